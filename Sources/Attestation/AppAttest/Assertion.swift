@@ -26,7 +26,7 @@ public struct Assertion: Sendable, Hashable {
     else { throw .unexpectedMembers }
     self.signature = signature
     self.authenticatorData = authenticatorData
-    do throws(AuthenticatorDataFault) {
+    do throws(AuthenticatorDataRejection) {
       head = try AuthenticatorDataHead(authenticatorData[...])
       extensions = try .read(authenticatorData.dropFirst(AuthenticatorDataHead.size))
     } catch {

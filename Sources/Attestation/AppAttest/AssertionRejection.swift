@@ -21,7 +21,7 @@ public enum AssertionRejection: Error, Sendable, Hashable {
   /// The object does not have exactly the members `signature` and `authenticatorData`, both byte strings.
   case unexpectedMembers
   /// The authenticator data cannot be parsed.
-  case malformedAuthenticatorData(AuthenticatorDataFault)
+  case malformedAuthenticatorData(AuthenticatorDataRejection)
   /// Not a signature by this key, or not one of this message.
   case invalidSignature
   /// The assertion is for another app; `found` is its RP ID hash, 32 bytes.

@@ -71,7 +71,7 @@ public struct AttestationObject: Sendable, Hashable {
   private static func parts(
     of bytes: ArraySlice<UInt8>
   ) throws(AttestationRejection) -> (AuthenticatorDataHead, AttestedCredential, AuthenticatorExtensions?) {
-    do throws(AuthenticatorDataFault) {
+    do throws(AuthenticatorDataRejection) {
       let head = try AuthenticatorDataHead(bytes)
       let rest = bytes.dropFirst(AuthenticatorDataHead.size)
       let credential = try AttestedCredential(rest)

@@ -42,7 +42,7 @@ public enum AttestationRejection: Error, Sendable, Hashable {
   /// A certificate of `x5c` cannot be parsed.
   case malformedCertificate(CryptographyError)
   /// The authenticator data cannot be parsed.
-  case malformedAuthenticatorData(AuthenticatorDataFault)
+  case malformedAuthenticatorData(AuthenticatorDataRejection)
 
   /// The certificates do not chain to a pinned root, or are not valid at the instant.
   case untrustedChain(ChainRejection)

@@ -10,7 +10,7 @@ struct AuthenticatorDataHead: Sendable, Hashable {
   let flags: UInt8
   let counter: SignCount
 
-  init(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataFault) {
+  init(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataRejection) {
     var rest = bytes
     guard let hash = rest.take(32), let flags = rest.popFirst(), let counter = rest.take(4) else {
       throw .tooShort(bytes.count, minimum: Self.size)
@@ -31,8 +31,8 @@ struct AttestedCredential: Sendable, Hashable {
   let publicKey: [UInt8]
 
   /// Parses the bytes after the head.
-  init(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataFault) {
-    let tooShort = AuthenticatorDataFault.tooShort(
+  init(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataRejection) {
+    let tooShort = AuthenticatorDataRejection.tooShort(
       AuthenticatorDataHead.size + bytes.count, minimum: AuthenticatorDataHead.size + Self.size)
     var rest = bytes
     guard let aaguid = rest.take(16), let length = rest.take(2) else { throw tooShort }
@@ -63,11 +63,11 @@ public struct AuthenticatorExtensions: Sendable, Hashable {
   ///
   /// The length decides, not the flag. Shipping devices set the bit for extensions, Apple's own sample does not, and
   /// assertions have the bit for a credential that they do not contain.
-  static func read(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataFault) -> AuthenticatorExtensions? {
+  static func read(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataRejection) -> AuthenticatorExtensions? {
     bytes.isEmpty ? nil : try AuthenticatorExtensions(bytes)
   }
 
-  private init(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataFault) {
+  private init(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataRejection) {
     let value: CBORValue
     do throws(CBORError) {
       // Authenticators write in CTAP2's canonical form, which fixes no width for floats.
@@ -78,14 +78,14 @@ public struct AuthenticatorExtensions: Sendable, Hashable {
     guard case .map(let map) = value else { throw .extensionsNotMap }
     all = map
     validationCategory = try map[Self.categoryKey].map(Self.category)
-    bundleVersion = try map[Self.bundleVersionKey].map { value throws(AuthenticatorDataFault) in
+    bundleVersion = try map[Self.bundleVersionKey].map { value throws(AuthenticatorDataRejection) in
       guard case .text(let text) = value else { throw .malformedExtension(Self.bundleVersionKey) }
       return text
     }
   }
 
   /// Four bytes, the lowest first, or an unsigned integer.
-  private static func category(_ value: CBORValue) throws(AuthenticatorDataFault) -> ValidationCategory {
+  private static func category(_ value: CBORValue) throws(AuthenticatorDataRejection) -> ValidationCategory {
     switch value {
     case .bytes(let bytes) where bytes.count == 4:
       return ValidationCategory(rawValue: bytes.reversed().reduce(0) { $0 << 8 | UInt32($1) })
@@ -98,7 +98,7 @@ public struct AuthenticatorExtensions: Sendable, Hashable {
 }
 
 /// Why authenticator data does not have the structure of WebAuthn section 6.1 and Apple's documentation.
-public enum AuthenticatorDataFault: Error, Sendable, Hashable {
+public enum AuthenticatorDataRejection: Error, Sendable, Hashable {
   /// Bytes in all, where at least so many should be.
   case tooShort(Int, minimum: Int)
   /// Apple's credential identifiers have 32 bytes.

@@ -8,12 +8,12 @@ internal import Glibc
 /// time writes to a place. Calls block.
 public final class TemporaryFile {
   /// The error of a system call.
-  public struct Fault: Error, Sendable, Hashable {
+  public struct WriteError: Error, Sendable, Hashable {
     /// errno(3).
     public let number: Int32
 
     /// The last one of this thread.
-    fileprivate static var last: Fault { Fault(number: errno) }
+    fileprivate static var last: WriteError { WriteError(number: errno) }
   }
 
   /// The path of the destination.
@@ -23,7 +23,7 @@ public final class TemporaryFile {
   private let descriptor: Int32
   private var isPlaced = false
 
-  public init(for place: String) throws(Fault) {
+  public init(for place: String) throws(WriteError) {
     self.place = place
     path = "\(place)\(Self.mark)\(getpid())"
     // A signal that terminates the process removes the file under both names.
@@ -31,7 +31,7 @@ public final class TemporaryFile {
     TemporaryFileRegistry.begin(path)
     TemporaryFileRegistry.begin(unnamed)
     defer { TemporaryFileRegistry.forget(unnamed) }
-    do throws(Fault) {
+    do throws(WriteError) {
       descriptor = try Self.claim(path, from: unnamed, for: place)
     } catch {
       TemporaryFileRegistry.forget(path)
@@ -54,10 +54,10 @@ public final class TemporaryFile {
   public func place(preparing prepare: () throws -> Void = {}, finishing finish: () throws -> Void = {}) throws {
     // The file is removed when this object is released, so it must live until all of this is done.
     try withExtendedLifetime(self) {
-      guard fsync(descriptor) == 0 else { throw Fault.last }
+      guard fsync(descriptor) == 0 else { throw WriteError.last }
       try TemporaryFileRegistry.finish(path) {
         try prepare()
-        guard rename(path, place) == 0 else { throw Fault.last }
+        guard rename(path, place) == 0 else { throw WriteError.last }
         isPlaced = true
         try Self.flushFolder(of: place)
         try finish()
@@ -77,13 +77,13 @@ public final class TemporaryFile {
   private static let mark = ".new-"
 
   /// Creates the file and locks it before it gets its name, so that no other process can take it for abandoned.
-  private static func claim(_ path: String, from unnamed: String, for place: String) throws(Fault) -> Int32 {
+  private static func claim(_ path: String, from unnamed: String, for place: String) throws(WriteError) -> Int32 {
     removeAbandoned(for: place)
     unlink(unnamed)
     let descriptor = open(unnamed, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw .last }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, rename(unnamed, path) == 0 else {
-      let fault = Fault.last
+      let fault = WriteError.last
       unlink(unnamed)
       close(descriptor)
       throw fault
@@ -116,7 +116,7 @@ public final class TemporaryFile {
     }
   }
 
-  private static func flushFolder(of place: String) throws(Fault) {
+  private static func flushFolder(of place: String) throws(WriteError) {
     let descriptor = open(folder(of: place), O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw .last }
     defer { close(descriptor) }

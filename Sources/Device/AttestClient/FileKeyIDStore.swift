@@ -12,7 +12,7 @@
     /// Reads the record. A file that does not exist is an empty record.
     public func load() throws(KeyStoreError) -> KeyRecord {
       let bytes: [UInt8]
-      do throws(PrivateFile.Fault) {
+      do throws(PrivateFile.AccessError) {
         bytes = try PrivateFile.read(path)
       } catch  where error.isAbsence {
         return KeyRecord()

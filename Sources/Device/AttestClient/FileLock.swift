@@ -6,14 +6,14 @@
     private let file: Int32
 
     /// Locks the folder at `path`. If another process holds the lock, this waits, or fails with `EWOULDBLOCK`.
-    package init(path: String, waits: Bool) throws(PrivateFile.Fault) {
+    package init(path: String, waits: Bool) throws(PrivateFile.AccessError) {
       let file = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-      guard file >= 0 else { throw PrivateFile.Fault(action: "open", path: path, code: errno) }
+      guard file >= 0 else { throw PrivateFile.AccessError(action: "open", path: path, code: errno) }
       while flock(file, waits ? LOCK_EX : LOCK_EX | LOCK_NB) != 0 {
         let code = errno
         if code == EINTR { continue }
         close(file)
-        throw PrivateFile.Fault(action: "lock", path: path, code: code)
+        throw PrivateFile.AccessError(action: "lock", path: path, code: code)
       }
       self.file = file
     }

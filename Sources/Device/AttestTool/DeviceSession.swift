@@ -13,7 +13,7 @@ struct DeviceSession {
   let lock: FileLock
   /// Whether a key was registered before, as far as the device remembers.
   let remembersKey: Bool
-  private let keyFaults: KeyFaults
+  private let keyFaults: KeyErrorRecorder
 
   /// Locks the device and makes ready to speak with the gate. The device `default` is made if it is not there.
   init(_ options: GlobalOptions, address: GateURL, engine: ClientEngine) async throws(Failure) {
@@ -39,7 +39,7 @@ struct DeviceSession {
     lock = try await store.lock(name)
     self.address = address
     transport = EngineTransport(engine: engine, tls: tls)
-    keyFaults = KeyFaults(FolderKeyStore(folder: store.keysFolder(name)))
+    keyFaults = KeyErrorRecorder(FolderKeyStore(folder: store.keysFolder(name)))
     let keys = SimulatedKeyService(
       authority: authority, app: device.app, keys: keyFaults)
     let record = FileKeyIDStore(path: store.recordPath(name, GateUnderAuthority(gate: address.gateName, authority)))
@@ -59,12 +59,12 @@ struct DeviceSession {
   }
 
   static func makeEngine() throws(Failure) -> ClientEngine {
-    do throws(ClientFault) { return try ClientEngine() } catch { throw Failure(.unavailable, "\(error)") }
+    do throws(ClientError) { return try ClientEngine() } catch { throw Failure(.unavailable, "\(error)") }
   }
 }
 
 /// The keys of a folder and the last error of their files: a key service has only one error for all of them.
-private struct KeyFaults: SimulatedKeyStore {
+private struct KeyErrorRecorder: SimulatedKeyStore {
   private let keys: FolderKeyStore
   private let fault = Shared<KeyStoreError?>(nil)
 

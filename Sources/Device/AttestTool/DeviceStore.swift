@@ -38,7 +38,7 @@ struct DeviceStore: Sendable {
   func make(_ device: Device) throws(Failure) {
     try Self.check(device.name)
     let temporary = "\(path)/.\(device.name).\(getpid()).tmp"
-    do throws(PrivateFile.Fault) {
+    do throws(PrivateFile.AccessError) {
       try PrivateFile.makeFolder(temporary + "/keys")
       try PrivateFile.makeFolder(temporary + "/gates")
       try PrivateFile.write(Array(JSONOutput.line(device).utf8), to: temporary + "/device.json")
@@ -63,7 +63,7 @@ struct DeviceStore: Sendable {
   func load(_ name: String) throws(Failure) -> Device {
     try Self.check(name)
     let bytes: [UInt8]
-    do throws(PrivateFile.Fault) {
+    do throws(PrivateFile.AccessError) {
       bytes = try PrivateFile.read(folder(name) + "/device.json")
     } catch  where error.isAbsence {
       throw Failure(
@@ -100,7 +100,7 @@ struct DeviceStore: Sendable {
   /// Locks the device for this process. If another process uses it, waits for at most ten seconds.
   func lock(_ name: String) async throws(Failure) -> FileLock {
     for _ in 0..<200 {
-      do throws(PrivateFile.Fault) {
+      do throws(PrivateFile.AccessError) {
         return try FileLock(path: folder(name), waits: false)
       } catch  where error.code == EWOULDBLOCK {
         try? await Task.sleep(for: .milliseconds(50))
@@ -112,7 +112,7 @@ struct DeviceStore: Sendable {
   }
 
   private func lockNow(_ name: String) throws(Failure) -> FileLock {
-    do throws(PrivateFile.Fault) {
+    do throws(PrivateFile.AccessError) {
       return try FileLock(path: folder(name), waits: false)
     } catch  where error.code == EWOULDBLOCK {
       throw Self.inUse(name)

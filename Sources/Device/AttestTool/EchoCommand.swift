@@ -22,7 +22,7 @@ struct EchoCommand: AsyncParsableCommand {
     let signals = ClosingSignals {}
     defer { signals.stop() }
     let engine: Engine
-    do throws(Engine.StartFault) {
+    do throws(Engine.StartError) {
       engine = try Engine(listeningAt: address, loops: 1, tls: nil, responder: EchoResponder())
     } catch {
       throw Failure(
@@ -65,7 +65,7 @@ struct EchoResponder: RequestResponder {
     return .converse(EchoSession())
   }
 
-  func response(to fault: RequestFault, id: String, from peer: Peer) -> Response {
+  func response(to fault: RequestError, id: String, from peer: Peer) -> Response {
     switch fault {
     case .malformedHead(let rule), .malformedBody(let rule), .malformedUpgrade(let rule): Self.text(400, rule)
     case .headTooLarge(let rule): Self.text(431, rule)

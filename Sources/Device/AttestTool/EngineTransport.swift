@@ -19,7 +19,7 @@ struct EngineTransport: HTTPTransport {
     var headers = HeaderFields()
     headers.append("Host", address.hostField)
     for field in request.headers { headers.append(field.name, field.value) }
-    do throws(ClientFault) {
+    do throws(ClientError) {
       let response = try await connection.send(
         request.method.rawValue, address.target, headers: headers, body: request.body)
       return HTTPResponse(response)
@@ -30,7 +30,7 @@ struct EngineTransport: HTTPTransport {
 
   /// Opens a connection with TLS. If this throws, nothing was sent.
   func open(_ address: GateURL) async throws(TransportError) -> ClientConnection {
-    do throws(ClientFault) {
+    do throws(ClientError) {
       return try await engine.connect(host: address.host, port: address.port, tls: tls)
     } catch {
       switch error {
@@ -46,7 +46,7 @@ struct EngineTransport: HTTPTransport {
   ) async throws(UpgradeError) -> ClientWebSocket {
     let connection: ClientConnection
     do throws(TransportError) { connection = try await open(address) } catch { throw .transport(error) }
-    do throws(ClientFault) {
+    do throws(ClientError) {
       return try await connection.upgrade(address.target, host: address.hostField, headers: headers)
     } catch .refused(let response) {
       throw .refused(GateRefusal(HTTPResponse(response)))
@@ -66,7 +66,7 @@ extension HTTPResponse {
 
 extension TransportError {
   /// Translates a fault of an open connection. The request may have been processed.
-  init(_ fault: ClientFault) {
+  init(_ fault: ClientError) {
     switch fault {
     case .unreachable(let reason): self = .unreachable(reason)
     case .untrusted(let reason): self = .untrusted(reason)

@@ -43,7 +43,7 @@ struct GlobalOptions: ParsableArguments {
   /// The trusted authorities: the file of --ca, else the authority's TLS root, else the system's roots. Verification
   /// is never off.
   func makeTLS(certificate: String? = nil, key: String? = nil) throws(Failure) -> ClientTLS {
-    do throws(ServerTLS.Fault) {
+    do throws(ServerTLS.SetupError) {
       return try ClientTLS(
         authorityFile: ca ?? authorityFolder?.tlsAuthorityPath, certificateFile: certificate, keyFile: key)
     } catch {

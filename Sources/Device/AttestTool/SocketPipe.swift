@@ -13,7 +13,7 @@ struct SocketPipe: Sendable {
   /// Prints the round-trip time of a Ping to standard error.
   func measurePing() async throws(Failure) {
     let time: Duration
-    do throws(ClientFault) { time = try await socket.ping() } catch { throw Failure(.protocolFault, "ping: \(error)") }
+    do throws(ClientError) { time = try await socket.ping() } catch { throw Failure(.protocolFault, "ping: \(error)") }
     let (seconds, attoseconds) = time.components
     StandardError.write("ping: \(seconds * 1000 + attoseconds / 1_000_000_000_000_000) ms\n")
   }
@@ -44,11 +44,11 @@ struct SocketPipe: Sendable {
     let signals = ClosingSignals(once: true) { Task { await socket.close() } }
     defer { signals.stop() }
     if StandardInput.isTerminal { StandardError.write("connected; each line is a message, Ctrl-D ends\n") }
-    let fault = Shared<InputFault?>(nil)
+    let fault = Shared<InputError?>(nil)
     let lastMessage = Shared(ContinuousClock.now)
     // Not a child task: it may wait for a person when the server has closed, and the pipe must not wait for it then.
     Task {
-      do throws(InputFault) {
+      do throws(InputError) {
         try await sendInput()
         guard let linger else { return }
         try await flush()
@@ -68,7 +68,7 @@ struct SocketPipe: Sendable {
   /// Returns the next message, or `ended` for an orderly end; throws for other ends.
   ///
   /// The server's reason for the end is preferred to a failure to send, which is often only its consequence.
-  private func next(ending fault: Shared<InputFault?>, _ signals: ClosingSignals) async throws(Failure)
+  private func next(ending fault: Shared<InputError?>, _ signals: ClosingSignals) async throws(Failure)
     -> ClientWebSocket.Event
   {
     let event = try await next()
@@ -90,7 +90,7 @@ struct SocketPipe: Sendable {
     }
   }
 
-  private func sendInput() async throws(InputFault) {
+  private func sendInput() async throws(InputError) {
     let input = StandardInput()
     var splitter = LineSplitter()
     while let bytes = try await read(input) {
@@ -103,11 +103,11 @@ struct SocketPipe: Sendable {
     if let line = splitter.finish() { try await sendLine(line) }
   }
 
-  private func read(_ input: StandardInput) async throws(InputFault) -> [UInt8]? {
+  private func read(_ input: StandardInput) async throws(InputError) -> [UInt8]? {
     do throws(Failure) { return try await input.read() } catch { throw .input(error) }
   }
 
-  private func sendLine(_ line: [UInt8]) async throws(InputFault) {
+  private func sendLine(_ line: [UInt8]) async throws(InputError) {
     let text = String(decoding: line, as: UTF8.self)
     // Decoding replaces malformed UTF-8 and so changes the text.
     guard text.utf8.elementsEqual(line) else {
@@ -116,21 +116,21 @@ struct SocketPipe: Sendable {
     try await sendPart(.text(text))
   }
 
-  private func sendPart(_ message: WebSocketMessage) async throws(InputFault) {
+  private func sendPart(_ message: WebSocketMessage) async throws(InputError) {
     do throws(Failure) { try await send(message) } catch { throw .socket(error) }
   }
 
   /// Returns when all that was sent has left.
-  private func flush() async throws(InputFault) {
-    do throws(ClientFault) { try await socket.flush() } catch { throw .socket(Failure(.protocolFault, "\(error)")) }
+  private func flush() async throws(InputError) {
+    do throws(ClientError) { try await socket.flush() } catch { throw .socket(Failure(.protocolFault, "\(error)")) }
   }
 
   private func send(_ message: WebSocketMessage) async throws(Failure) {
-    do throws(ClientFault) { try await socket.send(message) } catch { throw Failure(.protocolFault, "\(error)") }
+    do throws(ClientError) { try await socket.send(message) } catch { throw Failure(.protocolFault, "\(error)") }
   }
 
   private func next() async throws(Failure) -> ClientWebSocket.Event {
-    do throws(ClientFault) { return try await socket.receive() } catch { throw Failure(.protocolFault, "\(error)") }
+    do throws(ClientError) { return try await socket.receive() } catch { throw Failure(.protocolFault, "\(error)") }
   }
 
   /// Returns the output for a text message: unchanged for programs, with printable characters only for a terminal.
@@ -170,7 +170,7 @@ struct SocketPipe: Sendable {
 }
 
 /// Why the input was not sent to its end.
-private enum InputFault: Error {
+private enum InputError: Error {
   /// The input cannot be read, or cannot be sent as it is: only this side knows.
   case input(Failure)
   /// The socket accepts no more messages.

@@ -16,7 +16,7 @@ struct AtomicFileSet {
   let folder: String
 
   /// Writes `files`. A reader without the lock may meanwhile see some of them earlier than others, the last one last.
-  func write(_ files: [File]) throws(PrivateFile.Fault) {
+  func write(_ files: [File]) throws(PrivateFile.AccessError) {
     try settle()
     try PrivateFile.makeFolder(begun)
     for file in files { try PrivateFile.write(file.bytes, to: "\(begun)/\(file.name)", mode: file.mode) }
@@ -26,7 +26,7 @@ struct AtomicFileSet {
 
   /// Completes an interrupted change: an incomplete set of files is removed, and a complete one is moved to its
   /// place.
-  func settle() throws(PrivateFile.Fault) {
+  func settle() throws(PrivateFile.AccessError) {
     for name in Self.names(in: begun) { try PrivateFile.remove("\(begun)/\(name)") }
     try PrivateFile.removeFolder(begun)
     try move(Self.names(in: written))
@@ -38,7 +38,7 @@ struct AtomicFileSet {
   private var begun: String { "\(folder)/.begun" }
   private var written: String { "\(folder)/.written" }
 
-  private func move(_ names: [String]) throws(PrivateFile.Fault) {
+  private func move(_ names: [String]) throws(PrivateFile.AccessError) {
     for name in names { try PrivateFile.move("\(written)/\(name)", to: "\(folder)/\(name)") }
     try PrivateFile.removeFolder(written)
   }

@@ -33,10 +33,10 @@ public struct AuthorityFolder: Sendable, Hashable {
   /// expires within thirty days is replaced. An authority that was made for another app is not changed; see
   /// `TestAuthority.appID`.
   public func loadOrMake(appID: String, at instant: Timestamp) throws(AuthorityFolderError) -> TestAuthority {
-    try attempt { () throws(PrivateFile.Fault) in try PrivateFile.makeFolder(path) }
-    let lock = try attempt { () throws(PrivateFile.Fault) in try FileLock(path: path, waits: true) }
+    try attempt { () throws(PrivateFile.AccessError) in try PrivateFile.makeFolder(path) }
+    let lock = try attempt { () throws(PrivateFile.AccessError) in try FileLock(path: path, waits: true) }
     defer { lock.release() }
-    try attempt { () throws(PrivateFile.Fault) in try AtomicFileSet(folder: path).settle() }
+    try attempt { () throws(PrivateFile.AccessError) in try AtomicFileSet(folder: path).settle() }
     let content: [String]
     do { content = try FileManager.default.contentsOfDirectory(atPath: path) } catch { throw .unreadable("\(error)") }
     guard content.isEmpty else { return try renewed(load(), at: instant) }
@@ -193,14 +193,14 @@ extension AuthorityFolder {
   }
 
   private func write(_ files: [AtomicFileSet.File]) throws(AuthorityFolderError) {
-    try attempt { () throws(PrivateFile.Fault) in
+    try attempt { () throws(PrivateFile.AccessError) in
       try PrivateFile.makeFolder(path)
       try AtomicFileSet(folder: path).write(files)
     }
   }
 
   private func text(_ name: String) throws(AuthorityFolderError) -> String? {
-    do throws(PrivateFile.Fault) {
+    do throws(PrivateFile.AccessError) {
       return String(decoding: try PrivateFile.read(file(name)), as: UTF8.self)
     } catch {
       if error.isAbsence { return nil }
@@ -208,8 +208,9 @@ extension AuthorityFolder {
     }
   }
 
-  private func attempt<Value>(_ body: () throws(PrivateFile.Fault) -> Value) throws(AuthorityFolderError) -> Value {
-    do throws(PrivateFile.Fault) { return try body() } catch { throw .unwritable("\(error)") }
+  private func attempt<Value>(_ body: () throws(PrivateFile.AccessError) -> Value) throws(AuthorityFolderError) -> Value
+  {
+    do throws(PrivateFile.AccessError) { return try body() } catch { throw .unwritable("\(error)") }
   }
 
   private func cryptographically<Value>(

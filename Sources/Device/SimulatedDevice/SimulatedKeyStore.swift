@@ -57,7 +57,7 @@ public struct FolderKeyStore: SimulatedKeyStore {
   public func key(_ keyID: String) throws(KeyStoreError) -> SimulatedKey? {
     guard let path = path(of: keyID) else { return nil }
     let bytes: [UInt8]
-    do throws(PrivateFile.Fault) {
+    do throws(PrivateFile.AccessError) {
       bytes = try PrivateFile.read(path)
     } catch  where error.isAbsence {
       return nil

@@ -99,7 +99,7 @@ public struct ChallengeKeyRing: Sendable, Hashable {
 
 extension ChallengeKeyRing {
   /// The reason why a key file cannot be used.
-  public enum FileFault: Error, Sendable, Hashable {
+  public enum FileError: Error, Sendable, Hashable {
     case noKeys
     /// The line with this number, counted from 1, is not `NUMBER SECRET`: 0 to 255 and 64 hex digits.
     case malformedLine(Int)
@@ -109,7 +109,7 @@ extension ChallengeKeyRing {
   /// Reads a key file with one key per line: `NUMBER SECRET` (0 to 255, and 64 hex digits).
   ///
   /// The first key issues nonces. Empty lines and lines that begin with `#` are skipped.
-  public init(text: String) throws(FileFault) {
+  public init(text: String) throws(FileError) {
     var keys: [ChallengeKey] = []
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     for (index, line) in lines.enumerated() where !line.allSatisfy(\.isWhitespace) && !line.hasPrefix("#") {

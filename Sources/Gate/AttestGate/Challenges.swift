@@ -173,7 +173,7 @@ public final class Challenges: Sendable {
 
   /// Checks that `nonce` was made with one of our keys and is valid at `now`: at most `life` old, at most `skew` in
   /// the future.
-  public func check(_ nonce: Nonce, at now: Timestamp) throws(NonceFault) {
+  public func check(_ nonce: Nonce, at now: Timestamp) throws(NonceRejection) {
     guard let key = held.withLock({ $0.ring?.key(numbered: nonce.keyNumber) }) else {
       throw .unknownKey(nonce.keyNumber)
     }
@@ -206,7 +206,7 @@ public struct IssuedChallenge: Sendable, Hashable {
 }
 
 /// The reason why a well-formed nonce is not valid.
-public enum NonceFault: Error, Sendable, Hashable {
+public enum NonceRejection: Error, Sendable, Hashable {
   /// No key has this number.
   case unknownKey(UInt8)
   /// The authentication code is wrong.

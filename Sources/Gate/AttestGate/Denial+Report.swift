@@ -74,7 +74,7 @@ extension Denial {
   }
 }
 
-extension NonceFault {
+extension NonceRejection {
   fileprivate var code: GateRefusalCode {
     switch self {
     case .unknownKey, .forged, .retiredKey, .fromTheFuture: .nonceInvalid

@@ -18,7 +18,7 @@ public enum Denial: Error, Sendable, Hashable {
 
   /// The nonce is not 64 lowercase hex digits.
   case nonceMalformed
-  case nonceRefused(NonceFault)
+  case nonceRefused(NonceRejection)
   /// The nonce was issued here and has not expired, but was already used.
   case nonceUsed
 

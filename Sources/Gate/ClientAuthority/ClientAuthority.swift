@@ -31,7 +31,7 @@ public struct ClientAuthority: Sendable, Hashable {
   /// - Throws: `.exists` if a file exists and `isReplacing` is `false`, `.system` or `.cryptography`.
   public func make(
     _ subject: DistinguishedName, days: Int64, at instant: Timestamp, isReplacing: Bool
-  ) throws(ClientAuthorityFault) -> [String] {
+  ) throws(ClientAuthorityError) -> [String] {
     let files = Files(certificate: certificatePath, key: keyPath)
     if !isReplacing { try refuseExisting(files) }
     let (certificate, key) = try cryptographically { () throws(CryptographyError) in
@@ -51,7 +51,7 @@ public struct ClientAuthority: Sendable, Hashable {
   ///   the authority cannot be read, `.system` or `.cryptography`.
   public func issue(
     _ client: String, _ subject: DistinguishedName, days: Int64, at instant: Timestamp, isReplacing: Bool
-  ) throws(ClientAuthorityFault) -> [String] {
+  ) throws(ClientAuthorityError) -> [String] {
     try Self.check(client)
     let authority = try identity(certificatePath, keyPath)
     let files = Files(certificate: certificatePath(of: client), key: keyPath(of: client))
@@ -68,16 +68,16 @@ public struct ClientAuthority: Sendable, Hashable {
   }
 
   /// Reads the certificate and the private key of `client`.
-  func identity(of client: String) throws(ClientAuthorityFault) -> ClientIdentity {
+  func identity(of client: String) throws(ClientAuthorityError) -> ClientIdentity {
     try Self.check(client)
     return try identity(certificatePath(of: client), keyPath(of: client))
   }
 
-  func authorityCertificate() throws(ClientAuthorityFault) -> Certificate { try certificate(certificatePath) }
+  func authorityCertificate() throws(ClientAuthorityError) -> Certificate { try certificate(certificatePath) }
 
   // MARK: Files
 
-  private static func check(_ client: String) throws(ClientAuthorityFault) {
+  private static func check(_ client: String) throws(ClientAuthorityError) {
     let isWord = client.utf8.allSatisfy { byte in
       switch byte {
       case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -95,14 +95,14 @@ public struct ClientAuthority: Sendable, Hashable {
     let key: String
   }
 
-  private func refuseExisting(_ files: Files) throws(ClientAuthorityFault) {
+  private func refuseExisting(_ files: Files) throws(ClientAuthorityError) {
     for path in [files.certificate, files.key] where NewFile.exists(path) { throw .exists(path) }
   }
 
   /// The key is written first: a certificate without its key would look like a complete identity.
   private func save(
     _ certificate: Certificate, _ key: ECPrivateKey, at files: Files, isReplacing: Bool
-  ) throws(ClientAuthorityFault) {
+  ) throws(ClientAuthorityError) {
     let (pem, secret) = try cryptographically { () throws(CryptographyError) in (try certificate.pem, try key.pkcs8PEM)
     }
     for (path, text, mode) in [(files.key, secret, UInt32(0o600)), (files.certificate, pem, 0o644)] {
@@ -110,7 +110,7 @@ public struct ClientAuthority: Sendable, Hashable {
     }
   }
 
-  private func identity(_ certificatePath: String, _ keyPath: String) throws(ClientAuthorityFault) -> ClientIdentity {
+  private func identity(_ certificatePath: String, _ keyPath: String) throws(ClientAuthorityError) -> ClientIdentity {
     let certificate = try certificate(certificatePath)
     let text = String(decoding: try NewFile.read(keyPath), as: UTF8.self)
     do throws(CryptographyError) {
@@ -124,7 +124,7 @@ public struct ClientAuthority: Sendable, Hashable {
     }
   }
 
-  private func certificate(_ path: String) throws(ClientAuthorityFault) -> Certificate {
+  private func certificate(_ path: String) throws(ClientAuthorityError) -> Certificate {
     let text = String(decoding: try NewFile.read(path), as: UTF8.self)
     do throws(CryptographyError) {
       // The array is not empty: the parser throws if it finds no certificate.
@@ -145,6 +145,6 @@ struct ClientIdentity: Sendable {
 /// Runs `body` and turns a `CryptographyError` into `.cryptography`.
 func cryptographically<Value>(
   _ body: () throws(CryptographyError) -> Value
-) throws(ClientAuthorityFault) -> Value {
+) throws(ClientAuthorityError) -> Value {
   do throws(CryptographyError) { return try body() } catch { throw .cryptography("\(error)") }
 }

@@ -39,14 +39,14 @@ extension ClientAuthority {
   ///   exists and `isReplacing` is `false`, `.system` or `.cryptography`.
   public func export(
     _ client: String, as form: ClientExport, to path: String?, isReplacing: Bool
-  ) throws(ClientAuthorityFault) -> String {
+  ) throws(ClientAuthorityError) -> String {
     let bytes = try content(of: client, as: form)
     let path = path ?? "\(folder)/\(client).\(form.fileExtension)"
     try NewFile.write(bytes, to: path, mode: form.mode, isReplacing: isReplacing)
     return path
   }
 
-  private func content(of client: String, as form: ClientExport) throws(ClientAuthorityFault) -> [UInt8] {
+  private func content(of client: String, as form: ClientExport) throws(ClientAuthorityError) -> [UInt8] {
     let identity = try identity(of: client)
     switch form {
     case .pem:
@@ -67,7 +67,7 @@ extension ClientAuthority {
 
   private func bundle(
     _ identity: ClientIdentity, named name: String, _ password: String, _ encryption: PKCS12.Encryption
-  ) throws(ClientAuthorityFault) -> [UInt8] {
+  ) throws(ClientAuthorityError) -> [UInt8] {
     let authority = try authorityCertificate()
     return try cryptographically { () throws(CryptographyError) in
       try PKCS12(certificate: identity.certificate, key: identity.key, authorities: [authority], friendlyName: name)

@@ -9,7 +9,7 @@ enum NewFile {
   ///   - isReplacing: Whether an existing file is replaced. If `false` and two calls race, one gets `.exists`.
   static func write(
     _ bytes: [UInt8], to path: String, mode: UInt32, isReplacing: Bool
-  ) throws(ClientAuthorityFault) {
+  ) throws(ClientAuthorityError) {
     let temporary = "\(path).\(getpid()).\(UInt32.random(in: 0 ... .max)).tmp"
     let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode)
     guard file >= 0 else { throw .system("write", path: path, code: errno) }
@@ -22,7 +22,7 @@ enum NewFile {
   }
 
   /// Returns the content of the file at `path`, at most 1 MiB.
-  static func read(_ path: String) throws(ClientAuthorityFault) -> [UInt8] {
+  static func read(_ path: String) throws(ClientAuthorityError) -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw errno == ENOENT ? .absent(path) : .system("read", path: path, code: errno) }
     defer { close(file) }
@@ -39,7 +39,7 @@ enum NewFile {
   }
 
   /// Creates the folder at `path` and missing parent folders, with mode 0700.
-  static func makeFolder(_ path: String) throws(ClientAuthorityFault) {
+  static func makeFolder(_ path: String) throws(ClientAuthorityError) {
     if try makeOneFolder(path) { return }
     guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
       throw .system("create the folder", path: path, code: ENOENT)
@@ -49,7 +49,7 @@ enum NewFile {
   }
 
   /// Returns `false` if the parent folder is missing.
-  private static func makeOneFolder(_ path: String) throws(ClientAuthorityFault) -> Bool {
+  private static func makeOneFolder(_ path: String) throws(ClientAuthorityError) -> Bool {
     if mkdir(path, 0o700) == 0 { return true }
     switch errno {
     case ENOENT: return false
@@ -63,7 +63,7 @@ enum NewFile {
     }
   }
 
-  private static func synchronizeFolder(of path: String) throws(ClientAuthorityFault) {
+  private static func synchronizeFolder(of path: String) throws(ClientAuthorityError) {
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     let file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard file >= 0 else { throw .system("open", path: folder, code: errno) }
@@ -76,7 +76,7 @@ enum NewFile {
   /// Writes and flushes the file, and closes it in every case.
   private static func fill(
     _ file: Int32, with bytes: [UInt8], mode: UInt32, path: String
-  ) throws(ClientAuthorityFault) {
+  ) throws(ClientAuthorityError) {
     defer { close(file) }
     var rest = bytes[...]
     while !rest.isEmpty {

@@ -23,7 +23,7 @@ package enum AdminServer {
         .configuration, error: "admin.listen: \(settings.address.text) is not a valid address",
         hint: "write 127.0.0.1:port")
     }
-    do throws(Engine.StartFault) {
+    do throws(Engine.StartError) {
       let engine = try SideListener.start(
         .admin, at: address, inheritance, AdminRouter(resources, access: access, hosts: .thisMachine), limits,
         report: { event in
@@ -46,7 +46,7 @@ package enum AdminServer {
   /// The token on the first line of `file`.
   package static func token(in file: String) throws(SallyportError) -> BearerToken {
     let text: String
-    do throws(TokenFile.Fault) {
+    do throws(TokenFile.ReadError) {
       text = try TokenFile.token(in: file)
     } catch {
       throw SallyportError(.configuration, error: "admin.token_file: \(error.reason)", hint: TokenFile.hint)

@@ -20,7 +20,7 @@ struct SharedState: Sendable {
   let latest = ClockUpperBound()
 
   init(_ settings: GateSettings) throws(SallyportError) {
-    do throws(StartFault) { try settings.store.judge() } catch { throw SallyportError(error) }
+    do throws(StartError) { try settings.store.judge() } catch { throw SallyportError(error) }
     store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     identityKeys = IdentityKeys(storage: store)
   }
@@ -75,7 +75,7 @@ struct GateComposition: Sendable {
 
   /// The certificates and the TLS settings of the public listener.
   func tls() throws(SallyportError) -> ServerTLS {
-    do throws(StartFault) {
+    do throws(StartError) {
       return try ListenerFiles(of: settings).load()
     } catch {
       throw SallyportError(error)
@@ -152,13 +152,13 @@ struct GateComposition: Sendable {
   private static func ring(in file: String) throws(SallyportError) -> ChallengeKeyRing {
     let hint = "one key per line: a number from 0 to 255 and 64 hex digits (openssl rand -hex 32)"
     let bytes: [UInt8]
-    do throws(FileFault) {
+    do throws(FileContentError) {
       bytes = try FileContent.read(file)
     } catch {
       throw SallyportError(
         .configuration, error: "app_attest.challenge_keys_file: cannot read \(file): \(error.reason)", hint: hint)
     }
-    do throws(ChallengeKeyRing.FileFault) {
+    do throws(ChallengeKeyRing.FileError) {
       return try ChallengeKeyRing(text: String(decoding: bytes, as: UTF8.self))
     } catch {
       throw SallyportError(.configuration, error: "app_attest.challenge_keys_file: \(file): \(error)", hint: hint)

@@ -78,7 +78,7 @@ extension GateServer {
     ) throws(SallyportError) {
       var settings = try loader.settings()
       // A fresh start would refuse this store too.
-      do throws(StartFault) { try settings.store.judge() } catch { throw SallyportError(error) }
+      do throws(StartError) { try settings.store.judge() } catch { throw SallyportError(error) }
       let sections = settings.keepWhatNeedsRestart(of: current)
       let files = secrets.keys(differingFrom: SecretFiles(of: settings))
       unchanged = sections + files.filter { file in !sections.contains { file.hasPrefix($0 + ".") } }
@@ -117,7 +117,7 @@ extension GateServer {
 
   /// Uses `tls` for new connections, and `next` to decide on requests.
   private func serve(_ next: Generation, tls: ServerTLS) async throws(SallyportError) {
-    do throws(ServerTLS.Fault) {
+    do throws(ServerTLS.SetupError) {
       try await engine.replace(
         responder: next.responder, tls: tls, limits: next.composition.settings.limits.engine,
         upstreams: next.composition.settings.routes.map(\.upstream.upstream))

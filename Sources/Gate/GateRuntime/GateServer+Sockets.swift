@@ -15,7 +15,7 @@ extension GateServer {
         .configuration, error: "listen.address: \(listen.address) is not a valid address",
         hint: "write an IPv4 or IPv6 address, or :: for all addresses")
     }
-    do throws(Engine.StartFault) {
+    do throws(Engine.StartError) {
       return try serve(
         at: address, or: inheritance.takePublic(), generation.composition.settings, tls, generation.responder, log)
     } catch {
@@ -33,7 +33,7 @@ extension GateServer {
   private static func serve(
     at address: SocketAddress, or passed: [Int32], _ settings: GateSettings, _ tls: ServerTLS,
     _ responder: GateResponder, _ log: EngineLog
-  ) throws(Engine.StartFault) -> Engine {
+  ) throws(Engine.StartError) -> Engine {
     let loops = settings.listen.loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN))
     let (limits, proxies) = (settings.limits.engine, settings.listen.proxyProtocol)
     guard passed.isEmpty else {
@@ -53,7 +53,7 @@ enum SideListener {
   static func start(
     _ listener: InheritedSockets.Listener, at address: SocketAddress, _ inheritance: InheritedSockets,
     _ responder: AdminRouter, _ limits: EngineLimits, report: @escaping @Sendable (EngineEvent) -> Void
-  ) throws(Engine.StartFault) -> Engine {
+  ) throws(Engine.StartError) -> Engine {
     let passed = inheritance.take(listener, at: address)
     guard passed.isEmpty else {
       return try Engine(

@@ -37,7 +37,7 @@ extension GateServer {
     isUpgrading = true
     defer { isUpgrading = false }
     let child: UpgradeChild
-    do throws(UpgradeChild.StartFault) {
+    do throws(UpgradeChild.StartError) {
       child = try await startUpgradeChild()
     } catch {
       return .refused(error.description)
@@ -54,7 +54,7 @@ extension GateServer {
     return .refused(fault.split(whereSeparator: \.isNewline).joined(separator: "\n"))
   }
 
-  private func startUpgradeChild() async throws(UpgradeChild.StartFault) -> UpgradeChild {
+  private func startUpgradeChild() async throws(UpgradeChild.StartError) -> UpgradeChild {
     var sockets: [(name: String, descriptor: Int32)] = []
     let listeners: [(InheritedSockets.Listener, Engine?)] = [(.gate, engine), (.admin, admin), (.metrics, metrics)]
     for (listener, engine) in listeners {

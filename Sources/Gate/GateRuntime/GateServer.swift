@@ -170,7 +170,7 @@ package actor GateServer {
   private func begin(_ inheritance: InheritedSockets) throws(SallyportError) {
     let settings = generation.composition.settings
     for route in settings.routes {
-      do throws(ServerTLS.Fault) {
+      do throws(ServerTLS.SetupError) {
         try engine.prepare(route.upstream.upstream)
       } catch {
         throw SallyportError(

@@ -20,7 +20,7 @@ enum MetricsServer {
     }
     var limits = EngineLimits()
     limits.maxBody = 0
-    do throws(Engine.StartFault) {
+    do throws(Engine.StartError) {
       let engine = try SideListener.start(
         .metrics, at: address, inheritance, AdminRouter(resources, access: .anyone), limits,
         report: { event in

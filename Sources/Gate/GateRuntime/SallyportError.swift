@@ -33,7 +33,7 @@ package struct SallyportError: Error {
   }
 
   /// A fault that keeps a gate from starting.
-  package init(_ fault: StartFault) { self.init(.configuration, error: fault.description, hint: fault.hint) }
+  package init(_ fault: StartError) { self.init(.configuration, error: fault.description, hint: fault.hint) }
 
   /// The first line, without `error: `.
   package var reason: String { line(after: "error: ") ?? lines }

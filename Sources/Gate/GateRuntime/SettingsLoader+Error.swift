@@ -5,7 +5,7 @@ extension SettingsLoader {
   ///
   /// - Throws: `.configuration` with one line for each fault.
   func settings() throws(SallyportError) -> GateSettings {
-    do throws(ConfigurationFaults) {
+    do throws(ConfigurationErrors) {
       return try load()
     } catch {
       let hint = file == nil ? "\nhint: no configuration file was named: -c FILE does" : ""

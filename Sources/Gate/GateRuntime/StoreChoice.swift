@@ -19,8 +19,8 @@ extension GateSettings.Store {
 
   /// Checks the store settings without opening the store.
   ///
-  /// - Throws: `StartFault` if libpq rejects the URL, or if every user of the machine can access the SQLite file.
-  package func judge() throws(StartFault) {
+  /// - Throws: `StartError` if libpq rejects the URL, or if every user of the machine can access the SQLite file.
+  package func judge() throws(StartError) {
     switch self {
     case .sqlite(let path): try Self.requirePrivate(path)
     case .postgres(let url, let passwordFile): _ = try Self.judgedParameters(url, passwordFile: passwordFile)
@@ -29,11 +29,11 @@ extension GateSettings.Store {
 
   /// Requires that other users cannot access the file and its write-ahead log, which hold the identity signing keys
   /// and the challenge keys.
-  private static func requirePrivate(_ path: String) throws(StartFault) {
+  private static func requirePrivate(_ path: String) throws(StartError) {
     for file in [path, path + "-wal"] {
       guard let permissions = FileContent.permissions(of: file), permissions & 0o006 != 0 else { continue }
       let files = file == path ? path : "\(path) \(file)"
-      throw StartFault(
+      throw StartError(
         "store.url",
         "every user of this machine can access \(file), which holds the identity signing keys and the challenge keys",
         hint: "run chmod 600 \(files), and replace the keys: sallyport store rotate --now")
@@ -67,7 +67,7 @@ extension GateSettings.Store {
   private static func parameters(
     _ url: StoreURL, passwordFile: String?
   ) throws(SallyportError) -> ConnectionParameters {
-    do throws(StartFault) {
+    do throws(StartError) {
       return try judgedParameters(url, passwordFile: passwordFile)
     } catch {
       throw SallyportError(error)
@@ -76,23 +76,23 @@ extension GateSettings.Store {
 
   private static func judgedParameters(
     _ url: StoreURL, passwordFile: String?
-  ) throws(StartFault) -> ConnectionParameters {
+  ) throws(StartError) -> ConnectionParameters {
     let password: String? = if let passwordFile { try Self.password(in: passwordFile) } else { nil }
     do throws(ConnectionParameters.Malformed) {
       return try ConnectionParameters(url: url.text, password: password)
     } catch {
-      throw StartFault(
+      throw StartError(
         "store.url", "\(url): \(error.reason)",
         hint: "use libpq's form: postgres://user@host:port/database?sslmode=verify-full")
     }
   }
 
   /// Returns the first line of the file.
-  private static func password(in file: String) throws(StartFault) -> String {
+  private static func password(in file: String) throws(StartError) -> String {
     guard let bytes = try? FileContent.read(file),
       let line = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first
     else {
-      throw StartFault(
+      throw StartError(
         "store.password_file", "\(file) cannot be read, or is empty",
         hint: "write the password on the first line")
     }

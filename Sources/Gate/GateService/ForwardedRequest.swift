@@ -35,7 +35,7 @@ struct ForwardedRequest: ForwardOrder {
     return fields
   }
 
-  func response(to fault: UpstreamFault) -> Response {
+  func response(to fault: UpstreamError) -> Response {
     context.refuse(fault, on: route.path, logging: fields)
   }
 

@@ -93,7 +93,7 @@ public struct GateResponder: RequestResponder {
     return route.forwarding == .all
   }
 
-  public func response(to fault: RequestFault, id: String, from peer: Peer) -> Response {
+  public func response(to fault: RequestError, id: String, from peer: Peer) -> Response {
     RequestContext(id: id, from: peer, logger: logger, metrics: metrics).refuse(.malformedRequest(fault))
   }
 
@@ -143,7 +143,7 @@ public struct GateResponder: RequestResponder {
 
   private func registered(_ body: [UInt8], in context: RequestContext) async -> Response {
     let claim: RegistrationClaim
-    do throws(RegistrationBody.Fault) {
+    do throws(RegistrationBody.ParseError) {
       claim = try RegistrationBody(json: body).claim
     } catch {
       return refuseRegistration(.malformedRegistration(error), in: context)

@@ -28,7 +28,7 @@ struct GateSession: RelayPlan {
   }
 
   /// Passes the upstream's own refusal to the client. Other failures are logged, and the client gets the gate's 502.
-  func response(to fault: UpstreamFault) -> Response {
+  func response(to fault: UpstreamError) -> Response {
     var fields = fields
     guard case .refused(let refusal) = fault else { return context.refuse(fault, on: route.path, logging: fields) }
     fields.append("status", refusal.status)

@@ -17,14 +17,14 @@ struct RegistrationBody: Decodable {
   var claim: RegistrationClaim { RegistrationClaim(keyID: keyId, attestation: attestation, nonce: nonce) }
 
   /// Why a body is malformed.
-  enum Fault: Error, Sendable, Hashable {
+  enum ParseError: Error, Sendable, Hashable {
     case notJSON
     case notAnObject
     case missing(String)
     case notAString(String)
   }
 
-  init(json bytes: [UInt8]) throws(Fault) {
+  init(json bytes: [UInt8]) throws(ParseError) {
     // JSONDecoder also accepts UTF-16, UTF-32 and trailing commas, and keeps one of several members with the same
     // name.
     guard JSONGrammar.accepts(bytes) else { throw .notJSON }

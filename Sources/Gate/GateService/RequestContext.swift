@@ -74,7 +74,7 @@ struct RequestContext: Sendable {
   /// lines.
   ///
   /// - Parameter route: The path of the route whose upstream failed.
-  func refuse(_ fault: UpstreamFault, on route: String, logging fields: LogFields) -> Response {
+  func refuse(_ fault: UpstreamError, on route: String, logging fields: LogFields) -> Response {
     metrics.upstreamFailed(on: route)
     let refusal = RequestRefusal.upstreamUnavailable(fault)
     return refuse(refusal, refusal.report, logging: fields, closes: false)

@@ -6,13 +6,13 @@ internal import Transport
 /// Why the gate refuses a client's request.
 enum RequestRefusal: Error, Sendable, Hashable {
   case denied(Denial)
-  case malformedRegistration(RegistrationBody.Fault)
+  case malformedRegistration(RegistrationBody.ParseError)
   case foreignOrigin
   case notFound
   case methodNotAllowed(allowed: String)
   case upgradeRequired
-  case malformedRequest(RequestFault)
-  case upstreamUnavailable(UpstreamFault)
+  case malformedRequest(RequestError)
+  case upstreamUnavailable(UpstreamError)
   /// The client sent too many requests; `wait` is the time until the next one is allowed.
   case rateLimited(RateLimit, wait: Duration)
   /// The maximum number of sessions is open.
@@ -78,7 +78,7 @@ extension RequestRefusal {
   }
 }
 
-extension RegistrationBody.Fault {
+extension RegistrationBody.ParseError {
   fileprivate var report: RefusalReport {
     switch self {
     case .notJSON:
@@ -91,7 +91,7 @@ extension RegistrationBody.Fault {
   }
 }
 
-extension RequestFault {
+extension RequestError {
   fileprivate var report: RefusalReport {
     switch self {
     case .malformedHead(let rule):
@@ -112,7 +112,7 @@ extension RequestFault {
   }
 }
 
-extension UpstreamFault {
+extension UpstreamError {
   /// The point of failure, as a stable word for the log.
   var step: String {
     switch self {

@@ -10,7 +10,7 @@ internal import Locking
 /// readiness or a failure.
 public final class UpgradeChild: Sendable {
   /// The reason why the new process could not be started.
-  public struct StartFault: Error, Sendable, Hashable, CustomStringConvertible {
+  public struct StartError: Error, Sendable, Hashable, CustomStringConvertible {
     public let description: String
   }
 
@@ -44,7 +44,7 @@ public final class UpgradeChild: Sendable {
   ///     socket activation, and `WATCHDOG_PID`.
   public static func start(
     _ program: ExecutableLocator, passing sockets: [(name: String, descriptor: Int32)], environment: [String: String]
-  ) throws(StartFault) -> UpgradeChild {
+  ) throws(StartError) -> UpgradeChild {
     var ends: [Int32] = [-1, -1]
     guard upgrade_child_pipe(&ends) == 0 else { throw fault("cannot create a pipe") }
     defer { close(ends[1]) }
@@ -66,8 +66,8 @@ public final class UpgradeChild: Sendable {
     "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", "LISTEN_PIDFDID", "WATCHDOG_PID",
   ]
 
-  private static func fault(_ what: String) -> StartFault {
-    StartFault(description: "\(what): \(String(cString: strerror(errno)))")
+  private static func fault(_ what: String) -> StartError {
+    StartError(description: "\(what): \(String(cString: strerror(errno)))")
   }
 
   private static func spawn(_ program: ExecutableLocator, _ environment: [String], _ descriptors: [Int32]) -> pid_t {

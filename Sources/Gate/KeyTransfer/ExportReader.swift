@@ -13,7 +13,7 @@ final class ExportReader {
   /// Reads the header.
   ///
   /// - Throws: `.foreign` if the header is missing or has another format or version.
-  init(_ lines: LineReader) throws(ImportFault) {
+  init(_ lines: LineReader) throws(ImportError) {
     self.lines = lines
     guard let line = try lines.next(), let header = LineJSON.value(HeaderLine.self, in: line),
       header.format == ExportFormat.name, header.version == ExportFormat.version
@@ -23,7 +23,7 @@ final class ExportReader {
   }
 
   /// Returns the next key line, undecoded, and its line number; `nil` at the end of a complete export.
-  func next() throws(ImportFault) -> (bytes: [UInt8], line: Int)? {
+  func next() throws(ImportError) -> (bytes: [UInt8], line: Int)? {
     guard let line = try lines.next() else { throw .truncated(afterLine: lines.number) }
     if line.starts(with: TrailerLine.beginning) {
       guard let trailer = LineJSON.value(TrailerLine.self, in: line), trailer.count == count,

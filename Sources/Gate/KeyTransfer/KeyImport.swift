@@ -33,7 +33,7 @@ public struct KeyImport: Sendable {
 
   /// Checks by its trailer that the export is complete, without storing anything. It consumes `lines`, so it is only
   /// for files that can be read again.
-  public static func verify(_ lines: LineReader) throws(ImportFault) {
+  public static func verify(_ lines: LineReader) throws(ImportError) {
     let reader = try ExportReader(lines)
     while try reader.next() != nil {}
   }
@@ -45,7 +45,7 @@ public struct KeyImport: Sendable {
   ///   - progress: Called with the number of processed keys and the approximate total.
   public func run(
     _ lines: LineReader, summary: inout Summary, progress: (_ count: Int, _ total: Int) -> Void = { _, _ in }
-  ) async throws(ImportFault) {
+  ) async throws(ImportError) {
     let reader = try ExportReader(lines)
     var items: [Item] = []
     while let (bytes, line) = try reader.next() {
@@ -59,7 +59,7 @@ public struct KeyImport: Sendable {
     progress(summary.count, max(reader.expected, summary.count))
   }
 
-  private static func item(_ bytes: [UInt8], _ line: Int) throws(ImportFault) -> Item {
+  private static func item(_ bytes: [UInt8], _ line: Int) throws(ImportError) -> Item {
     guard let keyLine = LineJSON.value(KeyLine.self, in: bytes) else {
       throw .malformed(line: line, "is not a valid key line")
     }
@@ -70,7 +70,7 @@ public struct KeyImport: Sendable {
     }
   }
 
-  private func merge(_ items: [Item], _ summary: inout Summary) async throws(ImportFault) {
+  private func merge(_ items: [Item], _ summary: inout Summary) async throws(ImportError) {
     guard let first = items.first else { return }
     let known = try await asking(at: first.line) { () throws(StoreError) -> [[UInt8]: KeyEntry] in
       try await self.known(among: items)
@@ -96,11 +96,11 @@ public struct KeyImport: Sendable {
 
   private func asking<Value>(
     at line: Int, _ body: () async throws(StoreError) -> Value
-  ) async throws(ImportFault) -> Value {
+  ) async throws(ImportError) -> Value {
     do throws(StoreError) { return try await body() } catch { throw .store(error, line: line) }
   }
 
-  private static func refuseConflict(_ stored: KeyEntry, _ item: Item) throws(ImportFault) {
+  private static func refuseConflict(_ stored: KeyEntry, _ item: Item) throws(ImportError) {
     let (former, latter) = (stored.record.key, item.entry.record.key)
     guard former.publicKey == latter.publicKey, former.appID == latter.appID,
       former.environment == latter.environment

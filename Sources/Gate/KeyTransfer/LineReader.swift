@@ -16,7 +16,7 @@ public final class LineReader {
   public init(descriptor: Int32) { self.descriptor = descriptor }
 
   /// Returns the next line including its line end; `nil` after the last line.
-  func next() throws(ImportFault) -> [UInt8]? {
+  func next() throws(ImportError) -> [UInt8]? {
     var searched = start
     while true {
       if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
@@ -39,7 +39,7 @@ public final class LineReader {
     }
   }
 
-  private func fill() throws(ImportFault) {
+  private func fill() throws(ImportError) {
     var chunk = [UInt8](repeating: 0, count: 1 << 16)
     while true {
       let count = Glibc.read(descriptor, &chunk, chunk.count)

@@ -18,7 +18,7 @@ enum AdmissionBatch {
     // A single key is locked by its own statement.
     if keys.count > 1 { calls.append(Call(lockKeys, Parameter(ByteStrings(keys)))) }
     calls += order.map { call(for: uses[$0]) }
-    do throws(TransactionFault) {
+    do throws(TransactionError) {
       let results = try connection.transaction(calls).suffix(uses.count)
       var answers = [Result<Admittance, StoreError>](
         repeating: .failure(.failed(reason: "no answer")), count: uses.count)

@@ -112,7 +112,7 @@ enum CatalogStatements {
     }
     // A merged entry may carry a revocation.
     let notes = sorted.filter { $0.record.revokedAt != nil }.flatMap { ChangeStatements.note($0.record.key.keyID) }
-    do throws(TransactionFault) {
+    do throws(TransactionError) {
       let results = try connection.transaction(sorted.flatMap(mergeCalls) + notes)
       // Each entry has three statements; the first one changes a row if the key is new.
       return sorted.indices.count { results.indices.contains($0 * 3) && results[$0 * 3].changes == 1 }

@@ -22,7 +22,7 @@ enum ChallengeKeyStatements {
   }
 
   static func replace(with ring: ChallengeKeyRing, on connection: PostgresConnection) throws(StoreError) {
-    do throws(TransactionFault) {
+    do throws(TransactionError) {
       _ = try connection.transaction(
         [lock] + replacement(by: ring) + (ring.onlyKeyMadeAt.map { [NonceStatements.lowerWatermark(to: $0)] } ?? []))
     } catch {

@@ -9,7 +9,7 @@ enum MembershipStatements {
   static func report(_ gate: GateNumber, life: Duration, on connection: PostgresConnection) throws(StoreError) -> Int {
     let seconds = Parameter("\(life.components.seconds) seconds")
     let results: [QueryResult]
-    do throws(TransactionFault) {
+    do throws(TransactionError) {
       results = try connection.transaction([
         Call(enter, Parameter(gate.bytes)), Call(forget, seconds), Call(count, seconds),
       ])
@@ -22,7 +22,7 @@ enum MembershipStatements {
   }
 
   static func leave(_ gate: GateNumber, on connection: PostgresConnection) throws(StoreError) {
-    do throws(TransactionFault) {
+    do throws(TransactionError) {
       _ = try connection.transaction([Call("DELETE FROM live_gates WHERE gate = $1", Parameter(gate.bytes))])
     } catch {
       throw error.storeError
@@ -50,7 +50,7 @@ enum MembershipStatements {
     "count_gates",
     "SELECT COUNT(*) AS gates FROM live_gates WHERE seen_at >= clock_timestamp() - CAST($1 AS TEXT)::interval")
 
-  // MARK: Housekeeping
+  // MARK: RecordMaintenance
 
   /// Returns the time of the server's clock.
   static func time(on connection: PostgresConnection) throws(StoreError) -> Timestamp? {

@@ -32,7 +32,7 @@ enum NonceStatements {
   /// It does not use `instant` itself: after a clock ran ahead, every nonce would be refused until real time has
   /// passed the watermark.
   static func raiseWatermark(to instant: Timestamp, on connection: PostgresConnection) throws(StoreError) {
-    do throws(TransactionFault) {
+    do throws(TransactionError) {
       _ = try connection.transaction([
         Call("SELECT pg_advisory_xact_lock(\(lock))"), Call(raise, Parameter(instant.milliseconds)),
       ])
@@ -44,7 +44,7 @@ enum NonceStatements {
   /// Deletes a portion of the nonces at or below the watermark; returns `false` if none are left. The portion is
   /// bounded, since other calls wait for the connection.
   static func deletePortion(on connection: PostgresConnection) throws(StoreError) -> Bool {
-    do throws(TransactionFault) {
+    do throws(TransactionError) {
       return try connection.transaction([Call(delete)]).first?.changes == portion
     } catch {
       throw error.storeError

@@ -13,7 +13,7 @@ enum ProbeStatements {
   ]
 
   static func write(on connection: PostgresConnection) throws(StoreError) {
-    do throws(TransactionFault) {
+    do throws(TransactionError) {
       _ = try connection.transaction(written)
     } catch {
       throw error.storeError

@@ -2,7 +2,7 @@ internal import AttestGate
 internal import Postgres
 
 /// Why a transaction changed nothing, or may have changed something.
-enum TransactionFault: Error {
+enum TransactionError: Error {
   /// The server refused a statement and rolled everything back.
   case refused(ServerError)
   /// Nothing was sent, or it can be told that nothing was done.
@@ -25,7 +25,7 @@ extension PostgresConnection {
   /// Does all of `calls` or none of them, in one round trip, and says that it is durable.
   ///
   /// An answer that does not come, or a commit that comes with a warning, is `.inDoubt`: the server may have committed.
-  func transaction(_ calls: [Call]) throws(TransactionFault) -> [QueryResult] {
+  func transaction(_ calls: [Call]) throws(TransactionError) -> [QueryResult] {
     let exchange: PipelineResult
     do throws(StoreError) {
       exchange = try pipeline([Self.begin] + calls + [Self.commit])
@@ -57,11 +57,11 @@ extension PostgresConnection {
       return nil
     }
     let end = try pipeline([Self.commit])
-    do throws(TransactionFault) { try confirm(end, of: 1) } catch { throw error.storeError }
+    do throws(TransactionError) { try confirm(end, of: 1) } catch { throw error.storeError }
     return value
   }
 
-  private func confirm(_ exchange: PipelineResult, of count: Int) throws(TransactionFault) {
+  private func confirm(_ exchange: PipelineResult, of count: Int) throws(TransactionError) {
     let last = exchange.results.last
     guard exchange.isComplete, exchange.results.count == count, let last, last.isSuccess else {
       let reason = last?.error?.message ?? fault ?? "no answer to COMMIT"

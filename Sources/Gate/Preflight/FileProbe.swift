@@ -69,7 +69,7 @@ struct FileProbe {
 
   // MARK: Other files
 
-  private func probeClientAuthority(_ file: String, _ faults: [StartFault], _ report: inout ProbeReport) {
+  private func probeClientAuthority(_ file: String, _ faults: [StartError], _ report: inout ProbeReport) {
     for fault in faults { report.fail(fault) }
     let key = "debug_mtls.client_ca_file"
     guard let authorities = certificates(in: file, for: key, &report) else { return }
@@ -81,7 +81,7 @@ struct FileProbe {
   private func probeChallengeKeys(_ file: String, _ report: inout ProbeReport) {
     let key = "app_attest.challenge_keys_file"
     guard let bytes = content(of: file, for: key, &report) else { return }
-    do throws(ChallengeKeyRing.FileFault) {
+    do throws(ChallengeKeyRing.FileError) {
       let ring = try ChallengeKeyRing(text: String(decoding: bytes, as: UTF8.self))
       report.pass(key, "\(file) contains \(ring.keys.count) keys")
     } catch {
@@ -112,7 +112,7 @@ extension FileProbe {
   }
 
   private func content(of file: String, for key: String, _ report: inout ProbeReport) -> [UInt8]? {
-    do throws(FileFault) {
+    do throws(FileContentError) {
       return try FileContent.read(file)
     } catch {
       // Avoids a second report: the gate's own start checks have already found this fault.

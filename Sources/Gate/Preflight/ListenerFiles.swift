@@ -9,18 +9,18 @@ public struct ListenerFiles: Sendable {
   public init(of settings: GateSettings) { self.settings = settings }
 
   /// Loads the certificates and TLS settings of the public listener.
-  /// - Throws: `StartFault` for the first fault.
-  public func load() throws(StartFault) -> ServerTLS {
+  /// - Throws: `StartError` for the first fault.
+  public func load() throws(StartError) -> ServerTLS {
     if let fault = (pairs.flatMap(\.faults) + authorityFaults).first { throw fault }
     let tls = settings.tls
-    do throws(ServerTLS.Fault) {
+    do throws(ServerTLS.SetupError) {
       return try ServerTLS(
         .init(certificateFile: tls.certificateFile, keyFile: tls.keyFile),
         further: tls.further.map { .init(certificateFile: $0.certificateFile, keyFile: $0.keyFile) },
         minimumVersion: tls.leastVersion == .v1_2 ? .tls12 : .tls13,
         clientAuthorityFile: settings.debugMTLS?.clientCAFile)
     } catch {
-      throw StartFault("tls", error.description, hint: Pair.hint("cert_file", "key_file"))
+      throw StartError("tls", error.description, hint: Pair.hint("cert_file", "key_file"))
     }
   }
 
@@ -50,27 +50,27 @@ public struct ListenerFiles: Sendable {
       "\(certificate) must be the PEM chain, leaf first, and \(key) its unencrypted PEM key"
     }
 
-    var faults: [StartFault] {
+    var faults: [StartError] {
       // The settings were checked for this at load time, but a renewed key file was not.
       if let permissions = FileContent.permissions(of: keyFile), permissions & 0o004 != 0 {
         return [
-          StartFault(keyKey, "every user of this machine can read \(keyFile)", hint: "run chmod 600 \(keyFile)")
+          StartError(keyKey, "every user of this machine can read \(keyFile)", hint: "run chmod 600 \(keyFile)")
         ]
       }
-      do throws(ServerTLS.Fault) {
+      do throws(ServerTLS.SetupError) {
         _ = try ServerTLS(.init(certificateFile: certificateFile, keyFile: keyFile))
       } catch {
         let key = error.file == keyFile ? keyKey : certificateKey
-        return [StartFault(key, error.description, hint: Self.hint(certificateKey, keyKey))]
+        return [StartError(key, error.description, hint: Self.hint(certificateKey, keyKey))]
       }
       return [nameFault].compactMap(\.self)
     }
 
     /// SNI carries DNS names, so an additional certificate without one is never selected.
-    private var nameFault: StartFault? {
+    private var nameFault: StartError? {
       guard isFurther, let leaf = try? ListenerFiles.certificates(in: certificateFile).first, leaf.dnsNames.isEmpty
       else { return nil }
-      return StartFault(
+      return StartError(
         certificateKey, "\(leaf.subject) has no DNS name (subjectAltName): it would never be selected",
         hint:
           "issue it with the names that clients request, or use it as tls.cert_file, the default certificate"
@@ -79,26 +79,26 @@ public struct ListenerFiles: Sendable {
   }
 
   /// The faults of the client CA file.
-  var authorityFaults: [StartFault] {
+  var authorityFaults: [StartError] {
     guard let file = settings.debugMTLS?.clientCAFile else { return [] }
     let key = "debug_mtls.client_ca_file"
     let authorities: [Certificate]
     do {
       authorities = try Self.certificates(in: file)
-    } catch let fault as FileFault {
-      return [StartFault(key, "\(file): \(fault.reason)", hint: "name a file that the gate's user can read")]
+    } catch let fault as FileContentError {
+      return [StartError(key, "\(file): \(fault.reason)", hint: "name a file that the gate's user can read")]
     } catch {
-      return [StartFault(key, "\(file): \(error)", hint: "set it to a PEM file of certificates")]
+      return [StartError(key, "\(file): \(error)", hint: "set it to a PEM file of certificates")]
     }
     return authorities.compactMap { certificate in
       if !certificate.isAuthority {
-        return StartFault(
+        return StartError(
           key, "\(certificate.subject) is not a CA certificate: client certificates that it issued are refused",
           hint: "set it to the CA's certificate, not a client's; `sallyport ca init` creates a CA")
       }
       // A chain is verified only up to a self-signed certificate.
       guard !authorities.contains(where: { certificate.issuanceFault(by: $0) == nil }) else { return nil }
-      return StartFault(
+      return StartError(
         key,
         "\(certificate.subject) is an intermediate CA and its issuer is not in the file: all certificates are refused",
         hint: "add its issuers up to the self-signed root, or use a CA of your own")

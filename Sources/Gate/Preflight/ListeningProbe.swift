@@ -34,7 +34,7 @@ struct ListeningProbe {
   private func probe(
     _ address: SocketAddress, _ key: String, _ portKey: String, hint: String?, _ report: inout ProbeReport
   ) {
-    do throws(Engine.StartFault) {
+    do throws(Engine.StartError) {
       try Engine.tryListening(at: address)
       report.pass(portKey, "\(address) is available")
     } catch {

@@ -50,17 +50,17 @@ struct UpstreamProbe {
   func run() async -> [ProbeResult] {
     var report = ProbeReport(settings)
     let client: ClientEngine
-    do throws(ClientFault) {
+    do throws(ClientError) {
       client = try ClientEngine()
     } catch {
       report.fail("routes", "cannot probe the upstreams: \(error)")
       return report.results
     }
-    let faults = await withTaskGroup(of: (Int, ClientFault?).self) { group in
+    let faults = await withTaskGroup(of: (Int, ClientError?).self) { group in
       for (index, route) in settings.routes.enumerated() {
         group.addTask { (index, await Self.fault(of: route.upstream, from: client)) }
       }
-      return await group.reduce(into: [Int: ClientFault]()) { $0[$1.0] = $1.1 }
+      return await group.reduce(into: [Int: ClientError]()) { $0[$1.0] = $1.1 }
     }
     for index in settings.routes.indices {
       let key = "routes[\(index)].upstream"
@@ -74,8 +74,8 @@ struct UpstreamProbe {
     return report.results
   }
 
-  private static func fault(of upstream: GateSettings.Upstream, from client: ClientEngine) async -> ClientFault? {
-    do throws(ClientFault) {
+  private static func fault(of upstream: GateSettings.Upstream, from client: ClientEngine) async -> ClientError? {
+    do throws(ClientError) {
       try await client.tryConnecting(to: upstream.transport, within: Preflight.patience)
       return nil
     } catch {

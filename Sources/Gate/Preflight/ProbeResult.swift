@@ -48,7 +48,7 @@ struct ProbeReport {
   mutating func warn(_ key: String, _ text: String, hint: String? = nil) { add(.warning, key, text, hint) }
   mutating func fail(_ key: String, _ text: String, hint: String? = nil) { add(.failed, key, text, hint) }
 
-  mutating func fail(_ fault: StartFault) { fail(fault.key, fault.reason, hint: fault.hint) }
+  mutating func fail(_ fault: StartError) { fail(fault.key, fault.reason, hint: fault.hint) }
 
   private mutating func add(_ outcome: ProbeResult.Outcome, _ key: String, _ text: String, _ hint: String?) {
     results.append(ProbeResult(outcome, key, of: settings, text, hint: hint))

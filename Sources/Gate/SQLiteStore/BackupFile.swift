@@ -11,7 +11,7 @@ internal import Glibc
 /// store gets new challenge keys and refuses every earlier nonce.
 public struct BackupFile: Sendable {
   /// The reason why a backup cannot be written or restored.
-  public enum Fault: Error, Sendable, Hashable {
+  public enum BackupError: Error, Sendable, Hashable {
     case missing
     case exists
     /// The file was not made by `write`, or was made by a newer version.
@@ -34,9 +34,9 @@ public struct BackupFile: Sendable {
 
   /// Copies `store` to a new file at `path` with mode 0600. The file appears only when it is complete.
   ///
-  /// - Throws: `Fault` for the file, `StoreError` for the store.
+  /// - Throws: `BackupError` for the file, `StoreError` for the store.
   public static func write(_ store: some StoreArchive, to path: String, at now: Timestamp) throws -> BackupFile {
-    guard access(path, F_OK) != 0 else { throw Fault.exists }
+    guard access(path, F_OK) != 0 else { throw BackupError.exists }
     let file = try aboutTheFile { try NewStoreFile(at: path) }
     var digest = EntryDigest()
     try store.copyOut { entries in
@@ -54,13 +54,13 @@ public struct BackupFile: Sendable {
           arguments: [now.milliseconds, store.place, digest.count, Data(digest.bytes)])
       }
       // If two backups race for the same path, the first one stays.
-      try file.place(preparing: { guard access(path, F_OK) != 0 else { throw Fault.exists } })
+      try file.place(preparing: { guard access(path, F_OK) != 0 else { throw BackupError.exists } })
     }
     return try BackupFile(path: path)
   }
 
   /// Opens the backup at `path` and reads its description.
-  public init(path: String) throws(Fault) {
+  public init(path: String) throws(BackupError) {
     guard access(path, F_OK) == 0 else { throw .missing }
     let row: Row?
     do {
@@ -85,7 +85,7 @@ public struct BackupFile: Sendable {
 
   /// Passes all keys to `take`, then checks that they are the keys that were written.
   ///
-  /// - Throws: `Fault`, and any error of `take`. The caller must then discard what it received.
+  /// - Throws: `BackupError`, and any error of `take`. The caller must then discard what it received.
   public func read(_ take: ([KeyEntry]) throws -> Void) throws {
     var found = EntryDigest()
     try KeyPages.read(queue: Self.open(path), fault: Self.fault) { entries in
@@ -93,9 +93,11 @@ public struct BackupFile: Sendable {
       try take(entries)
     }
     guard found.count == count else {
-      throw Fault.damaged(reason: "it contains \(found.count) keys, but \(count) were written")
+      throw BackupError.damaged(reason: "it contains \(found.count) keys, but \(count) were written")
     }
-    guard found.bytes == digest else { throw Fault.damaged(reason: "its keys differ from the keys that were written") }
+    guard found.bytes == digest else {
+      throw BackupError.damaged(reason: "its keys differ from the keys that were written")
+    }
   }
 
   private static func open(_ path: String) throws -> DatabaseQueue {
@@ -105,10 +107,10 @@ public struct BackupFile: Sendable {
   }
 
   private static func aboutTheFile<Value>(_ body: () throws -> Value) throws -> Value {
-    do { return try body() } catch { throw Fault.unwritable(StoreError(error)) }
+    do { return try body() } catch { throw BackupError.unwritable(StoreError(error)) }
   }
 
-  private static func fault(of error: any Error) -> Fault {
+  private static func fault(of error: any Error) -> BackupError {
     if let error = error as? DatabaseError, error.resultCode == .SQLITE_ERROR {
       return .foreign(reason: error.message ?? "not a backup")
     }

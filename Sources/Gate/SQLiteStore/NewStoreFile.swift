@@ -12,7 +12,7 @@ final class NewStoreFile {
 
   /// Creates the temporary file with this version's tables and mode 0600.
   init(at path: String) throws {
-    do throws(TemporaryFile.Fault) {
+    do throws(TemporaryFile.WriteError) {
       draft = try TemporaryFile(for: path)
     } catch {
       throw StoreError(systemError: error.number)
@@ -46,7 +46,7 @@ final class NewStoreFile {
     queue = nil
     do {
       try draft.place(preparing: prepare, finishing: finish)
-    } catch let fault as TemporaryFile.Fault {
+    } catch let fault as TemporaryFile.WriteError {
       throw StoreError(systemError: fault.number)
     }
   }

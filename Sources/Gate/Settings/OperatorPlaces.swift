@@ -24,7 +24,7 @@ public struct StorePlaces: Sendable, Hashable {
 extension SettingsLoader {
   /// Loads only these settings. Faults elsewhere in the configuration are ignored, so that an operator can still
   /// manage keys.
-  public func loadPlaces() throws(ConfigurationFaults) -> OperatorPlaces {
+  public func loadPlaces() throws(ConfigurationErrors) -> OperatorPlaces {
     try load(["store", "admin"]) { assembly in
       let admin = assembly.admin()
       return assembly.store().map { OperatorPlaces(store: $0, admin: admin) }
@@ -32,7 +32,7 @@ extension SettingsLoader {
   }
 
   /// Loads only the settings of the store and the challenges. Faults elsewhere in the configuration are ignored.
-  public func loadStorePlaces() throws(ConfigurationFaults) -> StorePlaces {
+  public func loadStorePlaces() throws(ConfigurationErrors) -> StorePlaces {
     try load(["store", Keys.challengeKeys.definition.pattern, Keys.challengeTTL.definition.pattern]) { assembly in
       guard var places = assembly.store().map(StorePlaces.init) else { return nil }
       places.challengeKeysFile = assembly.value(Keys.challengeKeys)
@@ -44,7 +44,7 @@ extension SettingsLoader {
   /// Returns the result of `read`, if no key in `sections` is faulty.
   private func load<Places>(
     _ sections: [String], _ read: (inout SettingsBuilder) -> Places?
-  ) throws(ConfigurationFaults) -> Places {
+  ) throws(ConfigurationErrors) -> Places {
     let (entries, _, dotenvFaults) = readLayers()
     var assembly = SettingsBuilder(entries)
     let places = read(&assembly)
@@ -52,7 +52,7 @@ extension SettingsLoader {
       // A fault without a key concerns the file itself, so no part of the file can be trusted.
       fault.key.map { key in sections.contains { key == $0 || key.hasPrefix($0 + ".") } } ?? true
     }
-    guard let places, faults.isEmpty else { throw ConfigurationFaults(faults: faults) }
+    guard let places, faults.isEmpty else { throw ConfigurationErrors(faults: faults) }
     return places
   }
 }

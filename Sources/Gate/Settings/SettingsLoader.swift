@@ -26,10 +26,10 @@ public struct SettingsLoader: Sendable {
   }
 
   /// Returns the settings.
-  /// - Throws: `ConfigurationFaults` with every fault.
-  public func load() throws(ConfigurationFaults) -> GateSettings {
+  /// - Throws: `ConfigurationErrors` with every fault.
+  public func load() throws(ConfigurationErrors) -> GateSettings {
     let examination = examine()
-    guard let settings = examination.settings else { throw ConfigurationFaults(faults: examination.faults) }
+    guard let settings = examination.settings else { throw ConfigurationErrors(faults: examination.faults) }
     return settings
   }
 
@@ -47,7 +47,7 @@ public struct SettingsLoader: Sendable {
   }
 
   /// Reads and merges all layers, and adds defaults that depend on the environment.
-  func readLayers() -> (entries: Entries, warnings: [Warning], dotenvFaults: [Fault]) {
+  func readLayers() -> (entries: Entries, warnings: [Warning], dotenvFaults: [ConfigurationError]) {
     let (dotenv, dotenvFaults) = readDotEnv()
     let variables = Variables(environment: environment, dotenv: dotenv)
     var given = readFile()
@@ -65,16 +65,16 @@ public struct SettingsLoader: Sendable {
   private func readFile() -> Entries {
     guard let file else { return Entries() }
     var entries = Entries()
-    do throws(FileFault) {
+    do throws(FileContentError) {
       let bytes = try FileContent.read(FilePath.absolute(file, in: workingDirectory), acceptsPipe: true)
       guard let text = String(validating: bytes, as: UTF8.self) else {
-        entries.refuseFile(Fault(.file(file, line: 1, column: 1), nil, "not UTF-8"))
+        entries.refuseFile(ConfigurationError(.file(file, line: 1, column: 1), nil, "not UTF-8"))
         return entries
       }
       return FileLayer.entries(of: text, at: file, in: workingDirectory)
     } catch {
       entries.refuseFile(
-        Fault(
+        ConfigurationError(
           .file(file, line: 1, column: 1), nil, "cannot read the file: \(error.reason)",
           hint: "name a configuration file that this user can read"))
       return entries
@@ -82,17 +82,17 @@ public struct SettingsLoader: Sendable {
   }
 
   /// The variables of `.env`; empty if the file does not exist.
-  private func readDotEnv() -> (variables: [String: DotEnv.Variable], faults: [Fault]) {
-    do throws(FileFault) {
+  private func readDotEnv() -> (variables: [String: DotEnv.Variable], faults: [ConfigurationError]) {
+    do throws(FileContentError) {
       let bytes = try FileContent.read(FilePath.absolute(".env", in: workingDirectory))
       guard let text = String(validating: bytes, as: UTF8.self) else {
-        return ([:], [Fault(.dotenv(line: 1, variable: ""), nil, "not UTF-8")])
+        return ([:], [ConfigurationError(.dotenv(line: 1, variable: ""), nil, "not UTF-8")])
       }
       let dotenv = DotEnv(text: text)
       return (dotenv.variables, dotenv.faults)
     } catch {
       if error == .isMissing { return ([:], []) }
-      return ([:], [Fault(.dotenv(line: 1, variable: ""), nil, "cannot read the file: \(error.reason)")])
+      return ([:], [ConfigurationError(.dotenv(line: 1, variable: ""), nil, "cannot read the file: \(error.reason)")])
     }
   }
 }

@@ -21,7 +21,7 @@ public protocol ForwardOrder: Sendable {
   func answerFields(from upstream: HeaderFields) -> HeaderFields
 
   /// Returns the answer for the client when the upstream gave none. Nothing was sent to the client before.
-  func response(to fault: UpstreamFault) -> Response
+  func response(to fault: UpstreamError) -> Response
 
   /// Reports that the request is finished. Called exactly once, whatever the result.
   func finished(_ summary: ForwardSummary)

@@ -10,7 +10,7 @@ public protocol RelayPlan: Sendable {
   func answerFields(from upstream: HeaderFields) -> HeaderFields
 
   /// Returns the answer for the client when the upstream gave no 101. Nothing was sent to the client before.
-  func response(to fault: UpstreamFault) -> Response
+  func response(to fault: UpstreamError) -> Response
 
   /// Returns the answer for the client if the session may no longer begin; `nil` if it may.
   ///
@@ -86,7 +86,7 @@ public struct SessionLimits: Sendable, Hashable {
 }
 
 /// Why the upstream gave no 101.
-public enum UpstreamFault: Sendable, Hashable {
+public enum UpstreamError: Sendable, Hashable {
   /// Name resolution, connection or TLS failed. The text is for the log.
   case unreachable(String)
   /// No answer arrived within `SessionLimits.connectTimeout`.

@@ -16,7 +16,7 @@ public protocol RequestResponder: Sendable {
   /// Returns the answer to bytes that did not become a request. Called on the event loop: must not block.
   ///
   /// The engine closes the connection after the answer.
-  func response(to fault: RequestFault, id: String, from peer: Peer) -> Response
+  func response(to fault: RequestError, id: String, from peer: Peer) -> Response
 }
 
 extension RequestResponder {
@@ -45,7 +45,7 @@ public enum Disposition: Sendable {
 }
 
 /// Why bytes did not become a request.
-public enum RequestFault: Sendable, Hashable {
+public enum RequestError: Sendable, Hashable {
   /// The head violates the grammar. `rule` names the violated rule for people, without quoting the input.
   case malformedHead(rule: String)
   /// The head has more bytes or fields than allowed.

@@ -85,7 +85,7 @@ final class SessionService: Sendable {
     self.report = report
   }
 
-  func prepare(_ upstream: Upstream) throws(ServerTLS.Fault) {
+  func prepare(_ upstream: Upstream) throws(ServerTLS.SetupError) {
     if case .secureWebSocket(_, _, let tls) = upstream { _ = try upstreamTLS.context(for: tls) }
   }
 }
@@ -96,7 +96,7 @@ final class SessionService: Sendable {
 /// connection belongs to one loop for its whole life; there is no thread per connection.
 public final class Engine: Sendable {
   /// Why an engine did not start.
-  public struct StartFault: Error, Sendable, CustomStringConvertible {
+  public struct StartError: Error, Sendable, CustomStringConvertible {
     public let description: String
     /// The system's error number; 0 if there is none.
     let number: Int32
@@ -126,17 +126,17 @@ public final class Engine: Sendable {
   ///     PROXY header, before TLS.
   ///   - accepts: `false` leaves new connections in the queue until `startAccepting()`.
   ///   - report: Receives the events that belong to no request. Called on the loops; must not block.
-  /// - Throws: `StartFault` if the socket or the loops cannot be created.
+  /// - Throws: `StartError` if the socket or the loops cannot be created.
   public convenience init(
     listeningAt address: SocketAddress, loops count: Int, tls: ServerTLS?, responder: any RequestResponder,
     limits: EngineLimits = EngineLimits(), proxies: ProxyProtocol? = nil, accepts: Bool = true,
     report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
-  ) throws(StartFault) {
+  ) throws(StartError) {
     let sockets: ListeningSockets
     do throws(SystemCallError) {
       sockets = try Self.open(address, count: max(1, count))
     } catch {
-      throw StartFault(description: "\(address): \(error)", number: error.number)
+      throw StartError(description: "\(address): \(error)", number: error.number)
     }
     let service = SessionService(
       responder: responder, tls: tls, limits: limits, proxies: proxies, report: report)
@@ -149,24 +149,24 @@ public final class Engine: Sendable {
   /// listening, it leaves connections that are not yet accepted to them.
   ///
   /// - Parameter ownsFile: Whether the engine removes the file of a Unix socket when it stops.
-  /// - Throws: `StartFault` if a descriptor is not a listening stream socket, or the loops cannot be created.
+  /// - Throws: `StartError` if a descriptor is not a listening stream socket, or the loops cannot be created.
   public convenience init(
     inheriting descriptors: [Int32], ownsFile: Bool = false, loops count: Int, tls: ServerTLS?,
     responder: any RequestResponder, limits: EngineLimits = EngineLimits(), proxies: ProxyProtocol? = nil,
     accepts: Bool = true, report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
-  ) throws(StartFault) {
+  ) throws(StartError) {
     let sockets: ListeningSockets
     do throws(SystemCallError) {
       sockets = try ListeningSockets(inheriting: descriptors, ownsFile: ownsFile, loops: max(1, count))
     } catch {
-      throw StartFault(description: "inherited socket: \(error)", number: 0)
+      throw StartError(description: "inherited socket: \(error)", number: 0)
     }
     let service = SessionService(
       responder: responder, tls: tls, limits: limits, proxies: proxies, report: report)
     try self.init(sockets, service, accepts: accepts)
   }
 
-  private init(_ sockets: ListeningSockets, _ service: SessionService, accepts: Bool) throws(StartFault) {
+  private init(_ sockets: ListeningSockets, _ service: SessionService, accepts: Bool) throws(StartError) {
     _ = Self.ignoresBrokenPipes
     self.service = LockedValue(service)
     file = LockedValue(sockets.file)
@@ -175,7 +175,7 @@ public final class Engine: Sendable {
       loops = try Self.startLoops(sockets.each.count, service: service)
     } catch {
       sockets.close()
-      throw StartFault(description: "\(sockets.address): \(error)", number: 0)
+      throw StartError(description: "\(sockets.address): \(error)", number: 0)
     }
     for (loop, descriptors) in zip(loops, sockets.each) {
       loop.execute { loop in
@@ -232,8 +232,8 @@ public final class Engine: Sendable {
 
   /// Reads the authorities that verify `upstream`, so that a broken file is found at start.
   ///
-  /// - Throws: `ServerTLS.Fault` if the authorities cannot be read.
-  public func prepare(_ upstream: Upstream) throws(ServerTLS.Fault) {
+  /// - Throws: `ServerTLS.SetupError` if the authorities cannot be read.
+  public func prepare(_ upstream: Upstream) throws(ServerTLS.SetupError) {
     try service.withLock(\.self).prepare(upstream)
   }
 
@@ -253,10 +253,10 @@ public final class Engine: Sendable {
   ///     stay open and are counted.
   ///   - upstreams: The upstreams whose authorities are read before anything changes, so that a
   ///     broken file changes nothing.
-  /// - Throws: `ServerTLS.Fault` if the authorities of an upstream cannot be read. Nothing has changed then.
+  /// - Throws: `ServerTLS.SetupError` if the authorities of an upstream cannot be read. Nothing has changed then.
   public func replace(
     responder: any RequestResponder, tls: ServerTLS?, limits: EngineLimits? = nil, upstreams: [Upstream] = []
-  ) async throws(ServerTLS.Fault) {
+  ) async throws(ServerTLS.SetupError) {
     let old = service.withLock(\.self)
     let new = SessionService(
       responder: responder, tls: tls, limits: limits ?? old.limits, proxies: old.proxies, report: old.report,

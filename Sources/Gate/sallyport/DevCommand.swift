@@ -139,7 +139,7 @@ struct DevCommand: AsyncParsableCommand {
     ]
     let loader = SettingsLoader(
       file: nil, flags: made + givenFlags, environment: ["HOME": folder.path], workingDirectory: folder.path + "/none")
-    do throws(ConfigurationFaults) {
+    do throws(ConfigurationErrors) {
       _ = try loader.load()
     } catch {
       throw SallyportError(.configuration, lines: error.description)

@@ -51,7 +51,7 @@ enum BackupCall {
   static func run<Value>(_ file: String, _ place: String, _ body: () throws -> Value) throws(SallyportError) -> Value {
     do {
       return try body()
-    } catch let fault as BackupFile.Fault {
+    } catch let fault as BackupFile.BackupError {
       throw SallyportError(fault, of: file)
     } catch let error as StoreError {
       throw SallyportError(error, of: place)
@@ -67,7 +67,7 @@ enum BackupCall {
 
 extension SallyportError {
   /// Describes a failure of the backup file at `file`.
-  init(_ fault: BackupFile.Fault, of file: String) {
+  init(_ fault: BackupFile.BackupError, of file: String) {
     switch fault {
     case .missing:
       self.init(.noInput, error: "\(file): no such file", hint: "name a file of `sallyport store backup`")

@@ -28,7 +28,7 @@ struct StoreTarget: ParsableArguments {
   /// operator may lack permission to read the gate's keys.
   func resolve() throws(SallyportError) -> StorePlaces {
     if let url { return StorePlaces(store: try .named(url)) }
-    do throws(ConfigurationFaults) {
+    do throws(ConfigurationErrors) {
       return try SettingsLoader(file: config).loadStorePlaces()
     } catch {
       throw SallyportError(.configuration, lines: error.description)

@@ -10,10 +10,10 @@ struct GivenValue: Sendable, Hashable {
 /// One layer of the settings: its values by key, and its faults.
 struct SettingsLayer: Sendable {
   private(set) var values: [String: GivenValue] = [:]
-  private(set) var faults: [SettingsFault] = []
+  private(set) var faults: [SettingsError] = []
 
   mutating func refuse(_ origin: BackendSettingSource, _ key: String?, _ reason: String) {
-    faults.append(SettingsFault(origin, key, reason))
+    faults.append(SettingsError(origin, key, reason))
   }
 
   /// Stores a value if it is valid, otherwise records the fault. A relative path starts at `folder`.

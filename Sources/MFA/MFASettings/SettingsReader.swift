@@ -20,34 +20,34 @@ public struct SettingsReader: Sendable {
 
   /// Reads the settings of the server.
   ///
-  /// - Throws: `SettingsFaults` with all faults.
-  public func read() throws(SettingsFaults) -> BackendSettings {
+  /// - Throws: `SettingsErrors` with all faults.
+  public func read() throws(SettingsErrors) -> BackendSettings {
     var sheet = try self.sheet()
     let settings = sheet.settings()
-    guard sheet.faults.isEmpty, let settings else { throw SettingsFaults(sheet.faults) }
+    guard sheet.faults.isEmpty, let settings else { throw SettingsErrors(sheet.faults) }
     return settings
   }
 
   /// Reads the database settings only, for commands that need nothing else. Other required settings may be missing.
   ///
   /// - Parameter needsKeys: whether `keys_file` is required.
-  /// - Throws: `SettingsFaults` with all faults.
-  public func readDatabase(needsKeys: Bool = true) throws(SettingsFaults) -> BackendSettings.Database {
+  /// - Throws: `SettingsErrors` with all faults.
+  public func readDatabase(needsKeys: Bool = true) throws(SettingsErrors) -> BackendSettings.Database {
     var sheet = try self.sheet()
     let database = sheet.database(needsKeys: needsKeys)
-    guard sheet.faults.isEmpty, let database else { throw SettingsFaults(sheet.faults) }
+    guard sheet.faults.isEmpty, let database else { throw SettingsErrors(sheet.faults) }
     return database
   }
 
   /// - Throws: only the fault of the file if it cannot be read; missing settings would just follow from it.
-  private func sheet() throws(SettingsFaults) -> SettingsSheet {
+  private func sheet() throws(SettingsErrors) -> SettingsSheet {
     var layer = SettingsLayer()
     if let file {
       guard let bytes = FileManager.default.contents(atPath: file) else {
-        throw SettingsFaults([SettingsFault(.nowhere, nil, "\(file) cannot be read")])
+        throw SettingsErrors([SettingsError(.nowhere, nil, "\(file) cannot be read")])
       }
       guard let text = String(validating: bytes, as: UTF8.self) else {
-        throw SettingsFaults([SettingsFault(.file(file, line: 1, column: 1), nil, "not valid UTF-8")])
+        throw SettingsErrors([SettingsError(.file(file, line: 1, column: 1), nil, "not valid UTF-8")])
       }
       layer = SettingsLayer(yaml: text, of: file)
     }
@@ -60,7 +60,7 @@ public struct SettingsReader: Sendable {
 /// The merged values of all layers, and the conversion to settings.
 private struct SettingsSheet {
   let values: [String: GivenValue]
-  var faults: [SettingsFault]
+  var faults: [SettingsError]
 
   mutating func settings() -> BackendSettings? {
     let listen = place("listen")
@@ -86,7 +86,7 @@ private struct SettingsSheet {
 
   /// Records a fault at the place of the value of `path`, if it has one.
   private mutating func refuse(_ path: String, _ reason: String) {
-    faults.append(SettingsFault(values[path]?.origin ?? .nowhere, path, reason))
+    faults.append(SettingsError(values[path]?.origin ?? .nowhere, path, reason))
   }
 
   private mutating func required(_ path: String) -> String? {

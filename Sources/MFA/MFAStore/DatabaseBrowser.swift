@@ -89,7 +89,7 @@ public struct DatabaseBrowser: Sendable {
     _ body: @escaping @Sendable (any SQLSession) throws -> Value
   ) async throws -> Value {
     try await store.read { records in
-      guard let records = records as? SQLRecords else { throw StoreFault(reason: "not an SQL database") }
+      guard let records = records as? SQLRecords else { throw MFAStoreError(reason: "not an SQL database") }
       return try body(records.sql)
     }
   }

@@ -22,14 +22,14 @@ final class WriteQueue: Sendable {
 
   /// Runs `body` and returns after its commit.
   ///
-  /// - Throws: the error of `body`; `StoreFault` for errors of the database, for a passed deadline, and immediately
+  /// - Throws: the error of `body`; `MFAStoreError` for errors of the database, for a passed deadline, and immediately
   ///   if too many writes are waiting.
   func run<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
       let job = PendingWrite(body: body, deadline: StoreDeadline.current, continuation: continuation)
       let addition = queue.add(job)
       for job in addition.expired { job.finish(.late) }
-      if !addition.isAccepted { job.finish(StoreFault(reason: "too many writes are waiting", isOverload: true)) }
+      if !addition.isAccepted { job.finish(MFAStoreError(reason: "too many writes are waiting", isOverload: true)) }
     }
   }
 
@@ -41,7 +41,7 @@ final class WriteQueue: Sendable {
       }
       for job in jobs { job.finish(nil) }
     } catch {
-      for job in jobs { job.finish(StoreFault(error)) }
+      for job in jobs { job.finish(MFAStoreError(error)) }
     }
   }
 }
@@ -61,7 +61,7 @@ private protocol WriteJob: Sendable {
   /// Runs the job and returns whether its changes are kept.
   func perform(_ records: SQLRecords) -> Bool
   /// Resumes the caller. `fault` is set if the whole group failed.
-  func finish(_ fault: StoreFault?)
+  func finish(_ fault: MFAStoreError?)
 }
 
 private final class PendingWrite<Value: Sendable>: WriteJob {
@@ -81,7 +81,7 @@ private final class PendingWrite<Value: Sendable>: WriteJob {
 
   func perform(_ records: SQLRecords) -> Bool {
     let outcome = Result {
-      if isLate { throw StoreFault.late }
+      if isLate { throw MFAStoreError.late }
       return try body(records)
     }
     result.withLock { $0 = outcome }
@@ -91,24 +91,24 @@ private final class PendingWrite<Value: Sendable>: WriteJob {
 
   var isLate: Bool { StoreDeadline.hasPassed(deadline) }
 
-  func finish(_ fault: StoreFault?) {
+  func finish(_ fault: MFAStoreError?) {
     switch (fault, result.withLock { $0 }) {
     case (nil, .success(let value)?): continuation.resume(returning: value)
-    case (nil, .failure(let error)?): continuation.resume(throwing: StoreFault.translated(error))
-    case (let fault, _): continuation.resume(throwing: fault ?? StoreFault(reason: "the write did not run"))
+    case (nil, .failure(let error)?): continuation.resume(throwing: MFAStoreError.translated(error))
+    case (let fault, _): continuation.resume(throwing: fault ?? MFAStoreError(reason: "the write did not run"))
     }
   }
 }
 
 /// An error of the database library.
-protocol DatabaseFault: Error {}
+protocol UnderlyingStoreError: Error {}
 
-extension StoreFault {
-  init(_ error: any Error) { self = (error as? StoreFault) ?? StoreFault(reason: "\(error)") }
+extension MFAStoreError {
+  init(_ error: any Error) { self = (error as? MFAStoreError) ?? MFAStoreError(reason: "\(error)") }
 
-  /// Converts errors of the database, including unreadable rows, to `StoreFault`. Errors of the domain stay as they
+  /// Converts errors of the database, including unreadable rows, to `MFAStoreError`. Errors of the domain stay as they
   /// are.
   static func translated(_ error: any Error) -> any Error {
-    error is any DatabaseFault ? StoreFault(error) : error
+    error is any UnderlyingStoreError ? MFAStoreError(error) : error
   }
 }

@@ -32,7 +32,7 @@ public actor GateIdentityVerifier {
   /// The running fetch. Requests with an unknown key wait for it.
   private var fetching: Task<Void, Never>?
   /// The reason why the last fetch failed; `nil` if it succeeded.
-  private var fault: GateKeySource.Fault?
+  private var fault: GateKeySource.FetchError?
 
   /// Creates the verifier.
   ///
@@ -52,7 +52,7 @@ public actor GateIdentityVerifier {
 
   /// Fetches the gate's keys, so that a fault is found before the first request.
   ///
-  /// - Throws: `GateKeySource.Fault`.
+  /// - Throws: `GateKeySource.FetchError`.
   public func prepare() async throws {
     fetchedAt = clock.now()
     try await fetch()
@@ -62,7 +62,7 @@ public actor GateIdentityVerifier {
   /// and unused. A successful verification uses the token up: of two callers with the same token, one succeeds.
   ///
   /// - Parameter patience: the maximum time to wait for the store; `nil` for no limit.
-  /// - Throws: `Rejection`; `StoreFault` if the store or the gate's keys are unavailable, so that the token cannot be
+  /// - Throws: `Rejection`; `MFAStoreError` if the store or the gate's keys are unavailable, so that the token cannot be
   ///   checked.
   public func identity(in token: String, patience: Duration? = nil) async throws -> GateIdentity {
     guard token.utf8.count <= 4096, CompactToken.isCanonical(token), let id = Self.keyID(of: token) else {
@@ -119,22 +119,22 @@ public actor GateIdentityVerifier {
       await task.value
     }
     if let keys, keys.ids.contains(id) { return keys.collection }
-    if let fault { throw StoreFault(reason: "gate keys not fetched: \(fault)") }
+    if let fault { throw MFAStoreError(reason: "gate keys not fetched: \(fault)") }
     throw Rejection(reason: "the gate publishes no key \(id)")
   }
 
   /// Fetches the keys for all waiting requests.
   private func refresh() async {
     defer { fetching = nil }
-    do throws(GateKeySource.Fault) {
+    do throws(GateKeySource.FetchError) {
       try await fetch()
     } catch {
       logger.error("gate keys not fetched", metadata: ["reason": "\(error)"])
     }
   }
 
-  private func fetch() async throws(GateKeySource.Fault) {
-    do throws(GateKeySource.Fault) {
+  private func fetch() async throws(GateKeySource.FetchError) {
+    do throws(GateKeySource.FetchError) {
       let set = try await source.keySet()
       let collection = JWTKeyCollection()
       for (id, key) in set.keys { await collection.add(ecdsa: key, kid: JWKIdentifier(string: id)) }

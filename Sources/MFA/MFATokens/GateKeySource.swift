@@ -20,7 +20,7 @@ public enum GateKeySource: Sendable, Hashable {
   }
 
   /// The reason why the keys could not be read.
-  public enum Fault: Error, Sendable, Hashable {
+  public enum FetchError: Error, Sendable, Hashable {
     /// The JWKS file or the PEM file cannot be read.
     case unreadable(path: String, reason: String)
     /// The URL cannot be fetched.
@@ -30,7 +30,7 @@ public enum GateKeySource: Sendable, Hashable {
   }
 
   /// Reads the current key set.
-  func keySet() async throws(Fault) -> JSONWebKeySet {
+  func keySet() async throws(FetchError) -> JSONWebKeySet {
     let (place, json) = try await fetch()
     do throws(JSONWebKeySet.Malformed) {
       return try JSONWebKeySet(json: json)
@@ -39,7 +39,7 @@ public enum GateKeySource: Sendable, Hashable {
     }
   }
 
-  private func fetch() async throws(Fault) -> (place: String, json: [UInt8]) {
+  private func fetch() async throws(FetchError) -> (place: String, json: [UInt8]) {
     switch self {
     case .file(let path):
       try Self.requireReadable(path)
@@ -57,7 +57,7 @@ public enum GateKeySource: Sendable, Hashable {
     }
   }
 
-  private static func requireReadable(_ path: String) throws(Fault) {
+  private static func requireReadable(_ path: String) throws(FetchError) {
     guard access(path, R_OK) == 0 else { throw .unreadable(path: path, reason: String(cString: strerror(errno))) }
   }
 

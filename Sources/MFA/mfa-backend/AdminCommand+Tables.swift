@@ -22,7 +22,7 @@ extension AdminCommand {
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {
-      try await CommandFault.telling {
+      try await CommandError.telling {
         let store = try database.reader().readDatabase(needsKeys: false).openExisting()
         for (name, rows) in try await DatabaseBrowser(store).tables() { try BackendConsole.print("\(name) \(rows)") }
       }
@@ -49,13 +49,13 @@ extension AdminCommand {
     }
 
     func run() async throws {
-      try await CommandFault.telling {
+      try await CommandError.telling {
         let store = try database.reader().readDatabase(needsKeys: false).openExisting()
         do {
           let rows = try await DatabaseBrowser(store).rows(of: table, skipping: skip, atMost: count)
           for row in rows { try BackendConsole.print(row) }
         } catch let unknown as DatabaseBrowser.UnknownTable {
-          throw CommandFault(
+          throw CommandError(
             .failed, "no table named \(unknown.name)", hint: "mfa-backend admin tables --development lists them")
         }
       }

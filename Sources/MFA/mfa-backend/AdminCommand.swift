@@ -146,7 +146,7 @@ extension DatabaseOptions {
   func administer(
     _ body: (Administration, Administration.Actor) async throws -> Void
   ) async throws {
-    try await CommandFault.telling {
+    try await CommandError.telling {
       let (store, keys) = try open()
       let vault = try await Vault.open(in: store, with: keys, entropy: .system)
       if let began = vault.historyBegan {

@@ -31,7 +31,7 @@ struct AuditCommand: AsyncParsableCommand {
     var heads: [String] = []
     @Option(help: "NUMBER:HASH from the output of an earlier run.") var known: String?
 
-    func run() async throws { try await CommandFault.telling(verify) }
+    func run() async throws { try await CommandError.telling(verify) }
 
     private func verify() async throws {
       let known = try knownEntry()
@@ -71,7 +71,7 @@ struct AuditCommand: AsyncParsableCommand {
     }
   }
 
-  private static func lines(of fault: AuditTrail.Fault) -> String {
+  private static func lines(of fault: AuditTrail.Violation) -> String {
     switch fault {
     case .changed(let sequence): "error: entry \(sequence) was changed"
     case .broken(let sequence): "error: entry \(sequence) does not follow the previous entry"
@@ -92,7 +92,7 @@ struct AuditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Prints every entry as one line of JSON.")
     @OptionGroup var database: DatabaseOptions
 
-    func run() async throws { try await CommandFault.telling(export) }
+    func run() async throws { try await CommandError.telling(export) }
 
     private func export() async throws {
       // The history is stored unencrypted, so its export needs no keys.

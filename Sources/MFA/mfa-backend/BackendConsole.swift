@@ -8,12 +8,12 @@ enum BackendConsole {
 
   /// Prints a line to standard output.
   ///
-  /// - Throws: `CommandFault` if the line could not be written; `ExitCode` without a message if the reader closed the
+  /// - Throws: `CommandError` if the line could not be written; `ExitCode` without a message if the reader closed the
   ///   pipe.
   static func print(_ text: String) throws {
     guard let fault = write(text + "\n", to: 1) else { return }
-    if fault == EPIPE { throw ExitCode(CommandFault.Status.noOutput.rawValue) }
-    throw CommandFault(.noOutput, "standard output: \(String(cString: strerror(fault)))")
+    if fault == EPIPE { throw ExitCode(CommandError.Status.noOutput.rawValue) }
+    throw CommandError(.noOutput, "standard output: \(String(cString: strerror(fault)))")
   }
 
   /// Writes `text` and returns the error number; `nil` once everything is written.

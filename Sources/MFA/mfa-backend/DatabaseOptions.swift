@@ -54,12 +54,12 @@ extension BackendSettings.Database {
   func openExisting() throws -> any Store {
     let hint = "mfa-backend run creates it at its first start"
     if let path = sqlitePath, access(path, F_OK) != 0 {
-      throw CommandFault(.noInput, "no database at \(path): \(String(cString: strerror(errno)))", hint: hint)
+      throw CommandError(.noInput, "no database at \(path): \(String(cString: strerror(errno)))", hint: hint)
     }
     do {
       return try open(makesTables: false)
-    } catch let fault as StoreFault where fault == .noTables {
-      throw CommandFault(.noInput, "the database has no tables of mfa-backend", hint: hint)
+    } catch let fault as MFAStoreError where fault == .noTables {
+      throw CommandError(.noInput, "the database has no tables of mfa-backend", hint: hint)
     }
   }
 
@@ -71,7 +71,7 @@ extension BackendSettings.Database {
   /// Opens the database.
   ///
   /// - Parameters:
-  ///   - makesTables: whether an empty database gets its tables; otherwise it is refused with `StoreFault.noTables`.
+  ///   - makesTables: whether an empty database gets its tables; otherwise it is refused with `MFAStoreError.noTables`.
   ///   - logger: the log for SQL statements without values; `nil` for none.
   func open(makesTables: Bool = true, logger: Logger? = nil) throws -> any Store {
     let trace = logger.map { logger in
@@ -88,7 +88,7 @@ extension BackendSettings.Database {
       do throws(ConnectionParameters.Malformed) {
         _ = try ConnectionParameters(url: url)
       } catch {
-        throw CommandFault(
+        throw CommandError(
           .configuration, "database: \(error.reason)",
           hint: "in user and password, write / : @ ? # as %2F %3A %40 %3F %23")
       }
@@ -103,17 +103,17 @@ extension BackendSettings.Database {
     struct Entry: Decodable { let name: String, key: String }
     let bytes = try InputFile.readSecret(file, "the keys file")
     guard let entries = try? JSONDecoder().decode([Entry].self, from: bytes) else {
-      throw CommandFault(.configuration, "\(file): not a JSON list of objects with name and key", hint: Self.keysHint)
+      throw CommandError(.configuration, "\(file): not a JSON list of objects with name and key", hint: Self.keysHint)
     }
     guard Set(entries.map(\.name)).count == entries.count else {
-      throw CommandFault(
+      throw CommandError(
         .configuration, "\(file): two keys have the same name",
         hint: "create the new key again with mfa-backend keys make, which chooses a unique name")
     }
     do throws(KeyEncryptionKeys.Malformed) {
       return try KeyEncryptionKeys(entries.map { ($0.name, Base64.decode($0.key) ?? []) })
     } catch {
-      throw CommandFault(.configuration, "\(file): \(error.reason)", hint: Self.keysHint)
+      throw CommandError(.configuration, "\(file): \(error.reason)", hint: Self.keysHint)
     }
   }
 }

@@ -83,7 +83,7 @@ extension BackendSettings {
   private static func secret(in path: String) throws -> String {
     let text = String(decoding: try InputFile.readSecret(path, "the secret file"), as: UTF8.self)
     guard let line = text.split(whereSeparator: \.isNewline).first else {
-      throw CommandFault(.configuration, "\(path) is empty")
+      throw CommandError(.configuration, "\(path) is empty")
     }
     return String(line)
   }

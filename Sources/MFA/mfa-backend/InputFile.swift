@@ -6,23 +6,23 @@ enum InputFile {
   /// Reads the whole file.
   ///
   /// - Parameter use: what the file is, for error messages: `the keys file`.
-  /// - Throws: `CommandFault` if the file cannot be read.
-  static func read(_ path: String, _ use: String) throws(CommandFault) -> Data {
+  /// - Throws: `CommandError` if the file cannot be read.
+  static func read(_ path: String, _ use: String) throws(CommandError) -> Data {
     try require(path, use)
     guard let bytes = FileManager.default.contents(atPath: path) else {
-      throw CommandFault(.noInput, "\(use) \(path) cannot be read")
+      throw CommandError(.noInput, "\(use) \(path) cannot be read")
     }
     return bytes
   }
 
   /// Reads a secret file. Prints a warning if the group of the file can read it.
   ///
-  /// - Throws: `CommandFault` if the file cannot be read, or if every user of the machine can read it.
-  static func readSecret(_ path: String, _ use: String) throws(CommandFault) -> Data {
+  /// - Throws: `CommandError` if the file cannot be read, or if every user of the machine can read it.
+  static func readSecret(_ path: String, _ use: String) throws(CommandError) -> Data {
     var status = stat()
     if stat(path, &status) == 0 {
       guard status.st_mode & 0o004 == 0 else {
-        throw CommandFault(
+        throw CommandError(
           .configuration, "every user of this machine can read \(use) \(path)",
           hint: "chmod 600 \(path), and replace the secret if other users could have read it")
       }
@@ -32,9 +32,9 @@ enum InputFile {
   }
 
   /// Checks at startup that `path` can be read, rather than at the first use.
-  static func require(_ path: String, _ use: String) throws(CommandFault) {
+  static func require(_ path: String, _ use: String) throws(CommandError) {
     guard access(path, R_OK) == 0 else {
-      throw CommandFault(.noInput, "\(use) \(path) cannot be read: \(String(cString: strerror(errno)))")
+      throw CommandError(.noInput, "\(use) \(path) cannot be read: \(String(cString: strerror(errno)))")
     }
   }
 }

@@ -20,7 +20,7 @@ struct KeysCommand: AsyncParsableCommand {
     var name: String?
 
     func run() async throws {
-      try await CommandFault.telling {
+      try await CommandError.telling {
         let key = Base64.encode(Entropy.system.bytes(32))
         try BackendConsole.print("[" + JSONText.object(["name": name ?? Self.freshName(), "key": key]) + "]")
       }
@@ -42,7 +42,7 @@ struct KeysCommand: AsyncParsableCommand {
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {
-      try await CommandFault.telling {
+      try await CommandError.telling {
         let (store, keys) = try database.open()
         let count = try await Resealing(store, keys).run()
         try BackendConsole.print("\(count) values resealed")
@@ -56,7 +56,7 @@ struct KeysCommand: AsyncParsableCommand {
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {
-      try await CommandFault.telling {
+      try await CommandError.telling {
         let (store, keys) = try database.open()
         let count = try await Vault.rewrap(in: store, with: keys, entropy: .system)
         try BackendConsole.print("\(count) data keys resealed")

@@ -77,7 +77,7 @@ struct RunCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await CommandFault.telling(serve)
+    try await CommandError.telling(serve)
   }
 
   private func serve() async throws {
@@ -98,7 +98,7 @@ struct RunCommand: AsyncParsableCommand {
 
   private static func serve(_ settings: BackendSettings, _ logger: Logger) async throws {
     for place in [settings.listen, settings.metrics].compactMap(\.self) where place.isAnswered {
-      throw CommandFault(
+      throw CommandError(
         .cannotListen, "cannot serve: another process listens at \(place)", hint: "stop it, or choose another address")
     }
     let exposition = MetricsExposition()
@@ -129,7 +129,7 @@ struct RunCommand: AsyncParsableCommand {
     var services = carriers
     // Services stop in reverse order, so the server stops first and the last head covers all its entries.
     services.append(HistoryHeadService(heads: HistoryHeads(store, vault.historyKeys), logger: logger))
-    services.append(HousekeepingService(housekeeping: Housekeeping(context), logger: logger))
+    services.append(MaintenanceJob(housekeeping: RecordMaintenance(context), logger: logger))
     services.append(server)
     if let place = settings.metrics {
       let address = MFAServer.Address(place)
@@ -143,12 +143,12 @@ struct RunCommand: AsyncParsableCommand {
     } catch is CancellationError {
       logger.warning("requests aborted at shutdown")
     } catch {
-      throw CommandFault(notServing: error, settings)
+      throw CommandError(notServing: error, settings)
     }
   }
 }
 
-extension CommandFault {
+extension CommandError {
   /// The error that stopped a service; in practice a failure to listen.
   fileprivate init(notServing error: any Error, _ settings: BackendSettings) {
     // NIO writes `bind(descriptor:ptr:bytes:): Address already in use) (errno: 98)`, with one parenthesis too many.

@@ -59,7 +59,7 @@ public final class PostgresServer: Sendable {
     let own = path + "/tables"
     guard mkdir(own, 0o700) == 0, chmod(path, 0o711) == 0,
       chmod((path as NSString).deletingLastPathComponent, 0o711) == 0
-    else { throw PostgresFault("mkdir \(own)") }
+    else { throw PostgresServerError("mkdir \(own)") }
     try Self.giveToServer(own)
     try await sql("CREATE TABLESPACE small LOCATION '\(own)'")
     try await sql("ALTER DATABASE postgres SET default_tablespace = 'small'")
@@ -68,7 +68,7 @@ public final class PostgresServer: Sendable {
   private func put(_ content: String, _ name: String) throws {
     let path = folder + "/" + name
     try content.write(toFile: path, atomically: true, encoding: .utf8)
-    guard chmod(path, 0o600) == 0 else { throw PostgresFault("chmod") }
+    guard chmod(path, 0o600) == 0 else { throw PostgresServerError("chmod") }
     try Self.giveToServer(path)
   }
 
@@ -132,7 +132,7 @@ public final class PostgresServer: Sendable {
     let answer = try await ChildProcess.run(
       Self.tool("psql"), ["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", folder, "-U", "postgres", "-c", text],
       environment: Self.withoutVariables)
-    guard answer.exit == .code(0) else { throw PostgresFault("psql: \(answer.errors.joined(separator: "; "))") }
+    guard answer.exit == .code(0) else { throw PostgresServerError("psql: \(answer.errors.joined(separator: "; "))") }
     return answer.output
   }
 }
@@ -149,7 +149,7 @@ extension PostgresServer {
     let command = try Self.unprivileged(Self.tool("postgres"), arguments)
     let guardian = try ChildProcess("/bin/sh", ["-c", Self.guardianText, "sh", folder] + command, in: folder)
     let line = try await guardian.output.first("the server's number") { !$0.isEmpty }
-    guard let id = pid_t(line) else { throw PostgresFault("no number: \(line)") }
+    guard let id = pid_t(line) else { throw PostgresServerError("no number: \(line)") }
     running.withLock { $0 = Running(guardian: guardian, id: id) }
     _ = try await guardian.errors.first("the server's start", within: .seconds(60)) { $0.contains(sign) }
   }
@@ -195,7 +195,9 @@ extension PostgresServer {
     let command = try Self.unprivileged(Self.tool(name), arguments)
     let answer = try await ChildProcess.run(
       command[0], Array(command.dropFirst()), environment: Self.withoutVariables, in: folder)
-    guard answer.exit == .code(0) else { throw PostgresFault("\(name): \(answer.errors.joined(separator: "; "))") }
+    guard answer.exit == .code(0) else {
+      throw PostgresServerError("\(name): \(answer.errors.joined(separator: "; "))")
+    }
   }
 
   /// Variables of libpq, should somebody run the tests with them, are not passed on.
@@ -222,7 +224,7 @@ extension PostgresServer {
   /// For root, whose servers run as another user.
   private static func giveToServer(_ path: String) throws {
     guard geteuid() == 0, let user = getpwnam("postgres") else { return }
-    guard chown(path, user.pointee.pw_uid, user.pointee.pw_gid) == 0 else { throw PostgresFault("chown") }
+    guard chown(path, user.pointee.pw_uid, user.pointee.pw_gid) == 0 else { throw PostgresServerError("chown") }
   }
 
   /// A program of the newest PostgreSQL: Debian keeps them beside the path.
@@ -237,7 +239,7 @@ extension PostgresServer {
   }
 }
 
-public struct PostgresFault: Error, CustomStringConvertible {
+public struct PostgresServerError: Error, CustomStringConvertible {
   public let description: String
   init(_ description: String) { self.description = description }
 }

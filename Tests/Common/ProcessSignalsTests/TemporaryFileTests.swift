@@ -24,7 +24,7 @@ struct TemporaryFileTests {
       #expect(try Data(contentsOf: URL(filePath: place)) == Data("new".utf8))
       #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["file"])
       #expect(try FileManager.default.attributesOfItem(atPath: place)[.posixPermissions] as? Int == 0o600)
-      #expect(throws: TemporaryFile.Fault.self) { try TemporaryFile(for: folder + "/none/file") }
+      #expect(throws: TemporaryFile.WriteError.self) { try TemporaryFile(for: folder + "/none/file") }
     }
   }
 

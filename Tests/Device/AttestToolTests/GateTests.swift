@@ -13,7 +13,7 @@ import TransportEngine
 @testable import AttestTool
 
 /// A gate for development with an echo server behind it, and a user in front of it.
-struct House {
+struct GateSetup {
   let place: Workplace
   let echo: RunningProgram
   let gate: RunningProgram
@@ -81,7 +81,7 @@ extension TestAuthority {
 struct GateTests {
   @Test("a message goes there and back, and the device is made and registered on the way")
   func once() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let outcome = try await house.attest("connect", house.url, "--once", "hello")
     #expect(outcome == Outcome(status: 0, output: "hello\n", errors: ""))
     #expect(try house.record().keyID != nil)
@@ -92,7 +92,7 @@ struct GateTests {
 
   @Test("registration happens once")
   func register() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let first = try await house.attest("register", house.url)
     let second = try await house.attest("register", house.url)
     #expect(first.status == 0)
@@ -102,14 +102,14 @@ struct GateTests {
 
   @Test("the pipe carries lines, empty ones and an unfinished one too, in order")
   func pipe() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let outcome = try await house.attest("connect", house.url, "--linger", "0.3", input: "a\nbä\r\n\nlast")
     #expect(outcome == Outcome(status: 0, output: "a\nbä\n\nlast\n", errors: ""))
   }
 
   @Test("the pipe carries a megabyte of text in order")
   func bulk() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let text = (0..<20_000).map { "line \($0) \(String(repeating: "x", count: $0 % 90))\n" }.joined()
     let outcome = try await house.attest("connect", house.url, input: text)
     #expect(outcome.status == 0)
@@ -118,7 +118,7 @@ struct GateTests {
 
   @Test("the pipe tells apart text and binary where it is asked to")
   func json() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let text = try await house.attest("connect", house.url, "--json", "--once", "é")
     #expect(text.output == "{\"data\":\"é\",\"type\":\"text\"}\n")
     let binary = try await house.attest("connect", house.url, "--json", "--binary", "--once", "é")
@@ -127,7 +127,7 @@ struct GateTests {
 
   @Test("headers are exactly three lines, and open one connection")
   func headers() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let outcome = try await house.attest("headers", house.url)
     let lines = outcome.output.split(separator: "\n", omittingEmptySubsequences: false)
     #expect(lines.count == 4 && lines.last == "")
@@ -161,7 +161,7 @@ struct GateTests {
 
   @Test("processes that share a device wait for each other")
   func concurrent() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let outcomes = try await withThrowingTaskGroup(of: Outcome.self) { group in
       for index in 0..<6 { group.addTask { try await house.attest("connect", house.url, "--once", "m\(index)") } }
       return try await group.reduce(into: []) { $0.append($1) }
@@ -172,7 +172,7 @@ struct GateTests {
 
   @Test("a key that the gate has forgotten is replaced, and not again within the hour")
   func forgotten() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     _ = try await house.attest("register", house.url)
     let first = try house.record()
     let port = try Int(GateURL(house.url).port)
@@ -204,7 +204,7 @@ struct GateTests {
   @Test(
     "gates that follow one another at one address, each with an authority of its own, are not mistaken for each other")
   func changedAuthority() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let port = try Int(GateURL(house.url).port)
     let upstream = try #require(house.echo.greeting.first)
     #expect(try await house.attest("connect", house.url, "--once", "first").output == "first\n")
@@ -224,7 +224,7 @@ struct GateTests {
 
   @Test("a gate that cannot be trusted is told nothing")
   func untrusted() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let stranger = house.place.folder + "/stranger"
     _ = try AuthorityFolder(path: stranger).loadOrMake(appID: "AAABBBCCC1.com.example.app", at: .now())
     let outcome = try await house.place.run(["connect", house.url, "--authority", stranger, "--once", "x"])
@@ -238,7 +238,7 @@ struct GateTests {
 
   @Test("a device of another authority is refused, with the gate's own text")
   func foreignDevice() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let stranger = house.place.folder + "/stranger"
     _ = try AuthorityFolder(path: stranger).loadOrMake(appID: "SALLYPORT1.com.example.app", at: .now())
     let root = AuthorityFolder(path: house.authority).tlsAuthorityPath
@@ -250,7 +250,7 @@ struct GateTests {
 
   @Test("a backend that is away is told apart from a refusal")
   func noBackend() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     try await house.echo.stop()
     let outcome = try await house.attest("connect", house.url, "--once", "x")
     #expect(outcome.status == 69)
@@ -259,7 +259,7 @@ struct GateTests {
 
   @Test("a gate that is away is told apart, too")
   func noGate() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     try await house.gate.stop()
     let outcome = try await house.attest("connect", house.url, "--once", "x")
     #expect(outcome.status == 69)
@@ -323,7 +323,7 @@ struct GateTests {
 
   @Test("what fails in the handshake is told with what to look at")
   func noHandshake() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let plain = try #require(house.echo.greeting.first).replacingOccurrences(of: "ws://", with: "wss://")
     let outcome = try await house.attest("connect", plain, "--once", "x")
     #expect(outcome.status == 76)
@@ -364,7 +364,7 @@ struct GateTests {
 
   @Test("the handshake is shown without what could be used")
   func handshake() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let outcome = try await house.attest("connect", house.url, "--once", "x", "--show-handshake", "--ping")
     #expect(outcome.output == "x\n")
     #expect(outcome.errors.contains("> GET / HTTP/1.1\n"))
@@ -389,7 +389,7 @@ struct GateTests {
     ]
     for (file, text) in zip(files, texts) { try Data(text.utf8).write(to: URL(fileURLWithPath: file)) }
 
-    let house = try await House(clientAuthority: files[0], in: place)
+    let house = try await GateSetup(clientAuthority: files[0], in: place)
     let root = AuthorityFolder(path: house.authority).tlsAuthorityPath
     let arguments = ["connect", house.url, "--ca", root, "--once", "hello"]
     let outcome = try await place.run(arguments + ["--cert", files[1], "--key", files[2]])

@@ -19,7 +19,7 @@ struct HintTests {
     let texts = [try strangers[1].tlsAuthority.certificate.pem, try client.certificate.pem, try client.key.pkcs8PEM]
     for (file, text) in zip(files, texts) { try Data(text.utf8).write(to: URL(fileURLWithPath: file)) }
 
-    let house = try await House(clientAuthority: asks ? files[0] : nil, in: place)
+    let house = try await GateSetup(clientAuthority: asks ? files[0] : nil, in: place)
     let root = AuthorityFolder(path: house.authority).tlsAuthorityPath
     let outcome = try await place.run(
       ["connect", house.url, "--ca", root, "--once", "x", "--cert", files[1], "--key", files[2]])
@@ -32,7 +32,7 @@ struct HintTests {
 
   @Test("a device of another app is told apart before the gate is asked")
   func otherApp() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let stranger = house.place.folder + "/stranger"
     _ = try AuthorityFolder(path: stranger).loadOrMake(appID: "AAABBBCCC1.com.example.app", at: .now())
     _ = try await house.place.run(["device", "new", "phone", "--authority", stranger])
@@ -44,7 +44,7 @@ struct HintTests {
 
   @Test("a key that is revoked is said to be restorable, also where it is only asked about")
   func revoked() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     _ = try await house.attest("register", house.url)
     let keyID = try #require(try house.record().keyID)
     let arguments = ["keys", "revoke", "-c", house.authority + "/sallyport.yaml", keyID]
@@ -57,7 +57,7 @@ struct HintTests {
 
   @Test("a damaged key is bad data, and named")
   func damagedKey() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     _ = try await house.attest("register", house.url)
     let folder = try house.store.keysFolder("default")
     let name = try #require(try FileManager.default.contentsOfDirectory(atPath: folder).first)
@@ -69,7 +69,7 @@ struct HintTests {
 
   @Test("a name that the gate's certificate lacks is told from an authority that is not known")
   func otherName() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     // Another way to write 127.0.0.1, which the certificate has.
     let url = house.url.replacingOccurrences(of: "localhost", with: "[::ffff:127.0.0.1]")
     let outcome = try await house.attest("connect", url, "--once", "x")

@@ -27,7 +27,7 @@ struct LoadCommandTests {
     "sends each message when the last one is back, and compares every byte",
     arguments: [(size: "0", connections: 3), ("64", 5), ("16KiB", 3), ("256KiB", 2)])
   func pingPong(size: String, connections: Int) async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let outcome = try await house.attest(
       "load", house.url, "-c", "\(connections)", "--messages", "20", "--size", size, "--verify", "--json")
     #expect(outcome.status == 0, "\(outcome.errors)")
@@ -42,7 +42,7 @@ struct LoadCommandTests {
 
   @Test("sends as many messages as are due at a rate, neither more nor fewer")
   func rate() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let outcome = try await house.attest("load", house.url, "-c", "7", "-d", "500ms", "--rate", "400", "--json")
     #expect(outcome.status == 0, "\(outcome.errors)")
     #expect(try Report(outcome).count == 200)
@@ -50,7 +50,7 @@ struct LoadCommandTests {
 
   @Test("opens and closes connections with an assertion each", arguments: ["--connect", "--register"])
   func repeated(mode: String) async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let outcome = try await house.attest("load", house.url, "-c", "3", "-d", "500ms", mode, "--json")
     #expect(outcome.status == 0, "\(outcome.errors)")
     let report = try Report(outcome)
@@ -60,7 +60,7 @@ struct LoadCommandTests {
 
   @Test("works once for each line of input, over the same sockets, and says when they are open")
   func steps() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let outcome = try await house.place.run(
       ["load", house.url, "--authority", house.authority, "-c", "2", "--messages", "3", "--step", "--json"],
       input: "\n")
@@ -73,7 +73,7 @@ struct LoadCommandTests {
 
   @Test("works as often as there are lines, also when they come at once")
   func manySteps() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let outcome = try await house.place.run(
       ["load", house.url, "--authority", house.authority, "--messages", "1", "--step", "--json"], input: "\n\n\nlast")
     #expect(outcome.status == 0, "\(outcome.errors)")
@@ -84,7 +84,7 @@ struct LoadCommandTests {
   func interrupted() async throws {
     let backend = try Backend { _ in nil }
     defer { backend.stop() }
-    let house = try await House(upstream: backend.url)
+    let house = try await GateSetup(upstream: backend.url)
     let arguments = ["load", house.url, "--authority", house.authority, "-c", "2", "-d", "60s", "--json"]
     let process = try ChildProcess(
       Program.attest.path, arguments, environment: house.place.environment.mapValues(Optional.some))
@@ -125,7 +125,7 @@ struct LoadCommandTests {
 
   @Test("tells people how many messages there were and how long they took, with a row for each power of two")
   func text() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let outcome = try await house.attest("load", house.url, "-c", "2", "--messages", "10")
     let lines = outcome.output.split(separator: "\n")
     #expect(outcome.status == 0)
@@ -139,7 +139,7 @@ struct LoadCommandTests {
 
   @Test("is refused like everybody without an assertion")
   func refused() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let outcome = try await house.attest("load", house.url, "--open", "--messages", "1")
     #expect(outcome.status == 77)
     #expect(outcome.complaints.first?.contains("no_credentials") == true)
@@ -156,7 +156,7 @@ struct LoadCommandTests {
   func lost() async throws {
     let backend = try Backend { $0 }
     defer { backend.stop() }
-    let house = try await House(upstream: backend.url)
+    let house = try await GateSetup(upstream: backend.url)
     async let load = house.attest("load", house.url, "-c", "4", "-d", "60s", "--json")
     try await backend.messages.wait(for: "messages on four sockets") { $0 >= 20 ? () : nil }
     try await house.gate.stop(SIGKILL)
@@ -175,7 +175,7 @@ struct LoadCommandTests {
   func changed(change: @escaping @Sendable ([UInt8]) -> [UInt8]) async throws {
     let backend = try Backend(change)
     defer { backend.stop() }
-    let house = try await House(upstream: backend.url)
+    let house = try await GateSetup(upstream: backend.url)
     let outcome = try await house.attest("load", house.url, "--messages", "5", "--size", "100", "--verify", "--json")
     #expect(outcome.status == 1)
     #expect(try Report(outcome).mismatches == 5)
@@ -230,7 +230,7 @@ private final class Backend: RequestResponder {
     .converse(Session(messages: messages, change: change))
   }
 
-  func response(to fault: RequestFault, id: String, from peer: Peer) -> Response { Response(status: 400) }
+  func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400) }
 
   private final class Session: WebSocketSession {
     let subprotocol: String? = nil

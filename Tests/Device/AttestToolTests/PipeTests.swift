@@ -68,7 +68,7 @@ final class TLSBackend: RequestResponder {
     return .converse(Session(self))
   }
 
-  func response(to fault: RequestFault, id: String, from peer: Peer) -> Response { Response(status: 400) }
+  func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400) }
 
   private final class Session: WebSocketSession {
     let subprotocol: String? = nil

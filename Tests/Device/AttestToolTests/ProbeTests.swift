@@ -22,7 +22,7 @@ struct ProbeTests {
 
   @Test("nothing gets through a gate that enforces, and every attack is refused as expected")
   func enforcing() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let outcome = try await house.attest("probe", house.url, "--json")
     let report = try report(outcome)
     #expect(report.findings.filter { $0.verdict != "held" }.map { "\($0.attack): \($0.seen)" } == [])
@@ -32,7 +32,7 @@ struct ProbeTests {
 
   @Test("people get a table, and without an authority the attacks that need no device")
   func table() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let outcome = try await house.place.run(["probe", house.url, "--ca", house.authority + "/tls-ca.pem"])
     #expect(outcome.status == 0, "\(outcome.errors)")
     let lines = outcome.output.split(separator: "\n")
@@ -42,7 +42,7 @@ struct ProbeTests {
 
   @Test("whatever a gate with enforcement off lets through is found, and nothing else")
   func open() async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let (gate, url) = try await house.openGate()
     defer { gate.kill() }
     let outcome = try await house.attest("probe", url, "--json")
@@ -59,7 +59,7 @@ struct ProbeTests {
 
   @Test("a gate with limits that has no time is no finding: try again later", arguments: [1, 3])
   func busy(_ challenges: Int) async throws {
-    let house = try await House()
+    let house = try await GateSetup()
     let (gate, url) = try await house.furtherGate(
       enforcement: "enforce", "limits: { per_ip: { challenges: \(challenges)/1h } }")
     defer { gate.kill() }
@@ -115,7 +115,7 @@ struct ProbeTests {
   }
 }
 
-extension House {
+extension GateSetup {
   /// A second gate of the same authority that lets everybody through, and its address.
   fileprivate func openGate() async throws -> (ChildProcess, url: String) { try await furtherGate(enforcement: "off") }
 

@@ -17,8 +17,8 @@ struct ChallengeTests {
     return try #require(challenge).nonce
   }
 
-  private func fault(_ nonce: Nonce, at instant: Timestamp, by judge: Challenges? = nil) -> NonceFault? {
-    do throws(NonceFault) {
+  private func fault(_ nonce: Nonce, at instant: Timestamp, by judge: Challenges? = nil) -> NonceRejection? {
+    do throws(NonceRejection) {
       try (judge ?? challenges).check(nonce, at: instant)
       return nil
     } catch {
@@ -67,7 +67,7 @@ struct ChallengeTests {
   func life(_ age: Duration, isGood: Bool) throws {
     let nonce = try issue()
     let found = fault(nonce, at: now.advanced(by: age))
-    let expected: NonceFault? = isGood ? nil : age > .zero ? .expired(age: age) : .fromTheFuture(ahead: .zero - age)
+    let expected: NonceRejection? = isGood ? nil : age > .zero ? .expired(age: age) : .fromTheFuture(ahead: .zero - age)
     #expect(found == expected)
   }
 
@@ -87,7 +87,7 @@ struct ChallengeTests {
       var bytes = nonce.bytes
       bytes[index] ^= 1 << bit
       let changed = try #require(Nonce(bytes: bytes))
-      let expected: NonceFault = index == 0 ? .unknownKey(bytes[0]) : .forged
+      let expected: NonceRejection = index == 0 ? .unknownKey(bytes[0]) : .forged
       #expect(fault(changed, at: now) == expected)
     }
   }
@@ -271,13 +271,13 @@ struct ChallengeTests {
   @Test(
     "An invalid key file is refused with the line number",
     arguments: [
-      ("", ChallengeKeyRing.FileFault.noKeys), ("# nothing\n", .noKeys),
+      ("", ChallengeKeyRing.FileError.noKeys), ("# nothing\n", .noKeys),
       ("1 \(String(repeating: "0", count: 62))", .malformedLine(1)),
       ("1 \(String(repeating: "0", count: 64)) x", .malformedLine(1)),
       ("#\n256 \(String(repeating: "0", count: 64))", .malformedLine(2)),
       ("1 \(String(repeating: "0", count: 64))\n1 \(String(repeating: "1", count: 64))", .repeatedNumber(1)),
     ])
-  func faultyKeyFile(_ text: String, _ fault: ChallengeKeyRing.FileFault) {
+  func faultyKeyFile(_ text: String, _ fault: ChallengeKeyRing.FileError) {
     #expect(throws: fault) { try ChallengeKeyRing(text: text) }
   }
 

@@ -47,7 +47,7 @@ struct StoreMaintenanceTests {
     try challenges.check(old, at: clock.now)
     clock.advance(by: Challenges.standardOverlap + challenges.skew * 2 + .seconds(1))
     #expect(try await keeper.run()?.ring == .pruned(1))
-    #expect(throws: NonceFault.unknownKey(old.keyNumber)) { try challenges.check(old, at: clock.now) }
+    #expect(throws: NonceRejection.unknownKey(old.keyNumber)) { try challenges.check(old, at: clock.now) }
   }
 
   @Test("Of many gates, one rotates the challenge key, and each gate accepts the nonces of all")
@@ -74,12 +74,12 @@ struct StoreMaintenanceTests {
 
   @Test("Keys unused for too long are removed, used keys stay; without a limit all keys stay")
   func unusedKeys() async throws {
-    let keys = (0..<450).map { _ in Specimen.key() }
-    for key in keys { _ = try await store.register(Specimen.registration(of: key, at: clock.now)) }
+    let keys = (0..<450).map { _ in Fixture.key() }
+    for key in keys { _ = try await store.register(Fixture.registration(of: key, at: clock.now)) }
     clock.advance(by: .seconds(86_400 * 30))
     #expect(
       try await store.admit(
-        Specimen.use(of: keys[7], 1, over: Specimen.nonce(issuedAt: clock.now), at: clock.now)) == .admitted)
+        Fixture.use(of: keys[7], 1, over: Fixture.nonce(issuedAt: clock.now), at: clock.now)) == .admitted)
     clock.advance(by: .seconds(1))
     let challenges = try await challenges()
     #expect(try await housekeeping(challenges, .init()).run()?.removedKeys == 0)
@@ -100,14 +100,14 @@ struct StoreMaintenanceTests {
     var keeper = try await reloaded()
     // No device has connected yet.
     #expect(try await keeper.run()?.removedKeys == 0)
-    let keys = [Specimen.key(), Specimen.key()]
-    for key in keys { _ = try await store.register(Specimen.registration(of: key, at: clock.now)) }
+    let keys = [Fixture.key(), Fixture.key()]
+    for key in keys { _ = try await store.register(Fixture.registration(of: key, at: clock.now)) }
     #expect(try await keeper.run()?.removedKeys == 0)
     clock.advance(by: .seconds(86_400 * 365))
     #expect(try await keeper.run()?.removedKeys == 0)
     #expect(
       try await store.admit(
-        Specimen.use(of: keys[0], 1, over: Specimen.nonce(issuedAt: clock.now), at: clock.now)) == .admitted)
+        Fixture.use(of: keys[0], 1, over: Fixture.nonce(issuedAt: clock.now), at: clock.now)) == .admitted)
     #expect(try await keeper.run()?.removedKeys == 0)
     keeper = try await reloaded()
     #expect(try await keeper.run()?.removedKeys == 0)
@@ -120,8 +120,8 @@ struct StoreMaintenanceTests {
 
   @Test("A gate that starts late removes fewer keys, not more")
   func startsLate() async throws {
-    let key = Specimen.key()
-    _ = try await store.register(Specimen.registration(of: key, at: clock.now))
+    let key = Fixture.key()
+    _ = try await store.register(Fixture.registration(of: key, at: clock.now))
     clock.advance(by: .seconds(86_400 * 40))
     let report = try await housekeeping(challenges(), .init(longestUnused: .seconds(86_400 * 30))).run()
     #expect(report?.removedKeys == 0)

@@ -47,7 +47,7 @@ struct ClientAuthorityTests {
     try await Places.withTemporaryFolder { folder in
       try Data().write(to: URL(fileURLWithPath: folder + "/ca"))
       let authority = ClientAuthority(folder: folder + "/ca")
-      #expect(throws: ClientAuthorityFault.system("create the folder", path: folder + "/ca", code: ENOTDIR)) {
+      #expect(throws: ClientAuthorityError.system("create the folder", path: folder + "/ca", code: ENOTDIR)) {
         try authority.make(DistinguishedName(.commonName("CA")), days: 1, at: now, isReplacing: false)
       }
     }
@@ -87,18 +87,18 @@ struct ClientAuthorityTests {
       _ = try authority.issue("client", name, days: 1, at: now, isReplacing: false)
       _ = try authority.export("client", as: .pem, to: nil, isReplacing: false)
       let before = try contents(authority.folder)
-      #expect(throws: ClientAuthorityFault.exists(authority.certificatePath)) {
+      #expect(throws: ClientAuthorityError.exists(authority.certificatePath)) {
         try authority.make(name, days: 30, at: now, isReplacing: false)
       }
-      #expect(throws: ClientAuthorityFault.exists(authority.certificatePath(of: "client"))) {
+      #expect(throws: ClientAuthorityError.exists(authority.certificatePath(of: "client"))) {
         try authority.issue("client", name, days: 1, at: now, isReplacing: false)
       }
-      #expect(throws: ClientAuthorityFault.exists(authority.folder + "/client.pem")) {
+      #expect(throws: ClientAuthorityError.exists(authority.folder + "/client.pem")) {
         try authority.export("client", as: .pem, to: nil, isReplacing: false)
       }
       // One existing file of the two is enough for the refusal, and no file is added.
       try FileManager.default.removeItem(atPath: authority.certificatePath)
-      #expect(throws: ClientAuthorityFault.exists(authority.keyPath)) {
+      #expect(throws: ClientAuthorityError.exists(authority.keyPath)) {
         try authority.make(name, days: 30, at: now, isReplacing: false)
       }
       #expect(try contents(authority.folder) == before.filter { $0.key != "ca.pem" })
@@ -115,7 +115,7 @@ struct ClientAuthorityTests {
   func names(_ name: String) async throws {
     try await withAuthority { authority in
       _ = try authority.make(DistinguishedName(.commonName("CA")), days: 1, at: now, isReplacing: false)
-      #expect(throws: ClientAuthorityFault.unusableName(name)) {
+      #expect(throws: ClientAuthorityError.unusableName(name)) {
         try authority.issue(name, DistinguishedName(.commonName("x")), days: 1, at: now, isReplacing: true)
       }
     }
@@ -125,12 +125,12 @@ struct ClientAuthorityTests {
   func brokenFolder() async throws {
     try await withAuthority { authority in
       let name = DistinguishedName(.commonName("CA"))
-      #expect(throws: ClientAuthorityFault.absent(authority.certificatePath)) {
+      #expect(throws: ClientAuthorityError.absent(authority.certificatePath)) {
         try authority.issue("client", name, days: 1, at: now, isReplacing: false)
       }
       _ = try authority.make(name, days: 1, at: now, isReplacing: false)
       try ECPrivateKey(.p256).pkcs8PEM.write(toFile: authority.keyPath, atomically: true, encoding: .utf8)
-      let fault = #expect(throws: ClientAuthorityFault.self) {
+      let fault = #expect(throws: ClientAuthorityError.self) {
         try authority.issue("client", name, days: 1, at: now, isReplacing: false)
       }
       #expect(fault?.description.contains("ca.key: malformed private key: not the key of") == true)

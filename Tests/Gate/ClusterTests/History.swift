@@ -31,18 +31,18 @@ final class History: Sendable {
     while !Task.isCancelled {
       guard let store = stores.randomElement(using: &random) else { return }
       if keys.count < 4 || Int.random(in: 0..<50, using: &random) == 0 {
-        let registration = Specimen.registration()
+        let registration = Fixture.registration()
         if await insert(registration, in: store) { keys.append((registration.key, 0)) }
         continue
       }
       let index = Int.random(in: keys.indices, using: &random)
       keys[index].counter += 1
       let isReplay = Int.random(in: 0..<4, using: &random) == 0
-      let nonce = (isReplay ? log.withLock { $0.shown.randomElement(using: &random) } : nil) ?? Specimen.nonce()
+      let nonce = (isReplay ? log.withLock { $0.shown.randomElement(using: &random) } : nil) ?? Fixture.nonce()
       // Sometimes reuses an earlier counter, which may be accepted at most once.
       let back = UInt32.random(in: 0...2, using: &random)
       let counter = max(1, keys[index].counter - min(back, keys[index].counter))
-      await admit(Specimen.use(of: keys[index].key, counter, over: nonce, window: 8), by: store)
+      await admit(Fixture.use(of: keys[index].key, counter, over: nonce, window: 8), by: store)
     }
   }
 
@@ -83,7 +83,7 @@ final class History: Sendable {
     }
     for use in admitted {
       let again = KeyUse(
-        keyID: use.keyID, counter: SignCount(.max), nonce: use.nonce, window: .none, at: Specimen.now)
+        keyID: use.keyID, counter: SignCount(.max), nonce: use.nonce, window: .none, at: Fixture.now)
       #expect(try await store.admit(again) == .nonceSpent)
     }
     #expect(try await store.findings(isThorough: true).filter { $0.area == .data } == [])

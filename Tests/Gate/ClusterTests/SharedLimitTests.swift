@@ -18,7 +18,7 @@ struct SharedLimitTests {
       let visitor = gates.visitors[number]
       let credentials = try phone.credentials(
         over: await visitor.challenge(), counter: counter + UInt32(sockets.count))
-      do throws(ClientFault) {
+      do throws(ClientError) {
         sockets.append(try await visitor.open("/", credentials))
       } catch {
         guard case .refused(let answer) = error else { throw error }

@@ -34,7 +34,7 @@ struct LifeTests {
       let entries = try await gate.process.errors.all().compactMap { LogEntry(line: $0) }
       let ends = entries.filter { $0.message == "session closed" }
       #expect(ends.map(\.closeCode) == [1001, 1001, 1001])
-      await #expect(throws: ClientFault.self) { try await visitor.connection() }
+      await #expect(throws: ClientError.self) { try await visitor.connection() }
     }
   }
 

@@ -34,7 +34,7 @@ struct NonceTests {
     return try await withThrowingTaskGroup(of: String.self) { group in
       for connection in connections {
         group.addTask {
-          do throws(ClientFault) {
+          do throws(ClientError) {
             let socket = try await connection.upgrade("/", host: "localhost", headers: credentials)
             return String(socket.response.status)
           } catch .refused(let response) {

@@ -49,7 +49,7 @@ struct ResponderEntrance: Entrance {
     self.fleet = fleet
     guard let route = Route(path: "/", upstream: .webSocket(host: "127.0.0.1", port: 8080)),
       let routes = RouteTable([route])
-    else { throw FixtureFault.unexpected }
+    else { throw FixtureError.unexpected }
     // Only refusals would be logged here, and there are none.
     let sink = LineSink(descriptor: 2)
     responder = GateResponder(
@@ -75,7 +75,7 @@ struct ResponderEntrance: Entrance {
 
   func pass(_ request: Request) async throws {
     guard case .relay(_, let head) = await responder.respond(to: request, from: peer), !head.isEmpty
-    else { throw FixtureFault.unexpected }
+    else { throw FixtureError.unexpected }
   }
 }
 

@@ -49,7 +49,7 @@ struct Refusals: ParsableCommand {
       let start = ContinuousClock.now
       let denial = await Self.denial(of: claim, at: fleet.bench.gate)
       times[kind, default: []].append((ContinuousClock.now - start) / .microseconds(1))
-      guard denial?.code == .keyRefused else { throw FixtureFault.unexpected }
+      guard denial?.code == .keyRefused else { throw FixtureError.unexpected }
     }
     let unknown = times[.unknown] ?? []
     for kind in Kind.allCases {

@@ -89,7 +89,7 @@ private final class Rows: Sendable {
         let time = withUnsafeBytes(of: UInt64(now.milliseconds).bigEndian) { Array($0.suffix(6)) }
         guard let keyID = KeyID(bytes: SHA256.hash(Array("key \(number)".utf8))),
           let nonce = Nonce(bytes: [1] + time + SecureRandom.bytes(25))
-        else { throw FixtureFaults.malformed }
+        else { throw FixtureErrors.malformed }
         return KeyUse(keyID: keyID, counter: SignCount(first + UInt32(step)), nonce: nonce, window: .none, at: now)
       }
     }
@@ -102,7 +102,7 @@ private final class Rows: Sendable {
           for use in row {
             let answer = try await store.admit(use)
             // A refused use would improve the figures.
-            guard answer == .admitted else { throw FixtureFaults.refused("\(answer)") }
+            guard answer == .admitted else { throw FixtureErrors.refused("\(answer)") }
           }
         }
       }
@@ -111,7 +111,7 @@ private final class Rows: Sendable {
   }
 }
 
-private enum FixtureFaults: Error {
+private enum FixtureErrors: Error {
   case malformed
   case refused(String)
 }

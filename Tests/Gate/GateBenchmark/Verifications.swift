@@ -7,7 +7,7 @@ import GateFixtures
 import SimulatedDevice
 
 /// One attestation and the input of its verifier, made at the current time so that other verifiers accept it.
-struct Specimen {
+struct Fixture {
   let authority: TestAuthority
   let object: [UInt8]
   let keyID: KeyID
@@ -43,8 +43,8 @@ struct Verifications: ParsableCommand {
   var json = false
 
   func run() throws {
-    let specimen = try Specimen()
-    guard let appID = AppID(GateBench.appID) else { throw FixtureFault.unexpected }
+    let specimen = try Fixture()
+    guard let appID = AppID(GateBench.appID) else { throw FixtureError.unexpected }
     let roots = (specimen.authority.attestationRoot.certificate, specimen.authority.receiptRoot.certificate)
     let verifier = AttestationVerifier(
       apps: [appID: [.development]], attestationRoots: [roots.0], receiptRoots: [roots.1])
@@ -85,7 +85,7 @@ struct Mint: ParsableCommand {
   var folder: String
 
   func run() throws {
-    let specimen = try Specimen()
+    let specimen = try Fixture()
     try Data(specimen.object).write(to: URL(filePath: folder + "/attestation.cbor"))
     let root = specimen.authority.attestationRoot.certificate
     try root.pem.write(toFile: folder + "/root.pem", atomically: true, encoding: .utf8)

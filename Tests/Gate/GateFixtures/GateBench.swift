@@ -56,7 +56,7 @@ public struct GateBench: Sendable {
   private static func served(_ apps: [AppPolicy]?) throws -> AllowedApps {
     guard let appID = AppID(appID),
       let served = AllowedApps(apps ?? [AppPolicy(appID: appID, environments: [.development])])
-    else { throw FixtureFault.unexpected }
+    else { throw FixtureError.unexpected }
     return served
   }
 
@@ -67,7 +67,7 @@ public struct GateBench: Sendable {
   }
 
   public func nonce() throws -> Nonce {
-    guard let challenge = challenges.issue(at: clock.now) else { throw FixtureFault.unexpected }
+    guard let challenge = challenges.issue(at: clock.now) else { throw FixtureError.unexpected }
     return challenge.nonce
   }
 

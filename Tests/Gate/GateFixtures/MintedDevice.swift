@@ -14,7 +14,7 @@ public struct MintedDevice: Sendable {
 
   public init(app: SimulatedApp, authority: TestAuthority) throws {
     key = try P256PrivateKey()
-    guard let keyID = KeyID(bytes: SHA256.hash(key.publicKey.x963)) else { throw FixtureFault.unexpected }
+    guard let keyID = KeyID(bytes: SHA256.hash(key.publicKey.x963)) else { throw FixtureError.unexpected }
     self.keyID = keyID
     attestations = AttestationMint(authority: authority, app: app)
     assertions = AssertionMint(app: app)
@@ -62,4 +62,4 @@ public final class SignCounter: Sendable {
   }
 }
 
-public enum FixtureFault: Error { case unexpected }
+public enum FixtureError: Error { case unexpected }

@@ -17,7 +17,7 @@ public struct Visitor: Sendable {
 
   private var host: String { "localhost:\(gate.port)" }
 
-  public func connection() async throws(ClientFault) -> ClientConnection {
+  public func connection() async throws(ClientError) -> ClientConnection {
     try await engine.connect(
       host: "127.0.0.1", port: gate.port, tls: tls, verifying: "localhost", timeout: .seconds(30))
   }
@@ -44,10 +44,10 @@ public struct Visitor: Sendable {
     }
   }
 
-  /// Opens a socket; an answer other than 101 is thrown as `ClientFault.refused`.
+  /// Opens a socket; an answer other than 101 is thrown as `ClientError.refused`.
   public func open(
     _ target: String = "/", _ credentials: HeaderFields = HeaderFields()
-  ) async throws(ClientFault) -> ClientWebSocket {
+  ) async throws(ClientError) -> ClientWebSocket {
     try await connection().upgrade(target, host: host, headers: credentials)
   }
 
@@ -58,7 +58,7 @@ public struct Visitor: Sendable {
 
   /// Returns the code with which the gate refuses `credentials`; `nil` if it admits them.
   public func refusal(of credentials: HeaderFields) async throws -> String? {
-    do throws(ClientFault) {
+    do throws(ClientError) {
       try await open("/", credentials).close()
       return nil
     } catch {

@@ -113,7 +113,7 @@ struct GateServerTests {
       #expect(status == 200)
       #expect(server.stops.request(.end("a test")))
       await service.value
-      await #expect(throws: ClientFault.self) { try await files.status(at: server.port) }
+      await #expect(throws: ClientError.self) { try await files.status(at: server.port) }
       // A graceful upgrade after the stop is refused.
       #expect(!server.stops.request(.replaced(by: 1)))
     }

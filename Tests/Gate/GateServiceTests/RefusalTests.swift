@@ -101,7 +101,7 @@ struct RefusalTests {
   @Test(
     "Requests that cannot be parsed are answered",
     arguments: [
-      (RequestFault.malformedHead(rule: "a space in a name"), 400, "malformed_head"),
+      (RequestError.malformedHead(rule: "a space in a name"), 400, "malformed_head"),
       (.headTooLarge(rule: "more than 100 fields"), 431, "head_too_large"),
       (.bodyTooLarge(limit: 65536), 413, "body_too_large"),
       (.malformedBody(rule: "a chunk"), 400, "malformed_body"),
@@ -109,7 +109,7 @@ struct RefusalTests {
       (.unsupportedWebSocketVersion, 426, "websocket_version"),
       (.tooSlow, 408, "request_timeout"),
     ])
-  func faults(_ fault: RequestFault, status: Int, code: String) throws {
+  func faults(_ fault: RequestError, status: Int, code: String) throws {
     let service = try ServiceBench(GateBench())
     let response = service.responder.response(to: fault, id: Request.id, from: ServiceBench.peer)
     #expect(response.status == status)

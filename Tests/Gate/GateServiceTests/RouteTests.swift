@@ -66,7 +66,7 @@ struct RouteTests {
       texts.map { Array($0.utf8) } + [[0xEF, 0xBB, 0xBF] + whole.utf8, utf16, [0xFF, 0xFE] + utf16]
       + [whole.utf8.flatMap { [0, 0, 0, $0] }, whole.utf8.flatMap { [$0, 0, 0, 0] }]
     for body in bodies {
-      #expect(throws: RegistrationBody.Fault.notJSON) { try RegistrationBody(json: body) }
+      #expect(throws: RegistrationBody.ParseError.notJSON) { try RegistrationBody(json: body) }
     }
     for text in texts {
       let response = try await service.answer(to: .plain("POST", "/attest/register", body: text))

@@ -183,11 +183,11 @@ struct UpstreamTests {
   @Test(
     "An unavailable upstream is answered with 502, and the log has the reason",
     arguments: [
-      (UpstreamFault.unreachable("connection refused"), "upstream_connect", "connection refused"),
+      (UpstreamError.unreachable("connection refused"), "upstream_connect", "connection refused"),
       (.timedOut, "upstream_time", nil),
       (.misbehaved("no Sec-WebSocket-Accept"), "upstream_protocol", "no Sec-WebSocket-Accept"),
-    ] as [(UpstreamFault, String, String?)])
-  func unavailable(_ fault: UpstreamFault, step: String, detail: String?) async throws {
+    ] as [(UpstreamError, String, String?)])
+  func unavailable(_ fault: UpstreamError, step: String, detail: String?) async throws {
     let response = try await order().response(to: fault)
     #expect(response.status == 502)
     #expect(response.headers.first("X-Attest-Error") == "upstream_unavailable")

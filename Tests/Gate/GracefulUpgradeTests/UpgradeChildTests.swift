@@ -83,7 +83,7 @@ struct UpgradeChildTests {
     "is reported at once if it cannot be started",
     arguments: [("/nowhere/sallyport", "No such file or directory"), ("/etc/passwd", "Permission denied")])
   func notStarted(_ path: String, _ reason: String) {
-    let fault = #expect(throws: UpgradeChild.StartFault.self) {
+    let fault = #expect(throws: UpgradeChild.StartError.self) {
       _ = try UpgradeChild.start(ExecutableLocator(path: path, arguments: ["x"]), passing: [], environment: [:])
     }
     #expect(fault?.description == "\(path) cannot be started: \(reason)")

@@ -96,7 +96,7 @@ struct CrashTests {
       let credentials = try await phone.credentials(over: visitor.challenge(), counter: counter)
       let login = Promises.Login(phone: index, counter: counter, credentials: credentials)
       promises.update { $0.counters[index] = counter }
-      do throws(ClientFault) {
+      do throws(ClientError) {
         let socket = try await visitor.open("/", credentials)
         promises.update { $0.logins.append(login) }
         await socket.close()

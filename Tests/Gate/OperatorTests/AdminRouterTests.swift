@@ -82,7 +82,7 @@ struct AdminRouterTests {
 
   @Test("Pages of any size list each key once, in one order; a cursor stays valid after its key is removed")
   func pages() async throws {
-    try await StoreBench.with(try (0..<23).map { try Specimen.entry($0, revoked: $0 < 4) }) { bench in
+    try await StoreBench.with(try (0..<23).map { try Fixture.entry($0, revoked: $0 < 4) }) { bench in
       try await bench.use { store in
         func list(_ query: String) async throws -> [String] {
           var keys: [String] = []
@@ -96,7 +96,7 @@ struct AdminRouterTests {
           }
         }
         let all = try await list("limit=1000")
-        #expect(Set(all) == Set(try (0..<23).map(Specimen.hash)))
+        #expect(Set(all) == Set(try (0..<23).map(Fixture.hash)))
         for limit in [1, 7, 23] { #expect(try await list("limit=\(limit)") == all) }
         #expect(try await list("limit=3&state=revoked").count == 4)
         #expect(try await list("limit=3&state=active&app=AAABBBCCC1.com.example.app").count == 19)

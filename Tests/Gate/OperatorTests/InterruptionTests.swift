@@ -12,7 +12,7 @@ struct InterruptionTests {
   /// Enough keys that at least one of three signals arrives before the command finishes.
   @Test("are removed when a signal ends the command")
   func signals() async throws {
-    let entries = try (0..<20_000).map { try Specimen.entry($0) }
+    let entries = try (0..<20_000).map { try Fixture.entry($0) }
     try await StoreBench.with(entries) { bench in
       let backup = bench.folder + "/whole.backup"
       let made = try await sallyport(["store", "backup", backup, "--store", bench.url])
@@ -49,7 +49,7 @@ struct InterruptionTests {
 
   @Test("An ignored signal, as under nohup, stays ignored")
   func ignored() async throws {
-    try await StoreBench.with([Specimen.entry(1)]) { bench in
+    try await StoreBench.with([Fixture.entry(1)]) { bench in
       let script = "trap '' HUP; \"$0\" store backup \(bench.folder)/b --store \(bench.url) & kill -HUP $!; wait $!"
       let (exit, _, errors) = try await ChildProcess.run("/bin/sh", ["-c", script, Places.product("sallyport")])
       #expect(exit == .code(0), "\(errors)")
@@ -58,7 +58,7 @@ struct InterruptionTests {
 
   @Test("are removed by the next command for the same path, unless they are in use")
   func abandoned() async throws {
-    try await StoreBench.with([Specimen.entry(1)]) { bench in
+    try await StoreBench.with([Fixture.entry(1)]) { bench in
       let drafts = ["b.new-4194301", "b.new-4194302", "b.new-x"].map { bench.folder + "/" + $0 }
       for draft in drafts { try Data("a draft".utf8).write(to: URL(fileURLWithPath: draft)) }
       let claim = open(drafts[1], O_RDWR | O_CLOEXEC)
@@ -72,7 +72,7 @@ struct InterruptionTests {
 
   @Test("Concurrent exports to one file each write a complete file")
   func exportsAtOnce() async throws {
-    try await StoreBench.with((0..<2000).map { try Specimen.entry($0) }) { bench in
+    try await StoreBench.with((0..<2000).map { try Fixture.entry($0) }) { bench in
       let file = bench.folder + "/keys.jsonl"
       try await withThrowingTaskGroup(of: Transcript.self) { group in
         for _ in 0..<6 {
@@ -89,7 +89,7 @@ struct InterruptionTests {
 
   @Test("A backup that cannot be written exits 73 and prints why")
   func nowhere() async throws {
-    try await StoreBench.with([Specimen.entry(1)]) { bench in
+    try await StoreBench.with([Fixture.entry(1)]) { bench in
       let refused = try await sallyport(["store", "backup", bench.folder + "/none/b", "--store", bench.url])
       #expect(refused.status == 73 && refused.isFailure, "\(refused.errors)")
       #expect(refused.errors.first?.contains("none/b: cannot be created: ") == true, "\(refused.errors)")
@@ -99,7 +99,7 @@ struct InterruptionTests {
 
   @Test("A restore of a store onto itself is refused before any change, also through a link")
   func ontoItself() async throws {
-    try await StoreBench.with([Specimen.entry(1)]) { bench in
+    try await StoreBench.with([Fixture.entry(1)]) { bench in
       let backup = bench.folder + "/backup.db"
       #expect(try await sallyport(["store", "backup", backup, "--store", bench.url]).status == 0)
       let link = bench.folder + "/link.db"

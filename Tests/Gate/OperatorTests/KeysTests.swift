@@ -12,7 +12,7 @@ import Testing
 struct KeysTests {
   @Test("With --store, no store setting of the configuration applies, not even its password")
   func namedStore() async throws {
-    try await StoreBench.with([try Specimen.entry(1)]) { bench in
+    try await StoreBench.with([try Fixture.entry(1)]) { bench in
       let file = bench.folder + "/gate.yaml"
       try "store: { url: \"postgres://h/x\", password_file: none }\n".write(
         toFile: file, atomically: true, encoding: .utf8)
@@ -23,12 +23,12 @@ struct KeysTests {
 
   @Test("A list has every key once, across pages; a line has seven values, JSON one object for each line")
   func list() async throws {
-    try await StoreBench.with((0..<1203).map { try Specimen.entry($0, revoked: $0 % 3 == 0) }) { bench in
+    try await StoreBench.with((0..<1203).map { try Fixture.entry($0, revoked: $0 % 3 == 0) }) { bench in
       let store = ["--store", bench.url]
       let all = try await sallyport(["keys", "list"] + store)
       #expect(all.status == 0)
       let hashes = all.output.map { String($0.split(separator: "\t")[0]) }
-      #expect(Set(hashes) == Set(try (0..<1203).map(Specimen.hash)))
+      #expect(Set(hashes) == Set(try (0..<1203).map(Fixture.hash)))
       #expect(hashes.count == 1203)
       #expect(all.output.allSatisfy { $0.split(separator: "\t").count == 7 })
       let revoked = try await sallyport(["keys", "list", "--state", "revoked", "--json"] + store)
@@ -37,33 +37,33 @@ struct KeysTests {
       #expect(decoded.allSatisfy { $0.state == "revoked" && $0.revokedAt != nil && $0.keyID == nil })
       #expect(try await sallyport(["keys", "list", "--limit", "7"] + store).output.count == 7)
       #expect(try await sallyport(["keys", "list", "--app", "AAABBBCCC1.com.example.other"] + store).output == [])
-      let prefix = String(try Specimen.hash(5).prefix(6))
+      let prefix = String(try Fixture.hash(5).prefix(6))
       #expect(try await sallyport(["keys", "list", "--prefix", prefix] + store).output.count == 1)
     }
   }
 
   @Test("A key is found by its hash, a prefix of it, or its device's id, and shown completely")
   func show() async throws {
-    try await StoreBench.with([try Specimen.entry(4), try Specimen.entry(Specimen.dashed)]) { bench in
-      let hash = try Specimen.hash(4)
-      for name in [hash, String(hash.prefix(6)), try Specimen.key(4).keyID.base64] {
+    try await StoreBench.with([try Fixture.entry(4), try Fixture.entry(Fixture.dashed)]) { bench in
+      let hash = try Fixture.hash(4)
+      for name in [hash, String(hash.prefix(6)), try Fixture.key(4).keyID.base64] {
         let shown = try await sallyport(["keys", "show", name, "--json", "--store", bench.url])
         let key = try shown.json(KeyDescription.self)
-        #expect(key == KeyDescription(whole: try Specimen.entry(4).record, sessions: nil))
+        #expect(key == KeyDescription(whole: try Fixture.entry(4).record, sessions: nil))
         #expect(key.category == "app_store" && key.bundleVersion == "1.4" && key.counter == 4)
       }
       let text = try await sallyport(["keys", "show", hash, "--store", bench.url])
       #expect(text.output.contains("registered      2027-01-15T08:00:00.004Z"))
       let dashed = try await sallyport(
-        ["keys", "show", "--store", bench.url, "--", String(try Specimen.hash(Specimen.dashed).prefix(8))])
+        ["keys", "show", "--store", bench.url, "--", String(try Fixture.hash(Fixture.dashed).prefix(8))])
       #expect(dashed.status == 0)
     }
   }
 
   @Test("An ambiguous prefix is refused and changes nothing; one more character is enough")
   func ambiguity() async throws {
-    try await StoreBench.with(try Specimen.alike.map { try Specimen.entry($0) }) { bench in
-      let hashes = try Specimen.alike.map(Specimen.hash)
+    try await StoreBench.with(try Fixture.alike.map { try Fixture.entry($0) }) { bench in
+      let hashes = try Fixture.alike.map(Fixture.hash)
       #expect(hashes[0].prefix(6) == hashes[1].prefix(6))
       let store = ["--store", bench.url]
       let refused = try await sallyport(["keys", "revoke", String(hashes[0].prefix(6))] + store)
@@ -73,17 +73,17 @@ struct KeysTests {
       // The first name is valid, the second is ambiguous: no key is revoked.
       let half = try await sallyport(["keys", "revoke", hashes[0], String(hashes[0].prefix(6))] + store)
       #expect(half.status == 64)
-      #expect(try await bench.record(Specimen.alike[0])?.revokedAt == nil)
+      #expect(try await bench.record(Fixture.alike[0])?.revokedAt == nil)
       #expect(try await sallyport(["keys", "revoke", String(hashes[0].prefix(7))] + store).status == 0)
-      #expect(try await bench.record(Specimen.alike[0])?.revokedAt != nil)
-      #expect(try await bench.record(Specimen.alike[1])?.revokedAt == nil)
+      #expect(try await bench.record(Fixture.alike[0])?.revokedAt != nil)
+      #expect(try await bench.record(Fixture.alike[1])?.revokedAt == nil)
     }
   }
 
   @Test("Without a terminal a key is removed only with --yes; on a terminal the answer decides")
   func remove() async throws {
-    try await StoreBench.with([try Specimen.entry(1), try Specimen.entry(3)]) { bench in
-      let remove = ["keys", "rm", try Specimen.hash(1), "--store", bench.url]
+    try await StoreBench.with([try Fixture.entry(1), try Fixture.entry(3)]) { bench in
+      let remove = ["keys", "rm", try Fixture.hash(1), "--store", bench.url]
       let refused = try await sallyport(remove)
       #expect(refused.status == 64)
       #expect(refused.isFailure)
@@ -101,7 +101,7 @@ struct KeysTests {
       #expect(try await bench.record(1) != nil)
       #expect(try await typed("y").status == 0)
       #expect(try await bench.record(1) == nil)
-      #expect(try await sallyport(["keys", "rm", Specimen.hash(3), "--yes", "--store", bench.url]).status == 0)
+      #expect(try await sallyport(["keys", "rm", Fixture.hash(3), "--yes", "--store", bench.url]).status == 0)
       #expect(try await bench.record(3) == nil)
     }
   }
@@ -140,7 +140,7 @@ struct KeysTests {
 
   @Test("Each failure has its exit status, one error line and one hint, and no output", arguments: failing)
   func failure(_ failing: Failing) async throws {
-    try await StoreBench.with([try Specimen.entry(1)]) { bench in
+    try await StoreBench.with([try Fixture.entry(1)]) { bench in
       let config = bench.folder + "/gate.yaml"
       try Data("admin: { listen: \"unix:\(bench.folder)/admin.sock\" }\nstore: { url: \"\(bench.url)\" }\n".utf8)
         .write(to: URL(fileURLWithPath: config))
@@ -154,7 +154,7 @@ struct KeysTests {
 
   @Test("Errors elsewhere in a configuration do not block commands about keys; errors of the store do")
   func brokenConfiguration() async throws {
-    try await StoreBench.with([try Specimen.entry(1)]) { bench in
+    try await StoreBench.with([try Fixture.entry(1)]) { bench in
       let config = bench.folder + "/gate.yaml"
       func list(_ yaml: String) async throws -> Transcript {
         try Data(yaml.utf8).write(to: URL(fileURLWithPath: config))

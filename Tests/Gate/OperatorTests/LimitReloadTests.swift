@@ -52,7 +52,7 @@ struct LimitReloadTests {
         #expect(try await challenge(bench) == 200)
         // Connections that were already open count too.
         try await limit("{ global_sessions: 100, per_ip: { connections: 2 } }")
-        await #expect(throws: ClientFault.self) { try await bench.visitor.open() }
+        await #expect(throws: ClientError.self) { try await bench.visitor.open() }
         try await limit("{ global_sessions: 100 }")
         let third = try await bench.visitor.open()
         let fourth = try await bench.visitor.open()

@@ -38,7 +38,7 @@ func sallyport(_ arguments: [String], input: [UInt8] = [], in folder: String? = 
 }
 
 /// Keys of a store, numbered; the same number is the same key.
-enum Specimen {
+enum Fixture {
   /// Keys whose hashes begin with the same six characters.
   static let alike = [203_025, 364_522]
   /// A key whose hash begins with a dash.
@@ -94,7 +94,7 @@ struct StoreBench {
   }
 
   func record(_ number: Int) async throws -> KeyRecord? {
-    let keyID = try Specimen.key(number).keyID
+    let keyID = try Fixture.key(number).keyID
     return try await use { try await $0.record(of: keyID) }
   }
 }

@@ -14,7 +14,7 @@ struct TransferTests {
   static let count = 1203
 
   private static func entries() throws -> [KeyEntry] {
-    try (0..<count).map { try Specimen.entry($0, revoked: $0 % 5 == 0) }
+    try (0..<count).map { try Fixture.entry($0, revoked: $0 % 5 == 0) }
   }
 
   /// Returns the lines of the keys in an export, without header and trailer.
@@ -107,8 +107,8 @@ struct TransferTests {
     try await StoreBench.with(Self.entries()) { bench in
       let file = bench.folder + "/keys"
       #expect(try await sallyport(["keys", "export", file, "--store", bench.url]).status == 0)
-      let others = try (0..<900).filter { $0 % 3 > 0 }.map { try Specimen.entry($0, revoked: $0 % 5 == 0) }
-      let strangers = try (5000..<7500).map { try Specimen.entry($0) }
+      let others = try (0..<900).filter { $0 % 3 > 0 }.map { try Fixture.entry($0, revoked: $0 % 5 == 0) }
+      let strangers = try (5000..<7500).map { try Fixture.entry($0) }
       try await StoreBench.with(others + strangers) { target in
         let merged = try await sallyport(["keys", "import", file, "--store", target.url])
         #expect(merged.output == ["\(Self.count - 600) keys added, 0 updated, 600 unchanged"])
@@ -120,12 +120,12 @@ struct TransferTests {
   @Test("A counter never decreases and a revocation is never undone, whichever store is ahead")
   func strictness() async throws {
     try await StoreBench.with([
-      try Specimen.entry(1, counter: 5), try Specimen.entry(2, counter: 9), try Specimen.entry(3, revoked: true),
+      try Fixture.entry(1, counter: 5), try Fixture.entry(2, counter: 9), try Fixture.entry(3, revoked: true),
     ]) { bench in
       let file = bench.folder + "/keys"
       #expect(try await sallyport(["keys", "export", file, "--store", bench.url]).status == 0)
       try await StoreBench.with([
-        try Specimen.entry(1, counter: 8, revoked: true), try Specimen.entry(2, counter: 3), try Specimen.entry(3),
+        try Fixture.entry(1, counter: 8, revoked: true), try Fixture.entry(2, counter: 3), try Fixture.entry(3),
       ]) { target in
         let merged = try await sallyport(["keys", "import", file, "--store", target.url])
         #expect(merged.output == ["0 keys added, 2 updated, 1 unchanged"])
@@ -162,7 +162,7 @@ struct TransferTests {
 
   @Test("A truncated or altered export is refused before the first key is stored", arguments: Damage.allCases)
   func damaged(_ damage: Damage) async throws {
-    try await StoreBench.with(try (0..<9).map { try Specimen.entry($0) }) { bench in
+    try await StoreBench.with(try (0..<9).map { try Fixture.entry($0) }) { bench in
       let file = bench.folder + "/keys"
       #expect(try await sallyport(["keys", "export", file, "--store", bench.url]).status == 0)
       let text = try String(contentsOfFile: file, encoding: .utf8)
@@ -183,13 +183,13 @@ struct TransferTests {
 
   @Test("A key that the store has for another app is an error that names the line")
   func conflict() async throws {
-    try await StoreBench.with(try (0..<9).map { try Specimen.entry($0) }) { bench in
+    try await StoreBench.with(try (0..<9).map { try Fixture.entry($0) }) { bench in
       let file = bench.folder + "/keys"
       #expect(try await sallyport(["keys", "export", file, "--store", bench.url]).status == 0)
       let line =
         try #require(
-          try Self.keys(in: file).firstIndex { $0.contains("\"\(try Specimen.key(4).keyID.base64)\"") }) + 2
-      try await StoreBench.with([try Specimen.entry(4, app: "AAABBBCCC1.com.example.other")]) { target in
+          try Self.keys(in: file).firstIndex { $0.contains("\"\(try Fixture.key(4).keyID.base64)\"") }) + 2
+      try await StoreBench.with([try Fixture.entry(4, app: "AAABBBCCC1.com.example.other")]) { target in
         let refused = try await sallyport(["keys", "import", file, "--store", target.url])
         #expect(refused.status == 65)
         #expect(refused.errors.contains { $0.hasPrefix("error: \(file): line \(line): the store has the key ") })

@@ -124,7 +124,7 @@ struct UpgradeTests {
       #expect(try await new.ending(since: .now).code == 1001)
       try await bench.stopped(4)
       #expect(UnixSocketFile.state(at: bench.socket) == .absent)
-      await #expect(throws: ClientFault.self) { try await bench.visitor.connection() }
+      await #expect(throws: ClientError.self) { try await bench.visitor.connection() }
     }
   }
 

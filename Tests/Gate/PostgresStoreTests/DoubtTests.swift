@@ -25,10 +25,10 @@ struct DoubtTests {
     var limits = PostgresStore.Limits()
     limits.patience = event == .silence ? .seconds(1) : .seconds(20)
     let store = PostgresStore(try ConnectionParameters(url: PostgresServer.url(of: [server])), limits: limits)
-    let registration = Specimen.registration()
+    let registration = Fixture.registration()
     #expect(try await store.register(registration) == .inserted)
     try await Self.setStandby("nobody", of: server)
-    let use = Specimen.use(of: registration.key, 7)
+    let use = Fixture.use(of: registration.key, 7)
     async let answer = Self.answer(store, use)
     let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
     switch event {
@@ -45,8 +45,8 @@ struct DoubtTests {
     try await Self.setStandby("", of: server)
     // The commit did happen. For this reason a call must not be retried.
     try await Self.repeatedly { (try? await store.record(of: registration.key.keyID))??.counter.value == 7 }
-    #expect(try await store.admit(Specimen.use(of: registration.key, 8, over: use.nonce)) == .nonceSpent)
-    #expect(try await store.admit(Specimen.use(of: registration.key, 8)) == .admitted)
+    #expect(try await store.admit(Fixture.use(of: registration.key, 8, over: use.nonce)) == .nonceSpent)
+    #expect(try await store.admit(Fixture.use(of: registration.key, 8)) == .admitted)
     await store.close()
   }
 

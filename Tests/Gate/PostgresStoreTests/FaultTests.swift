@@ -26,19 +26,19 @@ struct FaultTests {
     try await store.open()
     #expect(store.health == .healthy)
     try await server.crash()
-    await #expect(throws: StoreError.self) { try await store.register(Specimen.registration()) }
+    await #expect(throws: StoreError.self) { try await store.register(Fixture.registration()) }
     guard case .failing = store.health else {
       Issue.record("\(store.health)")
       return
     }
     let start = ContinuousClock.now
     // A call does not wait for a connection that is known to be down.
-    for _ in 0..<100 { _ = try? await store.register(Specimen.registration()) }
+    for _ in 0..<100 { _ = try? await store.register(Fixture.registration()) }
     #expect(.now - start < .seconds(2))
     try await server.start()
-    try await Self.eventually { try await store.register(Specimen.registration()) == .inserted }
+    try await Self.eventually { try await store.register(Fixture.registration()) == .inserted }
     try await store.open()
-    #expect(try await store.admit(Specimen.use(of: Specimen.key(), 1)) == .unknownKey)
+    #expect(try await store.admit(Fixture.use(of: Fixture.key(), 1)) == .unknownKey)
     await store.close()
   }
 
@@ -47,14 +47,14 @@ struct FaultTests {
     let server = try await PostgresServer.shared()
     let url = try await server.newURL()
     let store = try Self.store(at: url + "&application_name=closed")
-    let registration = Specimen.registration()
+    let registration = Fixture.registration()
     #expect(try await store.register(registration) == .inserted)
-    #expect(try await store.admit(Specimen.use(of: registration.key, 1)) == .admitted)
+    #expect(try await store.admit(Fixture.use(of: registration.key, 1)) == .admitted)
     let connections = "FROM pg_stat_activity WHERE application_name = 'closed'"
     try await server.sql("SELECT pg_terminate_backend(pid) \(connections)")
     try await Self.eventually { try await server.sql("SELECT COUNT(*) \(connections)") == ["0"] }
-    #expect(try await store.admit(Specimen.use(of: registration.key, 2)) == .admitted)
-    #expect(try await store.register(Specimen.registration()) == .inserted)
+    #expect(try await store.admit(Fixture.use(of: registration.key, 2)) == .admitted)
+    #expect(try await store.register(Fixture.registration()) == .inserted)
     await store.close()
   }
 
@@ -80,7 +80,7 @@ struct FaultTests {
     let url = try await PostgresServer.shared().newURL()
     let stores = try (0..<20).map { _ in try Self.store(at: url) }
     let answers = try await StoreInvariant.tally(20) { number in
-      try await stores[number].register(Specimen.registration())
+      try await stores[number].register(Fixture.registration())
     }
     #expect(answers == [.inserted: 20])
     for store in stores { await store.close() }
@@ -105,8 +105,8 @@ struct FaultTests {
   @Test("An admission that violates the schema fails alone in its batch, and later ones succeed")
   func culpritAlone() async throws {
     let store = try Self.store(at: await PostgresServer.shared().newURL()) { $0.admissionLanes = 1 }
-    let good = Specimen.registration()
-    let bad = Specimen.registration()
+    let good = Fixture.registration()
+    let bad = Fixture.registration()
     for registration in [good, bad] { _ = try await store.register(registration) }
     _ = try await store.run { connection throws(StoreError) in
       let id = Hex.encode(bad.key.keyID.bytes)
@@ -116,9 +116,9 @@ struct FaultTests {
     }
     let hold = try await RowHold(good.key.keyID, in: store)
     // In any order.
-    async let first = store.admit(Specimen.use(of: good.key, 1, window: 8))
-    async let second = Self.answer(store, Specimen.use(of: bad.key, 1))
-    async let third = store.admit(Specimen.use(of: good.key, 2, window: 8))
+    async let first = store.admit(Fixture.use(of: good.key, 1, window: 8))
+    async let second = Self.answer(store, Fixture.use(of: bad.key, 1))
+    async let third = store.admit(Fixture.use(of: good.key, 2, window: 8))
     await hold.release()
     #expect(try await first == .admitted)
     #expect(try await third == .admitted)
@@ -127,7 +127,7 @@ struct FaultTests {
       return
     }
     #expect(reason.hasPrefix("23514"))
-    #expect(try await store.admit(Specimen.use(of: good.key, 3)) == .admitted)
+    #expect(try await store.admit(Fixture.use(of: good.key, 3)) == .admitted)
     await store.close()
   }
 
@@ -141,10 +141,10 @@ struct FaultTests {
       // Longer than any delay of a test machine.
       ($0.lockTimeout, $0.statementTimeout, $0.patience) = (.seconds(60), .seconds(60), .seconds(60))
     }
-    let registration = Specimen.registration()
+    let registration = Fixture.registration()
     _ = try await store.register(registration)
     let hold = try await RowHold(registration.key.keyID, in: store)
-    let admit = { counter in Task { await Self.answer(store, Specimen.use(of: registration.key, counter)) } }
+    let admit = { counter in Task { await Self.answer(store, Fixture.use(of: registration.key, counter)) } }
     // One call waits for the row, and three wait for that call.
     let first = admit(1)
     try await Self.eventually {
@@ -155,7 +155,7 @@ struct FaultTests {
     }
     let others = (2...4).map(admit)
     try await Self.eventually { store.countOfWaitingAdmissions == 3 }
-    await #expect(throws: StoreError.overloaded) { try await store.admit(Specimen.use(of: registration.key, .max)) }
+    await #expect(throws: StoreError.overloaded) { try await store.admit(Fixture.use(of: registration.key, .max)) }
     await hold.release()
     #expect(await first.value == .success(.admitted))
     // In any order of arrival.
@@ -171,12 +171,12 @@ struct FaultTests {
   @Test("A row that stays locked for too long refuses the calls that need it")
   func heldRow() async throws {
     let store = try Self.store(at: await PostgresServer.shared().newURL()) { $0.lockTimeout = .milliseconds(100) }
-    let registration = Specimen.registration()
+    let registration = Fixture.registration()
     _ = try await store.register(registration)
     let hold = try await RowHold(registration.key.keyID, in: store)
-    await #expect(throws: StoreError.locked) { try await store.admit(Specimen.use(of: registration.key, 1)) }
+    await #expect(throws: StoreError.locked) { try await store.admit(Fixture.use(of: registration.key, 1)) }
     await hold.release()
-    try await Self.eventually { try await store.admit(Specimen.use(of: registration.key, 2)) == .admitted }
+    try await Self.eventually { try await store.admit(Fixture.use(of: registration.key, 2)) == .admitted }
     await store.close()
   }
 
@@ -190,10 +190,10 @@ struct FaultTests {
       ($0.statementTimeout, $0.patience) = (.seconds(60), .seconds(60))
     }
     let other = try Self.store(at: url)
-    let registration = Specimen.registration()
+    let registration = Fixture.registration()
     _ = try await store.register(registration)
     let hold = try await RowHold(registration.key.keyID, in: other)
-    async let answer = Self.answer(store, Specimen.use(of: registration.key, 1))
+    async let answer = Self.answer(store, Fixture.use(of: registration.key, 1))
     if endsConnection {
       let waiting = "FROM pg_stat_activity WHERE application_name = '\(name)' AND wait_event_type = 'Lock'"
       try await Self.eventually { try await server.sql("SELECT pg_terminate_backend(pid) \(waiting)") == ["t"] }
@@ -217,20 +217,20 @@ struct FaultTests {
     let stores = try (0..<2).map { _ in try Self.store(at: url) }
     var keys: [AttestedKey] = []
     for _ in 0..<40 {
-      let registration = Specimen.registration()
+      let registration = Fixture.registration()
       _ = try await stores[0].register(registration)
       keys.append(registration.key)
     }
     let all = keys
     for round in UInt32(0)..<10 {
-      let nonces = (0..<40).map { _ in Specimen.nonce() }
+      let nonces = (0..<40).map { _ in Fixture.nonce() }
       // Two keys use each nonce at two gates, in opposite orders.
       let answers = try await StoreInvariant.tally(160) { number in
         let (gate, index) = (number % 2, number / 2 % 40)
         let key = all[gate == 0 ? index : 39 - index]
         let nonce = nonces[(index * 7 + number / 80) % 40]
         return try await stores[gate].admit(
-          Specimen.use(of: key, round * 10 + UInt32(number / 40) + 1, over: nonce, window: 63))
+          Fixture.use(of: key, round * 10 + UInt32(number / 40) + 1, over: nonce, window: 63))
       }
       #expect(answers[.admitted, default: 0] <= 40)
     }
@@ -248,17 +248,17 @@ struct FaultTests {
         ($0.lockTimeout, $0.statementTimeout, $0.patience) = (.seconds(60), .seconds(60), .seconds(60))
       }
     }
-    let registration = Specimen.registration()
-    let nonce = Specimen.nonce()
+    let registration = Fixture.registration()
+    let nonce = Fixture.nonce()
     _ = try await stores[0].register(registration)
-    #expect(try await stores[0].admit(Specimen.use(of: registration.key, 1, over: nonce)) == .admitted)
+    #expect(try await stores[0].admit(Fixture.use(of: registration.key, 1, over: nonce)) == .admitted)
     let waiting = """
       SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'forgetting' AND wait_event_type = 'Lock'
       """
     let hold = try await RowHold(registration.key.keyID, in: stores[1])
-    async let replay = stores[0].admit(Specimen.use(of: registration.key, 2, over: nonce))
+    async let replay = stores[0].admit(Fixture.use(of: registration.key, 2, over: nonce))
     try await Self.eventually { try await server.sql(waiting) == ["1"] }
-    let forgotten = Task { try await stores[2].forgetNonces(issuedBy: Specimen.now) }
+    let forgotten = Task { try await stores[2].forgetNonces(issuedBy: Fixture.now) }
     // The call either waits for the admission, as it should, or has deleted the nonce.
     try await Self.eventually {
       let isGone = try await server.sql("SELECT COUNT(*) FROM \(Self.schema(in: url)).spent_nonces") == ["0"]
@@ -267,7 +267,7 @@ struct FaultTests {
     await hold.release()
     #expect(try await replay == .nonceSpent)
     try await forgotten.value
-    #expect(try await stores[0].admit(Specimen.use(of: registration.key, 3, over: nonce)) == .nonceSpent)
+    #expect(try await stores[0].admit(Fixture.use(of: registration.key, 3, over: nonce)) == .nonceSpent)
     for store in stores { await store.close() }
   }
 
@@ -276,7 +276,7 @@ struct FaultTests {
     arguments: [("app_id", "'nonsense'"), ("environment", "'moon'"), ("category", "-1"), ("counter", "NULL")])
   func damagedRow(_ column: String, _ value: String) async throws {
     let store = try Self.store(at: await PostgresServer.shared().newURL())
-    let registration = Specimen.registration()
+    let registration = Fixture.registration()
     _ = try await store.register(registration)
     _ = try await store.run { connection throws(StoreError) in
       _ = try connection.ask(Call("ALTER TABLE attested_keys ALTER counter DROP NOT NULL"))
@@ -287,7 +287,7 @@ struct FaultTests {
     }
     // Other rows and the reported health are not affected.
     #expect(store.health == .healthy)
-    #expect(try await store.register(Specimen.registration()) == .inserted)
+    #expect(try await store.register(Fixture.registration()) == .inserted)
     await store.close()
   }
 
@@ -296,8 +296,8 @@ struct FaultTests {
     let store = try Self.store(at: await PostgresServer.shared().newURL())
     try await store.open()
     await store.close()
-    await #expect(throws: StoreError.closed) { try await store.register(Specimen.registration()) }
-    await #expect(throws: StoreError.closed) { try await store.admit(Specimen.use(of: Specimen.key(), 1)) }
+    await #expect(throws: StoreError.closed) { try await store.register(Fixture.registration()) }
+    await #expect(throws: StoreError.closed) { try await store.admit(Fixture.use(of: Fixture.key(), 1)) }
   }
 
   @Test("A server that may lose acknowledged writes is reported")

@@ -32,7 +32,7 @@ struct NetworkTests {
       }
       try await Self.with(url(own)) { store in
         try await store.open()
-        #expect(try await store.register(Specimen.registration()) == .inserted)
+        #expect(try await store.register(Fixture.registration()) == .inserted)
       }
       #expect(await Self.fault(url(strange))?.contains("certificate verify failed") == true)
       let otherName = await Self.fault(url(own, host: "db.example"))
@@ -47,7 +47,7 @@ struct NetworkTests {
     let standby = try await primary.standby(name: "standby")
     try await Self.with(PostgresServer.url(of: [standby, primary])) { store in
       try await store.open()
-      #expect(try await store.register(Specimen.registration()) == .inserted)
+      #expect(try await store.register(Fixture.registration()) == .inserted)
     }
     let fault = await Self.fault(PostgresServer.url(of: [standby]))
     #expect(fault?.contains("read-only") == true || fault?.contains("recovery") == true, "\(fault ?? "it was taken")")
@@ -60,10 +60,10 @@ struct NetworkTests {
     defer { session.process.kill() }
     try await Self.with(session.url) { store in
       try await store.open()
-      let registration = Specimen.registration()
+      let registration = Fixture.registration()
       #expect(try await store.register(registration) == .inserted)
-      #expect(try await store.admit(Specimen.use(of: registration.key, 1)) == .admitted)
-      #expect(try await store.admit(Specimen.use(of: registration.key, 1)) != .admitted)
+      #expect(try await store.admit(Fixture.use(of: registration.key, 1)) == .admitted)
+      #expect(try await store.admit(Fixture.use(of: registration.key, 1)) != .admitted)
     }
     let transaction = try #require(try await server.pooler(mode: "transaction", port: Places.freePort()))
     defer { transaction.process.kill() }
@@ -80,16 +80,16 @@ struct NetworkTests {
     limits.statementTimeout = .milliseconds(300)
     limits.lockTimeout = .seconds(5)
     let store = PostgresStore(try ConnectionParameters(url: PostgresServer.url(of: [server])), limits: limits)
-    let registration = Specimen.registration()
+    let registration = Fixture.registration()
     #expect(try await store.register(registration) == .inserted)
     try await server.sql(
       """
       CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(30); RETURN NEW; END';
       CREATE TRIGGER dawdle BEFORE UPDATE ON attested_keys FOR EACH ROW EXECUTE FUNCTION dawdle();
       """)
-    let nonce = Specimen.nonce()
+    let nonce = Fixture.nonce()
     await #expect(throws: StoreError.locked) {
-      try await store.admit(Specimen.use(of: registration.key, 1, over: nonce))
+      try await store.admit(Fixture.use(of: registration.key, 1, over: nonce))
     }
     guard case .failing = store.health else {
       Issue.record("\(store.health)")
@@ -97,7 +97,7 @@ struct NetworkTests {
     }
     try await server.sql("DROP TRIGGER dawdle ON attested_keys")
     // The refused admission changed nothing.
-    #expect(try await store.admit(Specimen.use(of: registration.key, 1, over: nonce)) == .admitted)
+    #expect(try await store.admit(Fixture.use(of: registration.key, 1, over: nonce)) == .admitted)
     // The health is updated after the answer.
     let start = ContinuousClock.now
     while store.health != .healthy, .now - start < .seconds(20) { await Task.yield() }

@@ -120,7 +120,7 @@ struct FileTests {
         try await complaints(bench, extra) == ["failed: debug_mtls.client_ca_file: \(lower.subject) \(reason)"])
       let settings = try bench.settings(extra)
       #expect { _ = try ListenerFiles(of: settings).load() } throws: { error in
-        (error as? StartFault)?.key == "debug_mtls.client_ca_file"
+        (error as? StartError)?.key == "debug_mtls.client_ca_file"
       }
       try bench.write(bench.pem(lower, upper), to: "ca.pem")
       #expect(try await complaints(bench, extra) == [])
@@ -146,7 +146,7 @@ struct FileTests {
         try await bench.complaints(settings).filter { $0.contains("certificates[0]") }
           == ["failed: tls.certificates[0].cert_file: \(reason)"])
       #expect { _ = try ListenerFiles(of: settings).load() } throws: { error in
-        (error as? StartFault)?.reason == reason
+        (error as? StartError)?.reason == reason
       }
     }
   }

@@ -24,7 +24,7 @@ struct CrashTests {
       let record = try #require(try await store.record(of: answer.keyID))
       #expect(record.counter >= answer.counter)
       let again = KeyUse(
-        keyID: answer.keyID, counter: SignCount(.max), nonce: answer.nonce, window: .none, at: Specimen.now)
+        keyID: answer.keyID, counter: SignCount(.max), nonce: answer.nonce, window: .none, at: Fixture.now)
       #expect(try await store.admit(again) == .nonceSpent)
     }
     await store.close()
@@ -42,8 +42,8 @@ private struct CrashingNode: Sendable {
     answers = AnswerFile(folder: folder)
     var keys: [AttestedKey] = []
     for _ in 0..<8 {
-      let registration = Specimen.registration()
-      guard try await store.register(registration) == .inserted else { throw FixtureFault.unexpected }
+      let registration = Fixture.registration()
+      guard try await store.register(registration) == .inserted else { throw FixtureError.unexpected }
       keys.append(registration.key)
     }
     self.keys = keys
@@ -55,8 +55,8 @@ private struct CrashingNode: Sendable {
       for key in keys {
         group.addTask {
           for counter in UInt32(1)... {
-            let use = Specimen.use(of: key, counter)
-            guard try await store.admit(use) == .admitted else { throw FixtureFault.unexpected }
+            let use = Fixture.use(of: key, counter)
+            guard try await store.admit(use) == .admitted else { throw FixtureError.unexpected }
             if try answers.note(use) >= count { kill(getpid(), SIGKILL) }
           }
         }
@@ -78,7 +78,7 @@ private struct AnswerFile: Sendable {
     let line = "\(Hex.encode(use.keyID.bytes)) \(use.counter.value) \(use.nonce.text)\n"
     let file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
     defer { close(file) }
-    guard write(file, line, line.utf8.count) == line.utf8.count else { throw FixtureFault.unexpected }
+    guard write(file, line, line.utf8.count) == line.utf8.count else { throw FixtureError.unexpected }
     return Int(lseek(file, 0, SEEK_END)) / line.utf8.count
   }
 
@@ -88,7 +88,7 @@ private struct AnswerFile: Sendable {
         let words = line.split(separator: " ")
         guard words.count == 3, let keyID = Hex.decode(words[0]).flatMap(KeyID.init(bytes:)),
           let counter = UInt32(words[1]), let nonce = Nonce(text: words[2])
-        else { throw FixtureFault.unexpected }
+        else { throw FixtureError.unexpected }
         return (keyID, SignCount(counter), nonce)
       }
     }

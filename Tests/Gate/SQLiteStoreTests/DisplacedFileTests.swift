@@ -18,7 +18,7 @@ struct DisplacedFileTests {
   }
 
   private func expectRefusal() async throws {
-    let known = Specimen.registration()
+    let known = Fixture.registration()
     for call in ["write", "read"] {
       do throws(StoreError) {
         if call == "write" { _ = try await store.register(known) } else { _ = try await store.count() }
@@ -41,20 +41,20 @@ struct DisplacedFileTests {
 
   @Test("refuses every call, and works again when the files are restored", arguments: ["", "-wal", "-shm"])
   func moved(_ suffix: String) async throws {
-    let registration = Specimen.registration()
+    let registration = Fixture.registration()
     #expect(try await store.register(registration) == .inserted)
     let (path, aside) = (store.path + suffix, store.path + suffix + ".aside")
     try FileManager.default.moveItem(atPath: path, toPath: aside)
     try await expectRefusal()
     try FileManager.default.moveItem(atPath: aside, toPath: path)
-    #expect(try await store.register(Specimen.registration()) == .inserted)
+    #expect(try await store.register(Fixture.registration()) == .inserted)
     #expect(try await store.count() == 2)
     #expect(store.health == .healthy)
   }
 
   @Test("refuses every call when another database has replaced it")
   func replaced() async throws {
-    #expect(try await store.register(Specimen.registration()) == .inserted)
+    #expect(try await store.register(Fixture.registration()) == .inserted)
     let other = SQLiteStore(path: folder.file("other.db"))
     try await other.open()
     await other.close()
@@ -64,10 +64,10 @@ struct DisplacedFileTests {
 
   @Test("opens no other database after an error closed its connection")
   func reopened() async throws {
-    #expect(try await store.register(Specimen.registration()) == .inserted)
+    #expect(try await store.register(Fixture.registration()) == .inserted)
     try await store.writes.run { try $0.execute(sql: "PRAGMA query_only = ON") }
     // Closes the connection, so that the next call opens the file.
-    await #expect(throws: StoreError.readOnly) { try await store.register(Specimen.registration()) }
+    await #expect(throws: StoreError.readOnly) { try await store.register(Fixture.registration()) }
     for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: store.path + suffix) }
     try await expectRefusal()
     #expect(!FileManager.default.fileExists(atPath: store.path))

@@ -30,20 +30,20 @@ struct DurabilityTests {
 
   @Test("Keys, counters, nonces, revocations and challenge keys survive closing and reopening")
   func reopening() async throws {
-    let (registration, nonce, ring) = (Specimen.registration(), Specimen.nonce(), ChallengeKeyRing.random())
-    let revoked = Specimen.registration()
+    let (registration, nonce, ring) = (Fixture.registration(), Fixture.nonce(), ChallengeKeyRing.random())
+    let revoked = Fixture.registration()
     _ = try await store.challengeKeys(orStoring: ring)
     _ = try await store.register(registration)
     _ = try await store.register(revoked)
-    _ = try await store.revoke(revoked.key.keyID, at: Specimen.now)
-    _ = try await store.admit(Specimen.use(of: registration.key, 5, over: nonce))
+    _ = try await store.revoke(revoked.key.keyID, at: Fixture.now)
+    _ = try await store.admit(Fixture.use(of: registration.key, 5, over: nonce))
     await store.close()
 
     let reopened = SQLiteStore(path: store.path)
-    #expect(try await reopened.admit(Specimen.use(of: registration.key, 6, over: nonce)) == .nonceSpent)
+    #expect(try await reopened.admit(Fixture.use(of: registration.key, 6, over: nonce)) == .nonceSpent)
     #expect(
-      try await reopened.admit(Specimen.use(of: registration.key, 5)) == .counterReplayed(stored: SignCount(5)))
-    #expect(try await reopened.admit(Specimen.use(of: revoked.key, 1)) == .revoked)
+      try await reopened.admit(Fixture.use(of: registration.key, 5)) == .counterReplayed(stored: SignCount(5)))
+    #expect(try await reopened.admit(Fixture.use(of: revoked.key, 1)) == .revoked)
     #expect(try await reopened.receipt(of: registration.key.keyID) == registration.receipt)
     #expect(try await reopened.challengeKeys(orStoring: .random()) == ring)
   }
@@ -59,13 +59,13 @@ struct DurabilityTests {
 
   @Test("A hundred waiting calls share few commits, and each is answered")
   func groupCommit() async throws {
-    let registration = Specimen.registration()
+    let registration = Fixture.registration()
     _ = try await store.register(registration)
     let counter = CommitCounter()
     try await store.writes.run { $0.add(transactionObserver: counter, extent: .databaseLifetime) }
     let hold = await QueueHold(store.writes)
     async let answers = StoreInvariant.tally(100) { [store] number in
-      try await store.admit(Specimen.use(of: registration.key, UInt32(number) + 1, window: 63))
+      try await store.admit(Fixture.use(of: registration.key, UInt32(number) + 1, window: 63))
     }
     await hold.release(behind: 100)
     #expect(try await answers.values.reduce(0, +) == 100)

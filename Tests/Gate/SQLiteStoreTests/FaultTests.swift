@@ -20,7 +20,7 @@ struct FaultTests {
   }
 
   /// Returns the result of a registration: the store's answer or its error.
-  private func register(_ registration: Registration = Specimen.registration()) async -> Result<Insertion, StoreError> {
+  private func register(_ registration: Registration = Fixture.registration()) async -> Result<Insertion, StoreError> {
     do throws(StoreError) {
       return .success(try await store.register(registration))
     } catch {
@@ -41,7 +41,7 @@ struct FaultTests {
     arguments: [false, true]
   )
   func keepsReplaced(_ isRead: Bool) async throws {
-    let registration = Specimen.registration()
+    let registration = Fixture.registration()
     _ = try await store.register(registration)
     await store.close()
     let path = folder.file("state.db")
@@ -59,7 +59,7 @@ struct FaultTests {
     }
     // A file of an earlier restore, which belongs to the file that was kept then.
     try Data("of another file".utf8).write(to: URL(fileURLWithPath: path + ".replaced-wal"))
-    let kept = try SQLiteArchive(path: path, busyTimeout: 0.05).replace(with: ArchiveHeader(at: Specimen.now)) { _ in }
+    let kept = try SQLiteArchive(path: path, busyTimeout: 0.05).replace(with: ArchiveHeader(at: Fixture.now)) { _ in }
     #expect(kept == path + ".replaced")
     #expect(FileManager.default.fileExists(atPath: path + ".replaced-wal") == isRead)
     let copy = try DatabaseQueue(path: path + ".replaced")
@@ -120,11 +120,11 @@ struct FaultTests {
     try await store.open()
     let pages = try await store.writes.run { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
     try await store.writes.run { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
-    var registration = Specimen.registration()
+    var registration = Fixture.registration()
     var answer = await register(registration)
     // SQLite first uses the free space inside the file.
     for _ in 0..<50 where answer == .success(.inserted) {
-      registration = Specimen.registration()
+      registration = Fixture.registration()
       answer = await register(registration)
     }
     #expect(answer == .failure(.full))
@@ -157,7 +157,7 @@ struct FaultTests {
       ("registered_at", "'x'"), ("revoked_at", "'never'"), ("counter", "'1x'"),
     ])
   func damagedRow(_ column: String, _ value: String) async throws {
-    let registration = Specimen.registration()
+    let registration = Fixture.registration()
     _ = await register(registration)
     try await store.writes.run { db in
       try db.execute(sql: "PRAGMA ignore_check_constraints = ON; UPDATE attested_keys SET \(column) = \(value)")
@@ -172,7 +172,7 @@ struct FaultTests {
   @Test("A job that violates the schema fails alone in its batch")
   func culpritAlone() async throws {
     let hold = await QueueHold(store.writes)
-    async let good = StoreInvariant.tally(20) { [store] _ in try await store.register(Specimen.registration()) }
+    async let good = StoreInvariant.tally(20) { [store] _ in try await store.register(Fixture.registration()) }
     let bad = Task { [store] in
       try await store.writes.run { try $0.execute(sql: "INSERT INTO nonce_watermark VALUES (2, 0)") }
     }
@@ -184,7 +184,7 @@ struct FaultTests {
   @Test("Closing a connection while another one works releases none of the process's file locks")
   func locksStay() async throws {
     try await store.open()
-    let registration = Specimen.registration()
+    let registration = Fixture.registration()
     _ = await register(registration)
     let hold = await QueueHold(store.writes)
     await #expect(throws: StoreError.self) {
@@ -228,12 +228,12 @@ struct FaultTests {
     let store = SQLiteStore(path: folder.file("small.db"), mostWaiting: 3)
     try await store.open()
     let hold = await QueueHold(store.writes)
-    async let waiting = StoreInvariant.tally(3) { _ in try await store.register(Specimen.registration()) }
+    async let waiting = StoreInvariant.tally(3) { _ in try await store.register(Fixture.registration()) }
     while store.writes.countOfWaiting < 3 { await Task.yield() }
-    await #expect(throws: StoreError.overloaded) { try await store.register(Specimen.registration()) }
+    await #expect(throws: StoreError.overloaded) { try await store.register(Fixture.registration()) }
     await hold.release(behind: 3)
     #expect(try await waiting == [.inserted: 3])
-    #expect(try await store.register(Specimen.registration()) == .inserted)
+    #expect(try await store.register(Fixture.registration()) == .inserted)
   }
 
   @Test("A closed store refuses calls")
@@ -245,7 +245,7 @@ struct FaultTests {
 
   @Test("Errors do not contain the values of a statement, so that nonces and key ids stay out of logs")
   func errorsWithoutArguments() async throws {
-    let nonce = Specimen.nonce()
+    let nonce = Fixture.nonce()
     do {
       try await store.writes.run { db in
         try db.execute(

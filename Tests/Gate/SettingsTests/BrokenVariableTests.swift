@@ -135,7 +135,7 @@ struct BrokenVariableTests {
     let workspace = try Workspace()
     let loader = SettingsLoader(
       file: "none.yaml", environment: Workspace.tls, workingDirectory: workspace.folder)
-    let error = try #require(throws: ConfigurationFaults.self) { try loader.load() }
+    let error = try #require(throws: ConfigurationErrors.self) { try loader.load() }
     #expect(
       error.faults.map(\.description) == [
         "none.yaml:1:1: cannot read the file: No such file or directory (ENOENT)"
@@ -147,7 +147,7 @@ struct BrokenVariableTests {
     let workspace = try Workspace()
     let loader = SettingsLoader(
       file: "/bin/sh", environment: Workspace.tls, workingDirectory: workspace.folder)
-    let error = try #require(throws: ConfigurationFaults.self) { try loader.load() }
+    let error = try #require(throws: ConfigurationErrors.self) { try loader.load() }
     #expect(error.faults.map(\.description) == ["/bin/sh:1:1: not UTF-8"])
   }
 }

@@ -86,7 +86,7 @@ struct ExampleTests {
 
     let broken = yaml.replacingOccurrences(of: "AAABBBCCC1", with: "AAABBBCCC")
       .replacingOccurrences(of: "upstream:", with: "upstraem:")
-    let error = try #require(throws: ConfigurationFaults.self) {
+    let error = try #require(throws: ConfigurationErrors.self) {
       try workspace.load(yaml: broken, environment: [:])
     }
     #expect(try #require(Self.block(after: "line and column:\n\n   ```", in: readme)) == "\(error)\n")

@@ -41,7 +41,7 @@ struct GuideTests {
   func blockWithoutCertificate() throws {
     let workspace = try Workspace()
     try workspace.write(Workspace.certificate, to: "config/client-ca/ca.pem")
-    let error = try #require(throws: ConfigurationFaults.self) {
+    let error = try #require(throws: ConfigurationErrors.self) {
       try workspace.load(dotenv: Self.block, environment: [:])
     }
     #expect(error.faults.map(\.description) == ["tls.cert_file: missing", "tls.key_file: missing"])

@@ -15,7 +15,7 @@ struct IrregularFileTests {
     do {
       _ = try workspace.load(yaml: "admin: { listen: '127.0.0.1:1', token_file: good.token }")
       Issue.record("accepted")
-    } catch let error as ConfigurationFaults {
+    } catch let error as ConfigurationErrors {
       #expect(error.description.contains("cannot read \(path): not a regular file"), "\(error)")
     }
   }
@@ -47,7 +47,7 @@ struct IrregularFileTests {
       let writer = Thread { try? text.write(toFile: path, atomically: false, encoding: .utf8) }
       writer.start()
       #expect(try FileContent.read(path, acceptsPipe: true) == Array(text.utf8))
-      #expect(throws: FileFault.irregular) { try FileContent.read(path) }
+      #expect(throws: FileContentError.irregular) { try FileContent.read(path) }
     }
   }
 

@@ -51,7 +51,7 @@ struct Workspace: ~Copyable {
     do {
       _ = try load(yaml: yaml, dotenv: dotenv, environment: environment, flags: flags)
       return []
-    } catch let error as ConfigurationFaults {
+    } catch let error as ConfigurationErrors {
       return error.faults.map { $0.description.replacingOccurrences(of: folder, with: "DIR") }
     }
   }

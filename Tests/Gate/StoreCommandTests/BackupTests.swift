@@ -24,7 +24,7 @@ struct BackupTests {
       #expect(mode == 0o600)
 
       let other = try target.open(to)
-      _ = try await other.register(Specimen.registration())
+      _ = try await other.register(Fixture.registration())
       await other.close()
       let restored = try await store("restore", folder + "/backup.db", "--store", to)
       #expect(restored.status == 0, "\(restored.errors)")
@@ -42,7 +42,7 @@ struct BackupTests {
     try await Places.withTemporaryFolder { folder in
       let url = try await kind.newURL(in: folder)
       let before = try kind.open(url)
-      let registration = Specimen.registration()
+      let registration = Fixture.registration()
       _ = try await before.register(registration)
       let challenges = Challenges(storage: before)
       try await challenges.prepare()
@@ -50,7 +50,7 @@ struct BackupTests {
         #require(challenges.issue(at: .now())?.nonce), #require(challenges.issue(at: .now())?.nonce)
       )
       #expect(try await store("backup", folder + "/b", "--store", url).status == 0)
-      #expect(try await before.admit(Specimen.use(of: registration.key, 1, over: spent)) == .admitted)
+      #expect(try await before.admit(Fixture.use(of: registration.key, 1, over: spent)) == .admitted)
       await before.close()
       let restored = try await store("restore", folder + "/b", "--store", url)
       #expect(restored.status == 0, "\(restored.errors)")
@@ -60,12 +60,12 @@ struct BackupTests {
       try await renewed.prepare()
       for nonce in [spent, fresh] {
         // Refused by its key, for a gate with the keys in the store.
-        #expect(throws: NonceFault.self) { try renewed.check(nonce, at: .now()) }
+        #expect(throws: NonceRejection.self) { try renewed.check(nonce, at: .now()) }
         // Refused by its time, in case the keys are in a file that was not replaced.
-        #expect(try await after.admit(Specimen.use(of: registration.key, 2, over: nonce)) == .nonceSpent)
+        #expect(try await after.admit(Fixture.use(of: registration.key, 2, over: nonce)) == .nonceSpent)
       }
       let good = try #require(renewed.issue(at: .now().advanced(by: .milliseconds(1)))?.nonce)
-      #expect(try await after.admit(Specimen.use(of: registration.key, 3, over: good)) == .admitted)
+      #expect(try await after.admit(Fixture.use(of: registration.key, 3, over: good)) == .admitted)
       await after.close()
     }
   }
@@ -77,7 +77,7 @@ struct BackupTests {
       let gate = try kind.open(url)
       let entries = try await Self.fill(gate, closing: false)
       #expect(try await store("backup", folder + "/b", "--store", url).status == 0)
-      _ = try await gate.register(Specimen.registration())
+      _ = try await gate.register(Fixture.registration())
       let refused = try await store("restore", folder + "/b", "--store", url)
       #expect(refused.status == 69)
       #expect(refused.errors.first?.contains("in use by a gate or another command") == true, "\(refused.errors)")
@@ -131,12 +131,12 @@ struct BackupTests {
     try await Places.withTemporaryFolder { folder in
       let url = try await kind.newURL(in: folder)
       let gate = try kind.open(url)
-      for _ in 0..<1200 { _ = try await gate.register(Specimen.registration()) }
+      for _ in 0..<1200 { _ = try await gate.register(Fixture.registration()) }
       let first = try #require(try await gate.entries(after: nil, limit: 1).first).record.key.keyID
       // During the copy one key is removed and another is added. The copy must show neither change.
       let whole = try kind.whole(url)
       var seen: [KeyEntry] = []
-      let late = Specimen.registration()
+      let late = Fixture.registration()
       let isDisturbed = DispatchSemaphore(value: 0)
       try whole.copyOut { page in
         if seen.isEmpty {
@@ -197,10 +197,10 @@ struct BackupTests {
   /// Registers three keys, with counters, a window and a revocation.
   static func fill(_ store: any GateStore, closing: Bool = true) async throws -> [KeyEntry] {
     for number in UInt32(1)...3 {
-      let registration = Specimen.registration()
+      let registration = Fixture.registration()
       _ = try await store.register(registration)
-      _ = try await store.admit(Specimen.use(of: registration.key, number * 10, window: 8))
-      if number == 2 { _ = try await store.revoke(registration.key.keyID, at: Specimen.now) }
+      _ = try await store.admit(Fixture.use(of: registration.key, number * 10, window: 8))
+      if number == 2 { _ = try await store.revoke(registration.key.keyID, at: Fixture.now) }
     }
     let entries = try await store.entries(after: nil, limit: 10)
     if closing { await store.close() }

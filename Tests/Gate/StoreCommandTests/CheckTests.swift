@@ -150,7 +150,7 @@ struct CheckTests {
       #expect(challenges.issue(at: .now())?.nonce.bytes.first != nonce.bytes.first)
       #expect(try await store("rotate", "--now", "--store", url).status == 0)
       try await challenges.refresh()
-      #expect(throws: NonceFault.self) { try challenges.check(nonce, at: .now()) }
+      #expect(throws: NonceRejection.self) { try challenges.check(nonce, at: .now()) }
       await gate.close()
     }
   }

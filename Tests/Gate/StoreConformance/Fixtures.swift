@@ -4,7 +4,7 @@ public import ByteCoding
 public import Cryptography
 
 /// Values for the invariants: well-formed but not signed.
-public enum Specimen {
+public enum Fixture {
   public static let now = Timestamp(seconds: 1_800_000_000)
 
   /// Returns a new nonce that was issued at the given time.
@@ -56,7 +56,7 @@ public enum Specimen {
 extension StoreInvariant {
   /// Registers a new key in `store` and returns it.
   static func registeredKey(in store: Store) async throws -> AttestedKey {
-    let registration = Specimen.registration()
+    let registration = Fixture.registration()
     _ = try await store.register(registration)
     return registration.key
   }

@@ -143,7 +143,7 @@ struct UnitOfWorkTests {
   @Test("a failed commit sends nothing")
   func failedCommit() async throws {
     let scene = try await Scene { FailingStore(inner: $0) }
-    await #expect(throws: StoreFault.self) {
+    await #expect(throws: MFAStoreError.self) {
       try await scene.context.write(by: Self.operation) { work in
         work.send(Self.message)
         try work.notify(scene.user.id, of: .locked)
@@ -170,7 +170,7 @@ struct UnitOfWorkTests {
   @Test("a transaction that reads refuses writes and notices")
   func reading() async throws {
     let scene = try await Scene()
-    await #expect(throws: StoreFault.self) {
+    await #expect(throws: MFAStoreError.self) {
       try await scene.context.read(by: Self.operation) { try $0.notify(scene.user.id, of: .locked) }
     }
     #expect(scene.wakeUpCount == 0)
@@ -234,7 +234,7 @@ private struct FailingStore: Store {
   func write<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
     try await inner.write { records in
       _ = try body(records)
-      throw StoreFault(reason: "the commit failed")
+      throw MFAStoreError(reason: "the commit failed")
     }
   }
 

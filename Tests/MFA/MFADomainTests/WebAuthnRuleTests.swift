@@ -9,10 +9,10 @@ import Testing
 /// What breaks a rule, and which.
 struct Breach<Subject>: CustomTestStringConvertible, Sendable {
   let testDescription: String
-  let fault: WebAuthnFault
+  let fault: WebAuthnRejection
   let act: @Sendable (inout Subject) throws -> Void
 
-  init(_ description: String, _ fault: WebAuthnFault, _ act: @escaping @Sendable (inout Subject) throws -> Void) {
+  init(_ description: String, _ fault: WebAuthnRejection, _ act: @escaping @Sendable (inout Subject) throws -> Void) {
     testDescription = description
     self.fault = fault
     self.act = act
@@ -185,7 +185,9 @@ struct WebAuthnRuleTests {
       let response = RegistrationResponse(
         credentialID: made.credentialID, clientDataJSON: made.clientDataJSON,
         attestationObject: Array(made.attestationObject[..<length]))
-      #expect(throws: WebAuthnFault.self, "\(length)") { try Self.party.verify(response, challenge: Self.challenge) }
+      #expect(throws: WebAuthnRejection.self, "\(length)") {
+        try Self.party.verify(response, challenge: Self.challenge)
+      }
     }
     let data = try key.authenticatorData(.attestedCredential)
     let hash = Array(SHA256.hash(data: made.clientDataJSON))
@@ -193,11 +195,13 @@ struct WebAuthnRuleTests {
       let object = try key.attestationObject(.none, Array(data[..<length]), clientDataHash: hash)
       let response = RegistrationResponse(
         credentialID: made.credentialID, clientDataJSON: made.clientDataJSON, attestationObject: object)
-      #expect(throws: WebAuthnFault.self, "\(length)") { try Self.party.verify(response, challenge: Self.challenge) }
+      #expect(throws: WebAuthnRejection.self, "\(length)") {
+        try Self.party.verify(response, challenge: Self.challenge)
+      }
     }
   }
 
-  static let badClientData: [(String, WebAuthnFault)] = [
+  static let badClientData: [(String, WebAuthnRejection)] = [
     ("", .clientData), ("[]", .clientData), ("{\"type\":\"webauthn.create\"}", .clientData),
     ("{\"type\":\"webauthn.create\",\"challenge\":\"BwcH=\",\"origin\":\"https://example.org\"}", .clientData),
     ("{\"type\":\"webauthn.create\",\"challenge\":\"BwcH\",\"origin\":\"https://example.org\"}", .challenge),
@@ -206,7 +210,7 @@ struct WebAuthnRuleTests {
   ]
 
   @Test("A-224 client data that is none, or has another challenge, is refused", arguments: badClientData)
-  func clientData(_ json: String, _ fault: WebAuthnFault) throws {
+  func clientData(_ json: String, _ fault: WebAuthnRejection) throws {
     let made = try TestSecurityKey().register(Self.asked)
     let response = RegistrationResponse(
       credentialID: made.credentialID, clientDataJSON: Array(json.utf8), attestationObject: made.attestationObject)
@@ -218,7 +222,7 @@ struct WebAuthnRuleTests {
   private static let x = [UInt8](P256.Signing.PrivateKey().publicKey.rawRepresentation)
   private static let modulus = [UInt8](repeating: 0xFF, count: 256)
 
-  static let badKeys: [(String, CBORValue, WebAuthnFault)] = [
+  static let badKeys: [(String, CBORValue, WebAuthnRejection)] = [
     ("no map", .array([]), .publicKey), ("no algorithm", .map([1: 2, -1: 1]), .publicKey),
     ("the algorithm as a text", .map([1: 2, 3: "ES256"]), .publicKey),
     ("ES384", .map([1: 2, 3: -35, -1: 2, -2: .bytes(x), -3: .bytes(x)]), .algorithm),
@@ -253,7 +257,7 @@ struct WebAuthnRuleTests {
   private static var high: [UInt8] { Array(x[32...]) }
 
   @Test("A-224 a public key that is not as its kind must be is refused", arguments: badKeys)
-  func keys(_ name: String, _ key: CBORValue, _ fault: WebAuthnFault) throws {
+  func keys(_ name: String, _ key: CBORValue, _ fault: WebAuthnRejection) throws {
     #expect(throws: fault, "\(name)") { try CredentialPublicKey(cose: key.encoded) }
     var registration = Registration(key: try TestSecurityKey())
     registration.key.publicKey = key.encoded
@@ -270,7 +274,7 @@ struct WebAuthnRuleTests {
       let response = AuthenticationResponse(
         credentialID: made.credentialID, clientDataJSON: made.clientDataJSON,
         authenticatorData: made.authenticatorData, signature: signature)
-      #expect(throws: WebAuthnFault.signature) {
+      #expect(throws: WebAuthnRejection.signature) {
         try Self.party.verify(response, by: known, userHandle: Self.handle, challenge: Self.challenge)
       }
     }

@@ -49,7 +49,7 @@ struct WebAuthnVectorTests {
     arguments: [WebAuthnVector.crossOrigin, .topOrigin])
   func frames(_ vector: WebAuthnVector) throws {
     #expect(!vector.clientDataJSON.isEmpty && !vector.attestationObject.isEmpty)
-    #expect(throws: WebAuthnFault.crossOrigin) { try Self.register(vector) }
+    #expect(throws: WebAuthnRejection.crossOrigin) { try Self.register(vector) }
   }
 
   @Test("A-224 the W3C's example is refused with another signature or challenge", arguments: taken)
@@ -57,9 +57,9 @@ struct WebAuthnVectorTests {
     for index in [0, vector.signature.count / 2, vector.signature.count - 1] {
       var signature = vector.signature
       signature[index] ^= 1
-      #expect(throws: WebAuthnFault.signature) { try Self.authenticate(vector, signature: signature) }
+      #expect(throws: WebAuthnRejection.signature) { try Self.authenticate(vector, signature: signature) }
     }
-    #expect(throws: WebAuthnFault.challenge) { try Self.register(vector, vector.loginChallenge) }
+    #expect(throws: WebAuthnRejection.challenge) { try Self.register(vector, vector.loginChallenge) }
   }
 
   @Test("A-224 an example that attests itself is refused if its statement is another's")
@@ -67,7 +67,7 @@ struct WebAuthnVectorTests {
     var object = WebAuthnVector.selfES256.attestationObject
     // In the middle of the signature.
     object[60] ^= 1
-    #expect(throws: WebAuthnFault.attestation) {
+    #expect(throws: WebAuthnRejection.attestation) {
       try Self.party.verify(
         RegistrationResponse(
           credentialID: WebAuthnVector.selfES256.credentialID,

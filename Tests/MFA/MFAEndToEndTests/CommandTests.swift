@@ -161,7 +161,7 @@ struct CommandTests {
     }
   }
 
-  struct StartFault: CustomTestStringConvertible, Sendable {
+  struct StartError: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let arguments: [String]
     let status: Int32
@@ -172,42 +172,42 @@ struct CommandTests {
   private static let unfitting = ["--gate-issuer", "i", "--audience", "a", "--listen", "127.0.0.1:0"]
 
   static let startFaults = [
-    StartFault(
+    StartError(
       testDescription: "no file of settings", arguments: ["-c", "/nowhere/mfa.yaml"], status: 78,
       error: "error: /nowhere/mfa.yaml cannot be read"),
-    StartFault(
+    StartError(
       testDescription: "no file of gate keys", arguments: ["--ephemeral", "--gate-jwks", "/nowhere/jwks"] + unfitting,
       status: 66, error: "error: /nowhere/jwks cannot be read: No such file or directory"),
-    StartFault(
+    StartError(
       testDescription: "gate keys in the clear",
       arguments: ["--ephemeral", "--gate-jwks", "http://gate.example.com/jwks.json"] + unfitting, status: 78,
       error: "error: --gate-jwks: gate.jwks: must be a file, an https URL, or an http URL on loopback: "),
-    StartFault(
+    StartError(
       testDescription: "no gate", arguments: ["--ephemeral", "--gate-jwks", "http://127.0.0.1:1/"] + unfitting,
       status: 69, error: "error: cannot fetch the gate's keys from http://127.0.0.1:1/: "),
-    StartFault(
+    StartError(
       testDescription: "gate keys that are none", arguments: ["--ephemeral", "--gate-jwks", "/etc/passwd"] + unfitting,
       status: 78, error: "error: /etc/passwd: not a JSON object with keys"),
-    StartFault(
+    StartError(
       testDescription: "no root of the gate",
       arguments: ["--ephemeral", "--gate-jwks", "https://127.0.0.1:1/", "--gate-ca", "/nowhere/ca.pem"] + unfitting,
       status: 66, error: "error: /nowhere/ca.pem cannot be read: No such file or directory"),
-    StartFault(
+    StartError(
       testDescription: "a database with another scheme of encoding",
       arguments: ["--database", "postgres://u:se/cret@127.0.0.1/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,
       status: 78, error: "error: database: the user or the password contains an @, / or ? that is not percent-encoded"),
-    StartFault(
+    StartError(
       testDescription: "a port that is none",
       arguments: ["--database", "postgres://u:secret@127.0.0.1:port/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,
       status: 78, error: "error: database: a port is not a number from 1 to 65535"),
-    StartFault(
+    StartError(
       testDescription: "no database server",
       arguments: ["--database", "postgres://u:secret@127.0.0.1:1/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,
       status: 69, error: "error: the database: connection to server at \"127.0.0.1\", port 1 failed: "),
   ]
 
   @Test("what keeps it from starting is told in lines, by a status, without a password", arguments: startFaults)
-  func startFault(_ fault: StartFault) async throws {
+  func startFault(_ fault: StartError) async throws {
     let run = try await mfa(["run"] + fault.arguments)
     #expect(run.exit == .code(fault.status), "\(run.errors)")
     #expect(run.errors.first?.hasPrefix(fault.error) == true, "\(run.errors)")

@@ -67,7 +67,7 @@ struct GuideTests {
   func curl() async throws {
     let blocks = try Self.blocks(of: "Ten minutes by curl")
     #expect(blocks.count == 8)
-    try await Household.serving { household in
+    try await BackendBehindGate.serving { household in
       try await Places.withTemporaryFolder { folder in
         let run = try await Self.run(
           blocks, in: folder,

@@ -11,7 +11,7 @@ import Testing
 struct ThroughTheGateTests {
   @Test("X-001 the backend takes what the real gate signs, by REST, and nothing that comes past the gate")
   func rest() async throws {
-    try await Household.serving { household in
+    try await BackendBehindGate.serving { household in
       let device = try await household.device("phone")
       let enrolled = try await device.call("POST", "/api/v1/mfa/enroll", device.phone.enrolment())
       #expect(enrolled.status == 200, "\(enrolled.text)")
@@ -36,7 +36,7 @@ struct ThroughTheGateTests {
 
   @Test("X-002 the same works by a socket through the real gate")
   func socket() async throws {
-    try await Household.serving { household in
+    try await BackendBehindGate.serving { household in
       let device = try await household.device("phone")
       let socket = try device.connect()
       defer { socket.process.kill() }
@@ -53,7 +53,7 @@ struct ThroughTheGateTests {
 
   @Test("X-013 the token of one device does nothing on another, whose identity the gate signs as truly")
   func foreignDevice() async throws {
-    try await Household.serving { household in
+    try await BackendBehindGate.serving { household in
       let token = try await household.device("phone").signIn()
       let other = try await household.device("other")
       let answer = try await other.call("GET", "/api/v1/devices/testuser", token: token)
@@ -64,7 +64,7 @@ struct ThroughTheGateTests {
 
   @Test("X-042 a key that is revoked at the gate loses its socket within two seconds, and gets no further one")
   func revokedAtTheGate() async throws {
-    try await Household.serving { household in
+    try await BackendBehindGate.serving { household in
       let device = try await household.device("phone")
       let registered = try await device.attest(["register"]).joined()
       let keyID = try #require(registered.split(separator: " ").last.map(String.init))
@@ -85,7 +85,7 @@ struct ThroughTheGateTests {
 
   @Test("X-042 a session that is revoked at the backend closes its socket through the gate with 4403")
   func revokedAtTheBackend() async throws {
-    try await Household.serving { household in
+    try await BackendBehindGate.serving { household in
       let device = try await household.device("phone")
       let token = try await device.signIn()
       let socket = try device.connect()
@@ -102,7 +102,7 @@ struct ThroughTheGateTests {
     "X-010 an identity that a client sends itself does not get past the gate, however it is written",
     arguments: [["X-Attest-Assertion"], ["x-attest-assertion", "X-ATTEST-ASSERTION"], ["X_Attest_Assertion"]])
   func smuggled(_ names: [String]) async throws {
-    try await Household.serving { household in
+    try await BackendBehindGate.serving { household in
       let device = try await household.device("phone")
       let forged = try await TestGate(clock: .system).assertion(for: .genuine())
       let fields = names.flatMap { ["-H", "\($0): \(forged)"] }
@@ -114,7 +114,7 @@ struct ThroughTheGateTests {
 
   @Test("A-215 clients reach the backend by TLS alone: the gate speaks no plain HTTP")
   func tlsAlone() async throws {
-    try await Household.serving { household in
+    try await BackendBehindGate.serving { household in
       let plain = try await curl("GET", "http://localhost:\(household.gate.port)/api/v1/openapi.json")
       #expect(plain.status != 200)
       #expect(!plain.text.contains("openapi"))

@@ -36,7 +36,7 @@ struct AuditTests {
   @Test(
     "X-050 an entry that was changed, taken out or moved is found",
     arguments: [
-      ("UPDATE audit SET detail = 'device=other' WHERE sequence = 2", AuditTrail.Fault.changed(sequence: 2)),
+      ("UPDATE audit SET detail = 'device=other' WHERE sequence = 2", AuditTrail.Violation.changed(sequence: 2)),
       ("UPDATE audit SET at = at + 1 WHERE sequence = 3", .changed(sequence: 3)),
       ("UPDATE audit SET account = NULL WHERE sequence = 3", .changed(sequence: 3)),
       ("DELETE FROM audit WHERE sequence = 2", .broken(sequence: 3)),
@@ -45,7 +45,7 @@ struct AuditTests {
           + "UPDATE audit SET sequence = 3 WHERE sequence = -1", .changed(sequence: 2)
       ),
     ])
-  func tampered(_ sql: String, _ fault: AuditTrail.Fault) async throws {
+  func tampered(_ sql: String, _ fault: AuditTrail.Violation) async throws {
     try await withHistory { path, trail in
       try await DatabaseQueue(path: path).write { try $0.execute(sql: sql) }
       #expect(try await trail.verify().fault == fault)

@@ -149,7 +149,7 @@ struct HistoryKeyTests {
     #expect(try await Self.trail(store).verify().fault == nil)
     // What ran meanwhile has the old key: it writes nothing, since that would not verify.
     store.authenticateHistory(with: first.historyKeys)
-    await #expect(throws: StoreFault.self) { try await Self.note(in: store) }
+    await #expect(throws: MFAStoreError.self) { try await Self.note(in: store) }
     store.authenticateHistory(with: second.historyKeys)
     // An entry of before the new key, put after it.
     _ = try await store.write {
@@ -203,6 +203,6 @@ struct HistoryKeyTests {
     let store = try await database.open()
     #expect(try await Self.trail(store).verify().fault == .noKey)
     #expect(try await store.read { try $0.dataKeys() } == [])
-    await #expect(throws: StoreFault.self) { try await Self.note(in: store) }
+    await #expect(throws: MFAStoreError.self) { try await Self.note(in: store) }
   }
 }

@@ -131,7 +131,7 @@ struct IdentityTests {
       logger: Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() })
     for _ in 1...2 {
       let assertion = try await gate.assertion(for: .genuine())
-      await #expect(throws: StoreFault.self) { try await verifier.identity(in: assertion) }
+      await #expect(throws: MFAStoreError.self) { try await verifier.identity(in: assertion) }
     }
   }
 
@@ -142,10 +142,10 @@ struct IdentityTests {
       let store = backend.context.store
       #expect(try await store.write { try $0.spend(identity: "one", until: end) })
       backend.clock.advance(by: .seconds(120))
-      try await Housekeeping(backend.context).clean()
+      try await RecordMaintenance(backend.context).clean()
       #expect(try await store.write { try $0.spend(identity: "one", until: end) } == false)
       backend.clock.advance(by: .seconds(10))
-      try await Housekeeping(backend.context).clean()
+      try await RecordMaintenance(backend.context).clean()
       #expect(try await store.write { try $0.spend(identity: "one", until: end) })
     }
   }

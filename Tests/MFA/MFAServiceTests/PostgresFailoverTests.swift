@@ -25,7 +25,7 @@ struct PostgresFailoverTests {
     try await other.write { _ = try $0.spend(identity: "a", until: Timestamp(milliseconds: 1)) }
     #expect(ContinuousClock.now - start < .seconds(15))
     release.signal()
-    await #expect(throws: StoreFault.self) { try await stopped.value }
+    await #expect(throws: MFAStoreError.self) { try await stopped.value }
     // It has connected anew.
     #expect(try await frozen.write { try !$0.spend(identity: "a", until: Timestamp(milliseconds: 1)) })
   }

@@ -186,7 +186,7 @@ struct RecoveryTests {
     "A-229 who can stop a recovery is told again when half of the wait is over, once", arguments: TestDatabase.allCases)
   func reminded(_ database: TestDatabase) async throws {
     try await withScene(database) { scene in
-      let (backend, housekeeping) = (scene.backend, Housekeeping(scene.backend.context))
+      let (backend, housekeeping) = (scene.backend, RecordMaintenance(scene.backend.context))
       _ = try await scene.start()
       let first = try #require(backend.outbox.messages.last)
       scene.wait(.seconds(43199))
@@ -554,7 +554,7 @@ struct RecoveryTests {
       let start = try await scene.start()
       for (days, state) in [(97, "expired"), (2, nil)] as [(Int, JSONValue?)] {
         scene.wait(.seconds(days * 86400))
-        try await Housekeeping(scene.backend.context).clean()
+        try await RecordMaintenance(scene.backend.context).clean()
         #expect(try await scene.state(start) == state)
       }
     }

@@ -40,7 +40,7 @@ struct RefusalFloodTests {
       let eve = AppInstance.genuine()
       try await flood.enrol(60, as: eve)
       #expect(try await flood.entries("enrolment.refused").count == 10)
-      let housekeeping = Housekeeping(flood.backend.context)
+      let housekeeping = RecordMaintenance(flood.backend.context)
       flood.backend.clock.advance(by: .seconds(899))
       try await housekeeping.clean()
       #expect(try await flood.entries("refusals.repeated").isEmpty)
@@ -100,7 +100,7 @@ struct RefusalFloodTests {
       }
       #expect(try await flood.entries("code.refused", of: nil).count == 10)
       flood.backend.clock.advance(by: .seconds(900))
-      try await Housekeeping(flood.backend.context).clean()
+      try await RecordMaintenance(flood.backend.context).clean()
       let repeated = try await flood.entries("refusals.repeated", of: nil)
       #expect(repeated.count == 1 && repeated.first?.account == nil)
       #expect(repeated.first?.detail.contains("count=30 ") == true)
@@ -117,7 +117,7 @@ struct RefusalFloodTests {
       }
       #expect(try await flood.entries("enrolment.refused").count == 10)
       flood.backend.clock.advance(by: .seconds(900))
-      try await Housekeeping(flood.backend.context).clean()
+      try await RecordMaintenance(flood.backend.context).clean()
       #expect(try await flood.entries("refusals.repeated").first?.detail.contains("count=50 ") == true)
       #expect(try await flood.isWhole())
     }

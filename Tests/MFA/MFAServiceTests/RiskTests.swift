@@ -222,10 +222,10 @@ struct RiskTests {
         }
       }
       backend.clock.advance(by: .seconds(89 * 86400))
-      try await Housekeeping(backend.context).clean()
+      try await RecordMaintenance(backend.context).clean()
       #expect(try await isKnown() == true)
       backend.clock.advance(by: .seconds(2 * 86400))
-      try await Housekeeping(backend.context).clean()
+      try await RecordMaintenance(backend.context).clean()
       #expect(try await isKnown() == false)
     }
   }

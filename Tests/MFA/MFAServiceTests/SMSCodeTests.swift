@@ -344,7 +344,7 @@ struct SMSCodeTests {
       for _ in 1...2 {
         for _ in 1...5 { #expect(try await verify(backend, phone, "999999").status == 401) }
         backend.clock.advance(by: .seconds(3 * 86400))
-        try await Housekeeping(backend.context).clean()
+        try await RecordMaintenance(backend.context).clean()
       }
       #expect(try await verify(backend, phone, "999999").status == 401)
       // The eleventh in a row: locked at once, and not after five more.

@@ -193,7 +193,7 @@ struct ScenarioTests {
     try await TestBackend.with(store: store) { backend in
       let phone = TestPhone()
       _ = try await backend.setUp(phone)
-      try await Housekeeping(backend.context).clean()
+      try await RecordMaintenance(backend.context).clean()
       let verdict = try await backend.trail.verify()
       #expect(verdict.fault == nil)
       #expect(verdict.entries >= 4)

@@ -226,10 +226,10 @@ struct SecurityKeyFactorTests {
       func isKept() async throws -> Bool {
         try await store.read { try $0.keyChallenge(.registration, of: session.id) } != nil
       }
-      try await Housekeeping(scene.backend.context).clean()
+      try await RecordMaintenance(scene.backend.context).clean()
       #expect(try await isKept())
       scene.backend.clock.advance(by: .seconds(301))
-      try await Housekeeping(scene.backend.context).clean()
+      try await RecordMaintenance(scene.backend.context).clean()
       #expect(try await !isKept())
     }
   }

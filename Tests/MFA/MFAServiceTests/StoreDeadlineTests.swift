@@ -69,10 +69,10 @@ struct StoreDeadlineTests {
     let store = try await database.open()
     let past = ContinuousClock.now
     await StoreDeadline.$current.withValue(past) {
-      await #expect(throws: StoreFault.late) {
+      await #expect(throws: MFAStoreError.late) {
         try await store.write { try $0.spend(identity: "a", until: Timestamp(milliseconds: 1)) }
       }
-      await #expect(throws: StoreFault.late) { try await store.read { try $0.dataKeys() } }
+      await #expect(throws: MFAStoreError.late) { try await store.read { try $0.dataKeys() } }
     }
     #expect(try await store.write { try $0.spend(identity: "a", until: Timestamp(milliseconds: 1)) })
   }
@@ -85,7 +85,7 @@ struct StoreDeadlineTests {
     }
     let (gate, opens) = AsyncStream.makeStream(of: Void.self)
     let (ends, end) = AsyncStream.makeStream(of: Void.self)
-    await #expect(throws: StoreFault.late) {
+    await #expect(throws: MFAStoreError.late) {
       try await StoreDeadline.within(.milliseconds(20)) {
         for await _ in gate { break }
         end.yield()
@@ -108,7 +108,7 @@ struct StoreDeadlineTests {
     }
     for await _ in inside { break }
     for id in ["a", "b"] {
-      await #expect(throws: StoreFault.late) {
+      await #expect(throws: MFAStoreError.late) {
         try await StoreDeadline.within(.milliseconds(20)) {
           try await lane.write { try $0.spend(identity: id, until: Timestamp(milliseconds: 1)) }
         }

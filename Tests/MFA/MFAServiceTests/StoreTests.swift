@@ -29,7 +29,7 @@ struct StoreTests {
         let url = try await PostgresServer.shared().newURL()
         open = { try PostgresMFAStore(url: url, makesTables: $0) }
       }
-      for _ in 1...2 { #expect(throws: StoreFault.noTables) { try open(false) } }
+      for _ in 1...2 { #expect(throws: MFAStoreError.noTables) { try open(false) } }
       _ = try open(true)
       #expect(try await open(false).read { try $0.lastAuditEntry() == nil })
     }

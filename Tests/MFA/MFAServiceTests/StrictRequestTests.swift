@@ -141,7 +141,7 @@ struct StrictRequestTests {
     let text = #"{"username":"x","deviceId":"d"}"#
     let bytes = Array(try #require(text.data(using: encoding)))
     #expect(JSONGrammar.accepts(Array(text.utf8)) && !JSONGrammar.accepts(bytes))
-    #expect(throws: RequestFault.malformedJSON) {
+    #expect(throws: OperationInputError.malformedJSON) {
       let _: [String: String] = try WireCoding.decode(bytes)
     }
   }

@@ -7,16 +7,16 @@ import Testing
 struct SettingsTests {
   private func read(
     _ yaml: String, environment: [String: String] = [:], flags: [SettingFlag?] = []
-  ) throws -> Result<BackendSettings, SettingsFaults> {
+  ) throws -> Result<BackendSettings, SettingsErrors> {
     let file = NSTemporaryDirectory() + "mfa-\(UUID().uuidString).yaml"
     try yaml.write(toFile: file, atomically: true, encoding: .utf8)
     defer { try? FileManager.default.removeItem(atPath: file) }
     let reader = SettingsReader(file: file, environment: environment, flags: flags.compactMap(\.self))
-    return Result { () throws(SettingsFaults) in try reader.read() }.mapError { faults in
-      SettingsFaults(
+    return Result { () throws(SettingsErrors) in try reader.read() }.mapError { faults in
+      SettingsErrors(
         faults.faults.map { fault in
           guard case .file(_, let line, let column) = fault.origin else { return fault }
-          return SettingsFault(.file("mfa.yaml", line: line, column: column), fault.key, fault.reason)
+          return SettingsError(.file("mfa.yaml", line: line, column: column), fault.key, fault.reason)
         })
     }
   }
@@ -163,7 +163,7 @@ struct SettingsTests {
   @Test("of a file that cannot be read that alone is told")
   func unreadableFile() {
     let reader = SettingsReader(file: "/nowhere/mfa.yaml", environment: ["MFA_BACKEND_A__B": "1"], flags: [])
-    #expect(throws: SettingsFaults([SettingsFault(.nowhere, nil, "/nowhere/mfa.yaml cannot be read")])) {
+    #expect(throws: SettingsErrors([SettingsError(.nowhere, nil, "/nowhere/mfa.yaml cannot be read")])) {
       try reader.read()
     }
   }

@@ -4,13 +4,13 @@ import Testing
 
 @Suite("The settings of security keys")
 struct WebAuthnSettingsTests {
-  private func read(_ values: [String: String]) -> Result<BackendSettings, SettingsFaults> {
+  private func read(_ values: [String: String]) -> Result<BackendSettings, SettingsErrors> {
     let least = [
       "database": "ephemeral", "gate.jwks": "keys.json", "gate.issuer": "https://gate", "gate.audience": "m",
     ]
     let flags = least.merging(values) { $1 }.map { SettingFlag("--" + $0, $0, $1) }
     let reader = SettingsReader(file: nil, environment: [:], flags: flags.compactMap(\.self))
-    return Result { () throws(SettingsFaults) in try reader.read() }
+    return Result { () throws(SettingsErrors) in try reader.read() }
   }
 
   @Test("B-085 security keys are off unless a domain is given, whose own page is the origin unless others are")

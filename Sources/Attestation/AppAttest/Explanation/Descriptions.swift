@@ -71,7 +71,7 @@ extension ReceiptRejection: CustomStringConvertible {
   }
 }
 
-extension AuthenticatorDataFault: CustomStringConvertible {
+extension AuthenticatorDataRejection: CustomStringConvertible {
   public var description: String {
     switch self {
     case .tooShort(let count, let minimum): "\(count) bytes where at least \(minimum) should be"

@@ -98,7 +98,7 @@ struct LoadRun: Sendable {
 
   private func hand(_ sockets: [ClientWebSocket], to driver: any SocketDriver) async throws(Failure) {
     for (number, socket) in sockets.enumerated() {
-      do throws(ClientFault) {
+      do throws(ClientError) {
         try await socket.hand(to: driver, as: number)
       } catch {
         throw Failure(TransportError(error))

@@ -24,7 +24,7 @@ struct LoadTarget: Sendable {
   func open(as device: LoadDevice?) async throws(Failure) -> ClientWebSocket {
     let connection = try await connect()
     let headers = try await device?.assertionHeaders(over: connection, to: address) ?? HeaderFields()
-    do throws(ClientFault) {
+    do throws(ClientError) {
       return try await connection.upgrade(address.target, host: address.hostField, headers: headers)
     } catch .refused(let response) {
       throw Failure(.assertionFailed(GateRefusal(HTTPResponse(response))))
@@ -96,7 +96,7 @@ struct LoadDevice: Sendable {
     var headers = HeaderFields()
     headers.append("Host", address.hostField)
     if !body.isEmpty { headers.append("Content-Type", "application/json") }
-    do throws(ClientFault) {
+    do throws(ClientError) {
       return try await connection.send(method, target, headers: headers, body: body)
     } catch {
       throw Failure(TransportError(error))

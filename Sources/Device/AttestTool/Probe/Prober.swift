@@ -53,7 +53,7 @@ final class Prober: Sendable {
   func exchange(_ bytes: [UInt8]) async throws(Failure) -> RawAnswer {
     do throws(TransportError) {
       let connection = try await transport.open(address)
-      do throws(ClientFault) {
+      do throws(ClientError) {
         return try await connection.exchange(bytes, timeout: .seconds(5))
       } catch {
         // Closed before anything was sent, as a server does whose patience was short.

@@ -8,7 +8,7 @@ public enum AdminAccess: Sendable {
   /// Requests must carry this token (RFC 6750 section 2.1).
   case bearer(BearerToken)
 
-  func check(_ headers: HeaderFields) throws(AdminFault) {
+  func check(_ headers: HeaderFields) throws(AdminError) {
     guard case .bearer(let token) = self else { return }
     guard case .once(let field) = headers.only("Authorization"), token.isShown(in: field) else { throw .unauthorized }
   }
@@ -25,7 +25,7 @@ public enum AdminHosts: Sendable {
   /// accepted, since browsers always send one.
   case thisMachine
 
-  func check(_ headers: HeaderFields) throws(AdminFault) {
+  func check(_ headers: HeaderFields) throws(AdminError) {
     guard case .thisMachine = self, let host = headers.first("Host"), !host.isEmpty else { return }
     guard Self.isThisMachine(host) else { throw .foreignHost }
   }

@@ -7,7 +7,7 @@ public protocol AdminResource: Sendable {
 
 /// An operation of the admin server.
 public struct AdminOperation: Sendable {
-  public typealias Answer = @Sendable (AdminRequest) async throws(AdminFault) -> Response
+  public typealias Answer = @Sendable (AdminRequest) async throws(AdminError) -> Response
 
   public let method: String
   /// The path, such as `/v1/keys/{key}/revoke`. A segment in braces matches any one segment.

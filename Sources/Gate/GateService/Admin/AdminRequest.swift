@@ -12,7 +12,7 @@ public struct AdminRequest: Sendable {
 
   init(
     _ request: Request, values: [String: String], parameters known: [String]
-  ) throws(AdminFault) {
+  ) throws(AdminError) {
     id = request.id
     headers = request.headers
     body = request.body
@@ -29,7 +29,7 @@ public struct AdminRequest: Sendable {
   /// Returns `true` if the parameter `name` is set, as `?name` or `?name=true`.
   ///
   /// - Throws: `.malformedParameter` for a value other than `true` and `false`.
-  public func flag(_ name: String) throws(AdminFault) -> Bool {
+  public func flag(_ name: String) throws(AdminError) -> Bool {
     switch parameters[name] {
     case nil, "false": false
     case "", "true": true
@@ -40,7 +40,7 @@ public struct AdminRequest: Sendable {
   /// Returns the maximum number of elements of a page: the parameter `limit`, or 100 if it is absent.
   ///
   /// - Throws: `.malformedParameter` unless `limit` is a number from 1 to 1000.
-  public func limit() throws(AdminFault) -> Int {
+  public func limit() throws(AdminError) -> Int {
     guard let text = parameters["limit"] else { return 100 }
     guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), let limit = Int(text),
       (1...1000).contains(limit)
@@ -51,7 +51,7 @@ public struct AdminRequest: Sendable {
   /// Whether the client prefers JSON to text.
   public var wantsJSON: Bool { Accept.namesJSON(in: headers) }
 
-  private static func parameters(in target: String, known: [String]) throws(AdminFault) -> [String: String] {
+  private static func parameters(in target: String, known: [String]) throws(AdminError) -> [String: String] {
     guard let mark = target.firstIndex(of: "?") else { return [:] }
     var parameters: [String: String] = [:]
     for part in target[target.index(after: mark)...].split(separator: "&") {

@@ -2,7 +2,7 @@ public import Transport
 
 /// Routes each request of the admin server to its operation.
 ///
-/// Every failure becomes an `AdminFault` with the same form of answer.
+/// Every failure becomes an `AdminError` with the same form of answer.
 public struct AdminRouter: RequestResponder {
   /// All operations, in the order of the resources.
   public let operations: [AdminOperation]
@@ -20,13 +20,13 @@ public struct AdminRouter: RequestResponder {
     .respond(await withTaskExecutorPreference(globalConcurrentExecutor) { await response(to: request) })
   }
 
-  public func response(to fault: RequestFault, id: String, from peer: Peer) -> Response {
+  public func response(to fault: RequestError, id: String, from peer: Peer) -> Response {
     AdminRefusal(.malformedRequest(fault)).response(id: id)
   }
 
   /// Returns the answer to `request`, without a socket.
   public func response(to request: Request) async -> Response {
-    do throws(AdminFault) {
+    do throws(AdminError) {
       try hosts.check(request.headers)
       try access.check(request.headers)
       // A browser sends `Origin` with requests that a foreign page makes.
@@ -42,7 +42,7 @@ public struct AdminRouter: RequestResponder {
 
   private func operation(
     for request: Request
-  ) throws(AdminFault) -> (operation: AdminOperation, values: [String: String]) {
+  ) throws(AdminError) -> (operation: AdminOperation, values: [String: String]) {
     var allowed: [String] = []
     for operation in operations {
       guard let values = operation.values(in: request.path) else { continue }

@@ -51,14 +51,14 @@ public struct HealthResource: AdminResource {
       AdminOperation(
         "GET", "/livez", "Reports that the process is alive.",
         answers: AdminAnswers(200, schema: .liveness, types: ["text/plain", "application/json"])
-      ) { request throws(AdminFault) in
+      ) { request throws(AdminError) in
         request.wantsJSON ? .json(["live": true]) : .text("ok\n")
       },
       AdminOperation(
         "GET", "/readyz", "Reports whether new sessions can be admitted; upstreams are not checked.",
         parameters: ["verbose"],
         answers: AdminAnswers(200, 503, schema: .readiness, types: ["text/plain", "application/json"])
-      ) { request throws(AdminFault) in readiness(isVerbose: try request.flag("verbose"), inJSON: request.wantsJSON) },
+      ) { request throws(AdminError) in readiness(isVerbose: try request.flag("verbose"), inJSON: request.wantsJSON) },
     ]
   }
 

@@ -29,24 +29,24 @@ public struct KeyResource: AdminResource {
         "GET", "/v1/keys", "Lists keys, in the order of their ids.",
         parameters: ["after", "limit", "app", "state", "prefix"],
         answers: AdminAnswers(200, schema: .keyListing, refusals: [503])
-      ) { request throws(AdminFault) in .json(try await list(request)) },
+      ) { request throws(AdminError) in .json(try await list(request)) },
       AdminOperation("GET", "/v1/keys/{key}", "Returns all details of a key.", answers: Self.ofOne(.key)) {
-        request throws(AdminFault) in
+        request throws(AdminError) in
         .json(description(of: try await record(named: request.value("key"))))
       },
       AdminOperation(
         "POST", "/v1/keys/{key}/revoke", "Revokes a key and closes its sessions.", answers: Self.ofOne(.key)
       ) {
-        request throws(AdminFault) in .json(try await revoke(request))
+        request throws(AdminError) in .json(try await revoke(request))
       },
       AdminOperation("POST", "/v1/keys/{key}/restore", "Restores a revoked key.", answers: Self.ofOne(.key)) {
-        request throws(AdminFault) in .json(try await restore(request))
+        request throws(AdminError) in .json(try await restore(request))
       },
       AdminOperation(
         "DELETE", "/v1/keys/{key}", "Removes a key: its device has to attest a new one.",
         answers: Self.ofOne(.keyRemoval)
       ) {
-        request throws(AdminFault) in .json(try await remove(request))
+        request throws(AdminError) in .json(try await remove(request))
       },
     ]
   }
@@ -58,7 +58,7 @@ public struct KeyResource: AdminResource {
 
   // MARK: Reading
 
-  private func list(_ request: AdminRequest) async throws(AdminFault) -> KeyListing {
+  private func list(_ request: AdminRequest) async throws(AdminError) -> KeyListing {
     let limit = try request.limit()
     let selection = try Self.selection(request)
     guard let prefix = request.parameter("prefix") else {
@@ -81,7 +81,7 @@ public struct KeyResource: AdminResource {
     return KeyListing(keys: records.filter(selection.picks).map(KeyDescription.init), next: nil)
   }
 
-  private static func selection(_ request: AdminRequest) throws(AdminFault) -> KeySelection {
+  private static func selection(_ request: AdminRequest) throws(AdminError) -> KeySelection {
     var selection = KeySelection()
     if let text = request.parameter("app") {
       guard let app = AppID(text) else { throw .malformedParameter("app", rule: "must be TEAMID.bundle.id") }
@@ -96,7 +96,7 @@ public struct KeyResource: AdminResource {
     return selection
   }
 
-  private static func cursor(_ request: AdminRequest) throws(AdminFault) -> KeyID? {
+  private static func cursor(_ request: AdminRequest) throws(AdminError) -> KeyID? {
     guard let text = request.parameter("after") else { return nil }
     guard let cursor = Base64URL.decode(text).flatMap(KeyID.init(bytes:)) else {
       throw .malformedParameter("after", rule: "must be the next value of the previous page")
@@ -111,7 +111,7 @@ public struct KeyResource: AdminResource {
   /// Returns the one key that `text` names.
   ///
   /// - Throws: `.malformedKey`, `.unknownKey`, `.ambiguousKey` or `.storeUnavailable`.
-  private func record(named text: String) async throws(AdminFault) -> KeyRecord {
+  private func record(named text: String) async throws(AdminError) -> KeyRecord {
     guard let name = KeyName(text) else { throw .malformedKey }
     let records = try await asking { () throws(StoreError) in try await store.keys(hashPrefix: name.text, limit: 2) }
     guard let record = records.first else { throw .unknownKey }
@@ -121,14 +121,14 @@ public struct KeyResource: AdminResource {
 
   // MARK: Changing
 
-  private func revoke(_ request: AdminRequest) async throws(AdminFault) -> KeyDescription {
+  private func revoke(_ request: AdminRequest) async throws(AdminError) -> KeyDescription {
     let now = clock.now()
     return try await change(request, "key revoked by operator") { keyID throws(StoreError) in
       try await store.revoke(keyID, at: now)
     }
   }
 
-  private func restore(_ request: AdminRequest) async throws(AdminFault) -> KeyDescription {
+  private func restore(_ request: AdminRequest) async throws(AdminError) -> KeyDescription {
     try await change(request, "key restored by operator") { keyID throws(StoreError) in
       try await store.restore(keyID)
     }
@@ -136,7 +136,7 @@ public struct KeyResource: AdminResource {
 
   private func change(
     _ request: AdminRequest, _ event: Logger.Message, _ body: (KeyID) async throws(StoreError) -> Bool
-  ) async throws(AdminFault) -> KeyDescription {
+  ) async throws(AdminError) -> KeyDescription {
     let keyID = try await record(named: request.value("key")).key.keyID
     // Another process may have removed the key meanwhile.
     guard try await changing(keyID, request, { () throws(StoreError) in try await body(keyID) }) else {
@@ -150,7 +150,7 @@ public struct KeyResource: AdminResource {
     return description(of: record)
   }
 
-  private func remove(_ request: AdminRequest) async throws(AdminFault) -> KeyRemoval {
+  private func remove(_ request: AdminRequest) async throws(AdminError) -> KeyRemoval {
     let keyID = try await record(named: request.value("key")).key.keyID
     let count = try await changing(keyID, request) { () throws(StoreError) in
       try await store.remove([keyID], unusedSince: nil)
@@ -167,7 +167,7 @@ public struct KeyResource: AdminResource {
   /// Runs a change of the key like `asking`. Logs a change that the store did not confirm.
   private func changing<Value>(
     _ keyID: KeyID, _ request: AdminRequest, _ body: () async throws(StoreError) -> Value
-  ) async throws(AdminFault) -> Value {
+  ) async throws(AdminError) -> Value {
     try await asking { () throws(StoreError) in
       do throws(StoreError) { return try await body() } catch {
         if case .inDoubt = error { log("key change by operator not confirmed by store", keyID, request) }
@@ -176,7 +176,7 @@ public struct KeyResource: AdminResource {
     }
   }
 
-  private func asking<Value>(_ body: () async throws(StoreError) -> Value) async throws(AdminFault) -> Value {
+  private func asking<Value>(_ body: () async throws(StoreError) -> Value) async throws(AdminError) -> Value {
     do throws(StoreError) { return try await body() } catch { throw .storeUnavailable(error) }
   }
 }

@@ -60,7 +60,7 @@ public struct LifeResource: AdminResource {
         "POST", "/v1/reload", "Reloads the configuration; open sessions are not interrupted.",
         answers: AdminAnswers(200, schema: .reload, refusals: [409])
       ) {
-        _ throws(AdminFault) in
+        _ throws(AdminError) in
         switch await reload() {
         case .done(let sections): return .json(ReloadReply(reloaded: true, needsRestart: sections))
         case .refused(let reason): throw .configurationRefused(reason: reason)
@@ -70,7 +70,7 @@ public struct LifeResource: AdminResource {
         "POST", "/v1/upgrade", "Starts a new process and hands over to it; the old process keeps open sessions.",
         answers: AdminAnswers(200, schema: .upgrade, refusals: [409])
       ) {
-        _ throws(AdminFault) in
+        _ throws(AdminError) in
         switch await upgrade() {
         case .done(let process): return .json(UpgradeReply(upgraded: true, process: process))
         case .refused(let reason): throw .upgradeRefused(reason: reason)
@@ -80,7 +80,7 @@ public struct LifeResource: AdminResource {
         "POST", "/v1/drain", "Shuts down the gate: every session is closed with 1001.",
         answers: AdminAnswers(202, schema: .drain)
       ) {
-        _ throws(AdminFault) in
+        _ throws(AdminError) in
         drain()
         return .json(DrainReply(draining: true), status: 202)
       },

@@ -13,7 +13,7 @@ public struct MetricsResource: AdminResource {
         "GET", "/metrics", "Returns all metrics in the Prometheus text format.",
         answers: AdminAnswers(200, types: ["text/plain"])
       ) {
-        _ throws(AdminFault) in
+        _ throws(AdminError) in
         Response(
           status: 200,
           headers: HeaderFields([.init(name: "Content-Type", value: "text/plain; version=0.0.4; charset=utf-8")]),

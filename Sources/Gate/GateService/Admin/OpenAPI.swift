@@ -22,12 +22,12 @@ public struct OpenAPIResource: AdminResource {
 
   public var operations: [AdminOperation] {
     let answers = AdminAnswers(200, schema: .document)
-    let own = AdminOperation("GET", Self.path, Self.summary, answers: answers) { _ throws(AdminFault) in
+    let own = AdminOperation("GET", Self.path, Self.summary, answers: answers) { _ throws(AdminError) in
       .json(["": ""])
     }
     let document = OpenAPIDocument(operations: described + [own], version: version, asksForToken: asksForToken).content
     return [
-      AdminOperation("GET", Self.path, Self.summary, answers: answers) { _ throws(AdminFault) in .json(document) }
+      AdminOperation("GET", Self.path, Self.summary, answers: answers) { _ throws(AdminError) in .json(document) }
     ]
   }
 }

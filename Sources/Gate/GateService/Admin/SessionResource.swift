@@ -21,17 +21,17 @@ public struct SessionResource: AdminResource {
       AdminOperation(
         "GET", "/v1/sessions", "Lists open sessions, the oldest first.", parameters: ["after", "limit", "key"],
         answers: AdminAnswers(200, schema: .sessionListing)
-      ) { request throws(AdminFault) in .json(try list(request)) },
+      ) { request throws(AdminError) in .json(try list(request)) },
       AdminOperation(
         "DELETE", "/v1/sessions/{id}", "Closes a session with 1001; its device may open another one.",
         answers: AdminAnswers(200, schema: .sessionClosing, refusals: [404])
       ) {
-        request throws(AdminFault) in .json(try close(request))
+        request throws(AdminError) in .json(try close(request))
       },
     ]
   }
 
-  private func list(_ request: AdminRequest) throws(AdminFault) -> SessionListing {
+  private func list(_ request: AdminRequest) throws(AdminError) -> SessionListing {
     var start: UInt64 = 0
     if let text = request.parameter("after") {
       guard let place = UInt64(text) else {
@@ -51,7 +51,7 @@ public struct SessionResource: AdminResource {
   }
 
   // 1001 instead of 3003: the key is not revoked, and a client that gets 3003 would discard its key.
-  private func close(_ request: AdminRequest) throws(AdminFault) -> SessionClosing {
+  private func close(_ request: AdminRequest) throws(AdminError) -> SessionClosing {
     let id = request.value("id")
     guard sessions.close(id: id, .goingAway, reason: "closed by an operator") else { throw .unknownSession }
     logger.notice("session closed by operator", metadata: ["session": "\(id)", "request_id": "\(request.id)"])

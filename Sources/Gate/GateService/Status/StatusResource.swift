@@ -14,14 +14,14 @@ public struct StatusResource: AdminResource {
         "GET", "/status", "Shows the state of the gate as a page without scripts.",
         answers: AdminAnswers(200, schema: .status, types: ["text/html", "application/json"])
       ) {
-        request throws(AdminFault) in
+        request throws(AdminError) in
         let status = await status()
         return request.wantsJSON ? .json(status) : Self.page(status)
       },
       AdminOperation(
         "GET", "/v1/status", "Returns the state of the gate.", answers: AdminAnswers(200, schema: .status)
       ) {
-        _ throws(AdminFault) in .json(await status())
+        _ throws(AdminError) in .json(await status())
       },
     ]
   }

@@ -114,6 +114,6 @@ struct Aliases {
   ) {
     // The origin already names an environment variable; a variable in a file needs the name as well.
     let key = variable.origin == .environment(name) ? nil : name
-    entries.refuse(Fault(variable.origin, key, reason, suggestion: suggestion))
+    entries.refuse(ConfigurationError(variable.origin, key, reason, suggestion: suggestion))
   }
 }

@@ -3,13 +3,14 @@
 /// Every part is processed even if an earlier one is faulty, so that all faults are reported at once.
 struct SettingsBuilder {
   let entries: Entries
-  private(set) var faults: [Fault] = []
+  private(set) var faults: [ConfigurationError] = []
   private(set) var warnings: [Warning] = []
 
   init(_ entries: Entries) { self.entries = entries }
 
   mutating func refuse(_ path: SettingPath, _ reason: String, suggestion: String? = nil, hint: String? = nil) {
-    faults.append(Fault(entries.nearestOrigin(of: path), path.text, reason, suggestion: suggestion, hint: hint))
+    faults.append(
+      ConfigurationError(entries.nearestOrigin(of: path), path.text, reason, suggestion: suggestion, hint: hint))
   }
 
   mutating func warn(_ path: SettingPath, _ text: String) {

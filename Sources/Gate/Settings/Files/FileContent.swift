@@ -7,7 +7,7 @@
 #endif
 
 /// The reason why a file could not be read.
-package enum FileFault: Error, Hashable {
+package enum FileContentError: Error, Hashable {
   /// A system call failed with this `errno`.
   case system(Int32)
   case tooLarge(limit: Int)
@@ -16,7 +16,7 @@ package enum FileFault: Error, Hashable {
   /// A pipe was not closed by its writer in time.
   case unfinished(seconds: Int)
 
-  static let isMissing = FileFault.system(ENOENT)
+  static let isMissing = FileContentError.system(ENOENT)
 
   package var reason: String {
     switch self {
@@ -47,7 +47,7 @@ package enum FileContent {
   ///
   /// - Parameter acceptsPipe: whether a pipe is read until its writer closes it, for at most ten seconds. Used for
   ///   files that a command line names.
-  package static func read(_ path: String, acceptsPipe: Bool = false) throws(FileFault) -> [UInt8] {
+  package static func read(_ path: String, acceptsPipe: Bool = false) throws(FileContentError) -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
     // Opening a socket fails with ENXIO.
     guard file >= 0 else { throw errno == ENXIO ? .irregular : .system(errno) }
@@ -73,7 +73,7 @@ package enum FileContent {
   }
 
   /// Whether `file` is a pipe. Throws for everything but pipes and regular files.
-  private static func isPipe(_ file: Int32) throws(FileFault) -> Bool {
+  private static func isPipe(_ file: Int32) throws(FileContentError) -> Bool {
     var status = stat()
     guard fstat(file, &status) == 0 else { throw .system(errno) }
     switch status.st_mode & S_IFMT {
@@ -87,7 +87,7 @@ package enum FileContent {
   /// Waits until the pipe `file` is readable. Returns `false` if its writer has closed it and no data is left.
   private static func awaitData(
     of file: Int32, until deadline: ContinuousClock.Instant
-  ) throws(FileFault) -> Bool {
+  ) throws(FileContentError) -> Bool {
     while true {
       let rest = ContinuousClock.now.duration(to: deadline)
       guard rest > .zero else { throw .unfinished(seconds: Int(pipePatience.components.seconds)) }

@@ -33,7 +33,7 @@ enum FileContentRule: Sendable {
 
   /// Returns a description of the violation, or `nil` if the file is readable and has the required content.
   func violation(at path: String) -> String? {
-    do throws(FileFault) {
+    do throws(FileContentError) {
       let bytes = try FileContent.read(path)
       return bytes.isEmpty ? "\(path) is empty" : violation(in: bytes, of: path)
     } catch {

@@ -4,19 +4,19 @@ package enum TokenFile {
   package static let leastLength = 16
   package static let hint = "create a token with openssl rand -hex 32, in a file of mode 0600"
 
-  package struct Fault: Error {
+  package struct ReadError: Error {
     package let reason: String
   }
 
   /// Returns the token in the file at `path`.
-  package static func token(in path: String) throws(Fault) -> String {
+  package static func token(in path: String) throws(ReadError) -> String {
     let bytes: [UInt8]
-    do throws(FileFault) {
+    do throws(FileContentError) {
       bytes = try FileContent.read(path)
     } catch {
-      throw Fault(reason: "cannot read \(path): \(error.reason)")
+      throw ReadError(reason: "cannot read \(path): \(error.reason)")
     }
-    guard let token = token(in: bytes) else { throw Fault(reason: reason(path)) }
+    guard let token = token(in: bytes) else { throw ReadError(reason: reason(path)) }
     return token
   }
 

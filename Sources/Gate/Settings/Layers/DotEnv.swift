@@ -10,7 +10,7 @@ struct DotEnv {
   }
 
   private(set) var variables: [String: Variable] = [:]
-  private(set) var faults: [Fault] = []
+  private(set) var faults: [ConfigurationError] = []
 
   init(text: String) {
     // Some editors write a byte order mark at the start.
@@ -54,7 +54,7 @@ struct DotEnv {
   }
 
   private mutating func refuse(_ name: String?, _ reason: String, line: Int) {
-    faults.append(Fault(.dotenv(line: line, variable: name ?? ""), name, reason))
+    faults.append(ConfigurationError(.dotenv(line: line, variable: name ?? ""), name, reason))
   }
 
   private static func isBlank(_ character: Character) -> Bool { character == " " || character == "\t" }

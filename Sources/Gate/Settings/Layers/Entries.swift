@@ -13,7 +13,7 @@ struct Entries: Sendable {
   private(set) var containers: [SettingPath: SettingSource] = [:]
   /// Keys with an invalid value. They are not reported as missing as well.
   private(set) var faulty: Set<SettingPath> = []
-  private(set) var faults: [Fault] = []
+  private(set) var faults: [ConfigurationError] = []
   /// The URL of the default store, set even if the configuration names a store.
   var standardStore = ""
 
@@ -24,7 +24,7 @@ struct Entries: Sendable {
     let misfit = text.isEmpty ? InvalidSetting("value is empty") : key.misfit(text)
     if let misfit {
       faulty.insert(path)
-      faults.append(Fault(origin, path.text, misfit.reason, suggestion: misfit.suggestion))
+      faults.append(ConfigurationError(origin, path.text, misfit.reason, suggestion: misfit.suggestion))
     } else {
       values[path] = Entry(text: key.isPath ? FilePath.absolute(text, in: folder) : text, origin: origin)
     }
@@ -43,12 +43,12 @@ struct Entries: Sendable {
   /// Records the origin of the configuration as a whole.
   mutating func noteRoot(from origin: SettingSource) { containers[.root] = origin }
 
-  mutating func refuse(_ fault: Fault) { faults.append(fault) }
+  mutating func refuse(_ fault: ConfigurationError) { faults.append(fault) }
 
   mutating func markFaulty(_ path: SettingPath) { faulty.insert(path) }
 
   /// Refuses a whole file. Its settings are unknown, so none of them is reported as missing.
-  mutating func refuseFile(_ fault: Fault) {
+  mutating func refuseFile(_ fault: ConfigurationError) {
     refuse(fault)
     markFaulty(.root)
   }

@@ -12,7 +12,7 @@ struct FileLayer {
     do throws(YAMLDocument.Malformed) {
       layer.takeRoot(try YAMLDocument.parse(text))
     } catch {
-      layer.entries.refuseFile(Fault(layer.origin(error.position), nil, error.reason))
+      layer.entries.refuseFile(ConfigurationError(layer.origin(error.position), nil, error.reason))
     }
     return layer.entries
   }
@@ -29,7 +29,7 @@ struct FileLayer {
   private mutating func refuse(
     _ path: SettingPath?, _ reason: String, at position: YAMLDocument.Position, suggestion: String? = nil
   ) {
-    entries.refuse(Fault(origin(position), path?.text, reason, suggestion: suggestion))
+    entries.refuse(ConfigurationError(origin(position), path?.text, reason, suggestion: suggestion))
     if let path { entries.markFaulty(path) }
   }
 
@@ -40,7 +40,8 @@ struct FileLayer {
     case .section(let members): takeMembers(members, of: .root)
     case .scalar, .list:
       entries.refuseFile(
-        Fault(origin(root.position), nil, "the file contains no keys; expected a form such as listen: { port: 6200 }"))
+        ConfigurationError(
+          origin(root.position), nil, "the file contains no keys; expected a form such as listen: { port: 6200 }"))
     }
   }
 

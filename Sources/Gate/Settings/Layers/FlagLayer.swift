@@ -20,16 +20,18 @@ enum FlagLayer {
     for flag in flags {
       let origin = SettingSource.flag(flag.flag)
       guard let path = SettingPath(text: flag.key) else {
-        entries.refuse(Fault(origin, flag.key, "not a valid key; expected a path such as routes[0].upstream"))
+        entries.refuse(
+          ConfigurationError(origin, flag.key, "not a valid key; expected a path such as routes[0].upstream"))
         continue
       }
       switch SettingsTable.shape(of: path) {
       case .value(let key): entries.take(flag.text, for: path, key, from: origin, in: workingDirectory)
-      case .later: entries.refuse(Fault(origin, path.text, "not available in this version"))
-      case .list: entries.refuse(Fault(origin, path.text, "is a list", suggestion: path[0].text))
-      case .section: entries.refuse(Fault(origin, path.text, "is a section: set one of its keys"))
+      case .later: entries.refuse(ConfigurationError(origin, path.text, "not available in this version"))
+      case .list: entries.refuse(ConfigurationError(origin, path.text, "is a list", suggestion: path[0].text))
+      case .section: entries.refuse(ConfigurationError(origin, path.text, "is a section: set one of its keys"))
       case .unknown:
-        entries.refuse(Fault(origin, path.text, "unknown key", suggestion: SettingsTable.suggestion(for: path)))
+        entries.refuse(
+          ConfigurationError(origin, path.text, "unknown key", suggestion: SettingsTable.suggestion(for: path)))
       }
     }
     return entries

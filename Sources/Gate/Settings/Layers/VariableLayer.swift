@@ -30,7 +30,7 @@ struct Variables: Sendable {
     for (name, variable) in variables.sorted(by: { $0.key < $1.key }) where name.hasPrefix(EnvironmentName.prefix) {
       let isOurs = name.dropFirst(EnvironmentName.prefix.count).contains(EnvironmentName.separator)
       guard let path = EnvironmentName.path(of: name) else {
-        if isOurs { entries.refuse(Fault(variable.origin, name, "expected the form SALLYPORT_A__B")) }
+        if isOurs { entries.refuse(ConfigurationError(variable.origin, name, "expected the form SALLYPORT_A__B")) }
         continue
       }
       if case .unknown = SettingsTable.shape(of: path), !isOurs { continue }
@@ -43,7 +43,7 @@ struct Variables: Sendable {
     _ variable: Variable, as path: SettingPath, named name: String, into entries: inout Entries, in folder: String
   ) {
     func refuse(_ reason: String, suggestion: String? = nil) {
-      entries.refuse(Fault(variable.origin, path.text, reason, suggestion: suggestion))
+      entries.refuse(ConfigurationError(variable.origin, path.text, reason, suggestion: suggestion))
       entries.markFaulty(path)
     }
     switch SettingsTable.shape(of: path) {

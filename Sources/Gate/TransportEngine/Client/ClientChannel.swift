@@ -11,7 +11,7 @@ struct ClientHandshake: Sendable {
 
 /// A connection that the engine opened for itself. Only its loop's thread touches it.
 final class ClientChannel: LoopChannel {
-  typealias Callback<Value> = @Sendable (Result<Value, ClientFault>) -> Void
+  typealias Callback<Value> = @Sendable (Result<Value, ClientError>) -> Void
 
   /// The operation that the caller is waiting for.
   enum Goal {
@@ -42,7 +42,7 @@ final class ClientChannel: LoopChannel {
   /// The driver's socket, which reads the WebSocket instead of `socket`.
   var driven: DrivenSocket?
   /// Why the connection was closed; `nil` while it is open.
-  private var ending: ClientFault?
+  private var ending: ClientError?
 
   init(host: String, port: UInt16, tls: ClientTLS?, name: String) {
     self.host = host
@@ -85,7 +85,7 @@ final class ClientChannel: LoopChannel {
 
   func clearDeadline(in loop: EventLoop) { loop.timers.cancel(timer) }
 
-  private static func fail(_ goal: Goal?, _ fault: ClientFault) {
+  private static func fail(_ goal: Goal?, _ fault: ClientError) {
     switch goal {
     case .connection(let done): done(.failure(fault))
     case .response(_, let done), .upgrade(_, let done): done(.failure(fault))
@@ -95,7 +95,7 @@ final class ClientChannel: LoopChannel {
   }
 
   /// Closes the connection and fails the current operation with `fault`.
-  func end(_ fault: ClientFault, in loop: EventLoop) {
+  func end(_ fault: ClientError, in loop: EventLoop) {
     guard phase != .closed else { return }
     phase = .closed
     ending = fault
@@ -302,8 +302,8 @@ final class ClientChannel: LoopChannel {
     if answer == nil { parseHead(in: loop) }
     defer { refuseUnasked(in: loop) }
     guard let head = answer?.head, var body = answer?.body else { return }
-    do throws(BodyFault) {
-      let taken = try inbox.withUnsafeBufferPointer { bytes throws(BodyFault) in try body.feed(bytes) }
+    do throws(BodyError) {
+      let taken = try inbox.withUnsafeBufferPointer { bytes throws(BodyError) in try body.feed(bytes) }
       inbox.removeFirst(taken)
       if hasEnded { try body.connectionEnded() }
       answer = (head, body)
@@ -377,7 +377,7 @@ final class ClientChannel: LoopChannel {
       end(.malformed("a 101 response without an upgrade request"), in: loop)
       return
     }
-    do throws(UpgradeAnswerFault) {
+    do throws(UpgradeAnswerError) {
       _ = try UpgradeAnswer(
         head, accept: HandshakeKey.accept(for: handshake.key), subprotocols: handshake.subprotocols, extensions: [])
     } catch {

@@ -15,8 +15,8 @@ extension ClientConnection {
   /// the connection, switches protocols, sends more than 1 MiB, or `timeout` has passed. The connection
   /// cannot be used afterwards.
   ///
-  /// - Throws: `ClientFault` if the connection is busy or closed.
-  public func exchange(_ bytes: [UInt8], timeout: Duration) async throws(ClientFault) -> RawAnswer {
+  /// - Throws: `ClientError` if the connection is busy or closed.
+  public func exchange(_ bytes: [UInt8], timeout: Duration) async throws(ClientError) -> RawAnswer {
     try await perform { (channel, loop, done: @escaping ClientChannel.Callback<RawAnswer>) in
       guard channel.begin(.everything(done), timeout: timeout, in: loop) else { return }
       channel.transmit(bytes, in: loop)

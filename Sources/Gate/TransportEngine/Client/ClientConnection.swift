@@ -19,12 +19,12 @@ public final class ClientConnection: Sendable {
   /// - Parameters:
   ///   - headers: Must contain `Host`. `Content-Length` is added if there is a body or the method is not GET.
   ///   - timeout: The time for the whole exchange.
-  /// - Throws: `ClientFault`; `.misused` if the connection is busy or the request is invalid.
+  /// - Throws: `ClientError`; `.misused` if the connection is busy or the request is invalid.
   public func send(
     _ method: String, _ target: String, headers: HeaderFields, body: [UInt8] = [], timeout: Duration = .seconds(30)
-  ) async throws(ClientFault) -> Response {
+  ) async throws(ClientError) -> Response {
     let bytes: [UInt8]
-    do throws(HeadWriteFault) {
+    do throws(HeadWriteError) {
       bytes = try RequestWriter.bytes(method: method, target: target, fields: headers, body: body)
     } catch {
       throw .misused(error.rawValue)
@@ -38,15 +38,15 @@ public final class ClientConnection: Sendable {
   /// Asks for a WebSocket.
   ///
   /// - Parameter maxMessage: The maximum payload bytes of one received message.
-  /// - Throws: `ClientFault`; `.refused` with the response if the status is not 101.
+  /// - Throws: `ClientError`; `.refused` with the response if the status is not 101.
   public func upgrade(
     _ target: String, host: String, headers: HeaderFields = HeaderFields(), subprotocols: [String] = [],
     maxMessage: Int = 32 << 20, timeout: Duration = .seconds(30)
-  ) async throws(ClientFault) -> ClientWebSocket {
+  ) async throws(ClientError) -> ClientWebSocket {
     var random = SystemRandomNumberGenerator()
     let key = HandshakeKey.key(of: (0..<16).map { _ in UInt8.random(in: 0...255, using: &random) })
     let bytes: [UInt8]
-    do throws(HeadWriteFault) {
+    do throws(HeadWriteError) {
       bytes = try RequestWriter.upgrade(
         target: target, host: host, key: key, subprotocols: subprotocols, fields: headers)
     } catch {
@@ -63,11 +63,11 @@ public final class ClientConnection: Sendable {
   /// Runs `start` on the loop and waits for its callback.
   func perform<Value: Sendable>(
     _ start: @escaping @Sendable (ClientChannel, EventLoop, @escaping ClientChannel.Callback<Value>) -> Void
-  ) async throws(ClientFault) -> Value {
+  ) async throws(ClientError) -> Value {
     // The connection closes when this object is released: keep it until the response has arrived.
     defer { withExtendedLifetime(self) {} }
     let result = await withCheckedContinuation {
-      (continuation: CheckedContinuation<Result<Value, ClientFault>, Never>) in
+      (continuation: CheckedContinuation<Result<Value, ClientError>, Never>) in
       engine.loop.execute { [channel] loop in
         channel.use { start($0, loop) { continuation.resume(returning: $0) } }
       }
@@ -102,30 +102,30 @@ public final class ClientWebSocket: Sendable {
 
   /// Queues a message. Returns once at most 1 MiB is queued.
   ///
-  /// - Throws: `ClientFault.lost` if the WebSocket is closed.
-  public func send(_ message: WebSocketMessage) async throws(ClientFault) {
+  /// - Throws: `ClientError.lost` if the WebSocket is closed.
+  public func send(_ message: WebSocketMessage) async throws(ClientError) {
     try await connection.perform { channel, loop, done in channel.send(message, in: loop, done) }
   }
 
   /// Waits until all queued bytes have been passed to the system.
   ///
-  /// - Throws: `ClientFault` if the connection closes before that.
-  public func flush() async throws(ClientFault) {
+  /// - Throws: `ClientError` if the connection closes before that.
+  public func flush() async throws(ClientError) {
     try await connection.perform { channel, loop, done in channel.flush(in: loop, done) }
   }
 
   /// Returns the next message or the end, in order. Only one call at a time is allowed.
   ///
-  /// - Throws: `ClientFault.misused` if another call is waiting.
-  public func receive() async throws(ClientFault) -> Event {
+  /// - Throws: `ClientError.misused` if another call is waiting.
+  public func receive() async throws(ClientError) -> Event {
     try await connection.perform { channel, loop, done in channel.receive(in: loop, done) }
   }
 
   /// Sends a Ping and waits for its Pong.
   ///
   /// - Returns: The round-trip time, accurate to a few milliseconds.
-  /// - Throws: `ClientFault`; `.misused` if another Ping is in progress or the WebSocket is closed.
-  public func ping(timeout: Duration = .seconds(10)) async throws(ClientFault) -> Duration {
+  /// - Throws: `ClientError`; `.misused` if another Ping is in progress or the WebSocket is closed.
+  public func ping(timeout: Duration = .seconds(10)) async throws(ClientError) -> Duration {
     let start = ContinuousClock.now
     try await connection.perform { channel, loop, done in channel.ping(timeout: timeout, in: loop, done) }
     return start.duration(to: .now)

@@ -7,8 +7,8 @@ public final class ClientEngine: Sendable {
 
   /// Starts the loop on its own thread.
   ///
-  /// - Throws: `ClientFault.unreachable` if the system has no descriptors or threads left.
-  public init() throws(ClientFault) {
+  /// - Throws: `ClientError.unreachable` if the system has no descriptors or threads left.
+  public init() throws(ClientError) {
     do throws(SystemCallError) {
       let loop = try EventLoop(service: nil, resolver: Resolver())
       try Thread.start { loop.run() }
@@ -27,10 +27,10 @@ public final class ClientEngine: Sendable {
   /// - Parameters:
   ///   - tls: The trusted authorities and the client certificate; `nil` connects without TLS.
   ///   - name: The name that the server's certificate must prove; `nil` for `host`.
-  /// - Throws: `ClientFault.unreachable`, `.untrusted` or `.timedOut`.
+  /// - Throws: `ClientError.unreachable`, `.untrusted` or `.timedOut`.
   public func connect(
     host: String, port: UInt16, tls: ClientTLS?, verifying name: String? = nil, timeout: Duration = .seconds(10)
-  ) async throws(ClientFault) -> ClientConnection {
+  ) async throws(ClientError) -> ClientConnection {
     let channel = ClientChannel(host: host, port: port, tls: tls, name: name ?? host)
     let connection = ClientConnection(channel: ClientChannelReference(channel), engine: self)
     try await connection.perform { channel, loop, done in
@@ -43,10 +43,10 @@ public final class ClientEngine: Sendable {
 
   /// Opens a connection without TLS to the Unix socket at `path`.
   ///
-  /// - Throws: `ClientFault.unreachable` or `.timedOut`.
+  /// - Throws: `ClientError.unreachable` or `.timedOut`.
   public func connect(
     socket path: String, timeout: Duration = .seconds(10)
-  ) async throws(ClientFault) -> ClientConnection {
+  ) async throws(ClientError) -> ClientConnection {
     let channel = ClientChannel(host: path, port: 0, tls: nil, name: path)
     let connection = ClientConnection(channel: ClientChannelReference(channel), engine: self)
     try await connection.perform { channel, loop, done in
@@ -59,7 +59,7 @@ public final class ClientEngine: Sendable {
 }
 
 /// Why a client operation failed. The texts are for people.
-public enum ClientFault: Error, Sendable, Hashable {
+public enum ClientError: Error, Sendable, Hashable {
   /// Name resolution or connection failed.
   case unreachable(String)
   /// The TLS handshake failed: the server did not prove its identity, or it rejected the client.
@@ -76,7 +76,7 @@ public enum ClientFault: Error, Sendable, Hashable {
   case misused(String)
 }
 
-extension ClientFault: CustomStringConvertible {
+extension ClientError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .unreachable(let reason), .untrusted(let reason), .lost(let reason), .malformed(let reason),

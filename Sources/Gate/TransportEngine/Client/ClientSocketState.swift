@@ -78,7 +78,7 @@ struct ClientSocketState {
   }
 
   /// Fails all waiting callers: nothing more will be received or sent.
-  mutating func lost(_ fault: ClientFault) {
+  mutating func lost(_ fault: ClientError) {
     let waiting = writers
     writers = []
     for writer in waiting { writer.done(.failure(fault)) }

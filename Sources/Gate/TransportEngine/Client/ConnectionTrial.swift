@@ -4,14 +4,14 @@ public import Transport
 extension ClientEngine {
   /// Connects to `upstream` as a gate would, including the TLS handshake, and closes the connection.
   ///
-  /// - Throws: `ClientFault` if the upstream cannot be reached within `timeout` or does not prove its identity.
-  public func tryConnecting(to upstream: Upstream, within timeout: Duration) async throws(ClientFault) {
+  /// - Throws: `ClientError` if the upstream cannot be reached within `timeout` or does not prove its identity.
+  public func tryConnecting(to upstream: Upstream, within timeout: Duration) async throws(ClientError) {
     switch upstream {
     case .webSocket(let host, let port), .tcp(let host, let port):
       _ = try await connect(host: host, port: port, tls: nil, timeout: timeout)
     case .secureWebSocket(let host, let port, let tls):
       let context: ClientTLS
-      do throws(ServerTLS.Fault) {
+      do throws(ServerTLS.SetupError) {
         context = try ClientTLS(authorityFile: tls.caFile)
       } catch {
         throw .untrusted(error.description)

@@ -90,7 +90,7 @@ public final class DrivenSocket: @unchecked Sendable {
 
   func receive(_ bytes: UnsafeRawBufferPointer) {
     var window = bytes
-    do throws(FrameFault) {
+    do throws(FrameError) {
       while !hasEnded, let piece = try frames.next(&window) { take(piece) }
     } catch {
       channel.end(.malformed(error.rawValue), in: loop)
@@ -137,8 +137,8 @@ extension ClientWebSocket {
   /// when the last reference to it is released.
   ///
   /// - Parameter number: Identifies the socket for the driver.
-  /// - Throws: `ClientFault.lost` if the WebSocket is closed or already has a driver.
-  public func hand(to driver: any SocketDriver, as number: Int) async throws(ClientFault) {
+  /// - Throws: `ClientError.lost` if the WebSocket is closed or already has a driver.
+  public func hand(to driver: any SocketDriver, as number: Int) async throws(ClientError) {
     try await connection.perform { (channel, loop, done: @escaping ClientChannel.Callback<Void>) in
       guard channel.phase == .webSocket, channel.driven == nil else {
         done(.failure(.lost("the WebSocket is closed")))

@@ -47,8 +47,8 @@ extension ClientEngine {
 
   /// Calls `body` on the loop's thread every `interval`, as precisely as the kernel can, until it returns `false`.
   ///
-  /// - Throws: `ClientFault.unreachable` if the system has no descriptors left.
-  public func tick(every interval: Duration, _ body: @escaping @Sendable () -> Bool) throws(ClientFault) {
+  /// - Throws: `ClientError.unreachable` if the system has no descriptors left.
+  public func tick(every interval: Duration, _ body: @escaping @Sendable () -> Bool) throws(ClientError) {
     let ticker: Ticker
     do throws(SystemCallError) {
       ticker = try Ticker(every: interval, body)

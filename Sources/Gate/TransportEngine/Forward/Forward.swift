@@ -25,10 +25,10 @@ final class Forward {
 
   /// - Parameter head: From the request line to the last field, without the empty line. The fields that
   ///   frame the body are added here.
-  /// - Throws: `BodyFault.tooLarge` if the declared body is over the limit.
+  /// - Throws: `BodyError.tooLarge` if the declared body is over the limit.
   init(
     _ order: any ForwardOrder, head: [UInt8], of request: RequestHead, now: Milliseconds
-  ) throws(BodyFault) {
+  ) throws(BodyError) {
     let body = try BodyPipe(request.framing, limit: order.limits.maxBody, extras: .refused)
     self.order = order
     self.request = body

@@ -11,10 +11,10 @@ extension EventLoop {
       answer(session, Response(status: 500, closes: true))
       return
     }
-    do throws(BodyFault) {
+    do throws(BodyError) {
       http.request.forward = try Forward(order, head: head, of: request, now: now)
     } catch {
-      refuse(session, error.requestFault)
+      refuse(session, error.requestError)
       return
     }
     if http.request.forward?.isRepeatable == true, takeKeptUpstream(session, order.upstream) {

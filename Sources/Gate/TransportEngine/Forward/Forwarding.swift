@@ -39,7 +39,7 @@ extension EventLoop {
   func forwardFromClient(
     _ session: SessionRef, _ http: HTTPConnection, _ forward: Forward, _ bytes: UnsafeBufferPointer<UInt8>
   ) {
-    do throws(BodyFault) {
+    do throws(BodyError) {
       var output: [UInt8] = []
       let taken = try forward.request.feed(bytes, into: &output)
       // The bytes after the body belong to the next request, which waits.
@@ -53,7 +53,7 @@ extension EventLoop {
         return
       }
       endForward(session, forward)
-      refuse(session, error.requestFault)
+      refuse(session, error.requestError)
     }
   }
 
@@ -117,7 +117,7 @@ extension EventLoop {
 
   private func answerArrived(_ session: SessionRef, _ forward: Forward, _ bytes: UnsafeBufferPointer<UInt8>) {
     var output: [UInt8] = []
-    do throws(BodyFault) {
+    do throws(BodyError) {
       let taken = try forward.response?.feed(bytes, into: &output) ?? 0
       // Extra bytes after the response must not become part of the next one.
       if taken < bytes.count { forward.keepsConnection = false }
@@ -137,7 +137,7 @@ extension EventLoop {
       return
     }
     var output: [UInt8] = []
-    do throws(BodyFault) {
+    do throws(BodyError) {
       // Without close_notify, anyone on the path could have ended the stream.
       guard session.pointee.ends[1].link.endedInOrder else { throw .endedEarly }
       try forward.response?.connectionEnded(into: &output)
@@ -185,7 +185,7 @@ extension EventLoop {
   }
 
   /// Sends the client the gate's own response, because the upstream has sent none.
-  func forwardFailed(_ session: SessionRef, _ forward: Forward, _ fault: UpstreamFault) {
+  func forwardFailed(_ session: SessionRef, _ forward: Forward, _ fault: UpstreamError) {
     giveUp(session, forward, answering: forward.order.response(to: fault))
   }
 

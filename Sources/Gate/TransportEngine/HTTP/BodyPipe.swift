@@ -24,10 +24,10 @@ struct BodyPipe: Sendable {
   /// - Parameters:
   ///   - limit: The maximum length of the body. A body that announces more is refused before it is read.
   ///   - extras: How chunk extensions and trailer fields are handled.
-  /// - Throws: `BodyFault.tooLarge` if the declared length is over the limit.
+  /// - Throws: `BodyError.tooLarge` if the declared length is over the limit.
   init(
     _ framing: BodyFraming, limit: Int = .max, extras: ChunkedBody.Extras
-  ) throws(BodyFault) {
+  ) throws(BodyError) {
     self.limit = limit
     switch framing {
     case .none, .length(0): (source, target) = (.ended, .plain)
@@ -44,8 +44,8 @@ struct BodyPipe: Sendable {
   /// Appends the part of `bytes` that belongs to the body to `output`, in the new framing. Returns the number of
   /// bytes it consumed: all of them, until the body is complete.
   ///
-  /// - Throws: `BodyFault` if the body is malformed or too large.
-  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>, into output: inout [UInt8]) throws(BodyFault) -> Int {
+  /// - Throws: `BodyError` if the body is malformed or too large.
+  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>, into output: inout [UInt8]) throws(BodyError) -> Int {
     switch source {
     case .ended:
       return 0
@@ -70,8 +70,8 @@ struct BodyPipe: Sendable {
 
   /// Handles a regular end of the connection. It completes a body that ends with the connection.
   ///
-  /// - Throws: `BodyFault.endedEarly` inside any other body.
-  mutating func connectionEnded(into output: inout [UInt8]) throws(BodyFault) {
+  /// - Throws: `BodyError.endedEarly` inside any other body.
+  mutating func connectionEnded(into output: inout [UInt8]) throws(BodyError) {
     switch source {
     case .ended: return
     case .untilClose: end(&output)

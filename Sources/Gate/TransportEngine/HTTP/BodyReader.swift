@@ -16,8 +16,8 @@ struct BodyReader: Sendable {
   /// - Parameters:
   ///   - limit: The maximum length of the body. A body that announces more is refused before it is read.
   ///   - extras: How chunk extensions and trailer fields are handled.
-  /// - Throws: `BodyFault.tooLarge` if the declared length is over the limit.
-  init(_ framing: BodyFraming, limit: Int, extras: ChunkedBody.Extras) throws(BodyFault) {
+  /// - Throws: `BodyError.tooLarge` if the declared length is over the limit.
+  init(_ framing: BodyFraming, limit: Int, extras: ChunkedBody.Extras) throws(BodyError) {
     self.limit = limit
     switch framing {
     case .none, .length(0): source = .ended
@@ -36,8 +36,8 @@ struct BodyReader: Sendable {
   /// Consumes the part of `bytes` that belongs to the body and returns its length: all of them,
   /// until the body is complete.
   ///
-  /// - Throws: `BodyFault` if the body is malformed or too large.
-  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(BodyFault) -> Int {
+  /// - Throws: `BodyError` if the body is malformed or too large.
+  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(BodyError) -> Int {
     switch source {
     case .ended:
       return 0
@@ -59,8 +59,8 @@ struct BodyReader: Sendable {
 
   /// Handles the end of the connection. It completes a body that ends with the connection.
   ///
-  /// - Throws: `BodyFault.endedEarly` inside any other body.
-  mutating func connectionEnded() throws(BodyFault) {
+  /// - Throws: `BodyError.endedEarly` inside any other body.
+  mutating func connectionEnded() throws(BodyError) {
     switch source {
     case .ended: return
     case .untilClose: source = .ended

@@ -62,8 +62,8 @@ struct ChunkedBody: Sendable {
   /// The result does not depend on how the bytes are split into calls. After an error the value
   /// must not be used again.
   ///
-  /// - Throws: `BodyFault.tooLarge` or `.malformed`.
-  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>, into body: inout [UInt8]) throws(BodyFault) -> Int {
+  /// - Throws: `BodyError.tooLarge` or `.malformed`.
+  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>, into body: inout [UInt8]) throws(BodyError) -> Int {
     var position = 0
     while position < bytes.count, !isComplete {
       if case .data = state {
@@ -80,7 +80,7 @@ struct ChunkedBody: Sendable {
     return position
   }
 
-  private mutating func advance(over byte: UInt8) throws(BodyFault) {
+  private mutating func advance(over byte: UInt8) throws(BodyError) {
     switch state {
     case .size(let digits): try size(byte, digits: digits)
     case .extensionSpace, .extension: try `extension`(byte)
@@ -114,7 +114,7 @@ struct ChunkedBody: Sendable {
     }
   }
 
-  private mutating func size(_ byte: UInt8, digits: Int) throws(BodyFault) {
+  private mutating func size(_ byte: UInt8, digits: Int) throws(BodyError) {
     if let value = byte.hexDigitValue {
       if digits == Self.maxDigits { throw .malformed(.sizeDigits) }
       let available = room + missing
@@ -141,7 +141,7 @@ struct ChunkedBody: Sendable {
   /// Reads `*( BWS ";" BWS chunk-ext-name [ … ] )`: a semicolon, then any characters that are allowed in a line.
   /// Line breaks and other control characters are refused even in quoted strings, because readers would disagree
   /// about the end of the line.
-  private mutating func `extension`(_ byte: UInt8) throws(BodyFault) {
+  private mutating func `extension`(_ byte: UInt8) throws(BodyError) {
     if case .extension = state, byte == .carriageReturn {
       state = .sizeEnd
       return
@@ -157,7 +157,7 @@ struct ChunkedBody: Sendable {
     }
   }
 
-  private func expect(_ byte: UInt8, _ expected: UInt8, else fault: ChunkFault) throws(BodyFault) {
+  private func expect(_ byte: UInt8, _ expected: UInt8, else fault: ChunkError) throws(BodyError) {
     if byte != expected { throw .malformed(fault) }
   }
 }

@@ -21,8 +21,8 @@ struct FieldLines {
 
   /// Returns the fields in order, with values without surrounding white space.
   ///
-  /// - Throws: `HeadFault.fieldEncoding` for a value that is not UTF-8, if `otherText` is `.refused`.
-  func fields() throws(HeadFault) -> HeaderFields {
+  /// - Throws: `HeadError.fieldEncoding` for a value that is not UTF-8, if `otherText` is `.refused`.
+  func fields() throws(HeadError) -> HeaderFields {
     var fields: [HeaderFields.Field] = []
     fields.reserveCapacity(16)
     var rest = bytes
@@ -36,7 +36,7 @@ struct FieldLines {
 
   private func field(
     _ name: String, _ value: UnsafeBufferPointer<UInt8>.SubSequence
-  ) throws(HeadFault) -> HeaderFields.Field {
+  ) throws(HeadError) -> HeaderFields.Field {
     do {
       return HeaderFields.Field(name: name, value: try String(strictUTF8: value))
     } catch {
@@ -59,7 +59,7 @@ extension String {
   /// Decodes `bytes` as UTF-8.
   ///
   /// HTTP allows values in any encoding; the gate accepts only UTF-8 as text.
-  init(strictUTF8 bytes: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadFault) {
+  init(strictUTF8 bytes: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadError) {
     var validator = UTF8Validator()
     guard validator.consume(UnsafeBufferPointer(rebasing: bytes)), validator.isComplete else { throw .fieldEncoding }
     self = String(decoding: bytes, as: UTF8.self)

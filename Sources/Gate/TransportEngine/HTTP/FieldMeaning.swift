@@ -19,7 +19,7 @@ extension HeaderFields {
   }
 
   /// Returns the options of `Connection` (RFC 9110 section 7.6.1), in lowercase.
-  func connectionOptions() throws(HeadFault) -> [String] {
+  func connectionOptions() throws(HeadError) -> [String] {
     guard let tokens = tokens(of: "Connection") else { throw .connectionSyntax }
     return tokens.map { $0.lowercased() }
   }
@@ -28,7 +28,7 @@ extension HeaderFields {
   ///
   /// RFC 9112 section 6.3 allows a recipient to repair some of what is refused here. Another recipient
   /// could repair it differently.
-  func declaredFraming() throws(HeadFault) -> (contentLength: Int?, isChunked: Bool) {
+  func declaredFraming() throws(HeadError) -> (contentLength: Int?, isChunked: Bool) {
     let contentLength = try contentLength()
     switch only("Transfer-Encoding") {
     case .absent: return (contentLength, false)
@@ -39,7 +39,7 @@ extension HeaderFields {
     return (nil, true)
   }
 
-  private func contentLength() throws(HeadFault) -> Int? {
+  private func contentLength() throws(HeadError) -> Int? {
     switch only("Content-Length") {
     case .absent: return nil
     case .repeated: throw .contentLengthRepeated
@@ -51,7 +51,7 @@ extension HeaderFields {
   }
 
   /// Returns the value of the single `Host` field (RFC 9112 section 3.2).
-  func host() throws(HeadFault) -> String {
+  func host() throws(HeadError) -> String {
     switch only("Host") {
     case .absent: throw .hostMissing
     case .repeated: throw .hostRepeated

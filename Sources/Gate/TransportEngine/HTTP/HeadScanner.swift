@@ -30,18 +30,18 @@ struct HeadScanner {
   }
 
   /// Returns the extent of a request head; `nil` while the head is incomplete and valid so far.
-  mutating func request() throws(HeadFault) -> Extent? {
+  mutating func request() throws(HeadError) -> Extent? {
     guard try requestLine() else { return try outOfBytes() }
     return try fieldLines()
   }
 
   /// Returns the extent of a response head; `nil` while the head is incomplete and valid so far.
-  mutating func response() throws(HeadFault) -> Extent? {
+  mutating func response() throws(HeadError) -> Extent? {
     guard try statusLine() else { return try outOfBytes() }
     return try fieldLines()
   }
 
-  private func outOfBytes() throws(HeadFault) -> Extent? {
+  private func outOfBytes() throws(HeadError) -> Extent? {
     if end == limits.bytes { throw .headLength }
     return nil
   }
@@ -51,7 +51,7 @@ struct HeadScanner {
   }
 
   /// Scans `text`; throws `fault` at any other byte.
-  private mutating func literal(_ text: StaticString, else fault: HeadFault) throws(HeadFault) -> Bool {
+  private mutating func literal(_ text: StaticString, else fault: HeadError) throws(HeadError) -> Bool {
     let text = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     for expected in text {
       guard let byte = next else { return false }
@@ -66,13 +66,13 @@ struct HeadScanner {
 
 extension HeadScanner {
   /// Scans `method SP request-target SP HTTP-version CRLF` (RFC 9112 section 3).
-  private mutating func requestLine() throws(HeadFault) -> Bool {
+  private mutating func requestLine() throws(HeadError) -> Bool {
     guard try method(), try target(), try literal("HTTP/1.1", else: .version), try literal("\r\n", else: .lineEnd)
     else { return false }
     return true
   }
 
-  private mutating func method() throws(HeadFault) -> Bool {
+  private mutating func method() throws(HeadError) -> Bool {
     while let byte = next {
       if byte == .space, position > 0 {
         position += 1
@@ -85,7 +85,7 @@ extension HeadScanner {
     return false
   }
 
-  private mutating func target() throws(HeadFault) -> Bool {
+  private mutating func target() throws(HeadError) -> Bool {
     guard try literal("/", else: .targetForm) else { return false }
     var allowed = ByteSet.path
     while let byte = next {
@@ -105,7 +105,7 @@ extension HeadScanner {
     return false
   }
 
-  private mutating func hexDigit() throws(HeadFault) -> Bool {
+  private mutating func hexDigit() throws(HeadError) -> Bool {
     guard let byte = next else { return false }
     if byte.hexDigitValue == nil { throw .targetEscape }
     position += 1
@@ -113,7 +113,7 @@ extension HeadScanner {
   }
 
   /// Scans `HTTP-version SP status-code SP [ reason-phrase ] CRLF` (RFC 9112 section 4) for HTTP/1.0 and HTTP/1.1.
-  private mutating func statusLine() throws(HeadFault) -> Bool {
+  private mutating func statusLine() throws(HeadError) -> Bool {
     guard try literal("HTTP/1.", else: .statusLine), let minor = next else { return false }
     if minor != UInt8(ascii: "1"), minor != UInt8(ascii: "0") { throw .statusLine }
     position += 1
@@ -134,7 +134,7 @@ extension HeadScanner {
 
 extension HeadScanner {
   /// Scans `*( field-line CRLF ) CRLF` (RFC 9112 section 2.1).
-  private mutating func fieldLines() throws(HeadFault) -> Extent? {
+  private mutating func fieldLines() throws(HeadError) -> Extent? {
     let start = position
     var count = 0
     while let byte = next {
@@ -151,7 +151,7 @@ extension HeadScanner {
   }
 
   /// Scans `field-name ":"` (RFC 9112 section 5.1).
-  private mutating func fieldName() throws(HeadFault) -> Bool {
+  private mutating func fieldName() throws(HeadError) -> Bool {
     let start = position
     while let byte = next {
       if ByteSet.token.contains(byte) {
@@ -172,7 +172,7 @@ extension HeadScanner {
   }
 
   /// Scans a field value or a reason phrase, and the end of its line.
-  private mutating func content() throws(HeadFault) -> Bool {
+  private mutating func content() throws(HeadError) -> Bool {
     while let byte = next {
       if byte.isFieldContent {
         position += 1

@@ -1,7 +1,7 @@
 internal import Transport
 
 /// Why a head could not be written. Each is a mistake of this program or of the caller that supplied a value.
-enum HeadWriteFault: String, Error, Sendable, CaseIterable {
+enum HeadWriteError: String, Error, Sendable, CaseIterable {
   case method = "the method is not a token"
   case target = "the request target is not in origin form"
   case status = "the status is not a final status"
@@ -18,7 +18,7 @@ struct HeadWriter {
   }()
 
   /// Begins a request.
-  init(method: String, target: String) throws(HeadWriteFault) {
+  init(method: String, target: String) throws(HeadWriteError) {
     guard !method.isEmpty, method.utf8.allSatisfy(ByteSet.token.contains) else { throw .method }
     guard target.utf8.first == .slash, target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .target }
     write(method)
@@ -35,7 +35,7 @@ struct HeadWriter {
     endLine()
   }
 
-  mutating func field(_ name: String, _ value: String) throws(HeadWriteFault) {
+  mutating func field(_ name: String, _ value: String) throws(HeadWriteError) {
     guard !name.isEmpty, name.utf8.allSatisfy(ByteSet.token.contains) else { throw .fieldName }
     guard value.utf8.allSatisfy(\.isFieldContent) else { throw .fieldValue }
     write(name)
@@ -45,7 +45,7 @@ struct HeadWriter {
   }
 
   /// Writes a field whose value is not UTF-8.
-  private mutating func field(_ name: String, octets: [UInt8]) throws(HeadWriteFault) {
+  private mutating func field(_ name: String, octets: [UInt8]) throws(HeadWriteError) {
     guard octets.allSatisfy(\.isFieldContent) else { throw .fieldValue }
     try field(name, "")
     bytes.removeLast(2)
@@ -54,7 +54,7 @@ struct HeadWriter {
   }
 
   /// Writes `fields`, except those whose names are in `omitted`.
-  mutating func fields(_ fields: HeaderFields, except omitted: [String] = []) throws(HeadWriteFault) {
+  mutating func fields(_ fields: HeaderFields, except omitted: [String] = []) throws(HeadWriteError) {
     for entry in fields.fields where !omitted.contains(where: { HeaderFields.isSame($0, entry.name) }) {
       if let octets = entry.octets {
         try field(entry.name, octets: octets)

@@ -37,7 +37,7 @@ enum HeadParse: Sendable, Hashable {
   /// A head of `length` bytes.
   case head(RequestHead, length: Int)
   /// The bytes are not a valid head, whatever follows.
-  case fault(RequestFault)
+  case fault(RequestError)
 }
 
 extension RequestHead {
@@ -47,15 +47,15 @@ extension RequestHead {
   /// prefix has the same fault.
   static func parse(_ bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits = .standard) -> HeadParse {
     var scanner = HeadScanner(bytes, limits: limits)
-    do throws(HeadFault) {
+    do throws(HeadError) {
       guard let extent = try scanner.request() else { return .incomplete }
       return .head(try RequestHead(bytes, extent: extent), length: extent.length)
     } catch {
-      return .fault(error.requestFault)
+      return .fault(error.requestError)
     }
   }
 
-  private init(_ bytes: UnsafeBufferPointer<UInt8>, extent: HeadScanner.Extent) throws(HeadFault) {
+  private init(_ bytes: UnsafeBufferPointer<UInt8>, extent: HeadScanner.Extent) throws(HeadError) {
     let line = bytes[..<extent.fields.lowerBound]
     let method = line.prefix { $0 != .space }
     let target = try RequestTarget(scanned: line[method.endIndex...].dropFirst().prefix { $0 != .space })
@@ -72,7 +72,7 @@ extension RequestHead {
     upgrade = Upgrade(method: self.method, headers: headers, options: connectionOptions, hasBody: hasBody)
   }
 
-  private static func expectation(in headers: HeaderFields) throws(HeadFault) -> Bool {
+  private static func expectation(in headers: HeaderFields) throws(HeadError) -> Bool {
     switch headers.only("Expect") {
     case .absent: return false
     case .once(let value) where HeaderFields.isSame(value, "100-continue"): return true

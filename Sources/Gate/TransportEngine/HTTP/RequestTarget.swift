@@ -14,8 +14,8 @@ struct RequestTarget: Sendable, Hashable {
   /// slashes, backslashes and control characters, and escapes that decode to invalid UTF-8 or to another
   /// escape. The query is not checked.
   ///
-  /// - Throws: `HeadFault` with the rule that the path violates.
-  init(scanned bytes: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadFault) {
+  /// - Throws: `HeadError` with the rule that the path violates.
+  init(scanned bytes: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadError) {
     let mark = bytes.firstIndex(of: .questionMark)
     let path = try Self.normalForm(bytes[..<(mark ?? bytes.endIndex)])
     text = String(decoding: bytes, as: UTF8.self)
@@ -23,7 +23,7 @@ struct RequestTarget: Sendable, Hashable {
     query = mark.map { String(decoding: bytes[$0...].dropFirst(), as: UTF8.self) }
   }
 
-  private static func normalForm(_ path: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadFault) -> [UInt8] {
+  private static func normalForm(_ path: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadError) -> [UInt8] {
     guard path.contains(.percent) else {
       try checkSegments(path)
       return Array(path)
@@ -58,7 +58,7 @@ struct RequestTarget: Sendable, Hashable {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
   }
 
-  private static func checkCharacters(_ decoded: [UInt8]) throws(HeadFault) {
+  private static func checkCharacters(_ decoded: [UInt8]) throws(HeadError) {
     if decoded.contains(where: { $0 < 0x20 || $0 == 0x7F }) { throw .escapedControl }
     // Lenient decoders read bytes that are not UTF-8, such as the overlong C0 AE, as dots and slashes.
     guard let text = String(validating: decoded, as: UTF8.self) else { throw .escapedEncoding }
@@ -71,7 +71,7 @@ struct RequestTarget: Sendable, Hashable {
     }
   }
 
-  private static func checkSegments(_ path: some Collection<UInt8>) throws(HeadFault) {
+  private static func checkSegments(_ path: some Collection<UInt8>) throws(HeadError) {
     // The part before the first slash is empty. The part after the last one may be empty.
     var rest = path.dropFirst()
     while !rest.isEmpty {

@@ -7,7 +7,7 @@ enum RequestWriter {
   /// - Parameter fields: All other fields, including `Host`.
   static func bytes(
     method: String, target: String, fields: HeaderFields, body: [UInt8] = []
-  ) throws(HeadWriteFault) -> [UInt8] {
+  ) throws(HeadWriteError) -> [UInt8] {
     var head = try HeadWriter(method: method, target: target)
     try head.fields(fields)
     if !body.isEmpty || method != "GET" { try head.field("Content-Length", String(body.count)) }
@@ -21,7 +21,7 @@ enum RequestWriter {
   ///   - key: 16 random bytes in base64, fresh for each connection.
   static func upgrade(
     target: String, host: String, key: String, subprotocols: [String] = [], fields: HeaderFields = HeaderFields()
-  ) throws(HeadWriteFault) -> [UInt8] {
+  ) throws(HeadWriteError) -> [UInt8] {
     var head = try HeadWriter(method: "GET", target: target)
     try head.field("Host", host)
     try head.field("Upgrade", "websocket")

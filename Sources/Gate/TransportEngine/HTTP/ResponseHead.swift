@@ -25,14 +25,14 @@ enum ResponseParse: Sendable, Hashable {
   /// A head of `length` bytes. It may be an interim response (1xx), which another head follows.
   case head(ResponseHead, length: Int)
   /// The bytes are not a valid head, whatever follows.
-  case fault(HeadFault)
+  case fault(HeadError)
 }
 
 extension ResponseHead {
   /// Parses the head at the front of `bytes`. Like `RequestHead.parse`, the result depends only on the bytes.
   static func parse(_ bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits = .standard) -> ResponseParse {
     var scanner = HeadScanner(bytes, limits: limits)
-    do throws(HeadFault) {
+    do throws(HeadError) {
       guard let extent = try scanner.response() else { return .incomplete }
       return .head(try ResponseHead(bytes, extent: extent), length: extent.length)
     } catch {
@@ -40,7 +40,7 @@ extension ResponseHead {
     }
   }
 
-  private init(_ bytes: UnsafeBufferPointer<UInt8>, extent: HeadScanner.Extent) throws(HeadFault) {
+  private init(_ bytes: UnsafeBufferPointer<UInt8>, extent: HeadScanner.Extent) throws(HeadError) {
     // `HTTP/1.x NNN reason CRLF`: the scanner has checked that the first three parts have these widths.
     let line = bytes[..<extent.fields.lowerBound].dropLast(2)
     isVersion10 = line.dropFirst(7).first == UInt8(ascii: "0")
@@ -54,7 +54,7 @@ extension ResponseHead {
   /// Determines the framing by RFC 9112 section 6.3.
   private static func framing(
     status: Int, isVersion10: Bool, headers: HeaderFields
-  ) throws(HeadFault) -> BodyFraming {
+  ) throws(HeadError) -> BodyFraming {
     if status < 200 || status == 204 || status == 304 { return .none }
     let (contentLength, isChunked) = try headers.declaredFraming()
     if isChunked {

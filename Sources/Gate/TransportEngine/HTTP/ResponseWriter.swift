@@ -15,10 +15,10 @@ enum ResponseWriter {
   ///   - isForHEAD: Whether the request is HEAD: the length is declared and the body left out
   ///     (RFC 9110 section 9.3.2).
   ///   - time: The time for `Date`.
-  /// - Throws: `HeadWriteFault` for a status outside 200 to 599 or a field that cannot be written.
+  /// - Throws: `HeadWriteError` for a status outside 200 to 599 or a field that cannot be written.
   static func bytes(
     of response: Response, closes: Bool, isForHEAD: Bool = false, at time: Timestamp
-  ) throws(HeadWriteFault) -> [UInt8] {
+  ) throws(HeadWriteError) -> [UInt8] {
     guard (200...599).contains(response.status) else { throw .status }
     var head = HeadWriter(status: response.status)
     if response.headers.first("Date") == nil { try head.field("Date", HTTPDate.text(for: time)) }
@@ -36,7 +36,7 @@ enum ResponseWriter {
   /// Adds `Date` if it is missing. Leaves out those of `fields` that frame the message.
   static func forwarded(
     status: Int, fields: HeaderFields, framing: BodyFraming, closes: Bool, isForHEAD: Bool, at time: Timestamp
-  ) throws(HeadWriteFault) -> [UInt8] {
+  ) throws(HeadWriteError) -> [UInt8] {
     guard (200...599).contains(status) else { throw .status }
     var head = HeadWriter(status: status)
     if fields.first("Date") == nil { try head.field("Date", HTTPDate.text(for: time)) }
@@ -71,7 +71,7 @@ enum ResponseWriter {
   ///   - fields: Other fields. Fields of the handshake among them are left out.
   static func switchingProtocols(
     accept: String, subprotocol: String? = nil, extensions: [String] = [], fields: HeaderFields = HeaderFields()
-  ) throws(HeadWriteFault) -> [UInt8] {
+  ) throws(HeadWriteError) -> [UInt8] {
     var head = HeadWriter(status: 101)
     try head.field("Upgrade", "websocket")
     try head.field("Connection", "Upgrade")

@@ -8,11 +8,11 @@ enum Upgrade: Sendable, Hashable {
   /// A well-formed opening handshake.
   case webSocket(UpgradeIntent)
   /// Another protocol, or a handshake that violates RFC 6455 section 4.2.1.
-  case fault(RequestFault)
+  case fault(RequestError)
 }
 
 /// The violations of the opening handshake rules, with their texts.
-enum UpgradeFault: String, Error, Sendable, CaseIterable {
+enum UpgradeRequestError: String, Error, Sendable, CaseIterable {
   case proto = "the protocol to upgrade to is not websocket alone"
   case method = "the method of an opening handshake is not GET"
   case version = "the version of WebSocket is not 13"
@@ -22,7 +22,7 @@ enum UpgradeFault: String, Error, Sendable, CaseIterable {
   case extensions = "Sec-WebSocket-Extensions is not a list of extensions"
 
   /// The fault as the responder receives it.
-  var requestFault: RequestFault {
+  var requestError: RequestError {
     switch self {
     case .version: .unsupportedWebSocketVersion
     case .proto, .method, .key, .body, .subprotocols, .extensions: .malformedUpgrade(rule: rawValue)
@@ -38,7 +38,7 @@ extension Upgrade {
       self = .none
       return
     }
-    do throws(UpgradeFault) {
+    do throws(UpgradeRequestError) {
       guard protocols.count == 1, HeaderFields.isSame(protocols[0], "websocket") else { throw .proto }
       if method != "GET" { throw .method }
       if headers.only("Sec-WebSocket-Version") != .once("13") { throw .version }
@@ -47,16 +47,16 @@ extension Upgrade {
       if ExtensionList.names(in: headers) == nil { throw .extensions }
       self = .webSocket(UpgradeIntent(key: key, subprotocols: try Self.subprotocols(in: headers)))
     } catch {
-      self = .fault(error.requestFault)
+      self = .fault(error.requestError)
     }
   }
 
-  private static func key(in headers: HeaderFields) throws(UpgradeFault) -> String {
+  private static func key(in headers: HeaderFields) throws(UpgradeRequestError) -> String {
     guard case .once(let key) = headers.only("Sec-WebSocket-Key"), Base64.decode(key)?.count == 16 else { throw .key }
     return key
   }
 
-  private static func subprotocols(in headers: HeaderFields) throws(UpgradeFault) -> [String] {
+  private static func subprotocols(in headers: HeaderFields) throws(UpgradeRequestError) -> [String] {
     let isOffered = headers.first("Sec-WebSocket-Protocol") != nil
     guard let tokens = headers.tokens(of: "Sec-WebSocket-Protocol"), isOffered != tokens.isEmpty,
       Set(tokens).count == tokens.count

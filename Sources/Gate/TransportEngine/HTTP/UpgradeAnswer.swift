@@ -11,7 +11,7 @@ struct UpgradeAnswer: Sendable, Hashable {
 }
 
 /// Why a response to an opening handshake does not open a WebSocket (RFC 6455 section 4.1).
-enum UpgradeAnswerFault: String, Error, Sendable, CaseIterable {
+enum UpgradeAnswerError: String, Error, Sendable, CaseIterable {
   case status = "the status is not 101"
   case version = "a 101 came from HTTP/1.0"
   case upgrade = "the 101 does not upgrade to websocket alone"
@@ -29,10 +29,10 @@ extension UpgradeAnswer {
   ///   - accept: The `Sec-WebSocket-Accept` that matches the sent key.
   ///   - subprotocols: The offered subprotocols.
   ///   - extensions: The names of the offered extensions.
-  /// - Throws: `UpgradeAnswerFault` with the violated rule.
+  /// - Throws: `UpgradeAnswerError` with the violated rule.
   init(
     _ head: ResponseHead, accept: String, subprotocols: [String], extensions: [String]
-  ) throws(UpgradeAnswerFault) {
+  ) throws(UpgradeAnswerError) {
     if head.status != 101 { throw .status }
     if head.isVersion10 { throw .version }
     guard case .once(let proto) = head.headers.only("Upgrade"), HeaderFields.isSame(proto, "websocket") else {
@@ -53,7 +53,7 @@ extension UpgradeAnswer {
 
   private static func choice(
     in headers: HeaderFields, offered: [String]
-  ) throws(UpgradeAnswerFault) -> String? {
+  ) throws(UpgradeAnswerError) -> String? {
     switch headers.only("Sec-WebSocket-Protocol") {
     case .absent: return nil
     case .once(let choice) where offered.contains(choice): return choice

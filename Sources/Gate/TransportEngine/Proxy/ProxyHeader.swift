@@ -23,7 +23,7 @@ struct ProxyHeader: Sendable, Hashable {
 
   /// Parses the header at the start of `bytes`.
   static func parse(_ bytes: [UInt8], _ version: ProxyProtocol.Version) -> Outcome {
-    do throws(Fault) {
+    do throws(ParseError) {
       let mayBeText = version != .v2 && isPrefix(bytes, of: ProxyHeaderV1.signature)
       let mayBeBinary = version != .v1 && isPrefix(bytes, of: ProxyHeaderV2.signature)
       if mayBeText, bytes.count >= ProxyHeaderV1.signature.count { return try ProxyHeaderV1.parse(bytes) }
@@ -39,7 +39,7 @@ struct ProxyHeader: Sendable, Hashable {
     zip(bytes, signature).allSatisfy { $0 == $1 }
   }
 
-  struct Fault: Error {
+  struct ParseError: Error {
     let rule: String
     init(_ rule: String) { self.rule = rule }
   }

@@ -6,7 +6,7 @@ enum ProxyHeaderV1 {
   /// The maximum length of the line in bytes, CRLF included.
   private static let longest = 107
 
-  static func parse(_ bytes: [UInt8]) throws(ProxyHeader.Fault) -> ProxyHeader.Outcome {
+  static func parse(_ bytes: [UInt8]) throws(ProxyHeader.ParseError) -> ProxyHeader.Outcome {
     let line = bytes.prefix(longest).prefix { (0x20...0x7E).contains($0) }
     let end = bytes.dropFirst(line.count).prefix(2)
     guard !end.isEmpty || line.count < longest else { throw .init("version 1: the line is longer than 107 bytes") }
@@ -18,7 +18,7 @@ enum ProxyHeaderV1 {
     return .header(ProxyHeader(source: try source(in: line), length: line.count + 2))
   }
 
-  private static func source(in line: ArraySlice<UInt8>) throws(ProxyHeader.Fault) -> SocketAddress? {
+  private static func source(in line: ArraySlice<UInt8>) throws(ProxyHeader.ParseError) -> SocketAddress? {
     let words = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
       .map { String(decoding: $0, as: UTF8.self) }
     // The protocol requires that everything after UNKNOWN is ignored.
@@ -31,7 +31,7 @@ enum ProxyHeaderV1 {
 
   private static func address(
     _ text: String, _ port: String, of family: String
-  ) throws(ProxyHeader.Fault) -> SocketAddress {
+  ) throws(ProxyHeader.ParseError) -> SocketAddress {
     let isNumber = !port.isEmpty && port.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     guard isNumber, port == "0" || !port.hasPrefix("0"), let number = UInt16(port) else {
       throw .init("version 1: a port that is not a number from 0 to 65535")

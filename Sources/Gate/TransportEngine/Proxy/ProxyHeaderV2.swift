@@ -8,7 +8,7 @@ enum ProxyHeaderV2 {
   /// The signature, version and command, family and protocol, and the length of the rest.
   private static let fixedLength = 16
 
-  static func parse(_ bytes: [UInt8]) throws(ProxyHeader.Fault) -> ProxyHeader.Outcome {
+  static func parse(_ bytes: [UInt8]) throws(ProxyHeader.ParseError) -> ProxyHeader.Outcome {
     var reader = ByteReader(bytes.dropFirst(signature.count))
     guard let start = reader.byte() else { return .incomplete }
     guard start >> 4 == 2 else { throw .init("version 2: the version is not 2") }
@@ -23,7 +23,7 @@ enum ProxyHeaderV2 {
     return .header(ProxyHeader(source: source, length: fixedLength + Int(length)))
   }
 
-  private static func source(in content: [UInt8], kind: UInt8) throws(ProxyHeader.Fault) -> SocketAddress? {
+  private static func source(in content: [UInt8], kind: UInt8) throws(ProxyHeader.ParseError) -> SocketAddress? {
     let addressLength: Int
     switch kind {
     case 0x00: return nil

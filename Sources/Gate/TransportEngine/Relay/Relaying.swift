@@ -5,7 +5,7 @@ extension EventLoop {
   /// Opens the relay: the upstream has sent its 101, and the client gets one.
   func openRelay(_ session: SessionRef, _ http: HTTPConnection, _ answer: UpgradeAnswer, _ head: ResponseHead) {
     guard let order = session.pointee.order, isStillPermitted(session) else { return }
-    do throws(HeadWriteFault) {
+    do throws(HeadWriteError) {
       sendToClient(
         session,
         try ResponseWriter.switchingProtocols(

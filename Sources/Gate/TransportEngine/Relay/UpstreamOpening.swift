@@ -121,7 +121,7 @@ extension EventLoop {
     case .webSocket, .unix: speak(session)
     case .tcp: openBridge(session)
     case .secureWebSocket(let host, _, let tls):
-      do throws(ServerTLS.Fault) {
+      do throws(ServerTLS.SetupError) {
         let context = try service.upstreamTLS.context(for: tls)
         guard let stream = context.makeStream(in: bio, verifying: tls.serverName ?? host) else {
           upstreamFailed(session, OpenSSLError("TLS").description)
@@ -198,7 +198,7 @@ extension EventLoop {
           return
         }
         if head.status < 200 { continue }
-        do throws(BodyFault) {
+        do throws(BodyError) {
           http.request.upstreamRefusal = UpstreamRefusal(
             head: head, body: try BodyReader(head.framing, limit: 64 << 10, extras: .dropped))
         } catch {
@@ -211,8 +211,8 @@ extension EventLoop {
 
   private func readRefusal(_ session: SessionRef, _ http: HTTPConnection, hasEnded: Bool) {
     guard var refusal = http.request.upstreamRefusal else { return }
-    do throws(BodyFault) {
-      let taken = try http.request.upstreamInbox.withUnsafeBufferPointer { bytes throws(BodyFault) in
+    do throws(BodyError) {
+      let taken = try http.request.upstreamInbox.withUnsafeBufferPointer { bytes throws(BodyError) in
         try refusal.body.feed(bytes)
       }
       http.request.upstreamInbox.removeFirst(taken)
@@ -235,7 +235,7 @@ extension EventLoop {
 
   private func acceptUpgrade(_ session: SessionRef, _ http: HTTPConnection, _ head: ResponseHead) {
     guard let intent = http.request.upgrade, let request = http.request.head else { return }
-    do throws(UpgradeAnswerFault) {
+    do throws(UpgradeAnswerError) {
       let answer = try UpgradeAnswer(
         head, accept: HandshakeKey.accept(for: intent.key), subprotocols: intent.subprotocols,
         extensions: ExtensionList.names(in: request.headers) ?? [])
@@ -252,7 +252,7 @@ extension EventLoop {
   }
 
   /// Sends the client a response instead of the 101.
-  func upstreamFailed(_ session: SessionRef, _ fault: UpstreamFault) {
+  func upstreamFailed(_ session: SessionRef, _ fault: UpstreamError) {
     if let forward = session.pointee.http?.request.forward {
       forwardFailed(session, forward, fault)
       return

@@ -4,7 +4,7 @@ internal import Transport
 /// Sends responses, then continues with the next request or closes the connection.
 extension EventLoop {
   /// Answers bytes that never became a request. The bytes after them are never parsed.
-  func refuse(_ session: SessionRef, _ fault: RequestFault) {
+  func refuse(_ session: SessionRef, _ fault: RequestError) {
     guard let service, let http = session.pointee.http else { return }
     http.request.closesAfterAnswer = true
     answer(session, service.responder.response(to: fault, id: http.request.id, from: http.peer))
@@ -18,7 +18,7 @@ extension EventLoop {
     http.forwardedPatience = nil
     if http.request.closesAfterAnswer { http.inbox = [] }
     schedule(session, after: service.limits.decisionTimeout)
-    do throws(HeadWriteFault) {
+    do throws(HeadWriteError) {
       sendToClient(
         session,
         try ResponseWriter.bytes(

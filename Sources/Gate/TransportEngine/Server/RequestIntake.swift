@@ -153,7 +153,7 @@ extension EventLoop {
       decide(session, http, head, body: [])
       return
     }
-    do throws(BodyFault) {
+    do throws(BodyError) {
       let body = try BodyReader(head.framing, limit: service.limits.maxBody, extras: .refused)
       guard !body.isComplete else {
         http.inbox = Array(rest)
@@ -166,7 +166,7 @@ extension EventLoop {
       if head.expectsContinue && rest.isEmpty { sendToClient(session, ResponseWriter.goOn) }
       bodyArrived(session, http, rest)
     } catch {
-      refuse(session, error.requestFault)
+      refuse(session, error.requestError)
     }
   }
 
@@ -177,7 +177,7 @@ extension EventLoop {
 
   private func bodyArrived(_ session: SessionRef, _ http: HTTPConnection, _ bytes: UnsafeBufferPointer<UInt8>) {
     guard let head = http.request.head else { return }
-    do throws(BodyFault) {
+    do throws(BodyError) {
       let taken = try http.request.bodyReader?.feed(bytes) ?? 0
       guard let body = http.request.bodyReader, body.isComplete else {
         awaitMore(session)
@@ -188,7 +188,7 @@ extension EventLoop {
       http.request.isBodyRead = true
       decide(session, http, head, body: body.body)
     } catch {
-      refuse(session, error.requestFault)
+      refuse(session, error.requestError)
     }
   }
 

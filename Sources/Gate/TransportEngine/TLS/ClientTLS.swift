@@ -12,13 +12,13 @@ public final class ClientTLS: Sendable {
   ///   - authorityFile: PEM authorities to trust instead of the system's.
   ///   - certificateFile: PEM, the certificate to present if the server asks for one, with its chain.
   ///   - keyFile: PEM, the key of that certificate.
-  /// - Throws: `ServerTLS.Fault` if a file cannot be read or used.
+  /// - Throws: `ServerTLS.SetupError` if a file cannot be read or used.
   public init(
     authorityFile: String? = nil, certificateFile: String? = nil, keyFile: String? = nil
-  ) throws(ServerTLS.Fault) {
+  ) throws(ServerTLS.SetupError) {
     ERR_clear_error()
     guard let context = SSL_CTX_new(TLS_client_method()) else {
-      throw ServerTLS.Fault(file: authorityFile ?? "-", reason: OpenSSLError("TLS is not available").description)
+      throw ServerTLS.SetupError(file: authorityFile ?? "-", reason: OpenSSLError("TLS is not available").description)
     }
     self.context = context
     configureForGate(context, minimum: .tls12)
@@ -37,16 +37,17 @@ public final class ClientTLS: Sendable {
     withExtendedLifetime(self) { body(context) }
   }
 
-  private static func trust(_ file: String?, in context: OpaquePointer) throws(ServerTLS.Fault) {
+  private static func trust(_ file: String?, in context: OpaquePointer) throws(ServerTLS.SetupError) {
     guard let file else {
       guard SSL_CTX_set_default_verify_paths(context) == 1 else {
-        throw ServerTLS.Fault(file: "-", reason: OpenSSLError("the system's authorities cannot be used").description)
+        throw ServerTLS.SetupError(
+          file: "-", reason: OpenSSLError("the system's authorities cannot be used").description)
       }
       return
     }
     try ReadableFile.require(file)
     guard SSL_CTX_load_verify_locations(context, file, nil) == 1 else {
-      throw ServerTLS.Fault(file: file, reason: OpenSSLError("holds no PEM certificate").description)
+      throw ServerTLS.SetupError(file: file, reason: OpenSSLError("holds no PEM certificate").description)
     }
   }
 

@@ -7,7 +7,7 @@ internal import Glibc
 /// and no session tickets; ALPN `http/1.1` (RFC 8446, RFC 9325).
 public final class ServerTLS: Sendable {
   /// What is wrong with a file of a listener.
-  public struct Fault: Error, Sendable, Hashable, CustomStringConvertible {
+  public struct SetupError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The path of the file; `-` for the system's authorities.
     public let file: String
     /// What is wrong with it, for people.
@@ -49,24 +49,24 @@ public final class ServerTLS: Sendable {
   ///   - further: Certificates for clients that send a matching name; see `CertificateChoice`.
   ///   - clientAuthorityFile: PEM. If set, clients are asked for a certificate. They may send none; the handshake
   ///     fails for a certificate that this authority did not issue.
-  /// - Throws: `Fault` if a file cannot be read or used.
+  /// - Throws: `SetupError` if a file cannot be read or used.
   public init(
     _ files: CertificateFiles, further: [CertificateFiles] = [], minimumVersion: MinimumVersion = .tls12,
     clientAuthorityFile: String? = nil
-  ) throws(Fault) {
+  ) throws(SetupError) {
     // All contexts differ only in their certificate.
     context = try Self.makeContext(files, minimumVersion, clientAuthorityFile)
     clientAuthorities = Self.authorities(of: context)
     guard !further.isEmpty else { return }
     var contexts: [OpaquePointer] = []
-    do throws(Fault) {
+    do throws(SetupError) {
       for files in further { contexts.append(try Self.makeContext(files, minimumVersion, clientAuthorityFile)) }
     } catch {
       for context in contexts { SSL_CTX_free(context) }
       throw error
     }
     guard CertificateChoice.install(in: context, further: contexts) else {
-      throw Fault(file: files.certificateFile, reason: OpenSSLError("cannot be combined with others").description)
+      throw SetupError(file: files.certificateFile, reason: OpenSSLError("cannot be combined with others").description)
     }
   }
 
@@ -79,15 +79,15 @@ public final class ServerTLS: Sendable {
 
   private static func makeContext(
     _ files: CertificateFiles, _ minimumVersion: MinimumVersion, _ clientAuthorityFile: String?
-  ) throws(Fault) -> OpaquePointer {
+  ) throws(SetupError) -> OpaquePointer {
     ERR_clear_error()
     guard let context = SSL_CTX_new(TLS_server_method()) else {
-      throw Fault(file: files.certificateFile, reason: OpenSSLError("TLS is not available").description)
+      throw SetupError(file: files.certificateFile, reason: OpenSSLError("TLS is not available").description)
     }
     configureForGate(context, minimum: minimumVersion)
     sallyport_SSL_CTX_set_max_cert_list(context, longestCertificates)
     SSL_CTX_set_alpn_select_cb(context, selectHTTP11, nil)
-    do throws(Fault) {
+    do throws(SetupError) {
       try load(certificateFile: files.certificateFile, keyFile: files.keyFile, into: context)
       if let clientAuthorityFile { try askForCertificates(of: clientAuthorityFile, in: context) }
     } catch {
@@ -98,28 +98,28 @@ public final class ServerTLS: Sendable {
   }
 
   /// Loads the certificate that `context` presents, its chain, and its key, which must not be encrypted.
-  static func load(certificateFile: String, keyFile: String, into context: OpaquePointer) throws(Fault) {
+  static func load(certificateFile: String, keyFile: String, into context: OpaquePointer) throws(SetupError) {
     for file in [certificateFile, keyFile] { try ReadableFile.require(file) }
     guard SSL_CTX_use_certificate_chain_file(context, certificateFile) == 1 else {
-      throw Fault(file: certificateFile, reason: OpenSSLError("holds no usable PEM certificate").description)
+      throw SetupError(file: certificateFile, reason: OpenSSLError("holds no usable PEM certificate").description)
     }
     // Without a callback OpenSSL would ask the terminal for the passphrase of an encrypted key, and wait.
     SSL_CTX_set_default_passwd_cb(context) { _, _, _, _ in -1 }
-    let mismatch = Fault(file: keyFile, reason: "is not the key of the certificate in \(certificateFile)")
+    let mismatch = SetupError(file: keyFile, reason: "is not the key of the certificate in \(certificateFile)")
     guard SSL_CTX_use_PrivateKey_file(context, keyFile, SSL_FILETYPE_PEM) == 1 else {
       if ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH { throw mismatch }
-      throw Fault(file: keyFile, reason: OpenSSLError("holds no usable unencrypted PEM private key").description)
+      throw SetupError(file: keyFile, reason: OpenSSLError("holds no usable unencrypted PEM private key").description)
     }
     guard SSL_CTX_check_private_key(context) == 1 else { throw mismatch }
     ERR_clear_error()
   }
 
-  private static func askForCertificates(of file: String, in context: OpaquePointer) throws(Fault) {
+  private static func askForCertificates(of file: String, in context: OpaquePointer) throws(SetupError) {
     try ReadableFile.require(file)
     guard let names = SSL_load_client_CA_file(file), OPENSSL_sk_num(names) > 0,
       SSL_CTX_load_verify_locations(context, file, nil) == 1
     else {
-      throw Fault(file: file, reason: OpenSSLError("holds no PEM certificate").description)
+      throw SetupError(file: file, reason: OpenSSLError("holds no PEM certificate").description)
     }
     SSL_CTX_set_client_CA_list(context, names)
     CertificateRefusal.askForCertificates(in: context)

@@ -5,7 +5,7 @@ internal import Transport
 final class UpstreamTLSCache: Sendable {
   private let contexts = LockedValue<[String: ClientTLS]>([:])
 
-  func context(for tls: UpstreamTLS) throws(ServerTLS.Fault) -> ClientTLS {
+  func context(for tls: UpstreamTLS) throws(ServerTLS.SetupError) -> ClientTLS {
     let key = tls.caFile ?? ""
     if let known = contexts.withLock({ $0[key] }) { return known }
     let fresh = try ClientTLS(authorityFile: tls.caFile)

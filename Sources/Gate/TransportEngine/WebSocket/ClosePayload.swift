@@ -13,7 +13,7 @@ struct ClosePayload: Sendable, Hashable {
 }
 
 /// Why the payload of a Close frame is invalid.
-enum ClosePayloadFault: String, Error, Sendable, CaseIterable {
+enum ClosePayloadError: String, Error, Sendable, CaseIterable {
   case length = "a Close frame has one byte of payload"
   case code = "a Close frame carries a code that may not be sent"
   case reason = "the reason in a Close frame is not UTF-8"
@@ -29,7 +29,7 @@ enum ClosePayloadFault: String, Error, Sendable, CaseIterable {
 
 extension ClosePayload {
   /// Decodes the unmasked payload of a Close frame.
-  init(decoding payload: [UInt8]) throws(ClosePayloadFault) {
+  init(decoding payload: [UInt8]) throws(ClosePayloadError) {
     guard !payload.isEmpty else {
       self.init(nil)
       return

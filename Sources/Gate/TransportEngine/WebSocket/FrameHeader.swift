@@ -56,7 +56,7 @@ struct FrameHeader: Sendable, Hashable {
 }
 
 /// The violations of the frame header rules, with their texts. Each means close code 1002.
-enum FrameFault: String, Error, Sendable, CaseIterable {
+enum FrameError: String, Error, Sendable, CaseIterable {
   case reservedBits = "a reserved bit is set without an extension that uses it"
   case reservedOpcode = "the opcode is reserved"
   case fragmentedControl = "a control frame is fragmented"
@@ -72,7 +72,7 @@ enum FrameDecode: Sendable, Hashable {
   /// A header of `header.length` bytes.
   case header(FrameHeader)
   /// The bytes are not a valid header, whatever follows.
-  case fault(FrameFault)
+  case fault(FrameError)
 }
 
 // MARK: - Decoding
@@ -116,7 +116,7 @@ extension FrameHeader {
   /// Decodes the payload length in the `width` (2 or 8) bytes after the first two; `nil` until they have arrived.
   ///
   /// The length must have its shortest form (section 5.2): otherwise one frame would have several encodings.
-  private static func decodeLength(_ bytes: UnsafeRawBufferPointer, width: Int) -> Result<Int?, FrameFault> {
+  private static func decodeLength(_ bytes: UnsafeRawBufferPointer, width: Int) -> Result<Int?, FrameError> {
     guard bytes.count > 2 else { return .success(nil) }
     if width == 8 && bytes[2] & 0x80 != 0 { return .failure(.hugeLength) }
     guard bytes.count >= 2 + width else { return .success(nil) }

@@ -24,8 +24,8 @@ struct FrameReader: Sendable {
   /// Removes the next piece from the front of `window` and returns it. If there is none yet, it consumes
   /// the window and returns `nil`.
   ///
-  /// - Throws: `FrameFault` for an invalid header.
-  mutating func next(_ window: inout UnsafeRawBufferPointer) throws(FrameFault) -> FramePiece? {
+  /// - Throws: `FrameError` for an invalid header.
+  mutating func next(_ window: inout UnsafeRawBufferPointer) throws(FrameError) -> FramePiece? {
     switch state {
     case .header:
       guard let header = try nextHeader(&window) else { return nil }
@@ -43,7 +43,7 @@ struct FrameReader: Sendable {
     }
   }
 
-  private mutating func nextHeader(_ window: inout UnsafeRawBufferPointer) throws(FrameFault) -> FrameHeader? {
+  private mutating func nextHeader(_ window: inout UnsafeRawBufferPointer) throws(FrameError) -> FrameHeader? {
     let known = partial.count
     let decoded: FrameDecode
     if known == 0 {

@@ -20,8 +20,8 @@ struct MessageReader: Sendable {
 
   /// Handles the header of a data frame.
   ///
-  /// - Throws: `WebSocketFault` for a wrong fragment order or a message that is too long.
-  mutating func begin(_ header: FrameHeader) throws(WebSocketFault) {
+  /// - Throws: `WebSocketError` for a wrong fragment order or a message that is too long.
+  mutating func begin(_ header: FrameHeader) throws(WebSocketError) {
     if header.opcode == .continuation {
       if message == nil { throw .strayContinuation }
     } else {
@@ -36,8 +36,8 @@ struct MessageReader: Sendable {
 
   /// Appends masked payload of the current frame; `offset` bytes of it came before.
   ///
-  /// - Throws: `WebSocketFault.notUTF8` as soon as a text message is invalid.
-  mutating func append(_ payload: UnsafeRawBufferPointer, offset: Int) throws(WebSocketFault) {
+  /// - Throws: `WebSocketError.notUTF8` as soon as a text message is invalid.
+  mutating func append(_ payload: UnsafeRawBufferPointer, offset: Int) throws(WebSocketError) {
     guard var message = self.message.take() else { return }
     let start = message.bytes.count
     message.bytes.append(contentsOf: payload)
@@ -59,8 +59,8 @@ struct MessageReader: Sendable {
 
   /// Handles the end of the current frame. Returns the message if it was the last frame.
   ///
-  /// - Throws: `WebSocketFault.notUTF8` if a text message ends inside a character.
-  mutating func end() throws(WebSocketFault) -> WebSocketMessage? {
+  /// - Throws: `WebSocketError.notUTF8` if a text message ends inside a character.
+  mutating func end() throws(WebSocketError) -> WebSocketMessage? {
     guard frame?.isFinal == true, let message else { return nil }
     if message.isText && !message.validator.isComplete { throw .notUTF8 }
     self.message = nil

@@ -38,7 +38,7 @@ struct WebSocketEndpoint: Sendable {
     /// Both sides have sent a Close frame; this is the peer's.
     case closed(ClosePayload)
     /// The peer violated a rule. It got a Close frame, unless this side had already sent one.
-    case fault(WebSocketFault)
+    case fault(WebSocketError)
     /// The connection ended without a Close frame from the peer.
     case lost
   }
@@ -94,7 +94,7 @@ extension WebSocketEndpoint {
   private mutating func read(
     _ window: inout UnsafeRawBufferPointer, _ actions: inout [Action], until isLast: (Action) -> Bool
   ) {
-    do throws(WebSocketFault) {
+    do throws(WebSocketError) {
       while !hasEnded, let piece = try nextPiece(&window) {
         try take(piece, &actions)
         if let action = actions.last, isLast(action) { return }
@@ -120,11 +120,11 @@ extension WebSocketEndpoint {
     actions.append(.end(end))
   }
 
-  private mutating func nextPiece(_ window: inout UnsafeRawBufferPointer) throws(WebSocketFault) -> FramePiece? {
-    do throws(FrameFault) { return try frames.next(&window) } catch { throw .header(error) }
+  private mutating func nextPiece(_ window: inout UnsafeRawBufferPointer) throws(WebSocketError) -> FramePiece? {
+    do throws(FrameError) { return try frames.next(&window) } catch { throw .header(error) }
   }
 
-  private mutating func take(_ piece: FramePiece, _ actions: inout [Action]) throws(WebSocketFault) {
+  private mutating func take(_ piece: FramePiece, _ actions: inout [Action]) throws(WebSocketError) {
     switch piece {
     case .begin(let header):
       try checkMask(header)
@@ -145,7 +145,7 @@ extension WebSocketEndpoint {
     }
   }
 
-  private func checkMask(_ header: FrameHeader) throws(WebSocketFault) {
+  private func checkMask(_ header: FrameHeader) throws(WebSocketError) {
     switch role {
     case .server: if header.mask == nil { throw .unmasked }
     case .client: if header.mask != nil { throw .masked }
@@ -154,7 +154,7 @@ extension WebSocketEndpoint {
 
   private mutating func controlEnded(
     _ header: FrameHeader, _ masked: [UInt8], _ actions: inout [Action]
-  ) throws(WebSocketFault) {
+  ) throws(WebSocketError) {
     var payload = masked
     payload.withUnsafeMutableBytes { header.mask?.apply(to: $0) }
     switch header.opcode {
@@ -165,9 +165,9 @@ extension WebSocketEndpoint {
     }
   }
 
-  private mutating func closeReceived(_ payload: [UInt8], _ actions: inout [Action]) throws(WebSocketFault) {
+  private mutating func closeReceived(_ payload: [UInt8], _ actions: inout [Action]) throws(WebSocketError) {
     let close: ClosePayload
-    do throws(ClosePayloadFault) { close = try ClosePayload(decoding: payload) } catch { throw .close(error) }
+    do throws(ClosePayloadError) { close = try ClosePayload(decoding: payload) } catch { throw .close(error) }
     // The response repeats the code (section 5.5.1).
     if canSend { actions.append(.write(frame(.close, ClosePayload(close.code).encoded))) }
     end(.closed(close), &actions)

@@ -35,8 +35,8 @@ struct CAOptions: ParsableArguments {
   var authority: ClientAuthority { ClientAuthority(folder: folder) }
 
   /// Runs `make` and prints the paths that it returns.
-  func report(_ make: () throws(ClientAuthorityFault) -> [String]) throws {
-    do throws(ClientAuthorityFault) {
+  func report(_ make: () throws(ClientAuthorityError) -> [String]) throws {
+    do throws(ClientAuthorityError) {
       let files = try make()
       guard json else { return Console.print(files.joined(separator: "\n")) }
       Console.print("{\"files\":[" + files.map { JSONText.quote($0) }.joined(separator: ",") + "]}")
@@ -45,7 +45,7 @@ struct CAOptions: ParsableArguments {
     }
   }
 
-  private static func status(of fault: ClientAuthorityFault) -> SallyportError.Status {
+  private static func status(of fault: ClientAuthorityError) -> SallyportError.Status {
     switch fault {
     case .exists: .cannotCreate
     case .system(let action, _, _): action == "read" ? .noInput : .cannotCreate
@@ -95,7 +95,7 @@ struct CAInitCommand: ParsableCommand {
   var commonName = "Debug CA"
 
   func run() throws {
-    try options.report { () throws(ClientAuthorityFault) in
+    try options.report { () throws(ClientAuthorityError) in
       try options.authority.make(
         subject.name(commonName), days: subject.days, at: .now(), isReplacing: options.force)
     }
@@ -124,7 +124,7 @@ struct CAIssueCommand: ParsableCommand {
   var commonName: String?
 
   func run() throws {
-    try options.report { () throws(ClientAuthorityFault) in
+    try options.report { () throws(ClientAuthorityError) in
       try options.authority.issue(
         client, subject.name(commonName ?? client), days: subject.days, at: .now(), isReplacing: options.force)
     }

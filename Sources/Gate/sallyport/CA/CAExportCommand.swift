@@ -44,7 +44,7 @@ struct CAExportCommand: ParsableCommand {
     } catch {
       throw error.told()
     }
-    try options.report { () throws(ClientAuthorityFault) in
+    try options.report { () throws(ClientAuthorityError) in
       [try options.authority.export(client, as: form, to: output, isReplacing: options.force)]
     }
   }

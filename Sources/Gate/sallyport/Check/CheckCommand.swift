@@ -79,7 +79,7 @@ struct CheckCommand: AsyncParsableCommand {
 
   /// Adds a fault if libpq rejects the store's URL, or the store's file is not private.
   private static func judged(_ examination: ConfigurationDiagnostics) -> ConfigurationDiagnostics {
-    do throws(StartFault) {
+    do throws(StartError) {
       try examination.settings?.store.judge()
       return examination
     } catch {

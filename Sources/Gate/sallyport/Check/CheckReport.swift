@@ -59,7 +59,7 @@ struct CheckReport {
     return JSONText.encoding(JSONValue.object(report), isPretty: true)
   }
 
-  private static func value(_ fault: Fault) -> JSONValue {
+  private static func value(_ fault: ConfigurationError) -> JSONValue {
     object(
       fault.origin,
       [("key", fault.key), ("reason", fault.reason), ("suggestion", fault.suggestion), ("hint", fault.hint)])

@@ -33,7 +33,7 @@ struct AdminClient {
       guard let connection = try await connect(to: admin) else {
         throw unavailable(admin, "the gate no longer listens")
       }
-      do throws(ClientFault) {
+      do throws(ClientError) {
         return try await connection.send(method, target, headers: headers)
       } catch {
         throw unavailable(admin, error.description)
@@ -42,7 +42,7 @@ struct AdminClient {
   }
 
   private static func connect(to admin: GateSettings.Admin) async throws(SallyportError) -> ClientConnection? {
-    do throws(ClientFault) {
+    do throws(ClientError) {
       let engine = try ClientEngine()
       switch admin.address {
       case .unix(let path): return try await engine.connect(socket: path)

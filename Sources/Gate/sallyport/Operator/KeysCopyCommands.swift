@@ -89,7 +89,7 @@ final class OutputFile {
     }
     let path = isThere ? Self.file(at: path) : path
     self.path = path
-    do throws(TemporaryFile.Fault) {
+    do throws(TemporaryFile.WriteError) {
       target = .draft(try TemporaryFile(for: path))
     } catch {
       throw Self.failure(path, error.number)
@@ -120,7 +120,7 @@ final class OutputFile {
     do {
       try draft.place()
     } catch {
-      throw Self.failure(path, (error as? TemporaryFile.Fault)?.number ?? errno)
+      throw Self.failure(path, (error as? TemporaryFile.WriteError)?.number ?? errno)
     }
   }
 
@@ -174,8 +174,8 @@ struct KeysImportCommand: AsyncParsableCommand {
 
   private func check() async throws(SallyportError) {
     let input = try ImportFile(path: file)
-    do throws(ImportFault) {
-      try await input.withDescriptor { descriptor throws(ImportFault) in
+    do throws(ImportError) {
+      try await input.withDescriptor { descriptor throws(ImportError) in
         try KeyImport.verify(LineReader(descriptor: descriptor))
       }
     } catch {
@@ -187,8 +187,8 @@ struct KeysImportCommand: AsyncParsableCommand {
     let input = try ImportFile(path: file)
     let progress = Progress(of: "keys")
     var summary = KeyImport.Summary()
-    do throws(ImportFault) {
-      try await input.withDescriptor { descriptor throws(ImportFault) in
+    do throws(ImportError) {
+      try await input.withDescriptor { descriptor throws(ImportError) in
         try await KeyImport(into: store).run(
           LineReader(descriptor: descriptor), summary: &summary, progress: { progress.show($0, of: $1) })
       }
@@ -205,7 +205,7 @@ struct KeysImportCommand: AsyncParsableCommand {
     "\(summary.new) keys added, \(summary.updated) updated, \(summary.unchanged) unchanged"
   }
 
-  private func failure(_ fault: ImportFault, of store: (any GateStore)?) -> SallyportError {
+  private func failure(_ fault: ImportError, of store: (any GateStore)?) -> SallyportError {
     switch fault {
     case .store(let error, _):
       if let store { return OpenStore.failure(error, of: store) }

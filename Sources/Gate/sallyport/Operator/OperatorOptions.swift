@@ -9,7 +9,7 @@ struct ConfigurationOption: ParsableArguments {
   var config: String?
 
   func places() throws(SallyportError) -> OperatorPlaces {
-    do throws(ConfigurationFaults) {
+    do throws(ConfigurationErrors) {
       return try SettingsLoader(file: config).loadPlaces()
     } catch {
       let hasHint = error.faults.contains { $0.hint != nil }

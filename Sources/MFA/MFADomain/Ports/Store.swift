@@ -11,18 +11,18 @@ public import Foundation
 public protocol Store: Sendable {
   /// Runs `body` in one transaction that only reads.
   ///
-  /// - Throws: the error of `body`; `StoreFault`.
+  /// - Throws: the error of `body`; `MFAStoreError`.
   func read<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value
   /// Runs `body` in one transaction, and returns after its commit.
   ///
-  /// - Throws: the error of `body`, after the rollback; `StoreFault`.
+  /// - Throws: the error of `body`, after the rollback; `MFAStoreError`.
   func write<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value
   /// Sets the keys that authenticate new entries of the history. `Vault.open` calls it.
   func authenticateHistory(with keys: HistoryKeys)
 }
 
 /// An operation of the store failed. Nothing was changed, unless the outcome of the commit is unknown.
-public struct StoreFault: Error, Sendable, Hashable {
+public struct MFAStoreError: Error, Sendable, Hashable {
   /// The reason, for the log.
   public let reason: String
   /// Whether the cause is too much load, not a fault of the store.
@@ -34,9 +34,9 @@ public struct StoreFault: Error, Sendable, Hashable {
   }
 
   /// The database exists and does not have the backend's tables.
-  public static let noTables = StoreFault(reason: "it has no tables of the backend's")
+  public static let noTables = MFAStoreError(reason: "it has no tables of the backend's")
   /// The deadline of the call has passed (`StoreDeadline`).
-  public static let late = StoreFault(reason: "it did not answer in time", isOverload: true)
+  public static let late = MFAStoreError(reason: "it did not answer in time", isOverload: true)
 }
 
 /// All records, within a transaction.

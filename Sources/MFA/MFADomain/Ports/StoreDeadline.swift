@@ -7,7 +7,7 @@ internal import Locking
 /// client without an answer does not know whether they were executed.
 public enum StoreDeadline {
   /// The deadline of the task's calls; `nil` for none. A store does not begin a call whose deadline has passed, and
-  /// throws `StoreFault.late` for it.
+  /// throws `MFAStoreError.late` for it.
   @TaskLocal public static var current: ContinuousClock.Instant?
 
   /// Whether a call with this deadline is of no use any more.
@@ -19,7 +19,7 @@ public enum StoreDeadline {
   ///
   /// `body` then continues: a call of the store that has begun may still take effect.
   ///
-  /// - Throws: `StoreFault.late` after `limit`; otherwise the error of `body`.
+  /// - Throws: `MFAStoreError.late` after `limit`; otherwise the error of `body`.
   public static func within<Value: Sendable>(
     _ limit: Duration, _ body: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
@@ -35,7 +35,7 @@ public enum StoreDeadline {
       }
       let timer = Task {
         try? await Task.sleep(until: deadline, clock: .continuous)
-        answer(.failure(StoreFault.late))
+        answer(.failure(MFAStoreError.late))
       }
       Task {
         do {

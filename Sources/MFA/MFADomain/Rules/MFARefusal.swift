@@ -5,7 +5,7 @@ public enum MFARefusal: Error, Sendable, Hashable {
   /// The request is not written as it must be.
   case invalid(InvalidValue)
   /// The signature, challenge, device or user is wrong. The client does not learn which.
-  case authenticationFailed(SignInFault)
+  case authenticationFailed(SignInRejection)
   /// There is no valid access token.
   case sessionRequired
   /// The session must first give the second factor.
@@ -27,7 +27,7 @@ public enum MFARefusal: Error, Sendable, Hashable {
   /// There is no such thing, or it is another's.
   case notFound
   /// The client does not learn the reason.
-  case codeInvalid(CodeFault)
+  case codeInvalid(CodeRejection)
   case codeExpired
   case rateLimited(retryAfter: Duration)
   case accountLocked(retryAfter: Duration?)
@@ -39,16 +39,16 @@ public enum MFARefusal: Error, Sendable, Hashable {
   /// The operator has not turned security keys on.
   case securityKeysOff
   /// The response of a security key at a sign-in is refused. The client does not learn the reason.
-  case securityKeyRefused(WebAuthnFault)
+  case securityKeyRefused(WebAuthnRejection)
   /// The registration of a security key is refused. The user's own client learns the reason.
-  case registrationRefused(WebAuthnFault)
+  case registrationRefused(WebAuthnRejection)
   /// The credential is registered already, by whomever.
   case securityKeyExists
   case tooManySecurityKeys(limit: Int)
 }
 
 /// Which step of a sign-in by signature failed.
-public enum SignInFault: String, Sendable, Hashable, CaseIterable {
+public enum SignInRejection: String, Sendable, Hashable, CaseIterable {
   case challengeUnknown = "challenge_unknown"
   /// It was given for another name or device.
   case challengeOfAnother = "challenge_of_another"
@@ -69,7 +69,7 @@ public enum SignInFault: String, Sendable, Hashable, CaseIterable {
 }
 
 /// Why a code is refused.
-public enum CodeFault: String, Sendable, Hashable, CaseIterable {
+public enum CodeRejection: String, Sendable, Hashable, CaseIterable {
   case noCode = "no_code"
   case used = "code_used"
   case exhausted = "code_exhausted"

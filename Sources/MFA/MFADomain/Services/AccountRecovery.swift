@@ -27,7 +27,7 @@ public struct AccountRecovery: Sendable {
   ///   `.rateLimited`; `.accountLocked`.
   public func start(_ username: Username, _ code: CodeGuess, by caller: Caller) async throws -> Start {
     guard let wait = context.policy.recoveryWait else { throw MFARefusal.notFound }
-    let draft = RecoveryDraft(context.entropy, wait: wait)
+    let draft = PreparedRecovery(context.entropy, wait: wait)
     let (recovery, codes) = try await context.write(by: caller) { work in
       let recovery: Recovery
       switch try work.judgeRecoveryCode(code, for: username, draft) {
@@ -92,7 +92,7 @@ public struct AccountRecovery: Sendable {
       limiter.count(at: now)
       var recovery = try records.unendedRecovery(of: user?.id ?? .unknownUser)
       let isOpen = recovery.map { $0.isOpen(at: now) && $0.stopFailures < Recovery.mostStopFailures } ?? false
-      let stopCode = RecoveryDraft.stopCode(of: recovery?.id ?? .unknownUser, in: work.vault)
+      let stopCode = PreparedRecovery.stopCode(of: recovery?.id ?? .unknownUser, in: work.vault)
       let isRight = constantTimeEqual(Array(stopCode.utf8), Array(code.text.utf8))
       guard let user, isOpen, isRight else {
         try records.save(limiter, on: subject, account: username.key)

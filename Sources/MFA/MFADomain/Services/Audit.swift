@@ -128,11 +128,11 @@ extension AuditRecords {
   private func write(
     _ event: AuditEvent, by actor: some HistoryActor, account: String?, _ detail: [String], at now: Timestamp
   ) throws {
-    guard let keys = historyKeys else { throw StoreFault(reason: "the key of the history is not open") }
+    guard let keys = historyKeys else { throw MFAStoreError(reason: "the key of the history is not open") }
     let last = try lastAuditEntry()
     // An entry under the older key would break the chain.
     guard (last?.keyNumber ?? 0) <= keys.newest else {
-      throw StoreFault(reason: "the history has a newer key than this process: restart it")
+      throw MFAStoreError(reason: "the history has a newer key than this process: restart it")
     }
     try append(
       AuditEntry(
@@ -143,7 +143,7 @@ extension AuditRecords {
   }
 
   fileprivate func append(_ entry: AuditEntry, with keys: HistoryKeys) throws {
-    guard let hash = keys.hash(of: entry) else { throw StoreFault(reason: "no key of the history has its number") }
+    guard let hash = keys.hash(of: entry) else { throw MFAStoreError(reason: "no key of the history has its number") }
     try append(entry, hash: hash)
   }
 

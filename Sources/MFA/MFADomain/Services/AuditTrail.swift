@@ -13,7 +13,7 @@ public struct AuditTrail: Sendable {
   }
 
   /// The place and the kind of a broken chain.
-  public enum Fault: Error, Sendable, Hashable {
+  public enum Violation: Error, Sendable, Hashable {
     /// An entry does not match its hash.
     case changed(sequence: Int64)
     /// An entry does not follow the entry before it: one was removed, inserted or moved.
@@ -40,7 +40,7 @@ public struct AuditTrail: Sendable {
     /// covers them.
     public let unkeyed: Int64
     /// The first fault.
-    public let fault: Fault?
+    public let fault: Violation?
   }
 
   /// The state after the last entry that was read.
@@ -67,7 +67,7 @@ public struct AuditTrail: Sendable {
         if batch.count < Self.batch { break }
       }
       try checkEnd(position, known)
-    } catch let fault as Fault {
+    } catch let fault as Violation {
       return Verdict(entries: position.sequence, lastHash: position.hash, unkeyed: position.unkeyed, fault: fault)
     }
     return Verdict(entries: position.sequence, lastHash: position.hash, unkeyed: position.unkeyed, fault: nil)
@@ -75,7 +75,7 @@ public struct AuditTrail: Sendable {
 
   private func check(
     _ entry: AuditEntry, _ hash: [UInt8], _ known: [KnownEntry], _ position: inout Position
-  ) throws(Fault) {
+  ) throws(Violation) {
     if let number = entry.keyNumber {
       guard number >= position.key ?? 0 else { throw .olderKey(sequence: entry.sequence) }
     } else if position.key != nil {
@@ -95,7 +95,7 @@ public struct AuditTrail: Sendable {
     if entry.keyNumber == nil { position.unkeyed = entry.sequence }
   }
 
-  private func checkEnd(_ position: Position, _ known: [KnownEntry]) throws(Fault) {
+  private func checkEnd(_ position: Position, _ known: [KnownEntry]) throws(Violation) {
     if let last = known.map(\.sequence).max(), last > position.sequence {
       throw .cutOff(at: position.sequence, expected: last)
     }

@@ -101,7 +101,7 @@ public struct Authentication: Sendable {
   /// The first fault of a response, apart from its signature, as far as it is visible before the challenge is spent.
   private static func fault(
     in response: SignedChallenge, to challenge: DeviceChallenge?, from device: Device?, by caller: Caller
-  ) -> SignInFault? {
+  ) -> SignInRejection? {
     guard let challenge else { return .challengeUnknown }
     guard challenge.username == response.username.key, challenge.deviceID == response.deviceID else {
       return .challengeOfAnother
@@ -155,7 +155,7 @@ extension UnitOfWork where Initiator == Caller {
 
 extension DeviceChallenge? {
   /// The reason why it cannot be spent at `now`.
-  fileprivate func unspendable(at now: Timestamp) -> SignInFault {
+  fileprivate func unspendable(at now: Timestamp) -> SignInRejection {
     guard let challenge = self else { return .challengeUnknown }
     if challenge.isUsed { return .challengeUsed }
     return now < challenge.expiresAt ? .challengeExhausted : .challengeExpired

@@ -11,7 +11,7 @@ public struct EmailCodes: Sendable {
   static func place(_ userID: UUID) -> String { "user:\(userID.uuidString.lowercased()):email" }
 
   /// A code that was drawn before it is decided whether it is sent.
-  fileprivate struct Draft: Sendable {
+  fileprivate struct PreparedCode: Sendable {
     let code: String
     let id: UUID
     let tally: SendTally
@@ -28,7 +28,7 @@ public struct EmailCodes: Sendable {
   /// - Throws: `.noEmailAddress` if there is none. The caller has proved a factor of the account and can read the same
   ///   in its status. `.rateLimited` if a limit is reached.
   public func send(by caller: Caller) async throws {
-    let draft = Draft(caller, context)
+    let draft = PreparedCode(caller, context)
     try await context.write(by: caller) { work in
       let (_, user) = try work.session(scope: .pending)
       guard let sealed = try work.records.email(of: user.id) else {
@@ -44,7 +44,7 @@ public struct EmailCodes: Sendable {
   ///
   /// A confirmed address is another second factor. Where there is one already, the session must have given it.
   public func offer(_ address: EmailAddress, by caller: Caller) async throws {
-    let draft = Draft(caller, context)
+    let draft = PreparedCode(caller, context)
     try await context.write(by: caller) { work in
       let (session, user) = try work.freshSession()
       try work.records.admitToFactors(session)
@@ -81,7 +81,7 @@ extension UnitOfWork where Initiator == Caller {
   ///
   /// - Throws: `RecordedRefusal` if a limit is reached.
   fileprivate func send(
-    _ draft: EmailCodes.Draft, to address: EmailAddress, isConfirmed: Bool, of user: User
+    _ draft: EmailCodes.PreparedCode, to address: EmailAddress, isConfirmed: Bool, of user: User
   ) throws {
     let target = CodeTarget(address.key, isConfirmed: isConfirmed, in: vault)
     let subject = isConfirmed ? EmailCodes.subject(user.id) : EmailCodes.offers(user.id)

@@ -21,7 +21,7 @@ public actor HistoryHeads {
   /// Returns the signed head of the history; `nil` for an empty history.
   ///
   /// - Throws: `Lost` if the entry of the previous head was removed or changed; the next call signs the history as it
-  ///   is then. `StoreFault`.
+  ///   is then. `MFAStoreError`.
   public func next() async throws -> HistoryHead? {
     let known = last
     let (end, kept) = try await store.read { records in

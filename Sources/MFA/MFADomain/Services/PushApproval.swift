@@ -119,7 +119,7 @@ extension UnitOfWork where Initiator == Caller {
       id: push.id, userID: user.id, nonce: push.nonce, approves: answer.approves, number: answer.number)
     guard let device, device.removedAt == nil, let key = device.publicKey,
       key.verifies(answer.signature, of: signed)
-    else { throw try refuse(SignInFault.signature.rawValue, .authenticationFailed(.signature)) }
+    else { throw try refuse(SignInRejection.signature.rawValue, .authenticationFailed(.signature)) }
   }
 
   /// Completes the session that asked, and returns the binding of its app instance.

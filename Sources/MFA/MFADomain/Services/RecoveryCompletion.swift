@@ -38,7 +38,7 @@ extension UnitOfWork where Initiator == Caller {
     }
   }
 
-  private func fault(of recovery: Recovery?, for user: User?, replacing known: Device?) -> CompletionFault? {
+  private func fault(of recovery: Recovery?, for user: User?, replacing known: Device?) -> CompletionRefusal? {
     guard policy.recoveryWait != nil, let recovery, let user, recovery.userID == user.id else {
       return .refusal(.codeInvalid(.noCode))
     }
@@ -55,7 +55,7 @@ extension UnitOfWork where Initiator == Caller {
 }
 
 /// The reason why a recovery is not completed: the refusal for the client, and the cause for the history.
-private enum CompletionFault {
+private enum CompletionRefusal {
   case refusal(MFARefusal)
   /// The caller is not the app instance that began it. It gets the refusal of a wrong token.
   case boundElsewhere
@@ -74,7 +74,7 @@ private enum CompletionFault {
   var cause: String {
     switch self {
     case .refusal(let refusal): refusal.cause
-    case .boundElsewhere: SignInFault.attestedKey.rawValue
+    case .boundElsewhere: SignInRejection.attestedKey.rawValue
     case .ended(let state): state.rawValue
     }
   }

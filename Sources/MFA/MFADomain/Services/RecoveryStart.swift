@@ -2,7 +2,7 @@ internal import ByteCoding
 internal import Foundation
 
 /// The random parts of a recovery, drawn before it is decided whether one begins.
-struct RecoveryDraft: Sendable {
+struct PreparedRecovery: Sendable {
   let id: UUID
   let guessID: UUID
   /// How long the recovery waits.
@@ -58,7 +58,7 @@ extension UnitOfWork {
   /// Queues the message that `recovery` waits.
   func send(_ recovery: Recovery, to recipients: [Recipient]) {
     let content = OutgoingMessage.Content.recoveryStarted(
-      stopCode: RecoveryDraft.stopCode(of: recovery.id, in: vault), readyAt: recovery.readyAt)
+      stopCode: PreparedRecovery.stopCode(of: recovery.id, in: vault), readyAt: recovery.readyAt)
     for recipient in recipients {
       send(
         OutgoingMessage(
@@ -74,7 +74,7 @@ extension UnitOfWork where Initiator == Caller {
   /// against the limits of the account's own devices. The lookups are the same for an unknown name.
   ///
   /// - Throws: `RecordedRefusal`
-  func judgeRecoveryCode(_ code: CodeGuess, for username: Username, _ draft: RecoveryDraft) throws -> RecoveryGuess {
+  func judgeRecoveryCode(_ code: CodeGuess, for username: Username, _ draft: PreparedRecovery) throws -> RecoveryGuess {
     let account = username.key
     let subject = "recovery-start:\(account):\(caller.identity.subject)"
     var limiter = try records.limiter(on: subject) ?? AttemptLimiter(at: now)
@@ -134,7 +134,7 @@ extension UnitOfWork where Initiator == Caller {
   ///
   /// - Throws: `MFARefusal.codeInvalid` if the code was spent meanwhile.
   func begin(
-    _ draft: RecoveryDraft, for user: User, by hash: [UInt8], informing recipients: [Recipient]
+    _ draft: PreparedRecovery, for user: User, by hash: [UInt8], informing recipients: [Recipient]
   ) throws -> Recovery {
     if var old = try records.unendedRecovery(of: user.id) {
       old.end(.expired, at: old.expiresAt)

@@ -11,7 +11,7 @@ public struct RefusedAccess: Sendable {
 
   /// Records `refusal` if it is one of these.
   ///
-  /// - Throws: `StoreFault` if it cannot be written.
+  /// - Throws: `MFAStoreError` if it cannot be written.
   public func note(_ refusal: MFARefusal, of operation: String, by caller: Caller) async throws {
     let event: AuditEvent
     let bound: String?

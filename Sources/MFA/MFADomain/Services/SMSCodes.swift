@@ -12,7 +12,7 @@ public struct SMSCodes: Sendable {
   }
 
   /// A code that was drawn before it is decided whether it is sent.
-  struct Draft: Sendable {
+  struct PreparedCode: Sendable {
     let subject: String
     let code: String
     let id: UUID
@@ -24,11 +24,11 @@ public struct SMSCodes: Sendable {
   }
 
   /// Draws a code for the account as `caller` sees it.
-  func draft(for username: Username, _ caller: Caller) -> Draft {
+  func draft(for username: Username, _ caller: Caller) -> PreparedCode {
     let code = OneTimeCode.makeDigits(6, context.entropy)
     let id = context.entropy.uuid()
     let subject = Self.subject(username, caller)
-    return Draft(
+    return PreparedCode(
       subject: subject, code: code, id: id, hash: Self.hash(code, of: id, in: context.vault),
       noTarget: context.vault.hash(subject, as: "no target"), tally: SendTally(caller, context),
       account: username.key)
@@ -104,7 +104,7 @@ public struct SMSCodes: Sendable {
 
 extension UnitOfWork where Initiator == Caller {
   /// Sends the code that a sign-in begins with. A reached limit is recorded and not reported.
-  func sendWithSignIn(_ draft: SMSCodes.Draft, to device: Device?) throws {
+  func sendWithSignIn(_ draft: SMSCodes.PreparedCode, to device: Device?) throws {
     do { try send(draft, to: device, isClaimed: false) } catch is RecordedRefusal {}
   }
 
@@ -112,7 +112,7 @@ extension UnitOfWork where Initiator == Caller {
   ///
   /// - Parameter device: `nil` if there is no recipient. The code is counted and recorded alike, and not sent.
   /// - Throws: `RecordedRefusal` if a limit is reached.
-  fileprivate func send(_ draft: SMSCodes.Draft, to device: Device?, isClaimed: Bool) throws {
+  fileprivate func send(_ draft: SMSCodes.PreparedCode, to device: Device?, isClaimed: Bool) throws {
     let number = try device.flatMap { try self.number(of: $0) }
     let target = number.map { CodeTarget($0.text, isConfirmed: device?.hasProvedNumber == true, in: vault) }
     // An app instance without a device in the account does not use up the account's limit. It could otherwise block the

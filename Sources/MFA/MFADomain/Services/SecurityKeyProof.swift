@@ -59,7 +59,7 @@ public struct SecurityKeyProof: Sendable {
         key: try work.records.securityKeys(of: user.id).first { $0.credentialID.bytes == response.credentialID }
       )
     }
-    let verdict = Result { () throws(WebAuthnFault) in
+    let verdict = Result { () throws(WebAuthnRejection) in
       guard let challenge = asked.challenge else { throw .challengeUnknown }
       guard let key = asked.key else { throw .credentialUnknown }
       return try party.verify(response, by: key, userHandle: asked.user.handle, challenge: challenge.nonce)
@@ -81,7 +81,7 @@ public struct SecurityKeyProof: Sendable {
 
 /// A response that was verified outside the transaction.
 private struct KeyAttempt: Sendable {
-  let verdict: Result<VerifiedUse, WebAuthnFault>
+  let verdict: Result<VerifiedUse, WebAuthnRejection>
   /// The key that the response names; `nil` if the user has no such key.
   let key: SecurityKey?
   /// The challenge that the response was verified against; `nil` if the session has none.
@@ -99,7 +99,7 @@ extension UnitOfWork where Initiator == Caller {
     var limiter = try records.limiter(on: subject) ?? AttemptLimiter(at: now)
     if let refusal = limiter.refusal(at: now) { throw try self.refuse(refusal, .authentication, of: user) }
     limiter.count(at: now)
-    func refuse(_ fault: WebAuthnFault) throws -> RecordedRefusal {
+    func refuse(_ fault: WebAuthnRejection) throws -> RecordedRefusal {
       try records.save(limiter, on: subject, account: user.username.key)
       return try self.refuse(
         .securityKeyRefused(fault), .authentication, of: user, attempt.key.map { [$0.detail] } ?? [])
@@ -112,7 +112,7 @@ extension UnitOfWork where Initiator == Caller {
     }
     // The key may have been removed, used or renamed since it was read.
     guard var current = keys.first(where: { $0.id == attempt.key?.id }) else { throw try refuse(.credentialUnknown) }
-    do throws(WebAuthnFault) {
+    do throws(WebAuthnRejection) {
       try current.use(use)
     } catch {
       try notify(user.id, of: .securityKeySuspected, concerning: current.id.text)

@@ -54,7 +54,7 @@ public struct SecurityKeys: Sendable {
     let asked = try await context.read(by: caller, at: now) { work in
       try work.records.keyChallenge(.registration, of: work.admitToSecurityKeys().session.id)
     }
-    let verdict = Result { () throws(WebAuthnFault) in
+    let verdict = Result { () throws(WebAuthnRejection) in
       guard let asked else { throw .challengeUnknown }
       return try party.verify(response, challenge: asked.nonce)
     }
@@ -153,7 +153,7 @@ extension UnitOfWork where Initiator == Caller {
   /// Spends `challenge`, which the response was verified against, and returns why that fails; `nil` if it does not.
   func spend(
     _ challenge: KeyChallenge?, _ ceremony: KeyChallenge.Ceremony, of session: LoginSession
-  ) throws -> WebAuthnFault? {
+  ) throws -> WebAuthnRejection? {
     guard let challenge else { return .challengeUnknown }
     if try records.spend(challenge, at: now) { return nil }
     guard let kept = try records.keyChallenge(ceremony, of: session.id), kept.nonce == challenge.nonce else {

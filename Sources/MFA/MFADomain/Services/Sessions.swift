@@ -210,7 +210,7 @@ extension UnitOfWork where Initiator == Caller {
     guard session.binding == caller.identity.binding else { return .boundElsewhere(account: user.username.key) }
     guard user.lockedAt == nil else { return try record("locked", .accountLocked(retryAfter: nil)) }
     if let device = try session.deviceID.flatMap({ try records.device($0) }), !policy.admits(device) {
-      return try record(SignInFault.unlock.rawValue, .sessionRequired)
+      return try record(SignInRejection.unlock.rawValue, .sessionRequired)
     }
     return nil
   }

@@ -92,7 +92,7 @@ extension DomainContext {
   ///
   /// - Parameter time: the time of the operation; `nil` to read the clock. An operation of several transactions passes
   ///   the same time to all of them.
-  /// - Throws: the error of `body`; the refusal of a `RecordedRefusal`, after the commit; `StoreFault`.
+  /// - Throws: the error of `body`; the refusal of a `RecordedRefusal`, after the commit; `MFAStoreError`.
   func write<Initiator: HistoryActor, Value: Sendable>(
     by initiator: Initiator, at time: Timestamp? = nil,
     _ body: @escaping @Sendable (UnitOfWork<Initiator>) throws -> Value
@@ -104,7 +104,7 @@ extension DomainContext {
   /// Runs `body` in one transaction that only reads.
   ///
   /// - Parameter time: as in `write(by:at:_:)`.
-  /// - Throws: the error of `body`; `StoreFault`.
+  /// - Throws: the error of `body`; `MFAStoreError`.
   func read<Initiator: HistoryActor, Value: Sendable>(
     by initiator: Initiator, at time: Timestamp? = nil,
     _ body: @escaping @Sendable (UnitOfWork<Initiator>) throws -> Value

@@ -79,8 +79,8 @@ public enum OperationInput: Sendable {
 
   /// Decodes the request.
   ///
-  /// - Throws: `RequestFault`, with the field that is missing or has the wrong type.
-  func decode<Request: WireValue>(as type: Request.Type) throws(RequestFault) -> Request {
+  /// - Throws: `OperationInputError`, with the field that is missing or has the wrong type.
+  func decode<Request: WireValue>(as type: Request.Type) throws(OperationInputError) -> Request {
     switch self {
     case .document(let bytes): return try WireCoding.decode(bytes)
     case .parameters(let bytes):
@@ -104,12 +104,12 @@ enum WireCoding {
 
   /// Decodes `bytes` after checking them with `JSONGrammar`. The decoder alone would accept trailing commas and
   /// duplicate names.
-  static func decode<Value: Decodable>(_ bytes: [UInt8]) throws(RequestFault) -> Value {
+  static func decode<Value: Decodable>(_ bytes: [UInt8]) throws(OperationInputError) -> Value {
     guard JSONGrammar.accepts(bytes) else { throw .malformedJSON }
     do {
       return try JSONDecoder().decode(Value.self, from: Data(bytes))
     } catch let error as DecodingError {
-      throw RequestFault(error)
+      throw OperationInputError(error)
     } catch {
       throw .malformedJSON
     }
@@ -117,7 +117,7 @@ enum WireCoding {
 }
 
 /// The reasons why a request does not reach its operation.
-public enum RequestFault: Error, Sendable, Hashable {
+public enum OperationInputError: Error, Sendable, Hashable {
   /// The gate's identity is missing or not valid.
   case notAttested
   /// The body is not valid JSON.
@@ -158,7 +158,7 @@ public enum RequestFault: Error, Sendable, Hashable {
   }
 }
 
-extension RequestFault {
+extension OperationInputError {
   /// The reason for the log.
   var cause: String {
     switch self {

@@ -105,7 +105,9 @@ public struct OperationRegistry: Sendable {
     case .attested: break
     case .pendingSession, .session, .admin: if caller.session == nil { throw MFARefusal.sessionRequired }
     }
-    if let wait = paces.take(operation.rateClass, for: caller.identity) { throw RequestFault.tooFast(retryAfter: wait) }
+    if let wait = paces.take(operation.rateClass, for: caller.identity) {
+      throw OperationInputError.tooFast(retryAfter: wait)
+    }
   }
 
   /// Logs a request that reached no operation.
@@ -129,7 +131,7 @@ public struct OperationRegistry: Sendable {
       switch error {
       case let refusal as MFARefusal: refusal.cause
       case let value as InvalidValue: MFARefusal.invalid(value).cause
-      case let fault as RequestFault: fault.cause
+      case let fault as OperationInputError: fault.cause
       case let error as RPCError: error.cause
       default: isFault ? "\(error)" : nil
       }

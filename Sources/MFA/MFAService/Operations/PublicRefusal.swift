@@ -116,10 +116,10 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     switch error {
     case let refusal as MFARefusal: self.init(refusal)
     case let value as InvalidValue: self.init(MFARefusal.invalid(value))
-    case let fault as RequestFault: self.init(fault)
+    case let fault as OperationInputError: self.init(fault)
     case let refusal as PublicRefusal: self = refusal
     // A client that gets this from a stopping process can retry at the next process.
-    case is StoreFault, is CancellationError:
+    case is MFAStoreError, is CancellationError:
       self.init(.unavailable, "Service temporarily unavailable", retryAfter: .seconds(1))
     default: self.init(.internalError, "Internal error")
     }
@@ -169,7 +169,7 @@ public struct PublicRefusal: Error, Sendable, Hashable {
   }
 
   /// The reason why a registration failed, for the developer of the client.
-  private static func text(of fault: WebAuthnFault) -> String {
+  private static func text(of fault: WebAuthnRejection) -> String {
     switch fault {
     case .clientData: "clientDataJSON is not the client data of a browser or an app"
     case .type: "clientDataJSON is from another ceremony"
@@ -194,7 +194,7 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     }
   }
 
-  init(_ fault: RequestFault) {
+  init(_ fault: OperationInputError) {
     switch fault {
     case .notAttested: self.init(.notAttested, "The gate's identity is missing or not valid")
     case .malformedJSON: self.init(.invalidRequest, "The body must be UTF-8 JSON without duplicate names in an object")

@@ -41,11 +41,11 @@ public struct CallerReader: Sendable {
   /// Verifies the gate's identity and the access token.
   ///
   /// - Parameter changesNothing: whether the request has no effects, so that the time limit for the store applies.
-  /// - Throws: `RequestFault.notAttested` unless there is exactly one valid identity; `StoreFault` if the store or
+  /// - Throws: `OperationInputError.notAttested` unless there is exactly one valid identity; `MFAStoreError` if the store or
   ///   the gate's keys are unavailable.
   func caller(of headers: HTTPFields, requestID: String, changesNothing: Bool) async throws -> Caller {
     let assertions = headers[values: .attestAssertion]
-    guard assertions.count == 1, let assertion = assertions.first else { throw RequestFault.notAttested }
+    guard assertions.count == 1, let assertion = assertions.first else { throw OperationInputError.notAttested }
     do {
       let identity = try await gate.identity(in: assertion, patience: changesNothing ? patience : nil)
       return Caller(
@@ -53,7 +53,7 @@ public struct CallerReader: Sendable {
         userAgent: String((headers[.userAgent] ?? "").prefix(256)))
     } catch let error as GateIdentityVerifier.Rejection {
       logger.notice("identity refused", metadata: ["request_id": "\(requestID)", "reason": "\(error.reason)"])
-      throw RequestFault.notAttested
+      throw OperationInputError.notAttested
     }
   }
 

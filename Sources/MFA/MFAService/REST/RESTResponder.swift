@@ -30,7 +30,7 @@ struct RESTResponder: HTTPResponder {
     do throws(PublicRefusal) {
       if let document = documents.document(at: request.uri.path) {
         guard request.method == .get else {
-          let fault = RequestFault.methodNotAllowed(["GET"])
+          let fault = OperationInputError.methodNotAllowed(["GET"])
           registry.logUnserved(fault, requestID: requestID)
           throw PublicRefusal(fault)
         }
@@ -71,13 +71,13 @@ struct RESTResponder: HTTPResponder {
 
   private static func body(of request: Request) async throws -> [UInt8] {
     let type = request.headers[.contentType]?.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces)
-    if let type, type.lowercased() != "application/json" { throw RequestFault.notJSON }
+    if let type, type.lowercased() != "application/json" { throw OperationInputError.notJSON }
     do {
       return Array(try await request.body.collect(upTo: largestBody).readableBytesView)
     } catch is NIOTooManyBytesError {
-      throw RequestFault.bodyTooLarge
+      throw OperationInputError.bodyTooLarge
     } catch is RequestBodyDeadline.Passed {
-      throw RequestFault.bodyTooSlow
+      throw OperationInputError.bodyTooSlow
     }
   }
 

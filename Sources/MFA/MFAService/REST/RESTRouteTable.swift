@@ -40,7 +40,7 @@ struct RESTRouteTable: Sendable {
   ///   methods have it; `.fieldGivenTwice` if a request field is in the query twice, or in the path and the query.
   func match(
     _ method: String, _ path: String, query: [(name: String, value: String)] = []
-  ) throws(RequestFault) -> Match {
+  ) throws(OperationInputError) -> Match {
     guard let segments = Self.segments(of: path) else { throw .unknownOperation }
     let all = routes.compactMap { route in
       Self.fields(of: route.segments, in: segments).map { Match(operation: route.operation, fields: $0) }
@@ -82,7 +82,8 @@ struct RESTRouteTable: Sendable {
 
 extension RESTRouteTable.Match {
   /// Adds the query items that are request fields.
-  fileprivate func adding(_ query: [(name: String, value: String)]) throws(RequestFault) -> RESTRouteTable.Match {
+  fileprivate func adding(_ query: [(name: String, value: String)]) throws(OperationInputError) -> RESTRouteTable.Match
+  {
     guard case .object(let properties) = operation.requestSchema else { return self }
     var all = fields
     for item in query where properties.contains(where: { $0.name == item.name }) {

@@ -78,7 +78,7 @@ final class SocketConversation: Sendable {
 
   /// Refuses a request that arrived while too many requests were in progress.
   func refuseAsBusy(_ text: [UInt8]) throws {
-    let fault = RequestFault.tooFast(retryAfter: .seconds(1))
+    let fault = OperationInputError.tooFast(retryAfter: .seconds(1))
     registry.logUnserved(fault, requestID: caller.requestID, by: caller.identity)
     guard let id = (try? RPCRequest(text))?.id else { return }
     let error = RPCError.refused(PublicRefusal(fault))

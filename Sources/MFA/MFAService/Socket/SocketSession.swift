@@ -97,7 +97,7 @@ struct SocketSession {
         guard try await conversation.tellNotices() else { return .sessionEnded }
       } catch is OutboundQueue.Full {
         return .tooSlow
-      } catch is StoreFault {
+      } catch is MFAStoreError {
         // The next change or the next interval tries again.
       } catch {
         return nil

@@ -129,9 +129,9 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
     do {
       // An upgrade must be a GET request (RFC 6455, section 4.1), but NIO upgrades any method.
-      guard head.method == .GET else { throw RequestFault.methodNotAllowed(["GET"]) }
+      guard head.method == .GET else { throw OperationInputError.methodNotAllowed(["GET"]) }
       let caller = try await service.callers.caller(of: fields, requestID: requestID, changesNothing: true)
-      guard Self.paths.contains(String(path)) else { throw RequestFault.unknownOperation }
+      guard Self.paths.contains(String(path)) else { throw OperationInputError.unknownOperation }
       if caller.session != nil { try await admit(caller) }
       return caller
     } catch {

@@ -15,19 +15,19 @@ public final class PostgresMFAStore: Store {
   /// Connects to the database at `url` (`postgres://…`, in the syntax of libpq) and migrates its tables.
   ///
   /// - Parameters:
-  ///   - makesTables: whether an empty database gets its tables; otherwise it is refused with `StoreFault.noTables`.
+  ///   - makesTables: whether an empty database gets its tables; otherwise it is refused with `MFAStoreError.noTables`.
   ///   - mostWaiting: the maximum number of waiting writes. Further writes are refused as overload.
-  /// - Throws: `StoreFault` if the database is unavailable, has no tables or has a newer version.
+  /// - Throws: `MFAStoreError` if the database is unavailable, has no tables or has a newer version.
   public init(
     url: String, makesTables: Bool = true, mostWaiting: Int = 4096, trace: StatementTrace? = nil
-  ) throws(StoreFault) {
+  ) throws(MFAStoreError) {
     let database = PostgresDatabase(url: url, trace: trace)
     do {
       try database.migrate(makesTables: makesTables)
-    } catch let fault as StoreFault {
+    } catch let fault as MFAStoreError {
       throw fault
     } catch {
-      throw StoreFault(error)
+      throw MFAStoreError(error)
     }
     queue = WriteQueue(writer: database, mostWaiting: mostWaiting, historyKeys: historyKeys)
     reader = PostgresDatabase(url: url, trace: trace)
@@ -41,13 +41,13 @@ public final class PostgresMFAStore: Store {
       reader.queue.async { [reader, historyKeys] in
         continuation.resume(
           with: Result {
-            if StoreDeadline.hasPassed(deadline) { throw StoreFault.late }
+            if StoreDeadline.hasPassed(deadline) { throw MFAStoreError.late }
             do {
               return try reader.readTransaction {
                 try body(SQLRecords(sql: $0, historyKeys: historyKeys.withLock { $0 }))
               }
             } catch {
-              throw StoreFault.translated(error)
+              throw MFAStoreError.translated(error)
             }
           })
       }
@@ -99,12 +99,14 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
       let isMade =
         try sql.rows("SELECT to_regclass('schema_version')::text AS name", []).first
         .flatMap { try $0.optional("name", $0.text) } != nil
-      guard isMade || makesTables else { throw StoreFault.noTables }
+      guard isMade || makesTables else { throw MFAStoreError.noTables }
       try sql.run("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", [])
       let found = try sql.rows("SELECT MAX(version) AS version FROM schema_version", [])
       let current = try found.first.flatMap { try $0.optional("version", $0.int) } ?? 0
       let versions = MFASchema.postgres.versions
-      guard current <= versions.count else { throw StoreFault(reason: "the database was written by a newer version") }
+      guard current <= versions.count else {
+        throw MFAStoreError(reason: "the database was written by a newer version")
+      }
       for (index, step) in versions.enumerated().dropFirst(current) {
         try step.take(in: sql)
         try sql.run("INSERT INTO schema_version (version) VALUES (?)", [.integer(index + 1)])
@@ -122,7 +124,7 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
       try begin(connection)
       let value = try body(PostgresSession(connection: connection).traced(by: trace))
       guard try connection.run("COMMIT", []).commandTag == "COMMIT" else {
-        throw StoreFault(reason: "the transaction was rolled back")
+        throw MFAStoreError(reason: "the transaction was rolled back")
       }
       return value
     } catch {

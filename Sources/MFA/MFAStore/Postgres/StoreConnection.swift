@@ -1,6 +1,6 @@
 internal import Postgres
 
-extension PostgresError: DatabaseFault {}
+extension PostgresError: UnderlyingStoreError {}
 
 /// A connection in the dialect that the repositories share with SQLite: `?` for parameters, integers, texts and bytes.
 ///

@@ -15,12 +15,12 @@ public final class SQLiteMFAStore: Store {
   /// Opens the file at `path`, or creates it with mode 0600. Its folder must exist.
   ///
   /// - Parameters:
-  ///   - makesTables: whether an empty database gets its tables; otherwise it is refused with `StoreFault.noTables`.
+  ///   - makesTables: whether an empty database gets its tables; otherwise it is refused with `MFAStoreError.noTables`.
   ///   - mostWaiting: the maximum number of waiting writes. Further writes are refused as overload.
-  /// - Throws: `StoreFault` if the file cannot be opened, has no tables or has a newer version.
+  /// - Throws: `MFAStoreError` if the file cannot be opened, has no tables or has a newer version.
   public convenience init(
     path: String, makesTables: Bool = true, mostWaiting: Int = 4096, trace: StatementTrace? = nil
-  ) throws(StoreFault) {
+  ) throws(MFAStoreError) {
     do {
       try Self.createPrivately(path)
       var configuration = Configuration()
@@ -30,21 +30,21 @@ public final class SQLiteMFAStore: Store {
       try self.init(writer: pool, makesTables: makesTables, mostWaiting: mostWaiting, trace: trace)
       // GRDB sets NORMAL when it turns WAL on. NORMAL may lose commits at a power failure.
       try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
-    } catch let fault as StoreFault {
+    } catch let fault as MFAStoreError {
       throw fault
     } catch {
-      throw StoreFault(error)
+      throw MFAStoreError(error)
     }
   }
 
   /// Creates a store in memory, which is lost with this object.
   public static func ephemeral(
     mostWaiting: Int = 4096, trace: StatementTrace? = nil
-  ) throws(StoreFault) -> SQLiteMFAStore {
+  ) throws(MFAStoreError) -> SQLiteMFAStore {
     do {
       return try SQLiteMFAStore(writer: try DatabaseQueue(), makesTables: true, mostWaiting: mostWaiting, trace: trace)
     } catch {
-      throw StoreFault(error)
+      throw MFAStoreError(error)
     }
   }
 
@@ -54,9 +54,9 @@ public final class SQLiteMFAStore: Store {
       migrator.registerMigration("\(index + 1)") { try step.take(in: SQLiteSession(db: $0)) }
     }
     guard try writer.read({ try !migrator.hasBeenSuperseded($0) }) else {
-      throw StoreFault(reason: "the database was written by a newer version")
+      throw MFAStoreError(reason: "the database was written by a newer version")
     }
-    if !makesTables, try writer.read({ try migrator.appliedIdentifiers($0).isEmpty }) { throw StoreFault.noTables }
+    if !makesTables, try writer.read({ try migrator.appliedIdentifiers($0).isEmpty }) { throw MFAStoreError.noTables }
     try migrator.migrate(writer)
     // A reader that opened the tables before the migration has cached the old columns.
     (writer as? DatabasePool)?.invalidateReadOnlyConnections()
@@ -72,12 +72,12 @@ public final class SQLiteMFAStore: Store {
     let deadline = StoreDeadline.current
     do {
       return try await writer.read { [trace, historyKeys] db in
-        if StoreDeadline.hasPassed(deadline) { throw StoreFault.late }
+        if StoreDeadline.hasPassed(deadline) { throw MFAStoreError.late }
         return try body(
           SQLRecords(sql: SQLiteSession(db: db).traced(by: trace), historyKeys: historyKeys.withLock { $0 }))
       }
     } catch {
-      throw StoreFault.translated(error)
+      throw MFAStoreError.translated(error)
     }
   }
 
@@ -91,10 +91,10 @@ public final class SQLiteMFAStore: Store {
 
   // An existing file is not opened here: closing its descriptor would release the locks of this process's other
   // connections.
-  private static func createPrivately(_ path: String) throws(StoreFault) {
+  private static func createPrivately(_ path: String) throws(MFAStoreError) {
     guard access(path, F_OK) != 0 else { return }
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw StoreFault(reason: "\(path): \(String(cString: strerror(errno)))") }
+    guard descriptor >= 0 else { throw MFAStoreError(reason: "\(path): \(String(cString: strerror(errno)))") }
     close(descriptor)
   }
 }

@@ -15,5 +15,5 @@ struct SQLiteWriter: SQLWriter {
   }
 }
 
-extension DatabaseError: DatabaseFault {}
-extension SQLRow.Unreadable: DatabaseFault {}
+extension DatabaseError: UnderlyingStoreError {}
+extension SQLRow.Unreadable: UnderlyingStoreError {}

@@ -48,7 +48,7 @@ struct Crowd: Sendable {
   private static func attempt(_ credentials: HeaderFields, at visitor: Visitor) async throws -> Attempt {
     do {
       return Attempt(credentials: credentials, socket: try await visitor.open(credentials))
-    } catch ClientFault.refused(let response) {
+    } catch ClientError.refused(let response) {
       return Attempt(credentials: credentials, refusal: response)
     }
   }

@@ -67,7 +67,7 @@ struct Visitor: Sendable {
     return device
   }
 
-  /// Opens a socket; an answer other than 101 is thrown as `ClientFault.refused`.
+  /// Opens a socket; an answer other than 101 is thrown as `ClientError.refused`.
   func open(_ credentials: HeaderFields = .init(), target: String = "/") async throws -> ClientWebSocket {
     for field in credentials.fields where field.name.lowercased().hasPrefix("x-app-") && field.value.utf8.count >= 32 {
       remember(field.value)
@@ -79,7 +79,7 @@ struct Visitor: Sendable {
   func refusal(of credentials: HeaderFields = .init(), target: String = "/") async throws -> Response {
     do {
       _ = try await open(credentials, target: target)
-    } catch ClientFault.refused(let response) {
+    } catch ClientError.refused(let response) {
       return response
     }
     throw NotRefused()

@@ -57,7 +57,7 @@ enum ASN1Laws {
   }
 
   static func seeds() throws -> [[UInt8]] {
-    try CertificateLaws.seeds().filter { $0.first == ASN1Tag.sequence.octet } + Fixtures.shared.receipts + [
+    try CertificateInvariants.seeds().filter { $0.first == ASN1Tag.sequence.octet } + Fixtures.shared.receipts + [
       DER.integer(0), DER.integer(UInt64.max >> 1), DER.boolean(true), DER.null, DER.bitString([1, 2]),
       DER.indefinite(.sequence, DER.octetString([1, 2, 3]), DER.null),
     ]

@@ -6,11 +6,11 @@ import Cryptography
 extension FuzzTarget {
   static let assertion = FuzzTarget(
     name: "assertion", longest: 1024, words: ["signature", "authenticatorData"], seeds: { Fixtures.shared.assertions },
-    accepts: AssertionLaws.check)
+    accepts: AssertionInvariants.check)
 }
 
 /// Only the device makes assertions: an assertion that verifies has the content of a fixture.
-enum AssertionLaws {
+enum AssertionInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let key, let assertion = try? Assertion(input) else { return false }
     let statement = AssertionStatement(
@@ -33,7 +33,8 @@ enum AssertionLaws {
   private static let originals = Fixtures.shared.assertions.compactMap { try? Assertion($0) }
   private static let key = AppID(Fixtures.app.appID).map {
     AttestedKey(
-      keyID: AttestationLaws.keyID, publicKey: Fixtures.shared.key.publicKey.x963, appID: $0, environment: .development
+      keyID: AttestationInvariants.keyID, publicKey: Fixtures.shared.key.publicKey.x963, appID: $0,
+      environment: .development
     )
   }
 }

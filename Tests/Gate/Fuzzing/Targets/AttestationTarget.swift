@@ -6,11 +6,11 @@ import SimulatedDevice
 extension FuzzTarget {
   static let attestation = FuzzTarget(
     name: "attestation", longest: 8192, words: ["fmt", "attStmt", "authData", "x5c", "receipt", "apple-appattest"],
-    seeds: { Fixtures.shared.attestations }, accepts: AttestationLaws.check)
+    seeds: { Fixtures.shared.attestations }, accepts: AttestationInvariants.check)
 }
 
 /// Only the authority makes attestations: an attestation that verifies has the content of a fixture.
-enum AttestationLaws {
+enum AttestationInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let explanation = verifier.explain(input, keyID: keyID, clientDataHash: hash, at: Fixtures.instant)
     guard let object = try? AttestationObject(input) else {
@@ -30,10 +30,10 @@ enum AttestationLaws {
     return true
   }
 
-  /// Compares every byte outside the receipt, except for the order of pairs; see `ReceiptLaws`.
+  /// Compares every byte outside the receipt, except for the order of pairs; see `ReceiptInvariants`.
   private static func isSame(_ first: AttestationObject, _ second: AttestationObject) -> Bool {
     first.leaf == second.leaf && first.intermediate == second.intermediate
-      && first.authenticatorData == second.authenticatorData && ReceiptLaws.isSame(first.receipt, second.receipt)
+      && first.authenticatorData == second.authenticatorData && ReceiptInvariants.isSame(first.receipt, second.receipt)
   }
 
   private static let originals = Fixtures.shared.attestations.compactMap { try? AttestationObject($0) }

@@ -7,11 +7,11 @@ extension FuzzTarget {
   static let authenticatorData = FuzzTarget(
     name: "authenticator-data", longest: 1024,
     words: ["appattest", "appattestdevelop", "apple_validation_category_01", "apple_bundle_version_01"],
-    seeds: AuthenticatorDataLaws.seeds, accepts: AuthenticatorDataLaws.check)
+    seeds: AuthenticatorDataInvariants.seeds, accepts: AuthenticatorDataInvariants.check)
 }
 
 /// Every byte of authenticator data is in one of its parts.
-enum AuthenticatorDataLaws {
+enum AuthenticatorDataInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let head = try? AuthenticatorDataHead(input[...]) else {
       try require(input.count < AuthenticatorDataHead.size, "37 bytes are enough for a head")
@@ -31,9 +31,9 @@ enum AuthenticatorDataLaws {
     guard !bytes.isEmpty else { return true }
     guard let extensions = try? AuthenticatorExtensions.read(bytes) else { return false }
     let map = CBORValue.map(extensions.all)
-    let written = CBORLaws.inOrder(map)
+    let written = CBORInvariants.inOrder(map)
     try require(
-      written[...] == bytes || CBORLaws.holdsFloat(map) && written.count <= bytes.count,
+      written[...] == bytes || CBORInvariants.holdsFloat(map) && written.count <= bytes.count,
       "extensions are one map and nothing else, except for the width of floats")
     return true
   }

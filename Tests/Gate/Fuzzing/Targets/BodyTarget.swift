@@ -5,12 +5,13 @@ import Transport
 extension FuzzTarget {
   /// The first byte selects the framing of the body, the second one where the bytes are cut.
   static let body = FuzzTarget(
-    name: "body", words: ["\r\n", "0\r\n\r\n", "10\r\n", ";a=b\r\n", "ffffffffffffffff"], seeds: { BodyLaws.seeds },
-    accepts: BodyLaws.check)
+    name: "body", words: ["\r\n", "0\r\n\r\n", "10\r\n", ";a=b\r\n", "ffffffffffffffff"],
+    seeds: { BodyInvariants.seeds },
+    accepts: BodyInvariants.check)
 }
 
 /// A body does not depend on how the bytes arrive or on how the body is framed again.
-enum BodyLaws {
+enum BodyInvariants {
   private static let limit = 1000
 
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
@@ -42,12 +43,12 @@ enum BodyLaws {
 
   private static func read(
     _ pieces: [[UInt8]], _ framing: BodyFraming, _ extras: ChunkedBody.Extras
-  ) -> Result<Reading, BodyFault> {
-    do throws(BodyFault) {
+  ) -> Result<Reading, BodyError> {
+    do throws(BodyError) {
       var reader = try BodyReader(framing, limit: limit, extras: extras)
       var taken = 0
       for piece in pieces where !reader.isComplete {
-        taken += try feed(piece) { bytes throws(BodyFault) in try reader.feed(bytes) }
+        taken += try feed(piece) { bytes throws(BodyError) in try reader.feed(bytes) }
       }
       return .success(Reading(body: reader.body, taken: taken, isComplete: reader.isComplete))
     } catch {
@@ -84,21 +85,21 @@ enum BodyLaws {
 
   private static func piped(
     _ stream: [UInt8], _ framing: BodyFraming, _ extras: ChunkedBody.Extras, pattern: UInt8
-  ) throws(BodyFault) -> [UInt8] {
+  ) throws(BodyError) -> [UInt8] {
     var pipe = try BodyPipe(framing, limit: limit, extras: extras)
     var output: [UInt8] = []
     for piece in Pieces(of: stream, pattern: pattern) where !pipe.isComplete {
-      _ = try feed(piece) { bytes throws(BodyFault) in try pipe.feed(bytes, into: &output) }
+      _ = try feed(piece) { bytes throws(BodyError) in try pipe.feed(bytes, into: &output) }
     }
     if framing == .untilClose { try pipe.connectionEnded(into: &output) }
     return output
   }
 
   private static func feed(
-    _ bytes: [UInt8], _ take: (UnsafeBufferPointer<UInt8>) throws(BodyFault) -> Int
-  ) throws(BodyFault) -> Int {
+    _ bytes: [UInt8], _ take: (UnsafeBufferPointer<UInt8>) throws(BodyError) -> Int
+  ) throws(BodyError) -> Int {
     let result = bytes.withUnsafeBufferPointer { bytes in
-      Result { () throws(BodyFault) in try take(bytes) }
+      Result { () throws(BodyError) in try take(bytes) }
     }
     return try result.get()
   }

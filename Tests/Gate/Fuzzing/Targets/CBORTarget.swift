@@ -2,11 +2,12 @@ import CBOR
 
 extension FuzzTarget {
   static let cbor = FuzzTarget(
-    name: "cbor", words: ["\u{18}", "\u{19}", "\u{1A}", "\u{1B}"], seeds: { CBORLaws.seeds }, accepts: CBORLaws.check)
+    name: "cbor", words: ["\u{18}", "\u{19}", "\u{1A}", "\u{1B}"], seeds: { CBORInvariants.seeds },
+    accepts: CBORInvariants.check)
 }
 
 /// An accepted item has one encoding, except for the order of a map's pairs.
-enum CBORLaws {
+enum CBORInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let loose = try? CBORValue(decoding: input, floats: .any)
     guard let value = try? CBORValue(decoding: input) else {

@@ -5,11 +5,11 @@ import SimulatedDevice
 extension FuzzTarget {
   static let certificate = FuzzTarget(
     name: "certificate", longest: 3000, words: ["-----BEGIN CERTIFICATE-----\n", "-----END CERTIFICATE-----\n"],
-    seeds: CertificateLaws.seeds, accepts: CertificateLaws.check)
+    seeds: CertificateInvariants.seeds, accepts: CertificateInvariants.check)
 }
 
 /// Certificates as DER and as PEM: a certificate that leads to the root was issued by the authority.
-enum CertificateLaws {
+enum CertificateInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     if input.starts(with: Array("-----".utf8)) { return try checkPEM(String(decoding: input, as: UTF8.self)) }
     guard let certificate = try? Certificate(der: input) else { return false }

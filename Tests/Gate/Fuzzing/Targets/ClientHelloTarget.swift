@@ -11,7 +11,7 @@ extension FuzzTarget {
     words: [
       "\u{16}\u{3}\u{1}", "\u{16}\u{3}\u{3}", "\u{14}\u{3}\u{3}\u{0}\u{1}\u{1}", "\u{15}\u{3}\u{1}\u{0}\u{2}\u{1}",
     ],
-    seeds: { try ClientHelloLaws.seeds() }, accepts: ClientHelloLaws.check)
+    seeds: { try ClientHelloInvariants.seeds() }, accepts: ClientHelloInvariants.check)
 }
 
 /// A server's TLS connection, up to the point where a client needs keys:
@@ -19,7 +19,7 @@ extension FuzzTarget {
 /// - Memory is bounded.
 /// - No handshake completes.
 /// - No error is left for the next connection.
-enum ClientHelloLaws {
+enum ClientHelloInvariants {
   /// The maximum number of bytes that OpenSSL may allocate for a connection before its answer: record buffers in both
   /// directions, a message buffer, and its own state.
   private static let room = 96 << 10

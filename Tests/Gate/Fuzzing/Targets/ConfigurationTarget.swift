@@ -6,13 +6,13 @@ import SimulatedDevice
 
 extension FuzzTarget {
   static let configuration = FuzzTarget(
-    name: "configuration", longest: 2048, words: ConfigurationLaws.words,
-    seeds: { ConfigurationLaws.seeds.map { Array($0.utf8) } }, accepts: ConfigurationLaws.check)
+    name: "configuration", longest: 2048, words: ConfigurationInvariants.words,
+    seeds: { ConfigurationInvariants.seeds.map { Array($0.utf8) } }, accepts: ConfigurationInvariants.check)
 }
 
 /// A configuration is accepted, or every fault is reported on one line with its place. An accepted configuration has
 /// the same meaning after it is written and read again.
-enum ConfigurationLaws {
+enum ConfigurationInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let examination = examine(input, as: "gate.yaml")
     try require(examination.settings == nil || examination.faults.isEmpty, "a configuration with faults is refused")

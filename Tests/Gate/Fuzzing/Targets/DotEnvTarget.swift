@@ -3,11 +3,11 @@
 extension FuzzTarget {
   static let dotEnv = FuzzTarget(
     name: "dotenv", longest: 1024, words: ["export ", "=", "\"", "'", " #", "\\n", "\n"],
-    seeds: { DotEnvLaws.seeds.map { Array($0.utf8) } }, accepts: DotEnvLaws.check)
+    seeds: { DotEnvInvariants.seeds.map { Array($0.utf8) } }, accepts: DotEnvInvariants.check)
 }
 
 /// A `.env` file has the same meaning after its values are quoted.
-enum DotEnvLaws {
+enum DotEnvInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let file = DotEnv(text: String(decoding: input, as: UTF8.self))
     let values = file.variables.mapValues(\.value)

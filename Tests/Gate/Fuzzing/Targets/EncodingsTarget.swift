@@ -5,11 +5,11 @@ import Foundation
 extension FuzzTarget {
   static let encodings = FuzzTarget(
     name: "encodings", longest: 512, words: ["==", "2026-01-01T00:00:00Z", "+00:00", ".000"],
-    seeds: { EncodingsLaws.seeds.map { Array($0.utf8) } }, accepts: EncodingsLaws.check)
+    seeds: { EncodingsInvariants.seeds.map { Array($0.utf8) } }, accepts: EncodingsInvariants.check)
 }
 
 /// Texts for bytes, instants and names: base64, base64url, hex, RFC 3339, app and key identifiers.
-enum EncodingsLaws {
+enum EncodingsInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     try require(Base64.decode(Base64.encode(input)) == input, "base64 decodes to the encoded bytes")
     try require(Base64URL.decode(Base64URL.encode(input)) == input, "base64url decodes to the encoded bytes")

@@ -3,11 +3,11 @@
 extension FuzzTarget {
   /// The first byte selects the reserved bits that extensions have claimed.
   static let frameHeader = FuzzTarget(
-    name: "frame-header", longest: 64, seeds: { FrameHeaderLaws.seeds }, accepts: FrameHeaderLaws.check)
+    name: "frame-header", longest: 64, seeds: { FrameHeaderInvariants.seeds }, accepts: FrameHeaderInvariants.check)
 }
 
 /// A frame header has one encoding, and the two readers of headers agree.
-enum FrameHeaderLaws {
+enum FrameHeaderInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let first = input.first else { return false }
     let allowed = ReservedBits(rawValue: first & ReservedBits.all.rawValue)
@@ -71,9 +71,9 @@ enum FrameHeaderLaws {
     try require(outcome == .incomplete, "both readers report an incomplete header")
   }
 
-  private static func next(_ reader: inout FrameReader, _ bytes: [UInt8]) -> Result<FrameHeader?, FrameFault> {
+  private static func next(_ reader: inout FrameReader, _ bytes: [UInt8]) -> Result<FrameHeader?, FrameError> {
     bytes.withUnsafeBytes { bytes in
-      Result { () throws(FrameFault) -> FrameHeader? in
+      Result { () throws(FrameError) -> FrameHeader? in
         var window = bytes
         guard case .begin(let header) = try reader.next(&window) else { return nil }
         return header

@@ -3,11 +3,11 @@
 extension FuzzTarget {
   /// The first byte selects the message limit and whether a Pong is expected, the second one where the bytes are cut.
   static let frameTracker = FuzzTarget(
-    name: "frame-tracker", seeds: { FrameTrackerLaws.seeds }, accepts: FrameTrackerLaws.check)
+    name: "frame-tracker", seeds: { FrameTrackerInvariants.seeds }, accepts: FrameTrackerInvariants.check)
 }
 
 /// The forwarded bytes and what the gate reads from them do not depend on how the bytes are cut.
-enum FrameTrackerLaws {
+enum FrameTrackerInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard input.count >= 2 else { return false }
     let bytes = Array(input.dropFirst(2))

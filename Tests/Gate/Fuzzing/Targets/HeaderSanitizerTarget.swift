@@ -12,7 +12,7 @@ extension FuzzTarget {
 /// No upstream receives a field of the gate from a client, and no client receives one from an upstream.
 enum HeaderSanitizerInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
-    guard case .head(let head, _) = RequestHeadLaws.parse(input) else { return false }
+    guard case .head(let head, _) = RequestHeadInvariants.parse(input) else { return false }
     let cleaned = hygiene.cleaned(head.headers)
     for field in cleaned.fields {
       try require(head.headers.fields.contains(field), "a remaining field was in the request", field.name)

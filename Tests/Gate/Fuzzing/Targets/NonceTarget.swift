@@ -3,11 +3,12 @@ import ByteCoding
 import Cryptography
 
 extension FuzzTarget {
-  static let nonce = FuzzTarget(name: "nonce", longest: 96, seeds: NonceLaws.seeds, accepts: NonceLaws.check)
+  static let nonce = FuzzTarget(
+    name: "nonce", longest: 96, seeds: NonceInvariants.seeds, accepts: NonceInvariants.check)
 }
 
 /// A nonce has one form and is accepted only with the right code and in its time.
-enum NonceLaws {
+enum NonceInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let text = String(decoding: input, as: UTF8.self)
     guard let nonce = Nonce(text: text) ?? Nonce(bytes: input) else { return false }

@@ -7,11 +7,11 @@ extension FuzzTarget {
   static let proxyHeader = FuzzTarget(
     name: "proxy-header", longest: 512,
     words: ["PROXY ", "TCP4 ", "TCP6 ", "UNKNOWN", "\r\n", "192.0.2.7 ", "::1 ", "\r\n\r\n\u{0}\r\nQUIT\n"],
-    seeds: { ProxyHeaderLaws.seeds }, accepts: ProxyHeaderLaws.check)
+    seeds: { ProxyHeaderInvariants.seeds }, accepts: ProxyHeaderInvariants.check)
 }
 
 /// A PROXY header depends on its own bytes alone. The bytes after it belong to the client.
-enum ProxyHeaderLaws {
+enum ProxyHeaderInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let first = input.first else { return false }
     let version = ProxyProtocol.Version.allCases[Int(first) % ProxyProtocol.Version.allCases.count]

@@ -6,11 +6,11 @@ import SimulatedDevice
 extension FuzzTarget {
   static let receipt = FuzzTarget(
     name: "receipt", longest: 8192, words: ["ATTEST", "RECEIPT", "sandbox", "production", "0\u{0}", "\u{0}\u{0}"],
-    seeds: { Fixtures.shared.receipts }, accepts: ReceiptLaws.check)
+    seeds: { Fixtures.shared.receipts }, accepts: ReceiptInvariants.check)
 }
 
 /// Only the authority makes receipts: a receipt that verifies has the content of a fixture.
-enum ReceiptLaws {
+enum ReceiptInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let receipt = try? Receipt(input) else { return false }
     try require(receipt.bytes == input, "a receipt keeps its bytes")

@@ -7,11 +7,11 @@ extension FuzzTarget {
   static let registration = FuzzTarget(
     name: "registration", longest: 1024,
     words: ["\"keyId\":", "\"attestation\":", "\"nonce\":", "\\u00e9", "null", "{", "}"],
-    seeds: { RegistrationLaws.seeds.map { Array($0.utf8) } }, accepts: RegistrationLaws.check)
+    seeds: { RegistrationInvariants.seeds.map { Array($0.utf8) } }, accepts: RegistrationInvariants.check)
 }
 
 /// A registration's JSON is three strings or is refused.
-enum RegistrationLaws {
+enum RegistrationInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let claim = claim(input) else { return false }
     let written = JSONText.object(["keyId": claim.keyID, "attestation": claim.attestation, "nonce": claim.nonce])

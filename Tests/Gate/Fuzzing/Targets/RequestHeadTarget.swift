@@ -6,11 +6,11 @@ import Transport
 extension FuzzTarget {
   static let requestHead = FuzzTarget(
     name: "request-head", longest: 2048, words: HTTPWords.all + HTTPWords.requests,
-    seeds: { RequestHeadLaws.seeds.map { Array($0.utf8) } }, accepts: RequestHeadLaws.check)
+    seeds: { RequestHeadInvariants.seeds.map { Array($0.utf8) } }, accepts: RequestHeadInvariants.check)
 }
 
 /// The meaning of a head does not depend on how its bytes arrive or on the bytes after it.
-enum RequestHeadLaws {
+enum RequestHeadInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let outcome = parse(input)
     try checkPrefixes(of: input, outcome)

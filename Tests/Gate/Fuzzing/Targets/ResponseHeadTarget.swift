@@ -5,11 +5,11 @@ import Transport
 extension FuzzTarget {
   static let responseHead = FuzzTarget(
     name: "response-head", longest: 2048, words: HTTPWords.all + ["HTTP/1.0", " 200 ", " 101 ", " 304 "],
-    seeds: { ResponseHeadLaws.seeds.map { Array($0.utf8) } }, accepts: ResponseHeadLaws.check)
+    seeds: { ResponseHeadInvariants.seeds.map { Array($0.utf8) } }, accepts: ResponseHeadInvariants.check)
 }
 
 /// Like requests: the head of an upstream's answer depends on its bytes alone.
-enum ResponseHeadLaws {
+enum ResponseHeadInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let outcome = parse(input)
     try checkPrefixes(of: input, outcome)

@@ -5,18 +5,18 @@ import Transport
 extension FuzzTarget {
   static let upgradeAnswer = FuzzTarget(
     name: "upgrade-answer", longest: 1024,
-    words: HTTPWords.all + ["HTTP/1.1 101 ", "Sec-WebSocket-Accept", UpgradeAnswerLaws.accept, "v2.chat"],
-    seeds: { UpgradeAnswerLaws.seeds.map { Array($0.utf8) } }, accepts: UpgradeAnswerLaws.check)
+    words: HTTPWords.all + ["HTTP/1.1 101 ", "Sec-WebSocket-Accept", UpgradeAnswerInvariants.accept, "v2.chat"],
+    seeds: { UpgradeAnswerInvariants.seeds.map { Array($0.utf8) } }, accepts: UpgradeAnswerInvariants.check)
 }
 
 /// Only the one valid answer to an opening handshake opens a WebSocket.
-enum UpgradeAnswerLaws {
+enum UpgradeAnswerInvariants {
   static let accept = HandshakeKey.accept(for: "dGhlIHNhbXBsZSBub25jZQ==")
   private static let subprotocols = ["chat", "v2.chat"]
   private static let extensions = ["permessage-deflate"]
 
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
-    guard case .head(let head, _) = ResponseHeadLaws.parse(input), let answer = answer(head) else { return false }
+    guard case .head(let head, _) = ResponseHeadInvariants.parse(input), let answer = answer(head) else { return false }
     func values(_ name: String) -> [String] { head.headers.fields.filter { $0.name.lowercased() == name }.map(\.value) }
     try require(head.status == 101 && !head.isVersion10, "the status is 101")
     try require(values("sec-websocket-accept") == [accept], "the valid proof is present once")
@@ -30,7 +30,7 @@ enum UpgradeAnswerLaws {
     let written = try? ResponseWriter.switchingProtocols(
       accept: answer.accept, subprotocol: answer.subprotocol,
       extensions: head.headers.values(of: "Sec-WebSocket-Extensions"))
-    guard let written, case .head(let again, written.count) = ResponseHeadLaws.parse(written) else {
+    guard let written, case .head(let again, written.count) = ResponseHeadInvariants.parse(written) else {
       throw InvariantViolation(law: "the forwarded answer is a head", detail: "")
     }
     try require(self.answer(again) == answer, "the forwarded answer has the same meaning")

@@ -4,11 +4,12 @@ import Transport
 
 extension FuzzTarget {
   /// The first byte selects the role and the delivery, the second one where the bytes are cut.
-  static let webSocket = FuzzTarget(name: "websocket", seeds: { WebSocketLaws.seeds }, accepts: WebSocketLaws.check)
+  static let webSocket = FuzzTarget(
+    name: "websocket", seeds: { WebSocketInvariants.seeds }, accepts: WebSocketInvariants.check)
 }
 
 /// One end of a WebSocket acts the same way however the peer's bytes are cut, and writes complete, valid frames.
-enum WebSocketLaws {
+enum WebSocketInvariants {
   private static let limit = 1000
 
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {

@@ -16,7 +16,7 @@ extension EngineTests {
       let server = try listener.accept()
       let first = Task { try await connection.send("GET", "/1", headers: TestGate.host) }
       #expect(try server.readHead().hasPrefix("GET /1 "))
-      await #expect(throws: ClientFault.self) { try await connection.send("GET", "/2", headers: TestGate.host) }
+      await #expect(throws: ClientError.self) { try await connection.send("GET", "/2", headers: TestGate.host) }
       try server.send("HTTP/1.1 204 No Content\r\n\r\n")
       #expect(try await first.value.status == 204)
       let third = Task { try await connection.send("GET", "/3", headers: TestGate.host) }
@@ -117,7 +117,7 @@ extension EngineTests {
       try await socket.flush()
       server.reset()
       while case .message = try await socket.receive() {}
-      await #expect(throws: ClientFault.self) { try await socket.flush() }
+      await #expect(throws: ClientError.self) { try await socket.flush() }
     }
 
     @Test("An unexpected answer closes the connection and is not used for a request")
@@ -128,7 +128,7 @@ extension EngineTests {
       let server = try listener.accept()
       try server.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
       #expect(try server.readToEnd() == [])
-      await #expect(throws: ClientFault.self) { try await connection.send("GET", "/", headers: TestGate.host) }
+      await #expect(throws: ClientError.self) { try await connection.send("GET", "/", headers: TestGate.host) }
     }
   }
 }

@@ -25,7 +25,7 @@ private struct ForwardResponder: RequestResponder {
   }
 
   func streamsBody(of request: Request) -> Bool { true }
-  func response(to fault: RequestFault, id: String, from peer: Peer) -> Response { Response(status: 400, closes: true) }
+  func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400, closes: true) }
 }
 
 private struct PlainOrder: ForwardOrder {
@@ -37,7 +37,7 @@ private struct PlainOrder: ForwardOrder {
   func refusal() -> Response? { isWithdrawn.withLock { $0 } ? Response(status: 403) : nil }
   func opened(_ control: SessionControl) {}
   func answerFields(from upstream: HeaderFields) -> HeaderFields { upstream }
-  func response(to fault: UpstreamFault) -> Response { Response(status: 502, body: Array("\(fault)".utf8)) }
+  func response(to fault: UpstreamError) -> Response { Response(status: 502, body: Array("\(fault)".utf8)) }
   func finished(_ summary: ForwardSummary) { summaries.withLock { $0.append(summary) } }
 }
 

@@ -13,7 +13,7 @@ private struct OneWord: RequestResponder {
     .respond(Response(status: 200, body: Array(word.utf8)))
   }
 
-  func response(to fault: RequestFault, id: String, from peer: Peer) -> Response { Response(status: 400) }
+  func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400) }
 }
 
 extension EngineTests {
@@ -120,7 +120,7 @@ extension EngineTests {
       let listener = try RawListener()
       let socket = try ScriptedSocket(connectingTo: listener.port)
       for descriptors in [[], [socket.fd], [1 << 20]] {
-        #expect(throws: Engine.StartFault.self) { try engine("never", inheriting: descriptors) }
+        #expect(throws: Engine.StartError.self) { try engine("never", inheriting: descriptors) }
       }
     }
 
@@ -144,7 +144,7 @@ extension EngineTests {
       let engine = try engine("old")
       let upstream = Upstream.secureWebSocket(
         host: "localhost", port: 1, tls: UpstreamTLS(caFile: "/nowhere/authorities.pem"))
-      await #expect(throws: ServerTLS.Fault.self) {
+      await #expect(throws: ServerTLS.SetupError.self) {
         try await engine.replace(responder: OneWord(word: "new"), tls: nil, upstreams: [upstream])
       }
       #expect(try ask(ScriptedSocket(connectingTo: engine.address.port), for: 3) == "old")

@@ -273,11 +273,11 @@ extension EngineTests {
       try Data(key.pkcs8PEM.utf8).write(to: URL(fileURLWithPath: files.folder.serverKeyPath))
       let gate = try gate(files, try RawListener())
       let (engine, port, tls) = (try ClientEngine(), gate.engine.address.port, try files.client())
-      let connect = { () async throws(ClientFault) in
+      let connect = { () async throws(ClientError) in
         _ = try await engine.connect(host: "127.0.0.1", port: port, tls: tls, verifying: "localhost")
       }
       guard !hasAlternativeName else { return try await connect() }
-      let fault = await #expect(throws: ClientFault.self) { try await connect() }
+      let fault = await #expect(throws: ClientError.self) { try await connect() }
       #expect(fault?.description.contains("hostname mismatch") == true, "\(String(describing: fault))")
     }
 

@@ -193,7 +193,7 @@ private struct OpenResponder: RequestResponder {
     return Array("GET \(request.target) HTTP/1.1\r\n\(fields)\r\n".utf8)
   }
 
-  func response(to fault: RequestFault, id: String, from peer: Peer) -> Response {
+  func response(to fault: RequestError, id: String, from peer: Peer) -> Response {
     Response(status: 400, body: Array("\(fault)".utf8), closes: true)
   }
 }
@@ -206,7 +206,7 @@ struct OpenOrder: RelayPlan {
 
   func answerFields(from upstream: HeaderFields) -> HeaderFields { upstream }
 
-  func response(to fault: UpstreamFault) -> Response {
+  func response(to fault: UpstreamError) -> Response {
     if case .refused(let response) = fault { return response }
     return Response(status: 502, body: Array("\(fault)".utf8), closes: true)
   }

@@ -9,12 +9,12 @@ struct BodyPipeTests {
     _ bytes: [UInt8], _ framing: BodyFraming, pieces size: Int, limit: Int = .max,
     extras: ChunkedBody.Extras = .refused, ends: Bool = false
   ) -> (output: [UInt8], taken: Int, isComplete: Bool)? {
-    do throws(BodyFault) {
+    do throws(BodyError) {
       var pipe = try BodyPipe(framing, limit: limit, extras: extras)
       var (output, taken): ([UInt8], Int) = ([], 0)
       for start in stride(from: 0, to: bytes.count, by: size) where !pipe.isComplete {
         let piece = Array(bytes[start..<min(start + size, bytes.count)])
-        taken += try piece.withUnsafeBufferPointer { buffer throws(BodyFault) in try pipe.feed(buffer, into: &output) }
+        taken += try piece.withUnsafeBufferPointer { buffer throws(BodyError) in try pipe.feed(buffer, into: &output) }
       }
       if ends { try pipe.connectionEnded(into: &output) }
       return (output, taken, pipe.isComplete)

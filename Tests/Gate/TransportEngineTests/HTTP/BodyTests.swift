@@ -7,14 +7,14 @@ import Transport
 enum BodyOutcome: Equatable {
   case incomplete
   case complete([UInt8], consumed: Int)
-  case fault(BodyFault)
+  case fault(BodyError)
 }
 
 /// Feeds `pieces` one after another.
 func read(
   _ pieces: [[UInt8]], _ framing: BodyFraming, limit: Int = 1000, extras: ChunkedBody.Extras = .refused
 ) -> BodyOutcome {
-  do throws(BodyFault) {
+  do throws(BodyError) {
     var reader = try BodyReader(framing, limit: limit, extras: extras)
     var consumed = 0
     for piece in pieces where !reader.isComplete { consumed += try feed(piece, to: &reader) }
@@ -24,11 +24,11 @@ func read(
   }
 }
 
-private func feed(_ piece: [UInt8], to reader: inout BodyReader) throws(BodyFault) -> Int {
-  try unsafe(piece) { (bytes) throws(BodyFault) in try reader.feed(bytes) }
+private func feed(_ piece: [UInt8], to reader: inout BodyReader) throws(BodyError) -> Int {
+  try unsafe(piece) { (bytes) throws(BodyError) in try reader.feed(bytes) }
 }
 
-private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) throws(BodyFault) -> R) throws(BodyFault)
+private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) throws(BodyError) -> R) throws(BodyError)
   -> R
 {
   let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: bytes.count)
@@ -55,7 +55,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
   func tooLong() {
     #expect(read([], .length(1001)) == .fault(.tooLarge(limit: 1000)))
     #expect(read([], .length(1000)) == .incomplete)
-    #expect(BodyFault.tooLarge(limit: 7).requestFault == .bodyTooLarge(limit: 7))
+    #expect(BodyError.tooLarge(limit: 7).requestError == .bodyTooLarge(limit: 7))
   }
 
   @Test("A body that ends with the connection is limited too")
@@ -63,7 +63,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
     var reader = try BodyReader(.untilClose, limit: 4, extras: .refused)
     #expect(try feed([1, 2, 3, 4], to: &reader) == 4)
     #expect(!reader.isComplete)
-    #expect(throws: BodyFault.tooLarge(limit: 4)) { try feed([5], to: &reader) }
+    #expect(throws: BodyError.tooLarge(limit: 4)) { try feed([5], to: &reader) }
     try reader.connectionEnded()
     #expect(reader.isComplete && reader.body == [1, 2, 3, 4])
   }
@@ -71,8 +71,8 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
   @Test("A connection that is closed inside a body is a fault", arguments: [BodyFraming.length(3), .chunked])
   func endedEarly(framing: BodyFraming) throws {
     var reader = try BodyReader(framing, limit: 10, extras: .refused)
-    #expect(throws: BodyFault.endedEarly) { try reader.connectionEnded() }
-    #expect(BodyFault.endedEarly.requestFault == .malformedBody(rule: "the connection was closed inside the body"))
+    #expect(throws: BodyError.endedEarly) { try reader.connectionEnded() }
+    #expect(BodyError.endedEarly.requestError == .malformedBody(rule: "the connection was closed inside the body"))
   }
 
   @Test("A connection that is closed after a body is no fault")
@@ -103,7 +103,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
     }
   }
 
-  static let broken: [(ChunkFault, String)] = [
+  static let broken: [(ChunkError, String)] = [
     (.size, "\r\n"), (.size, "x"), (.size, " 5\r\n"), (.size, "-1\r\n"), (.size, "+1\r\n"), (.size, "\n"),
     (.size, "1\r\na\r\n\r\n"), (.size, ";"), (.size, "1\r\na\r\ng"),
     (.sizeDigits, "00000000000000001\r\n"),
@@ -114,14 +114,14 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
   ]
 
   @Test("Each broken rule is named, however the bytes arrive", arguments: ChunkedBodyTests.broken)
-  func refused(rule: ChunkFault, coded: String) {
+  func refused(rule: ChunkError, coded: String) {
     let bytes = Array(coded.utf8)
     #expect(read([bytes], .chunked) == .fault(.malformed(rule)))
     #expect(splitLaw(bytes, incomplete: .incomplete) { read($0.map { [$0] }, .chunked) }.broken == nil)
-    #expect(BodyFault.malformed(rule).requestFault == .malformedBody(rule: rule.rawValue))
+    #expect(BodyError.malformed(rule).requestError == .malformedBody(rule: rule.rawValue))
   }
 
-  static let brokenExtensions: [(ChunkFault, String)] = [
+  static let brokenExtensions: [(ChunkError, String)] = [
     (.lineEnd, "5;a\nhello"), (.lineEnd, "5;a\rhello"), (.lineEnd, "5;a\r\rhello"), (.lineEnd, "5;a=\"\r\"\r\n"),
     (.lineEnd, "5 \nhello"), (.extensionForm, "5 \r\nhello"), (.extensionForm, "5 a=b\r\n"),
     (.extensionForm, "5;a\0\r\n"), (.extensionForm, "5;\u{7F}\r\n"),
@@ -131,7 +131,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
   @Test(
     "If extensions are dropped, each of their broken rules is named, however the bytes arrive",
     arguments: ChunkedBodyTests.brokenExtensions)
-  func refusedExtension(rule: ChunkFault, coded: String) {
+  func refusedExtension(rule: ChunkError, coded: String) {
     let bytes = Array(coded.utf8)
     #expect(read([bytes], .chunked, extras: .dropped) == .fault(.malformed(rule)))
     #expect(
@@ -149,7 +149,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
 
   @Test("Each rule is broken by a test")
   func complete() {
-    #expect(Set((Self.broken + Self.brokenExtensions).map(\.0)) == Set(ChunkFault.allCases))
+    #expect(Set((Self.broken + Self.brokenExtensions).map(\.0)) == Set(ChunkError.allCases))
   }
 
   @Test(

@@ -58,8 +58,8 @@ import Transport
       (.transferEncoding, "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"),
       (.transferEncoding, "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
       (.connectionSyntax, "HTTP/1.1 200 OK\r\nConnection: a b\r\n\r\n"),
-    ] as [(HeadFault, String)])
-  func broken(rule: HeadFault, text: String) {
+    ] as [(HeadError, String)])
+  func broken(rule: HeadError, text: String) {
     let bytes = Array(text.utf8)
     #expect(ResponseHead.parse(bytes) == .fault(rule))
     #expect(splitLaw(bytes, incomplete: .incomplete) { ResponseHead.parse($0) }.broken == nil)
@@ -89,7 +89,7 @@ import Transport
     return try #require(ResponseHead.parse(lines.map { $0 + "\r\n" }.joined() + "\r\n").head)
   }
 
-  private func answer(_ head: ResponseHead) throws(UpgradeAnswerFault) -> UpgradeAnswer {
+  private func answer(_ head: ResponseHead) throws(UpgradeAnswerError) -> UpgradeAnswer {
     try UpgradeAnswer(head, accept: Self.accept, subprotocols: ["b", "a"], extensions: ["permessage-deflate"])
   }
 
@@ -103,7 +103,7 @@ import Transport
       try answer(chosen) == UpgradeAnswer(accept: Self.accept, subprotocol: "a", extensions: ["permessage-deflate"]))
   }
 
-  static let broken: [(UpgradeAnswerFault, String, [(String, String?)], [String])] = {
+  static let broken: [(UpgradeAnswerError, String, [(String, String?)], [String])] = {
     let status = "HTTP/1.1 101 Switching Protocols"
     return [
       (.status, "HTTP/1.1 200 OK", [], []), (.status, "HTTP/1.1 100 Continue", [], []),
@@ -136,13 +136,13 @@ import Transport
   @Test("An empty expected proof is never accepted")
   func emptyProof() throws {
     let head = try Self.head(replacing: [("Sec-WebSocket-Accept", "")])
-    #expect(throws: UpgradeAnswerFault.accept) {
+    #expect(throws: UpgradeAnswerError.accept) {
       try UpgradeAnswer(head, accept: "", subprotocols: [], extensions: [])
     }
   }
 
   @Test("Each rule is broken by a test")
   func complete() {
-    #expect(Set(Self.broken.map(\.0)) == Set(UpgradeAnswerFault.allCases))
+    #expect(Set(Self.broken.map(\.0)) == Set(UpgradeAnswerError.allCases))
   }
 }

@@ -41,7 +41,7 @@ import Transport
     #expect(try upgrade(text) == .none)
   }
 
-  static let broken: [(UpgradeFault, String)] =
+  static let broken: [(UpgradeRequestError, String)] =
     ["h2c", "websocket, h2c", "h2c, websocket", "websocket/13", "", "web socket", "xwebsocket"].map {
       (.proto, handshake(replacing: [("Upgrade", $0)]))
     } + [
@@ -68,14 +68,14 @@ import Transport
     }
 
   @Test("A handshake that breaks one rule is refused with that rule", arguments: UpgradeTests.broken)
-  func refused(rule: UpgradeFault, text: String) throws {
-    #expect(try upgrade(text) == .fault(rule.requestFault))
+  func refused(rule: UpgradeRequestError, text: String) throws {
+    #expect(try upgrade(text) == .fault(rule.requestError))
   }
 
   @Test("Each rule is broken by a test")
   func complete() {
-    #expect(Set(Self.broken.map(\.0)) == Set(UpgradeFault.allCases))
-    #expect(UpgradeFault.version.requestFault == .unsupportedWebSocketVersion)
+    #expect(Set(Self.broken.map(\.0)) == Set(UpgradeRequestError.allCases))
+    #expect(UpgradeRequestError.version.requestError == .unsupportedWebSocketVersion)
   }
 
   @Test(

@@ -79,8 +79,8 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
       ("X", "\u{0}", .fieldValue),
       ("X", "\u{7f}", .fieldValue), ("X\r\nY", "a", .fieldName), ("X: a", "b", .fieldName), ("", "a", .fieldName),
       ("X Y", "a", .fieldName), ("\u{e9}", "a", .fieldName),
-    ] as [(String, String, HeadWriteFault)])
-  func injection(name: String, value: String, fault: HeadWriteFault) {
+    ] as [(String, String, HeadWriteError)])
+  func injection(name: String, value: String, fault: HeadWriteError) {
     let response = Response(status: 200, headers: fields([(name, value)]))
     #expect(throws: fault) { try ResponseWriter.bytes(of: response, closes: true, at: time) }
     #expect(throws: fault) { try ResponseWriter.switchingProtocols(accept: "", fields: fields([(name, value)])) }
@@ -89,7 +89,7 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
 
   @Test("Only a final status can be written", arguments: [0, 100, 101, 199, 600, -1])
   func status(status: Int) {
-    #expect(throws: HeadWriteFault.status) {
+    #expect(throws: HeadWriteError.status) {
       try ResponseWriter.bytes(of: Response(status: status), closes: true, at: time)
     }
   }
@@ -151,8 +151,8 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
       ("GET X", "/", .method), ("", "/", .method), ("GET", "", .target), ("GET", "a", .target),
       ("GET", "/ HTTP/1.1\r\n", .target),
       ("GET", "/\u{e9}", .target), ("GET", "http://a/", .target),
-    ] as [(String, String, HeadWriteFault)])
-  func injection(method: String, target: String, fault: HeadWriteFault) {
+    ] as [(String, String, HeadWriteError)])
+  func injection(method: String, target: String, fault: HeadWriteError) {
     #expect(throws: fault) { try RequestWriter.bytes(method: method, target: target, fields: HeaderFields()) }
   }
 }

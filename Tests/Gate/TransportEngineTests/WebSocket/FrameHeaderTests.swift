@@ -40,7 +40,7 @@ import Testing
     #expect(buffer.allSatisfy { $0 == 0xEE })
   }
 
-  static let broken: [(FrameFault, [UInt8], Int)] =
+  static let broken: [(FrameError, [UInt8], Int)] =
     [0x3, 0x4, 0x5, 0x6, 0x7, 0xB, 0xC, 0xD, 0xE, 0xF].map { (.reservedOpcode, [0x80 | $0, 0x00], 1) } + [
       (.reservedBits, [0xC1, 0x00], 1), (.reservedBits, [0xA1, 0x00], 1), (.reservedBits, [0x91, 0x00], 1),
       (.fragmentedControl, [0x08, 0x00], 1), (.fragmentedControl, [0x09, 0x00], 1),
@@ -55,14 +55,14 @@ import Testing
 
   @Test(
     "A header that breaks a rule is refused with that rule, as early as possible", arguments: FrameHeaderTests.broken)
-  func refused(rule: FrameFault, bytes: [UInt8], at length: Int) {
+  func refused(rule: FrameError, bytes: [UInt8], at length: Int) {
     #expect(splitLaw(bytes, incomplete: .incomplete) { FrameHeader.decode($0) } == (length, nil))
     #expect(FrameHeader.decode(bytes) == .fault(rule))
   }
 
   @Test("Each rule is broken by a test")
   func complete() {
-    #expect(Set(Self.broken.map(\.0)) == Set(FrameFault.allCases))
+    #expect(Set(Self.broken.map(\.0)) == Set(FrameError.allCases))
   }
 
   @Test("A reserved bit of an extension is accepted only on data frames")

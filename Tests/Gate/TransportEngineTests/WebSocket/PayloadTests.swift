@@ -25,10 +25,10 @@ import Transport
 
   @Test("A malformed payload is refused with the close code to send")
   func refused() {
-    #expect(throws: ClosePayloadFault.length) { try ClosePayload(decoding: [3]) }
-    #expect(throws: ClosePayloadFault.code) { try ClosePayload(decoding: closePayload(1005)) }
-    #expect(throws: ClosePayloadFault.reason) { try ClosePayload(decoding: closePayload(1000) + [0xC3]) }
-    #expect(ClosePayloadFault.allCases.map(\.closeCode) == [.protocolError, .protocolError, .invalidPayload])
+    #expect(throws: ClosePayloadError.length) { try ClosePayload(decoding: [3]) }
+    #expect(throws: ClosePayloadError.code) { try ClosePayload(decoding: closePayload(1005)) }
+    #expect(throws: ClosePayloadError.reason) { try ClosePayload(decoding: closePayload(1000) + [0xC3]) }
+    #expect(ClosePayloadError.allCases.map(\.closeCode) == [.protocolError, .protocolError, .invalidPayload])
   }
 
   @Test("A reason that is too long is cut between two characters")

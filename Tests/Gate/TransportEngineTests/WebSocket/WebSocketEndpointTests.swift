@@ -23,7 +23,7 @@ private func actions(_ bytes: [UInt8], size: Int, at endpoint: WebSocketEndpoint
 }
 
 /// Returns the actions of an endpoint after a fault: a Close frame and the end.
-private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] {
+private func refusal(_ fault: WebSocketError, masked: Bool = false) -> [Action] {
   let payload = closePayload(fault.closeCode.rawValue, fault.rule)
   return [.write(frame(0x88, payload, masked: masked)), .end(.fault(fault))]
 }
@@ -64,7 +64,7 @@ private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] 
     }
   }
 
-  static let faults: [(WebSocketFault, [UInt8])] =
+  static let faults: [(WebSocketError, [UInt8])] =
     [
       (.unmasked, frame(0x81, "Hello", masked: false)), (.unmasked, [0x89, 0x00]), (.unmasked, [0x88, 0x00]),
       (.strayContinuation, frame(0x80, "x")), (.strayContinuation, frame(0x00)),
@@ -85,7 +85,7 @@ private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] 
     ] + FrameHeaderTests.broken.map { (.header($0.0), $0.1) }
 
   @Test("A broken rule is reported to the peer with its code and closes the WebSocket", arguments: faults)
-  func fault(fault: WebSocketFault, bytes: [UInt8]) {
+  func fault(fault: WebSocketError, bytes: [UInt8]) {
     for size in [1, 3, bytes.count + 100] {
       let log = actions(bytes + frame(0x81, "unheard"), size: size, at: server())
       let expected = refusal(fault)

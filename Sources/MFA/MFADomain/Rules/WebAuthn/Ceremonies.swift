@@ -56,7 +56,7 @@ extension RelyingParty {
   /// credential is not registered yet.
   public func verify(
     _ response: RegistrationResponse, challenge: [UInt8]
-  ) throws(WebAuthnFault) -> VerifiedCredential {
+  ) throws(WebAuthnRejection) -> VerifiedCredential {
     let clientData = try CollectedClientData(json: response.clientDataJSON)
     try clientData.check(.registration, challenge, for: self)
     let attestation = try WebAuthnAttestationObject(response.attestationObject)
@@ -76,7 +76,7 @@ extension RelyingParty {
   /// - Parameter userHandle: The user's identifier for authenticators.
   public func verify(
     _ response: AuthenticationResponse, by key: SecurityKey, userHandle: [UInt8], challenge: [UInt8]
-  ) throws(WebAuthnFault) -> VerifiedUse {
+  ) throws(WebAuthnRejection) -> VerifiedUse {
     guard response.credentialID == key.credentialID.bytes else { throw .credentialUnknown }
     if let handle = response.userHandle, handle != userHandle { throw .userHandle }
     let clientData = try CollectedClientData(json: response.clientDataJSON)
@@ -95,7 +95,7 @@ extension SecurityKey {
   /// Records a verified use (section 7.2, at its end).
   ///
   /// - Throws: `.signatureCount` for a count that did not grow, unless the key has never counted.
-  mutating func use(_ use: VerifiedUse) throws(WebAuthnFault) {
+  mutating func use(_ use: VerifiedUse) throws(WebAuthnRejection) {
     if use.signatureCount > 0 || signatureCount > 0 {
       guard use.signatureCount > signatureCount else { throw .signatureCount }
     }

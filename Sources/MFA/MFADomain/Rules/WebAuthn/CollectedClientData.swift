@@ -21,7 +21,7 @@ struct CollectedClientData: Sendable, Hashable {
   }
 
   /// Reads the JSON. Members that are not known are passed over, as the specification wants it.
-  init(json: [UInt8]) throws(WebAuthnFault) {
+  init(json: [UInt8]) throws(WebAuthnRejection) {
     // Decoding removes a byte order mark and replaces malformed UTF-8, but the unchanged JSON was signed.
     let text = json.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(json.dropFirst(3)) : json
     guard JSONGrammar.accepts(text), let members = try? JSONDecoder().decode(Members.self, from: Data(text)),
@@ -38,7 +38,7 @@ struct CollectedClientData: Sendable, Hashable {
   /// The steps that both ceremonies begin with.
   func check(
     _ ceremony: KeyChallenge.Ceremony, _ challenge: [UInt8], for party: RelyingParty
-  ) throws(WebAuthnFault) {
+  ) throws(WebAuthnRejection) {
     guard type == ceremony.clientDataType else { throw .type }
     guard constantTimeEqual(self.challenge, challenge) else { throw .challenge }
     // Bytes are compared, because texts that differ only in composition are equal as strings.

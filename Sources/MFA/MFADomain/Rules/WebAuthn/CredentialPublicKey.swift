@@ -39,7 +39,7 @@ public struct CredentialPublicKey: Sendable, Hashable {
   ///
   /// - Throws: `.algorithm` for a key of another algorithm; `.publicKey` for a malformed one: a compressed point, a
   ///   point that is not on the curve, numbers with leading zeros, or an RSA key below 2048 or above 4096 bits.
-  public init(cose bytes: [UInt8]) throws(WebAuthnFault) {
+  public init(cose bytes: [UInt8]) throws(WebAuthnRejection) {
     guard case .map(let map)? = try? CBORValue(decoding: bytes) else { throw .publicKey }
     let parameters = COSEParameters(map: map)
     guard let number = parameters.integer(3) else { throw .publicKey }
@@ -53,7 +53,7 @@ public struct CredentialPublicKey: Sendable, Hashable {
       }
   }
 
-  private static func point(_ parameters: COSEParameters) throws(WebAuthnFault) -> Material {
+  private static func point(_ parameters: COSEParameters) throws(WebAuthnRejection) -> Material {
     guard parameters.count == 5, parameters.integer(1) == 2, parameters.integer(-1) == 1,
       let x = parameters.bytes(-2), x.count == 32, let y = parameters.bytes(-3), y.count == 32
     else { throw .publicKey }
@@ -62,7 +62,7 @@ public struct CredentialPublicKey: Sendable, Hashable {
     return .point(point)
   }
 
-  private static func edwards(_ parameters: COSEParameters) throws(WebAuthnFault) -> Material {
+  private static func edwards(_ parameters: COSEParameters) throws(WebAuthnRejection) -> Material {
     guard parameters.count == 4, parameters.integer(1) == 1, parameters.integer(-1) == 6,
       let x = parameters.bytes(-2), x.count == 32,
       (try? Curve25519.Signing.PublicKey(rawRepresentation: x)) != nil
@@ -73,7 +73,7 @@ public struct CredentialPublicKey: Sendable, Hashable {
   /// Larger keys would let a client choose how long a verification takes.
   private static let modulusBits = 2048...4096
 
-  private static func modulus(_ parameters: COSEParameters) throws(WebAuthnFault) -> Material {
+  private static func modulus(_ parameters: COSEParameters) throws(WebAuthnRejection) -> Material {
     guard parameters.count == 4, parameters.integer(1) == 3, let n = parameters.bytes(-1),
       let e = parameters.bytes(-2), let first = n.first, first != 0, e.first ?? 0 != 0, e.count <= 4,
       modulusBits.contains(n.count * 8 - first.leadingZeroBitCount), (e.last ?? 0) & 1 == 1, e != [1],

@@ -12,7 +12,7 @@ struct WebAuthnAttestationObject: Sendable, Hashable {
     case selfSigned(algorithm: CBORValue, signature: [UInt8])
   }
 
-  init(_ bytes: [UInt8]) throws(WebAuthnFault) {
+  init(_ bytes: [UInt8]) throws(WebAuthnRejection) {
     guard case .map(let map)? = try? CBORValue(decoding: bytes), map.count == 3, case .text(let format)? = map["fmt"],
       case .map(let statement)? = map["attStmt"], case .bytes(let data)? = map["authData"]
     else { throw .attestation }
@@ -22,7 +22,7 @@ struct WebAuthnAttestationObject: Sendable, Hashable {
 
   /// Attestation is not requested, and there are no roots to verify one against. An unknown chain of certificates
   /// proves nothing, so it is parsed and not verified, as are the formats that always have one.
-  private static func statement(_ map: CBORMap, format: String) throws(WebAuthnFault) -> Statement {
+  private static func statement(_ map: CBORMap, format: String) throws(WebAuthnRejection) -> Statement {
     switch format {
     case "none":
       guard map.count == 0 else { throw .attestation }
@@ -47,7 +47,7 @@ struct WebAuthnAttestationObject: Sendable, Hashable {
 
   /// Checks the part that needs no trust anchor: a signature by the credential's own key.
   func check(_ credential: WebAuthnAuthenticatorData.WebAuthnAttestedCredential, clientDataHash: [UInt8])
-    throws(WebAuthnFault)
+    throws(WebAuthnRejection)
   {
     guard case .selfSigned(let algorithm, let signature) = statement else { return }
     let key = credential.publicKey

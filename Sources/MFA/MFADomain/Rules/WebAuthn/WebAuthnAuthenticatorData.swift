@@ -33,7 +33,7 @@ struct WebAuthnAuthenticatorData: Sendable, Hashable {
   static let leastLength = 37
 
   /// - Throws: `.authenticatorData` unless the bytes end where the flags say that they do.
-  init(_ bytes: [UInt8]) throws(WebAuthnFault) {
+  init(_ bytes: [UInt8]) throws(WebAuthnRejection) {
     guard bytes.count >= Self.leastLength else { throw .authenticatorData }
     self.bytes = bytes
     relyingPartyHash = Array(bytes[..<32])
@@ -47,7 +47,7 @@ struct WebAuthnAuthenticatorData: Sendable, Hashable {
 
   /// AAGUID (16 bytes), length of the id (2), id, COSE key (section 6.5.1). The AAGUID names the model. Without
   /// attestation it is unproved, so it is not kept.
-  private static func takeCredential(from rest: inout ArraySlice<UInt8>) throws(WebAuthnFault)
+  private static func takeCredential(from rest: inout ArraySlice<UInt8>) throws(WebAuthnRejection)
     -> WebAuthnAttestedCredential
   {
     guard rest.count >= 18 else { throw .authenticatorData }
@@ -63,7 +63,7 @@ struct WebAuthnAuthenticatorData: Sendable, Hashable {
   }
 
   /// No extensions are requested. Unrequested ones are parsed and ignored.
-  private static func passExtensions(in rest: inout ArraySlice<UInt8>) throws(WebAuthnFault) {
+  private static func passExtensions(in rest: inout ArraySlice<UInt8>) throws(WebAuthnRejection) {
     // CTAP2's canonical form fixes no width for floats.
     let found = try item(in: rest, floats: .any, or: .extensions)
     guard case .map(let map) = found.value, map.pairs.allSatisfy({ $0.key.isText }) else { throw .extensions }
@@ -71,8 +71,8 @@ struct WebAuthnAuthenticatorData: Sendable, Hashable {
   }
 
   private static func item(
-    in bytes: ArraySlice<UInt8>, floats: CBORFloatWidths = .shortest, or fault: WebAuthnFault
-  ) throws(WebAuthnFault) -> (value: CBORValue, count: Int) {
+    in bytes: ArraySlice<UInt8>, floats: CBORFloatWidths = .shortest, or fault: WebAuthnRejection
+  ) throws(WebAuthnRejection) -> (value: CBORValue, count: Int) {
     do {
       return try CBORValue.first(in: bytes, floats: floats)
     } catch {
@@ -81,7 +81,7 @@ struct WebAuthnAuthenticatorData: Sendable, Hashable {
   }
 
   /// The steps about it that both ceremonies have in common.
-  func check(for party: RelyingParty) throws(WebAuthnFault) {
+  func check(for party: RelyingParty) throws(WebAuthnRejection) {
     let expected = Array(SHA256.hash(data: Array(party.id.utf8)))
     guard constantTimeEqual(relyingPartyHash, expected) else { throw .relyingParty }
     guard flags.contains(.userPresent) else { throw .userPresence }

@@ -4,7 +4,7 @@ internal import GateWire
 public import Transport
 
 /// Why the admin server refuses a request.
-public enum AdminFault: Error, Sendable, Hashable {
+public enum AdminError: Error, Sendable, Hashable {
   /// The token is missing or wrong.
   case unauthorized
   /// A web page requests a change.
@@ -27,7 +27,7 @@ public enum AdminFault: Error, Sendable, Hashable {
   case configurationRefused(reason: String)
   /// No new process took over.
   case upgradeRefused(reason: String)
-  case malformedRequest(RequestFault)
+  case malformedRequest(RequestError)
 }
 
 /// The answer for a fault, as `{"error", "code", "hint"}`.
@@ -48,7 +48,7 @@ struct AdminRefusal {
     self.headers = headers
   }
 
-  init(_ fault: AdminFault) {
+  init(_ fault: AdminError) {
     switch fault {
     case .unauthorized:
       self.init(

@@ -1,5 +1,5 @@
 /// The rule of Web Authentication Level 3 (sections 7.1 and 7.2) that a response breaks.
-public enum WebAuthnFault: String, Error, Sendable, Hashable, CaseIterable {
+public enum WebAuthnRejection: String, Error, Sendable, Hashable, CaseIterable {
   /// The client data is not JSON with a type, a challenge and an origin.
   case clientData = "client_data"
   /// It belongs to the other of the two ceremonies.

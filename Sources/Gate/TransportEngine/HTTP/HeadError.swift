@@ -3,7 +3,7 @@ internal import Transport
 /// The violations of the message head rules (RFC 9112), with their texts.
 ///
 /// The texts go to peers and to the log, so none of them quotes input.
-enum HeadFault: String, Error, Sendable, CaseIterable {
+enum HeadError: String, Error, Sendable, CaseIterable {
   // Size
   case headLength = "the head is too long"
   case fieldCount = "the head has too many fields"
@@ -52,9 +52,9 @@ enum HeadFault: String, Error, Sendable, CaseIterable {
   case doubleFraming = "both Content-Length and Transfer-Encoding frame the body"
 }
 
-extension HeadFault {
+extension HeadError {
   /// The fault as the responder receives it.
-  var requestFault: RequestFault {
+  var requestError: RequestError {
     switch self {
     case .headLength, .fieldCount:
       .headTooLarge(rule: rawValue)

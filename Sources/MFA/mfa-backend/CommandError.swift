@@ -4,7 +4,7 @@ internal import MFASettings
 internal import MFATokens
 
 /// The reason why a command failed, and what to do about it.
-struct CommandFault: Error {
+struct CommandError: Error {
   /// The exit code, from sysexits(3); 1 if it has no better one.
   enum Status: Int32 {
     case failed = 1
@@ -30,19 +30,19 @@ struct CommandFault: Error {
 
   init(_ error: any Error) {
     switch error {
-    case let fault as CommandFault: self = fault
-    case let faults as SettingsFaults: self.init(.configuration, lines: faults.description)
+    case let fault as CommandError: self = fault
+    case let faults as SettingsErrors: self.init(.configuration, lines: faults.description)
     case MFARefusal.notFound: self.init(.failed, "no such account or device")
     case let value as InvalidValue: self.init(.failed, "\(value.field) \(value.rule)")
-    case let fault as StoreFault: self.init(.unavailable, "the database: \(fault.reason)")
+    case let fault as MFAStoreError: self.init(.unavailable, "the database: \(fault.reason)")
     case let fault as Vault.Unopenable:
       self.init(.configuration, fault.reason, hint: "the keys file must contain every key that still seals a data key")
-    case let fault as GateKeySource.Fault: self.init(fault)
+    case let fault as GateKeySource.FetchError: self.init(fault)
     default: self.init(.failed, "\(error)")
     }
   }
 
-  private init(_ fault: GateKeySource.Fault) {
+  private init(_ fault: GateKeySource.FetchError) {
     switch fault {
     case .unreadable(let path, let reason): self.init(.noInput, "\(path) cannot be read: \(reason)")
     case .unreachable(let url, let reason):
@@ -61,7 +61,7 @@ struct CommandFault: Error {
   }
 }
 
-extension CommandFault {
+extension CommandError {
   /// Runs `body`. Prints the error that it throws as lines for people and exits with the matching code.
   static func telling(_ body: () async throws -> Void) async throws {
     do {
@@ -71,7 +71,7 @@ extension CommandFault {
     } catch let usage as ValidationError {
       throw usage
     } catch {
-      throw CommandFault(error).told()
+      throw CommandError(error).told()
     }
   }
 }

@@ -14,16 +14,16 @@ extension StoreInvariant {
       ]
       for (counter, stored) in steps {
         let expected = stored.map { Admittance.counterReplayed(stored: SignCount($0)) } ?? .admitted
-        #expect(try await store.admit(Specimen.use(of: key, counter)) == expected, "counter \(counter)")
+        #expect(try await store.admit(Fixture.use(of: key, counter)) == expected, "counter \(counter)")
       }
     },
     StoreInvariant("A replayed counter spends nothing") { store async throws in
       let key = try await registeredKey(in: store)
-      let nonce = Specimen.nonce()
-      #expect(try await store.admit(Specimen.use(of: key, 5)) == .admitted)
+      let nonce = Fixture.nonce()
+      #expect(try await store.admit(Fixture.use(of: key, 5)) == .admitted)
       #expect(
-        try await store.admit(Specimen.use(of: key, 5, over: nonce)) == .counterReplayed(stored: SignCount(5)))
-      #expect(try await store.admit(Specimen.use(of: key, 6, over: nonce)) == .admitted)
+        try await store.admit(Fixture.use(of: key, 5, over: nonce)) == .counterReplayed(stored: SignCount(5)))
+      #expect(try await store.admit(Fixture.use(of: key, 6, over: nonce)) == .admitted)
     },
     StoreInvariant("Inside a window each counter is valid once, below it never") { store async throws in
       for window in [0, 1, 2, 8, 31, 62, 63] {
@@ -32,7 +32,7 @@ extension StoreInvariant {
         var random = SeededGenerator(seed: UInt64(window))
         for _ in 0..<200 {
           let counter = model.plausibleCounter(using: &random)
-          let admittance = try await store.admit(Specimen.use(of: key, counter, window: window))
+          let admittance = try await store.admit(Fixture.use(of: key, counter, window: window))
           let expected =
             model.admits(counter) ? .admitted : Admittance.counterReplayed(stored: SignCount(model.greatest))
           #expect(admittance == expected, "window \(window), counter \(counter)")
@@ -42,25 +42,25 @@ extension StoreInvariant {
     },
     StoreInvariant("A larger window does not accept counters that had left the smaller one") { store async throws in
       let key = try await registeredKey(in: store)
-      #expect(try await store.admit(Specimen.use(of: key, 10, window: 2)) == .admitted)
+      #expect(try await store.admit(Fixture.use(of: key, 10, window: 2)) == .admitted)
       for counter: UInt32 in 1...7 {
-        let admittance = try await store.admit(Specimen.use(of: key, counter, window: 63))
+        let admittance = try await store.admit(Fixture.use(of: key, counter, window: 63))
         #expect(admittance == .counterReplayed(stored: SignCount(10)), "counter \(counter)")
       }
-      #expect(try await store.admit(Specimen.use(of: key, 8, window: 63)) == .admitted)
+      #expect(try await store.admit(Fixture.use(of: key, 8, window: 63)) == .admitted)
     },
     StoreInvariant("A smaller window refuses counters that only the larger one accepted") { store async throws in
       let key = try await registeredKey(in: store)
-      #expect(try await store.admit(Specimen.use(of: key, 10, window: 8)) == .admitted)
-      #expect(try await store.admit(Specimen.use(of: key, 7, window: 2)) == .counterReplayed(stored: SignCount(10)))
-      #expect(try await store.admit(Specimen.use(of: key, 8, window: 2)) == .admitted)
+      #expect(try await store.admit(Fixture.use(of: key, 10, window: 8)) == .admitted)
+      #expect(try await store.admit(Fixture.use(of: key, 7, window: 2)) == .counterReplayed(stored: SignCount(10)))
+      #expect(try await store.admit(Fixture.use(of: key, 8, window: 2)) == .admitted)
     },
     StoreInvariant("A late counter does not decrease the greatest one") { store async throws in
       let key = try await registeredKey(in: store)
-      #expect(try await store.admit(Specimen.use(of: key, 10, window: 8)) == .admitted)
-      #expect(try await store.admit(Specimen.use(of: key, 9, window: 8)) == .admitted)
+      #expect(try await store.admit(Fixture.use(of: key, 10, window: 8)) == .admitted)
+      #expect(try await store.admit(Fixture.use(of: key, 9, window: 8)) == .admitted)
       #expect(try await store.record(of: key.keyID)?.counter == SignCount(10))
-      #expect(try await store.admit(Specimen.use(of: key, 10, window: 8)) == .counterReplayed(stored: SignCount(10)))
+      #expect(try await store.admit(Fixture.use(of: key, 10, window: 8)) == .counterReplayed(stored: SignCount(10)))
     },
   ]
 }

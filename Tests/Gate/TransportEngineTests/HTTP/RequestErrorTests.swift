@@ -5,8 +5,8 @@ import Transport
 @testable import TransportEngine
 
 /// Breaks each rule of a request head on its own.
-@Suite struct RequestFaultTests {
-  static let requestLines: [(HeadFault, String)] = [
+@Suite struct RequestErrorTests {
+  static let requestLines: [(HeadError, String)] = [
     (.firstByte, "\u{16}\u{3}\u{1}\u{2}\u{0}"), (.firstByte, "\r\n" + request()), (.firstByte, "\n" + request()),
     (.firstByte, " " + request()), (.firstByte, "\u{0}"), (.firstByte, "{\"nonce\":1}"), (.firstByte, "\u{e9}"),
     (.method, "GE(T / HTTP/1.1\r\n"), (.method, "GET\t/ HTTP/1.1\r\n"), (.method, "GET\r\n"), (.method, "G\u{0}T /"),
@@ -25,12 +25,12 @@ import Transport
     (.targetEscape, "GET /%%41 HTTP/1.1"), (.targetEscape, "GET /?100% HTTP/1.1"), (.targetEscape, "GET /%u0041"),
   ]
 
-  static let targetCharacters: [(HeadFault, String)] =
+  static let targetCharacters: [(HeadError, String)] =
     ["#", "\\", "\"", "<", ">", "\u{0}", "\t", "\u{7f}", "\u{e9}", "\u{b}"].flatMap {
       [(.targetCharacter, "GET /a\($0)b HTTP/1.1\r\n"), (.targetCharacter, "GET /?a\($0)b HTTP/1.1\r\n")]
     } + ["[", "]", "^", "`", "{", "|", "}"].map { (.targetCharacter, "GET /a\($0)b HTTP/1.1\r\n") }
 
-  static let paths: [(HeadFault, String)] =
+  static let paths: [(HeadError, String)] =
     ["//", "//a", "/a//b", "/a//", "//gate.example/", "/%41//"].map { (.emptySegment, $0) }
     + [
       "/.", "/..", "/./", "/../", "/a/./b", "/a/../b", "/a/..", "/%2e", "/%2E%2e/", "/.%2e", "/a/..;x=1/b", "/.;/a",
@@ -46,7 +46,7 @@ import Transport
       "/%252e%252e", "/%25%32%65", "/a%252fb", "/%255c", "/..%253b/", "/%2561dmin", "/%2525", "/%25252e", "/%25c0%25ae",
     ].map { (.doubleEscape, $0) }
 
-  static let fieldLines: [(HeadFault, String)] = [
+  static let fieldLines: [(HeadError, String)] = [
     (.lineEnd, "X: a\n"), (.lineEnd, "X: a\rb\r\n"), (.lineEnd, "X: a\r\r\n"), (.lineEnd, "\r\r\n"), (.lineEnd, "\n"),
     (.foldedLine, " folded\r\n"), (.foldedLine, "\tfolded\r\n"), (.foldedLine, " \r\n"),
     (.foldedLine, "X: a\r\n b\r\n"),
@@ -61,7 +61,7 @@ import Transport
     (.fieldValue, "X: \u{1b}[0m\r\n"), (.fieldValue, "X: \u{b}\r\n"),
   ]
 
-  static let fields: [(HeadFault, [String])] = [
+  static let fields: [(HeadError, [String])] = [
     (.hostRepeated, ["Host: a", "Host: a"]), (.hostRepeated, ["Host: a", "hOST: b"]),
     (.hostMissing, []), (.hostMissing, ["X-Host: a"]),
     (.contentLengthRepeated, ["Host: a", "Content-Length: 1", "content-length: 1"]),
@@ -76,22 +76,22 @@ import Transport
     (.connectionSyntax, ["Host: a", "Connection: close", "Connection: a;b"]),
   ]
 
-  static let hosts: [(HeadFault, [String])] = [
+  static let hosts: [(HeadError, [String])] = [
     "", ":80", "a:", "a:65536", "a:+80", "a:8o", "a:80:80", "a b", "a,b", "a/", "user@a", "a%2e", "a#", "a?b", "\u{e9}",
     "[", "]", "[]", "[::1", "::1", "[::1]80", "[::1]:", "[:::1]", "[1.2.3.4]", "[fe80::1%25eth0]", "[v1.a]",
     String(repeating: "a", count: 254),
   ].map { (.hostSyntax, ["Host: \($0)"]) }
 
-  static let contentLengths: [(HeadFault, [String])] = [
+  static let contentLengths: [(HeadError, [String])] = [
     "", "+1", "-1", "1,1", "1 1", "0x1", "1.0", "one", "9223372036854775808", "99999999999999999999999", "\u{661}",
   ].map { (.contentLengthSyntax, ["Host: a", "Content-Length: \($0)"]) }
 
-  static let transferEncodings: [(HeadFault, [String])] = [
+  static let transferEncodings: [(HeadError, [String])] = [
     "", "gzip", "gzip, chunked", "chunked, chunked", "chunked,", "chunked;q=1", "identity", "xchunked", "\"chunked\"",
     "chunked gzip",
   ].map { (.transferEncoding, ["Host: a", "Transfer-Encoding: \($0)"]) }
 
-  static var all: [(HeadFault, String)] {
+  static var all: [(HeadError, String)] {
     requestLines + targetCharacters
       + paths.map { ($0.0, request("GET \($0.1) HTTP/1.1")) }
       + fieldLines.map { ($0.0, "GET / HTTP/1.1\r\nHost: a\r\n" + $0.1) }
@@ -100,12 +100,12 @@ import Transport
       }
   }
 
-  @Test("Each broken rule is named, however the bytes arrive", arguments: RequestFaultTests.all)
-  func broken(rule: HeadFault, text: String) {
+  @Test("Each broken rule is named, however the bytes arrive", arguments: RequestErrorTests.all)
+  func broken(rule: HeadError, text: String) {
     let bytes = Array(text.utf8)
-    #expect(RequestHead.parse(bytes) == .fault(rule.requestFault))
+    #expect(RequestHead.parse(bytes) == .fault(rule.requestError))
     #expect(splitLaw(bytes, incomplete: .incomplete) { RequestHead.parse($0) }.broken == nil)
-    #expect(RequestHead.parse(bytes + Array("\r\nX: y\r\n\r\n".utf8)) == .fault(rule.requestFault))
+    #expect(RequestHead.parse(bytes + Array("\r\nX: y\r\n\r\n".utf8)) == .fault(rule.requestError))
   }
 
   @Test(
@@ -113,22 +113,22 @@ import Transport
     arguments: [[0xFF], [0xC3], [0xC0, 0xAF], [0xED, 0xA0, 0x80]] as [[UInt8]])
   func encoding(value: [UInt8]) {
     let bytes = Array("GET / HTTP/1.1\r\nHost: a\r\nX: ".utf8) + value + Array("\r\n\r\n".utf8)
-    #expect(RequestHead.parse(bytes) == .fault(HeadFault.fieldEncoding.requestFault))
+    #expect(RequestHead.parse(bytes) == .fault(HeadError.fieldEncoding.requestError))
     #expect(splitLaw(bytes, incomplete: .incomplete) { RequestHead.parse($0) }.broken == nil)
   }
 
   @Test("Each rule is broken by a test and has its own description")
   func complete() {
-    let elsewhere: Set<HeadFault> = [.headLength, .fieldCount, .fieldEncoding, .statusLine, .status]
-    #expect(Set(Self.all.map(\.0)).union(elsewhere) == Set(HeadFault.allCases))
+    let elsewhere: Set<HeadError> = [.headLength, .fieldCount, .fieldEncoding, .statusLine, .status]
+    #expect(Set(Self.all.map(\.0)).union(elsewhere) == Set(HeadError.allCases))
   }
 
   @Test("Size and framing are separate kinds of faults")
   func kinds() {
-    #expect(HeadFault.fieldCount.requestFault == .headTooLarge(rule: "the head has too many fields"))
-    #expect(HeadFault.lineEnd.requestFault == .malformedHead(rule: "a line does not end in CRLF"))
+    #expect(HeadError.fieldCount.requestError == .headTooLarge(rule: "the head has too many fields"))
+    #expect(HeadError.lineEnd.requestError == .malformedHead(rule: "a line does not end in CRLF"))
     #expect(
-      HeadFault.doubleFraming.requestFault
+      HeadError.doubleFraming.requestError
         == .malformedBody(rule: "both Content-Length and Transfer-Encoding frame the body"))
   }
 
@@ -155,7 +155,7 @@ import Transport
       if size == 16 << 10 {
         #expect(RequestHead.parse(bytes).head != nil)
       } else {
-        #expect(RequestHead.parse(bytes) == .fault(HeadFault.headLength.requestFault))
+        #expect(RequestHead.parse(bytes) == .fault(HeadError.headLength.requestError))
       }
     }
   }
@@ -166,7 +166,7 @@ import Transport
     for beginning in beginnings {
       let bytes = Array((beginning + String(repeating: "a", count: 100)).utf8)
       let limits = HeadLimits(bytes: 64)
-      #expect(RequestHead.parse(bytes, limits: limits) == .fault(HeadFault.headLength.requestFault))
+      #expect(RequestHead.parse(bytes, limits: limits) == .fault(HeadError.headLength.requestError))
       let law = splitLaw(bytes, incomplete: .incomplete) { RequestHead.parse($0, limits: limits) }
       #expect(law == (64, nil))
     }
@@ -175,7 +175,7 @@ import Transport
   @Test("A fault within the limit is reported instead of the length")
   func faultFirst() {
     let bytes = Array(("GET / HTTP/1.0" + String(repeating: "a", count: 100)).utf8)
-    #expect(RequestHead.parse(bytes, limits: HeadLimits(bytes: 64)) == .fault(HeadFault.version.requestFault))
+    #expect(RequestHead.parse(bytes, limits: HeadLimits(bytes: 64)) == .fault(HeadError.version.requestError))
   }
 
   @Test("The hundredth field is accepted; the next one is refused at its first byte")
@@ -183,7 +183,7 @@ import Transport
     let lines = (1...99).map { "X-\($0): y" }
     #expect(RequestHead.parse(request("GET / HTTP/1.1", lines)).head?.headers.fields.count == 100)
     let tooMany = request("GET / HTTP/1.1", lines).dropLast(1) + "Z"
-    #expect(RequestHead.parse(String(tooMany)) == .fault(HeadFault.fieldCount.requestFault))
+    #expect(RequestHead.parse(String(tooMany)) == .fault(HeadError.fieldCount.requestError))
   }
 
   @Test("An empty line that crosses the limit is too large")
@@ -191,7 +191,7 @@ import Transport
     let bytes = Array(request().utf8)
     for limit in 1..<bytes.count {
       #expect(
-        RequestHead.parse(bytes, limits: HeadLimits(bytes: limit)) == .fault(HeadFault.headLength.requestFault))
+        RequestHead.parse(bytes, limits: HeadLimits(bytes: limit)) == .fault(HeadError.headLength.requestError))
     }
     #expect(RequestHead.parse(bytes, limits: HeadLimits(bytes: bytes.count)).head != nil)
   }

@@ -1,16 +1,16 @@
 internal import Transport
 
 /// Why a body could not be read.
-enum BodyFault: Error, Sendable, Hashable {
+enum BodyError: Error, Sendable, Hashable {
   /// The body is longer than `limit` bytes, or announces more.
   case tooLarge(limit: Int)
-  case malformed(ChunkFault)
+  case malformed(ChunkError)
   /// The connection was closed inside the body.
   case endedEarly
 }
 
 /// The violations of the chunked coding (RFC 9112 section 7.1), with their texts.
-enum ChunkFault: String, Error, Sendable, CaseIterable {
+enum ChunkError: String, Error, Sendable, CaseIterable {
   case size = "a chunk does not begin with its size in hexadecimal digits"
   case sizeDigits = "a chunk size has more than 16 digits"
   case `extension` = "a chunk has an extension"
@@ -20,9 +20,9 @@ enum ChunkFault: String, Error, Sendable, CaseIterable {
   case trailer = "the last chunk is followed by trailer fields"
 }
 
-extension BodyFault {
+extension BodyError {
   /// The fault as the responder receives it.
-  var requestFault: RequestFault {
+  var requestError: RequestError {
     switch self {
     case .tooLarge(let limit): .bodyTooLarge(limit: limit)
     case .malformed(let fault): .malformedBody(rule: fault.rawValue)

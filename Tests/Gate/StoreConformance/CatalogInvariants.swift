@@ -23,9 +23,9 @@ extension StoreInvariant {
     },
     StoreInvariant("A selection filters by app, environment, revocation, or all together") { store async throws in
       let (one, two) = ("AAABBBCCC1.com.example.one", "AAABBBCCC1.com.example.two")
-      let keys = [Specimen.key(of: one), Specimen.key(of: one, in: .development), Specimen.key(of: two)]
-      for key in keys { _ = try await store.register(Specimen.registration(of: key)) }
-      #expect(try await store.revoke(keys[0].keyID, at: Specimen.now))
+      let keys = [Fixture.key(of: one), Fixture.key(of: one, in: .development), Fixture.key(of: two)]
+      for key in keys { _ = try await store.register(Fixture.registration(of: key)) }
+      #expect(try await store.revoke(keys[0].keyID, at: Fixture.now))
       func picked(_ selection: KeySelection) async throws -> [KeyID] { try await list(selection, in: store, limit: 2) }
       #expect(try await picked(KeySelection(appID: AppID(one))) == sorted([keys[0].keyID, keys[1].keyID]))
       #expect(try await picked(KeySelection(environment: .production)) == sorted([keys[0].keyID, keys[2].keyID]))
@@ -39,9 +39,9 @@ extension StoreInvariant {
       let used = try await registeredKey(in: store)
       let idle = try await registeredKey(in: store)
       #expect(
-        try await store.admit(Specimen.use(of: used, 1, at: Specimen.now.advanced(by: .seconds(60)))) == .admitted)
+        try await store.admit(Fixture.use(of: used, 1, at: Fixture.now.advanced(by: .seconds(60)))) == .admitted)
       func unused(_ seconds: Int) -> KeySelection {
-        KeySelection(unusedSince: Specimen.now.advanced(by: .seconds(seconds)))
+        KeySelection(unusedSince: Fixture.now.advanced(by: .seconds(seconds)))
       }
       #expect(try await list(unused(0), in: store, limit: 9) == [])
       #expect(try await list(unused(1), in: store, limit: 9) == [idle.keyID])
@@ -52,9 +52,9 @@ extension StoreInvariant {
       _ = try await registeredKey(in: store)
       let known = try #require(try await store.latestKnownTime())
       // The bound comes from a server's clock or from the nonce.
-      #expect(known <= max(Specimen.now, .now()).advanced(by: .seconds(60)))
-      #expect(known >= min(Specimen.now, .now()).advanced(by: .seconds(-60)))
-      try await store.forgetNonces(issuedBy: Specimen.now.advanced(by: .seconds(86_400 * 365)))
+      #expect(known <= max(Fixture.now, .now()).advanced(by: .seconds(60)))
+      #expect(known >= min(Fixture.now, .now()).advanced(by: .seconds(-60)))
+      try await store.forgetNonces(issuedBy: Fixture.now.advanced(by: .seconds(86_400 * 365)))
       let later = try #require(try await store.latestKnownTime())
       #expect(later >= known && later <= known.advanced(by: .seconds(60)))
     },
@@ -69,18 +69,18 @@ extension StoreInvariant {
     },
     StoreInvariant("A removed key is like an unregistered one; other keys stay") { store async throws in
       let keys = try await registeredKeys(3, in: store)
-      let stranger = Specimen.key().keyID
+      let stranger = Fixture.key().keyID
       #expect(try await store.remove([keys[0].keyID, stranger, keys[2].keyID], unusedSince: nil) == 2)
       #expect(try await store.record(of: keys[0].keyID) == nil)
       #expect(try await store.receipt(of: keys[0].keyID) == nil)
-      #expect(try await store.admit(Specimen.use(of: keys[0], 1)) == .unknownKey)
-      #expect(try await store.admit(Specimen.use(of: keys[1], 1)) == .admitted)
-      #expect(try await store.register(Specimen.registration(of: keys[0])) == .inserted)
+      #expect(try await store.admit(Fixture.use(of: keys[0], 1)) == .unknownKey)
+      #expect(try await store.admit(Fixture.use(of: keys[1], 1)) == .admitted)
+      #expect(try await store.register(Fixture.registration(of: keys[0])) == .inserted)
     },
     StoreInvariant("A listed key that was used since then is not removed") { store async throws in
       let (used, idle) = (try await registeredKey(in: store), try await registeredKey(in: store))
-      let instant = Specimen.now.advanced(by: .seconds(10))
-      #expect(try await store.admit(Specimen.use(of: used, 1, at: instant)) == .admitted)
+      let instant = Fixture.now.advanced(by: .seconds(10))
+      #expect(try await store.admit(Fixture.use(of: used, 1, at: instant)) == .admitted)
       #expect(try await store.remove([used.keyID, idle.keyID], unusedSince: instant) == 1)
       #expect(try await store.record(of: used.keyID) != nil)
     },
@@ -93,18 +93,18 @@ extension StoreInvariant {
   static let copies = [
     StoreInvariant("A copied key keeps its counters, window, dates and receipt") { store async throws in
       let key = try await registeredKey(in: store)
-      #expect(try await store.admit(Specimen.use(of: key, 10, window: 8)) == .admitted)
-      #expect(try await store.admit(Specimen.use(of: key, 8, window: 8)) == .admitted)
-      #expect(try await store.revoke(key.keyID, at: Specimen.now))
+      #expect(try await store.admit(Fixture.use(of: key, 10, window: 8)) == .admitted)
+      #expect(try await store.admit(Fixture.use(of: key, 8, window: 8)) == .admitted)
+      #expect(try await store.revoke(key.keyID, at: Fixture.now))
       let entries = try await store.entries(after: nil, limit: 10)
       #expect(entries.count == 1)
       #expect(try await store.remove([key.keyID], unusedSince: nil) == 1)
       #expect(try await store.merge(entries) == 1)
       #expect(try await store.entries(after: nil, limit: 10) == entries)
-      #expect(try await store.admit(Specimen.use(of: key, 11)) == .revoked)
+      #expect(try await store.admit(Fixture.use(of: key, 11)) == .revoked)
       #expect(try await store.restore(key.keyID))
-      #expect(try await store.admit(Specimen.use(of: key, 8, window: 8)) == .counterReplayed(stored: SignCount(10)))
-      #expect(try await store.admit(Specimen.use(of: key, 9, window: 8)) == .admitted)
+      #expect(try await store.admit(Fixture.use(of: key, 8, window: 8)) == .counterReplayed(stored: SignCount(10)))
+      #expect(try await store.admit(Fixture.use(of: key, 9, window: 8)) == .admitted)
     },
     StoreInvariant("Entries are returned in pages, in the order of the ids") { store async throws in
       let ids = try await registeredKeys(5, in: store).map(\.keyID)
@@ -120,25 +120,25 @@ extension StoreInvariant {
     },
     StoreInvariant("An old copy reverts neither a counter nor a revocation") { store async throws in
       let key = try await registeredKey(in: store)
-      #expect(try await store.admit(Specimen.use(of: key, 3)) == .admitted)
+      #expect(try await store.admit(Fixture.use(of: key, 3)) == .admitted)
       let old = try await store.entries(after: nil, limit: 10)
-      #expect(try await store.admit(Specimen.use(of: key, 7)) == .admitted)
-      #expect(try await store.revoke(key.keyID, at: Specimen.now))
+      #expect(try await store.admit(Fixture.use(of: key, 7)) == .admitted)
+      #expect(try await store.revoke(key.keyID, at: Fixture.now))
       #expect(try await store.merge(old) == 0)
-      #expect(try await store.admit(Specimen.use(of: key, 8)) == .revoked)
+      #expect(try await store.admit(Fixture.use(of: key, 8)) == .revoked)
       #expect(try await store.restore(key.keyID))
-      #expect(try await store.admit(Specimen.use(of: key, 7, window: 63)) == .counterReplayed(stored: SignCount(7)))
+      #expect(try await store.admit(Fixture.use(of: key, 7, window: 63)) == .counterReplayed(stored: SignCount(7)))
     },
     StoreInvariant("A newer copy sets its counter, and no earlier counter is valid") { store async throws in
       let key = try await registeredKey(in: store)
-      #expect(try await store.admit(Specimen.use(of: key, 9, window: 8)) == .admitted)
+      #expect(try await store.admit(Fixture.use(of: key, 9, window: 8)) == .admitted)
       let newer = try await store.entries(after: nil, limit: 10)
       #expect(try await store.remove([key.keyID], unusedSince: nil) == 1)
-      _ = try await store.register(Specimen.registration(of: key))
-      #expect(try await store.admit(Specimen.use(of: key, 4, window: 8)) == .admitted)
+      _ = try await store.register(Fixture.registration(of: key))
+      #expect(try await store.admit(Fixture.use(of: key, 4, window: 8)) == .admitted)
       #expect(try await store.merge(newer) == 0)
       for counter: UInt32 in 1...9 {
-        let admittance = try await store.admit(Specimen.use(of: key, counter, window: 8))
+        let admittance = try await store.admit(Fixture.use(of: key, counter, window: 8))
         #expect(admittance == .counterReplayed(stored: SignCount(9)), "counter \(counter)")
       }
     },

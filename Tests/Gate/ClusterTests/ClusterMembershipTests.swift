@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite("Cluster membership of gates on one database", .serialized)
-struct RosterTests {
+struct ClusterMembershipTests {
   @Test("Each gate counts the others; a gate that leaves or sends no heartbeat for its lifetime no longer counts")
   func counting() async throws {
     try await Self.withStores(3) { stores in

@@ -6,7 +6,7 @@ import SimulatedDevice
 import TestSupport
 
 /// A real gate with the real backend behind it, on a Unix socket that nobody else gets to.
-struct Household: Sendable {
+struct BackendBehindGate: Sendable {
   let gate: GateProcess
   let backend: BackendProcess
   let socket: String
@@ -14,7 +14,7 @@ struct Household: Sendable {
   let data: String
 
   /// Calls `body` with both, and ends both.
-  static func serving<R>(_ further: String = "", _ body: (Household) async throws -> R) async throws -> R {
+  static func serving<R>(_ further: String = "", _ body: (BackendBehindGate) async throws -> R) async throws -> R {
     try await Places.withTemporaryFolder { folder in
       let socket = folder + "/mfa.sock"
       var plan = GatePlan()
@@ -30,7 +30,7 @@ struct Household: Sendable {
         "--gate-issuer", "https://gate.test", "--audience", "mfa",
       ])
       defer { backend.process.kill() }
-      return try await body(Household(gate: gate, backend: backend, socket: socket, data: folder + "/data"))
+      return try await body(BackendBehindGate(gate: gate, backend: backend, socket: socket, data: folder + "/data"))
     }
   }
 
@@ -47,7 +47,7 @@ struct Household: Sendable {
 
 /// An app on a simulated device: what `attest` keeps of it, and its own key for signing in.
 struct RegisteredDevice: Sendable {
-  let household: Household
+  let household: BackendBehindGate
   let name: String
   let phone: TestPhone
 

@@ -9,7 +9,7 @@ extension StoreInvariant {
     StoreInvariant("A new reader gets one change for everything, and no change twice") {
       store async throws in
       let key = try await registeredKey(in: store)
-      #expect(try await store.revoke(key.keyID, at: Specimen.now))
+      #expect(try await store.revoke(key.keyID, at: Fixture.now))
       let first = try await store.changes(after: nil)
       #expect(first.changes == [.everything])
       #expect(try await store.changes(after: first.position) == Changes([], upTo: first.position))
@@ -18,7 +18,7 @@ extension StoreInvariant {
       let keys = try await registeredKeys(3, in: store)
       _ = try await store.challengeKeys(orStoring: .random())
       let start = try await store.changes(after: nil).position
-      #expect(try await store.revoke(keys[0].keyID, at: Specimen.now))
+      #expect(try await store.revoke(keys[0].keyID, at: Fixture.now))
       #expect(try await store.restore(keys[0].keyID))
       try await store.replaceChallengeKeys(with: .random())
       #expect(try await store.remove([keys[1].keyID], unusedSince: nil) == 1)
@@ -30,18 +30,18 @@ extension StoreInvariant {
       let key = try await registeredKey(in: store)
       let ring = try await store.challengeKeys(orStoring: .random())
       let start = try await store.changes(after: nil).position
-      let stranger = Specimen.key().keyID
-      #expect(try await !store.revoke(stranger, at: Specimen.now))
+      let stranger = Fixture.key().keyID
+      #expect(try await !store.revoke(stranger, at: Fixture.now))
       #expect(try await !store.restore(stranger))
       #expect(try await store.remove([stranger], unusedSince: nil) == 0)
       #expect(try await !store.replaceChallengeKeys(.random(), with: ring))
-      #expect(try await store.admit(Specimen.use(of: key, 1)) == .admitted)
-      _ = try await store.register(Specimen.registration())
+      #expect(try await store.admit(Fixture.use(of: key, 1)) == .admitted)
+      _ = try await store.register(Fixture.registration())
       #expect(try await store.changes(after: start) == Changes([], upTo: start))
     },
     StoreInvariant("A revocation that a merge brings is reported") { store async throws in
       let key = try await registeredKey(in: store)
-      #expect(try await store.revoke(key.keyID, at: Specimen.now))
+      #expect(try await store.revoke(key.keyID, at: Fixture.now))
       let revoked = try await store.entries(after: nil, limit: 1)
       #expect(try await store.restore(key.keyID))
       let start = try await store.changes(after: nil).position
@@ -58,7 +58,7 @@ extension StoreInvariant {
       let keys = try await registeredKeys(60, in: store)
       let start = try await store.changes(after: nil).position
       async let heard = read(60, from: start, in: store)
-      let answers = try await tally(60) { try await store.revoke(keys[$0].keyID, at: Specimen.now) }
+      let answers = try await tally(60) { try await store.revoke(keys[$0].keyID, at: Fixture.now) }
       #expect(answers == [true: 60])
       #expect(try await heard.count == 60)
       #expect(Set(try await heard) == Set(keys.map { .key($0.keyID) }))
@@ -67,7 +67,7 @@ extension StoreInvariant {
       let key = try await registeredKey(in: store)
       var position = try await store.changes(after: nil).position
       let notices = store.notices()
-      async let revoked = store.revoke(key.keyID, at: Specimen.now)
+      async let revoked = store.revoke(key.keyID, at: Fixture.now)
       for await _ in notices {
         let news = try await store.changes(after: position)
         if news.changes == [.key(key.keyID)] { break }
@@ -97,7 +97,7 @@ extension StoreInvariant {
     ) {
       store async throws in
       let keys = try await registeredKeys(6, in: store)
-      let nonces = (0..<200).map { _ in Specimen.nonce() }
+      let nonces = (0..<200).map { _ in Fixture.nonce() }
       let outcomes = try await withThrowingTaskGroup(of: [KeyUse].self) { group in
         for worker in 0..<24 {
           group.addTask { try await disturb(store, keys, nonces, seed: UInt64(worker)) }
@@ -123,14 +123,14 @@ extension StoreInvariant {
       let key = keys[Int.random(in: keys.indices, using: &random)]
       let nonce = nonces[Int.random(in: nonces.indices, using: &random)]
       switch Int.random(in: 0..<20, using: &random) {
-      case 0: _ = try await store.revoke(key.keyID, at: Specimen.now)
+      case 0: _ = try await store.revoke(key.keyID, at: Fixture.now)
       case 1...3: _ = try await store.restore(key.keyID)
-      case 4: _ = try await store.register(Specimen.registration(over: nonce))
+      case 4: _ = try await store.register(Fixture.registration(over: nonce))
       case 5: _ = try await store.keys(.all, after: key.keyID, limit: 3)
-      case 6: try await store.forgetNonces(issuedBy: Specimen.now.advanced(by: .seconds(-1)))
+      case 6: try await store.forgetNonces(issuedBy: Fixture.now.advanced(by: .seconds(-1)))
       case 7: _ = try await store.merge(store.entries(after: nil, limit: 3))
       default:
-        let use = Specimen.use(of: key, UInt32.random(in: step...step + 20, using: &random), over: nonce, window: 8)
+        let use = Fixture.use(of: key, UInt32.random(in: step...step + 20, using: &random), over: nonce, window: 8)
         if try await store.admit(use) == .admitted { admitted.append(use) }
       }
     }

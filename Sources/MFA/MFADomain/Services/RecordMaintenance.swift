@@ -1,7 +1,7 @@
 internal import ByteCoding
 
 /// Removes records that are of no use any more, and sends reminders of waiting recoveries.
-public struct Housekeeping: Sendable {
+public struct RecordMaintenance: Sendable {
   let context: DomainContext
 
   public init(_ context: DomainContext) { self.context = context }

@@ -7,7 +7,7 @@ import MFAStore
 import Testing
 
 @Suite("What is removed, and how")
-struct HousekeepingTests {
+struct MaintenanceTests {
   @Test(
     "more than a portion of what is over is removed in as many writes, on both databases",
     arguments: TestDatabase.allCases)
@@ -35,7 +35,7 @@ struct HousekeepingTests {
       let past = backend.clock.now.advanced(by: .seconds(-3600))
       try await store.write { _ = try $0.spend(identity: "a", until: past) }
       store.failures.withLock { $0 = 3 }
-      await #expect(throws: StoreFault.self) { try await Housekeeping(backend.context).clean() }
+      await #expect(throws: MFAStoreError.self) { try await RecordMaintenance(backend.context).clean() }
       // It is forgotten, so it is new.
       #expect(try await store.write { try $0.spend(identity: "a", until: past) })
     }
@@ -57,7 +57,7 @@ struct HousekeepingTests {
         defer { count = max(0, count - 1) }
         return count > 0
       }
-      if fails { throw StoreFault(reason: "test") }
+      if fails { throw MFAStoreError(reason: "test") }
       return try await store.write(body)
     }
 

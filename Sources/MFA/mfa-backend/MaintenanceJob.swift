@@ -3,8 +3,8 @@ internal import MFADomain
 internal import ServiceLifecycle
 
 /// Removes expired records and sends recovery reminders, once a minute.
-struct HousekeepingService: Service {
-  let housekeeping: Housekeeping
+struct MaintenanceJob: Service {
+  let housekeeping: RecordMaintenance
   let logger: Logger
 
   func run() async throws {

@@ -1,5 +1,5 @@
 /// A configuration fault that prevents the gate's start. Both `run` and `check` report it.
-public struct StartFault: Error, Sendable, Hashable {
+public struct StartError: Error, Sendable, Hashable {
   /// The key with the faulty value, for example `tls.key_file`.
   public let key: String
   public let reason: String
@@ -11,6 +11,6 @@ public struct StartFault: Error, Sendable, Hashable {
   }
 }
 
-extension StartFault: CustomStringConvertible {
+extension StartError: CustomStringConvertible {
   public var description: String { "\(key): \(reason)" }
 }

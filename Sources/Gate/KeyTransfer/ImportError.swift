@@ -1,7 +1,7 @@
 public import AttestGate
 
 /// The reason why an import stopped. Keys that were already merged stay, and may be merged again.
-public enum ImportFault: Error, Sendable, Hashable {
+public enum ImportError: Error, Sendable, Hashable {
   case unreadable(String)
   /// The file has no header of a supported version.
   case foreign
@@ -16,7 +16,7 @@ public enum ImportFault: Error, Sendable, Hashable {
   case store(StoreError, line: Int)
 }
 
-extension ImportFault: CustomStringConvertible {
+extension ImportError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .unreadable(let reason): "cannot be read: \(reason)"

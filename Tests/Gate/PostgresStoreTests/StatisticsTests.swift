@@ -6,7 +6,7 @@ import Testing
 @testable import PostgresStore
 
 @Suite("A survey of a PostgreSQL store")
-struct SurveyTests {
+struct StatisticsTests {
   private static func store(at url: String) throws -> PostgresStore {
     PostgresStore(try ConnectionParameters(url: url), limits: PostgresStore.Limits())
   }

@@ -21,7 +21,7 @@ public enum BackendSettingSource: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// One fault in the settings.
-public struct SettingsFault: Sendable, Hashable, CustomStringConvertible {
+public struct SettingsError: Sendable, Hashable, CustomStringConvertible {
   /// The place of the fault.
   public let origin: BackendSettingSource
   /// The key as written in the file; `nil` if the fault is not about one key.
@@ -43,11 +43,11 @@ public struct SettingsFault: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// All faults in the settings; never empty.
-public struct SettingsFaults: Error, Sendable, Hashable, CustomStringConvertible {
+public struct SettingsErrors: Error, Sendable, Hashable, CustomStringConvertible {
   /// The faults, in the order of the layers.
-  public let faults: [SettingsFault]
+  public let faults: [SettingsError]
 
-  public init(_ faults: [SettingsFault]) { self.faults = faults }
+  public init(_ faults: [SettingsError]) { self.faults = faults }
 
   /// One line `error: …` for each fault.
   public var description: String { faults.map { "error: \($0)" }.joined(separator: "\n") }

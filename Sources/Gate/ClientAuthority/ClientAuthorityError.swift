@@ -1,7 +1,7 @@
 internal import Glibc
 
 /// The reason why an operation of a client authority failed.
-public enum ClientAuthorityFault: Error, Sendable, Hashable {
+public enum ClientAuthorityError: Error, Sendable, Hashable {
   /// A file at this path already exists.
   case exists(String)
   /// There is no file at this path.
@@ -16,7 +16,7 @@ public enum ClientAuthorityFault: Error, Sendable, Hashable {
   case cryptography(String)
 }
 
-extension ClientAuthorityFault: CustomStringConvertible {
+extension ClientAuthorityError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .exists(let path): "\(path) already exists"

@@ -1,7 +1,7 @@
 internal import ByteCoding
 
 /// One fault in the configuration.
-public struct Fault: Sendable, Hashable {
+public struct ConfigurationError: Sendable, Hashable {
   /// The place of the faulty value.
   public let origin: SettingSource
   /// The key as in the file, for example `routes[0].upstream`, or the name of a variable; `nil` for a fault of the
@@ -23,7 +23,7 @@ public struct Fault: Sendable, Hashable {
   }
 }
 
-extension Fault: CustomStringConvertible {
+extension ConfigurationError: CustomStringConvertible {
   /// One line without the hint: `file:line:col: key: reason (did you mean …)`.
   public var description: String {
     let place = "\(origin)"
@@ -38,11 +38,11 @@ extension String {
 }
 
 /// Every fault in the configuration, in the order of the file; never empty.
-public struct ConfigurationFaults: Error, Sendable, Hashable {
-  public let faults: [Fault]
+public struct ConfigurationErrors: Error, Sendable, Hashable {
+  public let faults: [ConfigurationError]
 }
 
-extension ConfigurationFaults: CustomStringConvertible {
+extension ConfigurationErrors: CustomStringConvertible {
   /// One `error:` line for each fault, then one `hint:` line for each distinct hint.
   public var description: String {
     var hints: [String] = []

@@ -1,9 +1,9 @@
 internal import Transport
 
 /// A violation by the peer that fails a WebSocket (RFC 6455 section 7.1.7).
-enum WebSocketFault: Error, Sendable, Hashable {
-  case header(FrameFault)
-  case close(ClosePayloadFault)
+enum WebSocketError: Error, Sendable, Hashable {
+  case header(FrameError)
+  case close(ClosePayloadError)
   /// A client's frame was not masked (section 5.1).
   case unmasked
   /// A server's frame was masked (section 5.1).
@@ -18,7 +18,7 @@ enum WebSocketFault: Error, Sendable, Hashable {
   case tooBig(limit: Int)
 }
 
-extension WebSocketFault {
+extension WebSocketError {
   /// The close code.
   var closeCode: CloseCode {
     switch self {
