@@ -1,18 +1,25 @@
 internal import AttestGate
+internal import Dispatch
 internal import GRDB
 internal import GroupCommit
 internal import Locking
 
 /// Runs reads or writes of a store in batches, one transaction per batch.
+///
+/// After a failure the queue probes the store by itself, so that the reported health recovers without other calls: a
+/// gate that is not ready gets none from its load balancer.
 final class StoreQueue: Sendable {
   private let batches: Batches
   private let queue: GroupCommitQueue<any Job>
 
   init(file: DatabaseFile, access: StoreAccess, health: StoreHealthRecord, mostWaiting: Int) {
     let batches = Batches(file: file, access: access, health: health)
+    let probe = StoreProbe(access)
     self.batches = batches
     queue = GroupCommitQueue(
-      label: "sallyport.store.\(access)", mostWaiting: mostWaiting, commit: { batches.perform($0) })
+      label: "sallyport.store.\(access)", mostWaiting: mostWaiting,
+      commit: { if !batches.perform($0) { probe.schedule() } })
+    probe.attach(to: queue)
   }
 
   /// The number of jobs that wait for the current batch to finish.
@@ -46,7 +53,8 @@ private struct Batches: Sendable {
   let health: StoreHealthRecord
   let tally = LockedValue(BatchTally())
 
-  func perform(_ batch: [any Job]) {
+  /// Returns whether the store works; `true` too if it is closed.
+  func perform(_ batch: [any Job]) -> Bool {
     do throws(StoreError) {
       try commit(batch)
       health.note(nil, of: "\(access)")
@@ -55,15 +63,16 @@ private struct Batches: Sendable {
         tally.commits += 1
       }
       for job in batch { job.finish(nil) }
+      return true
     } catch {
       if batch.count == 1 || error.isOfTheStore {
         health.note(error, of: "\(access)")
         for job in batch { job.finish(error) }
-      } else {
-        // One job failed the transaction for all. Each job gets its own transaction, so that only the failing one
-        // fails.
-        for job in batch { perform([job]) }
+        return error == .closed
       }
+      // One job failed the transaction for all. Each job gets its own transaction, so that only the failing one
+      // fails.
+      return batch.reduce(true) { _, job in perform([job]) }
     }
   }
 
@@ -89,6 +98,54 @@ private struct Batches: Sendable {
       throw fault
     }
   }
+}
+
+/// Adds a job of its own to the queue some time after a failure, again and again until one succeeds.
+private final class StoreProbe: Sendable {
+  private struct State {
+    weak var queue: GroupCommitQueue<any Job>?
+    var isScheduled = false
+  }
+
+  private static let interval = DispatchTimeInterval.seconds(2)
+
+  private let access: StoreAccess
+  private let state = LockedValue(State())
+
+  init(_ access: StoreAccess) { self.access = access }
+
+  func attach(to queue: GroupCommitQueue<any Job>) { state.withLock { $0.queue = queue } }
+
+  func schedule() {
+    let wasScheduled = state.withLock { state in
+      defer { state.isScheduled = true }
+      return state.isScheduled
+    }
+    guard !wasScheduled else { return }
+    DispatchQueue.global().asyncAfter(deadline: .now() + Self.interval) { [weak self] in self?.run() }
+  }
+
+  private func run() {
+    let queue = state.withLock { state in
+      state.isScheduled = false
+      return state.queue
+    }
+    // A full queue has other calls that show whether the store works.
+    _ = queue?.add(ProbeJob(access: access))
+  }
+}
+
+/// Reads from the store's file, or writes to it and changes nothing.
+private struct ProbeJob: Job {
+  let access: StoreAccess
+
+  func perform(in db: Database) throws {
+    let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+    // An empty transaction would also succeed on a full disk. This one commits a page.
+    if access == .write { try db.execute(sql: "PRAGMA user_version = \(version)") }
+  }
+
+  func finish(_ fault: StoreError?) {}
 }
 
 /// A call that waits for its transaction.

@@ -52,6 +52,24 @@ struct DisplacedFileTests {
     #expect(store.health == .healthy)
   }
 
+  @Test("reports its recovery without further calls", .timeLimit(.minutes(1)))
+  func recoversUnasked() async throws {
+    #expect(try await store.register(Fixture.registration()) == .inserted)
+    let aside = store.path + ".aside"
+    try FileManager.default.moveItem(atPath: store.path, toPath: aside)
+    try await expectRefusal()
+    // Probes while the file is away neither succeed nor create another one.
+    try await Task.sleep(for: .seconds(3))
+    guard case .failing = store.health else {
+      Issue.record("healthy: \(store.health)")
+      return
+    }
+    #expect(!FileManager.default.fileExists(atPath: store.path))
+    try FileManager.default.moveItem(atPath: aside, toPath: store.path)
+    while store.health != .healthy { try await Task.sleep(for: .milliseconds(50)) }
+    #expect(try await store.count() == 1)
+  }
+
   @Test("refuses every call when another database has replaced it")
   func replaced() async throws {
     #expect(try await store.register(Fixture.registration()) == .inserted)
