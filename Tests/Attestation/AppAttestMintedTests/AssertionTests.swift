@@ -5,7 +5,7 @@ import Cryptography
 import SimulatedDevice
 import Testing
 
-/// An assertion that is to be made and verified: honest, until a test changes something.
+/// An assertion to be minted and verified. It is valid unless a test changes something.
 struct MintedAssertion {
   let key: P256PrivateKey
   var app = Scene.app()
@@ -13,7 +13,7 @@ struct MintedAssertion {
   var signCount: UInt32 = 5
   var signedHash = SHA256.hash(Scene.nonce)
 
-  // What the verifier is handed.
+  // The verifier's input.
   var verifyingKey: [UInt8]
   var clientDataHash = SHA256.hash(Scene.nonce)
   var last = SignCount(4)
@@ -38,7 +38,7 @@ struct MintedAssertion {
   }
 }
 
-/// One rule that an assertion breaks, and how its verifier must say so.
+/// One rule that an assertion violates, and the expected rejection.
 struct BrokenAssertionRule: Sendable, CustomTestStringConvertible {
   let testDescription: String
   let step: AssertionStep
@@ -83,7 +83,7 @@ struct BrokenAssertionRule: Sendable, CustomTestStringConvertible {
     } isExpected: {
       if case .malformedAuthenticatorData(.tooShort) = $0 { true } else { false }
     },
-    BrokenAssertionRule("a byte behind the extensions", .extensions) {
+    BrokenAssertionRule("a byte after the extensions", .extensions) {
       $0.alterations.authenticatorData = { $0.extensions.append(0) }
     } isExpected: {
       if case .malformedAuthenticatorData(.extensionsNotCBOR(.trailingBytes)) = $0 { true } else { false }
@@ -108,15 +108,15 @@ struct BrokenAssertionRule: Sendable, CustomTestStringConvertible {
     } isExpected: {
       $0 == .invalidSignature
     },
-    BrokenAssertionRule("a signature over what must be hashed once more", .signature) {
+    BrokenAssertionRule("a signature over data that must be hashed once more", .signature) {
       let key = $0.key
       let hash = $0.signedHash
-      // The concatenation itself is signed, so that it is hashed once and not twice.
+      // The concatenation itself is signed, so it is hashed once instead of twice.
       $0.alterations.statement = { $0.signature = try? key.signature(for: $0.authenticatorData + hash) }
     } isExpected: {
       $0 == .invalidSignature
     },
-    BrokenAssertionRule("a signature with a byte behind it", .signature) {
+    BrokenAssertionRule("a signature with a trailing byte", .signature) {
       $0.alterations.statement = { $0.signature?.append(0) }
     } isExpected: {
       $0 == .invalidSignature
@@ -145,17 +145,19 @@ struct BrokenAssertionRule: Sendable, CustomTestStringConvertible {
   ]
 }
 
-@Suite("A minted assertion")
+@Suite("Minted assertions")
 struct AssertionTests {
-  @Test("verifies with any higher counter, extensions or not", arguments: [UInt32(5), 6, 1000, .max], [true, false])
-  func honest(signCount: UInt32, hasClaims: Bool) throws {
+  @Test(
+    "An assertion verifies with any higher counter, with and without extensions",
+    arguments: [UInt32(5), 6, 1000, .max], [true, false])
+  func valid(signCount: UInt32, hasClaims: Bool) throws {
     var minted = try MintedAssertion()
     minted.signCount = signCount
     if !hasClaims { minted.app.claims = nil }
     #expect(try minted.verify() == SignCount(signCount))
   }
 
-  @Test("has the sizes of a real one")
+  @Test("A minted assertion has the sizes of a real one")
   func sizes() throws {
     var minted = try MintedAssertion()
     #expect(try Assertion(minted.encoded()).authenticatorData.count == 99)
@@ -164,7 +166,7 @@ struct AssertionTests {
     #expect(try Assertion(minted.encoded()).authenticatorData[32] == 0x40)
   }
 
-  @Test("is refused for the one rule that it breaks", arguments: BrokenAssertionRule.all)
+  @Test("An assertion that violates one rule is refused for that rule", arguments: BrokenAssertionRule.all)
   func broken(rule: BrokenAssertionRule) throws {
     var minted = try MintedAssertion()
     try rule.alter(&minted)
@@ -174,18 +176,18 @@ struct AssertionTests {
     #expect(found.brokenStep == rule.step)
   }
 
-  @Test("is refused with any one bit changed, and cut off at any byte")
+  @Test("An assertion is refused with any bit changed, and if truncated at any byte")
   func anyBit() throws {
     let minted = try MintedAssertion()
-    let honest = try minted.encoded()
-    for offset in honest.indices {
-      for bit in 0..<8 { #expect(!isAccepted(honest, changedAt: offset, bit: bit, of: minted)) }
-      #expect(throws: AssertionRejection.self) { try Assertion(Array(honest.prefix(offset))) }
+    let valid = try minted.encoded()
+    for offset in valid.indices {
+      for bit in 0..<8 { #expect(!isAccepted(valid, changedAt: offset, bit: bit, of: minted)) }
+      #expect(throws: AssertionRejection.self) { try Assertion(Array(valid.prefix(offset))) }
     }
   }
 
-  private func isAccepted(_ honest: [UInt8], changedAt offset: Int, bit: Int, of minted: MintedAssertion) -> Bool {
-    var bytes = honest
+  private func isAccepted(_ valid: [UInt8], changedAt offset: Int, bit: Int, of minted: MintedAssertion) -> Bool {
+    var bytes = valid
     bytes[offset] ^= 1 << UInt8(bit)
     guard let appID = AppID(Scene.appID), let keyID = KeyID(bytes: SHA256.hash(minted.verifyingKey)),
       let assertion = try? Assertion(bytes)

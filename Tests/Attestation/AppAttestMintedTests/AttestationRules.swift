@@ -44,7 +44,7 @@ extension BrokenRule {
     } isExpected: {
       $0 == .unexpectedCertificateCount(3)
     },
-    BrokenRule("a leaf that is no certificate", .format) {
+    BrokenRule("a leaf that is not a certificate", .format) {
       $0.alterations.statement = { $0.chain[0] = [0x30, 0x00] }
     } isExpected: {
       if case .malformedCertificate = $0 { true } else { false }
@@ -54,7 +54,7 @@ extension BrokenRule {
         $0.credential = nil; $0.extensions = []
       }
     } isExpected: {
-      // In all, as whoever counts the bytes of authData does.
+      // The length of the whole authenticator data.
       $0 == .malformedAuthenticatorData(.tooShort(37, minimum: 164))
     },
     BrokenRule("a credential identifier of 31 bytes", .format) {
@@ -70,12 +70,12 @@ extension BrokenRule {
   ]
 
   private static let chain: [BrokenRule] = [
-    BrokenRule("a leaf from an authority that nobody pinned", .certificateChain) {
-      $0.alterations.leafIssuer = $0.stranger.attestationIntermediate
+    BrokenRule("a leaf from an authority that is not pinned", .certificateChain) {
+      $0.alterations.leafIssuer = $0.otherAuthority.attestationIntermediate
     } isExpected: {
       if case .untrustedChain(.untrusted) = $0 { true } else { false }
     },
-    BrokenRule("a leaf that the root itself issued", .certificateChain) {
+    BrokenRule("a leaf that the root issued directly", .certificateChain) {
       $0.alterations.leafIssuer = $0.authority.attestationRoot
     } isExpected: {
       $0 == .untrustedChain(.unexpectedLength(found: 2, expected: 3))
@@ -85,8 +85,8 @@ extension BrokenRule {
     } isExpected: {
       if case .untrustedChain(.untrusted) = $0 { true } else { false }
     },
-    BrokenRule("another authority's certificate behind the leaf", .certificateChain) {
-      let other = $0.stranger.attestationIntermediate.certificate.der
+    BrokenRule("another authority's certificate after the leaf", .certificateChain) {
+      let other = $0.otherAuthority.attestationIntermediate.certificate.der
       $0.alterations.statement = { $0.chain[1] = other }
     } isExpected: {
       if case .untrustedChain(.untrusted) = $0 { true } else { false }
@@ -96,7 +96,7 @@ extension BrokenRule {
     } isExpected: {
       if case .untrustedChain(.expired) = $0 { true } else { false }
     },
-    BrokenRule("a leaf from tomorrow", .certificateChain) {
+    BrokenRule("a leaf that is not valid before tomorrow", .certificateChain) {
       $0.alterations.leaf = { $0.notBefore = Scene.now.advanced(by: .seconds(Scene.day)) }
     } isExpected: {
       if case .untrustedChain(.notYetValid) = $0 { true } else { false }
@@ -129,7 +129,7 @@ extension BrokenRule {
     BrokenRule("a leaf with a key on P-384", .certificateChain, also: [.keyID, .credentialKey, .receipt]) {
       let other = try ECPrivateKey(.p384)
       $0.alterations.leaf = { $0.subjectPublicKeyInfo = other.spki }
-      // The receipt names the leaf, and one with such a key could not be read.
+      // The receipt contains the leaf, and a receipt with such a key cannot be read.
       let readable = $0.authority.receiptSigner.certificate.der
       $0.alterations.receipt = { $0[3] = readable }
     } isExpected: {
@@ -148,12 +148,12 @@ extension BrokenRule {
     } isExpected: {
       if case .nonceMismatch = $0 { true } else { false }
     },
-    BrokenRule("authenticator data other than what was attested", .nonce) {
+    BrokenRule("other authenticator data than the attested data", .nonce) {
       $0.alterations.statement = { $0.authenticatorData[32] ^= 0x01 }
     } isExpected: {
       if case .nonceMismatch = $0 { true } else { false }
     },
-    BrokenRule("a leaf without nonce", .nonce) {
+    BrokenRule("a leaf without a nonce", .nonce) {
       $0.alterations.leaf = { $0.extensions.removeAll { $0.identifier == .appAttestNonce } }
     } isExpected: {
       $0 == .nonceMissing
@@ -219,7 +219,7 @@ extension BrokenRule {
     } isExpected: {
       $0 == .unknownEnvironment(aaguid: zeros(16))
     },
-    BrokenRule("a credential of another name", .credentialID) {
+    BrokenRule("a credential with another identifier", .credentialID) {
       $0.alterations.authenticatorData = { $0.credential?.credentialID = zeros(32) }
     } isExpected: {
       if case .credentialIDMismatch(_, found: zeros(32)) = $0 { true } else { false }
@@ -235,7 +235,7 @@ extension BrokenRule {
   ]
 
   private static let extensions: [BrokenRule] = [
-    BrokenRule("a byte behind the extensions", .extensions) {
+    BrokenRule("a byte after the extensions", .extensions) {
       $0.alterations.authenticatorData = { $0.extensions.append(0) }
     } isExpected: {
       if case .malformedAuthenticatorData(.extensionsNotCBOR(.trailingBytes)) = $0 { true } else { false }
@@ -245,7 +245,7 @@ extension BrokenRule {
     } isExpected: {
       if case .malformedAuthenticatorData(.extensionsNotCBOR(.trailingBytes)) = $0 { true } else { false }
     },
-    BrokenRule("extensions that are no map", .extensions) {
+    BrokenRule("extensions that are not a map", .extensions) {
       $0.alterations.authenticatorData = { $0.extensions = [0x80] }
     } isExpected: {
       $0 == .malformedAuthenticatorData(.extensionsNotMap)

@@ -5,12 +5,12 @@ import Cryptography
 import SimulatedDevice
 import Testing
 
-/// One rule that an attestation breaks, and how its verifier must say so.
+/// One rule that an attestation violates, and the expected rejection.
 struct BrokenRule: Sendable, CustomTestStringConvertible {
   let testDescription: String
-  /// The word in the log.
+  /// The name of the step in the log.
   let step: String
-  /// The rules that do not hold, by themselves, in consequence; the first one alone unless named.
+  /// All rules that the change violates if each is checked separately: the first one, and those in `also`.
   let steps: Set<AttestationStep>
   let alter: @Sendable (inout MintedAttestation) throws -> Void
   let isExpected: @Sendable (AttestationRejection) -> Bool
@@ -28,10 +28,10 @@ struct BrokenRule: Sendable, CustomTestStringConvertible {
   }
 }
 
-@Suite("A minted attestation")
+@Suite("Minted attestations")
 struct AttestationTests {
-  @Test("verifies, and proves the device's key")
-  func honest() throws {
+  @Test("An attestation verifies and proves the device's key")
+  func valid() throws {
     let minted = try MintedAttestation()
     let verified = try minted.verify()
     #expect(verified.key.keyID.bytes == minted.keyID)
@@ -45,14 +45,14 @@ struct AttestationTests {
     #expect(verified.receipt.creationTime.since(Scene.now) < .seconds(1))
   }
 
-  @Test("breaks no rule when asked for each by itself")
-  func honestSteps() throws {
+  @Test("A valid attestation passes each rule separately")
+  func validSteps() throws {
     let (rejection, steps) = try MintedAttestation().broken()
     #expect(rejection == nil)
     #expect(steps.isEmpty)
   }
 
-  @Test("has the sizes of a real one")
+  @Test("A minted attestation has the sizes of a real one")
   func sizes() throws {
     var minted = try MintedAttestation()
     #expect(try AttestationObject(minted.encoded()).authenticatorData.count == 226)
@@ -61,7 +61,7 @@ struct AttestationTests {
     #expect(try AttestationObject(minted.encoded()).authenticatorData.count == 164)
   }
 
-  @Test("is refused for the one rule that it breaks", arguments: BrokenRule.all)
+  @Test("An attestation that violates one rule is refused for that rule", arguments: BrokenRule.all)
   func broken(rule: BrokenRule) throws {
     var minted = try MintedAttestation()
     try rule.alter(&minted)
@@ -72,7 +72,7 @@ struct AttestationTests {
     #expect(steps == rule.steps)
   }
 
-  @Test("is accepted with what does not matter", arguments: Harmless.all)
+  @Test("An attestation with a harmless change is accepted", arguments: Harmless.all)
   func harmless(change: Harmless) throws {
     var minted = try MintedAttestation()
     try change.alter(&minted)
@@ -80,7 +80,7 @@ struct AttestationTests {
   }
 
   @Test(
-    "is accepted from the first to the last instant of its leaf, and not beyond",
+    "An attestation is accepted only within the validity period of its leaf, including both limits",
     arguments: [
       (-Scene.day, true), (-Scene.day - 1, false), (2 * Scene.day, true), (2 * Scene.day + 1, false),
     ])
@@ -90,8 +90,8 @@ struct AttestationTests {
     #expect((try minted.broken().rejection == nil) == isAccepted)
   }
 
-  /// Every byte would take minutes here; the real data is tried byte by byte.
-  @Test("is refused with a byte of any part changed", arguments: Part.allCases)
+  /// Changes only some bytes, because all of them would take minutes. `EveryByteTests` changes each byte of real data.
+  @Test("An attestation with a changed byte in any part is refused", arguments: Part.allCases)
   func changedByte(part: Part) throws {
     let minted = try MintedAttestation()
     for offset in stride(from: 0, to: 6000, by: 61) {
@@ -117,6 +117,6 @@ struct AttestationTests {
 }
 
 extension [UInt8] {
-  /// Changes the lowest bit of the byte at `offset`, counted in circles.
+  /// Changes the lowest bit of the byte at `offset` modulo the length.
   fileprivate mutating func flip(at offset: Int) { self[offset % count] ^= 0x01 }
 }

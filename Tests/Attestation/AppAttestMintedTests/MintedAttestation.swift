@@ -3,12 +3,12 @@ import ByteCoding
 import Cryptography
 import SimulatedDevice
 
-/// The parties of a test: one authority, another one that nobody trusts, and the time.
+/// The fixtures of a test: a trusted authority, an untrusted one, and the time.
 enum Scene {
   static let appID = "AAABBBCCC1.com.example.app"
   static let now = Timestamp(seconds: 1_780_000_000)
   static let authority = Result { try TestAuthority(appID: appID, at: now) }
-  static let stranger = Result { try TestAuthority(appID: appID, at: now) }
+  static let otherAuthority = Result { try TestAuthority(appID: appID, at: now) }
   static let nonce = [UInt8](repeating: 7, count: 32)
   static let day: Int64 = 86400
 
@@ -17,17 +17,17 @@ enum Scene {
   }
 }
 
-/// An attestation that is to be made and verified: honest, until a test changes something.
+/// An attestation to be minted and verified. It is valid unless a test changes something.
 struct MintedAttestation {
   let key: P256PrivateKey
   let authority: TestAuthority
-  let stranger: TestAuthority
+  let otherAuthority: TestAuthority
   var app = Scene.app()
   var alterations = AttestationAlterations()
-  /// What the device is handed.
+  /// The client data hash for the device.
   var attestedHash = SHA256.hash(Scene.nonce)
 
-  // What the verifier is handed.
+  // The verifier's input.
   var keyID: [UInt8]
   var clientDataHash = SHA256.hash(Scene.nonce)
   var instant = Scene.now
@@ -36,7 +36,7 @@ struct MintedAttestation {
   init() throws {
     key = try P256PrivateKey()
     authority = try Scene.authority.get()
-    stranger = try Scene.stranger.get()
+    otherAuthority = try Scene.otherAuthority.get()
     keyID = SHA256.hash(key.publicKey.x963)
   }
 
@@ -59,7 +59,7 @@ struct MintedAttestation {
       clientDataHash: ClientDataHash(bytes: clientDataHash), at: instant)
   }
 
-  /// The rejection of the whole, and every rule that does not hold when it is asked by itself.
+  /// Verifies the attestation, and checks each rule separately. Returns the rejection and the violated rules.
   func broken() throws -> (rejection: AttestationRejection?, steps: Set<AttestationStep>) {
     let object: AttestationObject
     do throws(AttestationRejection) {
@@ -87,7 +87,7 @@ struct MintedAttestation {
   private func encodedOrEmpty() throws(AttestationRejection) -> [UInt8] { (try? encoded()) ?? [] }
 }
 
-/// `value`, or a failure of the test that asked for it.
+/// Returns `value`, or throws if it is `nil`.
 func unwrap<Value>(_ value: Value?) throws -> Value {
   guard let value else { throw MissingValue() }
   return value

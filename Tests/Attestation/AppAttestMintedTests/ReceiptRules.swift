@@ -5,7 +5,7 @@ import Cryptography
 import SimulatedDevice
 
 extension BrokenRule {
-  /// A rule of the receipt inside of an attestation.
+  /// Creates a rule for the receipt inside an attestation.
   private init(
     receipt description: String, _ step: ReceiptStep,
     alter: @escaping @Sendable (inout MintedAttestation) throws -> Void,
@@ -17,7 +17,7 @@ extension BrokenRule {
   }
 
   static let receipt: [BrokenRule] = [
-    BrokenRule(receipt: "a receipt that is no message", .format) {
+    BrokenRule(receipt: "a receipt that is not a CMS message", .format) {
       $0.alterations.statement = { $0.receipt = [0x30, 0x00] }
     } isExpected: {
       if case .notSignedData = $0 { true } else { false }
@@ -32,7 +32,7 @@ extension BrokenRule {
     } isExpected: {
       $0 == .repeatedField(.appID)
     },
-    BrokenRule(receipt: "a receipt made at no time", .format) {
+    BrokenRule(receipt: "a receipt with a malformed creation time", .format) {
       $0.alterations.receipt = { $0[text: 12] = "today" }
     } isExpected: {
       $0 == .malformedField(.creationTime)
@@ -63,12 +63,14 @@ extension BrokenRule {
     } isExpected: {
       if case .expired = $0 { true } else { false }
     },
-    BrokenRule(receipt: "a receipt that a stranger signed", .certificateChain) {
-      let stranger = $0.stranger
-      $0.alterations.receiptSigner = stranger.receiptSigner
+    BrokenRule(receipt: "a receipt that another authority signed", .certificateChain) {
+      let otherAuthority = $0.otherAuthority
+      $0.alterations.receiptSigner = otherAuthority.receiptSigner
       $0.alterations.receiptMessage = {
-        $0.certificates = [stranger.receiptSigner, stranger.receiptIntermediate, stranger.receiptRoot]
-          .map(\.certificate)
+        $0.certificates = [
+          otherAuthority.receiptSigner, otherAuthority.receiptIntermediate, otherAuthority.receiptRoot,
+        ]
+        .map(\.certificate)
       }
     } isExpected: {
       if case .untrustedChain(.untrusted) = $0 { true } else { false }
@@ -97,7 +99,7 @@ extension BrokenRule {
 }
 
 extension AttestationStatement {
-  /// Replaces a text in the receipt by one of the same length.
+  /// Replaces a text in the receipt with one of the same length.
   mutating func replaceInReceipt(_ text: String, by other: String) {
     guard var bytes = receipt, let range = bytes.firstRange(of: Array(text.utf8)) else { return }
     bytes.replaceSubrange(range, with: other.utf8)
@@ -106,7 +108,7 @@ extension AttestationStatement {
 }
 
 extension TestAuthority {
-  /// A signer under the right authority, for something else than receipts.
+  /// Creates a signer under the right authority without the marker for receipts.
   func unmarkedReceiptSigner() throws -> SigningIdentity {
     let key = try ECPrivateKey(.p256)
     var template = CertificateTemplate(
@@ -118,7 +120,7 @@ extension TestAuthority {
   }
 }
 
-/// A change that no rule is about.
+/// A change that violates no rule.
 struct Harmless: Sendable {
   let testDescription: String
   let alter: @Sendable (inout MintedAttestation) throws -> Void
@@ -148,7 +150,7 @@ struct Harmless: Sendable {
     Harmless("a leaf without extended key usage, as before 2026") {
       $0.alterations.leaf = { $0.extensions.remove(at: 2) }
     },
-    Harmless("an intermediate of another name and curve") {
+    Harmless("an intermediate with another name and curve") {
       let root = $0.authority.attestationRoot
       let key = try ECPrivateKey(.p256)
       var template = CertificateTemplate(
@@ -165,7 +167,7 @@ struct Harmless: Sendable {
     Harmless("a receipt with its fields in another order and one more") {
       $0.alterations.receipt = { $0.fields = $0.fields.reversed() + [.init(99, [1])] }
     },
-    Harmless("a receipt that may not be exchanged before tomorrow") {
+    Harmless("a receipt that cannot be renewed before tomorrow") {
       $0.alterations.receipt = {
         $0[text: 19] = ReceiptContent.milliseconds(Scene.now.advanced(by: .seconds(Scene.day)))
       }

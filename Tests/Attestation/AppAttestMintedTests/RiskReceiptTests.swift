@@ -4,9 +4,10 @@ import Cryptography
 import SimulatedDevice
 import Testing
 
-@Suite("A minted receipt with a risk metric")
+@Suite("Minted receipts with a risk metric")
 struct RiskReceiptTests {
-  @Test("verifies until it expires, and tells the metric", arguments: [(0, true), (90, true), (91, false)])
+  @Test(
+    "A receipt verifies until it expires, and contains the metric", arguments: [(0, true), (90, true), (91, false)])
   func risk(days: Int64, isAccepted: Bool) throws {
     let authority = try Scene.authority.get()
     let key = try P256PrivateKey()

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// One byte of something, and what it is combined with (exclusive or) to become another.
+/// A change of one byte by exclusive or with a mask.
 struct ByteChange: CustomStringConvertible {
   let offset: Int
   let mask: UInt8
@@ -14,24 +14,25 @@ struct ByteChange: CustomStringConvertible {
     return changed
   }
 
-  /// Every byte, with every mask.
+  /// Returns the changes of every byte with every mask in `values`.
   static func all(of bytes: [UInt8], values: some Sequence<UInt8>) -> [ByteChange] {
     bytes.indices.flatMap { offset in values.map { ByteChange(offset: offset, mask: $0) } }
   }
 
-  /// Every byte, with one mask each that is another one from byte to byte; with all 255 of them if they are asked for.
-  /// Under a sanitizer, which is there for what the code does and not for what it refuses, every 17th byte.
+  /// Returns the changes of every byte with one mask, which differs from byte to byte; if `areExhaustive`, with all 255
+  /// masks. Under a sanitizer, only every 17th byte is changed, because a sanitizer checks the code and not its
+  /// refusals.
   static func all(of bytes: [UInt8]) -> [ByteChange] {
     if areExhaustive { return all(of: bytes, values: 1...255) }
     return stride(from: 0, to: bytes.count, by: Sanitizer.isOn ? 17 : 1)
       .map { ByteChange(offset: $0, mask: 1 << UInt8($0 % 8)) }
   }
 
-  /// Every byte, with each of its bits changed alone; with all 255 masks if they are asked for.
+  /// Returns the changes of every single bit; if `areExhaustive`, of every byte with all 255 masks.
   static func everyBit(of bytes: [UInt8]) -> [ByteChange] {
     areExhaustive ? all(of: bytes, values: 1...255) : all(of: bytes, values: (0..<8).map { 1 << $0 })
   }
 
-  /// Whether `SALLYPORT_EVERY_VALUE` asks for every value of every byte, which takes hours.
+  /// Whether the variable `SALLYPORT_EVERY_VALUE` is set: the tests then try every value of every byte, for hours.
   static let areExhaustive = ProcessInfo.processInfo.environment["SALLYPORT_EVERY_VALUE"] != nil
 }

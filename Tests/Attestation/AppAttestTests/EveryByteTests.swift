@@ -5,13 +5,13 @@ import Testing
 
 @testable import AppAttest
 
-/// Nothing that a device or Apple's server wrote may change without being noticed, wherever it stands.
+/// Verification detects every changed byte of data that a device or Apple's server has written.
 ///
-/// A verifier refuses if one of its rules does, and it goes through all of them: asked here are the same rules, those
-/// first that take the least time.
-@Suite("Every byte counts", .enabled(if: Vectors.arePresent, Vectors.absence))
+/// A verifier checks all rules and refuses if one of them is violated. These tests check the same rules, the fastest
+/// ones first.
+@Suite("Changed bytes of real data", .enabled(if: Vectors.arePresent, Vectors.absence))
 struct EveryByteTests {
-  @Test("With any one byte changed, an attestation does not verify", arguments: Vectors.attestations.indices)
+  @Test("An attestation with any byte changed does not verify", arguments: Vectors.attestations.indices)
   func attestations(_ index: Int) async throws {
     let vector = Vectors.attestations[index]
     let (bytes, verifier) = (try vector.bytes, try vector.verifier())
@@ -20,27 +20,28 @@ struct EveryByteTests {
         attestation: object, keyID: try vector.keyID, clientDataHash: try vector.hash, instant: try vector.instant)
     }
     #expect(!Self.isRefused(try claim(AttestationObject(bytes)), by: verifier))
-    for change in try Self.changes(of: bytes, specimen: index) {
-      await Self.letOthersRun(at: change)
+    for change in try Self.changes(of: bytes, fixture: index) {
+      await Self.yieldRegularly(at: change)
       guard let object = try? AttestationObject(change.applied(to: bytes)) else { continue }
       #expect(Self.isRefused(try claim(object), by: verifier), "\(change)")
     }
   }
 
-  @Test("With any one byte changed, a receipt does not verify", arguments: Vectors.receipts.indices)
+  @Test("A receipt with any byte changed does not verify", arguments: Vectors.receipts.indices)
   func receipts(_ index: Int) async throws {
     let vector = Vectors.receipts[index]
     let (bytes, expectation, instant) = (try vector.bytes, try vector.expectation, try vector.instant)
     let verifier = ReceiptVerifier(roots: [AppleRoots.appleRootG3])
     #expect(!Self.isRefused(try Receipt(bytes), for: expectation, at: instant, by: verifier))
-    for change in try Self.changes(of: bytes, specimen: Vectors.attestations.count + index) {
-      await Self.letOthersRun(at: change)
+    for change in try Self.changes(of: bytes, fixture: Vectors.attestations.count + index) {
+      await Self.yieldRegularly(at: change)
       guard let receipt = try? Receipt(change.applied(to: bytes)) else { continue }
       #expect(Self.isRefused(receipt, for: expectation, at: instant, by: verifier), "\(change)")
     }
   }
 
-  @Test("What one rule refuses, the verifier refuses: every 97th byte", arguments: Vectors.attestations)
+  @Test(
+    "The verifier refuses an attestation that violates one rule, for every 97th byte", arguments: Vectors.attestations)
   func attestationsAtLarge(_ vector: Vectors.Attestation) throws {
     let (bytes, verifier) = (try vector.bytes, try vector.verifier())
     for offset in stride(from: 0, to: bytes.count, by: 97) {
@@ -52,7 +53,8 @@ struct EveryByteTests {
     }
   }
 
-  @Test("Cut short at any place, or with a byte behind it, it is no attestation", arguments: Vectors.attestations)
+  @Test(
+    "An attestation that is truncated at any byte or has a trailing byte is refused", arguments: Vectors.attestations)
   func lengths(_ vector: Vectors.Attestation) throws {
     let bytes = try vector.bytes
     for count in 0..<bytes.count {
@@ -62,7 +64,7 @@ struct EveryByteTests {
     #expect(throws: rejection) { try AttestationObject(bytes + [0]) }
   }
 
-  /// The certificates in each specimen: the attestations, then the receipts.
+  /// Returns the certificates in each fixture: the attestations, then the receipts.
   private static func certificates() throws -> [[Certificate]] {
     let attestations = try Vectors.attestations.map { vector in
       let object = try AttestationObject(vector.bytes)
@@ -71,16 +73,16 @@ struct EveryByteTests {
     return attestations + (try Vectors.receipts.map { try Receipt($0.bytes).signedData.certificates })
   }
 
-  /// Every byte of a specimen, once. Of a certificate that is in an earlier specimen, too, where every byte of it was
-  /// changed, every eighth is: it is the same chain that refuses.
-  private static func changes(of bytes: [UInt8], specimen: Int) throws -> [ByteChange] {
+  /// Returns one change for every byte of a fixture. If a certificate also occurs in an earlier fixture, only every
+  /// eighth byte of it is changed, because the same chain was tested there with every byte.
+  private static func changes(of bytes: [UInt8], fixture: Int) throws -> [ByteChange] {
     let changes = ByteChange.all(of: bytes)
     if ByteChange.areExhaustive { return changes }
     let certificates = try certificates()
-    let earlier = Set(certificates[..<specimen].joined())
-    let known = certificates[specimen].filter(earlier.contains).compactMap { range(of: $0.der, in: bytes) }
+    let earlier = Set(certificates[..<fixture].joined())
+    let known = certificates[fixture].filter(earlier.contains).compactMap { range(of: $0.der, in: bytes) }
     return changes.filter { change in
-      change.offset % 8 == specimen % 8 || !known.contains { $0.contains(change.offset) }
+      change.offset % 8 == fixture % 8 || !known.contains { $0.contains(change.offset) }
     }
   }
 
@@ -89,8 +91,8 @@ struct EveryByteTests {
       .map { $0..<$0 + part.count }
   }
 
-  /// These tests take long, and other tests wait for the same few threads.
-  private static func letOthersRun(at change: ByteChange) async {
+  /// Yields regularly: these tests take long, and other tests share the same few threads.
+  private static func yieldRegularly(at change: ByteChange) async {
     if change.offset % 16 == 0 { await Task.yield() }
   }
 

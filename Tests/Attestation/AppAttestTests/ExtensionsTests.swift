@@ -5,12 +5,13 @@ import Cryptography
 import SimulatedDevice
 import Testing
 
-@Suite("What iOS 27 says about the app")
+@Suite("Extensions of iOS 27 about the app")
 struct ExtensionsTests {
   private static let category = "apple_validation_category_01"
   private static let version = "apple_bundle_version_01"
 
-  /// Attests and asserts with `extensions` behind the fixed part, and gives what both read.
+  /// Mints an attestation and an assertion with `extensions` after the fixed part, and returns the result of verifying
+  /// each.
   private func read(_ extensions: [UInt8]) throws -> (
     attestation: Result<VerifiedAttestation, AttestationRejection>, assertion: Result<Assertion, AssertionRejection>
   ) {
@@ -41,7 +42,7 @@ struct ExtensionsTests {
     (["apple_validation_category_02": "text", "z": .float(1.5), "t": .tagged(0, "x")], nil, nil),
   ]
 
-  @Test("One map is read, with unknown keys kept and ignored", arguments: accepted)
+  @Test("One map is read; unknown keys are kept and ignored", arguments: accepted)
   func reads(_ example: (map: CBORMap, category: UInt32?, version: String?)) throws {
     let (attestation, assertion) = try read(CBORValue.map(example.map).encoded)
     let verified = try attestation.get()
@@ -53,14 +54,14 @@ struct ExtensionsTests {
     #expect(extensions.all.count == example.map.count)
   }
 
-  @Test("Nothing is taken for nothing")
+  @Test("Empty extensions are read as absent")
   func readsNothing() throws {
     let (attestation, assertion) = try read([])
     #expect(try attestation.get().key.validationCategory == nil)
     #expect(try assertion.get().extensions == nil)
   }
 
-  @Test("The order of keys is free")
+  @Test("The keys may have any order")
   func readsAnyOrder() throws {
     let pairs = [
       CBORValue.text(Self.version).encoded + CBORValue.text("9").encoded,
@@ -74,7 +75,7 @@ struct ExtensionsTests {
   }
 
   @Test(
-    "An unknown key with a float of any width is no reason to refuse",
+    "An unknown key with a float of any width is accepted",
     arguments: [[0xFA, 0x3F, 0x80, 0, 0], [0xFB, 0x3F, 0xF0, 0, 0, 0, 0, 0, 0], [0xF9, 0x7E, 0x01]] as [[UInt8]])
   func readsFloats(_ float: [UInt8]) throws {
     let (attestation, assertion) = try read([0xA1] + CBORValue.text("apple_x_01").encoded + float)
@@ -96,7 +97,7 @@ struct ExtensionsTests {
     [0xA2] + CBORValue.text("a").encoded + [0] + CBORValue.text("a").encoded + [0],
   ]
 
-  @Test("Anything else there is refused, in attestations and in assertions", arguments: refused)
+  @Test("Other data after the fixed part is refused, in attestations and in assertions", arguments: refused)
   func refuses(_ extensions: [UInt8]) throws {
     let (attestation, assertion) = try read(extensions)
     guard case .failure(let rejection) = attestation, case .failure(let other) = assertion else {
@@ -107,7 +108,7 @@ struct ExtensionsTests {
     #expect(other.step == "extensions")
   }
 
-  @Test("Every category that Apple names has its word, and others keep their number")
+  @Test("Every category of Apple has a name, and other categories are shown as numbers")
   func namesCategories() {
     let names = ["os", "testflight", "development", "app_store", "enterprise", "developer_id", "other"]
     #expect(ValidationCategory.names.map(\.name) == names)

@@ -6,10 +6,10 @@ import SimulatedDevice
 import TestSupport
 import Testing
 
-/// Nothing that comes from outside may end the process, and nothing damaged may be taken for whole.
-@Suite("Garbage")
+/// No input crashes the process, and damaged input is never accepted.
+@Suite("Random and damaged input")
 struct GarbageTests {
-  @Test("Damage of every kind is refused, and never traps", arguments: 0..<8 as Range<UInt64>)
+  @Test("Damaged input is refused without a crash", arguments: 0..<8 as Range<UInt64>)
   func survivesDamage(_ seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let minted = try Minted(claims: AppClaims())
@@ -29,7 +29,7 @@ struct GarbageTests {
     }
   }
 
-  @Test("Random bytes are refused, and never trap", arguments: 0..<4 as Range<UInt64>)
+  @Test("Random bytes are refused without a crash", arguments: 0..<4 as Range<UInt64>)
   func survivesRandomBytes(_ seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let beginnings: [[UInt8]] = [[], [0xA3], [0xA2], [0x30, 0x80], [0x30, 0x82], [0x31], [0x30]]
@@ -44,7 +44,7 @@ struct GarbageTests {
     }
   }
 
-  /// Every parser gets the same bytes: what one is meant for is garbage to the others.
+  /// Passes the same bytes to every parser: valid input of one parser is garbage for the others.
   private static func readAll(_ bytes: [UInt8]) {
     _ = try? AttestationObject(bytes)
     _ = try? Assertion(bytes)
@@ -57,7 +57,7 @@ struct GarbageTests {
     _ = try? P256PublicKey(spki: bytes)
   }
 
-  /// `bytes` with one to four things wrong: bytes changed, left out, doubled, or replaced by the ends of ranges.
+  /// Returns `bytes` with one to four faults: bytes that are changed, removed, doubled or replaced by limits of ranges.
   private static func damaged(_ bytes: [UInt8], using generator: inout SeededGenerator) -> [UInt8] {
     var damaged = bytes
     for _ in 0..<Int.random(in: 1...4, using: &generator) {

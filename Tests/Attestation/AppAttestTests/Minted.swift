@@ -10,7 +10,7 @@ struct Minted {
   static let instant = Timestamp(seconds: 1_800_000_000)
   static let hash = SHA256.hash([1, 2, 3])
 
-  /// Making keys takes time, and nothing changes them.
+  /// Shared by all tests, because key generation is slow and no test changes the keys.
   static let authority = Result { try TestAuthority(appID: appID, at: instant) }
   static let otherAuthority = Result { try TestAuthority(appID: appID, at: instant) }
 
@@ -44,7 +44,7 @@ struct Minted {
     try mint.attestation(of: key, clientDataHash: Self.hash, at: instant)
   }
 
-  /// What the verifier makes of `bytes`; the explanation has to agree.
+  /// Verifies `bytes` and returns the result. Expects the explanation to agree with it.
   func outcome(
     of bytes: [UInt8], at instant: Timestamp = Minted.instant, by verifier: AttestationVerifier? = nil
   ) throws -> Result<VerifiedAttestation, AttestationRejection> {

@@ -5,7 +5,7 @@ import Cryptography
 import SimulatedDevice
 import Testing
 
-/// An assertion with one thing wrong, and the rule that refuses it.
+/// An assertion with one fault, and the rule that refuses it.
 struct BrokenAssertion: CustomTestStringConvertible, Sendable {
   let testDescription: String
   let step: String
@@ -18,13 +18,13 @@ struct BrokenAssertion: CustomTestStringConvertible, Sendable {
   }
 }
 
-@Suite("Assertions of which one rule is broken")
+@Suite("Assertions that violate one rule")
 struct MintedAssertionTests {
   static let broken: [BrokenAssertion] = [
     .init("no signature", "format") { $0.statement = { $0.signature = nil } },
-    .init("a member more", "format") { $0.statement = { $0.additions = [("more", [])] } },
+    .init("an additional member", "format") { $0.statement = { $0.additions = [("more", [])] } },
     .init("a member twice", "format") { $0.statement = { $0.additions = [("signature", [])] } },
-    .init("a byte behind it", "format") { $0.statement = { $0.trailer = [0] } },
+    .init("a trailing byte", "format") { $0.statement = { $0.trailer = [0] } },
     .init("more than 4 KiB", "format") {
       $0.statement = { $0.additions = [("more", [UInt8](repeating: 0, count: 4096))] }
     },
@@ -56,8 +56,8 @@ struct MintedAssertionTests {
     return outcome
   }
 
-  @Test("What a simulated device makes holds, however far its counter went", arguments: [6, 7, 1000, UInt32.max])
-  func holds(_ count: UInt32) throws {
+  @Test("The assertion of a simulated device verifies, with any counter", arguments: [6, 7, 1000, UInt32.max])
+  func verifies(_ count: UInt32) throws {
     let minted = try Minted()
     let bytes = try AssertionMint(app: minted.mint.app).assertion(
       by: minted.key, clientDataHash: Minted.hash, signCount: count)
@@ -67,7 +67,7 @@ struct MintedAssertionTests {
     }
   }
 
-  @Test("The rule that is broken refuses, and is named", arguments: broken)
+  @Test("The violated rule refuses the assertion and is reported", arguments: broken)
   func refuses(_ example: BrokenAssertion) throws {
     let minted = try Minted()
     var mint = AssertionMint(app: minted.mint.app)
@@ -80,7 +80,7 @@ struct MintedAssertionTests {
     #expect(rejection.step == example.step, "\(rejection)")
   }
 
-  @Test("Flags do not matter", arguments: [0x00, 0x01, 0x40, 0x80, 0xFF] as [UInt8])
+  @Test("Flags are ignored", arguments: [0x00, 0x01, 0x40, 0x80, 0xFF] as [UInt8])
   func ignoresFlags(_ flags: UInt8) throws {
     let minted = try Minted()
     var mint = AssertionMint(app: minted.mint.app)
@@ -89,7 +89,7 @@ struct MintedAssertionTests {
     #expect(throws: Never.self) { try outcome(of: bytes, by: minted).get() }
   }
 
-  @Test("A key that is no point of the curve signs nothing")
+  @Test("Under a key that is not a point on the curve, no signature is valid")
   func refusesUnusableKeys() throws {
     let minted = try Minted()
     let bytes = try AssertionMint(app: minted.mint.app).assertion(

@@ -5,7 +5,7 @@ import Cryptography
 import SimulatedDevice
 import Testing
 
-/// An attestation with one thing wrong, and the rule that refuses it.
+/// An attestation with one fault, and the rule that refuses it.
 struct BrokenAttestation: CustomTestStringConvertible, Sendable {
   let testDescription: String
   let step: String
@@ -18,45 +18,45 @@ struct BrokenAttestation: CustomTestStringConvertible, Sendable {
   }
 }
 
-@Suite("Attestations of which one rule is broken")
+@Suite("Attestations that violate one rule")
 struct MintedAttestationTests {
   static let broken: [BrokenAttestation] = format + chain + leaf + authenticatorData
 
   private static let format: [BrokenAttestation] = [
     .init("another format", "format") { $0.statement = { $0.format = "packed" } },
-    .init("a member more", "format") { $0.statement = { $0.additions = [("more", [])] } },
+    .init("an additional member", "format") { $0.statement = { $0.additions = [("more", [])] } },
     .init("a member twice", "format") { $0.statement = { $0.additions = [("authData", [])] } },
     .init("no receipt", "format") { $0.statement = { $0.receipt = nil } },
-    .init("a byte behind it", "format") { $0.statement = { $0.trailer = [0] } },
+    .init("a trailing byte", "format") { $0.statement = { $0.trailer = [0] } },
     .init("no certificate", "format") { $0.statement = { $0.chain = [] } },
     .init("a leaf alone", "format") { $0.statement = { $0.chain.removeLast() } },
     .init("three certificates", "format") {
       let root = try Minted.authority.get().attestationRoot.certificate.der
       $0.statement = { $0.chain.append(root) }
     },
-    .init("a certificate that is none", "format") { $0.statement = { $0.chain[1] = [0x30, 0x00] } },
+    .init("a malformed certificate", "format") { $0.statement = { $0.chain[1] = [0x30, 0x00] } },
     .init("more than 16 KiB", "format") {
       $0.statement = { $0.additions = [("more", [UInt8](repeating: 0, count: 16384))] }
     },
-    .init("a receipt that is none", "receipt_format") { $0.statement = { $0.receipt = [] } },
+    .init("an empty receipt", "receipt_format") { $0.statement = { $0.receipt = [] } },
   ]
 
   private static let chain: [BrokenAttestation] = [
     .init("a leaf from another authority", "certificate_chain") {
       $0.leafIssuer = try Minted.otherAuthority.get().attestationIntermediate
     },
-    .init("a leaf from the root itself", "certificate_chain") {
+    .init("a leaf that the root issued directly", "certificate_chain") {
       $0.leafIssuer = try Minted.authority.get().attestationRoot
     },
-    .init("a leaf from the authority of receipts", "certificate_chain") {
+    .init("a leaf from the authority for receipts", "certificate_chain") {
       $0.leafIssuer = try Minted.authority.get().receiptIntermediate
     },
-    .init("leaf and intermediate the other way round", "certificate_chain") { $0.statement = { $0.chain.reverse() } },
+    .init("leaf and intermediate in reverse order", "certificate_chain") { $0.statement = { $0.chain.reverse() } },
     .init("the leaf twice", "certificate_chain") { $0.statement = { $0.chain[1] = $0.chain[0] } },
-    .init("a leaf that is over", "certificate_chain") {
+    .init("an expired leaf", "certificate_chain") {
       $0.leaf = { $0.notAfter = Minted.instant.advanced(by: .seconds(-1)) }
     },
-    .init("a leaf that is yet to come", "certificate_chain") {
+    .init("a leaf that is not yet valid", "certificate_chain") {
       $0.leaf = { $0.notBefore = Minted.instant.advanced(by: .seconds(1)) }
     },
     .init("a leaf that is an authority", "certificate_chain") {
@@ -73,7 +73,7 @@ struct MintedAttestationTests {
       let spki = try ECPrivateKey(.p384).spki
       let other = try Minted.authority.get().receiptSigner.certificate.der
       $0.leaf = { $0.subjectPublicKeyInfo = spki }
-      // The receipt would be refused for it before.
+      // Otherwise the receipt would be refused first, for the same key.
       $0.receipt = { $0[3] = other }
     },
   ]
@@ -85,13 +85,13 @@ struct MintedAttestationTests {
       alterNonce(of: &$0) { $0 = DER.sequence(DER.context(1, DER.octetString([UInt8](repeating: 0, count: 33)))) }
     },
     .init("a nonce under another tag", "nonce") { alterNonce(of: &$0) { $0[2] = 0xA2 } },
-    .init("a nonce with something behind it", "nonce") { alterNonce(of: &$0) { $0 += DER.null } },
+    .init("a nonce with trailing data", "nonce") { alterNonce(of: &$0) { $0 += DER.null } },
     .init("a bare nonce", "nonce") { alterNonce(of: &$0) { $0 = Array($0.dropFirst(4)) } },
     .init("the nonce in another extension", "nonce") {
       let other = try #require(ObjectIdentifier("1.2.840.113635.100.8.9"))
       $0.leaf = { $0.extensions[$0.extensions.count - 1].identifier = other }
     },
-    .init("a leaf of another key", "key_id") {
+    .init("a leaf with another key", "key_id") {
       let spki = try P256PrivateKey().publicKey.spki
       $0.leaf = { $0.subjectPublicKeyInfo = spki }
     },
@@ -121,7 +121,7 @@ struct MintedAttestationTests {
     .init("a COSE key for another algorithm", "format") {
       $0.authenticatorData = { $0.credential?.publicKey[4] = 0x38 }
     },
-    .init("a COSE key that is cut", "format") { $0.authenticatorData = { $0.credential?.publicKey.removeLast() } },
+    .init("a truncated COSE key", "format") { $0.authenticatorData = { $0.credential?.publicKey.removeLast() } },
   ]
 
   private static func alterNonce(
@@ -130,8 +130,9 @@ struct MintedAttestationTests {
     alterations.leaf = { alter(&$0.extensions[$0.extensions.count - 1].value) }
   }
 
-  @Test("What a simulated device makes holds, in either environment", arguments: SimulatedEnvironment.allCases)
-  func holds(_ environment: SimulatedEnvironment) throws {
+  @Test(
+    "The attestation of a simulated device verifies, in either environment", arguments: SimulatedEnvironment.allCases)
+  func verifies(_ environment: SimulatedEnvironment) throws {
     let minted = try Minted(environment: environment)
     let verified = try minted.outcome(of: minted.attestation()).get()
     #expect(verified.key.environment.rawValue == environment.rawValue)
@@ -139,7 +140,7 @@ struct MintedAttestationTests {
     #expect(verified.key.validationCategory == nil && verified.key.bundleVersion == nil)
   }
 
-  @Test("The rule that is broken refuses, and is named", arguments: broken)
+  @Test("The violated rule refuses the attestation and is reported", arguments: broken)
   func refuses(_ example: BrokenAttestation) throws {
     var minted = try Minted()
     try example.alter(&minted.mint.alterations)
@@ -150,7 +151,7 @@ struct MintedAttestationTests {
     #expect(rejection.step == example.step, "\(rejection)")
   }
 
-  @Test("What no rule speaks of does not matter: other extensions, the leaf's name, flags")
+  @Test("Data without a rule is ignored: other extensions, the leaf's name, flags")
   func ignoresTheRest() throws {
     var minted = try Minted()
     let unknown = try #require(ObjectIdentifier("1.2.840.113635.100.8.99"))
@@ -164,7 +165,7 @@ struct MintedAttestationTests {
     }
   }
 
-  @Test("An app is let in where it may be, and nowhere else", arguments: SimulatedEnvironment.allCases)
+  @Test("An app is accepted only in its allowed environments", arguments: SimulatedEnvironment.allCases)
   func keepsEnvironments(_ environment: SimulatedEnvironment) throws {
     let minted = try Minted(environment: environment)
     let own = try #require(AttestEnvironment(rawValue: environment.rawValue))
@@ -178,7 +179,7 @@ struct MintedAttestationTests {
     }
   }
 
-  @Test("A key is bound to the app of its attestation, one of several")
+  @Test("A key is bound to the app of its attestation if several apps are configured")
   func bindsToItsApp() throws {
     let minted = try Minted()
     let other = try #require(AppID("AAABBBCCC1.com.example.app"))
@@ -189,7 +190,7 @@ struct MintedAttestationTests {
     #expect(try minted.outcome(of: minted.attestation(), by: verifier).get().key.appID == minted.app)
   }
 
-  @Test("No app, no roots: nothing is let in")
+  @Test("Without apps or without roots, every attestation is refused")
   func refusesWithoutConfiguration() throws {
     let minted = try Minted()
     let (attestationRoot, receiptRoot) = (

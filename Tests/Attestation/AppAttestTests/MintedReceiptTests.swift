@@ -4,7 +4,7 @@ import Cryptography
 import SimulatedDevice
 import Testing
 
-/// A receipt with one thing wrong, and the rule that refuses it.
+/// A receipt with one fault, and the rule that refuses it.
 struct BrokenReceipt: CustomTestStringConvertible, Sendable {
   let testDescription: String
   let step: String
@@ -17,7 +17,7 @@ struct BrokenReceipt: CustomTestStringConvertible, Sendable {
   }
 }
 
-@Suite("Receipts of which one rule is broken")
+@Suite("Receipts that violate one rule")
 struct MintedReceiptTests {
   static let broken: [BrokenReceipt] =
     [2, 3, 6, 7, 12, 21].map { type in
@@ -36,9 +36,9 @@ struct MintedReceiptTests {
       BrokenReceipt("with a malformed \(name)", "format") { $0.receipt = { $0[text: type] = text } }
     }
     + [
-      .init("that is no signed data", "format") { $0.statement = { $0.receipt = [0x30, 0x80, 0, 0] } },
-      .init("with a byte behind it", "format") { $0.statement = { $0.receipt?.append(0) } },
-      .init("of another authority", "certificate_chain") {
+      .init("that is not signed data", "format") { $0.statement = { $0.receipt = [0x30, 0x80, 0, 0] } },
+      .init("with a trailing byte", "format") { $0.statement = { $0.receipt?.append(0) } },
+      .init("from another authority", "certificate_chain") {
         $0.receiptSigner = try Minted.otherAuthority.get().receiptSigner
       },
       .init("signed by the authority of attestations", "certificate_chain") {
@@ -90,7 +90,7 @@ struct MintedReceiptTests {
     ).selfSigned(with: key).der
   }
 
-  @Test("The rule that is broken refuses the attestation, and is named", arguments: broken)
+  @Test("The violated rule refuses the attestation and is reported", arguments: broken)
   func refuses(_ example: BrokenReceipt) throws {
     var minted = try Minted()
     try example.alter(&minted.mint.alterations)
@@ -101,7 +101,7 @@ struct MintedReceiptTests {
     #expect(rejection.step == "receipt_" + example.step, "\(rejection)")
   }
 
-  @Test("DER and BER are the same, the order of fields is free, and unknown fields are ignored")
+  @Test("DER and BER are accepted, fields may have any order, and unknown fields are ignored")
   func ignoresForm() throws {
     var minted = try Minted()
     minted.mint.alterations.receipt = {
@@ -128,7 +128,7 @@ struct MintedReceiptTests {
     #expect(receipt.creationTime == Minted.instant.advanced(by: fraction.isEmpty ? .zero : .milliseconds(200)))
   }
 
-  @Test("How old a receipt is, and from when on it can be renewed, is no concern of verification")
+  @Test("Verification ignores the age of a receipt and the time of its renewal")
   func ignoresFreshness() throws {
     var minted = try Minted()
     for created in ["2026-01-15T08:00:00Z", "2028-01-15T08:00:00Z"] {
@@ -143,8 +143,8 @@ struct MintedReceiptTests {
     }
   }
 
-  @Test("In a receipt of the newer kind the hash is not compared, and may be absent")
-  func ignoresMangledHash() throws {
+  @Test("The hash in a receipt of the newer kind is not compared and may be absent")
+  func ignoresHash() throws {
     var minted = try Minted()
     for hash in [SHA256.hash([]), nil] {
       minted.mint.alterations.receipt = {
@@ -160,14 +160,14 @@ struct MintedReceiptTests {
       let explanation = verifier.explain(receipt.bytes, for: expectation, at: Minted.instant)
       #expect(explanation.holds)
       #expect(explanation.steps.filter { $0.outcome == .notChecked }.map(\.name) == ["client_data_hash"])
-      // With an attestation comes one of the first kind, to the gate and to whoever has it explained.
+      // An attestation must contain a receipt of the first kind, in verification and in explanations.
       #expect(
         try minted.outcome(of: minted.attestation())
           == .failure(.receipt(.unexpectedKind(.receipt))))
     }
   }
 
-  @Test("A receipt has at most 16 KiB")
+  @Test("A receipt longer than 16 KiB is refused")
   func boundsSize() throws {
     let minted = try Minted()
     let receipt = try AttestationObject(minted.attestation()).receipt.bytes

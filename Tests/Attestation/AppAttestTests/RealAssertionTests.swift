@@ -8,7 +8,7 @@ import Testing
 struct RealAssertionTests {
   private let verifier = AssertionVerifier()
 
-  @Test("A real assertion verifies after counter 0 and yields its own", arguments: Vectors.assertions)
+  @Test("A real assertion verifies after counter 0 and returns its own counter", arguments: Vectors.assertions)
   func verifies(_ vector: Vectors.Assertion) throws {
     let assertion = try Assertion(vector.bytes)
     let counter = try verifier.verify(assertion, by: vector.key, clientDataHash: vector.hash, after: .zero)
@@ -18,7 +18,7 @@ struct RealAssertionTests {
     #expect(again == counter)
   }
 
-  @Test("It does not verify after its own counter, nor after a greater one", arguments: Vectors.assertions)
+  @Test("A real assertion does not verify after its own counter or a greater one", arguments: Vectors.assertions)
   func refusesReplay(_ vector: Vectors.Assertion) throws {
     for last in [SignCount(vector.counter), SignCount(vector.counter + 1), SignCount(.max)] {
       #expect(throws: AssertionRejection.counterNotGreater(found: SignCount(vector.counter), last: last)) {
@@ -27,7 +27,7 @@ struct RealAssertionTests {
     }
   }
 
-  @Test("It does not verify for another client data hash", arguments: Vectors.assertions)
+  @Test("A real assertion does not verify for another client data hash", arguments: Vectors.assertions)
   func refusesOtherHash(_ vector: Vectors.Assertion) throws {
     let hash = try vector.hash.bytes
     for other in [[], Array(hash.dropLast()), hash + [0], SHA256.hash(hash)] {
@@ -38,7 +38,7 @@ struct RealAssertionTests {
     }
   }
 
-  @Test("It is signed over a digest that is hashed once more, and not over what the digest is of")
+  @Test("A real assertion is signed over a digest that is hashed once more, not over the data of that digest")
   func isHashedTwice() throws {
     for vector in try Vectors.read().assertions {
       let assertion = try Assertion(vector.bytes)
@@ -48,7 +48,7 @@ struct RealAssertionTests {
     }
   }
 
-  @Test("It does not verify by the key of another device, nor with another's key made ready")
+  @Test("A real assertion does not verify under the key of another device, also if its own parsed key is passed")
   func refusesOtherKeys() throws {
     let vectors = try Vectors.read().assertions
     for vector in vectors {
@@ -65,7 +65,7 @@ struct RealAssertionTests {
     }
   }
 
-  @Test("It does not verify for a key that is bound to another app", arguments: Vectors.assertions)
+  @Test("A real assertion does not verify for a key that is bound to another app", arguments: Vectors.assertions)
   func refusesOtherApp(_ vector: Vectors.Assertion) throws {
     let app = try #require(AppID("AAABBBCCC1.com.example.app"))
     let key = try AttestedKey(
@@ -75,7 +75,7 @@ struct RealAssertionTests {
     }
   }
 
-  @Test("With any one bit changed it does not verify", arguments: Vectors.assertions)
+  @Test("A real assertion with any bit changed does not verify", arguments: Vectors.assertions)
   func refusesEveryChange(_ vector: Vectors.Assertion) async throws {
     let (bytes, key, publicKey, hash) = (try vector.bytes, try vector.key, try vector.publicKey, try vector.hash)
     for change in ByteChange.everyBit(of: bytes) {
@@ -87,7 +87,8 @@ struct RealAssertionTests {
     }
   }
 
-  @Test("Cut short at any place, or with a byte behind it, it is no assertion", arguments: Vectors.assertions)
+  @Test(
+    "A real assertion that is truncated at any byte or has a trailing byte is refused", arguments: Vectors.assertions)
   func refusesOtherLengths(_ vector: Vectors.Assertion) throws {
     let bytes = try vector.bytes
     for count in 0..<bytes.count {

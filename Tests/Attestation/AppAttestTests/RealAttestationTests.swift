@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Attestations from real devices", .enabled(if: Vectors.arePresent, Vectors.absence))
 struct RealAttestationTests {
-  @Test("A real attestation verifies at its instant, and yields its key", arguments: Vectors.attestations)
+  @Test("A real attestation verifies at its time and returns its key", arguments: Vectors.attestations)
   func verifies(_ vector: Vectors.Attestation) throws {
     let object = try AttestationObject(vector.bytes)
     let verified = try vector.verifier().verify(
@@ -25,7 +25,7 @@ struct RealAttestationTests {
     #expect(age >= .zero && age < .seconds(1))
   }
 
-  @Test("What iOS 27 says about the app is read by offset, though Apple's sample leaves the flag clear")
+  @Test("The extensions of iOS 27 are read by offset, because the flag is not set in Apple's sample")
   func readsExtensions() throws {
     for vector in try Vectors.read().attestations {
       let verified = try vector.verifier().verify(
@@ -36,10 +36,10 @@ struct RealAttestationTests {
     }
   }
 
-  @Test("It verifies through the last instant of its leaf and not a second longer", arguments: Vectors.attestations)
+  @Test("A real attestation verifies until the last second of its leaf's validity", arguments: Vectors.attestations)
   func expires(_ vector: Vectors.Attestation) throws {
     let end = try time(vector.leafNotAfter)
-    // The last leaf outlives its receipt, which is refused on its own account.
+    // The last leaf is valid longer than its receipt, which is then refused by itself.
     let receiptEnd = try AttestationObject(vector.bytes).receipt.expirationTime
     if end <= receiptEnd { #expect(try rejection(of: vector, at: end) == nil) }
     let late = end.advanced(by: .seconds(1))
@@ -49,7 +49,7 @@ struct RealAttestationTests {
     }
   }
 
-  @Test("It does not verify a second before its leaf's start", arguments: Vectors.attestations)
+  @Test("A real attestation does not verify a second before its leaf is valid", arguments: Vectors.attestations)
   func isNotYetValid(_ vector: Vectors.Attestation) throws {
     let start = try time(vector.leafNotBefore)
     let early = start.advanced(by: .seconds(-1))
@@ -59,7 +59,7 @@ struct RealAttestationTests {
     }
   }
 
-  @Test("It does not verify today", arguments: Vectors.attestations)
+  @Test("A real attestation does not verify today", arguments: Vectors.attestations)
   func isOver(_ vector: Vectors.Attestation) throws {
     guard case .untrustedChain(.expired) = try rejection(of: vector, at: .now()) else {
       Issue.record("not refused as expired")
@@ -67,7 +67,7 @@ struct RealAttestationTests {
     }
   }
 
-  @Test("It does not verify for another app", arguments: Vectors.attestations)
+  @Test("A real attestation does not verify for another app", arguments: Vectors.attestations)
   func refusesOtherApp(_ vector: Vectors.Attestation) throws {
     let other = try #require(AppID("AAABBBCCC1.com.example.app"))
     #expect(throws: AttestationRejection.rpIDMismatch(found: try vector.app.hash)) {
@@ -76,7 +76,9 @@ struct RealAttestationTests {
     }
   }
 
-  @Test("It does not verify for an app that may not be in its environment", arguments: Vectors.attestations)
+  @Test(
+    "A real attestation does not verify for an app that is not allowed in its environment",
+    arguments: Vectors.attestations)
   func refusesOtherEnvironment(_ vector: Vectors.Attestation) throws {
     let environment = try #require(AttestEnvironment(rawValue: vector.environment))
     let others = Set(AttestEnvironment.allCases).subtracting([environment])
@@ -89,25 +91,25 @@ struct RealAttestationTests {
     }
   }
 
-  @Test("It does not verify for another key identifier", arguments: Vectors.attestations)
+  @Test("A real attestation does not verify for another key identifier", arguments: Vectors.attestations)
   func refusesOtherKey(_ vector: Vectors.Attestation) throws {
     let other = try #require(KeyID(bytes: SHA256.hash([1])))
     #expect(try rejection(of: vector, keyID: other) == .keyIDMismatch(expected: other))
   }
 
-  @Test("It does not verify for another client data hash", arguments: Vectors.attestations)
+  @Test("A real attestation does not verify for another client data hash", arguments: Vectors.attestations)
   func refusesOtherHash(_ vector: Vectors.Attestation) throws {
     let hash = try vector.hash.bytes
     let others = [[], Array(hash.dropLast()), hash + [0], SHA256.hash(hash)]
     for other in others.map(ClientDataHash.init(bytes:)) {
       guard case .nonceMismatch = try rejection(of: vector, hash: other) else {
-        Issue.record("not refused for its nonce")
+        Issue.record("not refused because of the nonce")
         continue
       }
     }
   }
 
-  @Test("It does not verify under the roots of receipts, nor its receipt under that of attestations")
+  @Test("An attestation does not verify under the root for receipts, nor a receipt under the root for attestations")
   func refusesOtherRoots() throws {
     let vector = try #require(Vectors.attestations.first)
     func rejection(attestationRoot: Certificate, receiptRoot: Certificate) throws -> String? {

@@ -8,7 +8,7 @@ import Testing
 struct RealReceiptTests {
   private let verifier = ReceiptVerifier(roots: [AppleRoots.appleRootG3])
 
-  @Test("A real receipt verifies at its creation and is read whole", arguments: Vectors.receipts)
+  @Test("A real receipt verifies at its creation, and all fields are read", arguments: Vectors.receipts)
   func verifies(_ vector: Vectors.Receipt) throws {
     let receipt = try Receipt(vector.bytes)
     try verifier.verify(receipt, for: vector.expectation, at: vector.instant)
@@ -22,7 +22,7 @@ struct RealReceiptTests {
     #expect(receipt.bytes == (try vector.bytes))
   }
 
-  @Test("It verifies until its expiry and not a millisecond longer", arguments: Vectors.receipts)
+  @Test("A real receipt verifies until its expiration time, to the millisecond", arguments: Vectors.receipts)
   func expires(_ vector: Vectors.Receipt) throws {
     let receipt = try Receipt(vector.bytes)
     let end = try time(vector.expirationTime)
@@ -33,14 +33,14 @@ struct RealReceiptTests {
     }
   }
 
-  @Test("It verifies before the time from which on it can be renewed", arguments: Vectors.receipts)
+  @Test("A real receipt verifies before the start of its renewal period", arguments: Vectors.receipts)
   func isValidBeforeRenewal(_ vector: Vectors.Receipt) throws {
     let receipt = try Receipt(vector.bytes)
     let start = receipt.renewableFrom ?? receipt.creationTime
     try verifier.verify(receipt, for: vector.expectation, at: start.advanced(by: .seconds(-1)))
   }
 
-  @Test("It does not verify before its signer's certificate is valid", arguments: Vectors.receipts)
+  @Test("A real receipt does not verify before its signer's certificate is valid", arguments: Vectors.receipts)
   func refusesEarly(_ vector: Vectors.Receipt) throws {
     let early = try time("2019-01-01T00:00:00Z")
     let error = #expect(throws: ReceiptRejection.self) {
@@ -52,7 +52,7 @@ struct RealReceiptTests {
     }
   }
 
-  @Test("It does not verify for another app, another key or another environment", arguments: Vectors.receipts)
+  @Test("A real receipt does not verify for another app, key or environment", arguments: Vectors.receipts)
   func refusesOthers(_ vector: Vectors.Receipt) throws {
     let receipt = try Receipt(vector.bytes)
     let expected = try vector.expectation
@@ -77,7 +77,7 @@ struct RealReceiptTests {
     }
   }
 
-  @Test("The client data hash counts in the first receipt, and not in newer ones", arguments: Vectors.receipts)
+  @Test("The client data hash is compared in the first receipt and not in newer ones", arguments: Vectors.receipts)
   func comparesHash(_ vector: Vectors.Receipt) throws {
     let receipt = try Receipt(vector.bytes)
     let expected = try vector.expectation
@@ -93,7 +93,7 @@ struct RealReceiptTests {
     }
   }
 
-  @Test("Cut short at any place, or with a byte behind it, it is no receipt", arguments: Vectors.receipts)
+  @Test("A real receipt that is truncated at any byte or has a trailing byte is refused", arguments: Vectors.receipts)
   func refusesOtherLengths(_ vector: Vectors.Receipt) throws {
     let bytes = try vector.bytes
     for count in 0..<bytes.count {

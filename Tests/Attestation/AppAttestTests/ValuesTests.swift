@@ -3,13 +3,13 @@ import ByteCoding
 import Cryptography
 import Testing
 
-@Suite("Values of App Attest")
+@Suite("App Attest values")
 struct ValuesTests {
   @Test(
     "An app ID is a team identifier, a dot and a bundle identifier",
     arguments: [
       "AAABBBCCC1.com.example.app", "1234567890.a", "ZZZZZZZZZZ.com.example-app.A1",
-      // The app of Apple's published sample.
+      // The app in Apple's published sample.
       "0352187391.com.apple.example_app_attest",
     ])
   func readsAppIDs(_ text: String) throws {
@@ -21,7 +21,7 @@ struct ValuesTests {
   }
 
   @Test(
-    "Anything else is none",
+    "Other text is not an app ID",
     arguments: [
       "", ".", "AAABBBCCC1", "AAABBBCCC1.", ".com.example.app", "AAABBBCCC.com.example.app",
       "AAABBBCCC12.com.example.app", "aaabbbccc1.com.example.app", "AAABBBCCC1.com.example app",
@@ -30,7 +30,7 @@ struct ValuesTests {
     ])
   func refusesAppIDs(_ text: String) { #expect(AppID(text) == nil) }
 
-  @Test("A key identifier is 32 bytes, as base64 with padding")
+  @Test("A key identifier has 32 bytes and is encoded as Base64 with padding")
   func readsKeyIDs() throws {
     let text = "2o0syRGn1HDKDv85d522XBC9nLqrHWHGnt/mJ5hWMQM="
     let keyID = try #require(KeyID(base64: text))
@@ -42,7 +42,7 @@ struct ValuesTests {
     #expect(KeyID(bytes: [UInt8](repeating: 0, count: 33)) == nil)
   }
 
-  @Test("Apple's roots are those that Apple publishes")
+  @Test("The pinned roots are those that Apple publishes")
   func pinsRoots() throws {
     let (attestation, receipt) = (AppleRoots.appAttestation, AppleRoots.appleRootG3)
     #expect(

@@ -5,18 +5,19 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Real attestations, assertions and receipts, made by Apple's devices and servers and published by others.
+/// Real attestations, assertions and receipts, which Apple's devices and servers have made and third parties have
+/// published.
 ///
-/// They are read from the folder that `SALLYPORT_VECTORS` names, else from `../shared/vectors` beside the package. They
-/// are not part of the project: where they are absent, the tests that need them are skipped and say so.
+/// They are read from the folder in `SALLYPORT_VECTORS`, otherwise from `../shared/vectors` next to the package. They
+/// are not part of the project: if they are absent, the tests that need them are skipped with `absence`.
 struct Vectors: Decodable, Sendable {
   let attestations: [Attestation]
   let assertions: [Assertion]
   let receipts: [Receipt]
 
-  static let absence: Comment = "the folder of real App Attest data is not there (SALLYPORT_VECTORS)"
+  static let absence: Comment = "the folder of real App Attest data is missing (SALLYPORT_VECTORS)"
 
-  /// Whether the file is there at all; that it is then read whole is a test of its own.
+  /// Whether the file exists. A separate test checks its contents.
   static let arePresent = FileManager.default.fileExists(atPath: file.path)
   static var attestations: [Attestation] { shared?.attestations ?? [] }
   static var assertions: [Assertion] { shared?.assertions ?? [] }
@@ -55,7 +56,7 @@ extension Vectors {
     var bytes: [UInt8] { get throws { try decoded(attestation) } }
     var instant: Timestamp { get throws { try time(verifyAt) } }
 
-    /// A verifier for real devices and this app alone, in whichever environment.
+    /// Returns a verifier for real devices and this app only, in any environment.
     func verifier(for app: AppID? = nil) throws -> AttestationVerifier {
       AttestationVerifier(
         apps: [try app ?? self.app: Set(AttestEnvironment.allCases)], attestationRoots: [AppleRoots.appAttestation],
@@ -116,9 +117,9 @@ private func readPublicKey(_ pem: String) throws -> P256PublicKey {
   return try P256PublicKey(spki: decoded(body))
 }
 
-@Suite("The real data", .enabled(if: Vectors.arePresent, Vectors.absence))
+@Suite("Files of real data", .enabled(if: Vectors.arePresent, Vectors.absence))
 struct VectorsTests {
-  @Test("The file is read whole: five attestations, three assertions, nine receipts")
+  @Test("The file contains five attestations, three assertions and nine receipts")
   func isWhole() throws {
     let vectors = try Vectors.read()
     #expect(vectors.attestations.count == 5)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Base 64")
 struct Base64Tests {
-  @Test("What was written is read again, at every length, and is what others write", arguments: 0..<70)
+  @Test("Encoding and decoding are inverse at every length, and the encoding is that of Foundation", arguments: 0..<70)
   func roundTrips(_ count: Int) {
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 151 &+ 7) }
     #expect(Base64.encode(bytes) == Data(bytes).base64EncodedString())
@@ -13,7 +13,7 @@ struct Base64Tests {
   }
 
   @Test(
-    "RFC 4648's examples",
+    "The examples of RFC 4648 are encoded and decoded",
     arguments: [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("foobar", "Zm9vYmFy")])
   func examples(_ example: (text: String, encoding: String)) {
     let bytes = Array(example.text.utf8)
@@ -22,7 +22,7 @@ struct Base64Tests {
     #expect(Base64URL.encode(bytes) == example.encoding.filter { $0 != "=" })
   }
 
-  @Test("The two alphabets differ in two characters and take none of each other's")
+  @Test("The two alphabets differ in two characters, and each refuses those of the other one")
   func separatesAlphabets() {
     let bytes: [UInt8] = [0xFB, 0xFF, 0xBF]
     #expect(Base64.encode(bytes) == "+/+/")
@@ -32,7 +32,7 @@ struct Base64Tests {
   }
 
   @Test(
-    "Every other spelling is refused: padding, white space, leftover bits, foreign characters",
+    "Other encodings are refused: wrong padding, white space, leftover bits, foreign characters",
     arguments: [
       "Zg", "Zg=", "Zg===", "Zg==Zg==", "Z===", "====", "=", "Zm9v=", "Zm9vYg", " Zg==", "Zg== ", "Zg\n==", "Zh==",
       "Zm9=", "Zm\\/", "Zm9*", "Zmé9", "Zg=A",
@@ -40,11 +40,11 @@ struct Base64Tests {
   func refuses(_ text: String) { #expect(Base64.decode(text) == nil) }
 
   @Test(
-    "The URL alphabet takes no padding and no leftover bits", arguments: ["Zg==", "Zm8=", "Z", "Zh", "Zm9", "Zm9v\n"])
+    "The URL alphabet refuses padding and leftover bits", arguments: ["Zg==", "Zm8=", "Z", "Zh", "Zm9", "Zm9v\n"])
   func refusesURL(_ text: String) { #expect(Base64URL.decode(text) == nil) }
 
-  @Test("Each of two characters' last bits has one spelling")
-  func hasOneSpelling() {
+  @Test("The last character before the padding has only one valid encoding of its bits")
+  func hasOneEncoding() {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
     let accepted = alphabet.filter { Base64.decode("A\($0)==") != nil }
     #expect(String(accepted) == "AQgw")
@@ -52,9 +52,9 @@ struct Base64Tests {
   }
 }
 
-@Suite("Comparing secrets")
+@Suite("Comparison of secrets")
 struct ConstantTimeTests {
-  @Test("Equal is equal, and any difference, also of length, is not")
+  @Test("Equal secrets compare as equal; a difference in one bit or in length is found")
   func compares() {
     let secret: [UInt8] = Array(0..<32)
     #expect(constantTimeEqual(secret, Array(secret)))

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Hex")
 struct HexTests {
-  @Test("Every byte is written as two lowercase digits and read again, in either case")
+  @Test("Every byte is encoded as two lowercase digits and decoded from either case")
   func roundTripsBytes() {
     for byte in UInt8.min...UInt8.max {
       let text = Hex.encode([byte])
@@ -13,20 +13,22 @@ struct HexTests {
     }
   }
 
-  @Test("What was written is read again, at every length", arguments: 0..<70)
+  @Test("Encoding and decoding are inverse at every length", arguments: 0..<70)
   func roundTrips(_ count: Int) {
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 151 &+ 7) }
     #expect(Hex.encode(bytes).utf8.count == 2 * count)
     #expect(Hex.decode(Hex.encode(bytes)) == bytes)
   }
 
-  @Test("RFC 4648's examples", arguments: [("", ""), ("f", "66"), ("fo", "666f"), ("foobar", "666f6f626172")])
+  @Test(
+    "The examples of RFC 4648 are encoded",
+    arguments: [("", ""), ("f", "66"), ("fo", "666f"), ("foobar", "666f6f626172")])
   func examples(_ example: (text: String, hex: String)) {
     #expect(Hex.encode(Array(example.text.utf8)) == example.hex)
   }
 
   @Test(
-    "E-025 Anything but pairs of digits is refused",
+    "E-025 Text other than pairs of digits is refused",
     arguments: ["0", "abc", "+5", "0x00", " 00", "00 ", "0g", "é0", "00\n"])
   func refuses(_ text: String) { #expect(Hex.decode(text) == nil) }
 }

@@ -1,7 +1,7 @@
 import ByteCoding
 import Testing
 
-@Suite("JSON as strict readers have it")
+@Suite("Strict JSON grammar")
 struct JSONGrammarTests {
   static let good = [
     "{}", "[]", " {\"a\":1}\r\n\t", #"[1,2.5e-3,-0,1E+2,true,false,null,"x\u00e9\ud83d\ude00\/"]"#, "0", "\"\"",
@@ -14,10 +14,10 @@ struct JSONGrammarTests {
     nested(JSONGrammar.deepest + 1),
   ]
 
-  /// Half of a surrogate pair stands for no character.
-  static let halves = [#""\ud800""#, #""\udc00""#, #""\ud800\u0041""#, #""\ud800x""#]
+  /// Escapes of one half of a surrogate pair, which encode no character.
+  static let loneSurrogates = [#""\ud800""#, #""\udc00""#, #""\ud800\u0041""#, #""\ud800x""#]
 
-  /// The last name of each is the first one, spelled in another way.
+  /// Objects whose last name repeats the first one, partly in another encoding.
   static let repeated = [
     #"{"a":1,"a":2}"#, #"{"a":1,"b":2,"\u0061":3}"#, "{\"\u{E9}\":1,\"e\u{301}\":2}", #"{"x":[{"a":1,"a":1}]}"#,
   ]
@@ -26,7 +26,7 @@ struct JSONGrammarTests {
     String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
   }
 
-  @Test("what RFC 8259 allows is accepted, and no beginning of it", arguments: good)
+  @Test("JSON texts of RFC 8259 are accepted, their prefixes are refused", arguments: good)
   func accepted(_ text: String) {
     let bytes = Array(text.utf8)
     #expect(JSONGrammar.accepts(bytes))
@@ -34,10 +34,10 @@ struct JSONGrammarTests {
     for end in 0..<last { #expect(!JSONGrammar.accepts(Array(bytes[..<end])), "\(end)") }
   }
 
-  @Test("what it does not allow, half a character and a repeated name are refused", arguments: bad + halves + repeated)
+  @Test("Other texts, lone surrogates and repeated names are refused", arguments: bad + loneSurrogates + repeated)
   func refused(_ text: String) { #expect(!JSONGrammar.accepts(Array(text.utf8))) }
 
-  @Test("what is not UTF-8 is refused")
+  @Test("Bytes that are not UTF-8 are refused")
   func encodings() {
     #expect(!JSONGrammar.accepts([0x22, 0xFF, 0x22]))
     #expect(!JSONGrammar.accepts([0x22, 0xC0, 0xAF, 0x22]))

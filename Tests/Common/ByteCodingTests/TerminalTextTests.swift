@@ -9,7 +9,9 @@ import Testing
     "\u{E0041}",
   ]
 
-  @Test("A character that steers, hides or reorders is replaced, and escaped in JSON", arguments: unsafe)
+  @Test(
+    "A character that controls the terminal, hides or reorders text is replaced, and escaped in JSON", arguments: unsafe
+  )
   func replaced(_ scalar: Unicode.Scalar) throws {
     let text = "a\(scalar)b"
     #expect(TerminalText.printable(text) == "a\u{FFFD}b")
@@ -20,7 +22,8 @@ import Testing
     #expect(try JSONDecoder().decode([String].self, from: Data(escaped.utf8)) == [text])
   }
 
-  @Test("Other text is kept", arguments: ["", "plain ~", "é", "\u{A0}", "日本", "\u{1F600}", "\u{FFFD}", "e\u{301}"])
+  @Test(
+    "Other text is unchanged", arguments: ["", "plain ~", "é", "\u{A0}", "日本", "\u{1F600}", "\u{FFFD}", "e\u{301}"])
   func kept(_ text: String) {
     #expect(Array(TerminalText.printable(text).utf8) == Array(text.utf8))
     #expect(Array(TerminalText.escaped(json: text).utf8) == Array(text.utf8))

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Timestamps")
 struct TimestampTests {
-  /// The examples of RFC 3339 section 5.8, and ends of ranges.
+  /// The examples of RFC 3339 section 5.8, and the limits of ranges.
   static let known: [(String, Int64, Int32)] = [
     ("1970-01-01T00:00:00Z", 0, 0), ("1985-04-12T23:20:50.52Z", 482_196_050, 520_000_000),
     ("1996-12-19T16:39:57-08:00", 851_042_397, 0), ("1990-12-31T23:59:60Z", 662_688_000, 0),
@@ -14,7 +14,7 @@ struct TimestampTests {
     ("2020-11-27T22:41:40.46Z", 1_606_516_900, 460_000_000), ("1969-12-31T23:59:59.5Z", -1, 500_000_000),
   ]
 
-  @Test("RFC 3339 is read as it says", arguments: known)
+  @Test("Timestamps of RFC 3339 are parsed", arguments: known)
   func reads(_ example: (text: String, seconds: Int64, nanoseconds: Int32)) throws {
     let timestamp = try #require(Timestamp(rfc3339: example.text))
     #expect(timestamp.seconds == example.seconds)
@@ -22,7 +22,7 @@ struct TimestampTests {
   }
 
   @Test(
-    "What is no date-time of RFC 3339 is refused",
+    "Text that is not a date-time of RFC 3339 is refused",
     arguments: [
       "", "2020-11-21", "2020-11-21T22:13:02", "2020-11-21 22:13:02Z", "2020-11-21T22:13Z", "2020-11-21T22:13:02.Z",
       "2020-11-21T22:13:02.1234567890Z", "2020-13-01T00:00:00Z", "2020-00-01T00:00:00Z", "2020-11-31T00:00:00Z",
@@ -34,7 +34,7 @@ struct TimestampTests {
     ])
   func refuses(_ text: String) { #expect(Timestamp(rfc3339: text) == nil) }
 
-  @Test("It is written with 0, 3, 6 or 9 fraction digits and read again")
+  @Test("A timestamp is formatted with 0, 3, 6 or 9 fraction digits and parsed again")
   func writes() {
     let cases: [(Int64, String)] = [
       (0, "2001-09-09T01:46:40Z"), (500_000_000, "2001-09-09T01:46:40.500Z"),
@@ -47,7 +47,7 @@ struct TimestampTests {
     }
   }
 
-  @Test("Every day of 800 years is followed by the next one, and comes back from its number")
+  @Test("Over 800 years, day numbers are consecutive and convert back to the same date")
   func countsDays() {
     var expected = CivilDate.day(year: 1600, month: 1, day: 1)
     for year in 1600..<2400 as Range<Int64> {
@@ -75,7 +75,7 @@ struct TimestampTests {
     #expect(Timestamp(milliseconds: 1500).milliseconds == 1500)
   }
 
-  @Test("Moving by a duration and measuring it are each other's inverse")
+  @Test("Advancing by a duration and measuring it are inverse")
   func moves() {
     let start = Timestamp(seconds: 100, nanoseconds: 250_000_000)
     for duration: Duration in [
@@ -85,14 +85,14 @@ struct TimestampTests {
     }
   }
 
-  @Test("At the ends of what can be counted, moving stops")
+  @Test("Advancing saturates at the limits of the range")
   func saturates() {
     let end = Timestamp(seconds: .max)
     #expect(end.advanced(by: .seconds(1)).seconds == .max)
     #expect(Timestamp(seconds: .min).advanced(by: .seconds(-1)).seconds == .min)
   }
 
-  @Test("Instants are ordered by time")
+  @Test("Timestamps are ordered by time")
   func compares() {
     let instants = [
       Timestamp(seconds: -1), Timestamp(seconds: 0), Timestamp(seconds: 0, nanoseconds: 1), Timestamp(seconds: 1),

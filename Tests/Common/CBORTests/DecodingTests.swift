@@ -2,9 +2,9 @@ import ByteCoding
 import CBOR
 import Testing
 
-@Suite("Decoding CBOR")
+@Suite("CBOR decoding")
 struct DecodingTests {
-  /// RFC 8949 appendix A, as far as the lengths are definite.
+  /// The examples of RFC 8949 appendix A with definite lengths.
   static let examples: [(String, CBORValue)] = [
     ("00", 0), ("01", 1), ("0a", 10), ("17", 23), ("1818", 24), ("1819", 25), ("1864", 100), ("1903e8", 1000),
     ("1a000f4240", 1_000_000), ("1b000000e8d4a51000", 1_000_000_000_000), ("1bffffffffffffffff", .unsigned(.max)),
@@ -27,14 +27,14 @@ struct DecodingTests {
     ("826161a161626163", .array(["a", .map(["b": "c"])])),
   ]
 
-  @Test("The RFC's examples are read as it says, and written as they were", arguments: examples)
+  @Test("The examples of the RFC are decoded and encoded again to the same bytes", arguments: examples)
   func readsExamples(_ example: (encoding: String, value: CBORValue)) throws {
     let bytes = try #require(Hex.decode(example.encoding))
     #expect(try CBORValue(decoding: bytes) == example.value)
     #expect(example.value.encoded == bytes)
   }
 
-  @Test("The one form of what is not a number is read and written")
+  @Test("The only accepted encoding of NaN is decoded and encoded")
   func readsNaN() throws {
     guard case .float(let number) = try CBORValue(decoding: [0xF9, 0x7E, 0x00]) else {
       Issue.record("not read as a float")
@@ -44,12 +44,12 @@ struct DecodingTests {
     #expect(CBORValue.float(.nan).encoded == [0xF9, 0x7E, 0x00])
   }
 
-  @Test("The first item of several is read, with its length, as strictly as one alone", arguments: examples)
+  @Test("The first item of several is decoded with its length, as strictly as a single item", arguments: examples)
   func readsFirst(_ example: (encoding: String, value: CBORValue)) throws {
     let bytes = try #require(Hex.decode(example.encoding))
     let found = try CBORValue.first(in: bytes + [0xFF, 0x00])
     #expect(found.value == example.value && found.count == bytes.count)
-    // From the middle of other bytes, too.
+    // Also from a slice that does not start at index 0.
     #expect(try CBORValue.first(in: ([0xFF] + bytes)[1...]).count == bytes.count)
     for length in 0..<bytes.count { #expect(throws: CBORError.self) { try CBORValue.first(in: bytes[..<length]) } }
     #expect(throws: CBORError.notShortest(offset: 0)) { try CBORValue.first(in: [0x18, 0x17]) }
@@ -60,7 +60,7 @@ struct DecodingTests {
 
   static let refusals: [(String, CBORError)] = [
     ("", .truncated(offset: 0)),
-    // Longer than necessary: numbers, negative numbers, strings, arrays, maps, tags, floats.
+    // Encodings longer than necessary: numbers, negative numbers, strings, arrays, maps, tags, floats.
     ("1817", .notShortest(offset: 0)), ("1900ff", .notShortest(offset: 0)), ("1a0000ffff", .notShortest(offset: 0)),
     ("1b00000000ffffffff", .notShortest(offset: 0)), ("3800", .notShortest(offset: 0)),
     ("580100", .notShortest(offset: 0)), ("780161", .notShortest(offset: 0)), ("980100", .notShortest(offset: 0)),
@@ -68,23 +68,24 @@ struct DecodingTests {
     ("fa3f800000", .notShortest(offset: 0)), ("fb3ff8000000000000", .notShortest(offset: 0)),
     ("fb47efffffe0000000", .notShortest(offset: 0)), ("f97e01", .notShortest(offset: 0)),
     ("811817", .notShortest(offset: 1)),
-    // Indefinite lengths, and their end where nothing began.
+    // Indefinite lengths, and a break byte without a start.
     ("5f42010243030405ff", .indefiniteLength(offset: 0)), ("7f6161ff", .indefiniteLength(offset: 0)),
     ("9fff", .indefiniteLength(offset: 0)), ("bfff", .indefiniteLength(offset: 0)),
     ("ff", .indefiniteLength(offset: 0)),
     ("81ff", .indefiniteLength(offset: 1)), ("a1016161ff", .trailingBytes(offset: 4)),
-    // The same key again, next to its twin or not, whatever type it has.
+    // A repeated key of any type, adjacent to the first one or not.
     ("a201000100", .duplicateKey(offset: 3)), ("a3616101616202616103", .duplicateKey(offset: 7)),
     ("a2810100810100", .duplicateKey(offset: 4)),
-    // What RFC 8949 reserves, or has not assigned.
+    // Values that RFC 8949 reserves or has not assigned.
     ("1c", .malformed(offset: 0)), ("3d", .malformed(offset: 0)), ("5e", .malformed(offset: 0)),
     ("dc00", .malformed(offset: 0)), ("fe", .malformed(offset: 0)), ("f0", .malformed(offset: 0)),
     ("f818", .malformed(offset: 0)), ("c600", .malformed(offset: 0)), ("d400", .malformed(offset: 0)),
     ("f8ff", .malformed(offset: 0)), ("8100fc", .trailingBytes(offset: 2)),
-    // Text that is not UTF-8: a lone continuation, an overlong form, a surrogate, a cut one, one beyond the last.
+    // Text that is not UTF-8: a lone continuation byte, an overlong form, a surrogate, a truncated character, a code
+    // point above U+10FFFF.
     ("6180", .invalidText(offset: 0)), ("62c080", .invalidText(offset: 0)), ("63eda080", .invalidText(offset: 0)),
     ("61c3", .invalidText(offset: 0)), ("64f4908080", .invalidText(offset: 0)),
-    // Lengths beyond the end; the third touches 2 GB in `cbor_load`.
+    // Lengths beyond the end of the input. The third one makes `cbor_load` access 2 GB.
     ("4401", .truncated(offset: 0)), ("6461", .truncated(offset: 0)), ("9b0000000010000000", .notShortest(offset: 0)),
     ("9a10000000", .truncated(offset: 0)),
     ("9bffffffffffffffff", .truncated(offset: 0)), ("bb7fffffffffffffff", .truncated(offset: 0)),
@@ -93,14 +94,14 @@ struct DecodingTests {
     ("0000", .trailingBytes(offset: 1)), ("a000", .trailingBytes(offset: 1)),
   ]
 
-  @Test("What breaks a rule is refused, with the rule and the place", arguments: refusals)
+  @Test("An encoding that violates a rule is refused with the rule and the offset", arguments: refusals)
   func refuses(_ example: (encoding: String, error: CBORError)) throws {
     let bytes = try #require(Hex.decode(example.encoding))
     #expect(throws: example.error) { try CBORValue(decoding: bytes) }
   }
 
   @Test(
-    "Floats of every width are taken where the caller says so, alone and inside",
+    "Floats of every width are accepted if the caller allows them, alone and inside other items",
     arguments: ["f93c00", "fa3f800000", "fb3ff0000000000000", "f97e01", "fa7fc00000", "fb47efffffe0000000"])
   func readsAnyWidth(_ encoding: String) throws {
     let bytes = try #require(Hex.decode(encoding))
@@ -114,16 +115,16 @@ struct DecodingTests {
   }
 
   @Test(
-    "Floats of any width loosen nothing else",
+    "If floats of any width are allowed, all other rules stay in force",
     arguments: refusals.filter { !["f9", "fa", "fb"].contains($0.0.prefix(2)) })
-  func refusesBesideFloats(_ example: (encoding: String, error: CBORError)) throws {
+  func keepsOtherRules(_ example: (encoding: String, error: CBORError)) throws {
     let bytes = try #require(Hex.decode(example.encoding))
     #expect(throws: example.error) { try CBORValue(decoding: bytes, floats: .any) }
   }
 
-  @Test("Keys that only look the same are two, and only the right one is found")
+  @Test("Keys that look alike but differ in their bytes are different keys")
   func comparesKeysAsBytes() throws {
-    // "K" and the Kelvin sign, which Swift's strings take for equal.
+    // "K" and the Kelvin sign, which compare as equal in Swift strings.
     let map = try CBORValue(decoding: [0xA2, 0x61, 0x4B, 0x01, 0x63, 0xE2, 0x84, 0xAA, 0x02])
     guard case .map(let pairs) = map else {
       Issue.record("not read as a map")
@@ -134,7 +135,7 @@ struct DecodingTests {
     #expect(pairs["k"] == nil)
   }
 
-  @Test("The longest that is taken is taken, and one byte more is not")
+  @Test("An input of the maximum length is accepted, one byte more is refused")
   func boundsBytes() throws {
     let limits = CBORLimits(bytes: 10)
     #expect(try CBORValue(decoding: CBORValue.bytes(Array(repeating: 0, count: 9)).encoded, limits: limits) != .null)
@@ -143,7 +144,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("The deepest that is taken is taken, and one level more is not", arguments: [0x81, 0xC1] as [UInt8])
+  @Test("Nesting to the maximum depth is accepted, one level more is refused", arguments: [0x81, 0xC1] as [UInt8])
   func boundsDepth(_ nesting: UInt8) throws {
     let limits = CBORLimits(depth: 3)
     #expect(try CBORValue(decoding: Array(repeating: nesting, count: 3) + [0], limits: limits) != .null)
@@ -153,7 +154,7 @@ struct DecodingTests {
     #expect(throws: CBORError.tooDeep(offset: 9)) { try CBORValue(decoding: Array(repeating: nesting, count: 16384)) }
   }
 
-  @Test("The most items that are taken are taken, and one more is not")
+  @Test("The maximum number of items is accepted, one more is refused")
   func boundsItems() throws {
     let limits = CBORLimits(items: 4)
     #expect(try CBORValue(decoding: [0x83, 0, 0, 0], limits: limits) == .array([0, 0, 0]))

@@ -2,9 +2,9 @@ import CBOR
 import TestSupport
 import Testing
 
-@Suite("Encoding CBOR")
+@Suite("CBOR encoding")
 struct EncodingTests {
-  @Test("Keys are sorted by their encoded bytes, as RFC 8949 section 4.2.1 has it")
+  @Test("Keys are sorted by their encoded bytes (RFC 8949 section 4.2.1)")
   func sortsKeys() {
     let keys: [CBORValue] = [.boolean(false), .array([-1]), .array([100]), "z", "aa", -1, 100, 10]
     let map = CBORValue.map(CBORMap(keys.map { CBORMap.Pair($0, 0) }))
@@ -12,7 +12,7 @@ struct EncodingTests {
     #expect(map.encoded == [0xA8] + sorted.flatMap { $0.encoded + [0] })
   }
 
-  @Test("The order of pairs does not matter to the encoding", arguments: 0..<20)
+  @Test("The encoding does not depend on the order of pairs", arguments: 0..<20)
   func isDeterministic(_ seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let pairs = (0..<12).map { CBORMap.Pair(.unsigned(UInt64($0) * 37), .unsigned(UInt64($0))) }
@@ -20,7 +20,7 @@ struct EncodingTests {
       CBORValue.map(CBORMap(pairs.shuffled(using: &generator))).encoded == CBORValue.map(CBORMap(pairs)).encoded)
   }
 
-  @Test("Each length's head is the shortest one", arguments: [0, 1, 23, 24, 255, 256, 65535, 65536])
+  @Test("Every length is encoded with the shortest head", arguments: [0, 1, 23, 24, 255, 256, 65535, 65536])
   func writesShortestHeads(_ count: Int) throws {
     let head = count < 24 ? 1 : count < 256 ? 2 : count < 65536 ? 3 : 5
     let limits = CBORLimits(bytes: 1 << 20)
@@ -30,7 +30,7 @@ struct EncodingTests {
     }
   }
 
-  @Test("What was written is read again as it was", arguments: 0..<300)
+  @Test("An encoded value is decoded and encoded again to the same bytes", arguments: 0..<300)
   func roundTrips(_ seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let value = CBORValue.random(depth: 4, using: &generator)
@@ -38,7 +38,7 @@ struct EncodingTests {
     #expect(try CBORValue(decoding: value.encoded, limits: limits).encoded == value.encoded)
   }
 
-  @Test("Floats are written in the shortest width that keeps them", arguments: 0..<300)
+  @Test("Floats are encoded in the shortest width that preserves the value", arguments: 0..<300)
   func writesShortestFloats(_ seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let double = Double(bitPattern: generator.next())
@@ -50,7 +50,7 @@ struct EncodingTests {
     }
   }
 
-  @Test("Every half-precision float is read and written with its own bits")
+  @Test("Every half-precision float is decoded and encoded to the same bits")
   func roundTripsHalves() throws {
     for bits in UInt16.min...UInt16.max {
       let bytes = [0xF9, UInt8(bits >> 8), UInt8(truncatingIfNeeded: bits)]

@@ -2,9 +2,9 @@ import CBOR
 import TestSupport
 import Testing
 
-@Suite("CBOR and garbage")
+@Suite("CBOR: random and damaged input")
 struct GarbageTests {
-  @Test("Random bytes are refused or are what would be written again, but for the order of keys", arguments: 0..<20)
+  @Test("Random bytes are refused, or encoded again to the same bytes except for the order of keys", arguments: 0..<20)
   func survivesRandomBytes(_ seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<500 {
@@ -16,7 +16,7 @@ struct GarbageTests {
     }
   }
 
-  @Test("A damaged encoding is refused or stands for something else", arguments: 0..<100)
+  @Test("A damaged encoding is refused or decodes to a different value", arguments: 0..<100)
   func survivesDamage(_ seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let value = CBORValue.random(depth: 4, using: &generator)
@@ -29,7 +29,7 @@ struct GarbageTests {
     }
   }
 
-  @Test("A prefix of an encoding is no encoding", arguments: 0..<50)
+  @Test("A prefix of an encoding is refused", arguments: 0..<50)
   func refusesPrefixes(_ seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let bytes = CBORValue.random(depth: 4, using: &generator).encoded

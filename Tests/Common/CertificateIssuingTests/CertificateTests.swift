@@ -3,7 +3,7 @@ import Cryptography
 import Foundation
 import Testing
 
-@Suite("An issued certificate")
+@Suite("Issued certificates")
 struct CertificateTests {
   static let now = Timestamp(seconds: 1_780_000_000)
 
@@ -20,7 +20,7 @@ struct CertificateTests {
     return (try template.selfSigned(with: key), key)
   }
 
-  @Test("says what its template says", arguments: ECPrivateKey.Curve.allCases)
+  @Test("A certificate contains the fields of its template", arguments: ECPrivateKey.Curve.allCases)
   func fields(curve: ECPrivateKey.Curve) throws {
     let key = try ECPrivateKey(curve)
     var template = template("Leaf", key)
@@ -36,7 +36,8 @@ struct CertificateTests {
     #expect(certificate.p256PublicKey == (curve == .p256 ? key.x963 : nil))
   }
 
-  @Test("is what openssl reads", arguments: ECPrivateKey.Curve.allCases, ECPrivateKey.Curve.allCases)
+  @Test(
+    "OpenSSL reads a certificate and verifies it", arguments: ECPrivateKey.Curve.allCases, ECPrivateKey.Curve.allCases)
   func foreignReader(rootCurve: ECPrivateKey.Curve, leafCurve: ECPrivateKey.Curve) throws {
     let root = try root(rootCurve)
     let key = try ECPrivateKey(leafCurve)
@@ -56,8 +57,8 @@ struct CertificateTests {
       let verified = try OpenSSLProgram.run(
         "verify", "-x509_strict", "-attime", "\(Self.now.seconds + 1)", "-purpose", "sslserver", "-verify_hostname",
         "localhost", "-CAfile", "\(folder)/root.pem", "\(folder)/leaf.pem")
-      // Strict mode asks for a key identifier that this root lacks; everything else must hold.
-      #expect(verified.isContent || verified.output.contains("Subject Key Identifier"), "\(verified.output)")
+      // Strict mode requires a key identifier, which this root lacks. All other checks must pass.
+      #expect(verified.succeeded || verified.output.contains("Subject Key Identifier"), "\(verified.output)")
       let text = try OpenSSLProgram.run("x509", "-in", "\(folder)/leaf.pem", "-noout", "-text").output
       #expect(text.contains("DNS:localhost, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1"))
       #expect(text.contains("CA:FALSE"))
@@ -67,7 +68,7 @@ struct CertificateTests {
     }
   }
 
-  @Test("of version 1 has no extensions, as openssl's own by default")
+  @Test("A certificate of version 1 has no extensions, like those that OpenSSL issues by default")
   func versionOne() throws {
     let root = try root(.p256)
     let key = try ECPrivateKey(.p256)
@@ -84,7 +85,7 @@ struct CertificateTests {
     _ = try ChainValidator(roots: [root.certificate]).validate(leaf: leaf, intermediates: [], at: Self.now)
   }
 
-  @Test("is signed with the digest that is asked for", arguments: SignatureDigest.allCases)
+  @Test("A certificate is signed with the requested digest", arguments: SignatureDigest.allCases)
   func digest(digest: SignatureDigest) throws {
     let root = try root(.p384)
     let key = try ECPrivateKey(.p256)
@@ -94,7 +95,7 @@ struct CertificateTests {
     #expect(leaf.der.firstRange(of: identifier) != nil)
   }
 
-  @Test("by a key other than its issuer's leads nowhere")
+  @Test("A certificate that is signed by another key than its issuer's is untrusted")
   func wrongKey() throws {
     let root = try root(.p256)
     let leaf = try template("Leaf", try ECPrivateKey(.p256)).signed(by: root.certificate, key: ECPrivateKey(.p256))
@@ -104,9 +105,9 @@ struct CertificateTests {
   }
 }
 
-@Suite("An issuing key")
+@Suite("Issuing keys")
 struct ECPrivateKeyTests {
-  @Test("comes back from its PEM", arguments: ECPrivateKey.Curve.allCases)
+  @Test("A key is restored from its PEM", arguments: ECPrivateKey.Curve.allCases)
   func roundTrip(curve: ECPrivateKey.Curve) throws {
     let key = try ECPrivateKey(curve)
     let copy = try ECPrivateKey(pkcs8PEM: key.pkcs8PEM)
@@ -115,7 +116,7 @@ struct ECPrivateKeyTests {
     #expect(copy.x963.count == (curve == .p256 ? 65 : 97))
   }
 
-  @Test("is no key on another curve, and no text", arguments: ["secp521r1", "secp256k1", ""])
+  @Test("Keys on other curves and malformed keys are refused", arguments: ["secp521r1", "secp256k1", ""])
   func others(curve: String) throws {
     let pem =
       curve.isEmpty
@@ -125,10 +126,11 @@ struct ECPrivateKeyTests {
   }
 }
 
-@Suite("A signed message")
+@Suite("Signed messages")
 struct SignedDataTests {
   @Test(
-    "is what openssl verifies, in both encodings", arguments: [SignedDataTemplate.Encoding.der, .ber],
+    "OpenSSL verifies a message in both encodings, and refuses a changed one",
+    arguments: [SignedDataTemplate.Encoding.der, .ber],
     [
       1, 999, 1000, 1001, 5000,
     ])
@@ -152,18 +154,18 @@ struct SignedDataTests {
           "cms", "-verify", "-binary", "-inform", "DER", "-in", path, "-CAfile", "\(folder)/signer.pem", "-purpose",
           "any", "-attime", "\(CertificateTests.now.seconds + 1)", "-out", "\(folder)/content")
       }
-      #expect(try verify("\(folder)/message").isContent)
+      #expect(try verify("\(folder)/message").succeeded)
       let found = try Data(contentsOf: URL(fileURLWithPath: "\(folder)/content"))
       #expect([UInt8](found) == content)
 
-      // Behind the type of the content, id-data: a single byte of it stands in the certificate, too.
+      // Search after the content type, id-data: a content of a single byte also occurs in the certificate.
       let type: [UInt8] = [0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x01]
-      let behind = bytes[try #require(bytes.firstRange(of: type)).upperBound...]
-      let start = try #require(behind.firstRange(of: content.prefix(min(size, 900)))?.lowerBound)
+      let rest = bytes[try #require(bytes.firstRange(of: type)).upperBound...]
+      let start = try #require(rest.firstRange(of: content.prefix(min(size, 900)))?.lowerBound)
       var changed = bytes
       changed[start] ^= 1
       try write(changed, to: "\(folder)/changed")
-      #expect(try !verify("\(folder)/changed").isContent)
+      #expect(try !verify("\(folder)/changed").succeeded)
     }
   }
 }

@@ -2,10 +2,10 @@ import ByteCoding
 import Cryptography
 import Testing
 
-@Suite("DER")
+@Suite("DER encoding")
 struct DERTests {
   @Test(
-    "has lengths of as few octets as they need",
+    "Lengths have as few octets as possible",
     arguments: [
       (0, "0400"), (1, "0401"), (127, "047f"), (128, "048180"), (255, "0481ff"), (256, "04820100"), (65535, "0482ffff"),
       (65536, "0483010000"),
@@ -19,7 +19,7 @@ struct DERTests {
   }
 
   @Test(
-    "has integers of as few octets as they need, and never negative ones",
+    "Integers have as few octets as possible and are never negative",
     arguments: [
       ([], "020100"), ([0], "020100"), ([0, 0, 1], "020101"), ([0x7F], "02017f"), ([0x80], "02020080"),
       ([1, 0], "02020100"), ([0xFF, 0xFF], "020300ffff"),
@@ -28,14 +28,14 @@ struct DERTests {
     #expect(Hex.encode(DER.integer(magnitude: magnitude)) == encoded)
   }
 
-  @Test("has numbers that come back", arguments: [0, 1, 127, 128, 255, 256, 1 << 31, Int64.max])
+  @Test("An integer is decoded to the same number", arguments: [0, 1, 127, 128, 255, 256, 1 << 31, Int64.max])
   func numbers(number: Int64) throws {
     var reader = ASN1Reader(DER.integer(UInt64(number)))
     #expect(try reader.unsignedInteger() == Int(number))
   }
 
   @Test(
-    "writes times as certificates do",
+    "Times are encoded as in certificates (RFC 5280 section 4.1.2.5)",
     arguments: [
       ("1950-01-01T00:00:00Z", "170d3530303130313030303030305a"),
       ("2049-12-31T23:59:59Z", "170d3439313233313233353935395a"),
@@ -48,7 +48,7 @@ struct DERTests {
   }
 
   @Test(
-    "leaves out the zeros behind the last usage",
+    "The zero bits after the last key usage are omitted",
     arguments: [
       (KeyUsage.digitalSignature, "03020780"), ([.keyCertSign, .crlSign], "03020106"),
       ([.digitalSignature, .nonRepudiation, .keyEncipherment, .dataEncipherment], "030204f0"),

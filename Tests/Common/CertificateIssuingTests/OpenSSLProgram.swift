@@ -2,10 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The `openssl` program: a reader of certificates and messages that is not ours.
+/// The `openssl` program, as an independent reader of certificates and messages.
 enum OpenSSLProgram {
-  /// What it prints, and whether it is content.
-  static func run(_ arguments: String...) throws -> (isContent: Bool, output: String) {
+  /// Runs `openssl` and returns its output, and whether its exit code was 0.
+  static func run(_ arguments: String...) throws -> (succeeded: Bool, output: String) {
     try withFolder { folder in
       let output = folder + "/output"
       let exit = try ChildProcess.run("/usr/bin/env", ["openssl"] + arguments, writing: output, output)
@@ -14,7 +14,7 @@ enum OpenSSLProgram {
   }
 }
 
-/// A folder that is gone when the test ends.
+/// Calls `body` with a new folder, and removes the folder afterwards.
 func withFolder<Value>(_ body: (String) throws -> Value) throws -> Value {
   let folder = FileManager.default.temporaryDirectory.path + "/issuing-\(UUID().uuidString)"
   try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)

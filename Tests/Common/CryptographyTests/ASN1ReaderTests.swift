@@ -2,7 +2,7 @@ import ByteCoding
 import Cryptography
 import Testing
 
-@Suite("Reading ASN.1")
+@Suite("ASN.1 reader")
 struct ASN1ReaderTests {
   private func read(_ hex: String, _ rules: ASN1Reader.Rules = .der) throws -> [ASN1Reader.Element] {
     var reader = ASN1Reader(try #require(Hex.decode(hex)), rules: rules)
@@ -11,7 +11,7 @@ struct ASN1ReaderTests {
     return elements
   }
 
-  @Test("Elements are read one after the other, each with its tag, its content and itself")
+  @Test("Elements are read in order, each with its tag, its content and its encoding")
   func readsElements() throws {
     let elements = try read("0500" + "0401aa" + "3003020101")
     #expect(elements.map(\.tag) == [.null, .octetString, .sequence])
@@ -19,7 +19,7 @@ struct ASN1ReaderTests {
     #expect(elements.map { Hex.encode($0.encoding) } == ["0500", "0401aa", "3003020101"])
   }
 
-  @Test("Every length is read back as it was written", arguments: [0, 1, 127, 128, 255, 256, 65535, 65536])
+  @Test("Every encoded length is read", arguments: [0, 1, 127, 128, 255, 256, 65535, 65536])
   func readsLengths(_ count: Int) throws {
     var reader = ASN1Reader(DER.octetString([UInt8](repeating: 3, count: count)) + [0])
     #expect(try reader.octetString().count == count)
@@ -27,7 +27,7 @@ struct ASN1ReaderTests {
   }
 
   @Test(
-    "What breaks the encoding rules is refused",
+    "Violations of the encoding rules are refused",
     arguments: [
       ("04", ASN1Error.truncated), ("0401", .truncated), ("0482", .truncated), ("048201", .truncated),
       ("0484ffffffff", .truncated), ("04847fffffff00", .truncated),
@@ -40,7 +40,7 @@ struct ASN1ReaderTests {
     #expect(throws: example.error) { try read(example.hex) }
   }
 
-  @Test("Under BER an indefinite length ends where its end-of-contents octets are, however nested")
+  @Test("Under BER, an indefinite length ends at its end-of-contents octets, also if nested")
   func readsIndefiniteLengths() throws {
     let elements = try read("3080" + "2480" + "0401aa" + "0000" + "0500" + "0000" + "0101ff", .ber)
     #expect(elements.map { Hex.encode($0.content) } == ["24800401aa00000500", "ff"])
@@ -48,7 +48,7 @@ struct ASN1ReaderTests {
   }
 
   @Test(
-    "Under BER, too, what breaks the rules is refused",
+    "Violations of the encoding rules are refused under BER too",
     arguments: [
       ("3080", ASN1Error.truncated), ("308005", .truncated), ("30800500", .truncated), ("3080050000", .truncated),
       ("0480aa0000", .indefiniteLength), ("3080000100", .malformed("end-of-contents octets with content")),
@@ -58,7 +58,7 @@ struct ASN1ReaderTests {
     #expect(throws: example.error) { try read(example.hex, .ber) }
   }
 
-  @Test("Indefinite lengths nest to a bound, and no input makes the reader recurse without one")
+  @Test("The nesting of indefinite lengths is bounded, and so is the recursion of the reader")
   func boundsDepth() throws {
     func nested(_ depth: Int) -> String {
       String(repeating: "3080", count: depth) + String(repeating: "0000", count: depth)
@@ -68,14 +68,14 @@ struct ASN1ReaderTests {
     #expect(throws: ASN1Error.tooDeep) { try read(String(repeating: "3080", count: 100_000), .ber) }
   }
 
-  @Test("A part that is to be DER is so with its own head, inside of BER")
+  @Test("A part that must be DER inside BER must also have a DER length")
   func entersUnderStricterRules() throws {
     var reader = ASN1Reader([0x30, 0x80, 0x30, 0x80, 0, 0, 0, 0], rules: .ber)
     var inner = try reader.enter(.sequence)
     #expect(throws: ASN1Error.indefiniteLength) { try inner.enter(.sequence, rules: .der) }
   }
 
-  @Test("An element with another tag than the expected one is left where it is")
+  @Test("An element with an unexpected tag is not consumed")
   func expectsTags() throws {
     var reader = ASN1Reader([0x05, 0x00])
     #expect(throws: ASN1Error.unexpectedTag(expected: .set, found: .null)) { try reader.next(.set) }
@@ -85,7 +85,7 @@ struct ASN1ReaderTests {
     #expect(throws: ASN1Error.truncated) { try reader.next(.set) }
   }
 
-  @Test("Integers are minimal, not negative, and of at most 63 bits")
+  @Test("Integers are minimal, not negative, and have at most 63 bits")
   func readsIntegers() throws {
     for number: UInt64 in [0, 1, 127, 128, 255, 256, 65535, UInt64(Int64.max)] {
       var reader = ASN1Reader(DER.integer(number))
@@ -97,7 +97,7 @@ struct ASN1ReaderTests {
     }
   }
 
-  @Test("Bit strings fill their bytes")
+  @Test("Bit strings with unused bits are refused")
   func readsBitStrings() throws {
     var whole = ASN1Reader(DER.bitString([0xAA, 0xBB]))
     #expect(try Array(whole.bitString()) == [0xAA, 0xBB])
@@ -108,7 +108,7 @@ struct ASN1ReaderTests {
   }
 
   @Test(
-    "Object identifiers are read and written with dots",
+    "Object identifiers are decoded, encoded and shown in dotted form",
     arguments: [
       ("1.2.840.113635.100.8.2", "2a864886f7636408 02"), ("2.5.29.15", "551d0f"), ("0.39", "27"), ("2.999", "8837"),
       ("2.16.840.1.101.3.4.2.1", "608648016503040201"),
@@ -124,11 +124,12 @@ struct ASN1ReaderTests {
   }
 
   @Test(
-    "Texts that are no object identifier are none", arguments: ["", "1", "1.", "3.1", "1.40", "1..2", "a.b", "1.-2"])
+    "Text that is not an object identifier is refused",
+    arguments: ["", "1", "1.", "3.1", "1.40", "1..2", "a.b", "1.-2"])
   func refusesIdentifiers(_ text: String) { #expect(ObjectIdentifier(text) == nil) }
 
   @Test(
-    "Identifiers that nothing could have written are shown as they are",
+    "Malformed object identifiers are shown in hexadecimal",
     arguments: ["", "80", "2a86", "ffffffffffffffffffff7f"])
   func showsMalformedIdentifiers(_ hex: String) throws {
     var reader = ASN1Reader(DER.element(.objectIdentifier, try #require(Hex.decode(hex))))

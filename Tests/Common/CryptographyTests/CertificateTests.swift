@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Certificates")
 struct CertificateTests {
-  @Test("What stands in a certificate is read")
+  @Test("The fields of a certificate are read")
   func reads() throws {
     let key = try ECPrivateKey(.p256)
     var template = SmallPKI.template("Name, with a comma", key)
@@ -23,7 +23,7 @@ struct CertificateTests {
     #expect(try Certificate(der: certificate.der) == certificate)
   }
 
-  @Test("A name is text without control characters, and is quoted as RFC 2253 quotes it")
+  @Test("A subject is shown without control characters, quoted as in RFC 2253")
   func quotesNames() throws {
     let key = try ECPrivateKey(.p256)
     var template = SmallPKI.template("", key)
@@ -31,13 +31,13 @@ struct CertificateTests {
     #expect(try template.selfSigned(with: key).subject == "CN=\\1B[31m\\C3\\A9\\0A,O=A\\+B,C=DE")
   }
 
-  @Test("A key on another curve is no P-256 key")
-  func tellsCurvesApart() throws {
+  @Test("A key on another curve is not returned as a P-256 key")
+  func distinguishesCurves() throws {
     let key = try ECPrivateKey(.p384)
     #expect(try SmallPKI.template("P-384", key).selfSigned(with: key).p256PublicKey == nil)
   }
 
-  @Test("Extensions are of version 3, and of no other", arguments: [0, 1, 3, 9, 0x80] as [UInt8])
+  @Test("Extensions are accepted in version 3 only", arguments: [0, 1, 3, 9, 0x80] as [UInt8])
   func refusesOtherVersions(_ number: UInt8) throws {
     let key = try ECPrivateKey(.p256)
     var template = SmallPKI.template("Version", key)
@@ -49,7 +49,7 @@ struct CertificateTests {
     #expect(throws: CryptographyError.self) { try Certificate(der: der) }
   }
 
-  @Test("Version 1, as the guide's commands make it, has no extensions")
+  @Test("A certificate of version 1, as the commands of the guide make it, has no extensions")
   func readsVersion1() throws {
     let certificate = try SmallPKI(leaf: { $0.version = .v1 }).leaf
     #expect(certificate.extensionValue(oid: "2.5.29.15") == nil)
@@ -57,7 +57,7 @@ struct CertificateTests {
   }
 
   @Test(
-    "Times are read in both forms, at the ends of their centuries",
+    "Times are read in both forms, at the limits of their ranges",
     arguments: [
       "1950-01-01T00:00:00Z", "1999-12-31T23:59:59Z", "2000-01-01T00:00:00Z", "2049-12-31T23:59:59Z",
       "2050-01-01T00:00:00Z", "9999-12-31T23:59:59Z",
@@ -67,7 +67,7 @@ struct CertificateTests {
     #expect(try SmallPKI(leaf: { $0.notAfter = instant }).leaf.notAfter == instant)
   }
 
-  @Test("Cut short at any place, or with a byte behind it, it is no certificate")
+  @Test("A certificate that is truncated at any byte or has a trailing byte is refused")
   func refusesOtherLengths() throws {
     let der = try SmallPKI().leaf.der
     for count in der.indices {
@@ -76,7 +76,7 @@ struct CertificateTests {
     #expect(throws: CryptographyError.self) { try Certificate(der: der + [0]) }
   }
 
-  @Test("With any one byte changed it is refused, or is trusted no more")
+  @Test("A certificate with any byte changed is refused or no longer trusted")
   func refusesChanges() throws {
     let pki = try SmallPKI()
     let validator = ChainValidator(roots: [pki.root])
@@ -92,7 +92,7 @@ struct CertificateTests {
     }
   }
 
-  @Test("As many extensions as anybody could want are read, and one more is refused")
+  @Test("64 extensions are accepted, one more is refused")
   func boundsExtensions() throws {
     let extensions = try (0..<65).map {
       CertificateExtension(try #require(ObjectIdentifier("1.3.6.1.4.1.55555.\($0)")), value: [5, 0])
@@ -103,14 +103,14 @@ struct CertificateTests {
     }
   }
 
-  @Test("An extension that occurs twice is refused")
+  @Test("A repeated extension is refused")
   func refusesRepeatedExtensions() {
     #expect(throws: CryptographyError.malformedCertificate("the extension 2.5.29.15 occurs twice")) {
       try SmallPKI(leaf: { $0.extensions.append(.keyUsage([.digitalSignature])) })
     }
   }
 
-  @Test("The algorithm outside of the signed part is the one inside")
+  @Test("The algorithm outside the signed part must equal the one inside")
   func comparesAlgorithms() throws {
     let der = try SmallPKI().leaf.der
     var reader = ASN1Reader(der)
@@ -126,7 +126,7 @@ struct CertificateTests {
 
 @Suite("Certificates as PEM")
 struct CertificatePEMTests {
-  @Test("Every certificate is read, in order; other blocks and text between are skipped")
+  @Test("All certificates are read in order; other blocks and the text between them are skipped")
   func reads() throws {
     let pki = try SmallPKI()
     let text = """
@@ -140,7 +140,7 @@ struct CertificatePEMTests {
     #expect(try Certificate.certificates(pem: pki.leaf.pem) == [pki.leaf])
   }
 
-  @Test("Nothing, a damaged block, or a block with something else in it is refused")
+  @Test("Text without a certificate, a damaged block and a block with other content are refused")
   func refuses() throws {
     let pem = try SmallPKI().leaf.pem
     let body = pem.split(separator: "\n").dropFirst().dropLast()

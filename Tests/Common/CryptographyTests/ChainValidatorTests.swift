@@ -2,28 +2,28 @@ import ByteCoding
 import Cryptography
 import Testing
 
-@Suite("Chains of certificates")
+@Suite("Certificate chains")
 struct ChainValidatorTests {
   private static let unknown = ObjectIdentifier("1.3.6.1.4.1.55555.1")
 
-  @Test("A chain leads from the leaf to the root")
-  func holds() throws {
+  @Test("A valid chain is returned from the leaf to the root")
+  func isValid() throws {
     let pki = try SmallPKI()
     let chain = try ChainValidator(roots: [pki.root]).validate(
       leaf: pki.leaf, intermediates: [pki.intermediate], at: SmallPKI.middle)
     #expect(chain == [pki.leaf, pki.intermediate, pki.root])
   }
 
-  @Test("The root may come along, in any order, and other roots may be trusted, too")
-  func takesTheRootToo() throws {
+  @Test("The chain may contain the root, in any order, and other roots may be pinned too")
+  func acceptsRootInChain() throws {
     let pki = try SmallPKI()
     let other = try SmallPKI(root: { $0.subject = DistinguishedName(.commonName("Other")) })
     #expect(pki.rejection(through: [pki.root, pki.intermediate]) == nil)
     #expect(pki.rejection(roots: [other.root, pki.root], through: [pki.intermediate, pki.root]) == nil)
   }
 
-  @Test("Of two roots with one name and key the one that is valid counts, in whichever order they are pinned")
-  func takesTheValidRoot() throws {
+  @Test("Of two pinned roots with the same name and key, the currently valid one is used, in either order")
+  func usesValidRoot() throws {
     let pki = try SmallPKI()
     for (start, end) in [(SmallPKI.start, SmallPKI.middle), (SmallPKI.end, SmallPKI.end)] {
       var template = SmallPKI.template("Root", pki.rootKey)
@@ -36,7 +36,7 @@ struct ChainValidatorTests {
     }
   }
 
-  @Test("Validity includes both ends, to the nanosecond")
+  @Test("The validity period includes both limits, to the nanosecond")
   func includesEnds() throws {
     let pki = try SmallPKI()
     let (start, end) = (SmallPKI.start, SmallPKI.end)
@@ -47,7 +47,7 @@ struct ChainValidatorTests {
     #expect(pki.rejection(at: late) == .expired(subject: "CN=Leaf", notAfter: end, at: late))
   }
 
-  @Test("Every certificate has to be valid, the root too")
+  @Test("Every certificate must be within its validity period, the root too")
   func checksEveryValidity() throws {
     let before: (inout CertificateTemplate) -> Void = { $0.notAfter = Timestamp(seconds: 1_740_000_000) }
     let after: (inout CertificateTemplate) -> Void = { $0.notBefore = Timestamp(seconds: 1_760_000_000) }
@@ -68,16 +68,16 @@ struct ChainValidatorTests {
     }
   }
 
-  @Test("Nothing is trusted but what leads to a pinned root")
+  @Test("Only chains to a pinned root are trusted")
   func pinsRoots() throws {
     let (pki, other) = (try SmallPKI(), try SmallPKI())
-    let strangers: [ChainRejection?] = [
+    let rejections: [ChainRejection?] = [
       pki.rejection(roots: []), pki.rejection(roots: [other.root]), pki.rejection(through: []),
       pki.rejection(through: [other.intermediate]),
       pki.rejection(roots: [other.root], through: [pki.intermediate, pki.root]),
       try SmallPKI(leafSigner: ECPrivateKey(.p256)).rejection(),
     ]
-    for rejection in strangers {
+    for rejection in rejections {
       guard case .untrusted = rejection else {
         Issue.record("\(String(describing: rejection))")
         continue
@@ -85,23 +85,23 @@ struct ChainValidatorTests {
     }
   }
 
-  @Test("An issuer says that it is an authority, and may sign certificates")
-  func asksForAuthority() throws {
-    let spoils: [(inout CertificateTemplate) -> Void] = [
+  @Test("An issuer must be a certificate authority and may sign certificates")
+  func requiresAuthority() throws {
+    let alterations: [(inout CertificateTemplate) -> Void] = [
       { $0.extensions[0] = .basicConstraints(isAuthority: false) },
       { $0.extensions.removeFirst() },
       { $0.extensions = [] },
       { $0.extensions[1] = .keyUsage([.digitalSignature]) },
       { $0.version = .v1 },
     ]
-    for spoil in spoils {
-      #expect(try SmallPKI(intermediate: spoil).rejection() != nil)
-      #expect(try SmallPKI(root: spoil).rejection() != nil)
+    for alter in alterations {
+      #expect(try SmallPKI(intermediate: alter).rejection() != nil)
+      #expect(try SmallPKI(root: alter).rejection() != nil)
     }
     #expect(try SmallPKI(intermediate: { $0.extensions.removeLast() }).rejection() == nil)
   }
 
-  @Test("A path is not longer than an authority allows")
+  @Test("A chain is not longer than the path length of an authority allows")
   func boundsPaths() throws {
     let pki = try SmallPKI()
     var template = SmallPKI.template("Second", pki.leafKey)
@@ -116,22 +116,22 @@ struct ChainValidatorTests {
     }
   }
 
-  @Test("The leaf is no authority, and its key is for signatures where it says what it is for")
+  @Test("A leaf is not an authority, and its key usage, if present, includes signatures")
   func checksTheLeaf() throws {
     let authority = try SmallPKI(leaf: {
       $0.extensions = [.basicConstraints(isAuthority: true), .keyUsage([.digitalSignature, .keyCertSign])]
     })
     #expect(authority.rejection() == .leafIsAuthority(subject: "CN=Leaf"))
-    let mild = try SmallPKI(leaf: { $0.extensions[0] = .basicConstraints(isAuthority: true) })
-    #expect(mild.rejection() == .leafIsAuthority(subject: "CN=Leaf"))
-    let mute = try SmallPKI(leaf: { $0.extensions[1] = .keyUsage([.keyEncipherment]) })
-    #expect(mute.rejection() == .leafMustNotSign(subject: "CN=Leaf"))
+    let withoutCertificateSigning = try SmallPKI(leaf: { $0.extensions[0] = .basicConstraints(isAuthority: true) })
+    #expect(withoutCertificateSigning.rejection() == .leafIsAuthority(subject: "CN=Leaf"))
+    let withoutSigning = try SmallPKI(leaf: { $0.extensions[1] = .keyUsage([.keyEncipherment]) })
+    #expect(withoutSigning.rejection() == .leafMustNotSign(subject: "CN=Leaf"))
     #expect(try SmallPKI(leaf: { $0.extensions = [] }).rejection() == nil)
     #expect(try SmallPKI(leaf: { $0.version = .v1 }).rejection() == nil)
   }
 
-  @Test("Unknown extensions are ignored, unknown critical ones refuse")
-  func asksForKnownCriticalExtensions() throws {
+  @Test("Unknown extensions are ignored, unknown critical extensions are refused")
+  func refusesUnknownCriticalExtensions() throws {
     let unknown = try #require(Self.unknown)
     for isCritical in [false, true] {
       let add: (inout CertificateTemplate) -> Void = {
@@ -142,7 +142,7 @@ struct ChainValidatorTests {
     }
   }
 
-  @Test("What an issuer says of names counts once its signature is verified, and not before", arguments: [true, false])
+  @Test("Name constraints of an issuer are checked only after its signature is verified", arguments: [true, false])
   func verifiesBeforeNames(_ isSigned: Bool) throws {
     let pki = try SmallPKI()
     var authority = SmallPKI.template("Intermediate", pki.intermediateKey)
@@ -152,8 +152,8 @@ struct ChainValidatorTests {
       .basicConstraints(isAuthority: true), .keyUsage([.keyCertSign]),
       CertificateExtension(try #require(ObjectIdentifier("2.5.29.30")), isCritical: true, value: excluded),
     ]
-    let stranger = try ECPrivateKey(.p384)
-    let intermediate = try authority.signed(by: pki.root, key: isSigned ? pki.rootKey : stranger)
+    let otherKey = try ECPrivateKey(.p384)
+    let intermediate = try authority.signed(by: pki.root, key: isSigned ? pki.rootKey : otherKey)
     var template = SmallPKI.template("Leaf", pki.leafKey)
     template.extensions = [.subjectAlternativeNames(dns: ["a.example.com"], addresses: [])]
     let leaf = try template.signed(by: intermediate, key: pki.intermediateKey)
@@ -166,7 +166,7 @@ struct ChainValidatorTests {
     }
   }
 
-  @Test("A certificate that is no part of the chain refuses: nothing vouches for its bytes")
+  @Test("A certificate outside the chain is refused, because no signature covers its bytes")
   func refusesStrays() throws {
     let (pki, other) = (try SmallPKI(), try SmallPKI())
     for stray in [other.root, other.intermediate, other.leaf] {
@@ -174,7 +174,7 @@ struct ChainValidatorTests {
     }
   }
 
-  @Test("A root of the same name and key, but with other bytes, is not the pinned one")
+  @Test("A root with the name and key of the pinned one, but with other bytes, is refused")
   func comparesRootsAsBytes() throws {
     let pki = try SmallPKI()
     var template = SmallPKI.template("Root", pki.rootKey)
@@ -183,7 +183,7 @@ struct ChainValidatorTests {
     #expect(pki.rejection(through: [pki.intermediate, twin]) == .strayCertificate(subject: "CN=Root"))
   }
 
-  @Test("A key that OpenSSL cannot read is refused with its certificate")
+  @Test("A certificate whose key OpenSSL cannot read is refused")
   func refusesUnreadableKeys() throws {
     let pki = try SmallPKI(leaf: { template in
       template.subjectPublicKeyInfo[template.subjectPublicKeyInfo.count - 1] ^= 1

@@ -5,7 +5,7 @@ import Testing
 @Suite("Digests and authentication codes")
 struct DigestTests {
   @Test(
-    "FIPS 180-4's examples",
+    "The examples of FIPS 180-4 are hashed",
     arguments: [
       ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
       ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
@@ -22,7 +22,7 @@ struct DigestTests {
   }
 
   @Test(
-    "RFC 4231's test cases",
+    "The test cases of RFC 4231 are authenticated",
     arguments: [
       (
         String(repeating: "0b", count: 20), "4869205468657265",
@@ -43,13 +43,13 @@ struct DigestTests {
     #expect(Hex.encode(HMACSHA256.authenticate(message, key: key)) == example.code)
   }
 
-  @Test("A code under an empty key is one too")
+  @Test("An empty key is accepted")
   func authenticatesWithoutKey() {
     let code = "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad"
     #expect(Hex.encode(HMACSHA256.authenticate([], key: [])) == code)
   }
 
-  @Test("Random bytes come in the number asked for, and not twice the same", arguments: [0, 1, 16, 32, 4096])
+  @Test("Random bytes have the requested count and are not repeated", arguments: [0, 1, 16, 32, 4096])
   func isRandom(_ count: Int) {
     let bytes = SecureRandom.bytes(count)
     #expect(bytes.count == count)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Private keys on P-256")
 struct PrivateKeyTests {
-  @Test("What a key signs is valid by its public key and by no other")
+  @Test("A signature is valid under the key's own public key only")
   func signs() throws {
     let (key, other) = (try P256PrivateKey(), try P256PrivateKey())
     for length in [0, 1, 32, 1000] {
@@ -16,7 +16,7 @@ struct PrivateKeyTests {
     }
   }
 
-  @Test("A signature for JOSE has r and s with 32 bytes each, also where they begin with zeros")
+  @Test("A signature for JOSE has r and s with 32 bytes each, also if they begin with zeros")
   func fixedWidth() throws {
     let key = try P256PrivateKey()
     var beganWithZero = false
@@ -30,11 +30,11 @@ struct PrivateKeyTests {
       #expect(key.publicKey.isValidSignature(der, for: message))
       #expect(!key.publicKey.isValidSignature(der, for: message + [0]))
     }
-    // One in 128 does.
+    // One signature in 128 begins with a zero in r or s.
     #expect(beganWithZero)
   }
 
-  @Test("Many threads sign with one key at once")
+  @Test("Many threads sign with one key concurrently")
   func concurrentSigning() async throws {
     let key = try P256PrivateKey()
     await withTaskGroup(of: Bool.self) { group in
@@ -51,7 +51,7 @@ struct PrivateKeyTests {
     }
   }
 
-  @Test("A key is written and read again, as PEM and as DER")
+  @Test("A key is encoded and decoded as PEM and as DER")
   func roundTrips() throws {
     let key = try P256PrivateKey()
     #expect(try P256PrivateKey(pkcs8PEM: key.pkcs8PEM).publicKey == key.publicKey)
@@ -62,7 +62,7 @@ struct PrivateKeyTests {
   @Test("Two new keys differ")
   func isNew() throws { #expect(try P256PrivateKey().publicKey != P256PrivateKey().publicKey) }
 
-  @Test("What is no P-256 key in PKCS #8, or is encrypted, is refused and asks for nothing")
+  @Test("Input other than an unencrypted P-256 key in PKCS #8 is refused without a passphrase prompt")
   func refuses() throws {
     let key = try P256PrivateKey()
     let (der, pem) = (try key.pkcs8DER, try key.pkcs8PEM)
@@ -73,7 +73,7 @@ struct PrivateKeyTests {
     for text in texts { #expect(throws: CryptographyError.self) { try P256PrivateKey(pkcs8PEM: text) } }
   }
 
-  @Test("An error about a key does not quote it")
+  @Test("An error about a key does not contain the key")
   func keepsSecrets() throws {
     let pem = try ECPrivateKey(.p384).pkcs8PEM
     let error = #expect(throws: CryptographyError.self) { try P256PrivateKey(pkcs8PEM: pem) }
@@ -81,7 +81,7 @@ struct PrivateKeyTests {
     for line in pem.split(separator: "\n") where !line.hasPrefix("-") { #expect(!description.contains(line)) }
   }
 
-  /// A key under the passphrase "secret".
+  /// A key that is encrypted with the passphrase "secret".
   private static let encrypted = """
     -----BEGIN ENCRYPTED PRIVATE KEY-----
     MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAib5kI/a3l/ngICCAAw

@@ -17,7 +17,7 @@ private enum RFC6979 {
 
 private func bytes(_ hex: String) throws -> [UInt8] { try #require(Hex.decode(hex)) }
 
-/// Of positive numbers, as DER writes them.
+/// Returns the DER encoding of a signature with the positive numbers `r` and `s`.
 private func signature(_ r: [UInt8], _ s: [UInt8]) -> [UInt8] {
   DER.sequence(DER.integer(magnitude: r), DER.integer(magnitude: s))
 }
@@ -25,7 +25,7 @@ private func signature(_ r: [UInt8], _ s: [UInt8]) -> [UInt8] {
 @Suite("Public keys on P-256")
 struct PublicKeyTests {
   @Test(
-    "RFC 6979's signatures are valid",
+    "The signatures of RFC 6979 are valid",
     arguments: [
       ("sample", RFC6979.r, RFC6979.s),
       (
@@ -40,18 +40,18 @@ struct PublicKeyTests {
     #expect(try !P256PrivateKey().publicKey.isValidSignature(signature, for: Array(example.message.utf8)))
   }
 
-  @Test("The other signature of the same message is valid, too: signatures name nothing")
+  @Test("The negated signature of the same message is valid too, so a signature identifies nothing")
   func isMalleable() throws {
     let negated = try difference(bytes(RFC6979.n), bytes(RFC6979.s))
     #expect(try RFC6979.key.isValidSignature(signature(bytes(RFC6979.r), negated), for: RFC6979.message))
   }
 
-  @Test("Every other spelling of a valid signature is refused")
+  @Test("Every other encoding of a valid signature is refused")
   func isStrict() throws {
     let (r, s, n) = (try bytes(RFC6979.r), try bytes(RFC6979.s), try bytes(RFC6979.n))
     let (first, second) = (DER.integer(magnitude: r), DER.integer(magnitude: s))
     let zero = DER.integer(0)
-    let spellings: [String: [UInt8]] = [
+    let encodings: [String: [UInt8]] = [
       "empty": [], "raw": r + s, "trailing byte": signature(r, s) + [0],
       "third number": DER.sequence(first, second, zero),
       "one number": DER.sequence(first), "long length": [0x30, 0x81] + signature(r, s).dropFirst(),
@@ -64,12 +64,12 @@ struct PublicKeyTests {
       "s is the order": signature(r, n), "octets": DER.sequence(DER.octetString(r), DER.octetString(s)),
     ]
     #expect(try RFC6979.key.isValidSignature(signature(r, s), for: RFC6979.message))
-    for (name, spelling) in spellings {
-      #expect(try !RFC6979.key.isValidSignature(spelling, for: RFC6979.message), "\(name)")
+    for (name, encoding) in encodings {
+      #expect(try !RFC6979.key.isValidSignature(encoding, for: RFC6979.message), "\(name)")
     }
   }
 
-  @Test("A key keeps its point, and its SubjectPublicKeyInfo is what it was read from")
+  @Test("A key returns its point and its SubjectPublicKeyInfo unchanged")
   func keepsForms() throws {
     let key = try P256PrivateKey().publicKey
     #expect(key.spki.count == 91)
@@ -78,14 +78,14 @@ struct PublicKeyTests {
     #expect(try P256PublicKey(x963: key.x963).x963 == key.x963)
   }
 
-  @Test("What is no uncompressed point of the curve is refused")
+  @Test("Bytes other than an uncompressed point on the curve are refused")
   func refusesPoints() throws {
     let point = try RFC6979.point
-    var beside = point
-    beside[64] ^= 1
+    var offCurve = point
+    offCurve[64] ^= 1
     let prime = try bytes("ffffffff00000001000000000000000000000000ffffffffffffffffffffffff")
     let points: [[UInt8]] = [
-      [], [0], [4], point.dropLast(), point + [0], [3] + point[1..<33], [2] + point[1...], [6] + point[1...], beside,
+      [], [0], [4], point.dropLast(), point + [0], [3] + point[1..<33], [2] + point[1...], [6] + point[1...], offCurve,
       [4] + [UInt8](repeating: 0, count: 64), [4] + prime + point[33...], [4] + [UInt8](repeating: 0xFF, count: 64),
     ]
     for point in points {
@@ -93,7 +93,7 @@ struct PublicKeyTests {
     }
   }
 
-  @Test("A SubjectPublicKeyInfo of anything else is refused")
+  @Test("A SubjectPublicKeyInfo of another key type or encoding is refused")
   func refusesOtherKeys() throws {
     let spki = try RFC6979.key.spki
     let others = [
@@ -103,7 +103,7 @@ struct PublicKeyTests {
     for other in others { #expect(throws: CryptographyError.self) { try P256PublicKey(spki: Array(other)) } }
   }
 
-  @Test("One key verifies on many threads at once")
+  @Test("Many threads verify with one key concurrently")
   func isShared() async throws {
     let key = try RFC6979.key
     let valid = try signature(bytes(RFC6979.r), bytes(RFC6979.s))
@@ -118,7 +118,7 @@ struct PublicKeyTests {
     #expect(results.count == 200 && results.allSatisfy { $0 })
   }
 
-  /// `a` - `b` for big-endian numbers of the same length, `a` the greater one.
+  /// Returns `a` - `b` for big-endian numbers of the same length, where `a` is greater than `b`.
   private func difference(_ a: [UInt8], _ b: [UInt8]) -> [UInt8] {
     var borrow = 0
     let digits = zip(a, b).reversed().map { first, second -> UInt8 in

@@ -2,7 +2,7 @@ import ByteCoding
 import Cryptography
 import Testing
 
-/// A message whose every part can be another one than it should be.
+/// A message of which a test can change every part.
 private struct Message {
   var type = "1.2.840.113549.1.7.2"
   var version: UInt64 = 1
@@ -12,24 +12,24 @@ private struct Message {
   var certificates: [[UInt8]]
   var beforeSigners: [UInt8] = []
   var signers: [Signer]
-  var behind: [UInt8] = []
+  var trailer: [UInt8] = []
 
   struct Signer {
     var version: UInt64 = 1
     var issuer: [UInt8]
     var serialNumber: [UInt8]
     var digest = Message.digest()
-    /// Whole attributes, sorted.
+    /// The encoded attributes, sorted.
     var signedAttributes: [[UInt8]] = []
     var algorithm = Message.signature()
     var signature: [UInt8] = []
-    var behind: [UInt8] = []
+    var trailer: [UInt8] = []
 
     var encoded: [UInt8] {
       DER.sequence(
         DER.integer(version), DER.sequence(issuer, DER.integer(magnitude: serialNumber)), digest,
         signedAttributes.isEmpty ? [] : DER.element(.context(0), Array(signedAttributes.joined())), algorithm,
-        DER.octetString(signature), behind)
+        DER.octetString(signature), trailer)
     }
   }
 
@@ -54,7 +54,7 @@ private struct Message {
       DER.integer(version), DER.set(of: digests),
       DER.sequence(Self.identifier(contentType), content.map { DER.context(0, $0) } ?? []),
       DER.context(0, Array(certificates.joined())), beforeSigners, DER.set(of: signers.map(\.encoded)))
-    return DER.sequence(Self.identifier(type), DER.context(0, signed)) + behind
+    return DER.sequence(Self.identifier(type), DER.context(0, signed)) + trailer
   }
 }
 
@@ -65,7 +65,7 @@ struct SignedDataTests {
 
   init() throws { pki = try SmallPKI() }
 
-  /// A message that is right.
+  /// Returns a valid message.
   private func message() throws -> Message {
     var certificate = ASN1Reader(pki.leaf.der)
     var parts = try certificate.enter(.sequence)
@@ -83,7 +83,7 @@ struct SignedDataTests {
     return message.encoded
   }
 
-  @Test("A message is read: content, certificates, and which of them is the signer's")
+  @Test("The content, the certificates and the signer's certificate are read")
   func reads() throws {
     let signedData = try SignedData(message().encoded)
     #expect(signedData.content == content)
@@ -93,7 +93,7 @@ struct SignedDataTests {
     #expect(signedData.hasValidSignature)
   }
 
-  @Test("DER and BER hold alike, with content of any length", arguments: [0, 1, 999, 1000, 1001, 5000])
+  @Test("DER and BER are accepted, with content of any length", arguments: [0, 1, 999, 1000, 1001, 5000])
   func readsBothEncodings(_ count: Int) throws {
     let content = [UInt8](repeating: 7, count: count)
     for encoding in [SignedDataTemplate.Encoding.der, .ber] {
@@ -107,7 +107,7 @@ struct SignedDataTests {
     }
   }
 
-  @Test("A signature by another key, over other content, or of another digest is not valid")
+  @Test("A signature by another key, over other content or with another digest is not valid")
   func refusesSignatures() throws {
     let others = [
       try ECPrivateKey(.p256).signature(for: content, digest: .sha256),
@@ -120,8 +120,8 @@ struct SignedDataTests {
     }
   }
 
-  @Test("SHA-384 is taken in place of SHA-256, if both algorithms say so")
-  func takesSHA384() throws {
+  @Test("SHA-384 is accepted if the digest and the signature algorithm both use it")
+  func acceptsSHA384() throws {
     let digest = Message.digest("2.16.840.1.101.3.4.2.2")
     let bytes = try altered {
       $0.digests = [digest]
@@ -135,8 +135,10 @@ struct SignedDataTests {
     }
   }
 
-  @Test("The parameters of the digest may be absent, in either place", arguments: [true, false], [true, false])
-  func takesAbsentParameters(inMessage: Bool, inSigner: Bool) throws {
+  @Test(
+    "The parameters of the digest algorithm may be absent, in the message and in the signer", arguments: [true, false],
+    [true, false])
+  func acceptsAbsentParameters(inMessage: Bool, inSigner: Bool) throws {
     let digest = Message.digest("2.16.840.1.101.3.4.2.1", [])
     let bytes = try altered {
       if inMessage { $0.digests = [digest] }
@@ -145,7 +147,7 @@ struct SignedDataTests {
     #expect(try SignedData(bytes).hasValidSignature)
   }
 
-  @Test("Everything that is not what it should be is refused, for what it is")
+  @Test("A message with one invalid part is refused with the reason")
   func refuses() throws {
     let (sha1, sha256) = (ObjectIdentifier("1.3.14.3.2.26"), ObjectIdentifier("2.16.840.1.101.3.4.2.1"))
     let ecdsa = ObjectIdentifier("1.2.840.10045.4.3.2")
@@ -187,18 +189,18 @@ struct SignedDataTests {
       ),
       (.signerCertificateMissing, { $0.certificates.removeFirst() }),
       (.signerCertificateMissing, { $0.signers[0].serialNumber = [1] }),
-      (.malformed(.trailingBytes(1)), { $0.behind = [0] }),
+      (.malformed(.trailingBytes(1)), { $0.trailer = [0] }),
     ]
     for (rejection, alter) in refusals {
       #expect(throws: rejection) { try SignedData(altered(alter)) }
     }
   }
 
-  @Test("Nothing may stand where nothing is signed: revocation lists, unsigned attributes, foreign certificates")
+  @Test("Unsigned parts are refused: revocation lists, unsigned attributes, other certificate formats")
   func refusesUnsignedParts() throws {
     let additions: [(inout Message) -> Void] = [
       { $0.beforeSigners = DER.element(.context(1), []) },
-      { $0.signers[0].behind = DER.element(.context(1), Message.attribute("1.2.3", DER.null)) },
+      { $0.signers[0].trailer = DER.element(.context(1), Message.attribute("1.2.3", DER.null)) },
       { $0.certificates.append(DER.element(.context(1), [])) },
       { $0.certificates.append(DER.sequence()) },
       { $0.content = nil },
@@ -229,7 +231,7 @@ struct SignedAttributesTests {
     return try SignedData(Message(certificates: [pki.leaf.der], signers: [signer]).encoded)
   }
 
-  @Test("Where there are signed attributes, they are what is signed, and they hold the content's digest")
+  @Test("If signed attributes are present, the signature covers them, and they contain the digest of the content")
   func verifies() throws {
     #expect(try signedData([contentType, digest]).hasValidSignature)
     let time = Message.attribute("1.2.840.113549.1.9.5", DER.time(SmallPKI.middle))
@@ -238,7 +240,7 @@ struct SignedAttributesTests {
     #expect(try !signedData([contentType, other]).hasValidSignature)
   }
 
-  @Test("Attributes without the content's type and digest, or with one of them twice, are refused")
+  @Test("Signed attributes without the content type or the digest, or with one of them twice, are refused")
   func refuses() throws {
     let otherType = Message.attribute("1.2.840.113549.1.9.3", Message.identifier("1.2.3"))
     let two = Message.attribute(

@@ -1,7 +1,7 @@
 import ByteCoding
 import Cryptography
 
-/// A root, an intermediate and a leaf, of which a test spoils what it is about before they are signed.
+/// A root, an intermediate and a leaf. A test can alter each template before it is signed.
 struct SmallPKI {
   static let start = Timestamp(seconds: 1_700_000_000)
   static let end = Timestamp(seconds: 1_800_000_000)
@@ -15,9 +15,9 @@ struct SmallPKI {
   let leafKey: ECPrivateKey
 
   init(
-    root spoilRoot: (inout CertificateTemplate) -> Void = { _ in },
-    intermediate spoilIntermediate: (inout CertificateTemplate) -> Void = { _ in },
-    leaf spoilLeaf: (inout CertificateTemplate) -> Void = { _ in },
+    root alterRoot: (inout CertificateTemplate) -> Void = { _ in },
+    intermediate alterIntermediate: (inout CertificateTemplate) -> Void = { _ in },
+    leaf alterLeaf: (inout CertificateTemplate) -> Void = { _ in },
     leafSigner: ECPrivateKey? = nil
   ) throws {
     rootKey = try ECPrivateKey(.p384)
@@ -25,19 +25,19 @@ struct SmallPKI {
     leafKey = try ECPrivateKey(.p256)
     var rootTemplate = Self.template("Root", rootKey)
     rootTemplate.extensions = [.basicConstraints(isAuthority: true), .keyUsage([.keyCertSign, .crlSign])]
-    spoilRoot(&rootTemplate)
+    alterRoot(&rootTemplate)
     root = try rootTemplate.selfSigned(with: rootKey)
 
     var intermediateTemplate = Self.template("Intermediate", intermediateKey)
     intermediateTemplate.extensions = [
       .basicConstraints(isAuthority: true, pathLength: 0), .keyUsage([.keyCertSign, .crlSign]),
     ]
-    spoilIntermediate(&intermediateTemplate)
+    alterIntermediate(&intermediateTemplate)
     intermediate = try intermediateTemplate.signed(by: root, key: rootKey)
 
     var leafTemplate = Self.template("Leaf", leafKey)
     leafTemplate.extensions = [.basicConstraints(isAuthority: false), .keyUsage([.digitalSignature])]
-    spoilLeaf(&leafTemplate)
+    alterLeaf(&leafTemplate)
     leaf = try leafTemplate.signed(by: intermediate, key: leafSigner ?? intermediateKey)
   }
 
@@ -46,7 +46,7 @@ struct SmallPKI {
       subject: DistinguishedName(.commonName(name)), subjectPublicKeyInfo: key.spki, notBefore: start, notAfter: end)
   }
 
-  /// What becomes of the leaf: `nil` if it is trusted.
+  /// Validates the leaf and returns the rejection; `nil` if the leaf is trusted.
   func rejection(
     roots: [Certificate]? = nil, through others: [Certificate]? = nil, at instant: Timestamp = middle
   ) -> ChainRejection? {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Cryptography
 
-@Suite("Certificates whose signatures were verified once")
+@Suite("Cache of verified issuers")
 struct VerifiedIssuerCacheTests {
   private func rejection(
     of pki: SmallPKI, by validator: ChainValidator, leaf: Certificate? = nil, through intermediate: Certificate? = nil,
@@ -18,7 +18,7 @@ struct VerifiedIssuerCacheTests {
     }
   }
 
-  @Test("Issuers are remembered, and leaves only where they come again and again")
+  @Test("Issuers are cached; leaves only if the validator is told to cache every certificate")
   func whatIsKept() throws {
     let pki = try SmallPKI()
     for (remembered, count) in [(ChainValidator.Memory.issuers, 1), (.everyCertificate, 2)] {
@@ -28,7 +28,7 @@ struct VerifiedIssuerCacheTests {
     }
   }
 
-  @Test("A remembered certificate is refused before and after its validity")
+  @Test("A cached certificate is refused before and after its validity period")
   func validityEachTime() throws {
     let (start, end) = (Timestamp(seconds: 1_740_000_000), Timestamp(seconds: 1_760_000_000))
     let pki = try SmallPKI(intermediate: { ($0.notBefore, $0.notAfter) = (start, end) })
@@ -43,7 +43,7 @@ struct VerifiedIssuerCacheTests {
     #expect(rejection(of: pki, by: validator, at: end) == nil)
   }
 
-  @Test("With any one byte changed it is not the remembered certificate, and is refused")
+  @Test("A certificate that differs from the cached one in any byte is refused")
   func everyByte() throws {
     let pki = try SmallPKI()
     let validator = ChainValidator(roots: [pki.root], remembering: .everyCertificate)
@@ -63,32 +63,32 @@ struct VerifiedIssuerCacheTests {
     #expect(validator.memory.count == 2)
   }
 
-  @Test("What was refused is not remembered, whatever it was refused for")
+  @Test("A refused certificate is not cached, for any reason of the refusal")
   func refusals() throws {
     let pki = try SmallPKI()
-    let stranger = try SmallPKI()
+    let other = try SmallPKI()
     let validator = ChainValidator(roots: [pki.root], remembering: .everyCertificate)
     for _ in 0..<2 {
-      #expect(rejection(of: stranger, by: validator) != nil)
+      #expect(rejection(of: other, by: validator) != nil)
       #expect(rejection(of: pki, by: validator, at: SmallPKI.end.advanced(by: .seconds(1))) != nil)
-      #expect(rejection(of: pki, by: validator, leaf: stranger.leaf) != nil)
+      #expect(rejection(of: pki, by: validator, leaf: other.leaf) != nil)
     }
     #expect(validator.memory.count == 0)
   }
 
-  @Test("A remembered issuer vouches for nothing that it has not signed")
+  @Test("A cached issuer does not validate a leaf that it has not signed")
   func otherLeaves() throws {
     let pki = try SmallPKI()
     let validator = ChainValidator(roots: [pki.root])
     #expect(rejection(of: pki, by: validator) == nil)
     let forged = try SmallPKI.template("Leaf", pki.leafKey).signed(by: pki.intermediate, key: pki.leafKey)
     guard case .untrusted = rejection(of: pki, by: validator, leaf: forged) else {
-      Issue.record("a signature by another key was taken")
+      Issue.record("a signature by another key was accepted")
       return
     }
   }
 
-  @Test("A remembered leaf is not taken under another issuer of the same name")
+  @Test("A cached leaf is refused under another issuer of the same name")
   func otherIssuer() throws {
     let pki = try SmallPKI()
     let validator = ChainValidator(roots: [pki.root], remembering: .everyCertificate)
@@ -98,12 +98,12 @@ struct VerifiedIssuerCacheTests {
     template.extensions = [.basicConstraints(isAuthority: true, pathLength: 0), .keyUsage([.keyCertSign, .crlSign])]
     let twin = try template.signed(by: pki.root, key: pki.rootKey)
     guard case .untrusted = rejection(of: pki, by: validator, through: twin) else {
-      Issue.record("taken under an issuer that has not signed it")
+      Issue.record("accepted under an issuer that has not signed the leaf")
       return
     }
   }
 
-  @Test("However many good issuers there are, a few are remembered, and the others are good as well")
+  @Test("The cache is bounded to 16 issuers, and further valid issuers are still accepted")
   func bounded() throws {
     let pki = try SmallPKI()
     let validator = ChainValidator(roots: [pki.root])

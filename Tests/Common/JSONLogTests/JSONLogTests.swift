@@ -26,7 +26,7 @@ struct JSONLogTests {
     LineSink(descriptor: pipe.fileHandleForWriting.fileDescriptor, capacity: capacity)
   }
 
-  @Test("An event is one line: time, level, logger, message, then its metadata by name")
+  @Test("An event is one line: time, level, logger, message, then the metadata sorted by name")
   func oneLine() throws {
     let sink = sink()
     logger(sink).notice("refused", metadata: ["code": "nonce_used", "attempt": .stringConvertible(3)])
@@ -39,7 +39,7 @@ struct JSONLogTests {
   }
 
   @Test(
-    "No text breaks out of its line or its string",
+    "No text can leave its line or its JSON string",
     arguments: ["a\nb", "\"", "\\", "\u{0}\u{1F}\u{7F}\u{85}", "\u{2028}\u{2029}", "\r\n", "é 🚪", "\",\"code\":\"x"])
   func hostileText(_ text: String) throws {
     let sink = sink()
@@ -53,7 +53,7 @@ struct JSONLogTests {
     #expect(object?.count == 6)
   }
 
-  @Test("Fields stand in the order in which they were added, and a name of the line's own stands apart")
+  @Test("Fields keep their order, and a field with a reserved name gets a prefix")
   func fields() throws {
     let sink = sink()
     var fields = LogFields()
@@ -75,7 +75,7 @@ struct JSONLogTests {
       ])
   }
 
-  @Test("Metadata cannot pass for the line's own members")
+  @Test("Metadata cannot replace the reserved members of a line")
   func reservedNames() throws {
     let sink = sink()
     logger(sink).notice("refused", metadata: ["message": "admitted", "level": "debug"])
@@ -84,7 +84,7 @@ struct JSONLogTests {
     #expect(line.contains(#""message":"refused","#) && line.contains(#""metadata.message":"admitted""#))
   }
 
-  @Test("An event below the logger's level is not written")
+  @Test("An event below the logger's level is not logged")
   func level() throws {
     let sink = sink()
     logger(sink).debug("detail")
@@ -92,7 +92,7 @@ struct JSONLogTests {
     #expect(try lines().isEmpty)
   }
 
-  @Test("Lines of many threads keep whole, and each thread's lines their order")
+  @Test("Lines of many threads are not mixed, and the lines of each thread keep their order")
   func concurrency() throws {
     let sink = sink()
     DispatchQueue.concurrentPerform(iterations: 4) { worker in
@@ -106,10 +106,10 @@ struct JSONLogTests {
     }
   }
 
-  @Test("A reader that stalls blocks nobody: what does not fit is dropped and counted")
+  @Test("A stalled reader does not block writers: lines beyond the capacity are dropped and counted")
   func stalledReader() throws {
     let sink = sink(capacity: 1000)
-    // Far more than a pipe and the buffer hold together.
+    // Far more than the pipe and the buffer can store together.
     for _ in 0..<10_000 { sink.write(String(repeating: "x", count: 99)) }
     var text = ""
     while !text.contains("dropped") {
@@ -120,10 +120,10 @@ struct JSONLogTests {
     #expect(count > 0 && count < 10_000)
   }
 
-  @Test("A reader that stalls keeps nobody from the end")
+  @Test("A stalled reader does not block the flush beyond its time limit")
   func stalledEnd() throws {
     let sink = sink(capacity: 1 << 20)
-    // Twice what a pipe holds.
+    // Twice the capacity of a pipe.
     for _ in 0..<128 { sink.write(String(repeating: "x", count: 1023)) }
     #expect(!sink.flush(patience: .milliseconds(100)))
     var count = 0

@@ -23,7 +23,7 @@ struct TextLogTests {
     return String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
   }
 
-  @Test("A line has time of day, level, message and what was said beside it, in its order")
+  @Test("A line has the time of day, the level, the message and the fields in their order")
   func plain() throws {
     var fields = LogFields()
     fields.append("request_id", "5f1d")
@@ -37,7 +37,7 @@ struct TextLogTests {
     )
   }
 
-  @Test("A level has a color and a name is dim where a terminal shows them")
+  @Test("On a terminal with colors, the level is colored and field names are dim")
   func colored() throws {
     #expect(
       try line(isColored: true) { $0.error("no", metadata: ["code": "x"]) }
@@ -45,7 +45,7 @@ struct TextLogTests {
   }
 
   @Test(
-    "What comes from elsewhere cannot steer a terminal nor begin a line",
+    "Untrusted text cannot control a terminal or start a line",
     arguments: ["\n", "\r", "\u{1B}[2J", "\u{7F}", "\u{9B}31m", "\u{2028}", "\u{202E}"])
   func control(_ text: String) throws {
     let line = try line { $0.notice("refused", metadata: ["path": "/\(text)x"]) }

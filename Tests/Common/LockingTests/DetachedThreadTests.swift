@@ -2,9 +2,9 @@ import Glibc
 import Locking
 import Testing
 
-@Suite("A thread that nobody waits for")
+@Suite("Detached threads")
 struct DetachedThreadTests {
-  @Test("runs its task beside the one that started it")
+  @Test("A detached thread runs its task concurrently with the thread that started it")
   func runs() async {
     let starter = pthread_self()
     let other: pthread_t = await withCheckedContinuation { continuation in

@@ -2,11 +2,11 @@ import Dispatch
 import Locking
 import Testing
 
-@Suite("LockedValue values")
+@Suite("Locked values")
 struct LockedValueTests {
-  private struct Refusal: Error, Equatable {}
+  private struct TestError: Error, Equatable {}
 
-  @Test("No change of many threads at once is lost")
+  @Test("No concurrent change is lost")
   func exclusive() {
     let count = LockedValue(0)
     DispatchQueue.concurrentPerform(iterations: 8) { _ in
@@ -15,13 +15,13 @@ struct LockedValueTests {
     #expect(count.withLock { $0 } == 80_000)
   }
 
-  @Test("An error leaves the lock open, and what was changed before it stays")
+  @Test("An error releases the lock and keeps the changes made before it")
   func errors() {
     let value = LockedValue(1)
-    #expect(throws: Refusal()) {
-      try value.withLock { (value: inout Int) throws(Refusal) in
+    #expect(throws: TestError()) {
+      try value.withLock { (value: inout Int) throws(TestError) in
         value = 2
-        throw Refusal()
+        throw TestError()
       }
     }
     #expect(value.withLock { $0 } == 2)

@@ -3,10 +3,10 @@ import Glibc
 import Locking
 public import TestSupport
 
-/// A PostgreSQL of a test, on a Unix socket in a folder of its own. It ends with the process of the test, however that
-/// ends.
+/// A PostgreSQL server for a test, on a Unix socket in its own folder. It stops when the test's process exits or is
+/// killed.
 public final class PostgresServer: Sendable {
-  /// Where the socket and the data are.
+  /// The folder of the socket and the data.
   public let folder: String
   private let options: [String: String]
   private let running = LockedValue<Running?>(nil)
@@ -26,22 +26,23 @@ public final class PostgresServer: Sendable {
     if let running = running.withLock({ $0 }) {
       running.guardian.closeInput()
     } else {
-      // It crashed and was not started again: nobody else removes what it left.
+      // The server crashed and was not started again, so its guardian does not remove the folder.
       try? FileManager.default.removeItem(atPath: folder)
     }
   }
 
-  /// The one server that tests share which do it no harm. Each takes a schema of its own.
+  /// The server that tests share if they do not disturb it. Each test uses its own schema.
   public static func shared() async throws -> PostgresServer { try await sharedStart.value }
 
-  // Nothing of it has to outlive the process, so nothing has to be flushed.
+  // The data need not outlive the process, so nothing has to be flushed to disk.
   private static let sharedStart = Task {
     try await PostgresServer.start(options: ["fsync": "off", "full_page_writes": "off", "max_connections": "300"])
   }
 
-  /// Makes a cluster in a new folder and starts it.
+  /// Creates a database cluster in a new folder and starts the server.
   ///
-  /// - Parameter files: what to put into the folder first, for the server alone to read; options reach it by `../NAME`.
+  /// - Parameter files: Files to create in the folder first, readable only by the server. Options refer to them as
+  ///   `../NAME`.
   public static func start(
     options: [String: String] = [:], files: [String: String] = [:]
   ) async throws -> PostgresServer {
@@ -54,7 +55,7 @@ public final class PostgresServer: Sendable {
     return server
   }
 
-  /// Keeps tables that are made from now on in the folder at `path`.
+  /// Stores tables that are created later in the folder at `path`.
   public func useTablespace(at path: String) async throws {
     let own = path + "/tables"
     guard mkdir(own, 0o700) == 0, chmod(path, 0o711) == 0,
@@ -72,10 +73,11 @@ public final class PostgresServer: Sendable {
     try Self.giveToServer(path)
   }
 
-  /// A PgBouncer in front of this server, which ends with the value that is given; `nil` where there is none.
+  /// Starts a PgBouncer in front of this server. It stops when the returned process is released. Returns `nil` if
+  /// PgBouncer is not installed.
   ///
   /// - Parameter mode: `session` or `transaction`.
-  /// - Returns: the process, and the URL by which the database is reached through it.
+  /// - Returns: The process, and the URL of the database through PgBouncer.
   public func pooler(mode: String, port: UInt16) async throws -> (process: ChildProcess, url: String)? {
     guard FileManager.default.isExecutableFile(atPath: "/usr/sbin/pgbouncer") else { return nil }
     let name = "pgbouncer-\(mode).ini"
@@ -96,7 +98,7 @@ public final class PostgresServer: Sendable {
     return (process, "postgres://postgres@127.0.0.1:\(port)/postgres")
   }
 
-  /// Makes a standby of this server and starts it.
+  /// Creates a standby of this server and starts it.
   public func standby(name: String) async throws -> PostgresServer {
     let standby = PostgresServer(folder: try Self.makeFolder(), options: options)
     try await standby.runTool(
@@ -109,7 +111,7 @@ public final class PostgresServer: Sendable {
     return standby
   }
 
-  /// The URL of a schema of its own in the database `postgres`.
+  /// Creates a schema in the database `postgres` and returns its URL.
   public func newURL() async throws -> String {
     let name = databases.withLock { count in
       count += 1
@@ -121,12 +123,12 @@ public final class PostgresServer: Sendable {
 
   public func url(schema: String) -> String { "\(Self.url(of: [self]))&options=-csearch_path%3D\(schema)" }
 
-  /// The URL of several servers, to be tried in their order.
+  /// Returns the URL of several servers, which a client tries in this order.
   public static func url(of servers: [PostgresServer]) -> String {
     "postgres:///postgres?user=postgres&host=\(servers.map(\.folder).joined(separator: ","))"
   }
 
-  /// Runs statements as the superuser, on a connection of their own, and gives the rows, values separated by `|`.
+  /// Runs statements as the superuser on a new connection and returns the rows, with values separated by `|`.
   @discardableResult
   public func sql(_ text: String) async throws -> [String] {
     let answer = try await ChildProcess.run(
@@ -137,12 +139,12 @@ public final class PostgresServer: Sendable {
   }
 }
 
-// MARK: Starting and ending
+// MARK: Starting and stopping
 
 extension PostgresServer {
   private var data: String { folder + "/data" }
 
-  /// Starts the server, after a crash too.
+  /// Starts the server, also after a crash.
   public func start(until sign: String = "database system is ready to accept connections") async throws {
     var arguments = ["-D", data, "-k", folder, "-c", "listen_addresses="]
     for (name, value) in options { arguments += ["-c", "\(name)=\(value)"] }
@@ -154,8 +156,8 @@ extension PostgresServer {
     _ = try await guardian.errors.first("the server's start", within: .seconds(60)) { $0.contains(sign) }
   }
 
-  // The input ends with the process that holds it, so the server never outlives the test, however that ends. The one
-  // that waits for it is a child of its own: whoever kills the shell does not kill it.
+  // The standard input is closed when the test's process exits for any reason, so the server never outlives the test. A
+  // separate child waits for that, so a signal that kills the shell does not kill the child.
   private static let guardianText = """
     folder=$1; shift
     exec 3<&0
@@ -170,25 +172,25 @@ extension PostgresServer {
     wait
     """
 
-  /// Ends the server as a power cut would: `SIGKILL` to the first process, at which the others go.
+  /// Stops the server like a power failure: sends `SIGKILL` to the first process, and the others exit.
   public func crash() async throws {
     guard let running = running.withLock({ $0 }) else { return }
     try Data().write(to: URL(fileURLWithPath: folder + "/keep"))
     _ = Glibc.kill(running.id, SIGKILL)
     running.guardian.closeInput()
     _ = try await running.guardian.exit()
-    // Its children hold the standard error of the guardian, and see that their parent is gone.
+    // The server's children keep the guardian's standard error open until they notice that their parent is gone.
     _ = try await running.guardian.errors.all()
     try FileManager.default.removeItem(atPath: folder + "/keep")
     self.running.withLock { $0 = nil }
   }
 
-  /// Stops or lets go on every process of the server.
+  /// Sends `signal` to the first process of the server.
   public func send(_ signal: Int32) {
     if let running = running.withLock({ $0 }) { _ = Glibc.kill(running.id, signal) }
   }
 
-  /// Makes a standby the primary.
+  /// Promotes this standby to primary.
   public func promote() async throws { try await sql("SELECT pg_promote(true, 30)") }
 
   private func runTool(_ name: String, _ arguments: [String]) async throws {
@@ -200,7 +202,7 @@ extension PostgresServer {
     }
   }
 
-  /// Variables of libpq, should somebody run the tests with them, are not passed on.
+  /// Removes the variables of libpq that the environment of the tests may contain.
   private static var withoutVariables: [String: String?] {
     let names = ProcessInfo.processInfo.environment.keys.filter { $0.hasPrefix("PG") }
     return Dictionary(uniqueKeysWithValues: names.map { ($0, nil) })
@@ -221,13 +223,13 @@ extension PostgresServer {
     return folder
   }
 
-  /// For root, whose servers run as another user.
+  /// Changes the owner of `path` if the tests run as root, because the server then runs as another user.
   private static func giveToServer(_ path: String) throws {
     guard geteuid() == 0, let user = getpwnam("postgres") else { return }
     guard chown(path, user.pointee.pw_uid, user.pointee.pw_gid) == 0 else { throw PostgresServerError("chown") }
   }
 
-  /// A program of the newest PostgreSQL: Debian keeps them beside the path.
+  /// Returns the path of a program of the newest PostgreSQL. Debian installs these outside `PATH`.
   static func tool(_ name: String) throws -> String {
     let root = "/usr/lib/postgresql"
     let versions = ((try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []).compactMap(Int.init).sorted()

@@ -4,9 +4,9 @@ import ProcessSignals
 import TestSupport
 import Testing
 
-@Suite("Signals of a process", .serialized, .timeLimit(.minutes(1)))
+@Suite("Process signals", .serialized, .timeLimit(.minutes(1)))
 struct ProcessSignalsTests {
-  @Test("each is heard that comes after the call, the last one to ask hears it, and nobody does after the end")
+  @Test("The last registered handler receives each signal, and none does after the handling ends")
   func heard() async throws {
     let first = Watched([Int32]())
     let second = Watched([Int32]())
@@ -20,11 +20,11 @@ struct ProcessSignalsTests {
 
     ProcessSignals.hear([SIGURG]) { number in second.update { $0.append(number) } }
     kill(getpid(), SIGURG)
-    try await second.wait(for: "the signal at whom asked last") { $0.isEmpty ? nil : () }
+    try await second.wait(for: "the signal at the second handler") { $0.isEmpty ? nil : () }
     kill(getpid(), SIGUSR1)
-    try await first.wait(for: "the other signal at whom asked first") { $0.count == 102 ? () : nil }
+    try await first.wait(for: "the other signal at the first handler") { $0.count == 102 ? () : nil }
 
-    // What the system does with it by default is nothing.
+    // The default action for SIGURG is to ignore it.
     ProcessSignals.obey([SIGURG])
     kill(getpid(), SIGURG)
     kill(getpid(), SIGUSR1)

@@ -7,7 +7,7 @@ struct ExpositionTests {
 
   private func text() async -> String { String(decoding: await registry.exposition(), as: UTF8.self) }
 
-  @Test("Counters of a family are told apart by their labels and sorted")
+  @Test("Counters of a family are distinguished by their labels and sorted")
   func counters() async {
     let family = registry.counters("refusals_total", "Requests that were refused.", labels: ["code", "status"])
     family.counter("nonce_used", "401").add()
@@ -23,7 +23,7 @@ struct ExpositionTests {
         """)
   }
 
-  @Test("A histogram counts what lies at or below each bound, and everything")
+  @Test("A histogram counts the values at or below each bound, and all values")
   func histogram() async {
     let bounds: [Duration] = [.milliseconds(1), .milliseconds(500)]
     let histogram = registry.histograms("wait_seconds", "Time.", labels: ["for"], bounds: bounds).histogram("store")
@@ -43,7 +43,7 @@ struct ExpositionTests {
         """)
   }
 
-  @Test("What others keep is read each time, and no text breaks out of its line")
+  @Test("A callback's values are read at each exposition, and no text can leave its line")
   func values() async {
     registry.values("up", "a\\b\nc", labels: ["name"]) { [Sample(1.5, "\"\\\n"), Sample(.infinity, "é")] }
     #expect(
@@ -56,7 +56,7 @@ struct ExpositionTests {
         """)
   }
 
-  @Test("Nothing is lost when many count at once")
+  @Test("No concurrent increment is lost")
   func concurrency() async {
     let family = registry.counters("things_total", "Things.")
     let histogram = registry.histograms("things_seconds", "Things.", bounds: [.seconds(1)]).histogram()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Systemd
 
-/// The end that systemd has: a datagram socket at a path, or at a name of the abstract namespace.
+/// The socket of systemd: a datagram socket at a path, or at a name of the abstract namespace.
 private final class Manager {
   let address: String
   private let descriptor: Int32
@@ -22,9 +22,9 @@ private final class Manager {
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) }
     }
     try #require(code == 0)
-    // A message that never comes is a failure, not a test without end.
-    var patience = timeval(tv_sec: 10, tv_usec: 0)
-    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+    // A missing message fails the test instead of blocking it.
+    var timeout = timeval(tv_sec: 10, tv_usec: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
   }
 
   deinit {
@@ -32,7 +32,7 @@ private final class Manager {
     if address.hasPrefix("/") { unlink(address) }
   }
 
-  /// The next message; `nil` if none comes.
+  /// Returns the next message; `nil` if none arrives within 10 seconds.
   func receive() -> String? {
     var buffer = [UInt8](repeating: 0, count: 4096)
     let count = recv(descriptor, &buffer, buffer.count, 0)
@@ -40,14 +40,14 @@ private final class Manager {
   }
 }
 
-/// What a service says when it is asked whether it is alive, one after another.
-private actor Life {
+/// The answers of a service to consecutive liveness checks.
+private actor Liveness {
   private var answers: [Bool]
   init(_ answers: [Bool]) { self.answers = answers }
   func next() -> Bool { answers.isEmpty ? false : answers.removeFirst() }
 }
 
-/// A clock on which time passes at once. It cancels the task that sleeps a last time.
+/// A clock whose sleeps return immediately. It cancels the task at the last sleep.
 private struct RecordingClock: Clock {
   struct Instant: InstantProtocol {
     var offset = Duration.zero
@@ -74,9 +74,9 @@ private struct RecordingClock: Clock {
   }
 }
 
-@Suite("A service tells systemd how it is", .serialized, .timeLimit(.minutes(1)))
+@Suite("Notifications to systemd", .serialized, .timeLimit(.minutes(1)))
 struct NotifyTests {
-  @Test("in one datagram a message, at a path or at an abstract name", arguments: [false, true])
+  @Test("A notification is one datagram, to a path or to an abstract name", arguments: [false, true])
   func messages(isAbstract: Bool) throws {
     let manager = try Manager(isAbstract: isAbstract)
     let socket = try #require(NotifySocket(environment: ["NOTIFY_SOCKET": manager.address]))
@@ -89,37 +89,37 @@ struct NotifyTests {
   }
 
   @Test(
-    "and nobody, if nobody asks",
+    "Without a valid NOTIFY_SOCKET there is no notification socket",
     arguments: [
       [:], ["NOTIFY_SOCKET": ""], ["NOTIFY_SOCKET": "/"], ["NOTIFY_SOCKET": "relative"], ["NOTIFY_SOCKET": "vsock:2:1"],
       ["NOTIFY_SOCKET": "/" + String(repeating: "x", count: 107)],
     ])
-  func nobody(_ environment: [String: String]) {
+  func noSocket(_ environment: [String: String]) {
     #expect(NotifySocket(environment: environment) == nil)
   }
 
-  @Test("and goes on if nobody listens any more")
+  @Test("A service continues if systemd has closed the socket")
   func gone() throws {
     let address = try Manager(isAbstract: false).address
     let socket = try #require(NotifySocket(environment: ["NOTIFY_SOCKET": address]))
     #expect(!socket.send(.ready))
   }
 
-  @Test("that it is alive, twice in the time that systemd waits, while it is")
+  @Test("A live service sends a watchdog notification twice per watchdog interval")
   func watchdog() async throws {
     let manager = try Manager(isAbstract: true)
     let socket = try #require(NotifySocket(environment: ["NOTIFY_SOCKET": manager.address]))
     let watchdog = try #require(Watchdog(environment: ["WATCHDOG_USEC": "3000000"], socket: socket))
     let clock = RecordingClock(sleeps: 3)
-    let life = Life([true, false, true])
-    await Task { await watchdog.run(clock: clock) { await life.next() } }.value
+    let liveness = Liveness([true, false, true])
+    await Task { await watchdog.run(clock: clock) { await liveness.next() } }.value
     #expect(await clock.record.steps == Array(repeating: .milliseconds(1500), count: 3))
     socket.send(.stopping)
     #expect([manager.receive(), manager.receive(), manager.receive()] == ["WATCHDOG=1", "WATCHDOG=1", "STOPPING=1"])
   }
 
   @Test(
-    "and no sign of life if none is waited for",
+    "Without a watchdog interval for this process there is no watchdog",
     arguments: [
       [:], ["WATCHDOG_USEC": "0"], ["WATCHDOG_USEC": "x"], ["WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "1"],
     ])
@@ -129,16 +129,16 @@ struct NotifyTests {
   }
 }
 
-@Suite("Sockets that others opened for a process")
+@Suite("Passed sockets")
 struct PassedSocketsTests {
-  @Test("are those behind the standard streams, as many as the environment says")
+  @Test("The passed sockets follow the standard streams; the environment contains their number")
   func descriptors() {
     let environment = ["LISTEN_PID": String(getpid()), "LISTEN_FDS": "2"]
     #expect(PassedSockets.descriptors(environment: environment) == [3, 4])
   }
 
   @Test(
-    "have the names that they were passed with, unless these are not as many",
+    "Passed sockets have the passed names, unless the number of names differs",
     arguments: [
       (nil, ["unknown", "unknown"]), ("a:b", ["a", "b"]), (":b", ["", "b"]), ("a", ["unknown", "unknown"]),
       ("a:b:c", ["unknown", "unknown"]),
@@ -151,7 +151,7 @@ struct PassedSocketsTests {
   }
 
   @Test(
-    "are not taken if they were meant for another process, or their number makes no sense",
+    "Sockets for another process or with an invalid count are not accepted",
     arguments: [
       [:], ["LISTEN_FDS": "1"], ["LISTEN_PID": "1", "LISTEN_FDS": "1"], ["LISTEN_PID": "self", "LISTEN_FDS": "0"],
       ["LISTEN_PID": "self", "LISTEN_FDS": "-1"], ["LISTEN_PID": "self", "LISTEN_FDS": "2147483647"],

@@ -1,11 +1,11 @@
 import Foundation
 
-/// Work that blocks, on a thread of its own: the pool has no more threads than the machine has cores, and a test that
-/// waits on a plain socket holds one of them already.
+/// Runs blocking work on its own thread. The concurrency pool has only one thread for each core, and a test that waits
+/// on a plain socket already blocks one.
 public struct Aside<Value: Sendable>: Sendable {
   private let outcomes: AsyncStream<Result<Value, any Error>>
 
-  /// Begins at once. The thread ends with `body`, whether or not anybody asks for the value.
+  /// Starts the thread immediately. It exits when `body` returns, even if the value is not used.
   public init(_ body: @escaping @Sendable () throws -> Value) {
     let (outcomes, continuation) = AsyncStream.makeStream(of: Result<Value, any Error>.self)
     self.outcomes = outcomes
@@ -15,7 +15,7 @@ public struct Aside<Value: Sendable>: Sendable {
     }
   }
 
-  /// What `body` returned or threw; it can be asked for once.
+  /// Waits for `body` and returns its value or throws its error. May be used only once.
   public var value: Value {
     get async throws {
       for await outcome in outcomes { return try outcome.get() }

@@ -2,10 +2,10 @@ import Foundation
 public import Glibc
 import Locking
 
-/// A process that a test has started.
+/// A process that a test starts.
 ///
-/// Not Foundation's `Process`: that waits for an end by `select`, which knows no descriptor above 1023, and tests of
-/// thousands of sockets run in the same process. It would wait for ever.
+/// Foundation's `Process` is not used: it waits for the exit with `select`, which does not support descriptors above
+/// 1023. Tests with thousands of sockets run in the same process, and `Process` would then wait forever.
 public final class ChildProcess: Sendable {
   public enum Exit: Sendable, Hashable {
     case code(Int32)
@@ -15,19 +15,19 @@ public final class ChildProcess: Sendable {
   public let id: pid_t
   public let output = LineLog()
   public let errors = LineLog()
-  /// The writing end of its standard input; -1 when closed.
+  /// The write end of the process's standard input; -1 when closed.
   private let input: LockedValue<Int32>
   private let outcome = Watched<Exit?>(nil)
 
   /// Starts the program at `path`.
   ///
   /// - Parameters:
-  ///   - environment: added to the test's own; `nil` removes a variable.
-  ///   - folder: its working directory; `nil` for the test's own.
+  ///   - environment: Variables that are added to those of the test; `nil` removes a variable.
+  ///   - folder: The working directory; `nil` for that of the test.
   public init(
     _ path: String, _ arguments: [String] = [], environment: [String: String?] = [:], in folder: String? = nil
   ) throws {
-    // `env -C` replaces itself by the program, which keeps its number.
+    // `env -C` replaces itself with the program, which keeps the process ID.
     let command = folder.map { ["/usr/bin/env", "-C", $0, path] } ?? [path]
     let (id, input, output, errors) = try Self.start(command + arguments, environment)
     self.id = id
@@ -42,14 +42,14 @@ public final class ChildProcess: Sendable {
 
   deinit { kill() }
 
-  /// How it ended, once it has.
+  /// Waits for the exit of the process and returns how it exited.
   public func exit(within limit: Duration = .seconds(30)) async throws -> Exit {
     try await outcome.wait(for: "the end of process \(id)", within: limit) { $0 }
   }
 
   public var hasEnded: Bool { outcome.value != nil }
 
-  /// Sends `signal`, unless it has ended: another process may have its number by then.
+  /// Sends `signal` unless the process has exited: another process may then have its ID.
   public func send(_ signal: Int32) {
     if !hasEnded { _ = Glibc.kill(id, signal) }
   }
@@ -59,7 +59,7 @@ public final class ChildProcess: Sendable {
     closeInput()
   }
 
-  /// Writes to its standard input; what it does not take because it has ended is lost.
+  /// Writes to the standard input. Bytes that the process does not read before its exit are lost.
   public func write(_ bytes: [UInt8]) {
     input.withLock { descriptor in
       var rest = bytes[...]
@@ -82,7 +82,7 @@ public final class ChildProcess: Sendable {
 }
 
 extension ChildProcess {
-  /// Starts `path`, gives it `input`, and waits for its end.
+  /// Starts `path`, writes `input` to its standard input and waits for its exit.
   public static func run(
     _ path: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String: String?] = [:],
     in folder: String? = nil, within limit: Duration = .seconds(60)
@@ -95,9 +95,10 @@ extension ChildProcess {
     return (exit, try await process.output.all(), try await process.errors.all())
   }
 
-  /// Runs `path` to its end with files for its streams, on the calling thread: for programs that end by themselves.
+  /// Runs `path` until it exits, with files as its streams. Blocks the calling thread, so the program must exit by
+  /// itself.
   ///
-  /// `output` and `errors` are made or emptied first, and may be the same file.
+  /// `output` and `errors` are created or truncated first, and may be the same file.
   public static func run(
     _ path: String, _ arguments: [String], reading input: String = "/dev/null", writing output: String, _ errors: String
   ) throws -> Exit {
@@ -106,7 +107,7 @@ extension ChildProcess {
         OpenFile(input, O_RDONLY), OpenFile(output, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND),
         OpenFile(errors, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND),
       ]
-      // A file closes with its object, which an optimized build releases behind its last mention.
+      // A file is closed with its object, which an optimized build releases after its last use.
       let id = try withExtendedLifetime(files) {
         try spawn([path] + arguments, [:], descriptors: files.map(\.descriptor))
       }
@@ -128,12 +129,12 @@ extension ChildProcess {
     }
   }
 
-  /// Starts `command` and gives this side's ends of its pipes.
+  /// Starts `command` and returns this process's ends of its pipes.
   private static func start(
     _ command: [String], _ environment: [String: String?]
   ) throws -> (id: pid_t, input: Int32, output: Int32, errors: Int32) {
     try started.withLock { count in
-      // A child that ends while it is written to must not end the test.
+      // A write to a child that has exited must not kill the test process.
       signal(SIGPIPE, SIG_IGN)
       let input = try Pipe()
       let output = try Pipe()
@@ -146,9 +147,9 @@ extension ChildProcess {
     }
   }
 
-  /// How many were started, one at a time: of two at once, one could inherit the other's pipes and keep them open.
-  /// (A count, and not nothing: a value without a size shares the address of the field behind it, and the thread
-  /// sanitizer takes that for a race.)
+  /// The number of processes started. The lock allows only one start at a time: otherwise a child could inherit another
+  /// child's pipes and keep them open. The value is a count because a value without a size shares the address of the
+  /// next field, which the thread sanitizer reports as a race.
   private static let started = LockedValue(0)
 
   private static func spawn(
@@ -160,8 +161,8 @@ extension ChildProcess {
     for (target, source) in descriptors.enumerated() {
       posix_spawn_file_actions_adddup2(&actions, source, Int32(target))
     }
-    // A child begins with its parent's mask, and a test may run on a thread that has signals blocked. What a shell has
-    // in its background ignores interrupts.
+    // A child inherits its parent's signal mask, and a test may run on a thread with blocked signals. Background jobs
+    // of a shell ignore interrupts.
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
@@ -183,21 +184,21 @@ extension ChildProcess {
     return id
   }
 
-  /// Calls `body` with the null-terminated array of C strings that `execve` takes.
+  /// Calls `body` with the null-terminated array of C strings that `execve` expects.
   private static func withCStrings<R>(
     _ texts: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> R
   ) -> R {
     var strings: [UnsafeMutablePointer<CChar>?] = texts.map { strdup($0) } + [nil]
     defer { strings.forEach { free($0) } }
     return strings.withUnsafeMutableBufferPointer { buffer in
-      // The array has at least its null, so it has an address.
+      // The array contains at least its terminator, so it has an address.
       body(buffer.baseAddress!)
     }
   }
 }
 
 extension ChildProcess.Exit {
-  /// Waits for the end of the child `id`, which nobody else waits for.
+  /// Waits for the exit of the child `id`. No other thread may wait for the same child.
   fileprivate init(of id: pid_t) {
     var status: Int32 = 0
     while waitpid(id, &status, 0) == -1 && errno == EINTR {}
@@ -205,7 +206,7 @@ extension ChildProcess.Exit {
     self = signal == 0 ? .code(status >> 8 & 0xFF) : .signal(signal)
   }
 
-  /// The exit code; `nil` if a signal ended the process.
+  /// The exit code; `nil` if a signal killed the process.
   public var code: Int32? {
     if case .code(let code) = self { code } else { nil }
   }
@@ -218,7 +219,7 @@ public struct SpawnFailed: Error, CustomStringConvertible {
   public var description: String { "\(path) did not start: \(reason)" }
 }
 
-/// A file that closes with this value, and never lives on in a child.
+/// A file that is closed with this object and is never inherited by a child.
 private final class OpenFile {
   let descriptor: Int32
 
@@ -230,7 +231,7 @@ private final class OpenFile {
   deinit { close(descriptor) }
 }
 
-/// A pipe whose ends close with it, unless they are taken, and never live on in a child.
+/// A pipe whose ends are closed with this object unless they are taken, and are never inherited by a child.
 private final class Pipe {
   private(set) var reader: Int32
   private(set) var writer: Int32

@@ -2,33 +2,33 @@ import Foundation
 import Glibc
 import Locking
 
-/// A TCP proxy on loopback that does to its connections what networks and dying machines do.
+/// A TCP proxy on loopback that simulates faults of networks and machines.
 ///
-/// Two threads a connection, which block: it is for few connections, and for tests.
+/// Each connection uses two blocking threads, so the proxy is suitable for few connections only.
 public final class FaultProxy: Sendable {
-  /// What happens to the bytes of one direction.
+  /// The faults of one direction.
   public struct Fault: Sendable {
-    /// How a connection ends that is cut, in both directions at once.
+    /// How a connection is cut, in both directions at once.
     public enum Cut: Sendable, CaseIterable {
-      /// As a process that ends: the other side reads an end.
+      /// Like a process that exits: the other peer reads the end of the stream.
       case end
-      /// As a machine that has forgotten the connection.
+      /// Like a machine that no longer knows the connection: with a reset.
       case reset
-      /// Not at all: nothing passes any more.
+      /// The connection stays open, but no more bytes are passed.
       case hang
     }
 
-    /// At most so many bytes are passed on at a time.
+    /// The maximum number of bytes that are passed on at a time.
     public var piece = 65536
-    /// How long each piece waits before it is passed on, microseconds.
+    /// The delay of each piece in microseconds.
     public var pause: UInt32 = 0
-    /// After so many bytes in all the connection is cut; `nil` for never.
+    /// The total number of bytes after which the connection is cut; `nil` for no limit.
     public var length: Int?
     public var cut = Cut.end
 
     public init() {}
 
-    /// Every piece of `piece` bytes waits.
+    /// Returns a fault that delays every piece of `piece` bytes.
     public static func trickle(_ piece: Int, pause: UInt32) -> Fault {
       var fault = Fault()
       (fault.piece, fault.pause) = (piece, pause)
@@ -47,9 +47,9 @@ public final class FaultProxy: Sendable {
   private let connections = LockedValue(0)
 
   /// - Parameters:
-  ///   - port: of 127.0.0.1, where connections go on to.
-  ///   - up: what happens to what clients send.
-  ///   - down: what happens to what they are sent.
+  ///   - port: The port of 127.0.0.1 to which connections are forwarded.
+  ///   - up: The faults of the bytes that clients send.
+  ///   - down: The faults of the bytes that clients receive.
   public init(to port: UInt16, up: Fault = Fault(), down: Fault = Fault()) throws {
     (listener, self.port) = try Self.listen()
     Thread.detachNewThread { [listener, connections] in
@@ -67,14 +67,14 @@ public final class FaultProxy: Sendable {
     }
   }
 
-  /// How many connections have come.
+  /// The number of connections accepted so far.
   public var count: Int { connections.withLock { $0 } }
 
-  /// Takes no more connections; those that are open go on.
+  /// Stops accepting connections. Open connections continue.
   deinit { shutdown(listener, Int32(SHUT_RDWR)) }
 }
 
-/// Both sockets of a connection, closed when both threads have let go of it.
+/// Both sockets of a connection. They are closed when both threads have released this object.
 private final class Line: Sendable {
   private let client: Int32
   private let server: Int32
@@ -87,7 +87,7 @@ private final class Line: Sendable {
     close(server)
   }
 
-  /// Passes bytes on until one side ends or the connection is cut.
+  /// Passes bytes on until one peer closes or the connection is cut.
   func pump(from source: Int32, to target: Int32, _ fault: FaultProxy.Fault) {
     var buffer = [UInt8](repeating: 0, count: fault.piece)
     var room = fault.length ?? .max
@@ -99,7 +99,7 @@ private final class Line: Sendable {
       room -= count
       if room == 0 { return cut(fault.cut) }
     }
-    // The other direction may go on. A cut says what it has to say by itself.
+    // The other direction may continue. `cut` shuts the sockets down itself.
     if !isCut.withLock({ $0 }) { shutdown(target, Int32(SHUT_WR)) }
   }
 
@@ -114,7 +114,7 @@ private final class Line: Sendable {
         setsockopt(socket, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
       }
     }
-    // Wakes the thread of the other direction; what closes is the last one that lets go.
+    // Wakes the thread of the other direction. The last release of this object closes the sockets.
     for socket in [client, server] { shutdown(socket, Int32(kind == .reset ? SHUT_RD : SHUT_RDWR)) }
   }
 

@@ -1,10 +1,10 @@
-/// The lines that a process writes, as they come.
+/// Collects the lines that a process writes.
 public final class LineLog: Sendable {
   struct Content: Sendable {
     var lines: [String] = []
     var partial: [UInt8] = []
     var hasEnded = false
-    /// Whether the last line has no line end.
+    /// Whether the last line has no line break.
     var endsWithinLine = false
   }
 
@@ -12,9 +12,9 @@ public final class LineLog: Sendable {
 
   public var lines: [String] { content.value.lines }
 
-  /// The first line, past or future, that `matches`.
+  /// Returns the first past or future line that `matches` accepts.
   ///
-  /// - Throws: `WaitedTooLong`, or `StreamEnded` if there will be none.
+  /// - Throws: `WaitedTooLong`, or `StreamEnded` if the stream ends without such a line.
   public func first(
     _ purpose: String, within limit: Duration = .seconds(30), where matches: @escaping @Sendable (String) -> Bool
   ) async throws -> String {
@@ -25,9 +25,9 @@ public final class LineLog: Sendable {
     return try found.get()
   }
 
-  /// The first `count` lines, past or future, that match.
+  /// Returns the first `count` past or future lines that `matches` accepts.
   ///
-  /// - Throws: `WaitedTooLong`, also if the stream ends before.
+  /// - Throws: `WaitedTooLong`, also if the stream ends with fewer such lines.
   public func first(
     _ count: Int, _ purpose: String, within limit: Duration = .seconds(30),
     where matches: @escaping @Sendable (String) -> Bool
@@ -38,12 +38,12 @@ public final class LineLog: Sendable {
     }
   }
 
-  /// All lines, once the stream has ended.
+  /// Waits for the end of the stream and returns all lines.
   public func all(within limit: Duration = .seconds(30)) async throws -> [String] {
     try await content.wait(for: "the end of the stream", within: limit) { $0.hasEnded ? $0.lines : nil }
   }
 
-  /// Everything as it was written, once the stream has ended.
+  /// Waits for the end of the stream and returns its complete text.
   public func text(within limit: Duration = .seconds(30)) async throws -> String {
     try await content.wait(for: "the end of the stream", within: limit) { content in
       guard content.hasEnded else { return nil }
@@ -51,7 +51,7 @@ public final class LineLog: Sendable {
     }
   }
 
-  /// The first `count` lines, or fewer if there are no more.
+  /// Returns the first `count` lines, or fewer if the stream ends before.
   public func first(_ count: Int, within limit: Duration = .seconds(30)) async throws -> [String] {
     try await content.wait(for: "\(count) lines", within: limit) { content in
       content.hasEnded || content.lines.count >= count ? Array(content.lines.prefix(count)) : nil

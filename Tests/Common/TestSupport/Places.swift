@@ -1,24 +1,24 @@
 import Foundation
 import Glibc
 
-/// Where things are, and where they can be put.
+/// Paths, temporary folders and ports for tests.
 public enum Places {
-  /// The folder that has the programs under test: the one that `SALLYPORT_TEST_PROGRAMS` names, such as that of a
-  /// release build, or the one that the build has put this test's own executable in.
+  /// The folder of the programs under test: the value of `SALLYPORT_TEST_PROGRAMS`, for example the folder of a release
+  /// build, otherwise the folder of this test's executable.
   public static let products: String = {
     if let folder = ProcessInfo.processInfo.environment["SALLYPORT_TEST_PROGRAMS"], !folder.isEmpty { return folder }
     let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? "."
     return (own as NSString).deletingLastPathComponent
   }()
 
-  /// An executable of this package.
+  /// Returns the path of an executable of this package.
   public static func product(_ name: String) throws -> String {
     let path = products + "/" + name
     guard FileManager.default.isExecutableFile(atPath: path) else { throw NotThere(what: path) }
     return path
   }
 
-  /// A program of the system, such as `curl`.
+  /// Returns the path of a program of the system, such as `curl`.
   public static func tool(_ name: String) throws -> String {
     for folder in ["/usr/bin", "/bin", "/usr/local/bin"] {
       let path = folder + "/" + name
@@ -27,7 +27,7 @@ public enum Places {
     throw NotThere(what: name)
   }
 
-  /// Calls `body` with a new folder, and removes the folder and what is in it.
+  /// Calls `body` with a new folder, and removes the folder and its contents afterwards.
   public static func withTemporaryFolder<R>(_ body: (String) async throws -> R) async throws -> R {
     let path = NSTemporaryDirectory() + "sallyport-" + UUID().uuidString
     try FileManager.default.createDirectory(
@@ -40,12 +40,14 @@ public enum Places {
 public struct NotThere: Error, CustomStringConvertible {
   let what: String
 
-  public var description: String { "\(what) is not there: scripts/test builds and installs what the tests need" }
+  public var description: String {
+    "\(what) is missing: scripts/test builds and installs everything that the tests need"
+  }
 }
 
 extension Places {
-  /// A port of 127.0.0.1 that nobody listens at. Another process may take it before its user does; ask a program for
-  /// port 0 where it can tell which one it got.
+  /// Returns a port of 127.0.0.1 on which no process listens. Another process may bind it before the test does. If a
+  /// program can report its port, let it listen on port 0 instead.
   public static func freePort() throws -> UInt16 {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }

@@ -1,8 +1,8 @@
 public import Foundation
 
-/// The files of this package, wherever it was cloned to.
+/// The files of this package, in any clone.
 public enum ProjectFile {
-  /// The folder that has the manifest.
+  /// The folder that contains `Package.swift`.
   public static let root: String = {
     var folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     while folder.path != "/", !FileManager.default.fileExists(atPath: folder.appending(path: "Package.swift").path) {
@@ -11,10 +11,10 @@ public enum ProjectFile {
     return folder.path
   }()
 
-  /// - Parameter path: from the root of the project on, or `..` for what stands beside it.
+  /// - Parameter path: The path relative to the project's root. It may begin with `..` for files next to the project.
   public static func path(_ path: String) -> String { url(path).path }
 
-  /// The same as a URL.
+  /// Returns the same path as a URL.
   public static func url(_ path: String) -> URL { URL(fileURLWithPath: root).appending(path: path).standardized }
 
   public static func text(_ path: String) throws -> String {

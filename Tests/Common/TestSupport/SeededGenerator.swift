@@ -1,5 +1,5 @@
-/// Random numbers that are the same for the same seed, so that a failure can be repeated: SplitMix64 (Steele, Lea and
-/// Flood, 2014).
+/// Generates the same random numbers for the same seed, so that a failure can be reproduced: SplitMix64 (Steele, Lea
+/// and Flood, 2014).
 public struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 

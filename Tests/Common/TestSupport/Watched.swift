@@ -1,11 +1,11 @@
 import Locking
 
-/// A value that others can wait on: for a test, the end of a process or the lines that it has written.
+/// A value on which tasks can wait, such as the exit of a process or the lines that it has written.
 public final class Watched<Value: Sendable>: Sendable {
   private struct Waiter: Sendable {
-    /// Resumes the waiting task if the value is what it waits for, and says whether it was.
+    /// Resumes the waiting task if the value satisfies it, and returns whether it does.
     let check: @Sendable (Value) -> Bool
-    /// Resumes the waiting task with the news that it has waited too long.
+    /// Resumes the waiting task with `WaitedTooLong`.
     let giveUp: @Sendable (Value) -> Void
   }
 
@@ -29,9 +29,9 @@ public final class Watched<Value: Sendable>: Sendable {
     }
   }
 
-  /// What `result` makes of the value, as soon as it makes something of it.
+  /// Waits until `result` returns a value other than `nil`, and returns that value.
   ///
-  /// - Throws: `WaitedTooLong` after `limit`, which bounds a failing test and delays no passing one.
+  /// - Throws: `WaitedTooLong` after `limit`. The limit bounds a failing test and does not delay a passing one.
   public func wait<Result: Sendable>(
     for purpose: String, within limit: Duration = .seconds(30), _ result: @escaping @Sendable (Value) -> Result?
   ) async throws -> Result {
@@ -53,7 +53,7 @@ public final class Watched<Value: Sendable>: Sendable {
     }
   }
 
-  /// `nil` if there is nothing to wait for.
+  /// Registers `waiter` and returns its ID; `nil` if it was already resumed.
   private func register(_ waiter: Waiter) -> Int? {
     state.withLock { state in
       if waiter.check(state.value) { return nil }

@@ -5,9 +5,9 @@ import Foundation
 import GateWire
 import Testing
 
-@Suite("Opening a connection")
+@Suite("Opening of a connection")
 struct ConnectionTests {
-  @Test("E-018 registers first and sends three headers over a nonce of its own")
+  @Test("E-018 The client registers first and sends three headers with a fresh nonce")
   func headers() async throws {
     let fixture = try Fixture()
     let upgrades = ScriptedUpgrades()
@@ -23,7 +23,7 @@ struct ConnectionTests {
     #expect(headers.fields.map(\.name) == ["X-App-Assert-KeyId", "X-App-Assert-Data", "X-App-Assert-Nonce"])
   }
 
-  @Test("E-015 needs a registered key for headers alone")
+  @Test("E-015 Headers without a connection require a registered key")
   func unregistered() async throws {
     let fixture = try Fixture()
     await #expect(throws: AttestError.serviceUnavailable) { try await fixture.session.assertionHeaders() }
@@ -33,7 +33,7 @@ struct ConnectionTests {
   }
 
   @Test(
-    "is tried once more with a fresh challenge after a refused nonce or counter",
+    "After a refused nonce or counter, the client tries once more with a fresh challenge",
     arguments: [GateRefusalCode.nonceInvalid, .nonceExpired, .nonceUsed, .counterReplayed])
   func freshChallenge(code: GateRefusalCode) async throws {
     let fixture = try Fixture()
@@ -43,7 +43,7 @@ struct ConnectionTests {
     #expect(Set(upgrades.attempts.map(\.keyID)).count == 1)
   }
 
-  @Test("fails at the second refused nonce")
+  @Test("The connection fails at the second refused nonce")
   func secondRefusal() async throws {
     let fixture = try Fixture()
     let upgrades = ScriptedUpgrades(refusedWith: [.nonceUsed, .counterReplayed])
@@ -55,7 +55,7 @@ struct ConnectionTests {
   }
 
   @Test(
-    "is not tried again after a refusal of another kind", arguments: ["rate_limited", "rp_id_mismatch", "new_code"])
+    "After any other refusal, the client does not try again", arguments: ["rate_limited", "rp_id_mismatch", "new_code"])
   func otherRefusal(code: String) async throws {
     let fixture = try Fixture()
     let answer = HTTPResponse(status: 401, headers: [HTTPField(GateRefusal.codeHeader, code)])
@@ -67,7 +67,7 @@ struct ConnectionTests {
     #expect(fixture.keys.generatedKeys == 1)
   }
 
-  @Test("is not tried again when there was no answer")
+  @Test("Without a response, the client does not try again")
   func noAnswer() async throws {
     let fixture = try Fixture()
     let upgrades = ScriptedUpgrades([.transport(.lost("reset"))])
@@ -77,7 +77,7 @@ struct ConnectionTests {
     #expect(upgrades.attempts.count == 1)
   }
 
-  @Test("stops at a revoked key: no new key, no new attempt, and the record stays")
+  @Test("A revoked key stops the client: it makes no new key or attempt and keeps the record")
   func revoked() async throws {
     let fixture = try Fixture()
     let keyID = try await fixture.session.registerIfNeeded()
@@ -90,7 +90,7 @@ struct ConnectionTests {
     #expect(fixture.store.load() == KeyRecord(keyID: keyID))
   }
 
-  @Test("replaces a refused key, and then tries again")
+  @Test("The client replaces a refused key and tries again")
   func refusedKey() async throws {
     let fixture = try Fixture()
     let upgrades = ScriptedUpgrades(refusedWith: [.keyRefused])
@@ -100,7 +100,7 @@ struct ConnectionTests {
     #expect(fixture.store.load() == KeyRecord(keyID: upgrades.attempts[1].keyID, renewedAt: fixture.clock.now))
   }
 
-  @Test("replaces a key that the device has lost")
+  @Test("The client replaces a key that the device has lost")
   func lostKey() async throws {
     let fixture = try Fixture(assertFailures: [.invalidKey])
     try await fixture.session.registerIfNeeded()
@@ -109,7 +109,7 @@ struct ConnectionTests {
     #expect(headers.keyID == fixture.store.load().keyID)
   }
 
-  @Test("hands on other failures of the key service", arguments: [KeyServiceError.invalidInput, .serverUnavailable])
+  @Test("Other errors of the key service are reported", arguments: [KeyServiceError.invalidInput, .serverUnavailable])
   func brokenKeyService(error: KeyServiceError) async throws {
     let fixture = try Fixture(assertFailures: [error])
     try await fixture.session.registerIfNeeded()
@@ -117,7 +117,7 @@ struct ConnectionTests {
     #expect(fixture.keys.generatedKeys == 1)
   }
 
-  @Test("may need a new key and a fresh challenge in one call")
+  @Test("One call may use both a new key and a fresh challenge")
   func bothRetries() async throws {
     let fixture = try Fixture()
     let upgrades = ScriptedUpgrades(refusedWith: [.keyRefused, .nonceExpired])
@@ -125,7 +125,7 @@ struct ConnectionTests {
     #expect(upgrades.attempts.count == 3)
   }
 
-  @Test("fails when the new key is refused, too")
+  @Test("The connection fails if the new key is refused too")
   func newKeyRefused() async throws {
     let fixture = try Fixture()
     let upgrades = ScriptedUpgrades(refusedWith: [.keyRefused, .keyRefused])
@@ -135,7 +135,9 @@ struct ConnectionTests {
     #expect(fixture.keys.generatedKeys == 2)
   }
 
-  @Test("replaces a key once an hour at most, restarts or not", arguments: [(3599, false), (3600, true), (-1, true)])
+  @Test(
+    "The client replaces a key at most once an hour, also after a restart",
+    arguments: [(3599, false), (3600, true), (-1, true)])
   func renewalLimit(seconds: Int, isAllowed: Bool) async throws {
     let fixture = try Fixture()
     let first = ScriptedUpgrades(refusedWith: [.keyRefused])
@@ -157,7 +159,7 @@ struct ConnectionTests {
     }
   }
 
-  @Test("counts a renewal that failed on its way")
+  @Test("A failed renewal counts")
   func failedRenewal() async throws {
     let fixture = try Fixture()
     try await fixture.session.registerIfNeeded()
@@ -167,39 +169,39 @@ struct ConnectionTests {
       try await fixture.session.open { headers throws(UpgradeError) in try upgrades.open(headers) }
     }
     #expect(fixture.store.load() == KeyRecord(keyID: nil, renewedAt: fixture.clock.now))
-    // The key that was made then is used up first.
+    // The next call first uses the key that was generated for the failed renewal.
     _ = try await fixture.session.open { headers throws(UpgradeError) in try upgrades.open(headers) }
     #expect(fixture.keys.generatedKeys == 2)
   }
 }
 
-@Suite("Several connections at once")
+@Suite("Concurrent connections")
 struct ConcurrentConnectionTests {
-  @Test("make their assertions one after another, each before the next one's upgrade")
+  @Test("Connections make their assertions in sequence, and each upgrade ends before the next assertion")
   func serial() async throws {
     let fixture = try Fixture()
-    let underWay = Gauge()
+    let active = Gauge()
     let upgrades = ScriptedUpgrades()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<25 {
         group.addTask {
           _ = try await fixture.session.open { headers throws(UpgradeError) in
-            underWay.enter()
+            active.enter()
             await Task.yield()
-            underWay.leave()
+            active.leave()
             return try upgrades.open(headers)
           }
         }
       }
       try await group.waitForAll()
     }
-    #expect(underWay.most == 1)
+    #expect(active.most == 1)
     #expect(fixture.keys.mostAssertionsAtOnce == 1)
     #expect(Set(upgrades.attempts.map(\.nonce)).count == 25)
     #expect(fixture.keys.generatedKeys == 1)
   }
 
-  @Test("go on when one that waits is cancelled")
+  @Test("Other connections continue if a waiting one is cancelled")
   func cancellation() async throws {
     let fixture = try Fixture()
     let (gateOpens, opener) = AsyncStream.makeStream(of: Void.self)

@@ -4,7 +4,7 @@ import GateWire
 import Locking
 import Testing
 
-/// A session with all that it stands on.
+/// A session with its dependencies.
 struct Fixture {
   let gate: ScriptedGate
   let keys: RecordingKeyService
@@ -22,7 +22,7 @@ struct Fixture {
     session = try Self.makeSession(gate: gate, keys: keys, store: store, clock: clock)
   }
 
-  /// Another session over the same store, as after a restart of the app.
+  /// Returns a second session with the same store, as after a restart of the app.
   func restarted() throws -> AttestSession {
     try Self.makeSession(gate: gate, keys: keys, store: store, clock: clock)
   }
@@ -35,7 +35,7 @@ struct Fixture {
   }
 }
 
-/// Upgrades as a test scripts them: each attempt takes one outcome, and after them all succeed.
+/// Scripted upgrades: each attempt consumes one outcome, and further attempts succeed.
 final class ScriptedUpgrades: Sendable {
   private let outcomes: LockedValue<[UpgradeError]>
   private let seen = LockedValue<[AssertionHeaders]>([])

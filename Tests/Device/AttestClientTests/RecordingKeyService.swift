@@ -3,7 +3,7 @@ import ByteCoding
 import SimulatedDevice
 import Locking
 
-/// A simulated device that notes what it is asked for, and fails as a test scripts it.
+/// A simulated device that records its calls and fails as scripted by a test.
 final class RecordingKeyService: AppAttestKeyService {
   enum Call: Sendable, Hashable {
     case generate
@@ -19,7 +19,7 @@ final class RecordingKeyService: AppAttestKeyService {
   private let calls = LockedValue<[Call]>([])
   private let attestFailures = LockedValue<[KeyServiceError]>([])
   private let assertFailures = LockedValue<[KeyServiceError]>([])
-  private let assertionsUnderWay = Gauge()
+  private let activeAssertions = Gauge()
 
   init(isSupported: Bool = true, attestFailures: [KeyServiceError] = [], assertFailures: [KeyServiceError] = []) throws
   {
@@ -32,7 +32,7 @@ final class RecordingKeyService: AppAttestKeyService {
 
   var recorded: [Call] { calls.withLock { $0 } }
   var generatedKeys: Int { recorded.count { $0 == .generate } }
-  var mostAssertionsAtOnce: Int { assertionsUnderWay.most }
+  var mostAssertionsAtOnce: Int { activeAssertions.most }
 
   func generateKey() async throws(KeyServiceError) -> String {
     calls.withLock { $0.append(.generate) }
@@ -48,8 +48,8 @@ final class RecordingKeyService: AppAttestKeyService {
   func generateAssertion(_ keyID: String, clientDataHash: [UInt8]) async throws(KeyServiceError) -> [UInt8] {
     calls.withLock { $0.append(.assert(clientDataHash)) }
     if let failure = Self.next(assertFailures) { throw failure }
-    assertionsUnderWay.enter()
-    defer { assertionsUnderWay.leave() }
+    activeAssertions.enter()
+    defer { activeAssertions.leave() }
     await Task.yield()
     return try await device.generateAssertion(keyID, clientDataHash: clientDataHash)
   }
@@ -59,7 +59,7 @@ final class RecordingKeyService: AppAttestKeyService {
   }
 }
 
-/// Counts how many are inside at once.
+/// Counts concurrent operations and their maximum.
 final class Gauge: Sendable {
   private let count = LockedValue((now: 0, most: 0))
   var most: Int { count.withLock { $0.most } }

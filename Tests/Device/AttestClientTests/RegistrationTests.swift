@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Registration of a key")
 struct RegistrationTests {
-  @Test("E-014 goes through key, challenge, attestation and registration, and saves the identifier at the end")
+  @Test("E-014 Registration uses a key, a challenge and an attestation, and finally saves the identifier")
   func order() async throws {
     let fixture = try Fixture()
     let keyID = try await fixture.session.registerIfNeeded()
@@ -27,11 +27,11 @@ struct RegistrationTests {
   }
 
   @Test(
-    "makes no key while there is no challenge to attest it over",
+    "Without a challenge, no key is generated",
     arguments: [.failure(.unreachable("offline")), .failure(.lost("reset")), .status(503)] as [ScriptedGate.Answer])
   func offline(answer: ScriptedGate.Answer) async throws {
     let fixture = try Fixture(challenges: [answer, answer, answer])
-    // Each is a launch of the app.
+    // Each iteration simulates a launch of the app.
     for _ in 0..<3 {
       await #expect(throws: AttestError.self) { try await fixture.restarted().registerIfNeeded() }
     }
@@ -40,7 +40,7 @@ struct RegistrationTests {
     #expect(fixture.keys.generatedKeys == 1)
   }
 
-  @Test("E-004 happens once")
+  @Test("E-004 A key is registered once")
   func once() async throws {
     let fixture = try Fixture()
     let first = try await fixture.session.registerIfNeeded()
@@ -51,7 +51,7 @@ struct RegistrationTests {
     #expect(fixture.gate.registrations.count == 1)
   }
 
-  @Test("happens once for callers that come at the same time")
+  @Test("Concurrent callers share one registration")
   func concurrent() async throws {
     let fixture = try Fixture()
     try await withThrowingTaskGroup(of: String.self) { group in
@@ -62,7 +62,7 @@ struct RegistrationTests {
     #expect(fixture.keys.generatedKeys == 1)
   }
 
-  @Test("saves nothing when it is refused", arguments: [400, 403, 409, 500, 503])
+  @Test("A refused registration saves nothing", arguments: [400, 403, 409, 500, 503])
   func refused(status: Int) async throws {
     let fixture = try Fixture(registrations: [.status(status)])
     await #expect(throws: AttestError.registrationFailed(GateRefusal(status: status, code: nil, text: "no"))) {
@@ -71,7 +71,7 @@ struct RegistrationTests {
     #expect(fixture.store.load() == KeyRecord())
   }
 
-  @Test("says so where there is no App Attest, and asks nobody")
+  @Test("Without App Attest, registration fails without a request")
   func unsupported() async throws {
     let fixture = try Fixture(isSupported: false)
     await #expect(throws: AttestError.keyService(.featureUnsupported)) {
@@ -80,7 +80,7 @@ struct RegistrationTests {
     #expect(fixture.gate.requests.isEmpty)
   }
 
-  @Test("is sent again, byte for byte, when its answer is lost")
+  @Test("A registration whose response is lost is sent again unchanged")
   func lostReply() async throws {
     let fixture = try Fixture(registrations: [.failure(.lost("reset")), .accepted])
     try await fixture.session.registerIfNeeded()
@@ -90,7 +90,7 @@ struct RegistrationTests {
     #expect(fixture.keys.generatedKeys == 1)
   }
 
-  @Test("is not sent again at once when it did not reach the gate")
+  @Test("A registration that did not reach the gate is not sent again immediately")
   func unreachable() async throws {
     let fixture = try Fixture(registrations: [.failure(.unreachable("refused"))])
     await #expect(throws: AttestError.transport(.unreachable("refused"))) {
@@ -100,7 +100,7 @@ struct RegistrationTests {
   }
 
   @Test(
-    "goes on with the same key and bytes in the next call, as long as the gate has not judged them",
+    "The next call repeats the same request if the gate has not decided about it",
     arguments: [
       [.failure(.lost("reset")), .failure(.lost("reset"))], [.status(500)], [.status(503)], [.status(429)],
       [.failure(.unreachable("refused"))],
@@ -113,8 +113,8 @@ struct RegistrationTests {
     #expect(fixture.keys.generatedKeys == 1)
   }
 
-  @Test("takes a new key when the gate has refused the last one", arguments: [400, 403, 409])
-  func startsAnew(status: Int) async throws {
+  @Test("A new key is generated if the gate has refused the previous one", arguments: [400, 403, 409])
+  func startsAgain(status: Int) async throws {
     let fixture = try Fixture(registrations: [.status(status)])
     await #expect(throws: AttestError.self) { try await fixture.session.registerIfNeeded() }
     try await fixture.session.registerIfNeeded()
@@ -122,7 +122,7 @@ struct RegistrationTests {
   }
 
   @Test(
-    "takes one more key with a fresh challenge when its nonce is refused",
+    "If the nonce is refused, one more key is generated with a fresh challenge",
     arguments: [GateRefusalCode.nonceInvalid, .nonceExpired, .nonceUsed])
   func refusedNonce(code: GateRefusalCode) async throws {
     let fixture = try Fixture(registrations: [.status(401, code)])
@@ -133,7 +133,7 @@ struct RegistrationTests {
     #expect(nonces[0] != nonces[1])
   }
 
-  @Test("stops at the second refused nonce")
+  @Test("Registration fails at the second refused nonce")
   func refusedTwice() async throws {
     let answer = ScriptedGate.Answer.status(401, .nonceExpired)
     let fixture = try Fixture(registrations: [answer, answer])
@@ -143,15 +143,15 @@ struct RegistrationTests {
     #expect(fixture.keys.generatedKeys == 2)
   }
 
-  @Test("does not try again after a refusal that a fresh challenge cannot mend")
+  @Test("After a refusal for another reason than the nonce, the client does not try again")
   func otherRefusal() async throws {
     let fixture = try Fixture(registrations: [.status(401, .chainUntrusted)])
     await #expect(throws: AttestError.self) { try await fixture.session.registerIfNeeded() }
     #expect(fixture.gate.registrations.count == 1)
   }
 
-  @Test("keeps its key while the vendor's servers are away")
-  func vendorAway() async throws {
+  @Test("The key is kept while Apple's servers are unavailable")
+  func vendorUnavailable() async throws {
     let fixture = try Fixture(attestFailures: [.serverUnavailable])
     await #expect(throws: AttestError.keyService(.serverUnavailable)) { try await fixture.session.registerIfNeeded() }
     try await fixture.session.registerIfNeeded()
@@ -159,7 +159,7 @@ struct RegistrationTests {
   }
 
   @Test(
-    "drops a key that cannot be attested",
+    "A key that cannot be attested is discarded",
     arguments: [KeyServiceError.invalidKey, .invalidInput, .systemFailure("?")])
   func unusableKey(error: KeyServiceError) async throws {
     let fixture = try Fixture(attestFailures: [error])
@@ -168,7 +168,7 @@ struct RegistrationTests {
     #expect(fixture.keys.generatedKeys == 2)
   }
 
-  @Test("is repeated, and granted again, when its identifier could not be saved")
+  @Test("If the identifier cannot be saved, the registration is repeated and accepted again")
   func unsaved() async throws {
     let fixture = try Fixture()
     fixture.store.failNextWrite()
@@ -178,7 +178,7 @@ struct RegistrationTests {
     #expect(fixture.store.load().keyID == keyID)
   }
 
-  @Test("needs a challenge with a nonce", arguments: [ScriptedGate.Answer.status(204), .status(503)])
+  @Test("Registration requires a challenge with a nonce", arguments: [ScriptedGate.Answer.status(204), .status(503)])
   func noChallenge(answer: ScriptedGate.Answer) async throws {
     let fixture = try Fixture(challenges: [answer])
     await #expect(throws: AttestError.self) { try await fixture.session.registerIfNeeded() }

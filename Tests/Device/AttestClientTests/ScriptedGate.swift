@@ -4,7 +4,7 @@ import Foundation
 import GateWire
 import Locking
 
-/// A gate as its client sees it: challenges that never repeat, and answers to registrations as a test scripts them.
+/// A simulated gate with unique challenges and scripted answers.
 final class ScriptedGate: HTTPTransport {
   enum Answer: Sendable {
     case status(Int, GateRefusalCode? = nil)
@@ -22,7 +22,7 @@ final class ScriptedGate: HTTPTransport {
 
   private let state = LockedValue(State())
 
-  /// `registrations` and `challenges` are used up from the front; after them everything is granted.
+  /// Creates a gate that returns the scripted answers in order, and then accepts every request.
   init(registrations: [Answer] = [], challenges: [Answer] = []) {
     state.withLock {
       $0.registrationAnswers = registrations
@@ -61,14 +61,14 @@ final class ScriptedGate: HTTPTransport {
   }
 }
 
-/// A wall clock that stands still until a test moves it.
+/// A wall clock that changes only when a test advances it.
 final class ManualClock: Sendable {
   private let instant = LockedValue(Timestamp(seconds: 1_700_000_000))
   var now: Timestamp { instant.withLock { $0 } }
   func advance(by duration: Duration) { instant.withLock { $0 = $0.advanced(by: duration) } }
 }
 
-/// A record in memory, whose next writes can be made to fail.
+/// A key record in memory. A test can make the next write fail.
 final class MemoryKeyIDStore: KeyIDStore {
   private let record = LockedValue(KeyRecord())
   private let failures = LockedValue(0)

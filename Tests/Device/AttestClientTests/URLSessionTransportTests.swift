@@ -9,7 +9,7 @@ import TransportEngine
   import FoundationNetworking
 #endif
 
-/// Answers with the status that the path names and with what was asked.
+/// Responds with the status in the path, and with the method, a header and the body of the request.
 private struct StatusResponder: RequestResponder {
   func respond(to request: Request, from peer: Peer) async -> Disposition {
     let status = Int(request.path.dropFirst()) ?? 200
@@ -23,7 +23,7 @@ private struct StatusResponder: RequestResponder {
   func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400) }
 }
 
-@Suite("Requests by URLSession")
+@Suite("URLSession transport")
 struct URLSessionTransportTests {
   private func withServer(_ body: (String) async throws -> Void) async throws {
     let engine = try Engine(
@@ -32,7 +32,9 @@ struct URLSessionTransportTests {
     try await body("http://\(engine.address)")
   }
 
-  @Test("carry method, headers and body there, and status, headers and body back", arguments: [200, 401, 503])
+  @Test(
+    "A request carries method, headers and body; its response carries status, headers and body",
+    arguments: [200, 401, 503])
   func answers(status: Int) async throws {
     try await withServer { base in
       let url = try #require(URL(string: "\(base)/\(status)"))
@@ -45,7 +47,7 @@ struct URLSessionTransportTests {
     }
   }
 
-  @Test("take no answer from where a redirect leads", arguments: [301, 302, 307, 308])
+  @Test("A redirect is not followed", arguments: [301, 302, 307, 308])
   func redirect(status: Int) async throws {
     try await withServer { base in
       let url = try #require(URL(string: "\(base)/\(status)"))
@@ -58,7 +60,7 @@ struct URLSessionTransportTests {
     }
   }
 
-  @Test("say when nobody is there")
+  @Test("A refused connection is reported as unreachable")
   func unreachable() async throws {
     let url = try #require(URL(string: "http://127.0.0.1:\(Places.freePort())"))
     let error = await #expect(throws: TransportError.self) {

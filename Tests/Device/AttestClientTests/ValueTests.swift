@@ -4,9 +4,9 @@ import Foundation
 import GateWire
 import Testing
 
-@Suite("What the gate sends")
+@Suite("Messages of the gate")
 struct GateMessageTests {
-  @Test("a challenge is a hex nonce, with or without its time")
+  @Test("A challenge is a hex nonce with an optional expiry time")
   func challenge() throws {
     let nonce = String(repeating: "0a", count: 32)
     let full = try #require(Challenge(body: Array(#"{"nonce":"\#(nonce)","expires":"1700000000123"}"#.utf8)))
@@ -17,7 +17,7 @@ struct GateMessageTests {
   }
 
   @Test(
-    "anything else is no challenge",
+    "Other responses are not challenges",
     arguments: [
       "", "{}", "[]", #"{"nonce":7}"#, #"{"nonce":""}"#, #"{"nonce":"0a0"}"#,
       #"{"nonce":"zz0a0b0c0d0e0f101112131415161718"}"#,
@@ -27,7 +27,7 @@ struct GateMessageTests {
     #expect(Challenge(body: Array(body.utf8)) == nil)
   }
 
-  @Test("a refusal is read from status, header and text")
+  @Test("A refusal is read from status, header and text")
   func refusal() {
     let response = HTTPResponse(
       status: 403, headers: [HTTPField("x-attest-error", "rp_id_mismatch"), HTTPField("X-REQUEST-ID", "7f")],
@@ -39,10 +39,10 @@ struct GateMessageTests {
     #expect("\(refusal)" == "403 rp_id_mismatch: rpIdHash does not match bundleId")
   }
 
-  @Test("what a refusal says cannot steer the terminal that shows it")
-  func steeringRefusal() {
-    let said = "a\u{1B}]0;b\u{7}\u{9B}2Jc\nd\u{202E}e"
-    let refusal = GateRefusal(HTTPResponse(status: 403, body: Array(said.utf8)))
+  @Test("The text of a refusal cannot control a terminal")
+  func unsafeRefusal() {
+    let text = "a\u{1B}]0;b\u{7}\u{9B}2Jc\nd\u{202E}e"
+    let refusal = GateRefusal(HTTPResponse(status: 403, body: Array(text.utf8)))
     #expect(refusal.text == "a\u{FFFD}]0;b\u{FFFD}\u{FFFD}2Jc\u{FFFD}d\u{FFFD}e")
     let named = GateRefusal(
       HTTPResponse(
@@ -50,15 +50,15 @@ struct GateMessageTests {
     #expect(named.codeText == "\u{FFFD}2J" && named.requestID == "\u{FFFD}")
   }
 
-  @Test("a refusal of something that is no gate is read, too, and bounded")
-  func strangeRefusal() {
+  @Test("A refusal of a server that is not a gate is read with a bounded length")
+  func foreignRefusal() {
     let refusal = GateRefusal(HTTPResponse(status: 502, body: [UInt8](repeating: 0xFF, count: 100_000)))
     #expect(refusal.code == nil)
     #expect(refusal.text.count <= 500)
     #expect("\(GateRefusal(HTTPResponse(status: 502)))" == "502: no reason given")
   }
 
-  @Test("a code that this library does not know is kept as text, and its status gives the advice")
+  @Test("An unknown code is kept as text, and its status determines the advice")
   func unknownCode() {
     let expected: [(Int, GateRefusalCode.Advice)] = [
       (400, .fixRequest), (408, .retryLater), (418, .fixRequest), (429, .retryLater), (503, .retryLater), (302, .stop),
@@ -71,7 +71,7 @@ struct GateMessageTests {
     }
   }
 
-  @Test("the advice of a known code is that of its definition", arguments: GateRefusalCode.allCases)
+  @Test("The advice of a known code is that of its definition", arguments: GateRefusalCode.allCases)
   func advice(of code: GateRefusalCode) {
     #expect(GateRefusal(status: 500, code: code).advice == code.definition.advice)
   }
@@ -80,7 +80,7 @@ struct GateMessageTests {
 @Suite("The gate's address")
 struct AddressTests {
   @Test(
-    "is an https URL or the wss URL of a socket",
+    "An https URL or the wss URL of a socket is accepted",
     arguments: [
       ("https://gate.example:6200", "https://gate.example:6200/attest/challenge"),
       ("https://gate.example/", "https://gate.example/attest/challenge"),
@@ -97,7 +97,7 @@ struct AddressTests {
   }
 
   @Test(
-    "is never plaintext, nor ambiguous",
+    "Plaintext and ambiguous URLs are refused",
     arguments: [
       "http://gate.example", "ws://gate.example", "gate.example", "file:///etc", "https:///path",
       "https://a@gate.example",
@@ -121,7 +121,7 @@ struct FileKeyIDStoreTests {
   }
 
   @Test(
-    "comes back as it was saved",
+    "A record is loaded as it was saved",
     arguments: [
       KeyRecord(), KeyRecord(keyID: "a/b+c="), KeyRecord(renewedAt: Timestamp(seconds: 1_700_000_000, nanoseconds: 5)),
       KeyRecord(keyID: "k", renewedAt: Timestamp(seconds: 0)),
@@ -140,7 +140,7 @@ struct FileKeyIDStoreTests {
   }
 
   @Test(
-    "is not guessed at when it is damaged", arguments: ["", "{", "[]", #"{"renewedAt":"yesterday"}"#, #"{"keyId":5}"#])
+    "A damaged record is refused", arguments: ["", "{", "[]", #"{"renewedAt":"yesterday"}"#, #"{"keyId":5}"#])
   func damaged(content: String) throws {
     try inFolder { folder in
       try Data(content.utf8).write(to: URL(fileURLWithPath: "\(folder)/record.json"))
@@ -148,7 +148,7 @@ struct FileKeyIDStoreTests {
     }
   }
 
-  @Test("is not half written where there is no folder")
+  @Test("A save to a missing folder fails and leaves no file")
   func noFolder() throws {
     try inFolder { folder in
       let store = FileKeyIDStore(path: "\(folder)/missing/record.json")

@@ -14,8 +14,8 @@ struct DeviceCommandTests {
     return path
   }
 
-  @Test("makes, lists, shows and removes devices")
-  func life() async throws {
+  @Test("The command creates, lists, shows and removes devices")
+  func lifecycle() async throws {
     let place = try Workplace()
     let authority = try authority(in: place)
     #expect(try await place.run(["device", "list"]) == Outcome(status: 0, output: "", errors: ""))
@@ -32,7 +32,7 @@ struct DeviceCommandTests {
     #expect(try await place.run(["device", "list"]).output.hasPrefix("a  "))
   }
 
-  @Test("speaks JSON")
+  @Test("The command prints JSON on request")
   func json() async throws {
     let place = try Workplace()
     let environment = ["SALLYPORT_AUTHORITY": try authority(in: place)]
@@ -44,7 +44,7 @@ struct DeviceCommandTests {
     #expect(try await place.run(["device", "rm", "old", "--json"]).output == "{\"removed\":\"old\"}\n")
   }
 
-  @Test("keeps folders and files to their owner")
+  @Test("Only their owner can access folders and files")
   func modes() async throws {
     let place = try Workplace()
     _ = try await place.run(["device", "new", "phone", "--authority", authority(in: place)])
@@ -57,7 +57,7 @@ struct DeviceCommandTests {
   }
 
   @Test(
-    "says what is wrong, and what to do",
+    "An error is reported with a hint",
     arguments: [
       (["new", "phone"], 64, "a simulated device needs an authority"),
       (["new", "phone", "--authority", "/nowhere"], 66, "no authority in /nowhere"),
@@ -77,13 +77,13 @@ struct DeviceCommandTests {
       ["device"] + arguments.map { $0 == "AUTHORITY" ? authority : $0 })
     #expect(outcome.status == status)
     #expect(outcome.output.isEmpty)
-    #expect(outcome.complaints.first?.hasPrefix("error: ") == true)
-    #expect(outcome.complaints.first?.contains(message) == true, "\(outcome.errors)")
-    #expect(outcome.complaints.count <= 2)
+    #expect(outcome.errorLines.first?.hasPrefix("error: ") == true)
+    #expect(outcome.errorLines.first?.contains(message) == true, "\(outcome.errors)")
+    #expect(outcome.errorLines.count <= 2)
     #expect(try await place.run(["device", "list"]).output.hasPrefix("twice  "))
   }
 
-  @Test("does not remove a device that is in use")
+  @Test("A device that is in use is not removed")
   func inUse() async throws {
     let place = try Workplace()
     _ = try await place.run(["device", "new", "phone", "--authority", authority(in: place)])
@@ -97,7 +97,7 @@ struct DeviceCommandTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: store.path).isEmpty)
   }
 
-  @Test("says which device is damaged")
+  @Test("A damaged device is reported by name")
   func damaged() async throws {
     let place = try Workplace()
     _ = try await place.run(["device", "new", "phone", "--authority", authority(in: place)])
@@ -106,14 +106,14 @@ struct DeviceCommandTests {
     let outcome = try await place.run(["device", "show", "phone"])
     #expect(outcome.status == 65)
     #expect(
-      outcome.complaints == [
+      outcome.errorLines == [
         "error: the description of device phone is damaged", "hint: `attest device rm phone` removes it",
       ])
-    // The others are listed nevertheless.
+    // Other devices are still listed.
     _ = try await place.run(["device", "new", "tablet", "--authority", authority(in: place)])
     let list = try await place.run(["device", "list"])
     #expect(list.status == 65)
-    #expect(list.output.hasPrefix("tablet  ") && list.complaints == outcome.complaints)
+    #expect(list.output.hasPrefix("tablet  ") && list.errorLines == outcome.errorLines)
     #expect(try await place.run(["device", "rm", "phone"]).status == 0)
   }
 }
@@ -121,7 +121,7 @@ struct DeviceCommandTests {
 @Suite("attest")
 struct CommandLineTests {
   @Test(
-    "shows its version and help, with an example in every help",
+    "Every command shows its version and its help with an example",
     arguments: [
       [], ["device"], ["device", "new"], ["device", "list"], ["device", "show"], ["device", "rm"], ["register"],
       ["headers"], ["connect"], ["echo"], ["load"], ["probe"],
@@ -139,7 +139,7 @@ struct CommandLineTests {
   }
 
   @Test(
-    "exits 64 for what it does not understand",
+    "Invalid arguments exit with code 64",
     arguments: [
       ["paint"], ["connect"], ["connect", "wss://localhost/", "--paint"], ["connect", "ws://localhost/"],
       ["connect", "localhost:6200"], ["connect", "wss://u@localhost/"], ["connect", "wss://localhost:0/"],
@@ -156,8 +156,8 @@ struct CommandLineTests {
     let outcome = try await Workplace().run(arguments)
     #expect(outcome.status == 64)
     #expect(outcome.output.isEmpty)
-    #expect(outcome.complaints.count == 2)
-    #expect(outcome.complaints.first?.hasPrefix("error: ") == true)
-    #expect(outcome.complaints.last?.hasPrefix("hint: ") == true)
+    #expect(outcome.errorLines.count == 2)
+    #expect(outcome.errorLines.first?.hasPrefix("error: ") == true)
+    #expect(outcome.errorLines.last?.hasPrefix("hint: ") == true)
   }
 }

@@ -8,7 +8,7 @@ import TransportEngine
 
 @testable import AttestTool
 
-/// What `attest load --json` prints.
+/// The output of `attest load --json`.
 private struct Report: Decodable {
   struct Latency: Decodable { let p50, p90, p99, p999, max: Double }
 
@@ -24,12 +24,12 @@ private struct Report: Decodable {
 @Suite("attest load and a gate", .serialized)
 struct LoadCommandTests {
   @Test(
-    "sends each message when the last one is back, and compares every byte",
+    "Each message is sent after the echo of the previous one, and every byte is compared",
     arguments: [(size: "0", connections: 3), ("64", 5), ("16KiB", 3), ("256KiB", 2)])
   func pingPong(size: String, connections: Int) async throws {
-    let house = try await GateSetup()
-    let outcome = try await house.attest(
-      "load", house.url, "-c", "\(connections)", "--messages", "20", "--size", size, "--verify", "--json")
+    let setup = try await GateSetup()
+    let outcome = try await setup.attest(
+      "load", setup.url, "-c", "\(connections)", "--messages", "20", "--size", size, "--verify", "--json")
     #expect(outcome.status == 0, "\(outcome.errors)")
     let report = try Report(outcome)
     #expect(report.mode == "ping-pong")
@@ -40,29 +40,29 @@ struct LoadCommandTests {
     #expect(latency.p99 <= latency.p999 && latency.p999 <= latency.max)
   }
 
-  @Test("sends as many messages as are due at a rate, neither more nor fewer")
+  @Test("The exact number of messages for a rate is sent")
   func rate() async throws {
-    let house = try await GateSetup()
-    let outcome = try await house.attest("load", house.url, "-c", "7", "-d", "500ms", "--rate", "400", "--json")
+    let setup = try await GateSetup()
+    let outcome = try await setup.attest("load", setup.url, "-c", "7", "-d", "500ms", "--rate", "400", "--json")
     #expect(outcome.status == 0, "\(outcome.errors)")
     #expect(try Report(outcome).count == 200)
   }
 
-  @Test("opens and closes connections with an assertion each", arguments: ["--connect", "--register"])
+  @Test("Connections are opened and closed with one assertion each", arguments: ["--connect", "--register"])
   func repeated(mode: String) async throws {
-    let house = try await GateSetup()
-    let outcome = try await house.attest("load", house.url, "-c", "3", "-d", "500ms", mode, "--json")
+    let setup = try await GateSetup()
+    let outcome = try await setup.attest("load", setup.url, "-c", "3", "-d", "500ms", mode, "--json")
     #expect(outcome.status == 0, "\(outcome.errors)")
     let report = try Report(outcome)
     #expect(report.count > 0)
     #expect(report.losses == 0)
   }
 
-  @Test("works once for each line of input, over the same sockets, and says when they are open")
+  @Test("Each line of input runs one step over the same sockets, after a line that reports them open")
   func steps() async throws {
-    let house = try await GateSetup()
-    let outcome = try await house.place.run(
-      ["load", house.url, "--authority", house.authority, "-c", "2", "--messages", "3", "--step", "--json"],
+    let setup = try await GateSetup()
+    let outcome = try await setup.place.run(
+      ["load", setup.url, "--authority", setup.authority, "-c", "2", "--messages", "3", "--step", "--json"],
       input: "\n")
     let lines = outcome.output.split(separator: "\n")
     #expect(outcome.status == 0, "\(outcome.errors)")
@@ -71,27 +71,27 @@ struct LoadCommandTests {
     #expect(lines.last?.contains(#""count":6"#) == true)
   }
 
-  @Test("works as often as there are lines, also when they come at once")
+  @Test("Each line of input runs one step, also if all lines arrive together")
   func manySteps() async throws {
-    let house = try await GateSetup()
-    let outcome = try await house.place.run(
-      ["load", house.url, "--authority", house.authority, "--messages", "1", "--step", "--json"], input: "\n\n\nlast")
+    let setup = try await GateSetup()
+    let outcome = try await setup.place.run(
+      ["load", setup.url, "--authority", setup.authority, "--messages", "1", "--step", "--json"], input: "\n\n\nlast")
     #expect(outcome.status == 0, "\(outcome.errors)")
     #expect(outcome.output.split(separator: "\n").count == 1 + 4)
   }
 
-  @Test("ends at the second signal if what is under way does not come back")
+  @Test("A second signal stops the command if messages in transit are not returned")
   func interrupted() async throws {
     let backend = try Backend { _ in nil }
     defer { backend.stop() }
-    let house = try await GateSetup(upstream: backend.url)
-    let arguments = ["load", house.url, "--authority", house.authority, "-c", "2", "-d", "60s", "--json"]
+    let setup = try await GateSetup(upstream: backend.url)
+    let arguments = ["load", setup.url, "--authority", setup.authority, "-c", "2", "-d", "60s", "--json"]
     let process = try ChildProcess(
-      Program.attest.path, arguments, environment: house.place.environment.mapValues(Optional.some))
+      Program.attest.path, arguments, environment: setup.place.environment.mapValues(Optional.some))
     defer { process.kill() }
     try await backend.messages.wait(for: "a message on each socket") { $0 == 2 ? () : nil }
     process.send(SIGINT)
-    // The signal of one moment is one signal.
+    // Signals in quick succession count as one.
     try await Task.sleep(for: .milliseconds(500))
     #expect(!process.hasEnded)
     process.send(SIGINT)
@@ -99,9 +99,9 @@ struct LoadCommandTests {
     #expect(try await process.errors.all().first == "error: 2 messages did not come back")
   }
 
-  @Test("ends at the second signal while a server is mute in the handshake")
-  func muteHandshake() async throws {
-    let listener = try MuteListener()
+  @Test("A second signal stops the command while a server is silent in the handshake")
+  func silentHandshake() async throws {
+    let listener = try SilentListener()
     let process = try ChildProcess(
       Program.attest.path, ["load", "wss://127.0.0.1:\(listener.port)/", "--open", "--connect", "-d", "60s"])
     defer { process.kill() }
@@ -113,20 +113,20 @@ struct LoadCommandTests {
     #expect(try await process.exit(within: .seconds(5)) == .signal(SIGINT))
   }
 
-  @Test("says why and what to do when the server breaks the protocol")
+  @Test("A protocol violation by the server is reported with a hint")
   func noGate() async throws {
-    // More than an answer may have.
+    // More than the maximum size of a response.
     let backend = try TLSBackend(answer: Response(status: 200, body: Array(repeating: 0, count: 2 << 20)))
     defer { backend.stop() }
     let outcome = try await backend.place.run(["load", backend.url, "--ca", backend.authority, "--open", "-d", "1s"])
     #expect(outcome.status == 76)
-    #expect(outcome.complaints.last == "hint: is it a gate that answers at this address?", "\(outcome.errors)")
+    #expect(outcome.errorLines.last == "hint: is it a gate that answers at this address?", "\(outcome.errors)")
   }
 
-  @Test("tells people how many messages there were and how long they took, with a row for each power of two")
+  @Test("The text output has the number of messages, their latencies, and a histogram by powers of two")
   func text() async throws {
-    let house = try await GateSetup()
-    let outcome = try await house.attest("load", house.url, "-c", "2", "--messages", "10")
+    let setup = try await GateSetup()
+    let outcome = try await setup.attest("load", setup.url, "-c", "2", "--messages", "10")
     let lines = outcome.output.split(separator: "\n")
     #expect(outcome.status == 0)
     #expect(outcome.errors.isEmpty, "progress belongs on a terminal")
@@ -137,37 +137,37 @@ struct LoadCommandTests {
     #expect(rows.reduce(0, +) == 20)
   }
 
-  @Test("is refused like everybody without an assertion")
+  @Test("Without an assertion, the command is refused like any client")
   func refused() async throws {
-    let house = try await GateSetup()
-    let outcome = try await house.attest("load", house.url, "--open", "--messages", "1")
+    let setup = try await GateSetup()
+    let outcome = try await setup.attest("load", setup.url, "--open", "--messages", "1")
     #expect(outcome.status == 77)
-    #expect(outcome.complaints.first?.contains("no_credentials") == true)
+    #expect(outcome.errorLines.first?.contains("no_credentials") == true)
   }
 
-  @Test("exits 69 when nobody listens")
+  @Test("A refused connection exits with code 69")
   func unreachable() async throws {
     let place = try Workplace()
     let outcome = try await place.run(["load", "wss://127.0.0.1:1/", "--open", "-d", "1s"])
     #expect(outcome.status == 69)
   }
 
-  @Test("exits 1 when the server goes away in the middle, and says what was lost")
+  @Test("If the server fails during the run, the command exits with code 1 and reports the losses")
   func lost() async throws {
     let backend = try Backend { $0 }
     defer { backend.stop() }
-    let house = try await GateSetup(upstream: backend.url)
-    async let load = house.attest("load", house.url, "-c", "4", "-d", "60s", "--json")
+    let setup = try await GateSetup(upstream: backend.url)
+    async let load = setup.attest("load", setup.url, "-c", "4", "-d", "60s", "--json")
     try await backend.messages.wait(for: "messages on four sockets") { $0 >= 20 ? () : nil }
-    try await house.gate.stop(SIGKILL)
+    try await setup.gate.stop(SIGKILL)
     let outcome = try await load
     #expect(outcome.status == 1, "\(outcome.errors)")
     #expect(try Report(outcome).losses == 4)
-    #expect(outcome.complaints.first?.hasPrefix("error: 4 were lost") == true)
+    #expect(outcome.errorLines.first?.hasPrefix("error: 4 were lost") == true)
   }
 
   @Test(
-    "finds out a server that does not send back what it got",
+    "A server that changes the echoed messages is detected",
     arguments: [
       { message in message.dropLast() + [message.last.map { $0 ^ 1 } ?? 0] }, { message in message + [0] },
       { message in message.dropLast() }, { _ in Array(repeating: 0, count: 100) },
@@ -175,16 +175,16 @@ struct LoadCommandTests {
   func changed(change: @escaping @Sendable ([UInt8]) -> [UInt8]) async throws {
     let backend = try Backend(change)
     defer { backend.stop() }
-    let house = try await GateSetup(upstream: backend.url)
-    let outcome = try await house.attest("load", house.url, "--messages", "5", "--size", "100", "--verify", "--json")
+    let setup = try await GateSetup(upstream: backend.url)
+    let outcome = try await setup.attest("load", setup.url, "--messages", "5", "--size", "100", "--verify", "--json")
     #expect(outcome.status == 1)
     #expect(try Report(outcome).mismatches == 5)
-    #expect(outcome.complaints.first == "error: 5 messages did not come back as they were sent")
+    #expect(outcome.errorLines.first == "error: 5 messages did not come back as they were sent")
   }
 }
 
-/// A TCP server that says nothing.
-private final class MuteListener: Sendable {
+/// A TCP server that never sends anything.
+private final class SilentListener: Sendable {
   private let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
   let port: UInt16
 
@@ -205,17 +205,17 @@ private final class MuteListener: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Whether somebody has connected; waits for that. The connection is left as it is.
+  /// Waits for a client to connect and returns whether one has. The connection stays open.
   func accept() -> Bool { Glibc.accept(descriptor, nil, nil) >= 0 }
 }
 
-/// An echo server in this process that may change what it sends back.
+/// An echo server in this process that can change the echoed messages.
 private final class Backend: RequestResponder {
   let messages = Watched(0)
   private let change: @Sendable ([UInt8]) -> [UInt8]?
   private let engine = LockedValue<Engine?>(nil)
 
-  /// - Parameter change: what is sent back; `nil` for nothing.
+  /// - Parameter change: Returns the echo of a message; `nil` for no echo.
   init(_ change: @escaping @Sendable ([UInt8]) -> [UInt8]?) throws {
     self.change = change
     let engine = try Engine(listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: nil, responder: self)
@@ -227,12 +227,12 @@ private final class Backend: RequestResponder {
   func stop() { engine.withLock { $0.take() }?.stop() }
 
   func respond(to request: Request, from peer: Peer) async -> Disposition {
-    .converse(Session(messages: messages, change: change))
+    .converse(EchoSession(messages: messages, change: change))
   }
 
   func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400) }
 
-  private final class Session: WebSocketSession {
+  private final class EchoSession: WebSocketSession {
     let subprotocol: String? = nil
     let maxMessage = 1 << 20
     private let messages: Watched<Int>
@@ -255,21 +255,21 @@ private final class Backend: RequestResponder {
   }
 }
 
-@Suite("The histogram of a load")
+@Suite("Load histogram")
 struct HistogramTests {
   @Test(
-    "is off by less than 1.6 percent, at any magnitude", arguments: [0, 1, 63, 64, 65, 1000, 123_456, 98_765_432_101])
+    "A quantile is exact to 1.6 percent at any magnitude", arguments: [0, 1, 63, 64, 65, 1000, 123_456, 98_765_432_101])
   func precision(value: UInt64) {
     var histogram = Histogram()
     histogram.record(value)
-    // Beside a greater one, which otherwise would bound it.
+    // A second, greater value, because the maximum bounds each quantile.
     histogram.record(value * 4 + 100)
     let median = histogram.quantile(0.5)
     #expect(median >= value)
     #expect(Double(median - value) <= Double(value) * 0.016)
   }
 
-  @Test("tells what share of the values does not exceed")
+  @Test("A quantile is the value that a share of the values does not exceed")
   func quantiles() {
     var histogram = Histogram()
     for value in 1...1000 { histogram.record(UInt64(value) * 1000) }
@@ -281,7 +281,7 @@ struct HistogramTests {
     #expect(histogram.mean == 500_500)
   }
 
-  @Test("counts each value in the row of its power of two")
+  @Test("Each value is counted in the row of its power of two")
   func octaves() {
     var histogram = Histogram()
     for value: UInt64 in [0, 63, 64, 127, 128, 600] { histogram.record(value) }
@@ -289,7 +289,7 @@ struct HistogramTests {
     #expect(histogram.octaves.map(\.count) == [2, 2, 1, 0, 1])
   }
 
-  @Test("has nothing to tell without values")
+  @Test("Without values, quantiles are 0 and the chart is empty")
   func empty() {
     let histogram = Histogram()
     #expect(histogram.quantile(0.99) == 0)
@@ -297,32 +297,32 @@ struct HistogramTests {
   }
 }
 
-@Suite("Arguments of a load")
+@Suite("Load arguments")
 struct LoadArgumentTests {
   @Test(arguments: [("10", 10), ("10s", 10), ("500ms", 0.5), ("2m", 120), ("0.25", 0.25)])
-  func `a time has a unit, or is in seconds`(text: String, seconds: Double) throws {
+  func `A duration has a unit or is in seconds`(text: String, seconds: Double) throws {
     #expect(try LoadDuration(parsing: text).seconds == seconds)
   }
 
   @Test(arguments: ["", "s", "-1", "0", "1h", "nan", "inf", "1e9", "ten"])
-  func `a time is nothing else`(text: String) {
+  func `Other text is not a duration`(text: String) {
     #expect(throws: (any Error).self) { try LoadDuration(parsing: text) }
   }
 
   @Test(arguments: [("64", 64), ("64B", 64), ("16KiB", 16384), ("1MiB", 1 << 20), ("0", 0)])
-  func `a size has a unit, or is in bytes`(text: String, bytes: Int) throws {
+  func `A size has a unit or is in bytes`(text: String, bytes: Int) throws {
     #expect(try ByteCount(parsing: text).bytes == bytes)
   }
 
   @Test(arguments: ["", "-1", "1.5KiB", "65MiB", "KiB", "1kb", "9223372036854775807KiB"])
-  func `a size is nothing else`(text: String) {
+  func `Other text is not a size`(text: String) {
     #expect(throws: (any Error).self) { try ByteCount(parsing: text) }
   }
 }
 
-@Suite("The thresholds of scripts/bench")
+@Suite("Thresholds of scripts/bench")
 struct BenchThresholdTests {
-  @Test("are a number for each thing that is counted")
+  @Test("Each counter has one threshold")
   func parse() throws {
     let file = try Data(contentsOf: ProjectFile.url("config/bench-thresholds.json"))
     let thresholds = try JSONDecoder().decode([String: Double].self, from: file)
@@ -334,7 +334,7 @@ struct BenchThresholdTests {
     #expect(thresholds.values.allSatisfy { $0 >= 0 })
   }
 
-  @Test("and the scenarios are known to the script, which says so without measuring anything")
+  @Test("The script lists its scenarios in its help without a measurement")
   func help() async throws {
     let process = try ChildProcess(ProjectFile.path("scripts/bench"), ["--help"])
     defer { process.kill() }

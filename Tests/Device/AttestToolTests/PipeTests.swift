@@ -10,8 +10,8 @@ import TransportEngine
 
 @testable import AttestTool
 
-/// A TLS server of WebSockets in this process, which does with each socket what a test says, and the client's
-/// arguments to reach it: a certificate stands for the device.
+/// A WebSocket server with TLS in this process, with handlers from a test, and the client's arguments to connect to it.
+/// A client certificate replaces the device.
 final class TLSBackend: RequestResponder {
   typealias Opened = @Sendable (WebSocketChannel) -> Void
   typealias Received = @Sendable (WebSocketMessage, WebSocketChannel) -> Void
@@ -25,7 +25,7 @@ final class TLSBackend: RequestResponder {
   private let folder: AuthorityFolder
   private let engine = LockedValue<Engine?>(nil)
 
-  /// - Parameter answer: to the handshake, if not 101.
+  /// - Parameter answer: The response to the handshake; `nil` for 101.
   init(answer: Response? = nil, opened: @escaping Opened = { _ in }, received: @escaping Received = { _, _ in }) throws
   {
     place = try Workplace()
@@ -50,7 +50,7 @@ final class TLSBackend: RequestResponder {
     try await place.run(self.arguments + arguments, input: input)
   }
 
-  /// Runs `attest connect` by a shell's `script`, to which it is `"$@"`.
+  /// Runs `attest connect` in a shell's `script`, as `"$@"`.
   func connect(by script: String, _ arguments: String...) async throws -> Outcome {
     let process = try ChildProcess(
       "/bin/sh", ["-c", script, "sh", Program.attest.path] + self.arguments + arguments,
@@ -65,12 +65,12 @@ final class TLSBackend: RequestResponder {
 
   func respond(to request: Request, from peer: Peer) async -> Disposition {
     if let answer { return .respond(answer) }
-    return .converse(Session(self))
+    return .converse(BackendSession(self))
   }
 
   func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400) }
 
-  private final class Session: WebSocketSession {
+  private final class BackendSession: WebSocketSession {
     let subprotocol: String? = nil
     let maxMessage = 1 << 20
     private let backend: TLSBackend
@@ -97,7 +97,7 @@ final class TLSBackend: RequestResponder {
 @Suite("The pipe of attest connect", .serialized)
 struct PipeTests {
   @Test(
-    "exits as the code of the server's Close says",
+    "The exit code depends on the server's close code",
     arguments: [
       (1000, 0), (1001, 75), (1011, 76), (1012, 75), (1013, 75), (1014, 69), (3000, 76), (3003, 77), (3008, 75),
     ] as [(UInt16, Int32)])
@@ -109,7 +109,7 @@ struct PipeTests {
     #expect(outcome.errors.contains("so it is") == (status != 0))
   }
 
-  @Test("prints no control or format character of the server's reason")
+  @Test("Control and format characters of the server's reason are not printed")
   func escapes() async throws {
     let backend = try TLSBackend(opened: { $0.close(.internalError, reason: "\u{1B}]0;mine\u{07}\u{9B}2J\u{202E}") })
     defer { backend.stop() }
@@ -120,29 +120,29 @@ struct PipeTests {
     #expect(controls.isEmpty)
   }
 
-  @Test("tells what the server said of the end, and not that sending failed thereafter")
+  @Test("The server's close reason is reported, not the later failure to send")
   func closeBeforeSendFault() async throws {
     let backend = try TLSBackend(received: { _, socket in
       socket.send(.binary(Array(repeating: 0, count: 1 << 18)))
       socket.close(.revoked, reason: "gone")
     })
     defer { backend.stop() }
-    // It is still writing the answer when the Close comes, and sending fails.
+    // The client is still writing the echo when the Close frame arrives, and sending fails.
     let outcome = try await backend.connect(
       by: #"{ "$@" </dev/zero; echo "status $?" >&2; } | { sleep 1; cat >/dev/null; }"#, "--binary")
-    #expect(outcome.complaints == ["error: this device's key was revoked: gone", "status 77"])
+    #expect(outcome.errorLines == ["error: this device's key was revoked: gone", "status 77"])
   }
 
-  @Test("an input that cannot be read is no end of the input")
+  @Test("Unreadable input is an error, not the end of the input")
   func unreadableInput() async throws {
     let backend = try TLSBackend()
     defer { backend.stop() }
     let outcome = try await backend.connect(by: #""$@" </"#)
     #expect(outcome.status == 66)
-    #expect(outcome.complaints.first == "error: standard input: Is a directory")
+    #expect(outcome.errorLines.first == "error: standard input: Is a directory")
   }
 
-  @Test("an input that does not block is waited for")
+  @Test("The client waits for non-blocking input")
   func nonblockingInput() async throws {
     let backend = try TLSBackend(received: { message, socket in socket.send(message) })
     defer { backend.stop() }
@@ -153,7 +153,7 @@ struct PipeTests {
     #expect(outcome == Outcome(status: 0, output: "late\nlater\n", errors: ""))
   }
 
-  @Test("--stay waits for the server when the input has ended; without it, silence ends the socket")
+  @Test("With --stay, the client waits for the server after its input has ended; otherwise silence closes the socket")
   func stay() async throws {
     let backend = try TLSBackend(received: { message, socket in
       Task {
@@ -169,7 +169,7 @@ struct PipeTests {
     #expect(try await backend.connect("--linger", "0.1", input: "x\n") == Outcome(status: 0, output: "", errors: ""))
   }
 
-  @Test("--binary carries bytes of any kind, however many")
+  @Test("With --binary, any number of arbitrary bytes is carried")
   func binary() async throws {
     let backend = try TLSBackend(received: { message, socket in socket.send(message) })
     defer { backend.stop() }
@@ -180,7 +180,7 @@ struct PipeTests {
     #expect(outcome == Outcome(status: 0, output: "", errors: ""))
   }
 
-  @Test("a signal closes the socket in order", arguments: [SIGINT, SIGTERM])
+  @Test("A signal closes the socket in order", arguments: [SIGINT, SIGTERM])
   func signals(signal: Int32) async throws {
     let backend = try TLSBackend(received: { message, socket in socket.send(message) })
     defer { backend.stop() }
@@ -193,13 +193,13 @@ struct PipeTests {
     try await backend.closes.wait(for: "the Close") { $0 == [1000] ? () : nil }
   }
 
-  @Test("a path that the server does not have is called a refusal, with a hint")
+  @Test("A path that the server does not have is reported as a refusal with a hint")
   func notFound() async throws {
     let backend = try TLSBackend(answer: Response(status: 404))
     defer { backend.stop() }
     let outcome = try await backend.connect("--once", "x")
     #expect(outcome.status == 77)
-    #expect(outcome.complaints.first == "error: the gate refused: 404: no reason given")
-    #expect(outcome.complaints.last?.contains("does it have this path?") == true)
+    #expect(outcome.errorLines.first == "error: the gate refused: 404: no reason given")
+    #expect(outcome.errorLines.last?.contains("does it have this path?") == true)
   }
 }

@@ -20,34 +20,34 @@ struct ProbeTests {
     try JSONDecoder().decode(Report.self, from: Data(outcome.output.utf8))
   }
 
-  @Test("nothing gets through a gate that enforces, and every attack is refused as expected")
+  @Test("A gate with enforcement on refuses every attack as expected")
   func enforcing() async throws {
-    let house = try await GateSetup()
-    let outcome = try await house.attest("probe", house.url, "--json")
+    let setup = try await GateSetup()
+    let outcome = try await setup.attest("probe", setup.url, "--json")
     let report = try report(outcome)
     #expect(report.findings.filter { $0.verdict != "held" }.map { "\($0.attack): \($0.seen)" } == [])
     #expect(report.findings.count == Attack.all.count && report.skipped == 0)
     #expect(outcome.status == 0, "\(outcome.errors)")
   }
 
-  @Test("people get a table, and without an authority the attacks that need no device")
+  @Test("The text output is a table; without an authority, only attacks that need no device are tried")
   func table() async throws {
-    let house = try await GateSetup()
-    let outcome = try await house.place.run(["probe", house.url, "--ca", house.authority + "/tls-ca.pem"])
+    let setup = try await GateSetup()
+    let outcome = try await setup.place.run(["probe", setup.url, "--ca", setup.authority + "/tls-ca.pem"])
     #expect(outcome.status == 0, "\(outcome.errors)")
     let lines = outcome.output.split(separator: "\n")
     #expect(lines.first?.hasPrefix("group ") == true)
     #expect(lines.last?.contains("none got through") == true && lines.last?.contains("not tried") == true)
   }
 
-  @Test("whatever a gate with enforcement off lets through is found, and nothing else")
+  @Test("With enforcement off, exactly the attacks that the gate admits are reported")
   func open() async throws {
-    let house = try await GateSetup()
-    let (gate, url) = try await house.openGate()
+    let setup = try await GateSetup()
+    let (gate, url) = try await setup.openGate()
     defer { gate.kill() }
-    let outcome = try await house.attest("probe", url, "--json")
+    let outcome = try await setup.attest("probe", url, "--json")
     #expect(outcome.status == 1)
-    #expect(outcome.complaints.first?.contains("got through") == true)
+    #expect(outcome.errorLines.first?.contains("got through") == true)
     let report = try report(outcome)
     let open = report.names("through")
     for attack in Attack.all where attack.group == .credentials { #expect(open.contains(attack.name)) }
@@ -57,31 +57,31 @@ struct ProbeTests {
     #expect(open.contains("a request behind a refused handshake"))
   }
 
-  @Test("a gate with limits that has no time is no finding: try again later", arguments: [1, 3])
+  @Test("A busy gate with limits is not a finding but a temporary failure", arguments: [1, 3])
   func busy(_ challenges: Int) async throws {
-    let house = try await GateSetup()
-    let (gate, url) = try await house.furtherGate(
+    let setup = try await GateSetup()
+    let (gate, url) = try await setup.furtherGate(
       enforcement: "enforce", "limits: { per_ip: { challenges: \(challenges)/1h } }")
     defer { gate.kill() }
-    // With one the honest device is not let in, with three the attacks are not.
-    let outcome = try await house.attest("probe", url)
+    // With one challenge, the valid device is refused; with three, the attacks are.
+    let outcome = try await setup.attest("probe", url)
     #expect(outcome.status == 75, "\(outcome.errors)")
-    #expect(outcome.complaints.count == 2 && outcome.complaints[0].contains("too busy"), "\(outcome.errors)")
-    #expect(outcome.complaints.last?.hasPrefix("hint: wait a minute and try again") == true)
+    #expect(outcome.errorLines.count == 2 && outcome.errorLines[0].contains("too busy"), "\(outcome.errors)")
+    #expect(outcome.errorLines.last?.hasPrefix("hint: wait a minute and try again") == true)
     #expect(!outcome.output.contains("THROUGH"))
   }
 
-  @Test("each attack has a name of its own")
+  @Test("Each attack has a unique name")
   func names() { #expect(Set(Attack.all.map(\.name)).count == Attack.all.count) }
 
-  @Test("what is no gate is said to be none")
+  @Test("An unreachable address exits with code 69")
   func noGate() async throws {
     let outcome = try await Workplace().run(["probe", "wss://127.0.0.1:1/"])
     #expect(outcome.status == 69)
   }
 
   @Test(
-    "an answer is read as it comes",
+    "A raw response is parsed leniently",
     arguments: [
       ("HTTP/1.1 401 Unauthorized\r\nX-Attest-Error: no_credentials\r\n\r\nx", 401, "no_credentials", 1),
       ("HTTP/1.1 400 B\r\nx-attest-error:a\r\n\r\nHTTP/1.1 200 O\r\n\r\n", 400, "a", 2),
@@ -98,7 +98,7 @@ struct ProbeTests {
   }
 
   @Test(
-    "only a refusal, or an end without a word, is a defence",
+    "Only a refusal or a close without a response counts as a defense",
     arguments: [
       ("HTTP/1.1 401 U\r\n\r\n", false, .held, "401"), ("HTTP/1.0 401 U\r\n\r\n", false, .held, "401"),
       ("", false, .held, "closed"), ("", true, .unclear, "no answer"), ("SSH-2.0\r\n", false, .unclear, "not HTTP"),
@@ -116,14 +116,14 @@ struct ProbeTests {
 }
 
 extension GateSetup {
-  /// A second gate of the same authority that lets everybody through, and its address.
+  /// Starts a second gate with the same authority and enforcement off, and returns its address.
   fileprivate func openGate() async throws -> (ChildProcess, url: String) { try await furtherGate(enforcement: "off") }
 
-  /// A second gate of the same authority with these sections, and its address.
+  /// Starts a second gate with the same authority and these sections, and returns its address.
   func furtherGate(
     enforcement: String, _ sections: String = "", listen: String = "{ address: 127.0.0.1, port: 0 }"
   ) async throws -> (ChildProcess, url: String) {
-    let upstream = try #require(echo.greeting.first)
+    let upstream = try #require(echo.firstLines.first)
     let configuration = """
       listen: \(listen)
       tls: { cert_file: server.pem, key_file: server.key }

@@ -12,17 +12,17 @@ enum Program: String {
   var path: String { Places.products + "/" + rawValue }
 }
 
-/// What a program came to.
+/// The result of a program.
 struct Outcome: Equatable {
   let status: Int32
   let output: String
   let errors: String
 
   /// The lines of standard error.
-  var complaints: [String] { errors.split(separator: "\n").map(String.init) }
+  var errorLines: [String] { errors.split(separator: "\n").map(String.init) }
 }
 
-/// A user with a data folder of their own, which is gone when the test ends.
+/// The working folder and data folder of a user, which are removed at the end of the test.
 final class Workplace: Sendable {
   let folder: String
   private let running = LockedValue<[RunningProgram]>([])
@@ -42,12 +42,12 @@ final class Workplace: Sendable {
     return own.merging(Self.inherited) { $1 }
   }
 
-  /// Where the libraries are, and how a sanitizer is to behave.
+  /// The variables with the path of the libraries and the options of sanitizers.
   private static let inherited = ProcessInfo.processInfo.environment.filter {
     ["LD_LIBRARY_PATH", "ASAN_OPTIONS", "TSAN_OPTIONS"].contains($0.key)
   }
 
-  /// Runs a program to its end.
+  /// Runs a program until it exits.
   func run(
     _ arguments: [String], of program: Program = .attest, input: String = "", environment: [String: String] = [:]
   ) async throws -> Outcome {
@@ -64,33 +64,33 @@ final class Workplace: Sendable {
       errors: try await process.errors.text())
   }
 
-  /// Starts a program that goes on running, and waits for `lines` lines of its standard output.
+  /// Starts a program that keeps running, and waits for `lines` lines of its standard output.
   func start(_ program: Program, _ arguments: [String], lines: Int) async throws -> RunningProgram {
     let process = try ChildProcess(program.path, arguments, environment: only(environment), in: folder)
     process.closeInput()
-    let running = RunningProgram(process: process, greeting: try await process.output.first(lines))
+    let running = RunningProgram(process: process, firstLines: try await process.output.first(lines))
     self.running.withLock { $0.append(running) }
     return running
   }
 
-  /// What makes `environment` of the test's own.
+  /// Returns the changes that turn the test's environment into `environment`.
   private func only(_ environment: [String: String]) -> [String: String?] {
     let removed = ProcessInfo.processInfo.environment.mapValues { _ in String?.none }
     return removed.merging(environment.mapValues { Optional($0) }) { $1 }
   }
 }
 
-/// A program that a test has started.
+/// A running program, which a test has started.
 struct RunningProgram: Sendable {
   private let process: ChildProcess
-  let greeting: [String]
+  let firstLines: [String]
 
-  fileprivate init(process: ChildProcess, greeting: [String]) {
+  fileprivate init(process: ChildProcess, firstLines: [String]) {
     self.process = process
-    self.greeting = greeting
+    self.firstLines = firstLines
   }
 
-  /// Ends the program and waits for it; its exit code, or `nil` if the signal ended it at once.
+  /// Stops the program, waits for its exit and returns its exit code; `nil` if the signal killed it.
   @discardableResult
   func stop(_ signal: Int32 = SIGTERM) async throws -> Int32? {
     process.send(signal)

@@ -4,7 +4,7 @@ import Transport
 
 @testable import AttestTool
 
-@Suite("The address of a gate")
+@Suite("Gate addresses")
 struct GateURLTests {
   @Test(arguments: [
     ("wss://localhost:6200/", "localhost", 6200, "/", "localhost:6200"),
@@ -13,7 +13,9 @@ struct GateURLTests {
     ("wss://[::1]:6200/chat", "::1", 6200, "/chat", "[::1]:6200"),
     ("WSS://127.0.0.1:443", "127.0.0.1", 443, "/", "127.0.0.1"),
   ])
-  func `is taken apart`(text: String, host: String, port: UInt16, target: String, field: String) throws {
+  func `An address is parsed into its parts`(text: String, host: String, port: UInt16, target: String, field: String)
+    throws
+  {
     let url = try GateURL(text)
     #expect(url.host == host)
     #expect(url.port == port)
@@ -22,7 +24,7 @@ struct GateURLTests {
   }
 
   @Test(arguments: ["wss", "https", "HTTPS"])
-  func `has its endpoints at the root, whatever the socket's path and the scheme`(scheme: String) throws {
+  func `The endpoints are at the root, for any scheme and path of the socket`(scheme: String) throws {
     let url = try GateURL("\(scheme)://gate.example:6200/chat?room=1")
     #expect(url.url.absoluteString == "wss://gate.example:6200/chat?room=1")
   }
@@ -31,30 +33,30 @@ struct GateURLTests {
     "", "wss://", "wss:///x", "ws://localhost", "ftp://localhost", "localhost:6200", "wss://a@b/", "wss://a:secret@c/",
     "wss://host/#fragment", "wss://host:99999/", "wss://ho%2Fst/", "wss://host:0/", "wss://ho st/", "wss://[::zz]/",
   ])
-  func `is refused if it is another thing`(text: String) {
+  func `Other text is refused`(text: String) {
     let failure = #expect(throws: Failure.self) { try GateURL(text) }
     #expect(failure?.status == .usage)
     #expect(failure?.message.contains("secret") != true)
   }
 }
 
-@Suite("The address of the echo server")
+@Suite("Echo server addresses")
 struct ListenAddressTests {
-  @Test func `is an address and a port`() throws {
+  @Test func `An address has an IP address and a port`() throws {
     #expect(try ListenAddress.parse("127.0.0.1:8080") == .ipv4([127, 0, 0, 1], port: 8080))
     #expect(try ListenAddress.parse("[::1]:0") == .ipv6([UInt8](repeating: 0, count: 15) + [1], port: 0))
   }
 
   @Test(arguments: ["", ":", "8080", "localhost:80", "::1:80", "[::1]", "[127.0.0.1]:80", "1.2.3:80", "1.2.3.4:65536"])
-  func `is nothing else`(text: String) {
+  func `Other text is refused`(text: String) {
     #expect(throws: Failure.self) { try ListenAddress.parse(text) }
   }
 }
 
-@Suite("Lines of the input")
+@Suite("Input lines")
 struct LineSplitterTests {
   @Test(arguments: [1, 2, 3, 100])
-  func `are the same however the input is cut`(size: Int) {
+  func `The lines do not depend on the pieces of the input`(size: Int) {
     let text = "one\r\ntwo\n\n\r\nthree\rfour\nfive"
     var splitter = LineSplitter()
     var lines: [[UInt8]] = []
@@ -69,9 +71,9 @@ struct LineSplitterTests {
   }
 }
 
-@Suite("The folder of devices")
+@Suite("Device folder")
 struct DeviceStoreTests {
-  @Test func `is the user's data folder`() throws {
+  @Test func `The devices are in the user's data folder`() throws {
     #expect(try DeviceStore(environment: ["XDG_DATA_HOME": "/x", "HOME": "/h"]).path == "/x/sallyport/attest/devices")
     let fallback = "/h/.local/share/sallyport/attest/devices"
     #expect(try DeviceStore(environment: ["XDG_DATA_HOME": "relative", "HOME": "/h"]).path == fallback)

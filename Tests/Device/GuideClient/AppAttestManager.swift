@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// The guide's own code, letter by letter: GuideTests compares it with the guide. Only the imports differ, as Linux has
+// The unchanged code of the guide: GuideTests compares it with the guide. Only the imports differ, because Linux has
 // neither CryptoKit nor DeviceCheck.
 import Foundation
 import FoundationNetworking

@@ -2,11 +2,14 @@ import Foundation
 import GuideShim
 import SimulatedDevice
 
-/// An app that does what the guide says, as a command: `guide-client register|headers URL`.
+/// An app that follows the guide, as a command: `guide-client register|headers URL`.
 ///
-/// The environment tells what kind of device it runs on: `GUIDE_AUTHORITY` is the folder of the authority that vouches
-/// for it, `GUIDE_DEVICE` the folder of its keys and keychain, `GUIDE_APP_ID` the app, `GUIDE_ATTESTATION_MS` how long
-/// an attestation takes.
+/// The environment describes its device:
+///
+/// - `GUIDE_AUTHORITY`: The folder of the authority that attests the device's keys.
+/// - `GUIDE_DEVICE`: The folder of its keys and its keychain.
+/// - `GUIDE_APP_ID`: The app ID.
+/// - `GUIDE_ATTESTATION_MS`: The duration of an attestation in milliseconds.
 @main
 struct GuideClient {
   static func main() async {

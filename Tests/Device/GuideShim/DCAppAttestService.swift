@@ -3,7 +3,7 @@ public import Foundation
 public import SimulatedDevice
 internal import Locking
 
-/// As much of DeviceCheck as the guide uses, over a simulated device.
+/// The part of DeviceCheck that the guide uses, based on a simulated device.
 public final class DCAppAttestService: Sendable {
   public static let shared = DCAppAttestService()
 
@@ -14,9 +14,9 @@ public final class DCAppAttestService: Sendable {
 
   private let simulation = LockedValue<Simulation?>(nil)
 
-  /// Says which device this is. Until then every call fails with `DCError.featureUnsupported`.
+  /// Sets the simulated device. Before that, every call fails with `KeyServiceError.featureUnsupported`.
   ///
-  /// - Parameter attestationDelay: how long Apple's servers take to attest a key.
+  /// - Parameter attestationDelay: The simulated response time of Apple's servers for an attestation.
   public func simulate(_ keys: SimulatedKeyService, attestationDelay: Duration = .zero) {
     simulation.withLock { $0 = Simulation(keys: keys, attestationDelay: attestationDelay) }
   }

@@ -1,15 +1,15 @@
 internal import Foundation
 internal import Locking
 
-/// As much of the Security framework as the guide uses: generic passwords by account, in a file that outlives the
-/// process as a keychain does.
+/// The part of the Security framework that the guide uses: generic passwords by account, in a file that outlives the
+/// process like a keychain.
 public enum Keychain {
   private static let path = LockedValue<String?>(nil)
 
-  /// Names the file. Until then every call fails with `errSecNotAvailable`.
+  /// Sets the file. Before that, every call fails with `errSecNotAvailable`.
   public static func open(at file: String) { path.withLock { $0 = file } }
 
-  /// Calls `body` with the passwords by their accounts, and keeps what it makes of them.
+  /// Calls `body` with the passwords by account, and saves its changes.
   fileprivate static func update(_ body: (inout [String: Data]) -> OSStatus) -> OSStatus {
     path.withLock { path in
       guard let path else { return errSecNotAvailable }
@@ -30,7 +30,7 @@ public enum Keychain {
 
 public typealias OSStatus = Int32
 public typealias CFTypeRef = AnyObject
-/// On Apple's systems a Swift dictionary bridges to it.
+/// A Swift dictionary, which bridges to `CFDictionary` on Apple's systems.
 public typealias CFDictionary = [String: Any]
 
 public let errSecSuccess: OSStatus = 0
@@ -45,7 +45,7 @@ public let kSecAttrAccount = "acct"
 public let kSecReturnData = "r_Data"
 public let kSecValueData = "v_Data"
 
-/// The account that `query` is about, if it is a query about a generic password.
+/// Returns the account of `query`; `nil` if it is not a query for a generic password.
 private func account(_ query: CFDictionary) -> String? {
   guard query[kSecClass] as? String == kSecClassGenericPassword else { return nil }
   return query[kSecAttrAccount] as? String

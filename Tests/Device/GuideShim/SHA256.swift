@@ -1,8 +1,8 @@
 internal import Cryptography
 public import Foundation
 
-/// As much of CryptoKit as the guide uses.
+/// The part of CryptoKit that the guide uses.
 public enum SHA256 {
-  /// The digest's bytes; CryptoKit's own type is a sequence of these as well.
+  /// Returns the bytes of the digest. The digest type of CryptoKit is also a sequence of bytes.
   public static func hash(data: Data) -> [UInt8] { Cryptography.SHA256.hash([UInt8](data)) }
 }

@@ -4,13 +4,13 @@ import SimulatedDevice
 import TestSupport
 import Transport
 
-/// An app made by the guide, on a simulated phone: each step is a start of the app.
+/// An app that follows the guide, on a simulated phone. Each step starts the app.
 ///
-/// URLSession trusts the system's authorities and no others on Linux, so the app runs where the file of these
-/// authorities has the gate's own behind it: a mount namespace of the app's own, seen by nobody else.
+/// On Linux, URLSession trusts only the system's authorities. The app therefore runs in its own mount namespace, in
+/// which the file of these authorities also contains the gate's authority.
 struct GuideApp: Sendable {
   let gate: GateProcess
-  /// The phone's keys and keychain.
+  /// The folder of the phone's keys and keychain.
   let folder: String
   var appID = "\(GatePlan.teamID).\(GatePlan.bundleID)"
   var attestationTime = Duration.zero
@@ -22,10 +22,10 @@ struct GuideApp: Sendable {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
   }
 
-  /// `registerIfNeeded`: the key id that the app remembers then.
+  /// Calls `registerIfNeeded` and returns the key ID that the app has saved.
   func register() async throws -> String { try await run("register").joined(separator: "\n") }
 
-  /// `assertionHeaders`.
+  /// Calls `assertionHeaders` and returns the headers.
   func headers() async throws -> HeaderFields {
     var fields = HeaderFields()
     for line in try await run("headers") {
@@ -35,7 +35,7 @@ struct GuideApp: Sendable {
     return fields
   }
 
-  /// What the app's code threw, as Swift writes it.
+  /// The description of an error that the app's code has thrown.
   struct Thrown: Error, Hashable {
     let error: String
   }
@@ -62,14 +62,15 @@ struct GuideApp: Sendable {
 
   private static let bundle = "/etc/ssl/certs/ca-certificates.crt"
 
-  /// Takes the gate's authority and a place for the longer bundle, and then becomes the command behind them.
+  /// A script that expects the file of the gate's authority, the path for the extended bundle, and a command, which it
+  /// executes at the end.
   private static let trusting =
     #"cat \#(bundle) "$1" > "$2" && mount --bind "$2" \#(bundle) || exit 70; shift 2; exec "$@""#
 
-  /// An ordinary user needs a user namespace to mount in.
+  /// The options of `unshare`. A user other than root needs a user namespace to mount a file.
   private static let unsharing = getuid() == 0 ? ["-m"] : ["-rm"]
 
-  /// Whether the system lets the tests mount at all; many containers do not.
+  /// Whether the system allows the tests to mount a file. Many containers do not.
   static let isPossible: @Sendable () async -> Bool = {
     guard let unshare = try? Places.tool("unshare"), FileManager.default.isReadableFile(atPath: bundle) else {
       return false

@@ -8,7 +8,7 @@ import TransportEngine
   "An app that follows the guide", .timeLimit(.minutes(10)),
   .enabled("needs unshare and mount, which this system does not permit", GuideApp.isPossible))
 struct GuideContractTests {
-  @Test("E-008, E-019 and E-029 registers once, and its three headers open a socket each time")
+  @Test("E-008, E-019 and E-029 The app registers once, and its three headers open a socket each time")
   func opens() async throws {
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()
@@ -34,7 +34,7 @@ struct GuideContractTests {
     }
   }
 
-  @Test("E-009 is told when its nonce has expired, in the guide's words")
+  @Test("E-009 The app receives the guide's message if its nonce has expired")
   func expired() async throws {
     var plan = GatePlan()
     plan.challengeTTL = "1s"
@@ -47,7 +47,7 @@ struct GuideContractTests {
     }
   }
 
-  @Test("E-010 is told when the gate knows no app, in the guide's words")
+  @Test("E-010 The app receives the guide's message if the gate has no app configured")
   func unconfigured() async throws {
     var plan = GatePlan()
     plan.hasApp = false
@@ -59,7 +59,7 @@ struct GuideContractTests {
     }
   }
 
-  @Test("E-011 is told when it is not the app that the gate serves, in the guide's words")
+  @Test("E-011 The app receives the guide's message if the gate serves another app")
   func foreign() async throws {
     try await GateProcess.serving(GatePlan()) { gate in
       var app = try GuideApp(of: gate)
@@ -67,12 +67,12 @@ struct GuideContractTests {
       await #expect(throws: GuideApp.Thrown(error: #"registrationFailed("rpIdHash does not match bundleId")"#)) {
         try await app.register()
       }
-      // Nothing is remembered of the attempt.
+      // The app has saved nothing.
       await #expect(throws: GuideApp.Thrown(error: "serviceUnavailable")) { try await app.headers() }
     }
   }
 
-  @Test("does not speak with a gate whose certificate nobody vouches for")
+  @Test("The app does not connect to a gate with an untrusted certificate")
   func untrusted() async throws {
     try await GateProcess.serving(GatePlan()) { gate in
       var app = try GuideApp(of: gate)

@@ -2,10 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The guide's text: in the folder that `SALLYPORT_SEEDS` names, else in `../shared/seeds` beside the package. It is
+/// The text of the guide, in the folder in `SALLYPORT_SEEDS`, otherwise in `../shared/seeds` next to the package. It is
 /// not part of the project.
 enum GuideText {
-  static let absence: Comment = "the guide is not there (SALLYPORT_SEEDS)"
+  static let absence: Comment = "the guide is missing (SALLYPORT_SEEDS)"
   static let isPresent = FileManager.default.fileExists(atPath: file.path)
 
   private static let folder =
@@ -16,7 +16,7 @@ enum GuideText {
     }
   private static let file = folder.appending(path: "004_a4076f5656fd0796.txt")
 
-  /// The blocks of Swift code, in order, each with the line end behind its last line.
+  /// Returns the blocks of Swift code in order, each with the line break after its last line.
   static func swiftBlocks() throws -> [String] {
     var blocks: [String] = []
     var block: String?
@@ -37,7 +37,7 @@ enum GuideText {
 @Suite("The guide's client that the tests compile")
 struct GuideTextTests {
   @Test(
-    "is the guide's code, letter by letter, behind imports",
+    "The client contains the unchanged code of the guide",
     .enabled(if: GuideText.isPresent, GuideText.absence),
     arguments: ["actor AppAttestManager {", "extension AppAttestManager {", "extension Data {"])
   func verbatim(firstLine: String) throws {
@@ -48,7 +48,9 @@ struct GuideTextTests {
     #expect(source.contains("\n" + block), "the compiled copy differs from the guide")
   }
 
-  @Test("has nothing else in its file", .enabled(if: GuideText.isPresent, GuideText.absence))
+  @Test(
+    "The client's file contains nothing else but imports and comments",
+    .enabled(if: GuideText.isPresent, GuideText.absence))
   func nothingElse() throws {
     var rest = try Self.source()
     for block in try GuideText.swiftBlocks() {

@@ -4,19 +4,19 @@ import Foundation
 import SimulatedDevice
 import Testing
 
-/// A folder that is gone when the test ends.
+/// Calls `body` with a path for a new folder, and removes the folder afterwards.
 func withFolder<Value>(_ body: (String) throws -> Value) throws -> Value {
   let folder = FileManager.default.temporaryDirectory.path + "/authority-\(UUID().uuidString)"
   defer { try? FileManager.default.removeItem(atPath: folder) }
   return try body(folder)
 }
 
-@Suite("A test authority")
+@Suite("Test authorities")
 struct AuthorityTests {
   static let now = Timestamp(seconds: 1_780_000_000)
   static let appID = "AAABBBCCC1.com.example.app"
 
-  @Test("has chains that lead to its roots, and to no other")
+  @Test("The chains of an authority lead only to its own roots")
   func chains() throws {
     let authority = try TestAuthority(appID: Self.appID, at: Self.now)
     let chains: [(leaf: SigningIdentity, intermediates: [SigningIdentity], root: SigningIdentity)] = [
@@ -35,7 +35,7 @@ struct AuthorityTests {
     }
   }
 
-  @Test("comes back from its folder as it was made, once")
+  @Test("An authority is created once and loaded unchanged from its folder")
   func roundTrip() throws {
     try withFolder { path in
       let folder = AuthorityFolder(path: path)
@@ -50,7 +50,7 @@ struct AuthorityTests {
     }
   }
 
-  @Test("keeps its private keys to its owner")
+  @Test("Only the owner of the folder can read the private keys")
   func modes() throws {
     try withFolder { path in
       _ = try AuthorityFolder(path: path).loadOrMake(appID: Self.appID, at: Self.now)
@@ -64,7 +64,7 @@ struct AuthorityTests {
     }
   }
 
-  @Test("is made by one of several that begin at once")
+  @Test("Of several concurrent callers, one creates the authority")
   func concurrent() async throws {
     let path = FileManager.default.temporaryDirectory.path + "/authority-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -80,7 +80,7 @@ struct AuthorityTests {
   }
 
   @Test(
-    "is not used, nor made anew, when a file of it is missing",
+    "An authority with a missing file is neither used nor created again",
     arguments: [
       "server.key", "attestation-intermediate.pem", "receipt-signer.key", "authority.json",
     ])
@@ -97,7 +97,7 @@ struct AuthorityTests {
   }
 
   @Test(
-    "is not used when a file of it is damaged",
+    "An authority with a damaged file is refused",
     arguments: [
       ("server.key", "not a key"), ("tls-ca.pem", ""), ("authority.json", "{}"),
       ("authority.json", #"{"appId":"A.b","environment":"development","version":2}"#),
@@ -116,7 +116,7 @@ struct AuthorityTests {
     }
   }
 
-  @Test("is not used with a key of another certificate")
+  @Test("An authority with the key of another certificate is refused")
   func mixed() throws {
     try withFolder { path in
       let folder = AuthorityFolder(path: path)
@@ -128,7 +128,7 @@ struct AuthorityTests {
     }
   }
 
-  @Test("is made anew when its making was interrupted, and one that was made whole is completed")
+  @Test("An interrupted creation is repeated, and an interrupted renewal is completed")
   func interrupted() throws {
     try withFolder { path in
       let manager = FileManager.default
@@ -138,7 +138,7 @@ struct AuthorityTests {
       let made = try folder.loadOrMake(appID: Self.appID, at: Self.now)
       #expect(try manager.contentsOfDirectory(atPath: path).count == 15)
 
-      // A renewal of which the key alone was moved to its place.
+      // A renewal of which only the key was moved to its destination.
       let later = Self.now.advanced(by: .seconds(340 * 86400))
       var renewed = made
       try renewed.renewServer(at: later)
@@ -152,7 +152,7 @@ struct AuthorityTests {
     }
   }
 
-  @Test("is absent from a folder that is not there, and from one that is something else's")
+  @Test("A missing folder and a folder with other files contain no authority")
   func absent() throws {
     try withFolder { path in
       #expect(throws: AuthorityFolderError.absent(path)) { try AuthorityFolder(path: path).load() }
@@ -164,7 +164,7 @@ struct AuthorityTests {
     }
   }
 
-  @Test("replaces its server's certificate in time", arguments: [(300, false), (340, true), (500, true)])
+  @Test("The server's certificate is renewed before it expires", arguments: [(300, false), (340, true), (500, true)])
   func renewal(days: Int64, isRenewed: Bool) throws {
     try withFolder { path in
       let folder = AuthorityFolder(path: path)
@@ -187,7 +187,7 @@ struct AuthorityTests {
 
 @Suite("Keys in a folder")
 struct FolderKeyStoreTests {
-  @Test("come back as they were saved, each to its owner alone")
+  @Test("Keys are loaded as they were saved, and only their owner can read them")
   func roundTrip() throws {
     try withFolder { path in
       try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
@@ -206,8 +206,8 @@ struct FolderKeyStoreTests {
     }
   }
 
-  @Test("are looked for under their own names alone", arguments: ["", "../x", "AAAA", "not base64"])
-  func strangeNames(keyID: String) throws {
+  @Test("An invalid key ID is not used as a file name", arguments: ["", "../x", "AAAA", "not base64"])
+  func invalidNames(keyID: String) throws {
     #expect(try FolderKeyStore(folder: "/nowhere").key(keyID) == nil)
   }
 }

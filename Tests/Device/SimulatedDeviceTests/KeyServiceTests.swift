@@ -6,7 +6,7 @@ import SimulatedDevice
 import Locking
 import Testing
 
-@Suite("A simulated device's keys")
+@Suite("Keys of a simulated device")
 struct KeyServiceTests {
   static let now = Timestamp(seconds: 1_780_000_000)
   static let appID = "AAABBBCCC1.com.example.app"
@@ -18,8 +18,8 @@ struct KeyServiceTests {
     return SimulatedKeyService(authority: try Self.authority.get(), app: app, keys: keys, now: { Self.now })
   }
 
-  @Test("are attested under the authority and make assertions that count upwards")
-  func life() async throws {
+  @Test("A key is attested under the authority, and the counters of its assertions increase")
+  func lifecycle() async throws {
     let device = try device()
     let authority = try Self.authority.get()
     let appID = try #require(AppID(Self.appID))
@@ -42,7 +42,7 @@ struct KeyServiceTests {
     }
   }
 
-  @Test("are attested once")
+  @Test("A key is attested once")
   func once() async throws {
     let device = try device()
     let keyID = try await device.generateKey()
@@ -50,22 +50,22 @@ struct KeyServiceTests {
     await #expect(throws: KeyServiceError.invalidKey) { try await device.attestKey(keyID, clientDataHash: Self.hash) }
   }
 
-  @Test("sign nothing before they are attested, nor when they are not of this device")
+  @Test("A key that is not attested or belongs to another device signs nothing")
   func unattested() async throws {
     let device = try device()
     let keyID = try await device.generateKey()
-    let stranger = try await self.device().generateKey()
-    for unusable in [keyID, stranger, "", "../../etc/passwd"] {
+    let otherKeyID = try await self.device().generateKey()
+    for unusable in [keyID, otherKeyID, "", "../../etc/passwd"] {
       await #expect(throws: KeyServiceError.invalidKey) {
         try await device.generateAssertion(unusable, clientDataHash: Self.hash)
       }
     }
     await #expect(throws: KeyServiceError.invalidKey) {
-      try await device.attestKey(stranger, clientDataHash: Self.hash)
+      try await device.attestKey(otherKeyID, clientDataHash: Self.hash)
     }
   }
 
-  @Test("hand out no assertion whose counter could not be saved, and none twice")
+  @Test("An assertion whose counter cannot be saved is not returned, and no counter is repeated")
   func counterFirst() async throws {
     let keys = FailingKeyStore()
     let device = try device(keys: keys)
@@ -79,7 +79,7 @@ struct KeyServiceTests {
     #expect(keys.key(keyID)?.signCount == 1)
   }
 
-  @Test("are 256 different ones after 256 requests at once")
+  @Test("256 concurrent assertions have 256 different counters")
   func concurrent() async throws {
     let device = try device()
     let keyID = try await device.generateKey()
@@ -94,7 +94,7 @@ struct KeyServiceTests {
   }
 }
 
-/// Keys in memory, whose saving can be made to fail.
+/// A key store in memory. A test can make saving fail.
 private final class FailingKeyStore: SimulatedKeyStore {
   let fails = LockedValue(false)
   private let keys = MemoryKeyStore()

@@ -32,7 +32,7 @@ struct AdmissionTests {
   }
 
   @Test("A registered device is admitted with a fresh assertion, and the admission identifies the device")
-  func honest() async throws {
+  func genuine() async throws {
     let admission = try await bench.gate.admit(try device.claim(over: try bench.nonce(), count: 1))
     guard case .device(let principal) = admission.principal else {
       Issue.record("the device is not the principal")
@@ -161,9 +161,9 @@ struct AdmissionTests {
 
   @Test("E-013 An unknown key and a wrong signature get the same answer; the log distinguishes them")
   func keyRefused() async throws {
-    let stranger = try bench.device()
-    let unknown = try #require(await denial(try stranger.claim(over: try bench.nonce(), count: 1)))
-    var headers = try stranger.headers(over: try bench.nonce(), count: 1)
+    let otherDevice = try bench.device()
+    let unknown = try #require(await denial(try otherDevice.claim(over: try bench.nonce(), count: 1)))
+    var headers = try otherDevice.headers(over: try bench.nonce(), count: 1)
     headers[.keyID] = device.keyID.base64
     let unsigned = try #require(await denial(AdmissionClaim(headers: headers)))
     #expect(unknown.code == .keyRefused && unsigned.code == .keyRefused)
@@ -300,8 +300,8 @@ struct AdmissionTests {
     #expect(proved.principal.method == "app-attest" && proved.overruled == nil)
     let replay = try await bench.gate.admit(claim)
     #expect(replay.principal == .anyone && replay.overruled == .nonceUsed)
-    let nobody = try await bench.gate.admit(AdmissionClaim(headers: [:]))
-    #expect(nobody.principal == .anyone && nobody.overruled == .noCredentials)
+    let anonymous = try await bench.gate.admit(AdmissionClaim(headers: [:]))
+    #expect(anonymous.principal == .anyone && anonymous.overruled == .noCredentials)
   }
 
   @Test("Only monitor mode overrules a denial", arguments: [Gate.Enforcement.enforce, .off])

@@ -73,16 +73,16 @@ struct IdentityKeyTests {
 
   @Test("Without a rotation period keys are created and never replaced")
   func never() async throws {
-    let housekeeping = IdentityKeyRotation(keys: keys, every: nil, overlap: .seconds(10))
-    #expect(try await !housekeeping.run())
+    let rotation = IdentityKeyRotation(keys: keys, every: nil, overlap: .seconds(10))
+    #expect(try await !rotation.run())
     let kid = try #require(signing)
     clock.advance(by: .seconds(1_000_000_000))
-    #expect(try await !housekeeping.run())
+    #expect(try await !rotation.run())
     #expect(signing == kid)
   }
 
   @Test("A node whose clock is late signs with the key that has been published the longest")
-  func behind() async throws {
+  func lateClock() async throws {
     try await keys.prepare()
     #expect(keys.signing(at: clock.now.advanced(by: .seconds(-5)))?.kid == signing)
   }

@@ -23,7 +23,7 @@ struct RegistrationTests {
   }
 
   @Test("A genuine device is registered: key, app, receipt and counter 0 are stored")
-  func honest() async throws {
+  func genuine() async throws {
     let device = try bench.device(claims: AppClaims(validationCategory: 3, bundleVersion: "7"))
     let registered = try await bench.register(device)
     let record = try #require(try await bench.store.record(of: device.keyID))
@@ -120,8 +120,8 @@ struct RegistrationTests {
 
   @Test("An invalid attestation is refused and does not spend the nonce")
   func badAttestation() async throws {
-    let (nonce, honest) = (try bench.nonce(), try bench.device())
-    let crooks: [(GateRefusalCode, @Sendable (inout MintedDevice) throws -> Void)] = [
+    let (nonce, genuineDevice) = (try bench.nonce(), try bench.device())
+    let cases: [(GateRefusalCode, @Sendable (inout MintedDevice) throws -> Void)] = [
       (.malformedAttestation, { $0.attestations.alterations.statement = { $0.trailer = [0] } }),
       (.nonceMismatch, { $0.attestations.alterations.statement = { $0.authenticatorData[36] ^= 1 } }),
       (.counterReplayed, { $0.attestations.alterations.authenticatorData = { $0.signCount = 1 } }),
@@ -143,19 +143,19 @@ struct RegistrationTests {
         }
       ),
     ]
-    for (code, corrupt) in crooks {
+    for (code, corrupt) in cases {
       var device = try bench.device()
       try corrupt(&device)
       #expect(await denial(try device.registration(over: nonce, at: bench.clock.now))?.code == code)
       #expect(try await bench.store.record(of: device.keyID) == nil)
     }
-    #expect(await denial(try honest.registration(over: nonce, at: bench.clock.now)) == nil)
+    #expect(await denial(try genuineDevice.registration(over: nonce, at: bench.clock.now)) == nil)
   }
 
   @Test("An attestation with another root is refused")
   func otherRoot() async throws {
-    let stranger = try TestAuthority(appID: GateBench.appID, at: bench.clock.now)
-    let device = try MintedDevice(app: SimulatedApp(appID: GateBench.appID), authority: stranger)
+    let otherAuthority = try TestAuthority(appID: GateBench.appID, at: bench.clock.now)
+    let device = try MintedDevice(app: SimulatedApp(appID: GateBench.appID), authority: otherAuthority)
     #expect(
       await denial(try device.registration(over: try bench.nonce(), at: bench.clock.now))?.code == .chainUntrusted)
   }

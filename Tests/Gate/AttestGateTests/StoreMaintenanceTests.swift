@@ -25,28 +25,28 @@ struct StoreMaintenanceTests {
     return challenges
   }
 
-  private func housekeeping(_ challenges: Challenges, _ plan: StoreMaintenance.Plan) -> StoreMaintenance {
+  private func makeMaintenance(_ challenges: Challenges, _ plan: StoreMaintenance.Plan) -> StoreMaintenance {
     StoreMaintenance(store: store, challenges: challenges, plan: plan, clock: clock.wallClock)
   }
 
   @Test("The challenge key is rotated at its maximum age, not before, and dropped when its nonces have expired")
   func rotation() async throws {
     let challenges = try await challenges()
-    let keeper = housekeeping(challenges, .init(rotation: .seconds(3600)))
+    let maintenance = makeMaintenance(challenges, .init(rotation: .seconds(3600)))
     clock.advance(by: .seconds(3599))
-    #expect(try await keeper.run()?.ring == nil)
+    #expect(try await maintenance.run()?.ring == nil)
     clock.advance(by: .seconds(1))
     let old = try #require(challenges.issue(at: clock.now)?.nonce)
-    #expect(try await keeper.run()?.ring == .rotated)
-    #expect(try await keeper.run()?.ring == nil)
+    #expect(try await maintenance.run()?.ring == .rotated)
+    #expect(try await maintenance.run()?.ring == nil)
     #expect(challenges.issue(at: clock.now)?.nonce.keyNumber != old.keyNumber)
     // Valid for the whole lifetime; dropped after the last nonce that another gate may have issued with it has
     // expired.
     clock.advance(by: challenges.life)
-    _ = try await keeper.run()
+    _ = try await maintenance.run()
     try challenges.check(old, at: clock.now)
     clock.advance(by: Challenges.standardOverlap + challenges.skew * 2 + .seconds(1))
-    #expect(try await keeper.run()?.ring == .pruned(1))
+    #expect(try await maintenance.run()?.ring == .pruned(1))
     #expect(throws: NonceRejection.unknownKey(old.keyNumber)) { try challenges.check(old, at: clock.now) }
   }
 
@@ -55,8 +55,8 @@ struct StoreMaintenanceTests {
     var gates: [Challenges] = []
     for _ in 0..<5 { gates.append(try await challenges()) }
     clock.advance(by: .seconds(3600))
-    let keepers = gates.map { housekeeping($0, .init(rotation: .seconds(3600))) }
-    let changes = try await StoreInvariant.tally(5) { try await keepers[$0].run()?.ring }
+    let services = gates.map { makeMaintenance($0, .init(rotation: .seconds(3600))) }
+    let changes = try await StoreInvariant.tally(5) { try await services[$0].run()?.ring }
     #expect(changes == [.rotated: 1, nil: 4])
     let nonces = try gates.map { try #require($0.issue(at: clock.now)?.nonce) }
     for gate in gates {
@@ -67,9 +67,9 @@ struct StoreMaintenanceTests {
 
   @Test("Without a rotation period the challenge key stays, at any age")
   func rotationOff() async throws {
-    let keeper = housekeeping(try await challenges(), .init())
+    let maintenance = makeMaintenance(try await challenges(), .init())
     clock.advance(by: .seconds(1_000_000))
-    #expect(try await keeper.run() == StoreMaintenance.Report())
+    #expect(try await maintenance.run() == StoreMaintenance.Report())
   }
 
   @Test("Keys unused for too long are removed, used keys stay; without a limit all keys stay")
@@ -82,8 +82,8 @@ struct StoreMaintenanceTests {
         Fixture.use(of: keys[7], 1, over: Fixture.nonce(issuedAt: clock.now), at: clock.now)) == .admitted)
     clock.advance(by: .seconds(1))
     let challenges = try await challenges()
-    #expect(try await housekeeping(challenges, .init()).run()?.removedKeys == 0)
-    let report = try await housekeeping(challenges, .init(longestUnused: .seconds(86_400 * 30))).run()
+    #expect(try await makeMaintenance(challenges, .init()).run()?.removedKeys == 0)
+    let report = try await makeMaintenance(challenges, .init(longestUnused: .seconds(86_400 * 30))).run()
     #expect(report?.removedKeys == 449)
     #expect(try await store.entries(after: nil, limit: 500).map(\.record.key) == [keys[7]])
   }
@@ -97,25 +97,25 @@ struct StoreMaintenanceTests {
         store: store, challenges: try await challenges(), plan: .init(longestUnused: .seconds(86_400 * 30)),
         clock: clock.wallClock, latest: latest)
     }
-    var keeper = try await reloaded()
+    var maintenance = try await reloaded()
     // No device has connected yet.
-    #expect(try await keeper.run()?.removedKeys == 0)
+    #expect(try await maintenance.run()?.removedKeys == 0)
     let keys = [Fixture.key(), Fixture.key()]
     for key in keys { _ = try await store.register(Fixture.registration(of: key, at: clock.now)) }
-    #expect(try await keeper.run()?.removedKeys == 0)
+    #expect(try await maintenance.run()?.removedKeys == 0)
     clock.advance(by: .seconds(86_400 * 365))
-    #expect(try await keeper.run()?.removedKeys == 0)
+    #expect(try await maintenance.run()?.removedKeys == 0)
     #expect(
       try await store.admit(
         Fixture.use(of: keys[0], 1, over: Fixture.nonce(issuedAt: clock.now), at: clock.now)) == .admitted)
-    #expect(try await keeper.run()?.removedKeys == 0)
-    keeper = try await reloaded()
-    #expect(try await keeper.run()?.removedKeys == 0)
+    #expect(try await maintenance.run()?.removedKeys == 0)
+    maintenance = try await reloaded()
+    #expect(try await maintenance.run()?.removedKeys == 0)
     // Time that has really passed counts. One day of uncertainty is granted to the devices or to the gate.
     uptime.withLock { $0 += .seconds(86_400 * 29) }
-    #expect(try await keeper.run()?.removedKeys == 0)
+    #expect(try await maintenance.run()?.removedKeys == 0)
     uptime.withLock { $0 += .seconds(1) }
-    #expect(try await keeper.run()?.removedKeys == 1)
+    #expect(try await maintenance.run()?.removedKeys == 1)
   }
 
   @Test("A gate that starts late removes fewer keys, not more")
@@ -123,7 +123,7 @@ struct StoreMaintenanceTests {
     let key = Fixture.key()
     _ = try await store.register(Fixture.registration(of: key, at: clock.now))
     clock.advance(by: .seconds(86_400 * 40))
-    let report = try await housekeeping(challenges(), .init(longestUnused: .seconds(86_400 * 30))).run()
+    let report = try await makeMaintenance(challenges(), .init(longestUnused: .seconds(86_400 * 30))).run()
     #expect(report?.removedKeys == 0)
     #expect(try await store.count() == 1)
   }

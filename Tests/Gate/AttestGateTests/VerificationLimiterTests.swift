@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The concurrency limiter of registrations")
 struct VerificationLimiterTests {
-  @Test("runs at most `width` verifications at once, and the others in the order of their arrival")
+  @Test("The limiter runs at most `width` verifications at once, and the others in the order of their arrival")
   func turns() async {
     let limiter = VerificationLimiter(width: 2)
     await limiter.begin()
@@ -33,12 +33,12 @@ struct VerificationLimiterTests {
     #expect(await limiter.inTurn { true })
   }
 
-  @Test("runs at least one verification, for any width")
+  @Test("The limiter runs at least one verification, for any width")
   func narrow() async {
     #expect(await VerificationLimiter(width: 0).inTurn { true })
   }
 
-  @Test("refuses work beyond its capacity at once, and frees the slot after success and failure")
+  @Test("Work beyond the capacity is refused at once, and success and failure free the slot")
   func room() async throws {
     let limiter = VerificationLimiter(width: 1, capacity: 1)
     for outcome in [nil, Denial.keyExists] {
@@ -53,7 +53,7 @@ struct VerificationLimiterTests {
     }
   }
 
-  @Test("refuses registrations while it is full, spends no nonces of theirs, and does not affect admissions")
+  @Test("A full limiter refuses registrations without spending their nonces, and does not affect admissions")
   func full() async throws {
     let limiter = VerificationLimiter(width: 1, capacity: 1)
     let bench = try GateBench(limiter: limiter)

@@ -50,7 +50,7 @@ private let sound = """
 
 @Suite("sallyport check", .timeLimit(.minutes(2)))
 struct CheckCommandTests {
-  @Test("reports all errors with their places, then warnings and hints, and exits 78")
+  @Test("The command reports all errors with their places, then warnings and hints, and exits 78")
   func faults() async throws {
     try await Shell.with { shell in
       try shell.write("listen: { prot: 1 }\napp_attest: { enforcement: off }\nsession: { ping: 5 }\n", to: "gate.yaml")
@@ -70,7 +70,7 @@ struct CheckCommandTests {
     }
   }
 
-  @Test("exits 1 when the file is valid but a referenced target is missing, and 0 with --offline")
+  @Test("The command exits 1 if the file is valid but a referenced target is missing, and 0 with --offline")
   func probes() async throws {
     try await Shell.with { shell in
       try shell.write(sound, to: "gate.yaml")
@@ -84,14 +84,14 @@ struct CheckCommandTests {
         })
       #expect(errors.contains { $0.hasPrefix("error: gate.yaml:4:15: store.url: ") })
 
-      let (offline, said, complaints) = try await shell.check("-c", "gate.yaml", "--offline")
+      let (offline, offlineOutput, complaints) = try await shell.check("-c", "gate.yaml", "--offline")
       #expect(offline == 0 && complaints.isEmpty)
-      #expect(said == ["configuration valid"])
+      #expect(offlineOutput == ["configuration valid"])
     }
   }
 
   @Test(
-    "refuses what run refuses, with the same text",
+    "The command refuses the same configurations as run, with the same text",
     arguments: [
       ("admin: { listen: '127.0.0.1:1', token_file: short }", "admin.token_file: "),
       ("admin: { listen: '127.0.0.1:1', token_file: none }", "admin.token_file: "),
@@ -120,7 +120,7 @@ struct CheckCommandTests {
     }
   }
 
-  @Test("reports a store URL that libpq cannot parse as an error, with and without probes")
+  @Test("A store URL that libpq cannot parse is an error, with and without probes")
   func malformedStore() async throws {
     try await Shell.with { shell in
       try shell.write(sound, to: "gate.yaml")
@@ -135,7 +135,7 @@ struct CheckCommandTests {
   }
 
   @Test(
-    "refuses an ambiguous store URL, and prints no part of its password",
+    "An ambiguous store URL is refused, and no part of its password is printed",
     arguments: [
       "postgres://u:hunter@2word@127.0.0.1:1/x", "postgres://u:hunter/2word@127.0.0.1:1/x",
       "postgres://u:hunter?2word@127.0.0.1:1/x", "host=127.0.0.1 password=hunter2word",
@@ -158,7 +158,7 @@ struct CheckCommandTests {
     }
   }
 
-  @Test("does not print a value that it cannot separate from its key")
+  @Test("A value that the command cannot separate from its key is not printed")
   func settingWithoutKey() async throws {
     try await Shell.with { shell in
       try shell.write(sound, to: "gate.yaml")
@@ -170,7 +170,7 @@ struct CheckCommandTests {
     }
   }
 
-  @Test("refuses a store that every user can access, as run does, and warns about one that a group can access")
+  @Test("A store that every user can access is refused, as by run; one that a group can access causes a warning")
   func readableStore() async throws {
     try await Shell.with { shell in
       try shell.write(
@@ -204,7 +204,7 @@ struct CheckCommandTests {
     }
   }
 
-  @Test("writes the effective settings, which load to the same settings")
+  @Test("The printed effective settings load to the same settings")
   func effective() async throws {
     try await Shell.with { shell in
       try shell.write(sound, to: "gate.yaml")
@@ -230,7 +230,7 @@ struct CheckCommandTests {
     }
   }
 
-  @Test("writes everything as JSON for programs")
+  @Test("The command prints everything as JSON for programs")
   func json() async throws {
     struct Report: Decodable {
       struct Item: Decodable, Hashable {
@@ -270,7 +270,7 @@ struct CheckCommandTests {
     }
   }
 
-  @Test("prints the generated documents", arguments: ["--schema", "--reference", "--example"])
+  @Test("The command prints the generated documents", arguments: ["--schema", "--reference", "--example"])
   func documents(_ flag: String) async throws {
     try await Shell.with { shell in
       let (status, output, errors) = try await shell.check(flag)

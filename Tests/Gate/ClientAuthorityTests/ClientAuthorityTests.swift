@@ -17,9 +17,9 @@ private func permissions(_ path: String) throws -> Int? {
   try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
 }
 
-@Suite("An authority for client certificates", .timeLimit(.minutes(2)))
+@Suite("Authorities for client certificates", .timeLimit(.minutes(2)))
 struct ClientAuthorityTests {
-  @Test("issues certificates that chain to it, for TLS clients only, with keys that only their owner can read")
+  @Test("Certificates chain to the authority, are for TLS clients only, and only their owner can read the keys")
   func issue() async throws {
     try await withAuthority { authority in
       let made = try authority.make(DistinguishedName(.commonName("Debug CA")), days: 3650, at: now, isReplacing: false)
@@ -42,7 +42,7 @@ struct ClientAuthorityTests {
     }
   }
 
-  @Test("is not created where a file has the name of its folder")
+  @Test("An authority is not created if a file has the name of its folder")
   func fileForFolder() async throws {
     try await Places.withTemporaryFolder { folder in
       try Data().write(to: URL(fileURLWithPath: folder + "/ca"))
@@ -53,7 +53,7 @@ struct ClientAuthorityTests {
     }
   }
 
-  @Test("issues certificates with an authority that openssl created, so that the guide's commands can be mixed")
+  @Test("An authority that openssl created issues certificates, so the guide's commands can be mixed")
   func guideAuthority() async throws {
     try await withAuthority { authority in
       try FileManager.default.createDirectory(atPath: authority.folder, withIntermediateDirectories: true)
@@ -69,7 +69,7 @@ struct ClientAuthorityTests {
     }
   }
 
-  @Test("issues no certificate that outlives it")
+  @Test("No certificate is valid longer than its authority")
   func lifetime() async throws {
     try await withAuthority { authority in
       _ = try authority.make(DistinguishedName(.commonName("CA")), days: 30, at: now, isReplacing: false)
@@ -79,7 +79,7 @@ struct ClientAuthorityTests {
     }
   }
 
-  @Test("overwrites files only on request, and then replaces all of them")
+  @Test("Existing files are overwritten only on request, and then all of them")
   func overwriting() async throws {
     try await withAuthority { authority in
       let name = DistinguishedName(.commonName("CA"))
@@ -110,7 +110,7 @@ struct ClientAuthorityTests {
   }
 
   @Test(
-    "accepts no name that leads to another folder or is its own",
+    "A name that leads to another folder or is the authority's own is refused",
     arguments: ["", "ca", "../x", "a/b", ".", "a b", "é", "a\u{0}b"])
   func names(_ name: String) async throws {
     try await withAuthority { authority in
@@ -121,7 +121,7 @@ struct ClientAuthorityTests {
     }
   }
 
-  @Test("names the wrong file when its files are missing or belong to another authority")
+  @Test("A file that is missing or belongs to another authority is reported by name")
   func brokenFolder() async throws {
     try await withAuthority { authority in
       let name = DistinguishedName(.commonName("CA"))
@@ -151,7 +151,7 @@ struct ClientExportTests {
   }
 
   @Test(
-    "openssl opens the PKCS #12 file with the password only",
+    "OpenSSL opens the PKCS #12 file with the password only",
     arguments: PKCS12.Encryption.allCases, ["", "päss word"])
   func bundle(_ encryption: PKCS12.Encryption, _ password: String) async throws {
     try await withClient { authority in

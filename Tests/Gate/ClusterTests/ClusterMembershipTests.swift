@@ -60,7 +60,7 @@ struct ClusterMembershipTests {
   }
 
   @Test("One gate at a time runs maintenance; another may start after it finishes or loses its connection")
-  func housekeeping() async throws {
+  func maintenance() async throws {
     try await Self.withStores(5) { stores in
       let answers = try await StoreInvariant.tally(5) { try await stores[$0].beginHousekeeping() }
       #expect(answers == [true: 1, false: 4])

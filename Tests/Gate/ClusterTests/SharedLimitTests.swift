@@ -35,7 +35,7 @@ struct SharedLimitTests {
     }
   }
 
-  @Test("is divided among them; a remaining gate gets the whole limit half a minute after the other has left")
+  @Test("Gates divide a limit; a remaining gate gets the whole limit half a minute after the other has left")
   func divided() async throws {
     var plan = GatePlan()
     plan.further = "limits: { global_sessions: 4 }"

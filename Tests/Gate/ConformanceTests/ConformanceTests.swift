@@ -17,13 +17,13 @@ struct Verdict: Decodable, Sendable, Hashable {
 /// The cases of the Autobahn test suite. The gate does not change messages, so a server or a client must score
 /// through the gate as it scores without it.
 @Suite(
-  "Through the gate", .serialized, .timeLimit(.minutes(20)),
+  "Conformance of a relay", .serialized, .timeLimit(.minutes(20)),
   .enabled(if: CaseRunner.isWanted, "scripts/test --conformance"))
 struct ConformanceTests {
   enum Backend: String, CaseIterable, Sendable { case echo, faulty }
 
   @Test(
-    "a server scores as without the gate, both a correct one and one that breaks most rules",
+    "A correct server and a faulty one score through the gate as without it",
     arguments: Backend.allCases
   )
   func server(_ kind: Backend) async throws {
@@ -42,7 +42,7 @@ struct ConformanceTests {
     #expect(score.values.contains { $0.verdict == "FAILED" } == (kind == .faulty))
   }
 
-  @Test("a client scores as without the gate")
+  @Test("A client scores through the gate as without it")
   func client() async throws {
     let direct: Asking = { cases in
       try await clientScore(in: cases) { (["client", "ws://127.0.0.1:\($0)"], nil) }

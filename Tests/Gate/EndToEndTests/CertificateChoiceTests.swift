@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("A gate with several certificates", .serialized, .timeLimit(.minutes(5)))
+@Suite("Several certificates", .serialized, .timeLimit(.minutes(5)))
 struct CertificateChoiceTests {
   /// The DNS names of each certificate, by the name of its file, which is also its subject.
   private static let hosts = [
@@ -52,7 +52,7 @@ struct CertificateChoiceTests {
   }
 
   @Test(
-    "serves the certificate for the requested name: an exact match before a wildcard, otherwise the first",
+    "A gate serves the certificate for the requested name: an exact match before a wildcard, or else the first",
     arguments: ["-tls1_2", "-tls1_3"])
   func choice(version: String) async throws {
     try await serving { gate in
@@ -67,7 +67,7 @@ struct CertificateChoiceTests {
     }
   }
 
-  @Test("requests client certificates with each certificate and verifies them with the same authority")
+  @Test("A gate requests client certificates with each certificate and verifies them with the same authority")
   func clientCertificates() async throws {
     try await Places.withTemporaryFolder { certificates in
       let (exit, _, errors) = try await PythonProgram.certificates.finish([certificates])
@@ -90,7 +90,7 @@ struct CertificateChoiceTests {
     }
   }
 
-  @Test("reloads a renewed additional certificate without a restart")
+  @Test("A renewed additional certificate is reloaded without a restart")
   func renewed() async throws {
     try await serving { gate in
       #expect(try await subject(of: gate, for: "new.example.net") != "exact")
@@ -101,7 +101,7 @@ struct CertificateChoiceTests {
     }
   }
 
-  @Test("reports the expiry of each certificate in sallyport status and in the metrics")
+  @Test("The status command and the metrics report the expiry of each certificate")
   func ends() async throws {
     try await serving { gate in
       let (exit, output, errors) = try await ChildProcess.run(
@@ -119,7 +119,7 @@ struct CertificateChoiceTests {
     }
   }
 
-  @Test("does not start with an additional key that every user can read")
+  @Test("A gate does not start with an additional key that every user can read")
   func readable() async throws {
     try await serving { gate in
       try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: gate.folder + "/late.key")

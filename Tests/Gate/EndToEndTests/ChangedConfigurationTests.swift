@@ -3,7 +3,7 @@ import TestSupport
 import Transport
 import TransportEngine
 
-@Suite("A gate that restarts with another configuration", .timeLimit(.minutes(10)))
+@Suite("Restart with another configuration", .timeLimit(.minutes(10)))
 struct ChangedConfigurationTests {
   /// A new configuration that refuses a key which the old configuration registered.
   struct Change: Sendable, CustomTestStringConvertible {
@@ -23,7 +23,9 @@ struct ChangedConfigurationTests {
       code: "environment_mismatch", text: "Keys of this App Attest environment are not accepted", step: "environment"),
   ]
 
-  @Test("refuses the keys that it no longer serves, and admits them when it serves them again", arguments: changes)
+  @Test(
+    "A gate refuses the keys of an app that it no longer serves, and admits them when it serves the app again",
+    arguments: changes)
   func restarted(change: Change) async throws {
     let backend = try await EchoBackend()
     let original = GateConfiguration(upstream: backend.upstream)

@@ -4,13 +4,13 @@ import TestSupport
 import Testing
 import TransportEngine
 
-/// Sends the table of `HeadBatteryTests` to other servers. This does not judge them, since they are made to be
-/// lenient; it measures what the gate keeps from its backend.
+/// Sends the table of `HeadBatteryTests` to other servers. Lenient servers are not faulty: the result shows which
+/// requests only the gate keeps from its backend.
 @Suite(
   "The table of bad requests", .serialized, .timeLimit(.minutes(10)),
   .enabled(if: ProcessInfo.processInfo.environment["SALLYPORT_TEST_COMPARE"] != nil, "scripts/test --compare"))
 struct ComparisonTests {
-  @Test("compares nginx and HAProxy of Debian with the gate and prints the requests that each server forwards")
+  @Test("Debian's nginx and HAProxy are compared with the gate, and the requests that each forwards are printed")
   func compare() async throws {
     let cases = HeadCase.all.filter(\.kind.isForEverybody)
     var columns: [(name: String, passed: [HeadCase])] = []

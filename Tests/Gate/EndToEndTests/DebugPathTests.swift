@@ -34,7 +34,7 @@ struct DebugPathTests {
       environment: .gateless, within: .seconds(20))
   }
 
-  @Test("E-020 admits a client with the certificate that the guide's commands make, a version 1 leaf")
+  @Test("E-020 A client with the certificate that the guide's commands make, a version 1 leaf, is admitted")
   func admitted() async throws {
     try await serving { gate, backend in
       let folder = gate.folder + "/config/client-ca"
@@ -51,7 +51,7 @@ struct DebugPathTests {
     }
   }
 
-  @Test("admits a client with the content of the PKCS #12 file", arguments: ["1.2", "1.3"])
+  @Test("A client with the content of the PKCS #12 file is admitted", arguments: ["1.2", "1.3"])
   func bundle(tls: String) async throws {
     try await serving { gate, _ in
       let folder = gate.folder + "/config/client-ca"
@@ -69,8 +69,8 @@ struct DebugPathTests {
     }
   }
 
-  @Test("E-021 fails the handshake for a certificate of another authority")
-  func stranger() async throws {
+  @Test("E-021 The handshake fails for a certificate of another authority")
+  func otherAuthority() async throws {
     try await serving { gate, backend in
       let files = try ClientFiles(commonName: "MudApp Debug Client", in: gate.folder)
       let (exit, output, errors) = try await connect(to: gate, certificate: files.certificate, key: files.key)
@@ -83,7 +83,7 @@ struct DebugPathTests {
   }
 
   @Test(
-    "fails the handshake for a certificate outside its validity period",
+    "The handshake fails for a certificate outside its validity period",
     arguments: [(0, true), (-2, false), (2, false)]
   )
   func time(yearsFromNow: Int64, isAdmitted: Bool) async throws {
@@ -101,7 +101,7 @@ struct DebugPathTests {
     }
   }
 
-  @Test("E-002 refuses a client without a certificate, but admits devices")
+  @Test("E-002 A client without a certificate is refused, and devices are admitted")
   func nothing() async throws {
     try await serving { gate, _ in
       let visitor = try Visitor(gate)
@@ -113,13 +113,13 @@ struct DebugPathTests {
     }
   }
 
-  @Test("does not bypass App Attest: bad assertion headers with a good certificate are refused")
+  @Test("The debug path does not bypass App Attest: bad assertion headers with a good certificate are refused")
   func fallThrough() async throws {
     try await serving { gate, backend in
       let folder = gate.folder + "/config/client-ca"
       let debugBuild = try Visitor(gate, certificate: folder + "/client.crt", key: folder + "/client.key")
-      let stranger = try TestDevice()
-      let good = try stranger.headers(over: await debugBuild.challenge())
+      let otherDevice = try TestDevice()
+      let good = try otherDevice.headers(over: await debugBuild.challenge())
       for bad in [good, good.without(HeaderFields.nonceName), HeaderFields().with(HeaderFields.nonceName, "x")] {
         let refused = try await debugBuild.refusal(of: bad)
         #expect([400, 401].contains(refused.status))
@@ -130,7 +130,7 @@ struct DebugPathTests {
     }
   }
 
-  @Test("is off unless it is configured: the guide's certificate does not admit a client")
+  @Test("The debug path is off unless it is configured: the guide's certificate does not admit a client")
   func off() async throws {
     try await Places.withTemporaryFolder { folder in
       try await GuideCommands.makeClientCertificate(in: folder)
@@ -145,7 +145,7 @@ struct DebugPathTests {
     }
   }
 
-  @Test("stops the start if its authority cannot be loaded", arguments: BadAuthority.allCases)
+  @Test("A gate does not start if the authority of the debug path cannot be loaded", arguments: BadAuthority.allCases)
   func badAuthority(bad: BadAuthority) async throws {
     try await Places.withTemporaryFolder { folder in
       try AuthorityFolder(path: folder).save(RunningGate.authority.get())

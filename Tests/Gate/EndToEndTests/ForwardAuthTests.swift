@@ -105,7 +105,7 @@ extension RunningGate {
 
 @Suite("Forward auth by other vendors' proxies", .serialized, .timeLimit(.minutes(10)))
 struct ForwardAuthTests {
-  /// Runs a witness behind a proxy that asks a gate, and calls `body` with a client of the proxy.
+  /// Runs a recording backend behind a proxy that asks a gate, and calls `body` with a client of the proxy.
   private func serving(
     _ kind: OuterProxy, _ configuration: GateConfiguration = GateConfiguration(),
     _ body: (_ client: Visitor, Witness, RunningGate) async throws -> Void
@@ -119,13 +119,13 @@ struct ForwardAuthTests {
     }
   }
 
-  /// Every spelling in which a client may send the gate's identity headers: each name in three cases, and with each
+  /// Every variant of the gate's identity headers that a client may send: each name in three cases, and with each
   /// separator that a server could read as a hyphen, in place of one hyphen or of all.
   private static let spoofs = HeaderFields(
-    ["X-Attest-Assertion", "X-Attest-Key-Id", "X-Attest-App", "X-Attest-Method", "X-Attest-Error"].flatMap(spellings)
+    ["X-Attest-Assertion", "X-Attest-Key-Id", "X-Attest-App", "X-Attest-Method", "X-Attest-Error"].flatMap(variants)
       .map { HeaderFields.Field(name: $0, value: "spoofed") })
 
-  private static func spellings(of name: String) -> [String] {
+  private static func variants(of name: String) -> [String] {
     let separated = ["_", ".", "!"].flatMap { separator in
       [
         name.replacing("-", with: separator), name.replacing("-", with: separator, maxReplacements: 1),
@@ -178,7 +178,7 @@ struct ForwardAuthTests {
   }
 
   @Test(
-    "Identity headers of a client never reach the backend, with or without the gate's own, in any spelling",
+    "Identity headers of a client never reach the backend, with or without the gate's own, in any variant",
     arguments: OuterProxy.allCases, ["enforce", "off"])
   func spoofing(_ kind: OuterProxy, enforcement: String) async throws {
     try await serving(kind, GateConfiguration(enforcement: enforcement)) { client, witness, _ in

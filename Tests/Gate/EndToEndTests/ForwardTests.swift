@@ -235,10 +235,10 @@ struct ForwardTests {
     ]
     try await serving { client, backend, _ in
       for name in names {
-        for spelling in [name, name.lowercased(), name.uppercased()] {
-          let spoofs = HeaderFields().with(spelling, "spoofed").with(spelling, "spoofed")
+        for variant in [name, name.lowercased(), name.uppercased()] {
+          let spoofs = HeaderFields().with(variant, "spoofed").with(variant, "spoofed")
           let answer = try await client.send("GET", "/", spoofs.with("Connection", "X-Listed, X-Attest-App, Host"))
-          #expect(answer.status == 200, "\(spelling)")
+          #expect(answer.status == 200, "\(variant)")
         }
       }
       let requests = try await backend.requests

@@ -7,9 +7,9 @@ import Transport
 import TransportEngine
 
 /// The backend's own log decides: bytes that it has not recorded did not reach it.
-@Suite("Behind the gate, a backend", .serialized, .timeLimit(.minutes(10)))
+@Suite("Protection of a backend", .serialized, .timeLimit(.minutes(10)))
 struct HeadBatteryTests {
-  @Test("receives nothing of a request that is refused despite good credentials, nor of a request after it")
+  @Test("A backend receives nothing of a request that is refused despite good credentials, or of a later request")
   func refusedHeads() async throws {
     #expect(HeadCase.all.count >= 150)
     #expect(Set(HeadCase.all.map(\.name)).count == HeadCase.all.count, "two cases have the same name")
@@ -37,18 +37,18 @@ struct HeadBatteryTests {
     }
   }
 
-  @Test("receives nothing from refused clients")
+  @Test("A backend receives nothing from refused clients")
   func refusedClients() async throws {
     let witness = try await Witness()
     try await RunningGate.serving(GateConfiguration(upstream: witness.url)) { gate in
       let visitor = try Visitor(gate)
       let device = try await visitor.registeredDevice()
       let good = try device.headers(over: await visitor.challenge())
-      let strangers = try [
+      let invalidHeaders = try [
         HeaderFields(), good.without(HeaderFields.dataName), TestDevice().headers(over: await visitor.challenge()),
         HeaderFields().with("X-Attest-Method", "app-attest").with("X-Attest-Key-Id", "mallory"),
       ]
-      for headers in strangers { _ = try await visitor.refusal(of: headers) }
+      for headers in invalidHeaders { _ = try await visitor.refusal(of: headers) }
       let (process, head) = try await RawClient(gate).open(
         HeadCase.head(["GET / HTTP/1.1"] + HeadCase.handshake + good.lines))
       defer { process.kill() }
@@ -59,7 +59,7 @@ struct HeadBatteryTests {
     }
   }
 
-  @Test("never receives a client's value in one of the gate's headers")
+  @Test("A backend never receives a client's value in one of the gate's headers")
   func spoofedIdentity() async throws {
     let witness = try await Witness()
     try await RunningGate.serving(GateConfiguration(upstream: witness.url)) { gate in
@@ -98,7 +98,7 @@ struct HeadBatteryTests {
     #expect(head.contains("X-Harmless: kept") == spoof.keepsHarmless, "\(spoof.lines)")
   }
 
-  @Test("receives the frames of a socket and nothing of an incomplete upgrade")
+  @Test("A backend receives the frames of a socket and nothing of an incomplete upgrade")
   func bytesBehindTheHead() async throws {
     let witness = try await Witness()
     try await RunningGate.serving(GateConfiguration(upstream: witness.url)) { gate in

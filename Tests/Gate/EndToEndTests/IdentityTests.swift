@@ -138,7 +138,7 @@ struct IdentityTests {
   }
 
   @Test("The documented verifier refuses signatures of another key, under a published or an unknown key id")
-  func stranger() async throws {
+  func otherKey() async throws {
     try await serving { gate, _, _, assertion in
       let refusals = try await DocumentedVerifier(gate: gate).refusals([
         resigned(assertion, by: P256PrivateKey()) { _ in },

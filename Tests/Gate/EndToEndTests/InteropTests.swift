@@ -7,7 +7,7 @@ import Transport
 import TransportEngine
 
 /// Clients and backends that were not written for this gate.
-@Suite("The gate works with", .serialized, .timeLimit(.minutes(10)))
+@Suite("Interoperability", .serialized, .timeLimit(.minutes(10)))
 struct InteropTests {
   /// Returns the three lines that `attest headers` prints for a device whose state is in the gate's folder.
   private func headers(for gate: RunningGate) async throws -> [String] {
@@ -30,7 +30,7 @@ struct InteropTests {
     return Array((head.joined(separator: "\r\n") + "\r\n\r\n").utf8)
   }
 
-  @Test("Python's websockets as client and backend, over both versions of TLS", arguments: ["1.2", "1.3"])
+  @Test("Python's websockets work as client and backend, over both versions of TLS", arguments: ["1.2", "1.3"])
   func websockets(tls: String) async throws {
     let backend = try await EchoBackend()
     try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in
@@ -51,7 +51,7 @@ struct InteropTests {
     }
   }
 
-  @Test("curl, for every request of an app", arguments: ["1.2", "1.3"])
+  @Test("curl works for every request of an app", arguments: ["1.2", "1.3"])
   func curl(tls: String) async throws {
     let backend = try await EchoBackend()
     try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in
@@ -94,7 +94,7 @@ struct InteropTests {
     }
   }
 
-  @Test("openssl s_client with a typed request", arguments: ["-tls1_2", "-tls1_3"])
+  @Test("openssl s_client works with a typed request", arguments: ["-tls1_2", "-tls1_3"])
   func typed(version: String) async throws {
     let witness = try await Witness()
     try await RunningGate.serving(GateConfiguration(upstream: witness.url)) { gate in
@@ -108,7 +108,7 @@ struct InteropTests {
     }
   }
 
-  @Test("IPv4 and IPv6 clients at one address")
+  @Test("IPv4 and IPv6 clients connect to one address")
   func families() async throws {
     let backend = try await EchoBackend()
     try await RunningGate.serving(GateConfiguration(address: "::", upstream: backend.upstream)) { gate in
@@ -121,7 +121,7 @@ struct InteropTests {
   }
 
   @Test(
-    "no TLS version before 1.2, and not 1.2 if the minimum is 1.3",
+    "TLS versions before 1.2 are refused, and 1.2 too if the minimum is 1.3",
     arguments: [
       ("1.2", "-tls1_1", false), ("1.2", "-tls1_2", true), ("1.3", "-tls1_2", false), ("1.3", "-tls1_3", true),
     ])
@@ -139,7 +139,7 @@ struct InteropTests {
     }
   }
 
-  @Test("a backend with TLS, whose certificate it verifies")
+  @Test("A backend with TLS works, and the gate verifies its certificate")
   func secureUpstream() async throws {
     try await Places.withTemporaryFolder { folder in
       try AuthorityFolder(path: folder).save(RunningGate.authority.get())
@@ -164,7 +164,7 @@ struct InteropTests {
     }
   }
 
-  @Test("a backend at a Unix socket")
+  @Test("A backend at a Unix socket works")
   func unixUpstream() async throws {
     try await Places.withTemporaryFolder { folder in
       let backend = try await EchoBackend(.unix(path: folder + "/backend.sock"))
@@ -172,7 +172,7 @@ struct InteropTests {
     }
   }
 
-  @Test("a backend that speaks plain TCP: text and binary arrive, and return as binary")
+  @Test("A backend that speaks plain TCP receives text and binary, and both return as binary")
   func byteUpstream() async throws {
     let backend = try await EchoBackend(.tcp)
     try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in

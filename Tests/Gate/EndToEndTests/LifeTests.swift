@@ -5,10 +5,10 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("A gate", .serialized, .timeLimit(.minutes(10)))
+@Suite("Start and stop of a gate", .serialized, .timeLimit(.minutes(10)))
 struct LifeTests {
   @Test(
-    "closes its sockets with 1001 on a stop signal and exits 0 within ten seconds",
+    "On a stop signal, a gate closes its sockets with 1001 and exits 0 within ten seconds",
     arguments: [SIGTERM, SIGINT])
   func stops(signal: Int32) async throws {
     let backend = try await EchoBackend()
@@ -20,7 +20,7 @@ struct LifeTests {
         let credentials = try device.headers(over: await visitor.challenge(), count: UInt32(count))
         sockets.append(try await visitor.open(credentials))
       }
-      let told = ContinuousClock.now
+      let signalTime = ContinuousClock.now
       gate.process.send(signal)
       for socket in sockets {
         guard case .ended(let ending) = try await socket.receive() else {
@@ -30,7 +30,7 @@ struct LifeTests {
         #expect(ending.code == 1001)
       }
       #expect(try await gate.process.exit(within: .seconds(10)) == .code(0))
-      #expect(told.duration(to: .now) < .seconds(10))
+      #expect(signalTime.duration(to: .now) < .seconds(10))
       let entries = try await gate.process.errors.all().compactMap { LogEntry(line: $0) }
       let ends = entries.filter { $0.message == "session closed" }
       #expect(ends.map(\.closeCode) == [1001, 1001, 1001])
@@ -38,7 +38,7 @@ struct LifeTests {
     }
   }
 
-  @Test("does not start where another gate listens")
+  @Test("A gate does not start at an address at which another gate listens")
   func occupied() async throws {
     try await RunningGate.serving { gate in
       let (exit, _, errors) = try await ChildProcess.run(
@@ -64,7 +64,7 @@ struct GuideEnvironmentTests {
 
     """
 
-  @Test("starts the gate together with a certificate")
+  @Test("The block starts the gate together with a certificate")
   func starts() async throws {
     try await Places.withTemporaryFolder { folder in
       try await GuideCommands.makeClientCertificate(in: folder)
@@ -84,7 +84,7 @@ struct GuideEnvironmentTests {
     }
   }
 
-  @Test("does not start the gate without a certificate, and prints a hint")
+  @Test("Without a certificate, the block does not start the gate, and a hint is printed")
   func bare() async throws {
     try await Places.withTemporaryFolder { folder in
       try await GuideCommands.makeClientCertificate(in: folder)
@@ -96,7 +96,7 @@ struct GuideEnvironmentTests {
     }
   }
 
-  @Test("E-001 turns enforcement off with REQUIRE_APP_AUTH=false, and the gate logs a warning")
+  @Test("E-001 REQUIRE_APP_AUTH=false turns enforcement off, and the gate logs a warning")
   func open() async throws {
     let backend = try await EchoBackend()
     try await Places.withTemporaryFolder { folder in

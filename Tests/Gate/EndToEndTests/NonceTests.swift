@@ -4,9 +4,9 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("A nonce", .serialized, .timeLimit(.minutes(10)))
+@Suite("Nonces", .serialized, .timeLimit(.minutes(10)))
 struct NonceTests {
-  @Test("E-003 that fifty connections send at once opens one socket, in each of twenty rounds")
+  @Test("E-003 A nonce that fifty connections send at once opens one socket, in each of twenty rounds")
   func raced() async throws {
     let backend = try await EchoBackend()
     try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in
@@ -48,15 +48,15 @@ struct NonceTests {
     }
   }
 
-  @Test("is not spent when other clients send it with wrong credentials")
+  @Test("A nonce is not spent if other clients send it with wrong credentials")
   func unburnt() async throws {
     let backend = try await EchoBackend()
     try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in
       let visitor = try Visitor(gate)
       let owner = try await visitor.registeredDevice()
       let nonce = try await visitor.challenge()
-      let stranger = try TestDevice()
-      let (right, wrong) = (try owner.headers(over: nonce), try stranger.headers(over: nonce))
+      let otherDevice = try TestDevice()
+      let (right, wrong) = (try owner.headers(over: nonce), try otherDevice.headers(over: nonce))
       let forged = right.without(HeaderFields.dataName)
         .with(HeaderFields.dataName, wrong.first(HeaderFields.dataName) ?? "")
       for bad in [wrong, forged, right.without(HeaderFields.keyIDName)] {
@@ -68,7 +68,7 @@ struct NonceTests {
     }
   }
 
-  @Test("is not valid again after the gate was killed directly after the 101, and neither is the counter")
+  @Test("After a kill of the gate directly after the 101, the nonce and the counter are not valid again")
   func killed() async throws {
     let backend = try await EchoBackend()
     let configuration = GateConfiguration(upstream: backend.upstream)

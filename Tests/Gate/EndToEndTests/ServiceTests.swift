@@ -51,7 +51,7 @@ private final class ServiceManager: @unchecked Sendable {
 
 @Suite("A gate as a service", .serialized, .timeLimit(.minutes(2)))
 struct ServiceTests {
-  @Test("reports to its manager that it is ready and alive, and at SIGTERM that it stops")
+  @Test("A gate reports to its manager that it is ready and alive, and at SIGTERM that it stops")
   func notifications() async throws {
     try await Places.withTemporaryFolder { folder in
       let manager = try ServiceManager(in: folder)
@@ -76,7 +76,7 @@ struct ServiceTests {
 }
 
 extension ServiceTests {
-  @Test("reports the new process of a graceful upgrade to its manager, which then sends the notifications")
+  @Test("A gate reports the new process of a graceful upgrade to its manager; that process sends the notifications")
   func succession() async throws {
     try await Places.withTemporaryFolder { folder in
       let manager = try ServiceManager(in: folder)
@@ -115,7 +115,7 @@ extension ServiceTests {
     return signals.allSatisfy { mask & 1 << UInt64($0 - 1) != 0 }
   }
 
-  @Test("survives SIGHUP and SIGUSR2 before it has read its configuration")
+  @Test("A gate survives SIGHUP and SIGUSR2 before it has read its configuration")
   func signalsAtTheStart() async throws {
     try await Places.withTemporaryFolder { folder in
       try RunningGate.prepare(folder)
@@ -149,7 +149,7 @@ extension ServiceTests {
     os.execv(sys.argv[1], sys.argv[1:])
     """
 
-  @Test("serves at an inherited socket, whatever address is configured")
+  @Test("A gate serves at an inherited socket, independent of the configured address")
   func activation() async throws {
     try await Places.withTemporaryFolder { folder in
       try RunningGate.prepare(folder)
@@ -185,7 +185,7 @@ struct CACommandTests {
       Places.tool("setsid"), ["--wait", Places.product("sallyport"), "ca"] + arguments, in: folder)
   }
 
-  @Test("creates a certificate that admits a client, from its files and from an export")
+  @Test("The command creates a certificate that admits a client, from its files and from an export")
   func opens() async throws {
     let backend = try await EchoBackend()
     try await Places.withTemporaryFolder { folder in
@@ -215,7 +215,7 @@ struct CACommandTests {
     }
   }
 
-  @Test("reports errors with a hint and an exit code")
+  @Test("The command reports errors with a hint and an exit code")
   func faults() async throws {
     try await Places.withTemporaryFolder { folder in
       #expect(try await ca("issue", in: folder).exit == .code(66))
@@ -236,7 +236,7 @@ struct CACommandTests {
   private static let password = "hunter2"
 
   @Test(
-    "exports a client in every format, and OpenSSL reads each",
+    "The command exports a client in every format, and OpenSSL reads each",
     arguments: ["pem", "der", "p12", "mobileconfig"], [[], ["--legacy"]])
   func exports(_ format: String, _ options: [String]) async throws {
     try await Places.withTemporaryFolder { folder in
@@ -301,7 +301,7 @@ struct CACommandTests {
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """
 
-  @Test("asks twice for a password on a terminal and does not show it")
+  @Test("On a terminal, the command prompts twice for a password and does not show it")
   func prompt() async throws {
     try await Places.withTemporaryFolder { folder in
       _ = try await ca("init", in: folder)

@@ -4,9 +4,9 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("An unavailable store", .serialized, .timeLimit(.minutes(10)))
+@Suite("Store outages", .serialized, .timeLimit(.minutes(10)))
 struct StoreOutageTests {
-  @Test("refuses new sockets, keeps open ones, and needs no restart after recovery")
+  @Test("During an outage new sockets are refused and open ones stay; after it no restart is needed")
   func locked() async throws {
     let backend = try await EchoBackend()
     try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in
@@ -33,7 +33,7 @@ struct StoreOutageTests {
     }
   }
 
-  @Test("refuses calls over the limit at once, and serves the waiting ones after recovery")
+  @Test("During an outage calls over the limit are refused at once, and waiting ones are served after it")
   func overloaded() async throws {
     let backend = try await EchoBackend()
     let configuration = GateConfiguration(upstream: backend.upstream, mostWaiting: 2)
@@ -63,7 +63,7 @@ struct StoreOutageTests {
     }
   }
 
-  @Test("at the start does not stop the gate, which serves as soon as the store is available")
+  @Test("A gate starts during an outage, and serves as soon as the store is available")
   func absent() async throws {
     let backend = try await EchoBackend()
     let configuration = GateConfiguration(upstream: backend.upstream, store: "later/state.db")

@@ -22,12 +22,12 @@ struct FuzzTarget: Sendable {
 
 /// An invariant that an input violates: a finding.
 struct InvariantViolation: Error, CustomStringConvertible {
-  let law: String
+  let invariant: String
   let detail: String
-  var description: String { detail.isEmpty ? law : "\(law): \(detail)" }
+  var description: String { detail.isEmpty ? invariant : "\(invariant): \(detail)" }
 }
 
-/// Throws a violation of `law` unless `holds` is true.
-func require(_ holds: Bool, _ law: String, _ detail: @autoclosure () -> String = "") throws(InvariantViolation) {
-  if !holds { throw InvariantViolation(law: law, detail: detail()) }
+/// Throws a violation of `invariant` unless `isTrue`.
+func require(_ isTrue: Bool, _ invariant: String, _ detail: @autoclosure () -> String = "") throws(InvariantViolation) {
+  if !isTrue { throw InvariantViolation(invariant: invariant, detail: detail()) }
 }

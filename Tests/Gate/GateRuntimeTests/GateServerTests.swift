@@ -79,7 +79,7 @@ struct GateServerTests {
     return (outcome, await server.settings.session.maxAge)
   }
 
-  @Test("reloads its configuration; an invalid one changes nothing, and settings that need a restart are named")
+  @Test("A reload applies a valid configuration, ignores an invalid one, and names settings that need a restart")
   func reload() async throws {
     try await serving { files, server, _ in
       try files.configure("session: { max_age: 1h }")
@@ -106,7 +106,7 @@ struct GateServerTests {
     }
   }
 
-  @Test("drains: requests in progress are answered, and afterwards no process listens")
+  @Test("During a drain requests in progress are answered, and afterwards no process listens")
   func drain() async throws {
     try await serving { files, server, service in
       let status = try await files.status(at: server.port)
@@ -128,13 +128,13 @@ struct GateServerTests {
     return (InheritedSockets(copies + [report]), FileHandle(fileDescriptor: ends[0], closeOnDealloc: true))
   }
 
-  @Test("hands over to a gate that inherits its sockets, and stops after its own clients have left")
+  @Test("A gate hands over to one that inherits its sockets, and stops after its own clients have left")
   func handOver() async throws {
     try await serving { files, old, service in
       let (sockets, report) = try await legacy(of: old)
       let new = try await GateServer.open(files.loader, sockets, signals: .none)
-      let said = try report.readToEnd()
-      #expect(said == Data("ready\n".utf8))
+      let text = try report.readToEnd()
+      #expect(text == Data("ready\n".utf8))
       #expect(new.port == old.port)
       let further = Task { await new.serve() }
       #expect(old.stops.request(.replaced(by: getpid())))
@@ -146,7 +146,7 @@ struct GateServerTests {
     }
   }
 
-  @Test("continues to serve if the new gate does not start, and receives the reason")
+  @Test("If the new gate does not start, the old one receives the reason and continues to serve")
   func failedHandOver() async throws {
     try await serving { files, old, _ in
       let (sockets, report) = try await legacy(of: old)

@@ -103,23 +103,23 @@ struct ForwardAuthTests {
     }
     let spent = try proof()
     #expect(try await service.answer(to: .plain("GET", "/attest/verify", spent)).closes == false)
-    let stranger = try service.bench.device()
-    let unknown = try stranger.fields(over: service.bench.nonce(), count: 1)
+    let otherDevice = try service.bench.device()
+    let unknown = try otherDevice.fields(over: service.bench.nonce(), count: 1)
     for headers in [spent, unknown] { #expect(try await refusal(headers).closes) }
   }
 
   @Test("Monitor mode closes the connection after an invalid proof; a trusted proxy keeps its connection")
-  func endingForNobody() async throws {
+  func closingInMonitorMode() async throws {
     let range = try #require(AddressRange(bytes: [192, 0, 2, 7], length: 32))
     let bench = service.bench
     let watching = try ServiceBench(GateBench(enforcement: .monitor))
-    let stranger = try service.bench.device()
+    let otherDevice = try service.bench.device()
     let passed = try await watching.answer(
-      to: .plain("GET", "/attest/verify", stranger.fields(over: watching.bench.nonce(), count: 1)))
+      to: .plain("GET", "/attest/verify", otherDevice.fields(over: watching.bench.nonce(), count: 1)))
     #expect(passed.status == 204 && passed.closes)
     #expect(try await !watching.answer(to: .plain("GET", "/attest/verify")).closes)
     let trusting = try ServiceBench(bench, trustedProxies: [range])
-    let unknown = try stranger.fields(over: bench.nonce(), count: 1)
+    let unknown = try otherDevice.fields(over: bench.nonce(), count: 1)
     let refused = try await trusting.answer(to: .plain("GET", "/attest/verify", unknown))
     #expect(refused.status == 401 && !refused.closes)
   }
@@ -128,8 +128,8 @@ struct ForwardAuthTests {
   func certificates() async throws {
     let certificate = PeerCertificate(der: [1], fingerprint: SecureRandom.bytes(32), subject: "CN=proxy")
     let proxy = Peer(address: ServiceBench.peer.address, verifiedCertificate: certificate)
-    let told = [("Client-Cert", ":AQID:"), ("X-SSL-Client-Verify", "SUCCESS"), ("X-Client-Cert", "MIIB")]
-    for headers in [[], told] {
+    let proxyHeaders = [("Client-Cert", ":AQID:"), ("X-SSL-Client-Verify", "SUCCESS"), ("X-Client-Cert", "MIIB")]
+    for headers in [[], proxyHeaders] {
       #expect(try await service.answer(to: .plain("GET", "/attest/verify", headers), from: proxy).status == 401)
     }
     // The opposite case: on a route the same connection is admitted.
@@ -146,8 +146,8 @@ struct ForwardAuthTests {
     "Fields of the proxy about the original request are ignored",
     arguments: ["X-Original-URI", "X-Original-Method", "X-Forwarded-Method", "X-Forwarded-Uri", "X-Forwarded-Host"])
   func originals(_ name: String) async throws {
-    let told = [(name, "/attest/challenge"), (name, "GET")]
-    #expect(try await service.answer(to: .plain("GET", "/attest/verify", proof() + told)).status == 204)
-    #expect(try await service.answer(to: .plain("GET", "/attest/verify", told)).status == 401)
+    let proxyHeaders = [(name, "/attest/challenge"), (name, "GET")]
+    #expect(try await service.answer(to: .plain("GET", "/attest/verify", proof() + proxyHeaders)).status == 204)
+    #expect(try await service.answer(to: .plain("GET", "/attest/verify", proxyHeaders)).status == 401)
   }
 }

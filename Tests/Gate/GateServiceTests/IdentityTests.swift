@@ -116,7 +116,7 @@ struct IdentityTests {
   }
 
   @Test("A certificate next to an assertion adds nothing to the identity")
-  func certificateBesideAssertion() async throws {
+  func certificateWithAssertion() async throws {
     let (request, _) = try await deviceRequest()
     let certificate = PeerCertificate(der: [1], fingerprint: SecureRandom.bytes(32), subject: "CN=x")
     let peer = Peer(address: ServiceBench.peer.address, verifiedCertificate: certificate)

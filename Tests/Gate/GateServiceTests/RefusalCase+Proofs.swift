@@ -23,8 +23,8 @@ extension RefusalCase {
       "an attestation under another root", 401, "chain_untrusted",
       "The attestation's certificates do not chain to a trusted root", step: "attestation_certificate_chain",
       registering { device, bench in
-        let stranger = try TestAuthority(appID: GateBench.appID, at: bench.clock.now)
-        device.attestations.alterations.leafIssuer = stranger.attestationIntermediate
+        let otherAuthority = try TestAuthority(appID: GateBench.appID, at: bench.clock.now)
+        device.attestations.alterations.leafIssuer = otherAuthority.attestationIntermediate
       }),
     RefusalCase(
       "an attestation whose leaf has expired", 401, "cert_expired",

@@ -25,14 +25,14 @@ struct RevocationTests {
   }
 
   /// The close codes that a session has received.
-  private final class Ear: Sendable {
+  private final class CloseRecorder: Sendable {
     let closes = LockedValue<[CloseCode]>([])
     var control: SessionControl { SessionControl { [self] code, _ in closes.withLock { $0.append(code) } } }
-    var heard: [CloseCode] { closes.withLock { $0 } }
+    var codes: [CloseCode] { closes.withLock { $0 } }
 
     /// Returns when the session has received `code`, once or several times.
     func wait(for code: CloseCode) async throws {
-      while !heard.contains(code) { try await Task.sleep(for: .milliseconds(5)) }
+      while !codes.contains(code) { try await Task.sleep(for: .milliseconds(5)) }
     }
   }
 
@@ -47,11 +47,11 @@ struct RevocationTests {
     // Releasing an order closes its session. The engine keeps the order while the session is open; here the test
     // does.
     defer { withExtendedLifetime(orders) {} }
-    let ears = orders.map { _ in Ear() }
-    for (order, ear) in zip(orders, ears) { order.opened(ear.control) }
+    let recorders = orders.map { _ in CloseRecorder() }
+    for (order, recorder) in zip(orders, recorders) { order.opened(recorder.control) }
     #expect(try await bench.store.revoke(revoked.keyID, at: bench.clock.now))
     try await response.respond(to: .key(revoked.keyID))
-    #expect(ears.map(\.heard) == [[.revoked], [.revoked], []])
+    #expect(recorders.map(\.codes) == [[.revoked], [.revoked], []])
   }
 
   @Test("A session whose key is revoked during its upgrade is refused, and closed if it opens")
@@ -63,9 +63,9 @@ struct RevocationTests {
     try await response.respond(to: .key(device.keyID))
     let refusal = try #require(order.refusal())
     #expect(refusal.status == 403 && refusal.headers.first("X-Attest-Error") == "key_revoked")
-    let ear = Ear()
-    order.opened(ear.control)
-    #expect(ear.heard == [.revoked])
+    let recorder = CloseRecorder()
+    order.opened(recorder.control)
+    #expect(recorder.codes == [.revoked])
   }
 
   @Test("A session that an operator closes before it opens is not refused: its key is valid")
@@ -73,9 +73,9 @@ struct RevocationTests {
     let order = try await order(of: try await bench.registeredDevice(), 1)
     #expect(service.sessions.close(id: Request.id, .goingAway, reason: "closed by an operator"))
     #expect(order.refusal() == nil)
-    let ear = Ear()
-    order.opened(ear.control)
-    #expect(ear.heard == [.goingAway])
+    let recorder = CloseRecorder()
+    order.opened(recorder.control)
+    #expect(recorder.codes == [.goingAway])
   }
 
   @Test("If the store reports a change during an admission, the key is checked again")
@@ -88,8 +88,8 @@ struct RevocationTests {
     try await response.respond(to: .key(device.keyID))
     let record = SessionRecord(id: "x", admission: admission, address: ServiceBench.peer.address, route: "/")
     let session = try #require(service.sessions.add(record, since: revocationEpoch, atMost: 2))
-    let ear = Ear()
-    session.opened(ear.control)
+    let recorder = CloseRecorder()
+    session.opened(recorder.control)
     var suspects = service.sessions.recheck.makeAsyncIterator()
     #expect(await suspects.next() == device.keyID)
     // A session that is added later has no key to recheck.
@@ -103,14 +103,14 @@ struct RevocationTests {
   @Test("A key that is restored before the change is read keeps its sessions")
   func restored() async throws {
     let device = try await bench.registeredDevice()
-    let (order, ear) = (try await order(of: device, 1), Ear())
+    let (order, recorder) = (try await order(of: device, 1), CloseRecorder())
     defer { withExtendedLifetime(order) {} }
-    order.opened(ear.control)
+    order.opened(recorder.control)
     let keyID = device.keyID
     #expect(try await bench.store.revoke(keyID, at: bench.clock.now))
     #expect(try await bench.store.restore(keyID))
     try await response.respond(to: .key(keyID))
-    #expect(ear.heard == [])
+    #expect(recorder.codes == [])
   }
 
   @Test("After an unspecified change, the key of every session is checked")
@@ -118,11 +118,11 @@ struct RevocationTests {
     let (revoked, other) = (try await bench.registeredDevice(), try await bench.registeredDevice())
     let orders = [try await order(of: revoked, 1), try await order(of: other, 1)]
     defer { withExtendedLifetime(orders) {} }
-    let ears = orders.map { _ in Ear() }
-    for (order, ear) in zip(orders, ears) { order.opened(ear.control) }
+    let recorders = orders.map { _ in CloseRecorder() }
+    for (order, recorder) in zip(orders, recorders) { order.opened(recorder.control) }
     #expect(try await bench.store.revoke(revoked.keyID, at: bench.clock.now))
     try await response.respond(to: .everything)
-    #expect(ears.map(\.heard) == [[.revoked], []])
+    #expect(recorders.map(\.codes) == [[.revoked], []])
   }
 
   @Test("Changes are followed and keys rechecked after every change of settings", .timeLimit(.minutes(1)))
@@ -133,12 +133,12 @@ struct RevocationTests {
     let following = Task { await follower.run() }
     for count: UInt32 in [1, 3] {
       // One session that is open during the revocation, and one that is admitted at the same time.
-      let (open, ear) = (try await order(of: device, count), Ear())
-      open.opened(ear.control)
-      let (revocationEpoch, late) = (service.sessions.revocationEpoch(), Ear())
+      let (open, recorder) = (try await order(of: device, count), CloseRecorder())
+      open.opened(recorder.control)
+      let (revocationEpoch, late) = (service.sessions.revocationEpoch(), CloseRecorder())
       let admission = try await bench.gate.admit(device.claim(over: bench.nonce(), count: count + 1))
       #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
-      try await ear.wait(for: .revoked)
+      try await recorder.wait(for: .revoked)
       let record = SessionRecord(id: "x", admission: admission, address: ServiceBench.peer.address, route: "/")
       let session = try #require(service.sessions.add(record, since: revocationEpoch, atMost: 5))
       session.opened(late.control)
@@ -158,9 +158,9 @@ struct RevocationTests {
   @Test("New settings that close sessions close those of keys revoked earlier", .timeLimit(.minutes(1)))
   func beginsToClose() async throws {
     let device = try await bench.registeredDevice()
-    let (order, ear) = (try await order(of: device, 1), Ear())
+    let (order, recorder) = (try await order(of: device, 1), CloseRecorder())
     defer { withExtendedLifetime(order) {} }
-    order.opened(ear.control)
+    order.opened(recorder.control)
     let lenient = ChangeResponse(
       registry: bench.store, challenges: bench.challenges, identityKeys: bench.identityKeys,
       sessions: service.sessions, closesSessions: false, logger: service.log.logger)
@@ -168,9 +168,9 @@ struct RevocationTests {
     let following = Task { await follower.run() }
     #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
     try await lenient.respond(to: .key(device.keyID))
-    #expect(ear.heard == [])
+    #expect(recorder.codes == [])
     follower.settle(on: response, every: .milliseconds(20))
-    try await ear.wait(for: .revoked)
+    try await recorder.wait(for: .revoked)
     following.cancel()
     await following.value
   }
@@ -184,18 +184,18 @@ struct RevocationTests {
       logger: service.log.logger)
     let orders = [try await order(of: device, 1), try await order(of: other, 1)]
     defer { withExtendedLifetime(orders) {} }
-    let ears = orders.map { _ in Ear() }
-    for (order, ear) in zip(orders, ears) { order.opened(ear.control) }
+    let recorders = orders.map { _ in CloseRecorder() }
+    for (order, recorder) in zip(orders, recorders) { order.opened(recorder.control) }
     keys.recordFault.withLock { $0 = .corrupt(reason: "attested_keys.counter is malformed") }
     try await response.respond(to: .key(device.keyID))
-    #expect(ears.map(\.heard) == [[.internalError], []])
+    #expect(recorders.map(\.codes) == [[.internalError], []])
     let line = try #require(try service.log.lines.last)
     #expect(line["message"] == "key record damaged")
     #expect(line["key"] == KeyHash(of: device.keyID).short && line["detail"] == "attested_keys.counter is malformed")
     // A temporary error is thrown, so that the change is read again.
     keys.recordFault.withLock { $0 = .locked }
     await #expect(throws: StoreError.locked) { try await response.respond(to: .key(other.keyID)) }
-    #expect(ears.map(\.heard) == [[.internalError], []])
+    #expect(recorders.map(\.codes) == [[.internalError], []])
   }
 
   @Test("A revocation is logged even if its answer fails", arguments: [true, false])
@@ -228,7 +228,7 @@ struct RevocationTests {
     }
     #expect(service.sessions.records == [])
     let order = try await order(of: device, 2)
-    order.opened(Ear().control)
+    order.opened(CloseRecorder().control)
     order.closed(
       SessionSummary(
         end: .closed(by: .client, code: 1000), bytesFromClient: 0, bytesFromUpstream: 0, duration: .zero))

@@ -93,10 +93,10 @@ struct UpstreamTests {
       name.enumerated().map {
         $0.offset.isMultiple(of: 2) ? Character($0.element.lowercased()) : Character($0.element.uppercased())
       })
-    for spelling in [name, name.lowercased(), name.uppercased(), mixed] {
+    for variant in [name, name.lowercased(), name.uppercased(), mixed] {
       for copies in 1...2 {
-        let (_, fields) = try await head(Array(repeating: (spelling, "spoofed"), count: copies))
-        #expect(!fields.fields.contains { $0.value.contains("spoofed") }, "\(spelling)")
+        let (_, fields) = try await head(Array(repeating: (variant, "spoofed"), count: copies))
+        #expect(!fields.fields.contains { $0.value.contains("spoofed") }, "\(variant)")
       }
     }
   }

@@ -11,20 +11,20 @@ struct UpgradeChildTests {
   private func start(
     _ script: String, passing sockets: [(name: String, descriptor: Int32)] = [],
     environment: [String: String] = ["PATH": "/usr/bin:/bin"], within limit: Duration = .seconds(20)
-  ) async throws -> (verdict: UpgradeChild.Verdict, said: [String], id: pid_t) {
+  ) async throws -> (verdict: UpgradeChild.Verdict, output: [String], id: pid_t) {
     try await Places.withTemporaryFolder { folder in
       let program = ExecutableLocator(
         path: try Places.tool("bash"), arguments: ["bash", "-c", script, "bash", folder + "/said"])
-      let successor = try UpgradeChild.start(program, passing: sockets, environment: environment)
-      let verdict = await successor.verdict(within: limit)
-      if case .ready = verdict { successor.end() }
-      let said = (try? String(contentsOfFile: folder + "/said", encoding: .utf8)) ?? ""
-      return (verdict, said.split(separator: "\n").map(String.init), successor.id)
+      let child = try UpgradeChild.start(program, passing: sockets, environment: environment)
+      let verdict = await child.verdict(within: limit)
+      if case .ready = verdict { child.end() }
+      let output = (try? String(contentsOfFile: folder + "/said", encoding: .utf8)) ?? ""
+      return (verdict, output.split(separator: "\n").map(String.init), child.id)
     }
   }
 
   @Test(
-    "gets the sockets as systemd passes them, with names and its own process id, and no other descriptor")
+    "The new process gets only the sockets, with names and its own process id, as systemd passes them")
   func sockets() async throws {
     let pipe = Pipe()
     let stray = open("/dev/null", O_RDONLY)
@@ -35,37 +35,37 @@ struct UpgradeChildTests {
       for fd in /proc/$$/fd/*; do n=${fd##*/}; [ "$n" -lt 255 ] && [ -e "/proc/$$/fd/$n" ] && echo "fd $n"; done; } > "$1"
       echo through >&4; echo ready >&5
       """
-    let (verdict, said, _) = try await start(
+    let (verdict, output, _) = try await start(
       script, passing: [("public", stray), ("admin", descriptor)],
       environment: [
         "PATH": "/usr/bin:/bin", "LISTEN_PID": "1", "LISTEN_FDS": "7", "LISTEN_FDNAMES": "x", "WATCHDOG_PID": "1",
         "KEPT": "kept",
       ])
     #expect(verdict == .ready)
-    #expect(said.first == "3 public:admin:\(UpgradeParent.descriptorName)")
-    #expect(said.dropFirst().prefix(2) == ["own", " kept"])
+    #expect(output.first == "3 public:admin:\(UpgradeParent.descriptorName)")
+    #expect(output.dropFirst().prefix(2) == ["own", " kept"])
     // The standard streams, the passed sockets, and the file to which bash redirects its output.
-    let numbers = Set(said.dropFirst(3))
-    #expect(numbers.isSuperset(of: (0...5).map { "fd \($0)" }) && numbers.count <= 7, "\(said)")
+    let numbers = Set(output.dropFirst(3))
+    #expect(numbers.isSuperset(of: (0...5).map { "fd \($0)" }) && numbers.count <= 7, "\(output)")
     close(descriptor)
     #expect(String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self) == "through\n")
   }
 
-  @Test("has default signal dispositions, whatever the old process ignores")
+  @Test("The new process has default signal dispositions, even if the old process ignores signals")
   func signals() async throws {
     let before = signal(SIGUSR2, SIG_IGN)
     defer { signal(SIGUSR2, before) }
     // Read in a child of bash, which inherits bash's own dispositions.
     let script = "grep -E '^Sig(Blk|Ign)' /proc/self/status > \"$1\"; echo ready >&3"
-    let (verdict, said, _) = try await start(script)
+    let (verdict, output, _) = try await start(script)
     #expect(verdict == .ready)
     // The bits for signals 1 to 31; 32 and 33 belong to the C library.
-    let sets = said.compactMap { UInt64($0.split(separator: "\t").last ?? "", radix: 16) }
-    #expect(sets.map { $0 & 0x7FFF_FFFF } == [0, 0], "\(said)")
+    let sets = output.compactMap { UInt64($0.split(separator: "\t").last ?? "", radix: 16) }
+    #expect(sets.map { $0 & 0x7FFF_FFFF } == [0, 0], "\(output)")
   }
 
   @Test(
-    "is gone if it does not become ready, and the reason is known",
+    "A new process that does not become ready has exited, and the reason is known",
     arguments: [
       ("printf 'error: a\\nhint: b\\n' >&3; exit 78", "error: a\nhint: b\n"),
       ("exit 78", "the new process exited with status 78"),
@@ -80,7 +80,7 @@ struct UpgradeChildTests {
   }
 
   @Test(
-    "is reported at once if it cannot be started",
+    "A new process that cannot be started is reported at once",
     arguments: [("/nowhere/sallyport", "No such file or directory"), ("/etc/passwd", "Permission denied")])
   func notStarted(_ path: String, _ reason: String) {
     let fault = #expect(throws: UpgradeChild.StartError.self) {
@@ -92,7 +92,7 @@ struct UpgradeChildTests {
 
 @Suite("The old process of a graceful upgrade", .timeLimit(.minutes(1)))
 struct UpgradeParentTests {
-  private func told(_ tell: (UpgradeParent) -> Void) -> String {
+  private func reported(_ tell: (UpgradeParent) -> Void) -> String {
     let pipe = Pipe()
     let predecessor = UpgradeParent(descriptor: dup(pipe.fileHandleForWriting.fileDescriptor))
     try? pipe.fileHandleForWriting.close()
@@ -100,24 +100,24 @@ struct UpgradeParentTests {
     return String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
   }
 
-  @Test("receives the first report only")
+  @Test("The old process receives only the first report")
   func first() {
-    #expect(told { $0.tellReady() } == "ready\n")
+    #expect(reported { $0.tellReady() } == "ready\n")
     #expect(
-      told {
+      reported {
         $0.tell(failure: "error: x")
         $0.tellReady()
       } == "error: x")
   }
 }
 
-@Suite("The program that is started again", .timeLimit(.minutes(1)))
+@Suite("Program of the new process", .timeLimit(.minutes(1)))
 struct ExecutableLocatorTests {
   private static var executable: String {
     (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
   }
 
-  @Test("is found by path, by search, or by the running executable if its name leads to another file")
+  @Test("The program is found by path, by search, or by the running executable if its name leads to another file")
   func place() throws {
     let executable = Self.executable
     let name = (executable as NSString).lastPathComponent
@@ -131,7 +131,7 @@ struct ExecutableLocatorTests {
     }
   }
 
-  @Test("is the symbolic link that leads to it, so that the link can be switched")
+  @Test("The symbolic link to the program is started, so that the link can be switched")
   func link() async throws {
     try await Places.withTemporaryFolder { folder in
       let link = folder + "/current"

@@ -7,9 +7,9 @@ import Transport
 import TransportEngine
 
 /// May run in parallel with other tests: it measures the memory of its own gate process.
-@Suite("A gate under a flood of challenges", .timeLimit(.minutes(10)))
+@Suite("Flood of challenges", .timeLimit(.minutes(10)))
 struct ChallengeFloodTests {
-  @Test("issues 200,000 challenges, or a million, and stores none, while an honest device logs in")
+  @Test("A gate issues 200,000 challenges, or a million, and stores none, while a genuine device logs in")
   func challengeFlood() async throws {
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()

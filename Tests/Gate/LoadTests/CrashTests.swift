@@ -36,11 +36,13 @@ private final class Promises: Sendable {
   }
 }
 
-@Suite("A killed gate", .timeLimit(.minutes(10)))
+@Suite("Kills of a gate", .timeLimit(.minutes(10)))
 struct CrashTests {
   enum Memory: CaseIterable { case sqlite, postgres }
 
-  @Test("loses no key and accepts no used credentials, after ten kills at random moments", arguments: Memory.allCases)
+  @Test(
+    "After ten kills at random moments, a gate has lost no key and accepts no used credentials",
+    arguments: Memory.allCases)
   func crashes(_ memory: Memory) async throws {
     let promises = Promises()
     var random = SystemRandomNumberGenerator()

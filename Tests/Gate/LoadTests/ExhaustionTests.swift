@@ -50,9 +50,10 @@ enum Exhaustion {
   static let isWanted = ProcessInfo.processInfo.environment["SALLYPORT_TEST_EXHAUSTION"] != nil
 }
 
-@Suite("A gate under attack by its clients", .serialized, .timeLimit(.minutes(10)))
+@Suite("Attacks by clients", .serialized, .timeLimit(.minutes(10)))
 struct ExhaustionTests {
-  @Test("uses bounded memory for each client, and still answers the others", arguments: Attack.allCases)
+  @Test(
+    "A gate under attack uses bounded memory for each client, and still answers the others", arguments: Attack.allCases)
   func bounded(_ attack: Attack) async throws {
     _ = DescriptorLimit.raised
     let flood = try FloodBackend()
@@ -75,8 +76,8 @@ struct ExhaustionTests {
 
   private func endure(_ attack: Attack, at gate: GateProcess) async throws {
     let figures = ProcessFigures(of: gate)
-    let honest = try await Visitor(to: gate).open()
-    _ = try await honest.exchange(.text("warm"))
+    let genuine = try await Visitor(to: gate).open()
+    _ = try await genuine.exchange(.text("warm"))
     // Allocations that a loop makes once do not count.
     _ = try await gather(8, workers: 8) { _ in try await Visitor(to: gate).challenge() }
     let sockets = try figures.sockets
@@ -87,7 +88,7 @@ struct ExhaustionTests {
     let standing = try await attacker.ready()
     let start = ContinuousClock.now
     #expect(standing == attack.count)
-    for number in 0..<20 { #expect(try await honest.exchange(.text("\(number)")) == .text("\(number)")) }
+    for number in 0..<20 { #expect(try await genuine.exchange(.text("\(number)")) == .text("\(number)")) }
     #expect(try await Visitor(to: gate).challenge().count == 64)
     let bytes = try figures.peakMemory - before
     expectMemory(
@@ -99,7 +100,7 @@ struct ExhaustionTests {
     }
     attacker.process.closeInput()
     try await eventually("the end of the attacker's sockets", within: .seconds(20)) { try figures.sockets <= sockets }
-    #expect(try await honest.exchange(.text("after")) == .text("after"))
+    #expect(try await genuine.exchange(.text("after")) == .text("after"))
   }
 }
 

@@ -9,7 +9,7 @@ import TransportEngine
 /// Serialized: each test measures its own gate process.
 @Suite("A gate under load", .serialized, .timeLimit(.minutes(30)))
 struct LoadTests {
-  @Test("keeps 5,000 idle sockets at less than 20 KB each, and all of them still work")
+  @Test("A gate keeps 5,000 idle sockets at less than 20 KB each, and all of them still work")
   func idle() async throws {
     // The gate uses two descriptors for each socket.
     let wanted = Sanitizer.reduce(5000)
@@ -31,7 +31,7 @@ struct LoadTests {
   }
 
   @Test(
-    "relays long messages in both directions unchanged, without buffering them",
+    "A gate relays long messages in both directions unchanged, without buffering them",
     arguments: [(size: 64 << 10, count: 100), (size: 16 << 20, count: 3)])
   func messages(size: Int, count: Int) async throws {
     try await GateProcess.echoing { gate in
@@ -54,7 +54,7 @@ struct LoadTests {
   }
 
   /// For 100,000 sockets and a release build use `scripts/bench --leaks`.
-  @Test("keeps no memory or descriptor of 2,000 closed sockets", arguments: [false, true])
+  @Test("A gate keeps no memory or descriptor of 2,000 closed sockets", arguments: [false, true])
   func churn(isEnforcing: Bool) async throws {
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()

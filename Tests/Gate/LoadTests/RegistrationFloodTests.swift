@@ -8,7 +8,7 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("A gate under a flood of registrations", .timeLimit(.minutes(10)))
+@Suite("Flood of registrations", .timeLimit(.minutes(10)))
 struct RegistrationFloodTests {
   /// Kinds of invalid attestations, in ascending order of their cost for the gate.
   enum Garbage: String, CaseIterable, Sendable {
@@ -20,7 +20,9 @@ struct RegistrationFloodTests {
     case stale
   }
 
-  @Test("refuses invalid attestations as they arrive, and an honest device still logs in", arguments: Garbage.allCases)
+  @Test(
+    "A gate refuses invalid attestations as they arrive, and a genuine device still logs in",
+    arguments: Garbage.allCases)
   func flood(_ garbage: Garbage) async throws {
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()

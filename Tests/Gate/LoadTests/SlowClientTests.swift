@@ -8,7 +8,7 @@ import Testing
 enum SlowClient: String, Sendable, CaseIterable, CustomTestStringConvertible {
   case connectsAndIsSilent
   case sendsItsClientHelloByteByByte
-  case isSilentBehindTheHandshake
+  case isSilentAfterTheHandshake
   case sendsItsHeadByteByByte
 
   var testDescription: String { rawValue }
@@ -21,7 +21,7 @@ enum SlowClient: String, Sendable, CaseIterable, CustomTestStringConvertible {
     case .sendsItsClientHelloByteByByte:
       // The header of a TLS record and the beginning of a ClientHello of 512 bytes.
       return try await RawClient.talk(to: gate.port, first: [0x16, 3, 1, 2, 0, 1, 0, 1, 0xFC, 3, 3], each: 0x61)
-    case .isSilentBehindTheHandshake:
+    case .isSilentAfterTheHandshake:
       return try await overTLS("sleep 30", to: gate)
     case .sendsItsHeadByteByByte:
       return try await overTLS(
@@ -42,9 +42,9 @@ enum SlowClient: String, Sendable, CaseIterable, CustomTestStringConvertible {
   }
 }
 
-@Suite("A slow client", .timeLimit(.minutes(10)))
+@Suite("Slow clients", .timeLimit(.minutes(10)))
 struct SlowClientTests {
-  @Test("is disconnected after ten seconds", arguments: SlowClient.allCases)
+  @Test("A slow client is disconnected after ten seconds", arguments: SlowClient.allCases)
   func cut(client: SlowClient) async throws {
     try await GateProcess.serving(GatePlan()) { gate in
       let start = ContinuousClock.now
@@ -81,14 +81,14 @@ enum RawClient {
     }
     guard isConnected else { throw Unexpected("cannot connect: \(String(cString: strerror(errno)))") }
     send(descriptor, first, first.count, Int32(MSG_NOSIGNAL))
-    var said: [UInt8] = []
+    var received: [UInt8] = []
     for _ in 0..<40 {
       var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
       if poll(&wait, 1, 500) > 0 {
         var buffer = [UInt8](repeating: 0, count: 4096)
         let count = recv(descriptor, &buffer, buffer.count, 0)
-        if count <= 0 { return String(decoding: said, as: UTF8.self) }
-        said += buffer[..<count]
+        if count <= 0 { return String(decoding: received, as: UTF8.self) }
+        received += buffer[..<count]
       } else if let each {
         send(descriptor, [each], 1, Int32(MSG_NOSIGNAL))
       }

@@ -5,7 +5,7 @@ import Transport
 import TransportEngine
 
 extension LoadTests {
-  @Test("tolerates 50 stalled readers: bounded memory for each, other clients served, and no byte lost")
+  @Test("With 50 stalled readers, memory is bounded for each, other clients are served, and no byte is lost")
   func stalls() async throws {
     let readers = Sanitizer.isOn ? 5 : 50
     let backend = try FloodBackend()

@@ -20,7 +20,7 @@ struct LogTests {
     try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
   }
 
-  @Test("has a line for the open and the close of a session, with key, route, cause, byte counts and duration")
+  @Test("The open and the close of a session are logged with key, route, cause, byte counts and duration")
   func session() async throws {
     try await Self.serving { gate, upstream in
       let (visitor, phone) = (try Visitor(to: gate), try Phone(of: gate.authority))
@@ -55,7 +55,7 @@ struct LogTests {
     return try await process.errors.first(mark) { $0.contains(mark) }
   }
 
-  @Test("is text if configured, without color where there is no terminal")
+  @Test("The log is text if configured, without color if there is no terminal")
   func text() async throws {
     try await Self.serving { gate, _ in
       let line = try await Self.firstLine(with: "listening", of: gate, ["log.format=text"])
@@ -66,7 +66,7 @@ struct LogTests {
   }
 
   @Test(
-    "is text on a terminal, with colors unless NO_COLOR is set, and JSON otherwise",
+    "The log is text on a terminal, with colors unless NO_COLOR is set, and JSON otherwise",
     arguments: [(noColor: "", marks: ["INFO", "\u{1B}[32m"]), (noColor: "1", marks: ["INFO     listening"])])
   func terminal(noColor: String, marks: [String]) async throws {
     try await Self.serving { gate, _ in
@@ -84,7 +84,7 @@ struct LogTests {
     }
   }
 
-  @Test("has no line below the configured level")
+  @Test("The log has no line below the configured level")
   func level() async throws {
     try await Self.serving { gate, _ in
       // Without a configured route, the start logs a warning.

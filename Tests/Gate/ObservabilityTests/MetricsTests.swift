@@ -10,7 +10,7 @@ import TransportEngine
 
 @Suite("The metrics of a running gate", .serialized, .timeLimit(.minutes(5)))
 struct MetricsTests {
-  @Test("count registrations, admissions, refusals and session ends")
+  @Test("The metrics count registrations, admissions, refusals and session ends")
   func counting() async throws {
     try await ObservabilityBench.serving { bench in
       let before = try await bench.metrics.scrape()
@@ -53,7 +53,7 @@ struct MetricsTests {
     }
   }
 
-  @Test("report successful and refused reloads until the next one")
+  @Test("The metrics report a successful or refused reload until the next one")
   func reloads() async throws {
     try await ObservabilityBench.serving { bench in
       #expect(try await bench.ask("POST", "/v1/reload").status == 200)
@@ -74,7 +74,7 @@ struct MetricsTests {
     }
   }
 
-  @Test("have no key, address, path or request id in a label, whatever clients send")
+  @Test("No label contains a key, address, path or request id, for any data of clients")
   func labels() async throws {
     try await ObservabilityBench.serving { bench in
       let (phone, hash) = try await bench.registeredPhone()
@@ -98,7 +98,7 @@ struct MetricsTests {
   }
 
   @Test(
-    "pass the lint of Prometheus' own tool",
+    "The metrics pass the lint of Prometheus' own tool",
     .enabled(
       if: FileManager.default.isExecutableFile(atPath: "/usr/bin/promtool"), "Debian: apt-get install prometheus"))
   func lint() async throws {
@@ -114,7 +114,7 @@ struct MetricsTests {
 
 @Suite("The metrics listener", .serialized, .timeLimit(.minutes(5)))
 struct MetricsListenerTests {
-  @Test("answers metrics and health without a token, and nothing else")
+  @Test("The listener answers metrics and health without a token, and nothing else")
   func bounds() async throws {
     var plan = GatePlan()
     plan.further = #"metrics: { listen: "127.0.0.1:0" }"#
@@ -134,7 +134,7 @@ struct MetricsListenerTests {
     }
   }
 
-  @Test("stops the start with status 71 if its address is in use, and leaves no admin socket")
+  @Test("If the listener's address is in use, the start fails with status 71 and leaves no admin socket")
   func occupied() async throws {
     var plan = GatePlan()
     plan.further = #"metrics: { listen: "127.0.0.1:0" }"#

@@ -29,7 +29,7 @@ enum Schemathesis {
 
 @Suite("The OpenAPI description of the admin server", .serialized, .timeLimit(.minutes(10)))
 struct OpenAPITests {
-  @Test("names every operation once, with its parameters")
+  @Test("The description contains every operation once, with its parameters")
   func document() async throws {
     try await ObservabilityBench.serving { bench in
       let answer = try await bench.ask("GET", "/v1/openapi.json")
@@ -48,7 +48,7 @@ struct OpenAPITests {
     }
   }
 
-  @Test("describes each JSON answer by a schema with all members and without others")
+  @Test("Each JSON answer has a schema with all members and without others")
   func forms() async throws {
     try await ObservabilityBench.serving { bench in
       let answer = try await bench.ask("GET", "/v1/openapi.json")
@@ -73,7 +73,7 @@ struct OpenAPITests {
   }
 
   @Test(
-    "matches the answers to Schemathesis: no 5xx, and no undocumented status, type or body",
+    "Answers to Schemathesis match the description: no 5xx, and no undocumented status, type or body",
     .enabled("schemathesis cannot be installed: it needs python3-venv and PyPI") { await Schemathesis.isThere() })
   func schemathesis() async throws {
     let port = try Places.freePort()

@@ -32,7 +32,7 @@ struct ShippedConfigurationTests {
       })
   }
 
-  @Test("use only metrics of a running gate, and the dashboard shows all of the gate's own")
+  @Test("Dashboard and alerts use only metrics of a running gate, and the dashboard shows all of the gate's own")
   func names() async throws {
     try await ObservabilityBench.serving { bench in
       let text = try await bench.metrics.scrape().text
@@ -54,7 +54,7 @@ struct ShippedConfigurationTests {
   private static let hasPromtool = FileManager.default.isExecutableFile(atPath: "/usr/bin/promtool")
 
   @Test(
-    "are valid for Prometheus' own tool, including the dashboard's expressions",
+    "Prometheus' own tool accepts the alerts and the dashboard's expressions",
     .enabled(if: hasPromtool, "Debian: apt-get install prometheus"))
   func promtool() async throws {
     try await Places.withTemporaryFolder { folder in

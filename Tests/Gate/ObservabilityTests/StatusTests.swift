@@ -11,7 +11,7 @@ import TransportEngine
 
 @Suite("The status of a running gate", .serialized, .timeLimit(.minutes(5)))
 struct StatusTests {
-  @Test("reports sessions, decisions, refusals, certificate, store and configuration, as JSON and as a page")
+  @Test("The status has sessions, decisions, refusals, certificate, store and configuration, as JSON and as a page")
   func whole() async throws {
     try await ObservabilityBench.serving { bench in
       let (phone, hash) = try await bench.registeredPhone()
@@ -42,16 +42,16 @@ struct StatusTests {
     }
   }
 
-  @Test("of an older gate without file_served can be parsed")
+  @Test("The status of an older gate without file_served is parsed")
   func older() throws {
-    let said = #"{"name":"server","subject":"CN=a","ends_at":"2027-01-01T00:00:00Z","seconds_left":5"#
+    let start = #"{"name":"server","subject":"CN=a","ends_at":"2027-01-01T00:00:00Z","seconds_left":5"#
     for (end, isServed) in [("}", true), (#","file_served":true}"#, true), (#","file_served":false}"#, false)] {
-      let state = try JSONDecoder().decode(GateStatus.CertificateState.self, from: Data((said + end).utf8))
+      let state = try JSONDecoder().decode(GateStatus.CertificateState.self, from: Data((start + end).utf8))
       #expect(state.isFileServed == isServed && state.secondsLeft == 5)
     }
   }
 
-  @Test("is reported by sallyport status: 0 if ready, 1 if not, 69 if no gate is running")
+  @Test("The command sallyport status exits 0 if the gate is ready, 1 if not, and 69 if no gate is running")
   func command() async throws {
     try await ObservabilityBench.serving { bench in
       let ready = try await bench.sallyport(["status"])
@@ -71,7 +71,7 @@ struct StatusTests {
     }
   }
 
-  @Test("of a stopping gate is not ready, with exit status 1")
+  @Test("A stopping gate is not ready, with exit status 1")
   func leaving() async throws {
     var plan = GatePlan()
     plan.admin = #"{ listen: "unix:DIR/admin.sock" }"#
@@ -86,7 +86,7 @@ struct StatusTests {
     }
   }
 
-  @Test("shows why a reload was refused, with the text escaped")
+  @Test("The status shows the reason of a refused reload, with the text escaped")
   func fault() async throws {
     try await ObservabilityBench.serving { bench in
       var text = try String(contentsOfFile: bench.configuration, encoding: .utf8)
@@ -99,7 +99,7 @@ struct StatusTests {
     }
   }
 
-  @Test("accepts no changes from web pages")
+  @Test("Changes requested by web pages are refused")
   func foreignOrigin() async throws {
     try await ObservabilityBench.serving { bench in
       let connection = try await ClientEngine().connect(socket: bench.gate.folder.path + "/admin.sock")

@@ -12,8 +12,8 @@ import TransportEngine
 
 @Suite("The admin server", .serialized, .timeLimit(.minutes(5)))
 struct AdminServerTests {
-  @Test("warns of client certificates next to a production app while they are accepted")
-  func certificatesBesideProduction() async throws {
+  @Test("The status warns of client certificates next to a production app while they are accepted")
+  func certificatesWithProduction() async throws {
     try await AdminBench.serving(
       isProduction: true, further: #"debug_mtls: { client_ca_file: "DIR/tls-ca.pem" }"#
     ) { bench in
@@ -29,7 +29,7 @@ struct AdminServerTests {
     }
   }
 
-  @Test("is a socket of mode 0600 that is removed with the gate, and reports health as text and JSON")
+  @Test("The admin socket has mode 0600, is removed with the gate, and reports health as text and JSON")
   func socket() async throws {
     try await AdminBench.serving { bench in
       let attributes = try FileManager.default.attributesOfItem(atPath: bench.socket)
@@ -51,41 +51,41 @@ struct AdminServerTests {
     }
   }
 
-  @Test("replaces the socket of a crashed gate, and leaves a live one alone with exit status 71")
+  @Test("The socket of a crashed gate is replaced; for a live one the start fails with exit status 71")
   func staleAndLive() async throws {
     try await AdminBench.serving { bench in
       try await bench.gate.crash()
       #expect(UnixSocketFile.state(at: bench.socket) == .abandoned)
       var plan = GatePlan()
       plan.admin = #"{ listen: "unix:DIR/admin.sock" }"#
-      let successor = try await GateProcess(plan, in: bench.gate.folder.path)
-      defer { successor.process.kill() }
+      let newGate = try await GateProcess(plan, in: bench.gate.folder.path)
+      defer { newGate.process.kill() }
       #expect(try await bench.ask("GET", "/livez").status == 200)
 
-      let rival = try await sallyport(["run"] + bench.config)
-      #expect(rival.status == 71)
-      let lines = rival.errors.filter { !$0.hasPrefix("{") }
+      let other = try await sallyport(["run"] + bench.config)
+      #expect(other.status == 71)
+      let lines = other.errors.filter { !$0.hasPrefix("{") }
       #expect(lines.first?.hasPrefix("error: admin.listen: cannot listen at unix:\(bench.socket)") == true)
       #expect(lines.last?.hasPrefix("hint: another process listens there") == true)
       #expect(try await bench.ask("GET", "/livez").status == 200)
     }
   }
 
-  @Test("does not replace a file that is not a socket")
+  @Test("A file that is not a socket is not replaced")
   func occupied() async throws {
     try await AdminBench.serving { bench in
       try await bench.gate.crash()
       try FileManager.default.removeItem(atPath: bench.socket)
       try Data("mine".utf8).write(to: URL(fileURLWithPath: bench.socket))
-      let rival = try await sallyport(["run"] + bench.config)
-      #expect(rival.status == 71)
+      let other = try await sallyport(["run"] + bench.config)
+      #expect(other.status == 71)
       #expect(try String(contentsOfFile: bench.socket, encoding: .utf8) == "mine")
       // A command reports the file too, instead of ignoring the gate.
       #expect(try await sallyport(["keys", "list"] + bench.config).status == 69)
     }
   }
 
-  @Test("requires its token on loopback, and the commands send it")
+  @Test("On loopback, the admin server requires its token, and the commands send it")
   func token() async throws {
     try await Places.withTemporaryFolder { folder in
       let file = folder + "/token"
@@ -117,7 +117,7 @@ struct AdminServerTests {
     }
   }
 
-  @Test("accepts only host names of this machine, so that a page with a rebound name can read nothing")
+  @Test("Only host names of this machine are accepted, so that a page with a rebound name can read nothing")
   func hosts() async throws {
     try await AdminBench.serving { bench in
       func answer(to host: String) async throws -> Response {
@@ -138,7 +138,7 @@ struct AdminServerTests {
     }
   }
 
-  @Test("is not reachable at the public port")
+  @Test("The admin server is not reachable at the public port")
   func notPublic() async throws {
     try await AdminBench.serving { bench in
       for path in ["/livez", "/readyz", "/v1/keys", "/v1/sessions"] {
@@ -151,7 +151,7 @@ struct AdminServerTests {
   }
 
   @Test(
-    "a token file without a valid token is a configuration error",
+    "A token file without a valid token is a configuration error",
     arguments: ["", "short\n", "with a blank in it\n"])
   func badToken(_ text: String) async throws {
     try await Places.withTemporaryFolder { folder in

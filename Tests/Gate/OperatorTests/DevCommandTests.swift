@@ -3,7 +3,7 @@ import Testing
 
 @Suite("sallyport dev", .timeLimit(.minutes(5)))
 struct DevCommandTests {
-  @Test("serves without its upstream, and warns that it is unreachable")
+  @Test("The development gate serves without its upstream, and warns that it is unreachable")
   func upstreamIsAbsent() async throws {
     try await Places.withTemporaryFolder { folder in
       let process = try ChildProcess(

@@ -10,7 +10,7 @@ struct InterruptionTests {
   }
 
   /// Enough keys that at least one of three signals arrives before the command finishes.
-  @Test("are removed when a signal ends the command")
+  @Test("Temporary files are removed if a signal stops the command")
   func signals() async throws {
     let entries = try (0..<20_000).map { try Fixture.entry($0) }
     try await StoreBench.with(entries) { bench in
@@ -56,7 +56,7 @@ struct InterruptionTests {
     }
   }
 
-  @Test("are removed by the next command for the same path, unless they are in use")
+  @Test("The next command for the same path removes leftover temporary files, unless they are in use")
   func abandoned() async throws {
     try await StoreBench.with([Fixture.entry(1)]) { bench in
       let drafts = ["b.new-4194301", "b.new-4194302", "b.new-x"].map { bench.folder + "/" + $0 }

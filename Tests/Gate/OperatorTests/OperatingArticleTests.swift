@@ -27,7 +27,7 @@ struct ReadmeTests {
     #expect(exit == .code(0), "\(errors)")
   }
 
-  @Test("change and stop a gate as printed")
+  @Test("The commands change and stop a gate as printed")
   func life() async throws {
     let blocks = try Self.blocks(of: "Changing and stopping a running gate", in: "Operating")
     try #require(blocks.count == 2)
@@ -38,7 +38,7 @@ struct ReadmeTests {
     }
   }
 
-  @Test("manage keys and sessions as printed")
+  @Test("The commands manage keys and sessions as printed")
   func keys() async throws {
     let blocks = try [
       ("Keys and sessions", "Operating"), ("Readiness", "Observability"), ("Move from SQLite to PostgreSQL", "Stores"),

@@ -251,7 +251,7 @@ struct ReloadTests {
   @Test("A renewed certificate does not clear the error of a refused configuration, and vice versa")
   func twoFaults() async throws {
     try await serving { bench in
-      func told() async throws -> (status: GateStatus, isCurrent: Bool) {
+      func report() async throws -> (status: GateStatus, isCurrent: Bool) {
         let answer = try await bench.ask("GET", "/v1/status")
         let metrics = try await bench.ask("GET", "/metrics").text
         return (
@@ -263,7 +263,7 @@ struct ReloadTests {
       #expect(try await reload(bench).status == 78)
       try await renew(bench)
       _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("certificate reloaded") }
-      let renewed = try await told()
+      let renewed = try await report()
       #expect(renewed.status.configuration.fault?.contains("sesion") == true && !renewed.isCurrent)
       #expect(renewed.status.certificateFault == nil)
 
@@ -271,7 +271,7 @@ struct ReloadTests {
       _ = try await bench.gate.process.errors.first("the refusal") {
         $0.contains("certificate reload failed")
       }
-      let both = try await told()
+      let both = try await report()
       #expect(both.status.configuration.fault?.contains("sesion") == true)
       #expect(both.status.certificateFault?.isEmpty == false && !both.isCurrent)
       let lines = try await sallyport(["status"] + bench.config).output
@@ -281,15 +281,15 @@ struct ReloadTests {
       try rewrite(bench) { $0.replacingOccurrences(of: "sesion", with: "session") }
       try await renew(bench)
       #expect(try await reload(bench).status == 0)
-      let mended = try await told()
-      #expect(mended.isCurrent && mended.status.configuration.current && mended.status.certificateFault == nil)
+      let repaired = try await report()
+      #expect(repaired.isCurrent && repaired.status.configuration.current && repaired.status.certificateFault == nil)
     }
   }
 
   @Test("Operators see the served certificate, and a note if its file contains another one")
-  func toldOfServed() async throws {
+  func servedCertificate() async throws {
     try await serving { bench in
-      func told() async throws -> (certificate: GateStatus.CertificateState, metric: Double) {
+      func report() async throws -> (certificate: GateStatus.CertificateState, metric: Double) {
         let answer = try await bench.ask("GET", "/v1/status")
         let status = try #require(AdminJSON.value(GateStatus.self, in: answer.body))
         let name = "sallyport_certificate_expiry_timestamp_seconds{file=\"server\"} "
@@ -297,7 +297,7 @@ struct ReloadTests {
         let line = try #require(lines.first { $0.hasPrefix(name) })
         return (try #require(status.certificates.first), try #require(Double(line.dropFirst(name.count))))
       }
-      let (before, expiry) = try await told()
+      let (before, expiry) = try await report()
       #expect(before.isFileServed)
       let key = try String(contentsOfFile: bench.gate.folder.serverKeyPath, encoding: .utf8)
       try await renew(bench)
@@ -307,7 +307,7 @@ struct ReloadTests {
       _ = try await bench.gate.process.errors.first("the refusal") {
         $0.contains("certificate reload failed")
       }
-      let (refused, sameExpiry) = try await told()
+      let (refused, sameExpiry) = try await report()
       #expect(refused.subject == before.subject && refused.endsAt == before.endsAt && sameExpiry == expiry)
       #expect(!refused.isFileServed)
       let status = try await sallyport(["status"] + bench.config)
@@ -316,7 +316,7 @@ struct ReloadTests {
 
       try renewedKey.write(toFile: bench.gate.folder.serverKeyPath, atomically: false, encoding: .utf8)
       _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("certificate reloaded") }
-      let (after, newExpiry) = try await told()
+      let (after, newExpiry) = try await report()
       #expect(after.isFileServed && after.subject == "CN=renewed" && newExpiry < expiry)
     }
   }

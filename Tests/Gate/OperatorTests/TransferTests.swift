@@ -108,8 +108,8 @@ struct TransferTests {
       let file = bench.folder + "/keys"
       #expect(try await sallyport(["keys", "export", file, "--store", bench.url]).status == 0)
       let others = try (0..<900).filter { $0 % 3 > 0 }.map { try Fixture.entry($0, revoked: $0 % 5 == 0) }
-      let strangers = try (5000..<7500).map { try Fixture.entry($0) }
-      try await StoreBench.with(others + strangers) { target in
+      let additional = try (5000..<7500).map { try Fixture.entry($0) }
+      try await StoreBench.with(others + additional) { target in
         let merged = try await sallyport(["keys", "import", file, "--store", target.url])
         #expect(merged.output == ["\(Self.count - 600) keys added, 0 updated, 600 unchanged"])
         #expect(try await target.use { try await $0.count() } == Self.count + 2500)
@@ -139,7 +139,7 @@ struct TransferTests {
 
   /// A change of an export that an import must detect.
   enum Damage: String, CaseIterable, Sendable {
-    case lastLineGone, endOfLineGone, keyGone, keyTwice, keyChanged, lineBehind, otherVersion, empty, notJSON,
+    case lastLineGone, endOfLineGone, keyGone, keyTwice, keyChanged, trailingLine, otherVersion, empty, notJSON,
       otherKeyID
 
     func done(to lines: [String]) -> String {
@@ -150,7 +150,7 @@ struct TransferTests {
       case .keyGone: lines.remove(at: 2)
       case .keyTwice: lines.insert(lines[2], at: 2)
       case .keyChanged: lines[2] = lines[2].replacingOccurrences(of: #""counter":"#, with: #""counter":1"#)
-      case .lineBehind: lines.append(lines[1])
+      case .trailingLine: lines.append(lines[1])
       case .otherVersion: lines[0] = lines[0].replacingOccurrences(of: #""version":1"#, with: #""version":2"#)
       case .empty: return ""
       case .notJSON: lines[1] = "{"

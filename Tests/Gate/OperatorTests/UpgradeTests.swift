@@ -96,7 +96,7 @@ struct UpgradeTests {
   }
 
   @Test("Upgrades refuse no connection; open sockets stay in the old process, which exits after the last one closes")
-  func refusesNobody() async throws {
+  func refusesNoConnection() async throws {
     try await UpgradeBench.serving { bench in
       let old = try await bench.visitor.open()
       let isOver = LockedValue(false)

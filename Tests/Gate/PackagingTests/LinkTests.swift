@@ -19,7 +19,7 @@ struct LinkTests {
     text.components(separatedBy: "```").enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element).joined()
   }
 
-  @Test("lead to files that exist")
+  @Test("Every link leads to an existing file")
   func targets() throws {
     let articles = try Self.articles()
     #expect(articles.count > 20)

@@ -58,9 +58,9 @@ struct ProgramTests {
         (try Places.tool("script"), ["-qec", "\(program) check --colour", "/dev/null"]),
       ] {
         let (exit, output, errors) = try await ChildProcess.run(tool, arguments, environment: environment)
-        let said = (output + errors).joined(separator: "\n")
-        #expect(exit == .code(64) && said.contains("error: ") && said.contains("hint: "), "\(said)")
-        #expect(!said.contains("\u{1B}"))
+        let text = (output + errors).joined(separator: "\n")
+        #expect(exit == .code(64) && text.contains("error: ") && text.contains("hint: "), "\(text)")
+        #expect(!text.contains("\u{1B}"))
       }
     }
   }
@@ -199,7 +199,7 @@ struct ReadmeTests {
       environment: ["SALLYPORT_TLS__CERT_FILE": "cert.pem", "SALLYPORT_TLS__KEY_FILE": "key.pem"], in: folder)
   }
 
-  @Test("that create certificates for debug builds work as printed")
+  @Test("The commands that create certificates for debug builds work as printed")
   func clientCertificates() async throws {
     let script = try block(
       of: "Sources/Device/AttestClient/AttestClient.docc/DebugBuilds.md", startingWith: "sallyport ca init")
@@ -213,7 +213,7 @@ struct ReadmeTests {
     }
   }
 
-  @Test("that check a configuration work as printed")
+  @Test("The commands that check a configuration work as printed")
   func check() async throws {
     let lines = try block(
       of: "Sources/Gate/Settings/Settings.docc/Configuring.md", startingWith: "sallyport check"

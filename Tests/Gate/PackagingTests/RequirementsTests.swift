@@ -36,7 +36,7 @@ struct RequirementsTests {
     return numbers
   }
 
-  @Test("has a row for each number in a test's name, and says which numbers have no test")
+  @Test("The list has a row for each number in a test's name, and marks the numbers without a test")
   func rows() throws {
     let (rows, tested) = (try Self.rows(), try Self.tested())
     #expect(rows.count > 100)
@@ -47,7 +47,7 @@ struct RequirementsTests {
     }
   }
 
-  @Test("finds one number or several at the beginning of a name, and no others")
+  @Test("One number or several are found at the beginning of a name, and no others")
   func beginnings() {
     let source = #"@Test("A-081 a") "X-040, X-041 b" "B-023 and B-024 c" "see A-083" "A-S01 to A-S03 d""#
     #expect(Self.numbers(in: source) == ["A-081", "X-040", "X-041", "B-023", "B-024", "A-S01", "A-S03"])

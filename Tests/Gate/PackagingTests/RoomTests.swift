@@ -45,7 +45,7 @@ struct RoomTests {
     try FileManager.default.contentsOfDirectory(atPath: ProjectFile.path(path)).sorted()
   }
 
-  @Test("import only from the rooms below them")
+  @Test("A room imports only from the rooms below it")
   func arrows() throws {
     let targets = try Self.targets()
     #expect(Set(targets.map(\.room)) == Set(Self.allowed.keys))
@@ -58,13 +58,13 @@ struct RoomTests {
     }
   }
 
-  @Test("are read correctly from import declarations")
+  @Test("Import declarations are read correctly")
   func twin() throws {
     let engine = try Target(name: "TransportEngine", room: "Gate").imports()
     #expect(engine.isSuperset(of: ["Transport", "ByteCoding", "COpenSSL"]))
   }
 
-  @Test("have the same names in Tests")
+  @Test("The folders of Tests have the names of the rooms")
   func tests() throws {
     #expect(Set(try Self.folders(in: "Tests")).isSubset(of: Self.allowed.keys))
   }

@@ -39,7 +39,7 @@ struct ThreatsTests {
     }
   }
 
-  @Test("names an existing test in every row")
+  @Test("Every row names an existing test")
   func rows() throws {
     let text = try Self.list.get()
     let rows = text.split(separator: "\n").filter { $0.hasPrefix("| **") }
@@ -51,7 +51,7 @@ struct ThreatsTests {
   }
 
   @Test(
-    "fails if a test does not exist",
+    "A missing test is detected",
     arguments: [["PackagingTests", "ThreatsTests", "gone"], ["PackagingTests", "Gone", "rows"]])
   func twin(_ name: [String]) throws {
     #expect(try !Self.exists(name))

@@ -7,9 +7,9 @@ import Testing
 @Suite("The PostgreSQL store keeps the invariants of every store")
 struct ConformanceTests {
   @Test("Invariant", arguments: StoreInvariant.all)
-  func law(_ law: StoreInvariant) async throws {
+  func invariant(_ invariant: StoreInvariant) async throws {
     let store = PostgresStore(try ConnectionParameters(url: await PostgresServer.shared().newURL()))
-    try await law.check(store)
+    try await invariant.check(store)
     await store.close()
   }
 }

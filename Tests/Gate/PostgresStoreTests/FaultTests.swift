@@ -87,7 +87,7 @@ struct FaultTests {
   }
 
   @Test(
-    "synchronous_commit is at least on, for any default of role or database",
+    "The setting synchronous_commit is at least on, for any default of role or database",
     arguments: [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")])
   func synchronousCommit(_ given: String, _ expected: String) async throws {
     let url = try await PostgresServer.shared().newURL()

@@ -5,13 +5,13 @@ import Testing
 
 @testable import PostgresStore
 
-@Suite("A survey of a PostgreSQL store")
+@Suite("Statistics of a PostgreSQL store")
 struct StatisticsTests {
   private static func store(at url: String) throws -> PostgresStore {
     PostgresStore(try ConnectionParameters(url: url), limits: PostgresStore.Limits())
   }
 
-  @Test("reports whether its tables exist, and creates none")
+  @Test("The statistics report whether the tables exist, and no table is created")
   func tables() async throws {
     let server = try await PostgresServer.shared()
     let store = try await Self.store(at: server.newURL())
@@ -27,7 +27,7 @@ struct StatisticsTests {
     await store.close()
   }
 
-  @Test("reports a missing server")
+  @Test("A missing server is reported")
   func absentServer() async throws {
     let store = try Self.store(at: "postgres://nobody@127.0.0.1:1/none")
     await #expect(throws: StoreError.self) { try await store.survey() }

@@ -54,13 +54,13 @@ struct FileTests {
     try await Bench.with { bench in
       let authority = try Bench.authority.get()
       let (leaf, issuer) = (authority.server.certificate, authority.tlsAuthority.certificate)
-      let stranger = authority.receiptRoot.certificate
+      let other = authority.receiptRoot.certificate
       try bench.write(bench.pem(leaf, issuer), to: "server.pem")
       #expect(try await complaints(bench) == [])
-      try bench.write(bench.pem(leaf, stranger, issuer), to: "server.pem")
+      try bench.write(bench.pem(leaf, other, issuer), to: "server.pem")
       #expect(
         try await complaints(bench) == [
-          "failed: tls.cert_file: certificate 2 (\(stranger.subject)) did not issue number 1 "
+          "failed: tls.cert_file: certificate 2 (\(other.subject)) did not issue number 1 "
             + "(\(leaf.subject)): subject issuer mismatch"
         ])
     }
@@ -163,9 +163,9 @@ struct FileTests {
       #expect(try await complaints(bench, extra) == [])
       try bench.write("1 ab\n", to: "challenge.keys")
       try bench.write("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", to: "receipt-root.pem")
-      let told = try await complaints(bench, extra)
+      let reported = try await complaints(bench, extra)
       #expect(
-        told.map { $0.prefix { $0 != "/" } } == [
+        reported.map { $0.prefix { $0 != "/" } } == [
           "failed: app_attest.trust.receipt_root_file: DIR", "failed: app_attest.challenge_keys_file: DIR",
         ])
     }

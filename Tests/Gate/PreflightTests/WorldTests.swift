@@ -9,7 +9,7 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("The surroundings of a gate", .serialized, .timeLimit(.minutes(2)))
+@Suite("The environment of a gate", .serialized, .timeLimit(.minutes(2)))
 struct WorldTests {
   // MARK: Listener
 
@@ -90,9 +90,9 @@ struct WorldTests {
           - { path: /u, upstream: "unix:\(bench.folder)/none.sock" }
           - { path: /s, upstream: "wss://127.0.0.1:1" }
         """)
-      let told = try await bench.complaints(settings)
-      #expect(told.count == 3)
-      for (index, line) in told.enumerated() {
+      let reported = try await bench.complaints(settings)
+      #expect(reported.count == 3)
+      for (index, line) in reported.enumerated() {
         #expect(line.hasPrefix("failed: routes[\(index)].upstream: ") && line.contains("cannot be reached"), "\(line)")
       }
     }
@@ -110,8 +110,8 @@ struct WorldTests {
       let url = "wss://localhost:\(server.address.port)"
       let trusted = "routes: [{ upstream: '\(url)', upstream_tls: { ca_file: tls-ca.pem } }]"
       #expect(try await bench.complaints(bench.settings(trusted)) == [])
-      let stranger = "routes: [{ upstream: '\(url)', upstream_tls: { ca_file: receipt-root.pem } }]"
-      #expect(try await bench.complaints(bench.settings(stranger)).count == 1)
+      let untrusted = "routes: [{ upstream: '\(url)', upstream_tls: { ca_file: receipt-root.pem } }]"
+      #expect(try await bench.complaints(bench.settings(untrusted)).count == 1)
       let misnamed = "routes: [{ upstream: '\(url)', upstream_tls: { ca_file: tls-ca.pem, server_name: other } }]"
       #expect(try await bench.complaints(bench.settings(misnamed)).first?.contains("other") == true)
     }
@@ -159,8 +159,8 @@ struct WorldTests {
       #expect(seen.line?.hasPrefix("failed: store.url: sqlite://DIR/state.db cannot be used: it is damaged: ") == true)
       #expect(seen.isUntouched)
       let settings = try bench.settings("routes: []", set: ["store.url": "sqlite://\(bench.folder)/none/state.db"])
-      let told = try await bench.complaints(settings)
-      #expect(told.count == 1 && told.first?.contains("No such file or directory") == true)
+      let reported = try await bench.complaints(settings)
+      #expect(reported.count == 1 && reported.first?.contains("No such file or directory") == true)
     }
   }
 }

@@ -6,10 +6,10 @@ import Testing
 @Suite("The SQLite store keeps the invariants of every store")
 struct ConformanceTests {
   @Test("Invariant", arguments: StoreInvariant.all)
-  func law(_ law: StoreInvariant) async throws {
+  func invariant(_ invariant: StoreInvariant) async throws {
     let folder = try TemporaryFolder()
     let store = SQLiteStore(path: folder.file("state.db"))
-    try await law.check(store)
+    try await invariant.check(store)
     await store.close()
   }
 }

@@ -7,9 +7,9 @@ import SQLiteStore
 import StoreConformance
 import Testing
 
-@Suite("A killed process")
+@Suite("Kills of a process")
 struct CrashTests {
-  @Test("loses no answered call: no nonce and no counter is valid again", arguments: [1, 40, 400])
+  @Test("A killed process loses no answered call: no nonce and no counter is valid again", arguments: [1, 40, 400])
   func killed(after count: Int) async throws {
     let folder = try TemporaryFolder()
     let path = folder.path

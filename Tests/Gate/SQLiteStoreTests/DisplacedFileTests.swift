@@ -7,7 +7,7 @@ import Testing
 
 @testable import SQLiteStore
 
-@Suite("An SQLite store whose files are deleted or replaced while it is open")
+@Suite("Deleted and replaced files of an open SQLite store")
 struct DisplacedFileTests {
   private let folder: TemporaryFolder
   private let store: SQLiteStore
@@ -39,7 +39,9 @@ struct DisplacedFileTests {
     }
   }
 
-  @Test("refuses every call, and works again when the files are restored", arguments: ["", "-wal", "-shm"])
+  @Test(
+    "A store without its files refuses every call, and works again when the files are restored",
+    arguments: ["", "-wal", "-shm"])
   func moved(_ suffix: String) async throws {
     let registration = Fixture.registration()
     #expect(try await store.register(registration) == .inserted)
@@ -52,7 +54,7 @@ struct DisplacedFileTests {
     #expect(store.health == .healthy)
   }
 
-  @Test("reports its recovery without further calls", .timeLimit(.minutes(1)))
+  @Test("A store that was restored reports its recovery without further calls", .timeLimit(.minutes(1)))
   func recoversUnasked() async throws {
     #expect(try await store.register(Fixture.registration()) == .inserted)
     let aside = store.path + ".aside"
@@ -70,7 +72,7 @@ struct DisplacedFileTests {
     #expect(try await store.count() == 1)
   }
 
-  @Test("refuses every call when another database has replaced it")
+  @Test("A store that another database has replaced refuses every call")
   func replaced() async throws {
     #expect(try await store.register(Fixture.registration()) == .inserted)
     let other = SQLiteStore(path: folder.file("other.db"))
@@ -80,7 +82,7 @@ struct DisplacedFileTests {
     try await expectRefusal()
   }
 
-  @Test("opens no other database after an error closed its connection")
+  @Test("After an error has closed its connection, a store opens no other database")
   func reopened() async throws {
     #expect(try await store.register(Fixture.registration()) == .inserted)
     try await store.writes.run { try $0.execute(sql: "PRAGMA query_only = ON") }

@@ -67,7 +67,7 @@ struct DurabilityTests {
     async let answers = StoreInvariant.tally(100) { [store] number in
       try await store.admit(Fixture.use(of: registration.key, UInt32(number) + 1, window: 63))
     }
-    await hold.release(behind: 100)
+    await hold.release(after: 100)
     #expect(try await answers.values.reduce(0, +) == 100)
     // The observer's own transaction, the one that blocked the queue, and one for all the others.
     #expect(counter.commits <= 3)

@@ -176,7 +176,7 @@ struct FaultTests {
     let bad = Task { [store] in
       try await store.writes.run { try $0.execute(sql: "INSERT INTO nonce_watermark VALUES (2, 0)") }
     }
-    await hold.release(behind: 21)
+    await hold.release(after: 21)
     #expect(try await good == [.inserted: 20])
     await #expect(throws: StoreError.self) { try await bad.value }
   }
@@ -193,7 +193,7 @@ struct FaultTests {
     // Opens the file again.
     #expect(try await store.record(of: registration.key.keyID) != nil)
     #expect(try isLocked())
-    await hold.release(behind: 0)
+    await hold.release(after: 0)
     #expect(await register() == .success(.inserted))
     #expect(try isLocked())
   }
@@ -231,7 +231,7 @@ struct FaultTests {
     async let waiting = StoreInvariant.tally(3) { _ in try await store.register(Fixture.registration()) }
     while store.writes.countOfWaiting < 3 { await Task.yield() }
     await #expect(throws: StoreError.overloaded) { try await store.register(Fixture.registration()) }
-    await hold.release(behind: 3)
+    await hold.release(after: 3)
     #expect(try await waiting == [.inserted: 3])
     #expect(try await store.register(Fixture.registration()) == .inserted)
   }

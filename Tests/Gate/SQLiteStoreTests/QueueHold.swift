@@ -22,7 +22,7 @@ struct QueueHold: Sendable {
   }
 
   /// Waits until `count` calls are waiting, and unblocks the queue.
-  func release(behind count: Int) async {
+  func release(after count: Int) async {
     while queue.countOfWaiting < count { await Task.yield() }
     gate.signal()
   }

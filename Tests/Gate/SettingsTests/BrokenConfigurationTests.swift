@@ -53,8 +53,8 @@ struct BrokenConfigurationTests {
   @Test("Each error is reported with its line, its column and its key", arguments: BrokenConfiguration.all)
   func faults(_ broken: BrokenConfiguration) throws {
     let workspace = try Workspace()
-    let told = try workspace.faults(yaml: broken.yaml, environment: [:])
-    #expect(told == broken.faults.map { "gate.yaml:\($0)" })
+    let reported = try workspace.faults(yaml: broken.yaml, environment: [:])
+    #expect(reported == broken.faults.map { "gate.yaml:\($0)" })
   }
 
   @Test("The schema's verdict is the one in the file")

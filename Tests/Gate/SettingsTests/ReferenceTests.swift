@@ -165,7 +165,7 @@ struct EffectiveTests {
   }
 
   @Test("Warnings are reported together with errors")
-  func warningsBesideFaults() throws {
+  func warningsWithFaults() throws {
     let workspace = try Workspace()
     try workspace.write("listen: { prot: 1 }\napp_attest: { enforcement: off }", to: "gate.yaml")
     let examination = SettingsLoader(

@@ -5,7 +5,7 @@ import Testing
 @Suite("The URL of a store, as it is printed")
 struct StoreURLTests {
   @Test(
-    "shows no part of a password, also if the URL is malformed",
+    "A printed URL shows no part of a password, also if it is malformed",
     arguments: [
       ("postgres://u:s3cret@h:5432/d", "postgres://u:…@h:5432/d"),
       ("postgres://u:s3@cret@h/d", "postgres://u:…@h/d"),

@@ -115,11 +115,11 @@ struct CheckTests {
       let url = try await kind.newURL(in: folder)
       _ = try await BackupTests.fill(kind.open(url))
       try await change(kind, url, breach.statement)
-      let told = try await store("check", "--store", url, "--json")
-      let findings = try #require(told.object["findings"] as? [[String: String]], "\(told)")
+      let result = try await store("check", "--store", url, "--json")
+      let findings = try #require(result.object["findings"] as? [[String: String]], "\(result)")
       let finding = try #require(findings.first { $0["text"]?.contains(breach.text) == true }, "\(findings)")
       #expect(finding["advice"]?.isEmpty == false)
-      #expect(told.status == (findings.contains { $0["weight"] == "problem" } ? 1 : 0))
+      #expect(result.status == (findings.contains { $0["weight"] == "problem" } ? 1 : 0))
     }
   }
 
@@ -130,9 +130,9 @@ struct CheckTests {
       _ = try await BackupTests.fill(StoreKind.sqlite.open(url))
       try FileManager.default.setAttributes(
         [.posixPermissions: 0o644], ofItemAtPath: String(url.dropFirst("sqlite://".count)))
-      let told = try await store("check", "--store", url)
-      #expect(told.status == 1)
-      #expect(told.output.contains { $0.contains("chmod 600") }, "\(told)")
+      let result = try await store("check", "--store", url)
+      #expect(result.status == 1)
+      #expect(result.output.contains { $0.contains("chmod 600") }, "\(result)")
     }
   }
 
@@ -158,8 +158,8 @@ struct CheckTests {
   @Test("A rotation of a missing store creates none")
   func rotateNothing() async throws {
     try await Places.withTemporaryFolder { folder in
-      let told = try await store("rotate", "--now", "--store", "sqlite://\(folder)/typo.db")
-      #expect(told.status == 66)
+      let result = try await store("rotate", "--now", "--store", "sqlite://\(folder)/typo.db")
+      #expect(result.status == 66)
       #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
     }
   }

@@ -69,8 +69,8 @@ extension StoreInvariant {
     },
     StoreInvariant("A removed key is like an unregistered one; other keys stay") { store async throws in
       let keys = try await registeredKeys(3, in: store)
-      let stranger = Fixture.key().keyID
-      #expect(try await store.remove([keys[0].keyID, stranger, keys[2].keyID], unusedSince: nil) == 2)
+      let unknown = Fixture.key().keyID
+      #expect(try await store.remove([keys[0].keyID, unknown, keys[2].keyID], unusedSince: nil) == 2)
       #expect(try await store.record(of: keys[0].keyID) == nil)
       #expect(try await store.receipt(of: keys[0].keyID) == nil)
       #expect(try await store.admit(Fixture.use(of: keys[0], 1)) == .unknownKey)

@@ -30,10 +30,10 @@ extension StoreInvariant {
       let key = try await registeredKey(in: store)
       let ring = try await store.challengeKeys(orStoring: .random())
       let start = try await store.changes(after: nil).position
-      let stranger = Fixture.key().keyID
-      #expect(try await !store.revoke(stranger, at: Fixture.now))
-      #expect(try await !store.restore(stranger))
-      #expect(try await store.remove([stranger], unusedSince: nil) == 0)
+      let unknown = Fixture.key().keyID
+      #expect(try await !store.revoke(unknown, at: Fixture.now))
+      #expect(try await !store.restore(unknown))
+      #expect(try await store.remove([unknown], unusedSince: nil) == 0)
       #expect(try await !store.replaceChallengeKeys(.random(), with: ring))
       #expect(try await store.admit(Fixture.use(of: key, 1)) == .admitted)
       _ = try await store.register(Fixture.registration())
@@ -57,11 +57,11 @@ extension StoreInvariant {
       store async throws in
       let keys = try await registeredKeys(60, in: store)
       let start = try await store.changes(after: nil).position
-      async let heard = read(60, from: start, in: store)
+      async let received = read(60, from: start, in: store)
       let answers = try await tally(60) { try await store.revoke(keys[$0].keyID, at: Fixture.now) }
       #expect(answers == [true: 60])
-      #expect(try await heard.count == 60)
-      #expect(Set(try await heard) == Set(keys.map { .key($0.keyID) }))
+      #expect(try await received.count == 60)
+      #expect(Set(try await received) == Set(keys.map { .key($0.keyID) }))
     },
     StoreInvariant("A change causes a notice") { store async throws in
       let key = try await registeredKey(in: store)
@@ -81,14 +81,14 @@ extension StoreInvariant {
   private static func read(
     _ count: Int, from start: ChangePosition, in store: Store
   ) async throws -> [StoreChange] {
-    var heard: [StoreChange] = []
+    var received: [StoreChange] = []
     var position = start
-    while heard.count < count {
+    while received.count < count {
       let news = try await store.changes(after: position)
-      heard += news.changes
+      received += news.changes
       position = news.position
     }
-    return heard
+    return received
   }
 
   static let everythingAtOnce = [

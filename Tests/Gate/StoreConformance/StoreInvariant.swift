@@ -2,8 +2,8 @@ public import AttestGate
 
 /// An invariant of the gate's storage, checked on a real store.
 ///
-/// Every store passes all of them: `@Test(arguments: StoreInvariant.all) func law(_ law: StoreInvariant) { try await
-/// law.check(store) }`
+/// The tests of every store check all invariants: `@Test(arguments: StoreInvariant.all) func invariant(_ invariant:
+/// StoreInvariant) { try await invariant.check(store) }`
 public struct StoreInvariant: Sendable, CustomStringConvertible {
   public typealias Store = any GateStore
 

@@ -2,7 +2,7 @@ import ByteCoding
 import Cryptography
 import Testing
 
-@Suite("sallyport verify and wrong command lines")
+@Suite("sallyport verify with invalid command lines")
 struct VerifyUsageTests {
   private static let app = ["--app-id", "AAABBBCCC1.com.example.app"]
   private static let keyID = ["--key-id", "2o0syRGn1HDKDv85d522XBC9nLqrHWHGnt/mJ5hWMQM="]
@@ -46,7 +46,7 @@ struct VerifyUsageTests {
     + ["", "-1", "4294967296", "one"].map { replacing("--counter", in: assertion, by: $0) }
     + ["now", "2026-04-21", "2026-04-21T18:13:12", "1700000000"].map { receipt + ["--at", $0] }
 
-  @Test("exit 64 with an error and a hint, and print nothing", arguments: wrong)
+  @Test("An invalid command line exits 64 with an error and a hint, and prints nothing", arguments: wrong)
   func exits64(_ arguments: [String]) throws {
     let transcript = try Shell().verify(arguments)
     #expect(transcript.status == 64)

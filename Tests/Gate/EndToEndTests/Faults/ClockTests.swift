@@ -18,10 +18,10 @@ private enum OtherTime {
   }
 }
 
-@Suite("A clock that jumps", .serialized, .timeLimit(.minutes(2)))
+@Suite("Clock jumps", .serialized, .timeLimit(.minutes(2)))
 struct ClockTests {
   @Test(
-    "closes no session, revives no spent nonce, and new devices and sockets are admitted as before",
+    "A clock jump closes no session and revives no spent nonce, and new devices and sockets are admitted",
     .enabled(if: OtherTime.library != nil && !Sanitizer.isOn, "libfaketime is missing, or a sanitizer is active"),
     arguments: [["+3600", "-3600"], ["-86400", "+0"], ["+8000000", "+0"]])
   func jumps(_ clocks: [String]) async throws {

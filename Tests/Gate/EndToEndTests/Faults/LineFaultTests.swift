@@ -6,7 +6,7 @@ import Transport
 import TransportEngine
 
 /// Network faults on both sides of a running gate, made by a proxy in between.
-@Suite("Over a faulty connection", .serialized, .timeLimit(.minutes(5)))
+@Suite("Faulty connections", .serialized, .timeLimit(.minutes(5)))
 struct LineFaultTests {
   typealias Cut = FaultProxy.Fault.Cut
 
@@ -36,15 +36,15 @@ struct LineFaultTests {
     return message
   }
 
-  @Test("that delivers a few bytes at a time on both sides, a socket opens and carries every byte")
+  @Test("If both connections deliver a few bytes at a time, a socket opens and carries every byte")
   func trickle() async throws {
     let backend = try await EchoBackend()
     defer { backend.process.kill() }
     let slow = FaultProxy.Fault.trickle(13, pause: 100)
-    let behind = try FaultProxy(to: port(of: backend), up: slow, down: slow)
-    try await serving("ws://127.0.0.1:\(behind.port)") { gate in
-      let before = try FaultProxy(to: gate.port, up: slow, down: slow)
-      let socket = try await Visitor(front(of: gate, through: before)).open()
+    let upstreamProxy = try FaultProxy(to: port(of: backend), up: slow, down: slow)
+    try await serving("ws://127.0.0.1:\(upstreamProxy.port)") { gate in
+      let clientProxy = try FaultProxy(to: gate.port, up: slow, down: slow)
+      let socket = try await Visitor(front(of: gate, through: clientProxy)).open()
       for size in [0, 1, 125, 126, 5000] {
         let bytes = SecureRandom.bytes(size)
         try await socket.send(.binary(bytes))
@@ -54,7 +54,7 @@ struct LineFaultTests {
   }
 
   @Test(
-    "to the backend that breaks inside a frame, the client gets no message, and the gate continues to serve",
+    "If the backend's connection breaks inside a frame, the client gets no message, and the gate still serves",
     arguments: [Cut.end, .reset], [300, 5_000, 65_000])
   func backendCut(_ cut: Cut, length: Int) async throws {
     let backend = try await EchoBackend()
@@ -71,7 +71,7 @@ struct LineFaultTests {
   }
 
   @Test(
-    "to the backend that breaks during the answer, the gate answers 502",
+    "If the backend's connection breaks during the answer, the gate answers 502",
     arguments: [Cut.end, .reset], [1, 20, 100]
   )
   func answerCut(_ cut: Cut, length: Int) async throws {
@@ -84,7 +84,7 @@ struct LineFaultTests {
     }
   }
 
-  @Test("to a backend that stops answering, the gate answers an upgrade with 502 within the connect timeout")
+  @Test("If the backend stops answering, the gate answers an upgrade with 502 within the connect timeout")
   func backendHangs() async throws {
     let backend = try await EchoBackend()
     defer { backend.process.kill() }
@@ -99,7 +99,7 @@ struct LineFaultTests {
     }
   }
 
-  @Test("to a backend that is killed, the open socket is closed with 1014 and a new upgrade gets 502")
+  @Test("If the backend is killed, the open socket is closed with 1014, and a new upgrade gets 502")
   func backendDies() async throws {
     let backend = try await EchoBackend()
     let proxy = try FaultProxy(to: port(of: backend))
@@ -119,7 +119,7 @@ struct LineFaultTests {
   }
 
   @Test(
-    "from a client that breaks inside a frame, the backend receives the beginning and then the end of the stream",
+    "If the client's connection breaks inside a frame, the backend gets the bytes and then the end of the stream",
     arguments: [Cut.end, .reset])
   func clientCut(_ cut: Cut) async throws {
     let witness = try await Witness()
@@ -136,7 +136,7 @@ struct LineFaultTests {
     }
   }
 
-  @Test("that breaks anywhere in the TLS handshake or in a head, nothing reaches the backend")
+  @Test("If the client's connection breaks in the TLS handshake or in a head, nothing reaches the backend")
   func handshakeCut() async throws {
     let witness = try await Witness()
     defer { witness.process.kill() }

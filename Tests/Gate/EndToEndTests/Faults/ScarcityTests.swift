@@ -33,8 +33,8 @@ struct ScarcityTests {
       let engine = try ClientEngine()
       var flood: [ClientConnection] = []
       for _ in 0..<200 { flood.append(try await engine.connect(host: "127.0.0.1", port: gate.port, tls: nil)) }
-      let said = try await gate.log.first("the lack of descriptors") { $0.message.hasPrefix("accept paused") }
-      #expect(said.level == "error")
+      let entry = try await gate.log.first("the lack of descriptors") { $0.message.hasPrefix("accept paused") }
+      #expect(entry.level == "error")
       try await expectEcho(over: open)
       flood.removeAll()
       try await expectEcho(over: visitor.open())
@@ -90,9 +90,11 @@ struct ScarcityTests {
   }
 }
 
-@Suite("A private key that other users can read", .serialized, .timeLimit(.minutes(2)))
+@Suite("Permissions of the private key", .serialized, .timeLimit(.minutes(2)))
 struct ReadableKeyTests {
-  @Test("stops the start, and prevents the reload of a renewed certificate", arguments: [0o644, 0o604])
+  @Test(
+    "A private key that other users can read prevents the start and the reload of a renewed certificate",
+    arguments: [0o644, 0o604])
   func start(_ mode: Int) async throws {
     try await Places.withTemporaryFolder { folder in
       try RunningGate.prepare(folder)

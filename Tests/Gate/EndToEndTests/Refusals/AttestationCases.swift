@@ -91,11 +91,13 @@ extension RefusalCase {
       $1.receipt = { $0[text: 2] = "SALLYPORT1.com.example.other" }
     },
     receipt("a receipt with an untrusted signer", "certificate_chain") {
-      let stranger = try TestAuthority(appID: GateConfiguration.appID, at: .now())
-      $1.receiptSigner = stranger.receiptSigner
+      let otherAuthority = try TestAuthority(appID: GateConfiguration.appID, at: .now())
+      $1.receiptSigner = otherAuthority.receiptSigner
       $1.receiptMessage = {
-        $0.certificates = [stranger.receiptSigner, stranger.receiptIntermediate, stranger.receiptRoot]
-          .map(\.certificate)
+        $0.certificates = [
+          otherAuthority.receiptSigner, otherAuthority.receiptIntermediate, otherAuthority.receiptRoot,
+        ]
+        .map(\.certificate)
       }
     },
     receipt("a receipt from six minutes ago", "freshness") {

@@ -5,9 +5,9 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("A refusal over TLS", .timeLimit(.minutes(10)))
+@Suite("Refusals over TLS", .timeLimit(.minutes(10)))
 struct RefusalTests {
-  @Test("reports its code to the client and the operator, and reveals no secrets", arguments: RefusalCase.all)
+  @Test("A refusal reports its code to the client and the operator, and reveals no secrets", arguments: RefusalCase.all)
   func refused(refusal: RefusalCase) async throws {
     try await RunningGate.serving(refusal.configuration) { gate in
       for accept in [nil, "text/html, */*", "application/json"] {
@@ -55,7 +55,7 @@ struct RefusalTests {
     }
   }
 
-  @Test("is tested for each code")
+  @Test("The refusal of each code is tested")
   func complete() {
     let reached = Set(RefusalCase.all.map(\.code))
     // LimitTests sends too many requests.
@@ -65,7 +65,7 @@ struct RefusalTests {
   }
 
   @Test(
-    "is plain text for clients that do not accept JSON",
+    "A refusal is plain text for clients that do not accept JSON",
     arguments: [
       ("application/json", true), ("Application/JSON; q=0.5", true), ("text/html, application/json", true),
       ("application/json;q=0", false), ("application/*", false), ("application/jsonlines", false), ("*/*", false),
@@ -78,9 +78,9 @@ struct RefusalTests {
   }
 }
 
-@Suite("A registration over TLS", .timeLimit(.minutes(10)))
+@Suite("Registrations over TLS", .timeLimit(.minutes(10)))
 struct RegistrationTests {
-  @Test("succeeds for each repetition of a request, with the same answer")
+  @Test("Each repetition of a registration succeeds with the same answer")
   func idempotent() async throws {
     try await RunningGate.serving { gate in
       let visitor = try Visitor(gate)
@@ -101,7 +101,7 @@ struct RegistrationTests {
     }
   }
 
-  @Test("of one key by twenty simultaneous requests succeeds for one nonce")
+  @Test("Of twenty simultaneous registrations of one key with different nonces, one succeeds")
   func raced() async throws {
     try await RunningGate.serving { gate in
       let visitor = try Visitor(gate)

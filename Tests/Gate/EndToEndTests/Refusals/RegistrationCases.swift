@@ -58,7 +58,7 @@ extension RefusalCase {
     RefusalCase(
       "a nonce of another gate", 401, "nonce_invalid", "nonce_key_unknown", badNonce,
       configuration: ForeignNonces.configuration
-    ) { try await ForeignNonces.register(with: $0, ForeignNonces.stranger, age: .zero) },
+    ) { try await ForeignNonces.register(with: $0, ForeignNonces.otherKey, age: .zero) },
     RefusalCase(
       "a nonce from 61 seconds ago", 401, "nonce_expired", "nonce_age", badNonce,
       configuration: ForeignNonces.configuration
@@ -110,7 +110,7 @@ extension RefusalCase {
 /// Nonces that the test issues with the keys of a gate or with other keys.
 private enum ForeignNonces {
   static let own = "1 " + String(repeating: "a7", count: 32)
-  static let stranger = "2 " + String(repeating: "5c", count: 32)
+  static let otherKey = "2 " + String(repeating: "5c", count: 32)
   static let configuration = GateConfiguration(challengeTTL: "60s", challengeKeys: own + "\n")
 
   static func register(with visitor: Visitor, _ key: String, age: Duration) async throws -> Response {

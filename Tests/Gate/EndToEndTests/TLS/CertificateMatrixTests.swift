@@ -52,10 +52,10 @@ enum ShownCertificate: String, Sendable, CaseIterable, CustomTestStringConvertib
   }
 }
 
-@Suite("A client's certificate", .serialized, .timeLimit(.minutes(5)))
+@Suite("Client certificates over TLS", .serialized, .timeLimit(.minutes(5)))
 struct CertificateMatrixTests {
   @Test(
-    "opens a socket if it is valid, and fails the handshake if it is invalid, for every kind",
+    "For every kind, a valid certificate opens a socket, and an invalid one fails the handshake",
     arguments: ["-tls1_2", "-tls1_3"])
   func matrix(version: String) async throws {
     let witness = try await Witness()

@@ -5,7 +5,7 @@ import Testing
 
 /// Runs independent TLS scanners against the gate.
 @Suite(
-  "The gate's TLS", .serialized, .timeLimit(.minutes(15)),
+  "TLS scans", .serialized, .timeLimit(.minutes(15)),
   .enabled(if: ProcessInfo.processInfo.environment["SALLYPORT_TEST_TLS"] != nil, "scripts/test --tls"))
 struct TLSScanTests {
   /// Runs a gate that also requests client certificates.
@@ -25,7 +25,7 @@ struct TLSScanTests {
   ]
   private static let ciphers13 = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"]
 
-  @Test("shows sslscan 1.2 and 1.3 with AEAD ciphers and three curves, and no renegotiation")
+  @Test("sslscan finds TLS 1.2 and 1.3 with AEAD ciphers and three curves, and no renegotiation")
   func sslscan() async throws {
     try await serving { gate in
       let output = try await run("sslscan", ["--no-colour", "127.0.0.1:\(gate.port)"], in: gate.folder)
@@ -55,7 +55,7 @@ struct TLSScanTests {
     #expect(Set(names) == ["x25519", "secp256r1", "secp384r1"])
   }
 
-  @Test("has grade A in nmap for every cipher, and no compression")
+  @Test("nmap grades every cipher A, and finds no compression")
   func nmap() async throws {
     try await serving { gate in
       let output = try await run(
@@ -72,7 +72,7 @@ struct TLSScanTests {
   /// Findings of testssl.sh about the certificate of the test's own authority, which cannot be revoked.
   private static let notTheGates: Set<String> = ["cert_revocation"]
 
-  @Test("has no serious findings in testssl.sh")
+  @Test("testssl.sh has no serious findings")
   func testssl() async throws {
     try await serving { gate in
       _ = try await run(

@@ -70,13 +70,13 @@ enum BodyInvariants {
     _ stream: [UInt8], _ framing: BodyFraming, _ extras: ChunkedBody.Extras, pattern: UInt8, against reading: Reading
   ) throws(InvariantViolation) {
     guard let output = try? piped(stream, framing, extras, pattern: pattern) else {
-      throw InvariantViolation(law: "a readable body can be piped", detail: "")
+      throw InvariantViolation(invariant: "a readable body can be piped", detail: "")
     }
     guard framing == .chunked || framing == .untilClose else {
       return try require(output == reading.body, "a body with a length is piped unchanged")
     }
     guard case .success(let again) = read([output], .chunked, .refused) else {
-      throw InvariantViolation(law: "the piped body is readable", detail: "")
+      throw InvariantViolation(invariant: "the piped body is readable", detail: "")
     }
     try require(again.body == reading.body, "the piped body is the same body")
     try require(

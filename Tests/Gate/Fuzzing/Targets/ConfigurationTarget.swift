@@ -35,7 +35,7 @@ enum ConfigurationInvariants {
     let text = settings.effectiveYAML
     let again = examine(Array(text.utf8), as: "effective.yaml")
     guard let again = again.settings else {
-      throw InvariantViolation(law: "the written configuration is accepted", detail: "\(again.faults)\n\(text)")
+      throw InvariantViolation(invariant: "the written configuration is accepted", detail: "\(again.faults)\n\(text)")
     }
     // A password is masked in the output, so the two differ.
     if text.contains("…") { return }

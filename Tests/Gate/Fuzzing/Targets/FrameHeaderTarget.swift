@@ -46,7 +46,7 @@ enum FrameHeaderInvariants {
 
   private static func checkOutline(of header: FrameHeader, in bytes: [UInt8]) throws(InvariantViolation) {
     guard let outline = bytes.withUnsafeBytes({ FrameOutline($0) }) else {
-      throw InvariantViolation(law: "a header has an outline", detail: "")
+      throw InvariantViolation(invariant: "a header has an outline", detail: "")
     }
     let isSame =
       outline.length == header.length && outline.payloadLength == UInt64(header.payloadLength)

@@ -27,7 +27,7 @@ enum ProxyHeaderInvariants {
       // A later byte may break another rule first. What counts is that the header is refused.
       case .fault:
         if case .header = found {
-          throw InvariantViolation(law: "no prefix of a fault is a header", detail: "\(count)")
+          throw InvariantViolation(invariant: "no prefix of a fault is a header", detail: "\(count)")
         }
       }
     }
@@ -58,7 +58,7 @@ enum ProxyHeaderInvariants {
       try require(bytes.count == 16, "an IPv6 address has sixteen bytes")
       try require(
         bytes.prefix(12) != [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF], "an IPv4-mapped address is an IPv4 address")
-    case .unix: throw InvariantViolation(law: "a source is an IP address", detail: "")
+    case .unix: throw InvariantViolation(invariant: "a source is an IP address", detail: "")
     }
     try require(
       SocketAddress(literal: source.host, port: source.port) == source, "a written address is read as the same address")

@@ -18,7 +18,7 @@ enum RequestHeadInvariants {
     try HeadFrame.check(input, length: length, fields: head.headers)
     try checkMeaning(head)
     try checkPath(head)
-    guard let written = written(head) else { throw InvariantViolation(law: "a head can be written", detail: "") }
+    guard let written = written(head) else { throw InvariantViolation(invariant: "a head can be written", detail: "") }
     try require(parse(written) == .head(head, length: written.count), "a written head is read unchanged")
     return true
   }
@@ -44,8 +44,8 @@ enum RequestHeadInvariants {
       }
     }
     guard outcome != .incomplete else { return }
-    for behind in ["\r\n", "GET / HTTP/1.1\r\n", "\u{0}"] {
-      try require(parse(input + behind.utf8) == outcome, "the bytes after a head change nothing")
+    for suffix in ["\r\n", "GET / HTTP/1.1\r\n", "\u{0}"] {
+      try require(parse(input + suffix.utf8) == outcome, "the bytes after a head change nothing")
     }
   }
 
@@ -73,7 +73,7 @@ enum RequestHeadInvariants {
       try require(low.occurrences(of: hidden) == 0, "a path contains no encoded or forbidden character", hidden)
     }
     guard case .head(let again, _) = parse(Array("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n".utf8)) else {
-      throw InvariantViolation(law: "a normalized path is a valid path", detail: path)
+      throw InvariantViolation(invariant: "a normalized path is a valid path", detail: path)
     }
     try require(again.path == path, "a normalized path is its own normal form")
   }

@@ -31,7 +31,7 @@ enum UpgradeAnswerInvariants {
       accept: answer.accept, subprotocol: answer.subprotocol,
       extensions: head.headers.values(of: "Sec-WebSocket-Extensions"))
     guard let written, case .head(let again, written.count) = ResponseHeadInvariants.parse(written) else {
-      throw InvariantViolation(law: "the forwarded answer is a head", detail: "")
+      throw InvariantViolation(invariant: "the forwarded answer is a head", detail: "")
     }
     try require(self.answer(again) == answer, "the forwarded answer has the same meaning")
     return true

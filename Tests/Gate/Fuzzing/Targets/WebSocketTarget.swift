@@ -60,7 +60,7 @@ enum WebSocketInvariants {
 
   private static func checkFrame(_ frame: [UInt8], isServer: Bool) throws(InvariantViolation) {
     guard case .header(let header) = frame.withUnsafeBytes({ FrameHeader.decode($0) }) else {
-      throw InvariantViolation(law: "written bytes are a frame", detail: "\(frame)")
+      throw InvariantViolation(invariant: "written bytes are a frame", detail: "\(frame)")
     }
     try require(header.length + header.payloadLength == frame.count, "a written frame is complete")
     try require((header.mask == nil) == isServer, "only clients mask frames")

@@ -159,17 +159,17 @@ struct RequestLimitTests {
   func forwardAuth() async throws {
     let range = try #require(AddressRange(bytes: [192, 0, 2, 0], length: 24))
     let service = try service(trustedProxies: [range], Kind.upgrade.limit)
-    let stranger = Self.peer([198, 51, 100, 7])
+    let otherPeer = Self.peer([198, 51, 100, 7])
     func error(_ request: Request, from peer: Peer) async throws -> String? {
       let answer = try await service.answer(to: request, from: peer)
       #expect(answer.status == (request.path == "/attest/verify" || answer.status != 429 ? 401 : 429))
       return answer.headers.first("X-Attest-Error")
     }
     let question = Request.plain("GET", "/attest/verify")
-    #expect(try await error(question, from: stranger) == "no_credentials")
-    #expect(try await error(Kind.upgrade.request, from: stranger) == "no_credentials")
-    #expect(try await error(question, from: stranger) == "rate_limited")
-    #expect(try await error(Kind.upgrade.request, from: stranger) == "rate_limited")
+    #expect(try await error(question, from: otherPeer) == "no_credentials")
+    #expect(try await error(Kind.upgrade.request, from: otherPeer) == "no_credentials")
+    #expect(try await error(question, from: otherPeer) == "rate_limited")
+    #expect(try await error(Kind.upgrade.request, from: otherPeer) == "rate_limited")
     for _ in 0..<5 { #expect(try await error(question, from: Self.peer([192, 0, 2, 8])) == "no_credentials") }
     // The opposite case: trust for forward auth does not lift the limit of upgrades.
     for _ in 0..<2 { _ = try await error(Kind.upgrade.request, from: Self.peer([192, 0, 2, 8])) }

@@ -93,14 +93,14 @@ extension EngineTests {
         ("somebody", "somebody"), ("a\"b\u{202E}c", #"a\"b\u{202E}c"#),
         (String(repeating: "x", count: 64), String(repeating: "x", count: 64)),
       ])
-    func refused(name: String, told: String) async throws {
+    func refused(name: String, reported: String) async throws {
       let connection = try? await connect(name, issuedAt: Timestamp.now().advanced(by: .seconds(-2 * 86400)))
       // In TLS 1.3 the client completes its handshake before the server verifies the certificate.
       if let connection { _ = try? await self.name(on: connection) }
       var failures = failures.stream.makeAsyncIterator()
       let failure = try #require(await failures.next())
       #expect(failure.reason.hasSuffix("certificate verify failed: certificate has expired"))
-      #expect(failure.commonName == told)
+      #expect(failure.commonName == reported)
     }
 
     @Test("A certificate of another authority is reported, and a handshake without a certificate has no name")
@@ -111,8 +111,8 @@ extension EngineTests {
       var failures = failures.stream.makeAsyncIterator()
       let failure = try #require(await failures.next())
       #expect(failure.reason.contains("certificate verify failed: ") && failure.commonName == "somebody")
-      let stranger = try ScriptedSocket(connectingTo: engine.address.port)
-      try stranger.send("GET / HTTP/1.1\r\n\r\n")
+      let otherClient = try ScriptedSocket(connectingTo: engine.address.port)
+      try otherClient.send("GET / HTTP/1.1\r\n\r\n")
       let other = try #require(await failures.next())
       #expect(other.commonName == nil)
     }

@@ -84,7 +84,7 @@ extension EngineTests {
       Beginning("a malformed change", [20, 3, 3, 0, 2], isSecond: true, .fault("a malformed change_cipher_spec")),
     ]
 
-    @Test("A ClientHello is judged at the first byte that decides the result", arguments: beginnings)
+    @Test("A ClientHello is accepted or refused at the first byte that decides the result", arguments: beginnings)
     func verdict(_ beginning: Beginning) {
       var hello = ClientHelloGuard()
       hello.stage = beginning.isSecond ? .second : .first

@@ -73,10 +73,10 @@ extension EngineTests {
       }
       for body in ["GET / 0", "POST / 1", "GET / 0", "GET / 0"] { #expect(try answer(client).body == body) }
       for broken in ["\r\n", "\n", "\rG", "\r\r\n"] {
-        let stranger = try gate.connect()
-        for byte in Array((request + broken + request).utf8) { try? stranger.send([byte]) }
-        #expect(try answer(stranger).head.hasPrefix("HTTP/1.1 200 "))
-        #expect(try answer(stranger).head.hasPrefix("HTTP/1.1 400 "))
+        let otherClient = try gate.connect()
+        for byte in Array((request + broken + request).utf8) { try? otherClient.send([byte]) }
+        #expect(try answer(otherClient).head.hasPrefix("HTTP/1.1 200 "))
+        #expect(try answer(otherClient).head.hasPrefix("HTTP/1.1 400 "))
       }
     }
 

@@ -137,7 +137,7 @@ extension EngineTests {
     }
 
     @Test(
-      "A client that reads an answer slowly gets all of it; a client that reads nothing is given up",
+      "A client that reads an answer slowly gets all of it; a client that reads nothing is closed",
       arguments: [3 << 20, 16 << 20])
     func trickle(size: Int) async throws {
       let responder = ForwardResponder(

@@ -120,7 +120,7 @@ extension EngineTests {
     }
 
     @Test("A session that is revoked after its Close is closed while its service still reads")
-    func revokedBehindClose() async throws {
+    func revokedAfterClose() async throws {
       let listener = try RawListener()
       var limits = EngineLimits()
       (limits.closeTimeout, limits.lostRightTimeout) = (.milliseconds(600), .milliseconds(300))

@@ -135,8 +135,8 @@ extension EngineTests {
       #expect(try client.read(500) == Array(frame[..<500]))
       gate.record.controls[0].close(.revoked, reason: "revoked")
       // No frame from the client was in transit: the upstream gets its Close at once, masked like a client's.
-      let told = try backend.read(6 + 2 + 7)
-      #expect(told[0] == 0x88 && told[1] == 0x80 | 9)
+      let received = try backend.read(6 + 2 + 7)
+      #expect(received[0] == 0x88 && received[1] == 0x80 | 9)
       try backend.send(Array(frame[500...]) + fromServer(2, [1]))
       let close = GateFrame.close(3003, reason: "revoked", mask: nil)
       let rest = try client.read(frame.count - 500 + close.count)
@@ -202,12 +202,12 @@ extension EngineTests {
       let foreign = fromClient(10, [1, 2, 3])
       try client.send(fromClient(10, Array(ping[2...])) + foreign)
       // The upstream is pinged as well, with masked frames. Its next frame is the client's own Pong.
-      var heard = try backend.read(2)
-      while heard == [0x89, 0x88] {
+      var received = try backend.read(2)
+      while received == [0x89, 0x88] {
         _ = try backend.read(12)
-        heard = try backend.read(2)
+        received = try backend.read(2)
       }
-      #expect(try heard + backend.read(foreign.count - 2) == foreign)
+      #expect(try received + backend.read(foreign.count - 2) == foreign)
     }
 
     @Test("A peer that answers nothing is closed with 3008")
@@ -303,13 +303,13 @@ extension EngineTests {
       let listener = try RawListener()
       let gate = try gate(listener, limits: SessionLimits(maxAge: .milliseconds(500)))
       let (client, backend) = try gate.open(through: listener)
-      var heard: [UInt8] = []
-      while !heard.contains(0x88) {
+      var received: [UInt8] = []
+      while !received.contains(0x88) {
         try client.send(fromClient(9, []))
         try backend.send(fromServer(9, []))
-        heard = try client.readSome()
+        received = try client.readSome()
       }
-      #expect(heard.drop { $0 != 0x88 }.dropFirst(2).prefix(2) == [0x0B, 0xC0])
+      #expect(received.drop { $0 != 0x88 }.dropFirst(2).prefix(2) == [0x0B, 0xC0])
     }
 
     @Test("The loss of an upstream without a Close is reported to the client as 1014", arguments: [true, false])

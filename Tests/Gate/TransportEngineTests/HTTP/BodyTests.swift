@@ -76,7 +76,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
   }
 
   @Test("A connection that is closed after a body is no fault")
-  func endedBehind() throws {
+  func endedAfter() throws {
     var reader = try BodyReader(.length(1), limit: 10, extras: .refused)
     #expect(try feed([7], to: &reader) == 1)
     try reader.connectionEnded()

@@ -112,8 +112,8 @@ import Transport
   @Test("Bytes after the head are ignored")
   func leftovers() {
     let text = request()
-    for behind in ["\u{0}", "GET", "\r\n", "\u{16}\u{3}"] {
-      #expect(RequestHead.parse(text + behind) == RequestHead.parse(text))
+    for suffix in ["\u{0}", "GET", "\r\n", "\u{16}\u{3}"] {
+      #expect(RequestHead.parse(text + suffix) == RequestHead.parse(text))
     }
   }
 

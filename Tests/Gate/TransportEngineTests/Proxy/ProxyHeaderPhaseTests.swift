@@ -188,9 +188,9 @@ extension EngineTests {
       limits.connectionsPerAddress = 2
       // A second reload counts no connection twice.
       for _ in 0..<2 { try await gate.limit(limits) }
-      let newcomer = try gate.connect()
-      try? newcomer.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-      #expect(((try? newcomer.readToEnd()) ?? []).isEmpty)
+      let lateClient = try gate.connect()
+      try? lateClient.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+      #expect(((try? lateClient.readToEnd()) ?? []).isEmpty)
       // No other connection is closed, and a free place is used again.
       try idle.send(ask)
       _ = try idle.read("GET / 0".utf8.count)

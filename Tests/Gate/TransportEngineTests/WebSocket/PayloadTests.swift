@@ -50,12 +50,13 @@ import Transport
     return first && second && validator.isComplete
   }
 
-  @Test("Every first and second byte is judged like in the standard library, with up to two continuation bytes")
+  @Test(
+    "The result for every first and second byte, with up to two continuation bytes, is that of the standard library")
   func sequences() {
     for first in UInt8.min...UInt8.max {
       for second in UInt8.min...UInt8.max {
-        for behind in [[], [0x80], [0xBF, 0x80]] as [[UInt8]] {
-          let bytes = [first, second] + behind
+        for suffix in [[], [0x80], [0xBF, 0x80]] as [[UInt8]] {
+          let bytes = [first, second] + suffix
           let expected = String(validating: bytes, as: UTF8.self) != nil
           if isValid(bytes) != expected { Issue.record("\(bytes) is \(expected ? "valid" : "invalid")") }
         }
