@@ -200,7 +200,11 @@ struct InteropTests {
       try await expectEcho(over: socket)
       try await expectEcho(over: socket, String(repeating: "y", count: 100_000))
       await socket.close()
-      guard case .ended(let ending) = try await socket.receive() else { return }
+      let event = try await socket.receive()
+      guard case .ended(let ending) = event else {
+        Issue.record("\(event)")
+        return
+      }
       #expect(ending.code == 1000)
     }
   }

@@ -163,8 +163,12 @@ struct IdentityTests {
     #expect(response.status == 200)
     #expect(response.headers.first("Content-Type") == "application/jwk-set+json")
     #expect(response.headers.first("Cache-Control") == "public, max-age=300")
-    guard case .list(let keys) = try JSONValue.object(response.body)["keys"] else { return [] }
-    return keys.compactMap { if case .object(let key) = $0 { key } else { nil } }
+    let value = try JSONValue.object(response.body)["keys"]
+    let keys: [JSONValue]? = if case .list(let keys) = value { keys } else { nil }
+    return try #require(keys).map { key in
+      let members: [String: JSONValue]? = if case .object(let members) = key { members } else { nil }
+      return try #require(members)
+    }
   }
 
   private func kid() throws -> String { try #require(bench.identityKeys.signing(at: bench.clock.now)).kid }

@@ -93,7 +93,7 @@ struct CrashTests {
     let phone = try Phone(of: gate.authority)
     try await visitor.register(phone)
     promises.update { $0.phones.append(phone) }
-    guard let index = promises.kept.phones.firstIndex(where: { $0.keyID == phone.keyID }) else { return }
+    let index = try #require(promises.kept.phones.firstIndex { $0.keyID == phone.keyID })
     for counter in UInt32(1)...5 {
       let credentials = try await phone.credentials(over: visitor.challenge(), counter: counter)
       let login = Promises.Login(phone: index, counter: counter, credentials: credentials)

@@ -56,7 +56,8 @@ struct NetworkTests {
   @Test("A session pooler works; a transaction pooler is refused with a remedy")
   func poolers() async throws {
     let server = try await PostgresServer.start()
-    guard let session = try await server.pooler(mode: "session", port: Places.freePort()) else { return }
+    let session = try #require(
+      try await server.pooler(mode: "session", port: Places.freePort()), "pgbouncer is not installed")
     defer { session.process.kill() }
     try await Self.with(session.url) { store in
       try await store.open()

@@ -2,11 +2,11 @@ import ByteCoding
 import MFADomain
 import Testing
 
-@Suite("The brake on guesses")
+@Suite("The attempt limit")
 struct AttemptLimiterTests {
   private static let start = Timestamp(seconds: 1_767_225_600)
 
-  /// What an attacker gets who guesses as often as the brake lets: the guesses made in `length`.
+  /// The number of guesses that the attempt limit allows an attacker in `length`.
   private func guesses(in length: Duration) -> Int {
     var (limiter, now, count) = (AttemptLimiter(at: Self.start), Self.start, 0)
     let end = Self.start.advanced(by: length)
@@ -22,34 +22,37 @@ struct AttemptLimiterTests {
     return count
   }
 
-  @Test("X-031 who guesses six digits for 30 days, as often as they may, is right with a chance below 1e-3")
+  @Test("X-031 an attacker who guesses six digits for 30 days succeeds with a probability below 1e-3")
   func attack() {
     let count = guesses(in: .seconds(30 * 86400))
-    // A sent code is one of a million; of an authenticator, three steps are open at any time.
+    // A sent code is one of a million. Three steps of an authenticator are valid at any time.
     #expect(Double(count) * 3 / 1_000_000 < 1e-3)
     #expect(count > 10)
   }
 
-  @Test("A-232 five failures rest the factor, ten lock it for 15 minutes, and each further one doubles that")
-  func escalation() {
+  @Test(
+    "A-232 five failures delay the next guess, ten lock the factor for 15 minutes, and each further one doubles that"
+  )
+  func escalation() throws {
     var (limiter, now) = (AttemptLimiter(at: Self.start), Self.start)
     var locks: [Int64] = []
     for _ in 1...20 {
       while let refusal = limiter.refusal(at: now) {
-        guard case .rateLimited(let wait) = refusal else {
-          guard case .accountLocked(let wait?) = refusal else { return }
-          locks.append(wait.components.seconds)
-          now = now.advanced(by: wait)
-          continue
-        }
-        now = now.advanced(by: wait)
+        let wait: Duration? =
+          switch refusal {
+          case .rateLimited(let wait): wait
+          case .accountLocked(let wait): wait
+          default: nil
+          }
+        if case .accountLocked(let wait?) = refusal { locks.append(wait.components.seconds) }
+        now = now.advanced(by: try #require(wait, "\(refusal)"))
       }
       limiter.count(at: now)
     }
     #expect(locks.prefix(8) == [900, 1800, 3600, 7200, 14400, 28800, 57600, 86400])
   }
 
-  @Test("A-232 a hundred failures in a row lock for good")
+  @Test("A-232 a hundred failures in a row lock permanently")
   func hardLock() {
     var (limiter, now) = (AttemptLimiter(at: Self.start), Self.start)
     for _ in 1...100 {
@@ -60,7 +63,7 @@ struct AttemptLimiterTests {
     #expect(limiter.refusal(at: now.advanced(by: .seconds(10_000_000))) == .accountLocked(retryAfter: nil))
   }
 
-  @Test("A-232 a success forgets the failures")
+  @Test("A-232 a success resets the failures")
   func release() {
     var limiter = AttemptLimiter(at: Self.start)
     for _ in 1...4 { limiter.count(at: Self.start) }

@@ -38,17 +38,19 @@ public enum JSONValue: Sendable, Hashable, Decodable {
 
   public var text: String? { if case .string(let text) = self { text } else { nil } }
   public var count: Int? { if case .array(let elements) = self { elements.count } else { nil } }
-  public var keys: Set<String> { if case .object(let members) = self { Set(members.keys) } else { [] } }
+  /// The members of an object; `nil` for another kind of value.
+  public var members: [String: JSONValue]? { if case .object(let members) = self { members } else { nil } }
+  public var keys: Set<String> { Set((members ?? [:]).keys) }
   public var int: Int? { if case .number(let number) = self { Int(number) } else { nil } }
 
-  /// The value as JSON text, members by name.
+  /// The value as JSON text, with the members ordered by name.
   public var encoded: String {
     switch self {
     case .null: "null"
     case .bool(let value): value ? "true" : "false"
     case .number(let value): value == value.rounded() ? String(Int64(value)) : String(value)
     case .string(let value):
-      // A text is always encodable.
+      // A string can always be encoded.
       String(decoding: (try? JSONEncoder().encode(value)) ?? Data(), as: UTF8.self)
     case .array(let elements): "[" + elements.map(\.encoded).joined(separator: ",") + "]"
     case .object(let members):

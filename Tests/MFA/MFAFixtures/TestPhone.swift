@@ -1,8 +1,9 @@
 public import Crypto
 public import Foundation
 public import MFADomain
+import Testing
 
-/// A telephone with an app: an app instance, a key for signing in, and what it remembers.
+/// A phone with an app: an app instance, a key for signing in, and the stored names.
 public struct TestPhone: Sendable {
   public let app: AppInstance
   public var key = P256.Signing.PrivateKey()
@@ -16,15 +17,15 @@ public struct TestPhone: Sendable {
     self.deviceID = deviceID
   }
 
-  /// The same, as the domain has it.
+  /// The number as a type of the domain.
   public var enrolledNumber: PhoneNumber {
     get throws { try PhoneNumber(number) }
   }
 
-  /// 65 bytes, as `SecKeyCopyExternalRepresentation` gives them.
+  /// The public key in the 65 bytes of `SecKeyCopyExternalRepresentation`, in base64.
   public var publicKey: String { key.publicKey.x963Representation.base64EncodedString() }
 
-  /// DER, as `SecKeyCreateSignature` gives it.
+  /// Signs the decoded challenge, in DER as `SecKeyCreateSignature` does.
   public func sign(_ challenge: String) throws -> String {
     try key.signature(for: Data(base64Encoded: challenge) ?? Data()).derRepresentation.base64EncodedString()
   }
@@ -47,10 +48,10 @@ extension TestBackend {
     try await post("/mfa/enroll", phone.enrolment(method: method), as: phone.app, token: token)
   }
 
-  /// Enrols `phone` by a link code of `first`, whose session `token` is.
+  /// Enrols `phone` with a link code of `first`. `token` is the session of `first`.
   public func link(_ phone: TestPhone, to first: TestPhone, token: String) async throws -> Answer {
     let code = try await post("/mfa/link", [:], as: first.app, token: token)["linkCode"]
-    guard case .object(var body) = phone.enrolment() else { throw CancellationError() }
+    var body = try #require(phone.enrolment().members)
     body["linkCode"] = code ?? nil
     return try await post("/mfa/enroll", .object(body), as: phone.app)
   }
@@ -59,7 +60,7 @@ extension TestBackend {
     try await post("/auth/initiate", phone.naming, as: phone.app)
   }
 
-  /// The body that answers `challenge`.
+  /// The body that answers `challenge` with a signature of `phone`.
   public func proof(_ phone: TestPhone, of challenge: Answer) throws -> JSONValue {
     [
       "username": .string(phone.username), "deviceId": .string(phone.deviceID),
@@ -68,13 +69,13 @@ extension TestBackend {
     ]
   }
 
-  /// Signs in with the key, to the token.
+  /// Signs in with the key.
   public func signIn(_ phone: TestPhone) async throws -> Answer {
     let challenge = try await challenge(phone)
     return try await post("/auth/verify-signature", proof(phone, of: challenge), as: phone.app)
   }
 
-  /// Enrols and signs in.
+  /// Enrols and signs in. Returns the access token.
   public func token(_ phone: TestPhone) async throws -> String {
     try await enrol(phone)
     return try await signIn(phone)["token"]?.text ?? ""

@@ -4,9 +4,10 @@ import Crypto
 import CryptoExtras
 import Foundation
 public import MFADomain
+import Testing
 
-/// A security key in software, with one credential in it, and the client that it is plugged into. Each part of what the
-/// two of them make can be changed.
+/// A security key in software with one credential, together with its client. A test can change each part of their
+/// output.
 public struct TestSecurityKey: Sendable {
   private enum Secret: Sendable {
     case es256(P256.Signing.PrivateKey)
@@ -34,19 +35,19 @@ public struct TestSecurityKey: Sendable {
   public var partyID = "example.org"
   public var flags: Flags = [.userPresent, .userVerified]
   public var signatureCount: UInt32 = 0
-  /// `nil` leaves the member out, as clients did once.
+  /// `nil` omits the member, as older clients do.
   public var crossOrigin: Bool? = false
   public var topOrigin: String?
-  /// In place of the right one.
+  /// Replaces the right type.
   public var type: String?
   public var extensions: [UInt8] = []
-  /// Behind the end of the authenticator data.
+  /// Bytes after the end of the authenticator data.
   public var trailing: [UInt8] = []
-  /// In place of the key's own.
+  /// Replaces the key's own.
   public var publicKey: [UInt8]?
   public var userHandle: [UInt8]?
 
-  /// - Parameter idLength: bytes of the credential's id.
+  /// - Parameter idLength: the number of bytes of the credential's id.
   public init(_ algorithm: CredentialPublicKey.Algorithm = .es256, idLength: Int = 32) throws {
     secret =
       switch algorithm {
@@ -103,7 +104,7 @@ public struct TestSecurityKey: Sendable {
     return data + extensions + trailing
   }
 
-  /// How it attests what it makes.
+  /// The attestation of a new credential.
   public enum Attestation: Sendable { case none, selfSigned, other(format: String, statement: CBORValue) }
 
   public func attestationObject(
@@ -149,7 +150,7 @@ public struct TestSecurityKey: Sendable {
 }
 
 extension RegistrationResponse {
-  /// As `PublicKeyCredential.toJSON` writes it.
+  /// The JSON of `PublicKeyCredential.toJSON`.
   public var json: JSONValue {
     let id = JSONValue.string(Base64URL.encode(credentialID))
     return [
@@ -165,7 +166,7 @@ extension RegistrationResponse {
 }
 
 extension AuthenticationResponse {
-  /// As `PublicKeyCredential.toJSON` writes it.
+  /// The JSON of `PublicKeyCredential.toJSON`.
   public var json: JSONValue {
     let id = JSONValue.string(Base64URL.encode(credentialID))
     var response: [String: JSONValue] = [
@@ -181,15 +182,18 @@ extension AuthenticationResponse {
 }
 
 extension JSONValue {
-  /// The same object with other members over its own.
+  /// The same object with `more` over its own members. Records an issue for another kind of value.
   public func with(_ more: [String: JSONValue]) -> JSONValue {
-    guard case .object(let members) = self else { return self }
+    guard let members else {
+      Issue.record("not an object: \(encoded)")
+      return self
+    }
     return .object(members.merging(more) { $1 })
   }
 }
 
 extension Policy {
-  /// With security keys for `TestSecurityKey.party`.
+  /// A policy that enables security keys for `TestSecurityKey.party`.
   public static func withSecurityKeys(
     _ userVerification: RelyingParty.UserVerification = .preferred, _ change: (inout Policy) -> Void = { _ in }
   ) -> Policy {
@@ -202,7 +206,7 @@ extension Policy {
 }
 
 extension AppClient {
-  /// Registers `key` for the session of `token`, and gives what came back.
+  /// Registers `key` for the session of `token`, and returns the answer.
   public func register(
     _ key: TestSecurityKey, name: String = "Blue", token: String
   ) async throws -> JSONValue {
@@ -212,7 +216,7 @@ extension AppClient {
       "webauthn.register", key.register(challenge).json.with(["name": .string(name)]), token: token)
   }
 
-  /// Gives the second factor by `key` for the session of `token`, and gives what came back.
+  /// Gives the second factor with `key` for the session of `token`, and returns the answer.
   public func prove(
     _ key: TestSecurityKey, token: String, _ more: [String: JSONValue] = [:]
   ) async throws -> JSONValue {

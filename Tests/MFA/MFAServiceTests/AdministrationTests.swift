@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Administration")
 struct AdministrationTests {
-  /// An admin's telephone, and a token of theirs with two factors.
+  /// An admin's phone, and a token of a session with two factors.
   private func admin(_ backend: TestBackend) async throws -> (phone: TestPhone, token: String) {
     let phone = TestPhone(username: "root")
     let (token, _) = try await backend.setUp(phone)
@@ -13,7 +13,7 @@ struct AdministrationTests {
     return (phone, token)
   }
 
-  @Test("X-053 an admin lists accounts, and the list pages by name")
+  @Test("X-053 an admin lists accounts in pages, ordered by name")
   func list() async throws {
     try await TestBackend.with { backend in
       let (phone, token) = try await admin(backend)
@@ -27,7 +27,7 @@ struct AdministrationTests {
     }
   }
 
-  @Test("X-053 of more accounts than a page holds none is lost and none comes twice, whatever the case of the names")
+  @Test("X-053 the pages of the list contain every account once, whatever the case of the names")
   func pages() async throws {
     try await TestBackend.with { backend in
       let (phone, token) = try await admin(backend)
@@ -55,7 +55,7 @@ struct AdministrationTests {
     ("GET", "/admin/recoveries"), ("POST", "/admin/cancel-recovery"),
   ]
 
-  @Test("X-053 nobody but an admin gets at any of it", arguments: operations)
+  @Test("X-053 every operation of administration refuses a user who is not an admin", arguments: operations)
   func roles(_ method: String, _ path: String) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone(username: "ada", deviceID: "device-1")
@@ -68,7 +68,7 @@ struct AdministrationTests {
     }
   }
 
-  @Test("X-053 an admin without a second factor, or with one proved long ago, is refused")
+  @Test("X-053 an admin without a second factor, or with an old proof of it, is refused")
   func stepUp() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone(username: "root")
@@ -84,7 +84,7 @@ struct AdministrationTests {
     }
   }
 
-  @Test("A-226 a locked account's sessions end, its sign-ins are refused, and unlocking lets it in again")
+  @Test("A-226 locking an account ends its sessions and refuses its sign-ins until it is unlocked")
   func lock() async throws {
     try await TestBackend.with { backend in
       let (root, token) = try await admin(backend)
@@ -99,7 +99,7 @@ struct AdministrationTests {
     }
   }
 
-  @Test("X-053 unlocking lifts the brakes of all factors")
+  @Test("X-053 unlocking resets the attempt limits of all factors")
   func unlockAttemptLimiters() async throws {
     try await TestBackend.with { backend in
       let (root, token) = try await admin(backend)
@@ -119,7 +119,7 @@ struct AdministrationTests {
     }
   }
 
-  @Test("A-229 a reset gives a code that brings a new telephone in, and takes the second factor away")
+  @Test("A-229 a reset issues a code that enrols a new phone, and removes the second factor")
   func reset() async throws {
     try await TestBackend.with { backend in
       let (root, token) = try await admin(backend)
@@ -128,21 +128,21 @@ struct AdministrationTests {
       let answer = try await backend.post("/admin/reset", ["username": "ada"], as: root.app, token: token)
       #expect(answer["expiresIn"] == 1800)
       let new = TestPhone(username: "ada")
-      guard case .object(var body) = new.enrolment() else { return }
+      var body = try #require(new.enrolment().members)
       body["linkCode"] = answer["temporaryCode"] ?? nil
       #expect(try await backend.post("/mfa/enroll", .object(body), as: new.app).status == 200)
       #expect(try await backend.signIn(new)["scope"] == "full")
     }
   }
 
-  /// The body that enrols `phone` by `code`.
-  private func enrolment(_ phone: TestPhone, by code: JSONValue?) -> JSONValue {
-    guard case .object(var body) = phone.enrolment() else { return .null }
+  /// The body that enrols `phone` with `code`.
+  private func enrolment(_ phone: TestPhone, by code: JSONValue?) throws -> JSONValue {
+    var body = try #require(phone.enrolment().members)
     body["linkCode"] = code
     return .object(body)
   }
 
-  @Test("A-229 a reset takes all devices, and the lost one walks in neither by itself nor with a new key")
+  @Test("A-229 a reset removes all devices, and the lost one enrols neither with its old key nor with a new one")
   func resetTakesDevices() async throws {
     try await TestBackend.with { backend in
       let (root, token) = try await admin(backend)
@@ -154,16 +154,16 @@ struct AdministrationTests {
       #expect(try await backend.challenge(lost).status == 404)
       let thief = TestPhone(username: "ada", deviceID: lost.deviceID, app: lost.app)
       #expect(try await backend.enrol(thief).status == 401)
-      // A code that the lost device made before is void.
+      // A code that the lost device requested before the reset is invalid.
       #expect(try await backend.post("/mfa/enroll", enrolment(thief, by: early), as: thief.app).status == 401)
-      // The same telephone with its app installed anew: the id is the old one, the attested key is not.
+      // The same phone after its app was installed again: the id is the old one, the attested key is new.
       let again = TestPhone(username: "ada", deviceID: lost.deviceID)
       #expect(try await backend.post("/mfa/enroll", enrolment(again, by: code), as: again.app).status == 200)
       #expect(try await backend.signIn(again)["scope"] == "full")
     }
   }
 
-  @Test("X-030 a stranger's wrong guesses leave the operator's code in use")
+  @Test("X-030 wrong guesses of another app instance leave the operator's code valid")
   func strangersGuesses() async throws {
     try await TestBackend.with { backend in
       try await backend.enrol(TestPhone(username: "ada"))
@@ -181,7 +181,8 @@ struct AdministrationTests {
   }
 
   @Test(
-    "A-226 a removed device does not come back by itself, whoever removed it", arguments: [true, false],
+    "A-226 a removed device cannot enrol by itself, whether the user or an operator removed it",
+    arguments: [true, false],
     [AppInstance.genuine(), .debugBuild])
   func noReturn(_ byOperator: Bool, _ app: AppInstance) async throws {
     try await TestBackend.with { backend in
@@ -199,7 +200,7 @@ struct AdministrationTests {
     }
   }
 
-  @Test("A-226 a device that an admin removes is gone, with its sessions")
+  @Test("A-226 an admin removes a device together with its sessions")
   func removeDevice() async throws {
     try await TestBackend.with { backend in
       let (root, token) = try await admin(backend)
@@ -213,7 +214,7 @@ struct AdministrationTests {
     }
   }
 
-  @Test("X-053 what an admin does stands in the account's history, with who did it")
+  @Test("X-053 the account's history records what an admin does, and which admin")
   func history() async throws {
     try await TestBackend.with { backend in
       let (root, token) = try await admin(backend)

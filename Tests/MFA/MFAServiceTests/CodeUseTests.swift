@@ -9,7 +9,7 @@ import Testing
 struct CodeUseTests {
   private static let request: JSONValue = ["username": "testuser", "phoneNumber": "+1234567890"]
 
-  @Test("A-143 a code is good for its own account and app instance alone")
+  @Test("A-143 a code is valid only for its own account and app instance")
   func ownAlone() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -27,7 +27,7 @@ struct CodeUseTests {
   }
 
   @Test(
-    "A-182 a challenge can be answered up to its end and not at it, by each transport",
+    "A-182 a challenge is valid for less than 300 s, by each transport",
     arguments: Wire.allCases, [299, 300])
   func challengeLife(_ wire: Wire, _ age: Int) async throws {
     try await TestBackend.with { backend in
@@ -48,7 +48,7 @@ struct CodeUseTests {
     }
   }
 
-  @Test("A-233 challenges and codes live 300 s, and say so")
+  @Test("A-233 challenges and codes are valid for 300 s, and the answers state it")
   func lives() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -61,7 +61,7 @@ struct CodeUseTests {
   }
 
   @Test(
-    "A-186 nothing that a client says of itself stands for a signature",
+    "A-186 no claim of a client replaces a signature",
     arguments: [
       ["verified": true, "signature": ""], ["verified": true], ["signature": nil], ["signature": "AAAAAAAAAAAAAAAA"],
       ["biometricSuccess": true, "signature": "MAYCAQECAQE="],
@@ -71,16 +71,16 @@ struct CodeUseTests {
       let phone = TestPhone()
       try await backend.enrol(phone)
       let challenge = try await backend.challenge(phone)
-      guard case .object(var body) = phone.naming, case .object(let more) = claim else { return }
+      var body = try #require(phone.naming.members)
       body["challengeId"] = challenge["challengeId"]
-      body.merge(more) { $1 }
+      body.merge(try #require(claim.members)) { $1 }
       let answer = try await backend.post("/auth/verify-signature", .object(body), as: phone.app)
       #expect([400, 401].contains(answer.status))
       #expect(answer["token"] == nil)
     }
   }
 
-  @Test("A-228 whoever asks for codes faster than the standing limits allow is told to wait")
+  @Test("A-228 an app instance that requests codes faster than the default limits allow gets 429")
   func pace() async throws {
     try await TestBackend.with(paces: RateLimits()) { backend in
       let phone = TestPhone()
@@ -90,13 +90,13 @@ struct CodeUseTests {
         statuses.append(try await backend.post("/auth/request-otp", asked, as: phone.app).status)
       }
       #expect(statuses == Array(repeating: 200, count: 20) + [429])
-      // Reading is not as dear as sending.
+      // Reads have a rate limit of their own.
       #expect(try await backend.get("/device/d/status", as: phone.app).status == 200)
     }
   }
 
   @Test(
-    "A-228 whoever asks for codes by many app instances of one address is told to wait, and other addresses are not")
+    "A-228 many app instances at one address share a limit on requests for codes, and other addresses have their own")
   func paceOfAddress() async throws {
     var paces = RateLimits()
     paces.sensitiveOfAddress = .init(size: 3, perSecond: 0.5)
@@ -112,7 +112,7 @@ struct CodeUseTests {
     }
   }
 
-  @Test("A-228 where all come from one address, the pace is that of each app instance alone")
+  @Test("A-228 without a limit per address, only the limit per app instance applies")
   func paceWithoutAddresses() async throws {
     var paces = RateLimits()
     paces.sensitiveOfAddress = nil
@@ -124,7 +124,7 @@ struct CodeUseTests {
     }
   }
 
-  @Test("A-212 an access token is a JWT that ES256 signs with a published key, and one without a signature is none")
+  @Test("A-212 an access token is a JWT signed by ES256 with a published key, and an unsigned one is refused")
   func realTokens() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -142,7 +142,7 @@ struct CodeUseTests {
     }
   }
 
-  @Test("B-061 an authenticator's secret is told once, and nothing tells it again")
+  @Test("B-061 an authenticator's secret is returned once, and by no later answer")
   func secretOnce() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

@@ -5,22 +5,28 @@ import Testing
 
 @Suite("Upgrade, downgrade, removal")
 struct DeviceChangeTests {
-  @Test("A-081 unenrol answers in the seed's words, and the device is gone for its app")
+  @Test("A-081 unenrolment answers with the documented JSON, and removes the device with its key and tokens")
   func unenrol() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
-      let token = try await backend.token(phone)
+      try await backend.enrol(phone)
+      let tokens = try await backend.signIn(phone)
+      let token = try #require(tokens["token"]?.text)
       let answer = try await backend.post("/mfa/unenroll", phone.naming, as: phone.app, token: token)
       #expect(answer.status == 200)
       #expect(answer.json == ["success": true, "message": "Device unenrolled"])
       #expect(try await backend.challenge(phone).status == 404)
-      // Its sessions ended with it.
+      // Its sessions end with it.
       #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 401)
-      #expect(try await backend.get("/device/\(phone.deviceID)/status", as: phone.app)["enrolled"] == false)
+      let refreshed = try await backend.post(
+        "/auth/token/refresh", ["refreshToken": try #require(tokens["refreshToken"])], as: phone.app)
+      #expect(refreshed.status == 401)
+      let status = try await backend.get("/device/\(phone.deviceID)/status", as: phone.app)
+      #expect(status["enrolled"] == false && status["hasPublicKey"] == false)
     }
   }
 
-  @Test("A-081 a challenge that was open when its device went cannot be answered any more")
+  @Test("A-081 an open challenge of a removed device is refused")
   func unenrolTakesChallenges() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -32,7 +38,7 @@ struct DeviceChangeTests {
     }
   }
 
-  @Test("A-082 upgrade of an SMS device answers in the seed's words, and the key signs in")
+  @Test("A-082 the upgrade of an SMS device answers with the documented JSON, and the new key signs in")
   func upgrade() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -41,7 +47,7 @@ struct DeviceChangeTests {
       let code = backend.outbox.lastCode ?? ""
       let token = try await backend.post(
         "/auth/verify-otp", ["username": "testuser", "otp": .string(code)], as: phone.app)["token"]?.text
-      guard case .object(var body) = phone.naming else { return }
+      var body = try #require(phone.naming.members)
       body["publicKey"] = .string(phone.publicKey)
       let answer = try await backend.post("/mfa/upgrade", .object(body), as: phone.app, token: token)
       #expect(
@@ -50,14 +56,14 @@ struct DeviceChangeTests {
     }
   }
 
-  @Test("A-S10 after a switch of keys the old key is refused and the new one signs in")
+  @Test("A-S10 after the replacement of a key, the old key is refused and the new one signs in")
   func replaceKey() async throws {
     try await TestBackend.with { backend in
       let old = TestPhone()
       let token = try await backend.token(old)
       var new = old
       new.key = P256.Signing.PrivateKey()
-      guard case .object(var body) = new.naming else { return }
+      var body = try #require(new.naming.members)
       body["publicKey"] = .string(new.publicKey)
       body["authMethod"] = "passcode"
       #expect(try await backend.post("/mfa/upgrade", .object(body), as: new.app, token: token).status == 200)
@@ -66,7 +72,7 @@ struct DeviceChangeTests {
     }
   }
 
-  @Test("A-083 downgrade answers in the seed's words, and takes the key away")
+  @Test("A-083 a downgrade answers with the documented JSON, and removes the key")
   func downgrade() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -79,11 +85,11 @@ struct DeviceChangeTests {
     }
   }
 
-  @Test("A-083 downgrade without a number on file gets 409, and the key stays")
+  @Test("A-083 a downgrade without an enrolled number gets 409, and the key remains")
   func downgradeWithoutNumber() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
-      guard case .object(var body) = phone.enrolment() else { return }
+      var body = try #require(phone.enrolment().members)
       body["phoneNumber"] = nil
       _ = try await backend.post("/mfa/enroll", .object(body), as: phone.app)
       let answer = try await backend.post("/mfa/downgrade", phone.naming, as: phone.app)
@@ -93,7 +99,7 @@ struct DeviceChangeTests {
     }
   }
 
-  @Test("X-021 after the automatic downgrade nobody is in before the code to the enrolled number")
+  @Test("X-021 after the automatic downgrade, only the code to the enrolled number signs in")
   func downgradeIsSafe() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -115,7 +121,7 @@ struct DeviceChangeTests {
     try await TestBackend.with { backend in
       let owner = TestPhone()
       let token = try await backend.token(owner)
-      guard case .object(var body) = owner.naming else { return }
+      var body = try #require(owner.naming.members)
       body["publicKey"] = .string(owner.publicKey)
       let answer = try await backend.post(path, .object(body), as: .genuine(), token: token)
       #expect(answer.status == 403)
@@ -124,7 +130,7 @@ struct DeviceChangeTests {
   }
 
   @Test(
-    "X-014 a debug build never acts for a device that an attested key enrolled",
+    "X-014 a debug build is refused for a device that an attested key enrolled",
     arguments: ["/mfa/downgrade", "/auth/initiate"])
   func debugIsNoDevice(_ path: String) async throws {
     try await TestBackend.with { backend in
@@ -134,7 +140,7 @@ struct DeviceChangeTests {
     }
   }
 
-  @Test("X-014 a debug build's own device cannot be downgraded without a session")
+  @Test("X-014 the downgrade of a debug build's own device needs a session")
   func debugNeedsSession() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone(app: .debugBuild)
@@ -145,12 +151,13 @@ struct DeviceChangeTests {
   }
 
   @Test(
-    "X-020 what cannot be undone needs a proof of the last five minutes", arguments: ["/mfa/unenroll", "/mfa/upgrade"])
+    "X-020 operations that cannot be undone need a proof that is at most five minutes old",
+    arguments: ["/mfa/unenroll", "/mfa/upgrade"])
   func freshProof(_ path: String) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       let token = try await backend.token(phone)
-      guard case .object(var body) = phone.naming else { return }
+      var body = try #require(phone.naming.members)
       body["publicKey"] = .string(phone.publicKey)
       backend.clock.advance(by: .seconds(301))
       let stale = try await backend.post(path, .object(body), as: phone.app, token: token)
@@ -162,12 +169,12 @@ struct DeviceChangeTests {
     }
   }
 
-  @Test("A-187 the same without any token gets 401", arguments: ["/mfa/unenroll", "/mfa/upgrade"])
+  @Test("A-187 operations that cannot be undone get 401 without a token", arguments: ["/mfa/unenroll", "/mfa/upgrade"])
   func noToken(_ path: String) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       try await backend.enrol(phone)
-      guard case .object(var body) = phone.naming else { return }
+      var body = try #require(phone.naming.members)
       body["publicKey"] = .string(phone.publicKey)
       #expect(try await backend.post(path, .object(body), as: phone.app).status == 401)
       #expect(try await backend.signIn(phone).status == 200)
@@ -185,7 +192,7 @@ struct DeviceChangeTests {
     }
   }
 
-  @Test("X-013 a token is worth nothing in another app instance")
+  @Test("X-013 a token is refused from another app instance")
   func stolenToken() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

@@ -6,9 +6,9 @@ import MFAWire
 import TestSupport
 import Testing
 
-@Suite("Devices from first to last")
+@Suite("The life of a device")
 struct DeviceLifeTests {
-  @Test("A-144 devices come, are listed, change, go and come back, by each transport", arguments: Wire.allCases)
+  @Test("A-144 devices are enrolled, listed, removed and enrolled again, by each transport", arguments: Wire.allCases)
   func life(_ wire: Wire) async throws {
     try await TestBackend.with { backend in
       let (first, second) = (TestPhone(deviceID: "first"), TestPhone(deviceID: "second"))
@@ -24,7 +24,7 @@ struct DeviceLifeTests {
         #expect(gone["message"] == "Device unenrolled")
         #expect(try await listed() == ["first"])
         #expect(try await backend.challenge(second).status == 404)
-        // It comes back as a new one does, and not by itself.
+        // A removed device is enrolled like a new one, and not by itself.
         #expect(try await backend.enrol(second).status == 401)
         #expect(try await backend.link(second, to: first, token: token).status == 200)
         #expect(try await listed() == ["first", "second"])
@@ -32,7 +32,7 @@ struct DeviceLifeTests {
     }
   }
 
-  @Test("A-170 what a client writes and reads with the wire's own types is what the server reads and writes")
+  @Test("A-170 a client that uses the wire types and the server encode the same JSON")
   func wireTypes() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -64,7 +64,7 @@ struct DeviceLifeTests {
     }
   }
 
-  @Test("A-145 every refusal that there is stands in the guide, under its status")
+  @Test("A-145 the guide lists every refusal under its status")
   func documented() throws {
     let guide = try ProjectFile.text("Sources/MFA/MFAService/MFAService.docc/Guide.md")
     var written: [String: Set<Int>] = [:]
@@ -82,7 +82,7 @@ struct DeviceLifeTests {
     }
   }
 
-  @Test("A-146 each decision is a line of the log with the request's number, and a refusal with its reason")
+  @Test("A-146 the log has a line with the request id for each decision, and the reason for each refusal")
   func logged() async throws {
     let log = CapturedLog()
     try await TestBackend.with(logger: log.logger) { backend in
@@ -103,7 +103,7 @@ struct DeviceLifeTests {
     }
   }
 
-  @Test("A-173 what matters for security stands in the history, each with its account and who did it")
+  @Test("A-173 the history records security-relevant events with account and actor")
   func history() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -115,7 +115,7 @@ struct DeviceLifeTests {
         "/auth/mfa/regenerate-backup-codes", ["code": .string(authenticator.backupCodes[1])], as: phone.app,
         token: token)
       let challenge = try await backend.challenge(phone)
-      guard case .object(var proof) = try backend.proof(phone, of: challenge) else { return }
+      var proof = try #require(try backend.proof(phone, of: challenge).members)
       proof["signature"] = "MAYCAQECAQE="
       _ = try await backend.post("/auth/verify-signature", .object(proof), as: phone.app)
       _ = try await backend.post("/auth/token/revoke", [:], as: phone.app, token: token)
@@ -132,7 +132,7 @@ struct DeviceLifeTests {
     }
   }
 
-  @Test("B-066 trust ends from the list of trusted devices, and the next sign-in is asked again")
+  @Test("B-066 trust can be revoked from the list of trusted devices, and the next sign-in needs the second factor")
   func revokedTrust() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -143,7 +143,7 @@ struct DeviceLifeTests {
       let (token, trust) = (verified["token"]?.text, verified["trust_token"] ?? .null)
       func scope() async throws -> JSONValue? {
         let challenge = try await backend.challenge(phone)
-        guard case .object(var proof) = try backend.proof(phone, of: challenge) else { return nil }
+        var proof = try #require(try backend.proof(phone, of: challenge).members)
         proof["trustToken"] = trust
         return try await backend.post("/auth/verify-signature", .object(proof), as: phone.app)["scope"]
       }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Enrolment")
 struct EnrolmentTests {
-  @Test("A-080 enrol answers in the seed's words")
+  @Test("A-080 enrolment answers with the documented JSON")
   func enrol() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -20,7 +20,7 @@ struct EnrolmentTests {
     }
   }
 
-  @Test("A-080 enrol for smsOTP needs no key and answers with the method")
+  @Test("A-080 enrolment for smsOTP needs no key, and answers with the method")
   func enrolSMS() async throws {
     try await TestBackend.with { backend in
       let answer = try await backend.enrol(TestPhone(), method: "smsOTP")
@@ -65,17 +65,17 @@ struct EnrolmentTests {
     Fault("an unlock method that does not exist", "authMethod") { $0["authMethod"] = "voice" },
   ]
 
-  @Test("A-172 enrol refuses a field that breaks its rule, and names it", arguments: faults)
+  @Test("A-172 enrolment refuses an invalid field and names it", arguments: faults)
   func invalid(_ fault: Fault) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
-      guard case .object(var body) = phone.enrolment() else { return }
+      var body = try #require(phone.enrolment().members)
       fault.change(&body)
       let answer = try await backend.post("/mfa/enroll", .object(body), as: phone.app)
       #expect(answer.status == 400)
       #expect(answer["code"] == "invalid_request")
       #expect(answer["message"]?.text?.hasPrefix(fault.field) == true)
-      // Nothing was half-written: the same phone enrols as if nothing had been.
+      // Nothing was stored: the same phone can be enrolled.
       #expect(try await backend.enrol(phone).status == 200)
     }
   }
@@ -90,13 +90,13 @@ struct EnrolmentTests {
   func otherCurve(_ key: Data) async throws {
     try await TestBackend.with { backend async throws in
       let phone = TestPhone()
-      guard case .object(var body) = phone.enrolment() else { return }
+      var body = try #require(phone.enrolment().members)
       body["publicKey"] = .string(key.base64EncodedString())
       #expect(try await backend.post("/mfa/enroll", .object(body), as: phone.app).status == 400)
     }
   }
 
-  @Test("X-030 an app instance creates as many accounts as the policy allows, and others are free to")
+  @Test("X-030 an app instance creates as many accounts as the policy allows, and each other one has its own limit")
   func mostAccounts() async throws {
     var policy = Policy()
     policy.mostAccountsOfInstance = 2
@@ -109,7 +109,7 @@ struct EnrolmentTests {
     }
   }
 
-  @Test("a new account's name is refused if it mixes scripts or is another's in other characters")
+  @Test("a new account's name is refused if it mixes scripts or looks like an existing one")
   func lookalikes() async throws {
     try await TestBackend.with { backend in
       #expect(try await backend.enrol(TestPhone(username: "admin")).status == 200)
@@ -119,7 +119,7 @@ struct EnrolmentTests {
     }
   }
 
-  @Test("A-091 another user cannot enrol a device id that is taken, and nothing is overwritten")
+  @Test("A-091 an enrolment under another user's device id is refused, and overwrites nothing")
   func takenDevice() async throws {
     try await TestBackend.with { backend in
       let owner = TestPhone(username: "owner")
@@ -132,7 +132,7 @@ struct EnrolmentTests {
     }
   }
 
-  @Test("X-051 another app instance learns by enrolling neither whose a device is nor whether a name goes with it")
+  @Test("X-051 the answers to enrolment reveal neither the user of a device nor whether a name belongs to it")
   func oracle() async throws {
     try await TestBackend.with { backend in
       let owner = TestPhone(username: "owner")
@@ -141,7 +141,7 @@ struct EnrolmentTests {
       let stranger = AppInstance.genuine()
       func ask(_ username: String, _ code: JSONValue?) async throws -> Answer {
         let phone = TestPhone(username: username, deviceID: owner.deviceID, app: stranger)
-        guard case .object(var body) = phone.enrolment() else { throw CancellationError() }
+        var body = try #require(phone.enrolment().members)
         body["linkCode"] = code
         return try await backend.send(
           "POST", "/api/v1/mfa/enroll", .object(body), as: stranger, headers: [("X-Request-Id", "same")])
@@ -159,20 +159,20 @@ struct EnrolmentTests {
       try await expectNothing("enrolled")
       let token = try await backend.signIn(owner)["token"]?.text
       #expect(try await backend.post("/mfa/unenroll", owner.naming, as: owner.app, token: token).status == 200)
-      // Six times a wrong code: the last rests the app instance, and that tells nothing either.
+      // Six wrong codes: the last one reaches the attempt limit, and its answer reveals nothing either.
       for _ in 1...6 { try await expectNothing("removed") }
     }
   }
 
   @Test(
-    "A-080 an enrolment that is sent again is answered again and done once, also by a link code",
+    "A-080 a repeated enrolment gets the same answer and is performed once, also with a link code",
     arguments: [false, true])
   func again(_ byCode: Bool) async throws {
     try await TestBackend.with { backend in
       let first = TestPhone()
       let token = try await backend.token(first)
       let phone = byCode ? TestPhone() : first
-      guard case .object(var body) = phone.enrolment() else { return }
+      var body = try #require(phone.enrolment().members)
       if byCode { body["linkCode"] = try await backend.post("/mfa/link", [:], as: first.app, token: token)["linkCode"] }
       for _ in 1...2 { #expect(try await backend.post("/mfa/enroll", .object(body), as: phone.app).status == 200) }
       let devices = try await backend.get("/devices/testuser", as: first.app, token: token)["devices"]
@@ -181,7 +181,7 @@ struct EnrolmentTests {
         of: Username("testuser"), before: nil, atMost: 100, by: .command(name: "test"))
       #expect(entries.filter { $0.event.hasPrefix("device.") }.count == (byCode ? 2 : 1))
       #expect(try await backend.signIn(phone).status == 200)
-      // Another key, or another number, is another enrolment.
+      // An enrolment with another key or number is a different one.
       body["linkCode"] = nil
       body["phoneNumber"] = "+1234567899"
       #expect(try await backend.post("/mfa/enroll", .object(body), as: phone.app).status == 401)
@@ -192,7 +192,7 @@ struct EnrolmentTests {
     }
   }
 
-  @Test("X-013 a name that is taken gets no further device without its user's session")
+  @Test("X-013 an existing account gets a further device only with a session of its user")
   func takenName() async throws {
     try await TestBackend.with { backend in
       let owner = TestPhone()
@@ -203,7 +203,7 @@ struct EnrolmentTests {
     }
   }
 
-  @Test("A-213 a user has ten devices, and not an eleventh")
+  @Test("A-213 a user can have ten devices, and an eleventh is refused")
   func manyDevices() async throws {
     try await TestBackend.with { backend in
       let first = TestPhone()
@@ -216,7 +216,7 @@ struct EnrolmentTests {
     }
   }
 
-  @Test("A-230 another telephone comes in by a link code, which works once")
+  @Test("A-230 a link code enrols another phone once")
   func link() async throws {
     try await TestBackend.with { backend in
       let first = TestPhone()
@@ -227,21 +227,21 @@ struct EnrolmentTests {
       let code = try await backend.post("/mfa/link", [:], as: first.app, token: token)["linkCode"]
       for status in [200, 401] {
         let phone = TestPhone()
-        guard case .object(var body) = phone.enrolment() else { return }
+        var body = try #require(phone.enrolment().members)
         body["linkCode"] = code ?? nil
         #expect(try await backend.post("/mfa/enroll", .object(body), as: phone.app).status == status)
       }
     }
   }
 
-  @Test("X-030 wrong link codes rest the app instance that guessed, and leave the right one to others")
+  @Test("X-030 wrong link codes limit the app instance that guessed, and leave the code valid for others")
   func wrongLinkCode() async throws {
     try await TestBackend.with { backend in
       let first = TestPhone()
       let token = try await backend.token(first)
       let code = try await backend.post("/mfa/link", [:], as: first.app, token: token)["linkCode"]
       let second = TestPhone()
-      guard case .object(var body) = second.enrolment() else { return }
+      var body = try #require(second.enrolment().members)
       body["linkCode"] = "WRONGONE"
       for status in [401, 401, 401, 401, 401, 429] {
         #expect(try await backend.post("/mfa/enroll", .object(body), as: second.app).status == status)
@@ -252,27 +252,28 @@ struct EnrolmentTests {
     }
   }
 
-  @Test("A-230 a link code for a name that nobody has makes no account, and rests who guesses")
+  @Test("A-230 a link code for an unknown name creates no account, and the guesses are limited")
   func mistypedName() async throws {
     try await TestBackend.with { backend in
       let first = TestPhone()
       let token = try await backend.token(first)
       let code = try await backend.post("/mfa/link", [:], as: first.app, token: token)["linkCode"]
       let second = TestPhone(username: "tetsuser")
-      guard case .object(var body) = second.enrolment() else { return }
+      var body = try #require(second.enrolment().members)
       body["linkCode"] = code ?? nil
       for status in [401, 401, 401, 401, 401, 429] {
         #expect(try await backend.post("/mfa/enroll", .object(body), as: second.app).status == status)
       }
       #expect(try await backend.context.store.read { try $0.isAccount("tetsuser") } == false)
-      // The right name takes the code still.
+      // The code is still valid for the right name.
       body["username"] = .string(first.username)
       #expect(try await backend.post("/mfa/enroll", .object(body), as: second.app).status == 200)
     }
   }
 
   @Test(
-    "A-090 names that differ in case or composition are one user", arguments: [("Zoë", "ZOE\u{308}"), ("ada", "ADA")])
+    "A-090 names that differ only in case or Unicode composition are one user",
+    arguments: [("Zoë", "ZOE\u{308}"), ("ada", "ADA")])
   func oneName(_ names: (String, String)) async throws {
     try await TestBackend.with { backend in
       try await backend.enrol(TestPhone(username: names.0))

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("The key of the history", .serialized)
 struct HistoryKeyTests {
-  /// The operator's key, as its file has it.
+  /// The operator's key, as its file contains it.
   private static func wrapping() throws -> KeyEncryptionKeys {
     try KeyEncryptionKeys([("a", Array(repeating: 1, count: 32))])
   }
@@ -36,13 +36,13 @@ struct HistoryKeyTests {
     AuditTrail(store, try await Vault.historyKeys(in: store, with: wrapping()))
   }
 
-  /// The attack by write access to the database without the keys: removes entries, numbers the others again and hashes
-  /// them again, as older versions hashed entries.
+  /// An attack with write access to the database and without the keys: removes entries, and numbers and hashes the
+  /// others again, as older versions hashed entries.
   private static func forge(
     _ store: any Store, keepingKeyNumbers: Bool, _ keep: @escaping @Sendable (AuditEntry) -> Bool
   ) async throws {
     try await store.write { records in
-      guard let sql = (records as? SQLRecords)?.sql else { return }
+      let sql = try #require((records as? SQLRecords)?.sql)
       let kept = try records.auditEntries(after: 0, atMost: 1000).map(\.entry).filter(keep)
       try sql.run("DELETE FROM audit", [])
       var (sequence, previous): (Int64, [UInt8]) = (0, AuditEntry.origin)
@@ -58,7 +58,7 @@ struct HistoryKeyTests {
     }
   }
 
-  /// SHA-256 over the previous hash and every field with its length, as version 6 of the tables had it.
+  /// SHA-256 over the previous hash and every field with its length, as in version 6 of the schema.
   private static func unkeyedHash(of entry: AuditEntry) -> [UInt8] {
     var digest = SHA256()
     digest.update(data: entry.previous)
@@ -73,7 +73,8 @@ struct HistoryKeyTests {
   }
 
   @Test(
-    "X-050 entries that are taken out, numbered again and hashed again do not verify", arguments: TestDatabase.allCases)
+    "X-050 a history with removed entries does not verify after numbering and hashing the others again",
+    arguments: TestDatabase.allCases)
   func forged(_ database: TestDatabase) async throws {
     for keepsKeyNumbers in [true, false] {
       let store = try await database.open()
@@ -88,7 +89,7 @@ struct HistoryKeyTests {
     }
   }
 
-  @Test("X-050 a history that was emptied does not verify, nor one whose key is gone", arguments: TestDatabase.allCases)
+  @Test("X-050 neither an emptied history verifies, nor one whose key is missing", arguments: TestDatabase.allCases)
   func emptied(_ database: TestDatabase) async throws {
     let store = try await database.open()
     let key = try await Self.write(2, in: store).historyKeys.newest
@@ -101,7 +102,7 @@ struct HistoryKeyTests {
   }
 
   @Test(
-    "X-050 signed heads show what was cut off, and what was made again under a new key",
+    "X-050 signed heads reveal removed last entries, and a history that was written again under a new key",
     arguments: TestDatabase.allCases)
   func heads(_ database: TestDatabase) async throws {
     let store = try await database.open()
@@ -119,10 +120,10 @@ struct HistoryKeyTests {
     #expect(try await Self.trail(store).verify().fault == nil)
     #expect(
       try await Self.trail(store).verify(known: [(head.sequence, head.hash)]).fault == .cutOff(at: 2, expected: 4))
-    // A running backend finds it without help, and goes on from there.
+    // A running backend detects it and continues from there.
     await #expect(throws: HistoryHeads.Lost(head: head)) { try await heads.next() }
     #expect(try await heads.next()?.sequence == 2)
-    // With the key removed too, the next start makes another one, which does not verify the old head.
+    // If the key is removed too, the next start creates another one, which does not verify the old head.
     try await Self.forge(store, keepingKeyNumbers: false) { _ in true }
     _ = try await store.write { records in
       try (records as? SQLRecords)?.sql.run("DELETE FROM data_keys WHERE purpose = 'history'", [])
@@ -134,7 +135,7 @@ struct HistoryKeyTests {
   }
 
   @Test(
-    "X-050 a new key begins with an entry that covers the older ones, which keep theirs",
+    "X-050 a new key begins with an entry that covers the older entries, which keep their keys",
     arguments: TestDatabase.allCases)
   func resealed(_ database: TestDatabase) async throws {
     let store = try await database.open()
@@ -147,11 +148,11 @@ struct HistoryKeyTests {
     #expect(entries.map(\.keyNumber) == [5, 5, 5, 7, 7, 7])
     #expect(entries[3].event == "history.keyed" && entries[3].detail == "key=7 before=3")
     #expect(try await Self.trail(store).verify().fault == nil)
-    // What ran meanwhile has the old key: it writes nothing, since that would not verify.
+    // A process that still has the old key writes nothing, because the entry would not verify.
     store.authenticateHistory(with: first.historyKeys)
     await #expect(throws: MFAStoreError.self) { try await Self.note(in: store) }
     store.authenticateHistory(with: second.historyKeys)
-    // An entry of before the new key, put after it.
+    // An entry with the old key after the first entry with the new key.
     _ = try await store.write {
       try ($0 as? SQLRecords)?.sql.run("UPDATE audit SET key_number = 5 WHERE sequence = 5", [])
     }
@@ -179,9 +180,9 @@ struct HistoryKeyTests {
     #expect(vault.historyBegan == 4)
     let verdict = try await Self.trail(store).verify()
     #expect(verdict.fault == nil && verdict.unkeyed == 3 && verdict.entries == 5)
-    // Hashed again from the second entry on: the entry with the key shows that they were others.
+    // The entries from the second on are hashed again. The first entry with a key reveals the change.
     try await store.write { records in
-      guard let sql = (records as? SQLRecords)?.sql else { return }
+      let sql = try #require((records as? SQLRecords)?.sql)
       var previous: [UInt8]?
       for (entry, hash) in try records.auditEntries(after: 0, atMost: 3) {
         let again = AuditEntry(
@@ -198,7 +199,7 @@ struct HistoryKeyTests {
     #expect(try await Self.trail(store).verify().fault == .broken(sequence: 4))
   }
 
-  @Test("X-050 verifying writes nothing", arguments: TestDatabase.allCases)
+  @Test("X-050 verification writes nothing", arguments: TestDatabase.allCases)
   func readOnly(_ database: TestDatabase) async throws {
     let store = try await database.open()
     #expect(try await Self.trail(store).verify().fault == .noKey)

@@ -2,9 +2,9 @@ import MFADomain
 import MFAFixtures
 import Testing
 
-@Suite("What the history keeps of sign-ins and refusals")
+@Suite("The history of sign-ins and refusals")
 struct HistoryTests {
-  /// Ada, with an authenticator and a trusted telephone; Eve, with one of her own.
+  /// Two users: Ada with an authenticator and a trusted phone, and Eve with a phone.
   struct Scene: Sendable {
     let backend: TestBackend
     let ada: TestPhone
@@ -16,13 +16,13 @@ struct HistoryTests {
     var token: String { tokens["token"]?.text ?? "" }
 
     func signIn(trust: String, as app: AppInstance? = nil) async throws {
-      guard case .object(var body) = try backend.proof(ada, of: await backend.challenge(ada)) else { return }
+      var body = try #require(try backend.proof(ada, of: await backend.challenge(ada)).members)
       body["trustToken"] = .string(trust)
       _ = try await backend.post("/auth/verify-signature", .object(body), as: app ?? ada.app)
     }
 
     func verify(_ challenge: Answer, _ changes: [String: JSONValue] = [:], as app: AppInstance? = nil) async throws {
-      guard case .object(let body) = try backend.proof(ada, of: challenge) else { return }
+      let body = try #require(try backend.proof(ada, of: challenge).members)
       _ = try await backend.post(
         "/auth/verify-signature", .object(body.merging(changes) { $1 }), as: app ?? ada.app)
     }
@@ -55,9 +55,9 @@ struct HistoryTests {
   struct Deed: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let event: String
-    /// What the entry's detail has in it.
+    /// A part of the entry's detail.
     let detail: String
-    /// What the log gives for a reason.
+    /// The reason in the log.
     let reason: String?
     let act: @Sendable (Scene) async throws -> Void
 
@@ -183,7 +183,9 @@ struct HistoryTests {
     },
   ]
 
-  @Test("A-173 what an operator must see stands in the account's history", arguments: signIns + codes + rights)
+  @Test(
+    "A-173 the account's history records sign-ins, codes and rights for the operator",
+    arguments: signIns + codes + rights)
   func kept(_ deed: Deed) async throws {
     let log = CapturedLog()
     try await withScene(log) { scene in
@@ -198,7 +200,7 @@ struct HistoryTests {
     }
   }
 
-  @Test("A-146 a refusal's line in the log says which step failed, and the answer does not")
+  @Test("A-146 the log names the failed step of a refusal, and the answer does not")
   func reasons() async throws {
     let log = CapturedLog()
     try await withScene(log) { scene in
@@ -211,7 +213,7 @@ struct HistoryTests {
     }
   }
 
-  @Test("X-053 the history comes newest first and goes on page by page, with no entry lost or twice")
+  @Test("X-053 the pages of the history contain every entry once, newest first")
   func pages() async throws {
     try await withScene(CapturedLog()) { scene in
       let root = TestPhone(username: "root")
@@ -220,7 +222,7 @@ struct HistoryTests {
       let now = scene.backend.clock.now
       try await scene.backend.context.store.write { records in
         for _ in 1...230 {
-          guard let last = try records.lastAuditEntry() else { return }
+          let last = try #require(try records.lastAuditEntry())
           try records.append(
             AuditEntry(
               sequence: last.sequence + 1, at: now, requestID: "test", actor: "test", account: "ada", event: "test",
@@ -235,7 +237,7 @@ struct HistoryTests {
         let entries = page["entries"]
         #expect(entries?.count ?? 0 <= 100)
         seen += (0..<(entries?.count ?? 0)).compactMap { entries?[$0]?["sequence"]?.int.map(Int64.init) }
-        // What comes in between moves nothing.
+        // A new entry between two pages does not shift them.
         _ = try await scene.backend.signIn(scene.ada)
         guard let before = page["next"]?.int else { break }
         next = "?before=\(before)"

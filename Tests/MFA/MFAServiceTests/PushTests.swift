@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Approval by another device")
 struct PushTests {
-  /// Two telephones of a user with an authenticator: one that waits for its second factor, one that is in.
+  /// Two phones of a user with an authenticator: one that waits for its second factor, and one with a full session.
   private struct Pair {
     let waiting: TestPhone
     let waitingToken: String
@@ -25,7 +25,7 @@ struct PushTests {
       approvingToken: token)
   }
 
-  /// The answer's body, signed by `phone`'s key.
+  /// The body of the answer, signed with the key of `phone`.
   private func answer(
     _ entry: JSONValue?, by phone: TestPhone, approves: Bool = true, number: Int
   ) throws -> JSONValue {
@@ -48,7 +48,7 @@ struct PushTests {
     try await backend.get("/auth/push", as: pair.approving.app, token: pair.approvingToken)["pushes"]
   }
 
-  @Test("A-222 a sign-in that the other device approves, with the number shown, is a full session")
+  @Test("A-222 the approval of the other device, with the displayed number, makes the session full")
   func approve() async throws {
     try await TestBackend.with { backend in
       let pair = try await pair(backend)
@@ -67,7 +67,7 @@ struct PushTests {
     }
   }
 
-  @Test("X-033 the number is never told to the device that approves, and a wrong one denies")
+  @Test("X-033 the approving device never receives the number, and a wrong number denies")
   func wrongNumber() async throws {
     try await TestBackend.with { backend in
       let pair = try await pair(backend)
@@ -84,7 +84,7 @@ struct PushTests {
     }
   }
 
-  @Test("X-033 after a denial none can begin for five minutes")
+  @Test("X-033 after a denial, a new push is refused for five minutes")
   func coolOff() async throws {
     try await TestBackend.with { backend in
       let pair = try await pair(backend)
@@ -101,7 +101,7 @@ struct PushTests {
     }
   }
 
-  @Test("X-033 three wait at most")
+  @Test("X-033 at most three pushes are pending")
   func mostPending() async throws {
     try await TestBackend.with { backend in
       let pair = try await pair(backend)
@@ -111,16 +111,15 @@ struct PushTests {
     }
   }
 
-  @Test("T-55 a signature over anything else approves nothing, and neither does another key")
+  @Test("T-55 neither a signature over other bytes nor one by another key approves")
   func signature() async throws {
     try await TestBackend.with { backend in
       let pair = try await pair(backend)
       let push = try await start(backend, pair)
       let number = push["number"]?.int ?? 0
       let entry = try await pending(backend, pair)?[0]
-      guard case .object(var swapped) = try answer(entry, by: pair.approving, approves: false, number: number) else {
-        return
-      }
+      let refusal = try answer(entry, by: pair.approving, approves: false, number: number)
+      var swapped = try #require(refusal.members)
       swapped["approve"] = true
       let stranger = try answer(entry, by: TestPhone(), number: number)
       for body in [.object(swapped), stranger] {
@@ -132,7 +131,7 @@ struct PushTests {
     }
   }
 
-  @Test("A-222 a session cannot approve itself, and one without its second factor approves nothing")
+  @Test("A-222 a session can neither approve itself nor, without its second factor, another session")
   func notOneself() async throws {
     try await TestBackend.with { backend in
       let pair = try await pair(backend)
@@ -144,7 +143,7 @@ struct PushTests {
     }
   }
 
-  @Test("A-222 another session of the waiting device is shown nothing and approves nothing")
+  @Test("A-222 another session of the waiting device neither receives nor approves the push")
   func notOneKey() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -154,7 +153,7 @@ struct PushTests {
     }
   }
 
-  @Test("A-222 another key of the same app instance is shown nothing and approves nothing")
+  @Test("A-222 another device of the same app instance neither receives nor approves the push")
   func notOneInstance() async throws {
     try await TestBackend.with { backend in
       let first = TestPhone()
@@ -166,7 +165,7 @@ struct PushTests {
     }
   }
 
-  /// Lets `asking` wait for an approval, and `phone` try to give it.
+  /// Starts a push for `asking`, and expects that `phone` cannot approve it.
   private func expectRefusal(
     _ backend: TestBackend, of phone: TestPhone, token: String, askedBy asking: TestPhone, token askingToken: String
   ) async throws {
@@ -184,7 +183,7 @@ struct PushTests {
     #expect(try await backend.post("/auth/push/answer", body, as: phone.app, token: token).status == 404)
   }
 
-  @Test("A-222 the other device is told at once on its socket")
+  @Test("A-222 the other device receives the push on its socket immediately")
   func bySocket() async throws {
     try await TestBackend.with { backend in
       let pair = try await pair(backend)
@@ -199,7 +198,7 @@ struct PushTests {
     }
   }
 
-  @Test("A-222 a push that nobody answers within two minutes is over")
+  @Test("A-222 a push expires after two minutes without an answer")
   func expiry() async throws {
     try await TestBackend.with { backend in
       let pair = try await pair(backend)

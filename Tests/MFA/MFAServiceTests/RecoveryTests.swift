@@ -4,9 +4,9 @@ import MFADomain
 import MFAFixtures
 import Testing
 
-@Suite("Recovery by a code on paper")
+@Suite("Recovery with a backup code")
 struct RecoveryTests {
-  /// Ada, whose old telephone has a number and an authenticator, and her new one.
+  /// A user with an old phone that has a number and an authenticator, and a new phone.
   struct Scene: Sendable {
     let backend: TestBackend
     let old = TestPhone(username: "ada")
@@ -25,8 +25,8 @@ struct RecoveryTests {
       try await backend.post("/mfa/recovery", ["username": "Ada", "code": paper(index)], as: app ?? new.app)
     }
 
-    func enrolment(_ phone: TestPhone, _ token: JSONValue?) -> JSONValue {
-      guard case .object(var body) = phone.enrolment() else { return .null }
+    func enrolment(_ phone: TestPhone, _ token: JSONValue?) throws -> JSONValue {
+      var body = try #require(phone.enrolment().members)
       body["recoveryToken"] = token
       return .object(body)
     }
@@ -65,7 +65,7 @@ struct RecoveryTests {
   }
 
   @Test(
-    "A-229 a code on paper brings a new device in once the waiting is over, and takes all others out",
+    "A-229 a backup code enrols a new device after the waiting period, and removes all others",
     arguments: TestDatabase.allCases, Wire.allCases)
   func comesBack(_ database: TestDatabase, _ wire: Wire) async throws {
     try await withScene(database) { scene in
@@ -75,7 +75,7 @@ struct RecoveryTests {
         #expect(start["state"] == "waiting" && start["backupCodesRemaining"] == 9)
         #expect(start["readyAt"] == "2026-01-02T00:00:30Z" && start["expiresAt"] == "2026-01-09T00:00:30Z")
         let token = start["recoveryToken"] ?? .null
-        let enrolment = scene.enrolment(new, token)
+        let enrolment = try scene.enrolment(new, token)
         clock.advance(by: .seconds(86399))
         let early = try await client.call("mfa.enroll", enrolment)
         #expect(early["code"] == "recovery_pending" && early["retryAfter"] == 1)
@@ -86,7 +86,7 @@ struct RecoveryTests {
         #expect(try await client.call("mfa.enroll", enrolment)["message"] == "Device enrolled successfully")
         #expect(try await client.call("recovery.status", ["recoveryToken": token])["state"] == "completed")
         #expect(try await scene.backend.challenge(scene.old).status == 404)
-        // The paper alone is no way past the second factor by what was spent.
+        // The spent backup code is not accepted as the second factor.
         let pending = try await scene.backend.pendingToken(new)
         let spent = try await scene.backend.verifyLogin(scene.authenticator.backupCodes[0], new, token: pending)
         #expect(spent.status == 401)
@@ -96,7 +96,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 what a recovery takes with the devices: their sessions and all trust")
+  @Test("A-229 a recovery removes the sessions of the devices, and all trust")
   func takesAll() async throws {
     try await withScene { scene in
       let backend = scene.backend
@@ -117,21 +117,21 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 who has removed the only device comes back without an operator", arguments: TestDatabase.allCases)
+  @Test("A-229 a user without a device recovers the account without an operator", arguments: TestDatabase.allCases)
   func withoutDevice(_ database: TestDatabase) async throws {
     try await withScene(database) { scene in
       _ = try await scene.backend.post("/mfa/unenroll", scene.old.naming, as: scene.old.app, token: scene.session)
       let start = try await scene.start()
       #expect(start.status == 200)
       scene.wait()
-      // The same telephone, its app installed anew.
+      // The same phone after its app was installed again.
       let again = TestPhone(username: "ada", deviceID: scene.old.deviceID, app: scene.new.app)
       #expect(try await scene.complete(start, with: again).status == 200)
       #expect(try await scene.backend.signIn(again)["scope"] == "mfa")
     }
   }
 
-  @Test("A-229 the telephone that is still enrolled comes back with another attested key under its own id")
+  @Test("A-229 an enrolled phone with a new attested key recovers under its own device id")
   func sameDevice() async throws {
     try await withScene { scene in
       let start = try await scene.start()
@@ -140,12 +140,12 @@ struct RecoveryTests {
       #expect(try await scene.complete(start, with: again).status == 200)
       #expect(try await scene.backend.signIn(again).status == 200)
       #expect(try await scene.backend.challenge(scene.old).status == 403)
-      // What is done is answered again, and done once.
+      // A repeated request gets the same answer, and is performed once.
       #expect(try await scene.complete(start, with: again).status == 200)
     }
   }
 
-  @Test("A-229 every device, number and mailbox of the account is told, and told again when it is done")
+  @Test("A-229 every device, number and mailbox of the account is notified at the start and at the completion")
   func told() async throws {
     try await withScene { scene in
       let backend = scene.backend
@@ -183,7 +183,7 @@ struct RecoveryTests {
   }
 
   @Test(
-    "A-229 who can stop a recovery is told again when half of the wait is over, once", arguments: TestDatabase.allCases)
+    "A-229 a reminder is sent once, after half of the waiting period", arguments: TestDatabase.allCases)
   func reminded(_ database: TestDatabase) async throws {
     try await withScene(database) { scene in
       let (backend, housekeeping) = (scene.backend, RecordMaintenance(scene.backend.context))
@@ -193,7 +193,7 @@ struct RecoveryTests {
       try await housekeeping.remind()
       #expect(backend.outbox.messages.count == 1)
       scene.wait(.seconds(1))
-      // As two backends do on one database.
+      // Two backends on one database remind at the same time.
       async let one: Void = housekeeping.remind()
       async let other: Void = housekeeping.remind()
       _ = try await (one, other)
@@ -203,7 +203,7 @@ struct RecoveryTests {
       let stopped = try await backend.post(
         "/mfa/recovery/stop", ["username": "ada", "code": .string(messages[1].code ?? "")], as: .genuine())
       #expect(stopped.status == 200)
-      // One that was stopped is nothing to be reminded of.
+      // A stopped recovery causes no reminder.
       _ = try await scene.start(1)
       _ = try await backend.post(
         "/mfa/recovery/stop", ["username": "ada", "code": .string(backend.outbox.lastCode ?? "")], as: .genuine())
@@ -226,7 +226,7 @@ struct RecoveryTests {
     Stop(testDescription: "the code in a notice, from anywhere", by: "code") { scene, _ in
       let code = scene.backend.outbox.lastCode ?? ""
       return try await AppClient.with(scene.backend, .rest, as: .genuine()) {
-        // As somebody may type it.
+        // The user may type it in other case.
         try await $0.call("recovery.stop", ["username": "ADA", "code": .string(code.lowercased())])
       }
     },
@@ -238,18 +238,18 @@ struct RecoveryTests {
       _ = try await Administration(scene.backend.context).resetFactors(Username("ada"), by: .command(name: "test"))
       return ["success": true]
     },
-    Stop(testDescription: "new codes on paper", by: "codes_replaced") { scene, client in
+    Stop(testDescription: "new backup codes", by: "codes_replaced") { scene, client in
       _ = try await client.call(
         "mfa.regenerate-backup-codes", ["code": .string(scene.authenticator.code())], token: scene.session)
       return ["success": true]
     },
-    Stop(testDescription: "the end of the second factor", by: "codes_replaced") { scene, client in
+    Stop(testDescription: "disabling the second factor", by: "codes_replaced") { scene, client in
       _ = try await client.call("mfa.disable", ["code": .string(scene.authenticator.code())], token: scene.session)
       return ["success": true]
     },
   ]
 
-  @Test("A-229 a recovery is stopped, and what was begun is worth nothing", arguments: stops, TestDatabase.allCases)
+  @Test("A-229 a stopped recovery cannot be completed", arguments: stops, TestDatabase.allCases)
   func stopped(_ stop: Stop, _ database: TestDatabase) async throws {
     try await withScene(database) { scene in
       for wire in Wire.allCases {
@@ -262,7 +262,7 @@ struct RecoveryTests {
         #expect(try await scene.state(start) == "cancelled")
         let events = try await scene.events()
         #expect(events.contains { $0.hasPrefix("recovery.cancelled") && $0.hasSuffix("by=\(stop.by)") })
-        // Within the hours in which the session's token is good.
+        // Without a wait: the session's token would expire.
         #expect(try await scene.complete(start).status == 401)
       }
       scene.wait()
@@ -270,7 +270,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 a session stops its own account's recovery and no other's, and one without a second factor none")
+  @Test("A-229 a session stops only its own account's recovery, and needs its second factor for it")
   func strangers() async throws {
     try await withScene { scene in
       let backend = scene.backend
@@ -290,7 +290,7 @@ struct RecoveryTests {
   }
 
   @Test(
-    "A-229 of 50 at once with one code one begins, and of 50 with one token one brings a device in",
+    "A-229 of 50 parallel requests with one code, one starts a recovery; of 50 with one token, one enrols a device",
     arguments: TestDatabase.allCases)
   func races(_ database: TestDatabase) async throws {
     try await withScene(database) { scene in
@@ -323,7 +323,7 @@ struct RecoveryTests {
   }
 
   @Test(
-    "A-229 a name that nobody has is answered as a wrong code is, for as long as one guesses",
+    "A-229 an unknown name gets the answers that wrong codes get, for any number of guesses",
     arguments: ["/mfa/recovery", "/mfa/recovery/stop"])
   func unknown(_ path: String) async throws {
     try await withScene { scene in
@@ -334,7 +334,7 @@ struct RecoveryTests {
         for _ in 1...7 {
           let answer = try await scene.backend.post(
             path, ["username": .string(name), "code": "WRONGONE"], as: app)
-          guard case .object(var body) = answer.json else { continue }
+          var body = try #require(answer.json?.members)
           body["requestId"] = nil
           body["status"] = .number(Double(answer.status))
           answers.append(body)
@@ -348,7 +348,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 while one is open no other begins; only who has a right code hears of it, and keeps the code")
+  @Test("A-229 an open recovery blocks another one; only a valid code learns of it, and it remains unspent")
   func oneAtATime() async throws {
     try await withScene { scene in
       let start = try await scene.start()
@@ -361,7 +361,7 @@ struct RecoveryTests {
         "/mfa/recovery", ["username": "ada", "code": "WRONGONE"], as: other)
       #expect(wrong["code"] == "invalid_code")
       #expect(try await scene.start(0, as: other)["code"] == "invalid_code")
-      // Too late for the first, so another one begins.
+      // The first recovery has expired, so another one starts.
       scene.wait(.seconds(8 * 86400))
       #expect(try await scene.state(start) == "expired")
       #expect(try await scene.complete(start).status == 410)
@@ -372,7 +372,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 who lost the answer gets it again from the same app instance, and a debug build does not")
+  @Test("A-229 a repeated start from the same app instance gets the same answer, except for a debug build")
   func again() async throws {
     try await withScene { scene in
       let first = try await scene.start()
@@ -389,7 +389,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 a token is of use to the app instance that got it alone, and one that is made up to nobody")
+  @Test("A-229 a recovery token is valid only for its own app instance, and a forged one is refused")
   func bound() async throws {
     try await withScene { scene in
       let start = try await scene.start()
@@ -399,7 +399,7 @@ struct RecoveryTests {
       #expect(try await scene.state(start, as: thief.app) == nil)
       let text = start["recoveryToken"]?.text ?? ""
       for made in [text.dropLast(4) + "AAAA", "x", text + "." + text.prefix(36), text.prefix(37) + ""] {
-        let body = scene.enrolment(scene.new, .string(String(made)))
+        let body = try scene.enrolment(scene.new, .string(String(made)))
         #expect(try await scene.backend.post("/mfa/enroll", body, as: scene.new.app)["code"] == "invalid_code")
       }
       let eve = TestPhone(username: "eve", app: scene.new.app)
@@ -412,7 +412,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 a locked account is not recovered, and the code that would have is kept")
+  @Test("A-229 the recovery of a locked account is refused, and the code remains valid")
   func locked() async throws {
     try await withScene { scene in
       let administration = Administration(scene.backend.context)
@@ -429,7 +429,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 codes of an authenticator that was only offered recover nothing")
+  @Test("A-229 backup codes of an unconfirmed authenticator start no recovery")
   func offered() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone(username: "ada")
@@ -440,7 +440,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 a recovery that cannot be told to everybody does not begin, and keeps its code")
+  @Test("A-229 a recovery whose messages cannot be sent does not start, and its code remains valid")
   func untold() async throws {
     var policy = Policy()
     policy.mostMessagesOfInstance = 0
@@ -450,7 +450,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 recoveries send a number no more messages in an hour than codes do", arguments: TestDatabase.allCases)
+  @Test("A-229 recoveries and codes share the hourly limit of messages to a number", arguments: TestDatabase.allCases)
   func pumped(_ database: TestDatabase) async throws {
     try await withScene(database) { scene in
       for index in 0..<5 {
@@ -464,7 +464,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 a hundred guesses in an hour, from however many app instances, are all that a name gets")
+  @Test("A-229 a name gets a hundred guesses in an hour, from any number of app instances")
   func guessed() async throws {
     try await withScene { scene in
       let wrong: JSONValue = ["username": "ada", "code": "WRONGONE"]
@@ -474,7 +474,7 @@ struct RecoveryTests {
       }
       #expect(try await scene.start().status == 429)
       #expect(try await scene.codesLeft() == 10)
-      // The account's own sign-in is none the worse for it.
+      // The account's own sign-in is not affected.
       let pending = try await scene.backend.pendingToken(scene.old)
       let verified = try await scene.backend.verifyLogin(scene.authenticator.code(), scene.old, token: pending)
       #expect(verified.status == 200)
@@ -483,7 +483,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 where recoveries are off there is none to begin, and none to complete")
+  @Test("A-229 with recoveries disabled, none can be started or completed")
   func off() async throws {
     var policy = Policy()
     policy.recoveryWait = nil
@@ -493,7 +493,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 the waiting is as long as the operator says")
+  @Test("A-229 the operator sets the waiting period")
   func waiting() async throws {
     var policy = Policy()
     policy.recoveryWait = .seconds(7200)
@@ -507,7 +507,7 @@ struct RecoveryTests {
   }
 
   @Test(
-    "A-229 an admin lists the open recoveries by name, page by page, and stops one",
+    "A-229 an admin lists the open recoveries in pages, ordered by name, and stops one",
     arguments: TestDatabase.allCases, Wire.allCases)
   func administered(_ database: TestDatabase, _ wire: Wire) async throws {
     try await withScene(database) { scene in
@@ -529,7 +529,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 what became of a recovery stands in the history, which is whole", arguments: TestDatabase.allCases)
+  @Test("A-229 the history records the outcome of a recovery, and verifies", arguments: TestDatabase.allCases)
   func history(_ database: TestDatabase) async throws {
     try await withScene(database) { scene in
       let start = try await scene.start()
@@ -548,7 +548,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A-229 a recovery is forgotten three months behind its end", arguments: TestDatabase.allCases)
+  @Test("A-229 a recovery is deleted three months after its end", arguments: TestDatabase.allCases)
   func forgotten(_ database: TestDatabase) async throws {
     try await withScene(database) { scene in
       let start = try await scene.start()

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension TestPhone {
-  /// The same telephone with the same app, elsewhere.
+  /// The same phone with the same app, at another address.
   func at(_ address: String) -> TestPhone {
     var app = app
     app.address = address
@@ -16,7 +16,7 @@ extension TestPhone {
   }
 }
 
-/// A trusted telephone, and the codes that its user has left.
+/// A trusted phone, and the remaining codes of its user.
 private struct TrustedPhone: Sendable {
   let backend: TestBackend
   let phone: TestPhone
@@ -58,7 +58,7 @@ private struct TrustedPhone: Sendable {
   }
 }
 
-@Suite("Trust by place and by risk")
+@Suite("Trust by network and by risk")
 struct RiskTests {
   private static let elsewhere = "198.51.100.7"
 
@@ -74,7 +74,7 @@ struct RiskTests {
   }
 
   @Test(
-    "B-085 trust in known networks alone asks in a new one for the second factor, once",
+    "B-085 trust that is limited to known networks asks for the second factor once in a new network",
     arguments: TestDatabase.allCases, Wire.allCases)
   func place(_ database: TestDatabase, _ wire: Wire) async throws {
     try await withPhone(database) {
@@ -83,7 +83,7 @@ struct RiskTests {
       #expect(try await ada.scope(wire) == "full")
       let first = try await ada.signIn(wire, from: Self.elsewhere)
       #expect(first["scope"] == "mfa")
-      // That it tried there makes the place no better known.
+      // An incomplete sign-in does not make the network known.
       #expect(try await ada.scope(wire, from: Self.elsewhere) == "mfa")
       let there = ada.phone.at(Self.elsewhere)
       let given = try await ada.backend.verifyLogin(
@@ -96,7 +96,7 @@ struct RiskTests {
   }
 
   @Test(
-    "B-085 a network is 24 bits of IPv4 and 48 of IPv6; what is no address is never a known one",
+    "B-085 a network is 24 bits of IPv4 or 48 of IPv6; an invalid address is never known",
     arguments: [
       ("192.0.2.1", "192.0.2.250", "full"), ("192.0.2.1", "192.0.3.1", "mfa"),
       ("2001:db8:1:2::1", "2001:db8:1:ffff::9", "full"), ("2001:db8:1::1", "2001:db8:2::1", "mfa"),
@@ -112,7 +112,7 @@ struct RiskTests {
     }
   }
 
-  @Test("B-085 what another telephone of the account has seen of a network does not count for this one's trust")
+  @Test("B-085 a network that another phone of the account has used is not known for this phone's trust")
   func ofOthers() async throws {
     try await withPhone {
       $0.bindsTrustToNetwork = true
@@ -129,7 +129,7 @@ struct RiskTests {
   }
 
   @Test(
-    "B-085 where no policy asks for it, trust holds everywhere, and nothing is kept of where",
+    "B-085 without a policy for it, trust is valid in every network, and no network is stored",
     arguments: TestDatabase.allCases)
   func off(_ database: TestDatabase) async throws {
     try await withPhone(database) { _ in
@@ -167,7 +167,7 @@ struct RiskTests {
   ]
 
   @Test(
-    "B-085 a trusted device is asked for the second factor from the operator's score on", arguments: cases,
+    "B-085 a trusted device must give the second factor from the operator's score on", arguments: cases,
     TestDatabase.allCases)
   func risk(_ risk: Case, _ database: TestDatabase) async throws {
     var app = AppInstance.genuine()
@@ -191,7 +191,7 @@ struct RiskTests {
     }
   }
 
-  @Test("B-085 four refusals are few, and those of a quarter of an hour ago are forgotten")
+  @Test("B-085 four refusals are no signal, and refusals expire after a quarter of an hour")
   func fewFailures() async throws {
     try await withPhone {
       $0.stepUpScore = 30
@@ -210,7 +210,7 @@ struct RiskTests {
     }
   }
 
-  @Test("B-085 a network that nobody was seen in for 90 days is a new one", arguments: TestDatabase.allCases)
+  @Test("B-085 a network without a sign-in for 90 days is unknown again", arguments: TestDatabase.allCases)
   func forgotten(_ database: TestDatabase) async throws {
     try await withPhone(database) {
       $0.stepUpScore = 40
@@ -230,14 +230,14 @@ struct RiskTests {
     }
   }
 
-  @Test("B-085 each signal stands in the guide with its weight", arguments: Risk.Signal.allCases)
+  @Test("B-085 the guide lists each signal with its weight", arguments: Risk.Signal.allCases)
   func documented(_ signal: Risk.Signal) throws {
     let guide = try ProjectFile.text("Sources/MFA/MFAService/MFAService.docc/Guide.md")
     #expect(guide.contains("| `\(signal.rawValue)` | \(signal.weight) |"))
   }
 }
 
-@Suite("Devices with biometry alone")
+@Suite("Devices with biometry only")
 struct BiometryTests {
   private func withBackend(_ body: (TestBackend) async throws -> Void) async throws {
     var policy = Policy()
@@ -245,30 +245,33 @@ struct BiometryTests {
     try await TestBackend.with(policy: policy) { try await body($0) }
   }
 
-  private func enrolment(_ phone: TestPhone, _ authMethod: String?, method: String = "secureEnclave") -> JSONValue {
-    guard case .object(var body) = phone.enrolment(method: method) else { return .null }
+  private func enrolment(
+    _ phone: TestPhone, _ authMethod: String?, method: String = "secureEnclave"
+  ) throws -> JSONValue {
+    var body = try #require(phone.enrolment(method: method).members)
     body["authMethod"] = authMethod.map { .string($0) }
     return .object(body)
   }
 
-  /// As if it had been enrolled before the policy was.
+  /// Changes the stored device, as if it had been enrolled before the policy was set.
   private func change(
     _ backend: TestBackend, _ phone: TestPhone, _ body: @escaping @Sendable (inout Device) -> Void
   ) async throws {
     let id = try DeviceID(phone.deviceID)
     try await backend.context.store.write { records in
-      guard var device = try records.device(id) else { return }
+      var device = try #require(try records.device(id))
       body(&device)
       try records.save(device)
     }
   }
 
-  @Test("B-085 only a key that biometry unlocks is enrolled, whoever has the name", arguments: Wire.allCases)
+  @Test(
+    "B-085 only a key that biometry unlocks is enrolled, under a new name or an existing one", arguments: Wire.allCases)
   func enrolled(_ wire: Wire) async throws {
     try await withBackend { backend in
       let phone = TestPhone(username: "ada")
       try await AppClient.with(backend, wire, as: phone.app) { client in
-        let refused = [
+        let refused = try [
           enrolment(phone, "passcode"), enrolment(phone, nil), enrolment(phone, nil, method: "smsOTP"),
           enrolment(phone, "biometric", method: "smsOTP"),
         ]
@@ -295,7 +298,7 @@ struct BiometryTests {
     }
   }
 
-  @Test("B-085 a device from before the policy does not sign in, is answered as a stranger is, and renews no session")
+  @Test("B-085 a device from before the policy gets the refusal of an unknown user, and renews no session")
   func before() async throws {
     try await withBackend { backend in
       let phone = TestPhone(username: "ada")
@@ -318,7 +321,7 @@ struct BiometryTests {
     }
   }
 
-  @Test("B-085 no code by SMS is sent or taken, and the answers are as ever")
+  @Test("B-085 no code by SMS is sent or accepted, and the answers are the usual ones")
   func texted() async throws {
     try await withBackend { backend in
       let phone = TestPhone(username: "ada")

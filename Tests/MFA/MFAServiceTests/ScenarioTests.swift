@@ -3,7 +3,7 @@ import MFADomain
 import MFAFixtures
 import Testing
 
-/// The server's side of the seed's ten scenarios, on both databases and by both transports.
+/// The server's half of the ten scenarios, on both databases and by both transports.
 @Suite("The ten scenarios", .serialized)
 struct ScenarioTests {
   private func play(
@@ -16,30 +16,32 @@ struct ScenarioTests {
   }
 
   @Test(
-    "A-S01 a key that a fingerprint or face unlocks is enrolled", arguments: TestDatabase.allCases, Wire.allCases)
+    "A-S01 enrolment of a key that biometry unlocks, the server's half", arguments: TestDatabase.allCases, Wire.allCases
+  )
   func biometric(_ database: TestDatabase, _ wire: Wire) async throws {
     try await enrols("biometric", database, wire)
   }
 
   @Test(
-    "A-S02 a key that the passcode unlocks, after the prompt was declined, is enrolled",
+    "A-S02 enrolment of a key that the passcode unlocks, after the prompt was declined, the server's half",
     arguments: TestDatabase.allCases, Wire.allCases)
   func declined(_ database: TestDatabase, _ wire: Wire) async throws {
     try await enrols("passcode", database, wire)
   }
 
   @Test(
-    "A-S03 a key of an app that uses the passcode alone is enrolled", arguments: TestDatabase.allCases, Wire.allCases)
+    "A-S03 enrolment of a key in an app that uses only the passcode, the server's half",
+    arguments: TestDatabase.allCases, Wire.allCases)
   func passcodeAlone(_ database: TestDatabase, _ wire: Wire) async throws {
     try await enrols("passcode", database, wire)
   }
 
   @Test(
-    "A-S04 an app on a device without biometrics may keep to itself how its key is unlocked, and is enrolled",
+    "A-S04 enrolment of a key without biometry and without a reported unlock method, the server's half",
     arguments: TestDatabase.allCases, Wire.allCases)
   func untold(_ database: TestDatabase, _ wire: Wire) async throws { try await enrols(nil, database, wire) }
 
-  @Test("A-172 an unlocking that does not exist enrols nothing", arguments: TestDatabase.allCases, Wire.allCases)
+  @Test("A-172 an enrolment with an unknown unlock method is refused", arguments: TestDatabase.allCases, Wire.allCases)
   func unknownUnlocking(_ database: TestDatabase, _ wire: Wire) async throws {
     let phone = TestPhone()
     try await play(database, wire, phone) { client, _ in
@@ -62,13 +64,12 @@ struct ScenarioTests {
   }
 
   private static func enrolment(of phone: TestPhone, unlockedBy unlocking: String?) -> JSONValue {
-    guard let unlocking, case .object(var body) = phone.enrolment() else { return phone.enrolment() }
-    body["authMethod"] = .string(unlocking)
-    return .object(body)
+    phone.enrolment().with(unlocking.map { ["authMethod": .string($0)] } ?? [:])
   }
 
   @Test(
-    "A-S05 an app without any security enrols for SMS and signs in by a code", arguments: TestDatabase.allCases,
+    "A-S05 enrolment from a device without security, and sign-in by a code by SMS, the server's half",
+    arguments: TestDatabase.allCases,
     Wire.allCases)
   func smsOnly(_ database: TestDatabase, _ wire: Wire) async throws {
     let phone = TestPhone()
@@ -85,7 +86,8 @@ struct ScenarioTests {
   }
 
   @Test(
-    "A-S06 an enrolled app signs in by its key, and its last use moves", arguments: TestDatabase.allCases, Wire.allCases
+    "A-S06 an enrolled app signs in with its key, and its last use is updated", arguments: TestDatabase.allCases,
+    Wire.allCases
   )
   func signIn(_ database: TestDatabase, _ wire: Wire) async throws {
     let phone = TestPhone()
@@ -101,7 +103,7 @@ struct ScenarioTests {
   }
 
   @Test(
-    "A-S08 an app that has lost its key falls back to SMS, and the lost key is worth nothing",
+    "A-S08 an app that has lost its key falls back to SMS, and the lost key is refused",
     arguments: TestDatabase.allCases, Wire.allCases)
   func lost(_ database: TestDatabase, _ wire: Wire) async throws {
     let phone = TestPhone()
@@ -112,7 +114,7 @@ struct ScenarioTests {
   }
 
   @Test(
-    "A-S09 an app that had fallen back to SMS comes back with a new key", arguments: TestDatabase.allCases,
+    "A-S09 an app that has fallen back to SMS upgrades to a new key", arguments: TestDatabase.allCases,
     Wire.allCases)
   func restored(_ database: TestDatabase, _ wire: Wire) async throws {
     let phone = TestPhone()
@@ -120,7 +122,7 @@ struct ScenarioTests {
       let token = try await Self.lose(phone, client)
       var restored = phone
       restored.key = P256.Signing.PrivateKey()
-      guard case .object(var body) = restored.naming else { return }
+      var body = try #require(restored.naming.members)
       body["publicKey"] = .string(restored.publicKey)
       let upgraded = try await client.call("mfa.upgrade", .object(body), token: token)
       #expect(upgraded["message"] == "Upgraded to Secure Enclave MFA")
@@ -129,7 +131,7 @@ struct ScenarioTests {
     }
   }
 
-  /// Enrols with a key, loses it, and signs in by SMS, to the token.
+  /// Enrols with a key, downgrades, and signs in by SMS. Returns the token.
   @discardableResult
   private static func lose(_ phone: TestPhone, _ client: AppClient) async throws -> String? {
     _ = try await client.call("mfa.enroll", phone.enrolment())
@@ -139,7 +141,8 @@ struct ScenarioTests {
   }
 
   @Test(
-    "A-S10 an app that switches keys signs in by the new one alone", arguments: TestDatabase.allCases, Wire.allCases)
+    "A-S10 an app that replaces its key signs in only with the new one", arguments: TestDatabase.allCases, Wire.allCases
+  )
   func switched(_ database: TestDatabase, _ wire: Wire) async throws {
     let phone = TestPhone()
     try await play(database, wire, phone) { client, _ in
@@ -147,7 +150,7 @@ struct ScenarioTests {
       let token = try await client.signIn(phone)["token"]?.text
       var switched = phone
       switched.key = P256.Signing.PrivateKey()
-      guard case .object(var body) = switched.naming else { return }
+      var body = try #require(switched.naming.members)
       body["publicKey"] = .string(switched.publicKey)
       body["authMethod"] = "passcode"
       #expect(try await client.call("mfa.upgrade", .object(body), token: token)["success"] == true)
@@ -157,7 +160,7 @@ struct ScenarioTests {
   }
 
   @Test(
-    "X-055 one backup code in 50 tries at once is accepted once, and of 200 guesses five are looked at",
+    "X-055 of 50 parallel uses of one backup code, one is accepted; of 200 parallel guesses, five are compared",
     arguments: TestDatabase.allCases)
   func races(_ database: TestDatabase) async throws {
     try await TestBackend.with(store: try await database.open()) { backend in
@@ -187,7 +190,7 @@ struct ScenarioTests {
     }
   }
 
-  @Test("X-050 the history is whole on both databases", arguments: TestDatabase.allCases)
+  @Test("X-050 the history verifies on both databases", arguments: TestDatabase.allCases)
   func history(_ database: TestDatabase) async throws {
     let store = try await database.open()
     try await TestBackend.with(store: store) { backend in

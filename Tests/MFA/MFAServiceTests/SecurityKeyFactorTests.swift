@@ -6,9 +6,11 @@ import MFAFixtures
 import MFAService
 import Testing
 
-@Suite("Security keys among the factors")
+@Suite("Security keys as a factor")
 struct SecurityKeyFactorTests {
-  @Test("A-223 a key is a fresh proof, and registering and removing one need such a proof", arguments: Wire.allCases)
+  @Test(
+    "A-223 a security key is a recent proof, and registering and removing one need a recent proof",
+    arguments: Wire.allCases)
   func fresh(_ wire: Wire) async throws {
     try await KeyScene.with(wire) { scene async throws in
       let (key, id) = try await scene.key()
@@ -26,7 +28,7 @@ struct SecurityKeyFactorTests {
     }
   }
 
-  @Test("A-223 a trusted device does without the key, and can neither add nor take away a factor by that")
+  @Test("A-223 a trusted device skips the security key, and can then neither add nor remove a factor")
   func trust() async throws {
     try await KeyScene.with { scene async throws in
       let (key, id) = try await scene.key()
@@ -34,9 +36,8 @@ struct SecurityKeyFactorTests {
       let proved = try await scene.client.prove(key, token: pending, ["trust_device": true, "device_name": "Mine"])
       let trust = try #require(proved["trust_token"]?.text)
       #expect(try await scene.status(scene.token)["trusted_devices_count"] == 1)
-      guard
-        case .object(var body) = try scene.backend.proof(scene.phone, of: await scene.backend.challenge(scene.phone))
-      else { return }
+      let challenge = try await scene.backend.challenge(scene.phone)
+      var body = try #require(try scene.backend.proof(scene.phone, of: challenge).members)
       body["trustToken"] = .string(trust)
       let spared = try await scene.backend.post("/auth/verify-signature", .object(body), as: scene.phone.app)
       #expect(spared["scope"] == "full")
@@ -47,17 +48,17 @@ struct SecurityKeyFactorTests {
       ] as [(String, JSONValue)] {
         #expect(try await scene.client.call(operation, body, token: token)["code"] == "mfa_required", "\(operation)")
       }
-      // Once it has given the key, it can.
+      // After the key has been given, it can.
       #expect(try await scene.client.prove(key, token: token)["token"] != nil)
       #expect(try await scene.client.call("mfa.enroll-totp", [:], token: token)["secret"] != nil)
-      // With the last factor trust goes too.
+      // Removing the last factor removes trust.
       #expect(try await scene.client.call("webauthn.remove-key", ["id": id], token: token)["message"] != nil)
       let status = try await scene.status(token)
       #expect(status["enabled"] == false && status["trusted_devices_count"] == 0 && status["methods"] == [])
     }
   }
 
-  @Test("B-085 a network in which the key was given once is known from then on")
+  @Test("B-085 a network is known after a sign-in with the key in it")
   func network() async throws {
     var policy = Policy.withSecurityKeys()
     policy.bindsTrustToNetwork = true
@@ -68,9 +69,8 @@ struct SecurityKeyFactorTests {
       let trust = try #require(proved["trust_token"])
       let there = scene.phone.at("198.51.100.7")
       func signIn() async throws -> Answer {
-        guard case .object(var body) = try scene.backend.proof(there, of: await scene.backend.challenge(there)) else {
-          throw CancellationError()
-        }
+        let challenge = try await scene.backend.challenge(there)
+        var body = try #require(try scene.backend.proof(there, of: challenge).members)
         body["trustToken"] = trust
         return try await scene.backend.post("/auth/verify-signature", .object(body), as: there.app)
       }
@@ -83,7 +83,7 @@ struct SecurityKeyFactorTests {
     }
   }
 
-  @Test("A-223 a debug build is not trusted, whatever it asks for")
+  @Test("A-223 a debug build is not trusted, even on request")
   func debugBuild() async throws {
     try await TestBackend.with(policy: .withSecurityKeys()) { backend in
       let phone = TestPhone(app: .debugBuild)
@@ -97,7 +97,7 @@ struct SecurityKeyFactorTests {
     }
   }
 
-  @Test("A-223 beside an authenticator either of the two will do, and disabling takes both away")
+  @Test("A-223 with an authenticator and a security key, either one is accepted, and disabling removes both")
   func besideAuthenticator() async throws {
     try await TestBackend.with(policy: .withSecurityKeys()) { backend in
       let phone = TestPhone()
@@ -109,7 +109,7 @@ struct SecurityKeyFactorTests {
         #expect(status["methods"] == ["totp", "backup_code", "webauthn"])
         #expect(try await client.prove(key, token: backend.pendingToken(phone))["token"] != nil)
         let pending = try await backend.pendingToken(phone)
-        // A key's way is its own: a code cannot be said to be one.
+        // The method webauthn is not accepted for a code.
         let named = try await backend.verifyLogin("123456", phone, token: pending, ["method": "webauthn"])
         #expect(named.status == 400 && named["error"] == "method must be totp, email or backup_code")
         #expect(try await backend.verifyLogin(authenticator.code(), phone, token: pending).status == 200)
@@ -122,7 +122,7 @@ struct SecurityKeyFactorTests {
     }
   }
 
-  @Test("A-223 who has keys alone has no weaker way around them: neither codes of an offer nor by e-mail")
+  @Test("A-223 a user with security keys only cannot use backup codes of an offered authenticator or codes by e-mail")
   func keysAlone() async throws {
     try await KeyScene.with { scene async throws in
       let authenticator = try await scene.backend.offerAuthenticator(scene.phone, token: scene.token)
@@ -144,7 +144,7 @@ struct SecurityKeyFactorTests {
     }
   }
 
-  @Test("A-223 a session that must set a second factor up does so by a key")
+  @Test("A-223 a session that must set up a second factor can register a security key")
   func duty() async throws {
     let policy = Policy.withSecurityKeys {
       $0.secondFactorPolicy = .everyone
@@ -159,7 +159,7 @@ struct SecurityKeyFactorTests {
     }
   }
 
-  @Test("A-223 an operator's reset takes the keys away", arguments: TestDatabase.allCases)
+  @Test("A-223 an operator's reset removes the security keys", arguments: TestDatabase.allCases)
   func reset(_ database: TestDatabase) async throws {
     try await KeyScene.with(.rest, database) { scene async throws in
       _ = try await scene.key()
@@ -181,7 +181,8 @@ struct SecurityKeyFactorTests {
   }
 
   @Test(
-    "A-224 the user's devices are told, and the history has each step, and is whole", arguments: TestDatabase.allCases)
+    "A-224 the user's devices get notices, and the history records each step and verifies",
+    arguments: TestDatabase.allCases)
   func told(_ database: TestDatabase) async throws {
     try await KeyScene.with(.rest, database) { scene async throws in
       let (key, id) = try await scene.key()
@@ -202,7 +203,7 @@ struct SecurityKeyFactorTests {
     }
   }
 
-  @Test("A-224 an open socket of the user's hears of a new key")
+  @Test("A-224 an open socket of the user receives a notice of a new security key")
   func heard() async throws {
     try await KeyScene.with { scene async throws in
       try await TestSocket.with(scene.backend, as: scene.phone.app, token: scene.token) { socket in
@@ -214,7 +215,7 @@ struct SecurityKeyFactorTests {
     }
   }
 
-  @Test("A-224 challenges are forgotten once they are over", arguments: TestDatabase.allCases)
+  @Test("A-224 expired challenges are deleted", arguments: TestDatabase.allCases)
   func housekeeping(_ database: TestDatabase) async throws {
     try await KeyScene.with(.rest, database) { scene async throws in
       _ = try await scene.key()
@@ -234,7 +235,7 @@ struct SecurityKeyFactorTests {
     }
   }
 
-  // MARK: turned off
+  // MARK: Disabled
 
   static let operations: [(String, JSONValue)] = [
     ("webauthn.registration-options", [:]), ("webauthn.keys", [:]), ("webauthn.authentication-options", [:]),
@@ -243,7 +244,7 @@ struct SecurityKeyFactorTests {
   ]
 
   @Test(
-    "B-085 without a relying party every operation of security keys answers that it is unavailable",
+    "B-085 without a relying party, every operation of security keys answers that it is unavailable",
     arguments: Wire.allCases)
   func off(_ wire: Wire) async throws {
     let log = CapturedLog()
@@ -267,13 +268,14 @@ struct SecurityKeyFactorTests {
             == Set(backend.operations.map(\.name).filter { $0.hasPrefix("webauthn.") }))
         #expect(try await client.call("mfa.status", token: token)["methods"] == [])
       }
-      // That an operator has not turned them on is no fault of the server's.
+      // A feature that the operator has not enabled is no error of the server.
       #expect(!log.lines.contains { $0.level >= .warning })
     }
   }
 
   @Test(
-    "B-085 turned off again, keys still count as a second factor, and nobody gets around them", arguments: Wire.allCases
+    "B-085 after security keys are disabled again, registered ones still count as a second factor",
+    arguments: Wire.allCases
   )
   func offAgain(_ wire: Wire) async throws {
     try await TestBackend.with { backend in
@@ -284,7 +286,7 @@ struct SecurityKeyFactorTests {
         key.register("BwcH"), challenge: [7, 7, 7])
       let now = backend.clock.now
       try await backend.context.store.write { records in
-        guard let user = try records.user(named: phone.username) else { return }
+        let user = try #require(try records.user(named: phone.username))
         try records.insert(
           SecurityKey(
             id: UUID(), userID: user.id, credentialID: made.id, publicKey: made.publicKey, signatureCount: 0,

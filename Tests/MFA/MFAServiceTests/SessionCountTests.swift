@@ -7,10 +7,10 @@ import MFAStore
 import PostgresServers
 import Testing
 
-@Suite("How many sessions there are")
+@Suite("The number of sessions")
 struct SessionCountTests {
   @Test(
-    "ten sessions of a device live, and each sign-in beyond ends the oldest", arguments: TestDatabase.allCases)
+    "a device has ten live sessions, and each further sign-in ends the oldest", arguments: TestDatabase.allCases)
   func mostOfDevice(_ database: TestDatabase) async throws {
     try await TestBackend.with(store: database.open()) { backend in
       let phone = TestPhone()
@@ -32,7 +32,7 @@ struct SessionCountTests {
     }
   }
 
-  @Test("the sessions of one device take no place of another's")
+  @Test("the sessions of one device do not count against another device")
   func otherDevice() async throws {
     try await TestBackend.with { backend in
       let (first, second) = (TestPhone(), TestPhone())
@@ -43,7 +43,7 @@ struct SessionCountTests {
     }
   }
 
-  @Test("any number of sessions end by as many statements as one, and are told of once")
+  @Test("ending many sessions takes as many statements as ending one, and causes one notice")
   func statements() async throws {
     var counts: [Int] = []
     for sessions in [1, 300] {
@@ -52,10 +52,10 @@ struct SessionCountTests {
       try await TestBackend.with(store: store) { backend in
         let phone = TestPhone()
         let token = try await backend.token(phone)
-        // As a backend without the bound has left them.
+        // Sessions from a backend without the limit.
         try await store.write { records in
-          guard let user = try records.user(named: "testuser"), let known = try records.sessions(of: user.id).first
-          else { return }
+          let user = try #require(try records.user(named: "testuser"))
+          let known = try #require(try records.sessions(of: user.id).first)
           for _ in 1..<sessions {
             try records.insert(
               LoginSession(
@@ -69,7 +69,7 @@ struct SessionCountTests {
         counts.append(count.withLock { $0 })
         #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 401)
         let (live, notices) = try await store.read { [now = backend.clock.now] records in
-          guard let user = try records.user(named: "testuser") else { return (-1, [Notice]()) }
+          let user = try #require(try records.user(named: "testuser"))
           return (
             try records.sessions(of: user.id).filter { $0.isLive(at: now) }.count,
             try records.notices(of: user.id, after: 0, atMost: 1000)

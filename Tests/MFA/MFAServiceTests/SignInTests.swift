@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Signing in with a key")
 struct SignInTests {
-  @Test("A-084 initiate answers four values, none null", arguments: ["secureEnclave", "smsOTP"])
+  @Test("A-084 initiate answers with four values, none of them null", arguments: ["secureEnclave", "smsOTP"])
   func initiate(_ method: String) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -19,7 +19,7 @@ struct SignInTests {
     }
   }
 
-  @Test("A-095 a challenge has 32 bytes, and none comes twice")
+  @Test("A-095 a challenge has 32 bytes, and no two are equal")
   func challenges() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -32,7 +32,7 @@ struct SignInTests {
     }
   }
 
-  @Test("A-085 the right signature answers with a token in the seed's words")
+  @Test("A-085 the right signature gets a token and the documented text")
   func verify() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -45,20 +45,20 @@ struct SignInTests {
     }
   }
 
-  @Test("A-023 one flipped bit of the signature gets 401 and no token", arguments: [8, 40, 60])
+  @Test("A-023 a signature with one flipped bit gets 401 and no token", arguments: [8, 40, 60])
   func flippedBit(_ index: Int) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       try await backend.enrol(phone)
       let challenge = try await backend.challenge(phone)
-      guard case .object(var body) = try backend.proof(phone, of: challenge) else { return }
+      var body = try #require(try backend.proof(phone, of: challenge).members)
       var signature = Data(base64Encoded: body["signature"]?.text ?? "") ?? Data()
       signature[index] ^= 1
       body["signature"] = .string(signature.base64EncodedString())
       let answer = try await backend.post("/auth/verify-signature", .object(body), as: phone.app)
       #expect(answer.status == 401)
       #expect(answer["token"] == nil)
-      // The challenge is still its owner's.
+      // The challenge is still valid for its owner.
       #expect(
         try await backend.post("/auth/verify-signature", backend.proof(phone, of: challenge), as: phone.app).status
           == 200)
@@ -85,7 +85,7 @@ struct SignInTests {
       let phone = TestPhone()
       try await backend.enrol(phone)
       try await backend.enrol(TestPhone(username: "other"))
-      guard case .object(var body) = try backend.proof(phone, of: await backend.challenge(phone)) else { return }
+      var body = try #require(try backend.proof(phone, of: await backend.challenge(phone)).members)
       body[mismatch.field] = mismatch.value
       let answer = try await backend.post("/auth/verify-signature", .object(body), as: phone.app)
       #expect(answer.status == 401)
@@ -95,7 +95,7 @@ struct SignInTests {
   }
 
   @Test(
-    "A-142 a challenge can be answered for 300 s, and not at their end", arguments: [(299_999, 200), (300_000, 401)])
+    "A-142 a challenge is valid for less than 300 s", arguments: [(299_999, 200), (300_000, 401)])
   func expiry(_ milliseconds: Int, _ status: Int) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -107,7 +107,7 @@ struct SignInTests {
     }
   }
 
-  @Test("A-184 of 50 answers to one challenge at once, one is accepted")
+  @Test("A-184 of 50 parallel answers to one challenge, exactly one succeeds")
   func race() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -125,35 +125,35 @@ struct SignInTests {
     }
   }
 
-  @Test("A-094 raw signatures and SPKI keys do as well as DER and X9.63")
+  @Test("A-094 raw signatures and SPKI keys are accepted as well as DER and X9.63")
   func otherForms() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
-      guard case .object(var enrolment) = phone.enrolment() else { return }
+      var enrolment = try #require(phone.enrolment().members)
       enrolment["publicKey"] = .string(phone.key.publicKey.derRepresentation.base64EncodedString())
       #expect(try await backend.post("/mfa/enroll", .object(enrolment), as: phone.app).status == 200)
       let challenge = try await backend.challenge(phone)
-      guard case .object(var body) = try backend.proof(phone, of: challenge) else { return }
+      var body = try #require(try backend.proof(phone, of: challenge).members)
       let nonce = Data(base64Encoded: challenge["challenge"]?.text ?? "") ?? Data()
       body["signature"] = .string(try phone.key.signature(for: nonce).rawRepresentation.base64EncodedString())
       #expect(try await backend.post("/auth/verify-signature", .object(body), as: phone.app).status == 200)
     }
   }
 
-  @Test("A-021 a signature over the challenge's text, and not its bytes, gets 401")
+  @Test("A-021 a signature over the challenge's text instead of its bytes gets 401")
   func textIsNotSigned() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       try await backend.enrol(phone)
       let challenge = try await backend.challenge(phone)
-      guard case .object(var body) = try backend.proof(phone, of: challenge) else { return }
+      var body = try #require(try backend.proof(phone, of: challenge).members)
       let text = Data((challenge["challenge"]?.text ?? "").utf8)
       body["signature"] = .string(try phone.key.signature(for: text).derRepresentation.base64EncodedString())
       #expect(try await backend.post("/auth/verify-signature", .object(body), as: phone.app).status == 401)
     }
   }
 
-  @Test("A-084 the challenge of an SMS device cannot be answered by any signature")
+  @Test("A-084 no signature is accepted for the challenge of an SMS device")
   func noSignatureForSMS() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -162,7 +162,7 @@ struct SignInTests {
     }
   }
 
-  @Test("A-098 signing in moves lastUsed, which is null before")
+  @Test("A-098 a sign-in updates lastUsed, which is null before the first")
   func lastUsed() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -177,7 +177,7 @@ struct SignInTests {
     }
   }
 
-  @Test("X-051 initiate answers alike for known and unknown users")
+  @Test("X-051 initiate gives answers of the same form for known and unknown users")
   func unknownUser() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

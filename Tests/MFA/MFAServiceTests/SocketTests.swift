@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Sockets")
 struct SocketTests {
-  @Test("X-002 enrol, challenge and sign-in work by socket as by REST")
+  @Test("X-002 enrolment, challenge and sign-in work by socket as by REST")
   func signIn() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -32,7 +32,7 @@ struct SocketTests {
   }
 
   @Test(
-    "X-002 a client that names no subprotocol is served, and one that offers ours gets it", arguments: ["mfa.v1", nil])
+    "X-002 a client without a subprotocol is served, and one that offers mfa.v1 gets it", arguments: ["mfa.v1", nil])
   func subprotocol(_ name: String?) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -48,7 +48,7 @@ struct SocketTests {
     ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="), ("X-Request-Id", "gate-7"),
   ]
 
-  @Test("X-001 a socket without the gate's identity gets 401 with the uniform body, and no upgrade")
+  @Test("X-001 a socket request without the gate's identity gets 401 with the uniform body, and no upgrade")
   func noIdentity() async throws {
     try await TestBackend.with { backend in
       let answer = try await backend.send("GET", "/", text: nil, assertion: nil, headers: Self.upgrade)
@@ -63,7 +63,7 @@ struct SocketTests {
     }
   }
 
-  @Test("X-001 a socket whose identity was used before gets 401")
+  @Test("X-001 a socket request with a used identity gets 401")
   func usedIdentity() async throws {
     try await TestBackend.with { backend in
       let assertion = try await backend.gate.assertion(for: .genuine())
@@ -76,7 +76,7 @@ struct SocketTests {
     }
   }
 
-  @Test("X-052 a refusal by socket carries the body that REST has")
+  @Test("X-052 a refusal by socket contains the body that REST has")
   func refusal() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -130,7 +130,7 @@ struct SocketTests {
       text: #"{"jsonrpc":"2.0","id":"a","method":"auth.initiate","params":[1]}"#, code: -32602, id: "a"),
   ]
 
-  @Test("A-171 a bad message gets its error, and the socket goes on", arguments: badMessages)
+  @Test("A-171 an invalid message gets its error, and the socket remains open", arguments: badMessages)
   func badMessage(_ bad: BadMessage) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -144,14 +144,14 @@ struct SocketTests {
     }
   }
 
-  /// Nobody looks by themselves: what closes a socket is the change itself.
+  /// The sessions are not checked at an interval, so only the change itself can close a socket.
   private static let neverLooking: SocketLimits = {
     var limits = SocketLimits()
     limits.watchInterval = .seconds(86400)
     return limits
   }()
 
-  @Test("X-042 a session that is revoked closes its socket with 4403 at once")
+  @Test("X-042 revoking a session closes its socket with 4403 immediately")
   func revocation() async throws {
     try await TestBackend.with(limits: Self.neverLooking) { backend in
       let phone = TestPhone()
@@ -164,7 +164,7 @@ struct SocketTests {
     }
   }
 
-  @Test("X-042 a session that another process has ended closes its socket as well")
+  @Test("X-042 the end of a session by another process closes its socket")
   func revocationElsewhere() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -173,7 +173,7 @@ struct SocketTests {
         _ = try await socket.call("session.attach", ["token": .string(token)])
         let now = backend.clock.now
         try await backend.context.store.write { records in
-          guard let user = try records.user(named: "testuser") else { return }
+          let user = try #require(try records.user(named: "testuser"))
           for var session in try records.sessions(of: user.id) {
             session.revokedAt = now
             try records.update(session)
@@ -184,7 +184,7 @@ struct SocketTests {
     }
   }
 
-  @Test("X-042 a socket that was opened with a token closes as well when its session ends")
+  @Test("X-042 a socket that was opened with a token closes when its session ends")
   func revocationOfHeader() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -207,7 +207,8 @@ struct SocketTests {
   }
 
   @Test(
-    "X-042 a revoked session's socket ends in bounded time, though its client does not read", .timeLimit(.minutes(1)))
+    "X-042 the socket of a revoked session ends in bounded time even if its client does not read",
+    .timeLimit(.minutes(1)))
   func revocationUnread() async throws {
     let log = CapturedLog()
     var limits = Self.neverLooking
@@ -227,17 +228,17 @@ struct SocketTests {
     }
   }
 
-  @Test("X-032 a client that does not read what it asked for loses its socket", .timeLimit(.minutes(1)))
+  @Test("X-032 the socket of a client that does not read its answers is closed", .timeLimit(.minutes(1)))
   func unread() async throws {
     let log = CapturedLog()
     var limits = Self.neverLooking
     limits.closeTime = .milliseconds(100)
     try await TestBackend.with(limits: limits, logger: log.logger) { backend in
       try await TestSocket.with(backend, as: .genuine(), isReading: false) { socket async throws in
-        // The socket may end while there is still something to send.
+        // The socket may end before everything is sent.
         try? await Self.flood(socket)
         try await log.line(saying: "socket closed: client reads too slowly")
-        // The close frame may still fit into what the kernel keeps for the client, or be cut off with the rest.
+        // The close frame may fit into the buffers of the kernel, or be lost with the rest.
         try? await socket.startReading()
         let code = try? await socket.closeCode()
         #expect(code == nil || code == 4408)
@@ -253,21 +254,21 @@ struct SocketTests {
     limits.largestBacklog = 50_000
     try await TestBackend.with(limits: limits) { backend in
       try await TestSocket.with(backend, as: .genuine()) { socket async throws in
-        // One that does not fit is as many that do.
+        // One answer that does not fit has the same effect as many that do.
         try await socket.send(#"{"jsonrpc":"2.0","id":"\#(String(repeating: "x", count: 60_000))","method":"none"}"#)
         #expect(try await socket.closeCode() == 4408)
       }
     }
   }
 
-  @Test("A-231 a token on a socket is good no longer than by REST, and a newer one goes on", arguments: [899, 900])
+  @Test("A-231 a token on a socket expires as by REST, and a newer one can be attached", arguments: [899, 900])
   func expiry(_ age: Int) async throws {
     try await TestBackend.with(limits: Self.neverLooking) { backend in
       let phone = TestPhone()
       let token = try await backend.token(phone)
       try await TestSocket.with(backend, as: phone.app) { socket async throws in
         _ = try await socket.call("session.attach", ["token": .string(token), "after": 0])
-        // The look that the attachment asks for is over before the clock moves: it would close the socket otherwise.
+        // The check after the attachment is over before the clock moves. It would close the socket otherwise.
         _ = try await socket.next()
         backend.clock.advance(by: .seconds(age))
         let answer = try await socket.call("devices.list", ["username": "testuser"])
@@ -280,7 +281,7 @@ struct SocketTests {
     }
   }
 
-  @Test("A-231 a socket whose token has expired, with none attached since, is closed with 4403")
+  @Test("A-231 a socket with an expired token and no newer one is closed with 4403")
   func expiryCloses() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -292,7 +293,7 @@ struct SocketTests {
     }
   }
 
-  @Test("A-083 the user's other devices are told of a downgrade, and told again after they were away")
+  @Test("A-083 the user's other devices get a notice of a downgrade, also when they connect later")
   func notices() async throws {
     try await TestBackend.with { backend in
       let (lost, other) = (TestPhone(deviceID: "lost"), TestPhone(deviceID: "other"))
@@ -315,12 +316,12 @@ struct SocketTests {
       let listed = try await backend.get("/auth/notices?after=2", as: other.app, token: otherToken)
       #expect(listed["notices"]?.count == 2)
       #expect(listed["notices"]?[0]?["kind"] == "methodChanged")
-      // What the lost key had begun ended with it.
+      // The sessions of the lost key ended with it.
       #expect(listed["notices"]?[1]?["kind"] == "sessionRevoked")
     }
   }
 
-  @Test("X-042 a session that lacks its second factor is told no notices until it has given it")
+  @Test("X-042 a session without its second factor receives no notices until it has given the factor")
   func pendingNotices() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -346,7 +347,7 @@ struct SocketTests {
     return SessionProof(sessionID: found.id, userID: found.userID, expiresAt: found.expiresAt)
   }
 
-  @Test("X-032 what a socket must not send closes it with its code")
+  @Test("X-032 forbidden frames close a socket with their close codes")
   func closeCodes() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -361,7 +362,7 @@ struct SocketTests {
       }
       for size in [1 << 16 + 1, 1 << 20] {
         try await TestSocket.with(backend, as: phone.app) { socket async throws in
-          // The server may have closed before all is written.
+          // The server may close before everything is written.
           try? await socket.send(.text, Array(repeating: 0x78, count: size))
           #expect(try await socket.closeCode() == 4413, "\(size)")
         }
@@ -382,7 +383,7 @@ struct SocketTests {
     }
   }
 
-  @Test("X-032 a message of 64 KiB is read, in one piece or in many, some of them empty")
+  @Test("X-032 a message of 64 KiB is read in one frame or in several, also with empty frames")
   func largestMessage() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -401,7 +402,7 @@ struct SocketTests {
     }
   }
 
-  @Test("X-042 a session is attached by its own app instance alone")
+  @Test("X-042 only the session's own app instance can attach it")
   func foreignToken() async throws {
     try await TestBackend.with { backend in
       let token = try await backend.token(TestPhone())
@@ -409,7 +410,7 @@ struct SocketTests {
         let answer = try await socket.call("session.attach", ["token": .string(token)])
         #expect(answer["error"]?["data"]?["code"] == "device_mismatch")
       }
-      // Nor is it by the head of the request that opens the socket.
+      // The head of the request that opens the socket cannot attach it either.
       await #expect(throws: TestSocket.NotUpgraded.self) {
         try await TestSocket.with(backend, as: .genuine(), token: token) { _ in }
       }
@@ -419,7 +420,7 @@ struct SocketTests {
     }
   }
 
-  @Test("X-042 what is new is told to the session's own app instance alone")
+  @Test("X-042 only the session's own app instance receives notices")
   func foreignNews() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

@@ -7,10 +7,10 @@ import MFAFixtures
 import TestSupport
 import Testing
 
-@Suite("Requests that a lenient reader would take", .timeLimit(.minutes(2)))
+@Suite("Requests that a lenient parser would accept", .timeLimit(.minutes(2)))
 struct StrictRequestTests {
-  /// A client that sends `heads` one after the other, prints what comes back, and at the end how long it took until the
-  /// server closed the connection.
+  /// A client that sends `heads` one after the other, prints the answers, and finally the time until the server closed
+  /// the connection.
   private static let client = """
     import socket, sys, time
     s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
@@ -46,7 +46,7 @@ struct StrictRequestTests {
     "GET / HTTP/1.1\r\nHost: x\r\nX: " + String(repeating: "y", count: 90_000) + "\r\n\r\n",
   ]
 
-  @Test("a malformed head is refused once, and its connection closed at once", arguments: malformed)
+  @Test("a malformed head is refused once, and its connection is closed immediately", arguments: malformed)
   func malformedHead(_ head: String) async throws {
     try await TestBackend.with { backend in
       let lines = try await Self.send([head], to: backend.port)
@@ -55,7 +55,7 @@ struct StrictRequestTests {
     }
   }
 
-  @Test("a malformed head after a good request is refused once, and the connection closed")
+  @Test("a malformed head after a valid request is refused once, and the connection is closed")
   func malformedSecondHead() async throws {
     try await TestBackend.with { backend in
       let good = "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -66,7 +66,7 @@ struct StrictRequestTests {
     }
   }
 
-  @Test("the server of the metrics closes on a malformed head, answers HEAD without a body, and refuses other methods")
+  @Test("the metrics server closes on a malformed head, answers HEAD without a body, and refuses other methods")
   func metrics() async throws {
     let (ports, found) = AsyncStream<Int>.makeStream()
     let log = CapturedLog()
@@ -95,7 +95,7 @@ struct StrictRequestTests {
   }
 
   @Test(
-    "HEAD is answered without a body, also where it wants to open a socket",
+    "HEAD is answered without a body, also if it requests an upgrade",
     arguments: ["/api/v1/auth/mfa/status", "/openapi.json", "/nothing", "/"])
   func head(_ path: String) async throws {
     try await TestBackend.with { backend in
@@ -121,7 +121,7 @@ struct StrictRequestTests {
     #"{"username":"x","deviceId":"d","more":01}"#,
   ]
 
-  @Test("a body that two readers may read in two ways is refused", arguments: ambiguous)
+  @Test("a body that two parsers may read in two ways is refused", arguments: ambiguous)
   func ambiguousBody(_ body: String) async throws {
     try await TestBackend.with { backend in
       let app = AppInstance.genuine()
@@ -146,7 +146,7 @@ struct StrictRequestTests {
     }
   }
 
-  @Test("a value that the query has twice, or that the path has already, is refused")
+  @Test("a value that is twice in the query, or also in the path, is refused")
   func repeatedQuery() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone(username: "root")
@@ -159,19 +159,19 @@ struct StrictRequestTests {
     }
   }
 
-  @Test("an identity of the gate has one spelling: padding, leftover bits and more parts are refused")
+  @Test("an identity of the gate has one encoding: padding, set padding bits and additional parts are refused")
   func spelledIdentity() async throws {
     try await TestBackend.with { backend in
       for spell in Self.spellings {
         let identity = try await backend.gate.assertion(for: .genuine())
         let answer = try await backend.send(
-          "POST", "/api/v1/auth/initiate", text: #"{"username":"x","deviceId":"d"}"#, assertion: spell(identity))
+          "POST", "/api/v1/auth/initiate", text: #"{"username":"x","deviceId":"d"}"#, assertion: try spell(identity))
         #expect(answer.status == 401 && answer["code"] == "not_attested", "\(answer.status)")
       }
     }
   }
 
-  @Test("an access token and a refresh token have one spelling")
+  @Test("an access token and a refresh token have one encoding")
   func spelledTokens() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -180,7 +180,7 @@ struct StrictRequestTests {
       let token = try #require(session["token"]?.text)
       #expect(try await backend.get("/devices/\(phone.username)", as: phone.app, token: token).status == 200)
       for spell in Self.spellings {
-        let answer = try await backend.get("/devices/\(phone.username)", as: phone.app, token: spell(token))
+        let answer = try await backend.get("/devices/\(phone.username)", as: phone.app, token: try spell(token))
         #expect(answer.status == 401 && answer["code"] == "session_required")
       }
       let refresh = try #require((session["refreshToken"] ?? session["refresh_token"])?.text)
@@ -197,13 +197,13 @@ struct StrictRequestTests {
     }
   }
 
-  /// Texts that stand for the same bytes as the token.
-  private static let spellings: [@Sendable (String) -> String] = [
+  /// Changes of a token that a lenient decoder would ignore.
+  private static let spellings: [@Sendable (String) throws -> String] = [
     { $0 + "=" }, { $0 + "==" }, { $0 + "." },
-    // 64 bytes leave four bits of the last character free.
+    // 64 bytes leave four bits of the last character unused.
     { token in
       let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
-      guard let last = token.last, let place = alphabet.firstIndex(of: last) else { return "" }
+      let place = try #require(token.last.flatMap { alphabet.firstIndex(of: $0) })
       return token.dropLast() + String(alphabet[place | 1])
     },
   ]

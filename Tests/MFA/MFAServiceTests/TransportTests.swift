@@ -59,7 +59,7 @@ struct TransportTests {
       body: "\"" + String(repeating: "x", count: 70_000) + "\"", status: 413, code: "payload_too_large"),
   ]
 
-  @Test("A-171 a bad request gets its status and never a 500", arguments: badRequests)
+  @Test("A-171 an invalid request gets its status and never a 500", arguments: badRequests)
   func bad(_ bad: BadRequest) async throws {
     try await TestBackend.with { backend in
       let answer = try await backend.send(
@@ -70,7 +70,7 @@ struct TransportTests {
     }
   }
 
-  /// A client that sends its body byte by byte, prints the answer, and sends on until the connection is closed.
+  /// A client that sends its body byte by byte, prints the answer, and continues to send until the connection closes.
   private static let trickle = """
     import socket, sys, time
     s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
@@ -95,7 +95,7 @@ struct TransportTests {
         print("closed")
     """
 
-  @Test("A-171 a body that trickles in gets 408, and the connection is closed", .timeLimit(.minutes(1)))
+  @Test("A-171 a body that arrives too slowly gets 408, and the connection is closed", .timeLimit(.minutes(1)))
   func trickle() async throws {
     try await TestBackend.with(bodyTime: .milliseconds(300)) { backend in
       let head = """
@@ -113,7 +113,7 @@ struct TransportTests {
       #expect(run.output.contains { $0.lowercased() == "connection: close" })
       #expect(run.output.contains { $0.contains(#""code":"request_timeout""#) })
       #expect(run.output.last == "closed")
-      // One that comes at once is answered as ever, however many there are on the connection.
+      // A request that arrives in one piece is answered as usual, also repeatedly on one connection.
       for _ in 1...3 {
         #expect(
           try await backend.post("/auth/initiate", ["username": "x", "deviceId": "d"], as: .genuine()).status == 200)
@@ -136,7 +136,7 @@ struct TransportTests {
   }
 
   @Test(
-    "A-145 a method that a path has not gets 405, and Allow names those that it has",
+    "A-145 a method that a path does not have gets 405, and Allow lists its methods",
     arguments: [
       ("PUT", "/auth/initiate", "POST"), ("POST", "/devices/ada", "GET"), ("HEAD", "/auth/mfa/status", "GET"),
       ("GET", "/auth/mfa/trusted-devices/1", "DELETE"), ("POST", "/openapi.json", "GET"),
@@ -149,7 +149,7 @@ struct TransportTests {
     }
   }
 
-  @Test("A-145 every 401 says by WWW-Authenticate what it would need, and the document says that it does")
+  @Test("A-145 every 401 has a WWW-Authenticate header field, and the OpenAPI document declares it")
   func challenges() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -164,9 +164,9 @@ struct TransportTests {
         #expect(answer.headers["www-authenticate"]?.hasPrefix("Bearer ") == true, "\(answer["code"] ?? nil)")
       }
       let document = try await backend.send("GET", "/api/v1/openapi.json", as: nil)
-      guard case .object(let paths) = document["paths"] else { throw CancellationError() }
+      let paths = try #require(document["paths"]?.members)
       for (path, item) in paths {
-        guard case .object(let operations) = item else { continue }
+        let operations = try #require(item.members, "\(path)")
         for operation in operations.values {
           let field = operation["responses"]?["401"]?["headers"]?["WWW-Authenticate"]
           #expect(field?["required"] == true, "\(path)")
@@ -185,7 +185,7 @@ struct TransportTests {
     }
   }
 
-  @Test("A-172 unknown fields are passed over")
+  @Test("A-172 unknown fields are ignored")
   func unknownFields() async throws {
     try await TestBackend.with { backend in
       let answer = try await backend.post(
@@ -194,7 +194,7 @@ struct TransportTests {
     }
   }
 
-  @Test("A-146 the log has a line with code and reason for every request that is refused before it is an operation")
+  @Test("A-146 the log has a line with code and reason for every request that is refused before an operation runs")
   func logged() async throws {
     let log = CapturedLog()
     try await TestBackend.with(bodyTime: .milliseconds(300), logger: log.logger) { backend in
@@ -243,7 +243,7 @@ struct TransportTests {
   }
 
   @Test(
-    "X-032 all of a /64 of IPv6 is one address to the limits, and each address of IPv4 is one",
+    "X-032 the limits treat a /64 of IPv6 as one address, and each IPv4 address as one",
     arguments: [
       ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true), ("2001:db8:1:2::1", "2001:db8:1:3::1", false),
       ("192.0.2.1", "192.0.2.2", false), ("192.0.2.1", "::ffff:192.0.2.1", true), ("", "", true),
@@ -269,7 +269,7 @@ struct TransportTests {
     }
   }
 
-  @Test("X-032 an app instance that asks too often gets 429 with Retry-After, and others do not")
+  @Test("X-032 an app instance with too many requests gets 429 with Retry-After, and others do not")
   func pace() async throws {
     var paces = RateLimits()
     paces.standard = .init(size: 3, perSecond: 0.5)

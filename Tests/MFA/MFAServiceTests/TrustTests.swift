@@ -1,29 +1,47 @@
+import ByteCoding
 import MFADomain
 import MFAFixtures
 import Testing
 
 @Suite("Trusted devices")
 struct TrustTests {
-  /// A phone with an authenticator, trusted, and the token that says so.
+  /// Sets up an authenticator for `phone` and trusts it. Returns the trust token and the token of a full session.
   private func trusted(_ backend: TestBackend, _ phone: TestPhone) async throws -> (trust: String, token: String) {
     let (_, authenticator) = try await backend.setUp(phone)
-    let pending = try await backend.pendingToken(phone)
-    let answer = try await backend.verifyLogin(
-      authenticator.code(), phone, token: pending, ["trust_device": true, "device_name": "My phone"])
+    return try await trust(backend, phone, by: authenticator.code())
+  }
+
+  /// Signs in with the second factor `code` and trusts `phone`.
+  private func trust(
+    _ backend: TestBackend, _ phone: TestPhone, by code: String, named name: String = "My phone",
+    userAgent: String = "App/1"
+  ) async throws -> (trust: String, token: String) {
+    let answer = try await backend.send(
+      "POST", "/api/v1/auth/mfa/verify-login",
+      ["code": .string(code), "trust_device": true, "device_name": .string(name)], as: phone.app,
+      token: try await backend.pendingToken(phone), headers: [("User-Agent", userAgent)])
+    #expect(answer.status == 200)
     return (answer["trust_token"]?.text ?? "", answer["token"]?.text ?? "")
   }
 
   private func signIn(
-    _ backend: TestBackend, _ phone: TestPhone, trust: String, as app: AppInstance? = nil
+    _ backend: TestBackend, _ phone: TestPhone, trust: String, userAgent: String = "App/1"
   ) async throws -> Answer {
-    guard case .object(var body) = try backend.proof(phone, of: await backend.challenge(phone)) else {
-      throw CancellationError()
-    }
+    let challenge = try await backend.challenge(phone)
+    var body = try #require(try backend.proof(phone, of: challenge).members)
     body["trustToken"] = .string(trust)
-    return try await backend.post("/auth/verify-signature", .object(body), as: app ?? phone.app)
+    return try await backend.send(
+      "POST", "/api/v1/auth/verify-signature", .object(body), as: phone.app, headers: [("User-Agent", userAgent)])
   }
 
-  @Test("B-077 a trusted device is spared the second factor, and one without the token is not")
+  /// The trusted devices of the account whose session `token` is.
+  private func list(_ backend: TestBackend, _ phone: TestPhone, token: String) async throws -> [JSONValue] {
+    let answer = try await backend.get("/auth/mfa/trusted-devices", as: phone.app, token: token)
+    let devices = try #require(answer["devices"])
+    return try (0..<(try #require(devices.count))).map { try #require(devices[$0]) }
+  }
+
+  @Test("B-077 a trusted device skips the second factor, and a device without the trust token does not")
   func spared() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -34,7 +52,7 @@ struct TrustTests {
     }
   }
 
-  @Test("B-065 trust ends after 30 days, and is not prolonged by use", arguments: [(-60, "full"), (1, "mfa")])
+  @Test("B-065 trust expires after 30 days, and use does not prolong it", arguments: [(-60, "full"), (1, "mfa")])
   func expiry(_ seconds: Int, _ scope: JSONValue) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -46,7 +64,7 @@ struct TrustTests {
     }
   }
 
-  @Test("X-021 a downgrade ends the device's sessions and its trust: the code by SMS is no way round the second factor")
+  @Test("X-021 a downgrade ends the device's sessions and trust, so a code by SMS does not avoid the second factor")
   func downgrade() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -63,7 +81,7 @@ struct TrustTests {
     }
   }
 
-  @Test("X-021 nor is a code by SMS to a device that has its key still")
+  @Test("X-021 a code by SMS to a device that still has its key does not avoid the second factor")
   func textedWithKey() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -80,7 +98,7 @@ struct TrustTests {
     }
   }
 
-  @Test("B-066 trust that is given anew takes the place of the old, so revoking the one listed ends it")
+  @Test("B-066 trusting a device again replaces its earlier trust, so the list has one entry to revoke")
   func replaced() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -100,11 +118,12 @@ struct TrustTests {
     }
   }
 
-  @Test("B-067 trust is bound to the attested key: the token alone does nothing for another device of the user")
+  @Test("B-067 trust is bound to the attested key and a token of 256 bits: another device cannot use the token")
   func bound() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       let (trust, token) = try await trusted(backend, phone)
+      #expect(Base64URL.decode(trust)?.count == 32)
       let other = TestPhone()
       #expect(try await backend.link(other, to: phone, token: token).status == 200)
       #expect(try await signIn(backend, other, trust: trust)["scope"] == "mfa")
@@ -112,7 +131,63 @@ struct TrustTests {
     }
   }
 
-  @Test("A-172 a name of a trusted device that breaks its rule is refused by the name that the field has")
+  @Test(
+    "B-067 trust remains valid after a change of address or user agent, and the list keeps what was recorded first",
+    arguments: [("198.51.100.7", "App/1"), ("192.0.2.1", "App/2"), ("198.51.100.7", "App/2")])
+  func changed(_ address: String, _ userAgent: String) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      let (trust, token) = try await trust(backend, phone, by: authenticator.code(), userAgent: "App/1")
+      let before = try #require(try await list(backend, phone, token: token).first)
+      backend.clock.advance(by: .seconds(60))
+      #expect(try await signIn(backend, phone.at(address), trust: trust, userAgent: userAgent)["scope"] == "full")
+      let after = try #require(try await list(backend, phone, token: token).first)
+      #expect(before["last_used_at"] == "2026-01-01T00:00:30Z" && after["last_used_at"] == "2026-01-01T00:01:30Z")
+      #expect(after["fingerprint"] == before["fingerprint"])
+      #expect(before["ip_address"] == "192.0.2.1" && after["ip_address"] == "192.0.2.1")
+    }
+  }
+
+  @Test("B-067 the fingerprint depends on address and user agent, and the list shows the address")
+  func fingerprint() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      var fingerprints: [String] = []
+      let origins = [
+        ("192.0.2.1", "App/1"), ("198.51.100.7", "App/1"), ("192.0.2.1", "App/2"), ("192.0.2.1", "App/1"),
+      ]
+      for ((address, userAgent), code) in zip(origins, authenticator.backupCodes) {
+        let moved = phone.at(address)
+        let (_, token) = try await trust(backend, moved, by: code, userAgent: userAgent)
+        let entry = try #require(try await list(backend, moved, token: token).first)
+        #expect(entry["ip_address"] == .string(address))
+        fingerprints.append(try #require(entry["fingerprint"]?.text))
+      }
+      #expect(Set(fingerprints).count == 3 && fingerprints[0] == fingerprints[3])
+    }
+  }
+
+  @Test("A-081 unenrolment removes the trust of the device, and of no other device")
+  func unenrolled() async throws {
+    try await TestBackend.with { backend in
+      let (phone, other) = (TestPhone(), TestPhone())
+      let (_, authenticator) = try await backend.setUp(phone)
+      let own = try await trust(backend, phone, by: authenticator.backupCodes[0], named: "First")
+      #expect(try await backend.link(other, to: phone, token: own.token).status == 200)
+      let remaining = try await trust(backend, other, by: authenticator.backupCodes[1], named: "Second")
+      #expect(try await list(backend, other, token: remaining.token).map { $0["device_name"] } == ["First", "Second"])
+      #expect(try await backend.post("/mfa/unenroll", phone.naming, as: phone.app, token: own.token).status == 200)
+      #expect(try await list(backend, other, token: remaining.token).map { $0["device_name"] } == ["Second"])
+      // The same app instance enrols the same device again. Its old trust token remains invalid.
+      #expect(try await backend.link(phone, to: other, token: remaining.token).status == 200)
+      #expect(try await signIn(backend, phone, trust: own.trust)["scope"] == "mfa")
+      #expect(try await signIn(backend, other, trust: remaining.trust)["scope"] == "full")
+    }
+  }
+
+  @Test("A-172 the refusal of an invalid name of a trusted device names the field as the request does")
   func badName() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -123,12 +198,12 @@ struct TrustTests {
     }
   }
 
-  @Test("B-064 a client that merely says that it is trusted is asked for the second factor")
+  @Test("B-064 a client that only claims to be trusted must give the second factor")
   func flagAlone() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       _ = try await backend.setUp(phone)
-      guard case .object(var body) = try backend.proof(phone, of: await backend.challenge(phone)) else { return }
+      var body = try #require(try backend.proof(phone, of: await backend.challenge(phone)).members)
       body["trust_device"] = true
       body["device_trusted"] = true
       let answer = try await backend.post("/auth/verify-signature", .object(body), as: phone.app)
@@ -136,8 +211,8 @@ struct TrustTests {
     }
   }
 
-  @Test("B-023 the list shows the caller's own trusted devices in the origin's fields")
-  func list() async throws {
+  @Test("B-023 the list has the documented fields")
+  func listed() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       let (_, token) = try await trusted(backend, phone)
@@ -154,7 +229,75 @@ struct TrustTests {
     }
   }
 
-  @Test("B-024 a revoked device is asked again, and another user's cannot be revoked")
+  @Test("B-023 the list contains no device of another user")
+  func ownAlone() async throws {
+    try await TestBackend.with { backend in
+      let (ada, eve) = (TestPhone(username: "ada"), TestPhone(username: "eve"))
+      var tokens: [String] = []
+      for phone in [ada, eve] {
+        let (_, authenticator) = try await backend.setUp(phone)
+        tokens.append(try await trust(backend, phone, by: authenticator.code(), named: phone.username).token)
+      }
+      #expect(try await list(backend, ada, token: tokens[0]).map { $0["device_name"] } == ["ada"])
+      #expect(try await list(backend, eve, token: tokens[1]).map { $0["device_name"] } == ["eve"])
+    }
+  }
+
+  @Test("B-023 the list contains no expired device")
+  func expired() async throws {
+    try await TestBackend.with { backend in
+      let (phone, other) = (TestPhone(), TestPhone())
+      let (_, authenticator) = try await backend.setUp(phone)
+      let codes = authenticator.backupCodes
+      let (_, token) = try await trust(backend, phone, by: codes[0], named: "First")
+      #expect(try await backend.link(other, to: phone, token: token).status == 200)
+      backend.clock.advance(by: .seconds(86400))
+      _ = try await trust(backend, other, by: codes[1], named: "Second")
+      // One second before the first device's trust expires.
+      backend.clock.advance(by: .seconds(29 * 86400 - 1))
+      let pending = try await backend.pendingToken(other)
+      let session = try #require(try await backend.verifyLogin(codes[2], other, token: pending)["token"]?.text)
+      #expect(try await list(backend, other, token: session).map { $0["device_name"] } == ["First", "Second"])
+      backend.clock.advance(by: .seconds(1))
+      #expect(try await list(backend, other, token: session).map { $0["device_name"] } == ["Second"])
+    }
+  }
+
+  @Test(
+    "B-024 open sockets of the user receive a notice when trust is revoked, and those of other users do not",
+    .timeLimit(.minutes(1)))
+  func noticeOfRevocation() async throws {
+    try await TestBackend.with { backend in
+      let (phone, other, foreign) = (TestPhone(), TestPhone(), TestPhone(username: "other"))
+      let (_, authenticator) = try await backend.setUp(phone)
+      let (_, token) = try await trust(backend, phone, by: authenticator.backupCodes[0])
+      #expect(try await backend.link(other, to: phone, token: token).status == 200)
+      let (_, otherToken) = try await trust(backend, other, by: authenticator.backupCodes[1])
+      let foreignToken = try await backend.token(foreign)
+      let id = try #require(try await list(backend, phone, token: token).first?["id"]?.int)
+      try await TestSocket.with(backend, as: phone.app, token: token) { own in
+        try await TestSocket.with(backend, as: other.app, token: otherToken) { second in
+          // With `after`, the sockets receive the earlier notices too, so none is lost before they are attached.
+          for (socket, token) in [(own, token), (second, otherToken)] {
+            let attached = try await socket.call("session.attach", ["token": .string(token), "after": 0])
+            #expect(attached["result"]?["success"] == true)
+          }
+          let answer = try await backend.send(
+            "DELETE", "/api/v1/auth/mfa/trusted-devices/\(id)", as: phone.app, token: token)
+          #expect(answer.status == 200)
+          for socket in [own, second] {
+            let notice = try await socket.next { $0["params"]?["kind"] == "trustRevoked" }
+            #expect(notice["params"]?["concerning"] == .string(String(id)))
+          }
+        }
+      }
+      // A socket receives what this list contains.
+      let notices = try await backend.get("/auth/notices", as: foreign.app, token: foreignToken)["notices"]
+      #expect(notices?.count == 1 && notices?[0]?["kind"] == "deviceEnrolled")
+    }
+  }
+
+  @Test("B-024 a device whose trust is revoked must give the second factor, and another user's device gets 404")
   func revoke() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -172,7 +315,7 @@ struct TrustTests {
     }
   }
 
-  @Test("B-024 an id that is no number gets 400")
+  @Test("B-024 an id that is not a number gets 400")
   func badID() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

@@ -94,8 +94,10 @@ final class RawTLS {
   func sendEnd() { link.sendEnd(through: bio.window) }
 
   /// Updates the sending keys (RFC 8446 section 4.6.3).
-  func updateKey() {
-    guard let tls = link.tls, SSL_key_update(tls, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 else { return }
+  func updateKey() throws {
+    guard let tls = link.tls, SSL_key_update(tls, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 else {
+      throw ScriptedSocket.Failure(description: "no key update")
+    }
     link.startHandshake(through: bio.window)
   }
 
@@ -181,7 +183,7 @@ extension EngineTests {
       let client = try RawTLS(try gate.connect(), try files.client())
       try client.handshake()
       client.holds = isOneFlight
-      for _ in 0..<33 { client.updateKey() }
+      for _ in 0..<33 { try client.updateKey() }
       client.holds = false
       client.send(Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
       #expect((try? client.readHead()) ?? "" == "")
@@ -194,7 +196,7 @@ extension EngineTests {
       let client = try RawTLS(try gate.connect(), try files.client())
       try client.handshake()
       for round in 0..<40 {
-        client.updateKey()
+        try client.updateKey()
         for part in ["a", "b"] {
           client.send(Array("GET /\(round)/\(part) HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
           let body = "GET /\(round)/\(part) 0"
