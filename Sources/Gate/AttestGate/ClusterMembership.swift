@@ -10,11 +10,11 @@ public protocol ClusterMembership: Sendable {
   func leave(_ gate: GateNumber) async throws(StoreError)
 
   /// Tries to start maintenance and returns whether it may run. If several gates ask at once, one gets `true`, until
-  /// it calls `endHousekeeping()` or its connection closes.
-  func beginHousekeeping() async throws(StoreError) -> Bool
+  /// it calls `endMaintenance()` or its connection closes.
+  func beginMaintenance() async throws(StoreError) -> Bool
 
   /// Ends this gate's maintenance run, so that another gate can start one.
-  func endHousekeeping() async throws(StoreError)
+  func endMaintenance() async throws(StoreError)
 }
 
 /// The identifier of a running gate process.

@@ -11,7 +11,7 @@ public protocol GateStore: KeyRegistry, KeyCatalog, ChallengeKeyStorage, Identit
   ///
   /// - Throws: The errors that `open()` would report, as far as they can be seen: missing folders or permissions, or
   ///   a schema of a newer version.
-  func survey() async throws(StoreError) -> StoreStatistics
+  func statistics() async throws(StoreError) -> StoreStatistics
 
   /// Opens and migrates the store and verifies that it accepts writes, so that a fault is known before the first
   /// client connects. The call is optional, and an error is not final.

@@ -52,13 +52,13 @@ public struct StoreMaintenance: Sendable {
   /// Performs one run; returns `nil` if another gate is already performing one. An error is not fatal: the next run
   /// continues.
   public func run() async throws(StoreError) -> Report? {
-    guard try await store.beginHousekeeping() else { return nil }
+    guard try await store.beginMaintenance() else { return nil }
     do throws(StoreError) {
       let report = try await round()
-      try await store.endHousekeeping()
+      try await store.endMaintenance()
       return report
     } catch {
-      try? await store.endHousekeeping()
+      try? await store.endMaintenance()
       throw error
     }
   }

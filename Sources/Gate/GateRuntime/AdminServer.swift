@@ -10,7 +10,7 @@ internal import TransportEngine
 package enum AdminServer {
   /// Starts the admin server. Returns `nil` if `settings` is `nil`.
   static func start(
-    _ settings: GateSettings.Admin?, _ resources: [any AdminResource], _ inheritance: InheritedSockets, logger: Logger
+    _ settings: GateSettings.Admin?, _ resources: [any AdminResource], _ inherited: InheritedSockets, logger: Logger
   ) throws(SallyportError) -> Engine? {
     guard let settings else { return nil }
     let access: AdminAccess = if let file = settings.tokenFile { .bearer(try token(in: file)) } else { .anyone }
@@ -25,7 +25,7 @@ package enum AdminServer {
     }
     do throws(Engine.StartError) {
       let engine = try SideListener.start(
-        .admin, at: address, inheritance, AdminRouter(resources, access: access, hosts: .thisMachine), limits,
+        .admin, at: address, inherited, AdminRouter(resources, access: access, hosts: .thisMachine), limits,
         report: { event in
           // The other events concern TLS and PROXY headers.
           guard case .acceptPaused(let reason) = event else { return }

@@ -108,7 +108,7 @@ struct GateComposition: Sendable {
   func maintenance(logger: Logger) -> MaintenanceService {
     MaintenanceService(
       store: store,
-      housekeeping: StoreMaintenance(
+      maintenance: StoreMaintenance(
         store: store, challenges: challenges,
         plan: .init(rotation: settings.appAttest.challengeKeyRotation, longestUnused: settings.pruneUnusedAfter),
         latest: memory.latest),

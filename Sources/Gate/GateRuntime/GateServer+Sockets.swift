@@ -7,7 +7,7 @@ internal import TransportEngine
 extension GateServer {
   /// Opens the public listener. It does not accept connections yet.
   static func start(
-    _ generation: Generation, _ tls: ServerTLS, _ inheritance: InheritedSockets, _ log: EngineLog
+    _ generation: Generation, _ tls: ServerTLS, _ inherited: InheritedSockets, _ log: EngineLog
   ) throws(SallyportError) -> Engine {
     let listen = generation.composition.settings.listen
     guard let address = SocketAddress(literal: listen.address, port: listen.port) else {
@@ -17,7 +17,7 @@ extension GateServer {
     }
     do throws(Engine.StartError) {
       return try serve(
-        at: address, or: inheritance.takePublic(), generation.composition.settings, tls, generation.responder, log)
+        at: address, or: inherited.takePublic(), generation.composition.settings, tls, generation.responder, log)
     } catch {
       throw SallyportError(
         .cannotBind, error: "cannot listen at \(error)",
@@ -51,10 +51,10 @@ extension GateServer {
 enum SideListener {
   /// Uses the inherited socket if it listens at `address`, or opens a new one.
   static func start(
-    _ listener: InheritedSockets.Listener, at address: SocketAddress, _ inheritance: InheritedSockets,
+    _ listener: InheritedSockets.Listener, at address: SocketAddress, _ inherited: InheritedSockets,
     _ responder: AdminRouter, _ limits: EngineLimits, report: @escaping @Sendable (EngineEvent) -> Void
   ) throws(Engine.StartError) -> Engine {
-    let passed = inheritance.take(listener, at: address)
+    let passed = inherited.take(listener, at: address)
     guard passed.isEmpty else {
       return try Engine(
         inheriting: passed, ownsFile: true, loops: 1, tls: nil, responder: responder, limits: limits, accepts: false,

@@ -67,32 +67,32 @@ package actor GateServer {
   /// If the store cannot be opened, the gate still starts: it refuses sessions until the store is available. In a
   /// graceful upgrade the new process fails to start instead, because the old process still serves.
   ///
-  /// - Parameter inheritance: the sockets that this process inherited. The old process, if there is one, is informed
+  /// - Parameter inherited: the sockets that this process inherited. The old process, if there is one, is informed
   ///   of success or failure.
   /// - Throws: `SallyportError` if the configuration, a certificate or a listening address cannot be used.
   package static func open(
-    _ loader: SettingsLoader, _ inheritance: InheritedSockets = .ofThisProcess, signals: Signals.Source = .process
+    _ loader: SettingsLoader, _ inherited: InheritedSockets = .ofThisProcess, signals: Signals.Source = .process
   ) async throws(SallyportError) -> GateServer {
     do throws(SallyportError) {
-      let server = try await make(loader, inheritance, signals)
-      inheritance.parent?.tellReady()
+      let server = try await make(loader, inherited, signals)
+      inherited.parent?.reportReady()
       await server.startAccepting()
       return server
     } catch {
-      inheritance.parent?.tell(failure: error.plainLines)
+      inherited.parent?.tell(failure: error.plainLines)
       throw error
     }
   }
 
   /// Performs every step that can fail. The listeners do not accept connections yet.
   private static func make(
-    _ loader: SettingsLoader, _ inheritance: InheritedSockets, _ signals: Signals.Source
+    _ loader: SettingsLoader, _ inherited: InheritedSockets, _ signals: Signals.Source
   ) async throws(SallyportError) -> GateServer {
     let program = ExecutableLocator(searchPath: ProcessInfo.processInfo.environment["PATH"])
     let settings = try loader.settings()
     let (logger, sink) = LogOutput.make(settings.log)
     do throws(SallyportError) {
-      return try await make(loader, settings, inheritance, signals, program, logger, sink)
+      return try await make(loader, settings, inherited, signals, program, logger, sink)
     } catch {
       // The caller does not flush the log, and its last lines explain the failure.
       sink.flush()
@@ -101,7 +101,7 @@ package actor GateServer {
   }
 
   private static func make(
-    _ loader: SettingsLoader, _ settings: GateSettings, _ inheritance: InheritedSockets, _ signals: Signals.Source,
+    _ loader: SettingsLoader, _ settings: GateSettings, _ inherited: InheritedSockets, _ signals: Signals.Source,
     _ program: ExecutableLocator, _ logger: Logger, _ sink: LineSink
   ) async throws(SallyportError) -> GateServer {
     DescriptorLimit.raise()
@@ -116,7 +116,7 @@ package actor GateServer {
     if let folder = settings.stateFolder { makeStateFolder(folder, logger) }
     announce(settings, served, with: logger)
     let fault = await announce(memory.store, with: logger)
-    if let fault, inheritance.parent != nil {
+    if let fault, inherited.parent != nil {
       throw SallyportError(
         .unavailable, error: "the store at \(memory.store.place) cannot be used: \(fault)",
         hint: "\(fault.advice); the old process continues to serve")
@@ -124,12 +124,12 @@ package actor GateServer {
     let generation = Generation(
       composition: composition, responder: try composition.responder(logger: logger), served: served,
       certificates: files)
-    let engine = try start(generation, tls, inheritance, EngineLog(logger: logger, metrics: memory.metrics))
+    let engine = try start(generation, tls, inherited, EngineLog(logger: logger, metrics: memory.metrics))
     let server = GateServer(
       engine: engine, loader: loader, memory: memory, generation: generation, program: program,
-      secrets: secrets, isUpgradeChild: inheritance.parent != nil, signals, logger, sink)
+      secrets: secrets, isUpgradeChild: inherited.parent != nil, signals, logger, sink)
     do throws(SallyportError) {
-      try await server.begin(inheritance)
+      try await server.begin(inherited)
     } catch {
       engine.stop()
       server.signals.stop()
@@ -167,7 +167,7 @@ package actor GateServer {
       every: generation.composition.settings.session.lookInterval)
   }
 
-  private func begin(_ inheritance: InheritedSockets) throws(SallyportError) {
+  private func begin(_ inherited: InheritedSockets) throws(SallyportError) {
     let settings = generation.composition.settings
     for route in settings.routes {
       do throws(ServerTLS.SetupError) {
@@ -178,11 +178,11 @@ package actor GateServer {
       }
     }
     GateGauges.register(in: memory.metrics.registry, for: self)
-    metrics = try MetricsServer.start(settings.metrics, openResources, inheritance, logger: logger)
-    admin = try AdminServer.start(settings.admin, describedResources, inheritance, logger: logger)
-    inheritance.closeRest()
+    metrics = try MetricsServer.start(settings.metrics, openResources, inherited, logger: logger)
+    admin = try AdminServer.start(settings.admin, describedResources, inherited, logger: logger)
+    inherited.closeRest()
     logger.info("listening", metadata: summary(of: settings))
-    if inheritance.parent != nil, settings.listen.port != 0, settings.listen.port != engine.address.port {
+    if inherited.parent != nil, settings.listen.port != 0, settings.listen.port != engine.address.port {
       logger.warning(
         "listening port unchanged: a new port needs a restart",
         metadata: ["setting": "listen.port", "port": "\(engine.address.port)"])

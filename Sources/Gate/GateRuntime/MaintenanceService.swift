@@ -4,7 +4,7 @@ internal import Logging
 /// Performs store maintenance in the background, off the event loops.
 struct MaintenanceService: Sendable {
   let store: any GateStore
-  let housekeeping: StoreMaintenance
+  let maintenance: StoreMaintenance
   let identityKeys: IdentityKeyRotation
   let logger: Logger
 
@@ -12,7 +12,7 @@ struct MaintenanceService: Sendable {
   func run() async {
     while !Task.isCancelled {
       do throws(StoreError) {
-        if let report = try await housekeeping.run() { log(report) }
+        if let report = try await maintenance.run() { log(report) }
       } catch {
         logger.error("store maintenance failed: it will be retried", metadata: ["step": "\(error.step)"])
       }

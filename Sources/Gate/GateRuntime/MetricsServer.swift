@@ -10,7 +10,7 @@ internal import TransportEngine
 enum MetricsServer {
   /// Starts the metrics server. Returns `nil` if `settings` is `nil`.
   static func start(
-    _ settings: GateSettings.Metrics?, _ resources: [any AdminResource], _ inheritance: InheritedSockets, logger: Logger
+    _ settings: GateSettings.Metrics?, _ resources: [any AdminResource], _ inherited: InheritedSockets, logger: Logger
   ) throws(SallyportError) -> Engine? {
     guard let settings else { return nil }
     guard let address = settings.socket else {
@@ -22,7 +22,7 @@ enum MetricsServer {
     limits.maxBody = 0
     do throws(Engine.StartError) {
       let engine = try SideListener.start(
-        .metrics, at: address, inheritance, AdminRouter(resources, access: .anyone), limits,
+        .metrics, at: address, inherited, AdminRouter(resources, access: .anyone), limits,
         report: { event in
           // The other events concern TLS and PROXY headers.
           guard case .acceptPaused(let reason) = event else { return }

@@ -106,7 +106,7 @@ public final class UpgradeChild: Sendable {
   public func verdict(within limit: Duration) async -> Verdict {
     await withCheckedContinuation { continuation in
       // This thread may block: the wait is bounded, and upgrades are rare.
-      DispatchQueue(label: "sallyport.successor").async {
+      DispatchQueue(label: "sallyport.upgrade").async {
         let text = self.word(until: .now + limit)
         if text == UpgradeParent.readyLine {
           continuation.resume(returning: .ready)

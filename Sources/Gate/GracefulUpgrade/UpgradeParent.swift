@@ -19,7 +19,7 @@ public final class UpgradeParent: Sendable {
   deinit { tell("") }
 
   /// Reports that this process owns the sockets and serves. The old process then accepts no new clients.
-  public func tellReady() { tell(Self.readyLine) }
+  public func reportReady() { tell(Self.readyLine) }
 
   /// Reports why this process does not take over. The old process continues unchanged.
   public func tell(failure: String) { tell(failure) }

@@ -64,16 +64,16 @@ enum MembershipStatements {
   /// The id of the maintenance lock: an arbitrary number that is the same in every version, and the schema.
   private static let lock = "1935763571, hashtext(current_schema())"
 
-  static func beginHousekeeping(on connection: PostgresConnection) throws(StoreError) -> Bool {
+  static func beginMaintenance(on connection: PostgresConnection) throws(StoreError) -> Bool {
     let answer = try connection.ask(
-      Call(Statement("begin_housekeeping", "SELECT pg_try_advisory_lock(\(lock)) AS taken")))
+      Call(Statement("begin_maintenance", "SELECT pg_try_advisory_lock(\(lock)) AS taken")))
     return try StoreError.onMalformed("pg_locks") { () throws(MalformedColumn) in
       try answer.rows.first?.read("taken") { $0 as Bool } ?? false
     }
   }
 
   // If the lock was released with its connection, the server only warns that it is not held.
-  static func endHousekeeping(on connection: PostgresConnection) throws(StoreError) {
-    _ = try connection.ask(Call(Statement("end_housekeeping", "SELECT pg_advisory_unlock(\(lock))")))
+  static func endMaintenance(on connection: PostgresConnection) throws(StoreError) {
+    _ = try connection.ask(Call(Statement("end_maintenance", "SELECT pg_advisory_unlock(\(lock))")))
   }
 }

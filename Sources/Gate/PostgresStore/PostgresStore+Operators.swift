@@ -65,12 +65,12 @@ extension PostgresStore: ClusterMembership {
     try await run { connection throws(StoreError) in try MembershipStatements.leave(gate, on: connection) }
   }
 
-  public func beginHousekeeping() async throws(StoreError) -> Bool {
-    try await run { connection throws(StoreError) in try MembershipStatements.beginHousekeeping(on: connection) }
+  public func beginMaintenance() async throws(StoreError) -> Bool {
+    try await run { connection throws(StoreError) in try MembershipStatements.beginMaintenance(on: connection) }
   }
 
-  public func endHousekeeping() async throws(StoreError) {
-    try await run { connection throws(StoreError) in try MembershipStatements.endHousekeeping(on: connection) }
+  public func endMaintenance() async throws(StoreError) {
+    try await run { connection throws(StoreError) in try MembershipStatements.endMaintenance(on: connection) }
   }
 }
 

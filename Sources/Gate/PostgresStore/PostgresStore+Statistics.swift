@@ -3,7 +3,7 @@ internal import Postgres
 
 extension PostgresStore {
   /// Inspects the database on a separate connection. Takes at most libpq's `connect_timeout` per host.
-  public func survey() async throws(StoreError) -> StoreStatistics {
+  public func statistics() async throws(StoreError) -> StoreStatistics {
     let result = await withCheckedContinuation {
       (continuation: CheckedContinuation<Result<StoreStatistics, StoreError>, Never>) in
       let parameters = parameters

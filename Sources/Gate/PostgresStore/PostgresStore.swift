@@ -66,7 +66,7 @@ public final class PostgresStore: Sendable {
       (connection, keys) throws(StoreError) in try KeyStatements.records(of: keys, on: connection)
     }
     jobs = ConnectionWorker(
-      "errands", dialer: dialer, health: record, mostAtOnce: 1, probe: ProbeStatements.write
+      "jobs", dialer: dialer, health: record, mostAtOnce: 1, probe: ProbeStatements.write
     ) {
       (connection, jobs) throws(StoreError) in
       jobs.map { job in job(connection).map { .failure($0) } ?? .success(true) }

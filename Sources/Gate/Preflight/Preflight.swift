@@ -28,16 +28,16 @@ public struct Preflight: Sendable {
   /// Runs all probes. Results are in the order of the keys.
   public func run() async -> [ProbeResult] {
     async let upstreams = UpstreamProbe(settings: settings).run()
-    async let surveyed = surveyStore()
+    async let stored = probeStore()
     let listener = ListeningProbe(settings: settings).run()
     let files = FileProbe(settings: settings, instant: instant).run()
-    return await listener + files + upstreams + surveyed
+    return await listener + files + upstreams + stored
   }
 
   /// Probes only the upstreams: one result for each route, within `patience`.
   public func upstreams() async -> [ProbeResult] { await UpstreamProbe(settings: settings).run() }
 
-  private func surveyStore() async -> [ProbeResult] {
+  private func probeStore() async -> [ProbeResult] {
     guard let store else { return [] }
     return await StoreProbe(settings: settings, store: store).run()
   }

@@ -14,7 +14,7 @@ struct StoreProbe {
       return report.results
     }
     do throws(StoreError) {
-      switch try await store.survey() {
+      switch try await store.statistics() {
       case .absent: report.pass("store.url", "\(store.place) is empty: the first start creates its tables")
       case .current: report.pass("store.url", "\(store.place) can be opened")
       case .outdated(let count):

@@ -52,8 +52,8 @@ extension SQLiteStore: ClusterMembership {
   /// it.
   public func report(_ gate: GateNumber, life: Duration) async throws(StoreError) -> Int { 1 }
   public func leave(_ gate: GateNumber) async throws(StoreError) {}
-  public func beginHousekeeping() async throws(StoreError) -> Bool { true }
-  public func endHousekeeping() async throws(StoreError) {}
+  public func beginMaintenance() async throws(StoreError) -> Bool { true }
+  public func endMaintenance() async throws(StoreError) {}
 }
 
 extension SQLiteStore: GateStore {}

@@ -3,7 +3,7 @@ internal import GRDB
 internal import Glibc
 
 extension SQLiteStore {
-  public func survey() async throws(StoreError) -> StoreStatistics {
+  public func statistics() async throws(StoreError) -> StoreStatistics {
     do {
       return try FileStatistics(path: path).look()
     } catch {
@@ -43,7 +43,7 @@ private struct FileStatistics {
     var configuration = Configuration()
     configuration.readonly = true
     configuration.busyMode = .timeout(1)
-    configuration.label = "sallyport.survey"
+    configuration.label = "sallyport.statistics"
     let isOpenElsewhere = access(path + "-shm", F_OK) == 0
     return try DatabaseQueue(path: isOpenElsewhere ? path : "file:\(escaped)?immutable=1", configuration: configuration)
   }

@@ -28,8 +28,8 @@ public struct SettingsLoader: Sendable {
   /// Returns the settings.
   /// - Throws: `ConfigurationErrors` with every fault.
   public func load() throws(ConfigurationErrors) -> GateSettings {
-    let examination = examine()
-    guard let settings = examination.settings else { throw ConfigurationErrors(faults: examination.faults) }
+    let diagnostics = examine()
+    guard let settings = diagnostics.settings else { throw ConfigurationErrors(faults: diagnostics.faults) }
     return settings
   }
 

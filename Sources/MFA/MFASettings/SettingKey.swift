@@ -137,7 +137,7 @@ public struct SettingKey: Sendable, Hashable {
   static func isSection(_ path: String) -> Bool { all.contains { $0.path.hasPrefix(path + ".") } }
 
   /// The reason why `text` is not a valid value; `nil` if it is valid.
-  func misfit(_ text: String) -> String? {
+  func problem(_ text: String) -> String? {
     switch kind {
     case .text, .file, .fileOrURL: text.isEmpty ? "has no value" : nil
     case .name:

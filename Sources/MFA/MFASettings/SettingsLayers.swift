@@ -18,7 +18,7 @@ struct SettingsLayer: Sendable {
 
   /// Stores a value if it is valid, otherwise records the fault. A relative path starts at `folder`.
   mutating func take(_ text: String, for key: SettingKey, from origin: BackendSettingSource, in folder: String?) {
-    if let misfit = key.misfit(text) { return refuse(origin, key.path, misfit) }
+    if let problem = key.problem(text) { return refuse(origin, key.path, problem) }
     values[key.path] = GivenValue(text: key.placed(text, in: folder), origin: origin)
   }
 

@@ -4,15 +4,15 @@ internal import ServiceLifecycle
 
 /// Removes expired records and sends recovery reminders, once a minute.
 struct MaintenanceJob: Service {
-  let housekeeping: RecordMaintenance
+  let maintenance: RecordMaintenance
   let logger: Logger
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
         // A failure of one does not prevent the other.
-        await report { try await housekeeping.clean() }
-        await report { try await housekeeping.remind() }
+        await report { try await maintenance.clean() }
+        await report { try await maintenance.remind() }
         try? await Task.sleep(for: .seconds(60))
       }
     }
@@ -25,7 +25,7 @@ struct MaintenanceJob: Service {
     } catch is CancellationError {
       // The backend is stopping.
     } catch {
-      logger.error("housekeeping failed", metadata: ["reason": "\(error)"])
+      logger.error("maintenance failed", metadata: ["reason": "\(error)"])
     }
   }
 }

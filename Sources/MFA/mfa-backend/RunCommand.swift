@@ -129,7 +129,7 @@ struct RunCommand: AsyncParsableCommand {
     var services = carriers
     // Services stop in reverse order, so the server stops first and the last head covers all its entries.
     services.append(HistoryHeadService(heads: HistoryHeads(store, vault.historyKeys), logger: logger))
-    services.append(MaintenanceJob(housekeeping: RecordMaintenance(context), logger: logger))
+    services.append(MaintenanceJob(maintenance: RecordMaintenance(context), logger: logger))
     services.append(server)
     if let place = settings.metrics {
       let address = MFAServer.Address(place)

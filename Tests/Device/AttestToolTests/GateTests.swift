@@ -225,7 +225,7 @@ struct GateTests {
   @Test("An untrusted gate receives no data")
   func untrusted() async throws {
     let setup = try await GateSetup()
-    let otherAuthority = setup.place.folder + "/stranger"
+    let otherAuthority = setup.place.folder + "/other"
     _ = try AuthorityFolder(path: otherAuthority).loadOrMake(appID: "AAABBBCCC1.com.example.app", at: .now())
     let outcome = try await setup.place.run(["connect", setup.url, "--authority", otherAuthority, "--once", "x"])
     #expect(outcome.status == 76)
@@ -239,7 +239,7 @@ struct GateTests {
   @Test("A device of another authority is refused with the gate's message")
   func foreignDevice() async throws {
     let setup = try await GateSetup()
-    let otherAuthority = setup.place.folder + "/stranger"
+    let otherAuthority = setup.place.folder + "/other"
     _ = try AuthorityFolder(path: otherAuthority).loadOrMake(appID: "SALLYPORT1.com.example.app", at: .now())
     let root = AuthorityFolder(path: setup.authority).tlsAuthorityPath
     let outcome = try await setup.place.run(["register", setup.url, "--authority", otherAuthority, "--ca", root])

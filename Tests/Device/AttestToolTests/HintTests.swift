@@ -33,7 +33,7 @@ struct HintTests {
   @Test("A device of another app is detected without a request to the gate")
   func otherApp() async throws {
     let setup = try await GateSetup()
-    let otherAuthority = setup.place.folder + "/stranger"
+    let otherAuthority = setup.place.folder + "/other"
     _ = try AuthorityFolder(path: otherAuthority).loadOrMake(appID: "AAABBBCCC1.com.example.app", at: .now())
     _ = try await setup.place.run(["device", "new", "phone", "--authority", otherAuthority])
     let outcome = try await setup.attest("register", setup.url, "--device", "phone")

@@ -62,18 +62,18 @@ struct ClusterMembershipTests {
   @Test("One gate at a time runs maintenance; another may start after it finishes or loses its connection")
   func maintenance() async throws {
     try await Self.withStores(5) { stores in
-      let answers = try await StoreInvariant.tally(5) { try await stores[$0].beginHousekeeping() }
+      let answers = try await StoreInvariant.tally(5) { try await stores[$0].beginMaintenance() }
       #expect(answers == [true: 1, false: 4])
       for store in stores { await store.close() }
     }
     try await Self.withStores(2) { stores in
-      #expect(try await stores[0].beginHousekeeping())
-      #expect(try await !stores[1].beginHousekeeping())
-      try await stores[0].endHousekeeping()
-      #expect(try await stores[1].beginHousekeeping())
+      #expect(try await stores[0].beginMaintenance())
+      #expect(try await !stores[1].beginMaintenance())
+      try await stores[0].endMaintenance()
+      #expect(try await stores[1].beginMaintenance())
       await stores[1].close()
       let start = ContinuousClock.now
-      while try await !stores[0].beginHousekeeping() {
+      while try await !stores[0].beginMaintenance() {
         guard .now - start < .seconds(20) else { throw Late() }
       }
     }

@@ -77,7 +77,7 @@ struct ServiceTests {
 
 extension ServiceTests {
   @Test("A gate reports the new process of a graceful upgrade to its manager; that process sends the notifications")
-  func succession() async throws {
+  func handOver() async throws {
     try await Places.withTemporaryFolder { folder in
       let manager = try ServiceManager(in: folder)
       try RunningGate.prepare(folder)

@@ -13,7 +13,7 @@ struct FuzzTarget: Sendable {
 
   static let all: [FuzzTarget] = [
     .asn1, .assertion, .attestation, .authenticatorData, .body, .cbor, .certificate, .clientHello, .configuration,
-    .dotEnv, .encodings, .frameHeader, .frameTracker, .headerHygiene, .nonce, .proxyHeader, .receipt, .registration,
+    .dotEnv, .encodings, .frameHeader, .frameTracker, .headerSanitizer, .nonce, .proxyHeader, .receipt, .registration,
     .requestHead, .responseHead, .upgradeAnswer, .webSocket,
   ]
 

@@ -79,7 +79,7 @@ struct RevocationTests {
   }
 
   @Test("If the store reports a change during an admission, the key is checked again")
-  func suspects() async throws {
+  func keysToRecheck() async throws {
     let device = try await bench.registeredDevice()
     let revocationEpoch = service.sessions.revocationEpoch()
     let admission = try await bench.gate.admit(
@@ -90,8 +90,8 @@ struct RevocationTests {
     let session = try #require(service.sessions.add(record, since: revocationEpoch, atMost: 2))
     let recorder = CloseRecorder()
     session.opened(recorder.control)
-    var suspects = service.sessions.recheck.makeAsyncIterator()
-    #expect(await suspects.next() == device.keyID)
+    var keysToRecheck = service.sessions.recheck.makeAsyncIterator()
+    #expect(await keysToRecheck.next() == device.keyID)
     // A session that is added later has no key to recheck.
     let later = try #require(service.sessions.add(record, since: service.sessions.revocationEpoch(), atMost: 2))
     #expect(service.sessions.records.count == 2)

@@ -102,11 +102,11 @@ struct UpgradeParentTests {
 
   @Test("The old process receives only the first report")
   func first() {
-    #expect(reported { $0.tellReady() } == "ready\n")
+    #expect(reported { $0.reportReady() } == "ready\n")
     #expect(
       reported {
         $0.tell(failure: "error: x")
-        $0.tellReady()
+        $0.reportReady()
       } == "error: x")
   }
 }

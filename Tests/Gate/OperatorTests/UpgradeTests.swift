@@ -13,7 +13,7 @@ private struct UpgradeBench: Sendable {
   let gate: GateProcess
   let visitor: Visitor
   /// The new processes. They are not children of the test, so it kills them by id.
-  let successors = LockedValue<[pid_t]>([])
+  let newProcesses = LockedValue<[pid_t]>([])
   var config: [String] { ["-c", gate.folder.path + "/gate.yaml"] }
   let link: String
   var socket: String { gate.folder.path + "/admin.sock" }
@@ -35,7 +35,7 @@ private struct UpgradeBench: Sendable {
         let bench = UpgradeBench(gate: gate, visitor: try Visitor(to: gate), link: link)
         defer {
           gate.process.kill()
-          for id in bench.successors.withLock(\.self) { kill(id, SIGKILL) }
+          for id in bench.newProcesses.withLock(\.self) { kill(id, SIGKILL) }
         }
         return try await body(bench)
       }
@@ -51,7 +51,7 @@ private struct UpgradeBench: Sendable {
     let answer = try await sallyport(["upgrade", "--json"] + config)
     try #require(answer.status == 0, "\(answer.errors) \(gate.process.errors.lines)")
     let id = try answer.json(Upgraded.self).process
-    successors.withLock { $0.append(id) }
+    newProcesses.withLock { $0.append(id) }
     return id
   }
 
@@ -156,7 +156,7 @@ struct UpgradeTests {
       try bench.rewrite { $0.replacingOccurrences(of: "linger: 0s", with: "linger: 1h") }
       #expect(try await sallyport(["reload"] + bench.config).status == 0)
       let second = try await bench.visitor.open()
-      let lingering = try #require(bench.successors.withLock(\.last))
+      let lingering = try #require(bench.newProcesses.withLock(\.last))
       _ = try await bench.upgrade()
       kill(lingering, SIGTERM)
       #expect(try await second.ending(since: .now).code == 1001)
@@ -245,7 +245,7 @@ struct UpgradeTests {
       }
       let id = try #require(
         line.components(separatedBy: #""process":""#).last.flatMap { pid_t($0.prefix { $0 != "\"" }) })
-      bench.successors.withLock { $0.append(id) }
+      bench.newProcesses.withLock { $0.append(id) }
       #expect(try await bench.gate.process.exit() == .code(0))
       #expect(UnixSocketFile.state(at: moved) == .live && UnixSocketFile.state(at: bench.socket) != .live)
       #expect(try await sallyport(["status"] + bench.config).status == 0)

@@ -40,7 +40,7 @@ struct ReferenceTests {
   func examples() throws {
     for key in SettingsTable.keys where key.isAvailable {
       let example = try #require(key.example, "\(key.pattern) needs an example")
-      #expect(key.misfit(example) == nil, "\(key.pattern)")
+      #expect(key.problem(example) == nil, "\(key.pattern)")
     }
   }
 
@@ -168,10 +168,10 @@ struct EffectiveTests {
   func warningsWithFaults() throws {
     let workspace = try Workspace()
     try workspace.write("listen: { prot: 1 }\napp_attest: { enforcement: off }", to: "gate.yaml")
-    let examination = SettingsLoader(
+    let diagnostics = SettingsLoader(
       file: "gate.yaml", environment: Workspace.tls, workingDirectory: workspace.folder
     ).examine()
-    #expect(examination.settings == nil && examination.faults.count == 1)
-    #expect(examination.warnings.contains { $0.key == "app_attest.enforcement" })
+    #expect(diagnostics.settings == nil && diagnostics.faults.count == 1)
+    #expect(diagnostics.warnings.contains { $0.key == "app_attest.enforcement" })
   }
 }

@@ -18,7 +18,7 @@ struct TableTests {
   func defaults() {
     for key in SettingsTable.keys {
       guard let standard = key.standard else { continue }
-      #expect(key.misfit(standard) == nil, "\(key.pattern)")
+      #expect(key.problem(standard) == nil, "\(key.pattern)")
     }
   }
 

@@ -96,8 +96,8 @@ struct ValueTests {
 
   @Test("A wildcard route as in other proxies is refused with a suggestion", arguments: ["/*", "/a/*", "/a*"])
   func wildcards(_ text: String) {
-    let misfit = #expect(throws: InvalidSetting.self) { try Kind<String>.routePath.read(text) }
-    #expect(misfit?.suggestion == (text == "/*" ? "/" : "/a"))
+    let problem = #expect(throws: InvalidSetting.self) { try Kind<String>.routePath.read(text) }
+    #expect(problem?.suggestion == (text == "/*" ? "/" : "/a"))
   }
 
   @Test("Limits can be switched off")

@@ -137,10 +137,10 @@ struct SMTPTests {
   @Test("B-074 nothing is sent to a server whose certificate is not trusted, or that another name stands in")
   func untrusted() async throws {
     try await withServer { server, process in
-      var (stranger, misnamed) = (server, server)
-      stranger.authority = nil
+      var (outsider, misnamed) = (server, server)
+      outsider.authority = nil
       misnamed.serverName = "other.test"
-      for server in [stranger, misnamed] {
+      for server in [outsider, misnamed] {
         let message = try message()
         await #expect(throws: DeliveryFailure.self) { try await provider(server).deliver(message) }
       }

@@ -164,14 +164,14 @@ struct AdministrationTests {
   }
 
   @Test("X-030 wrong guesses of another app instance leave the operator's code valid")
-  func strangersGuesses() async throws {
+  func outsidersGuesses() async throws {
     try await TestBackend.with { backend in
       try await backend.enrol(TestPhone(username: "ada"))
       let code = try await Administration(backend.context).resetFactors(Username("ada"), by: .command(name: "test"))
       for _ in 1...3 {
-        let stranger = TestPhone(username: "ada")
+        let outsider = TestPhone(username: "ada")
         for _ in 1...5 {
-          let answer = try await backend.post("/mfa/enroll", enrolment(stranger, by: "WRONGONE"), as: stranger.app)
+          let answer = try await backend.post("/mfa/enroll", enrolment(outsider, by: "WRONGONE"), as: outsider.app)
           #expect(answer.status == 401)
         }
       }

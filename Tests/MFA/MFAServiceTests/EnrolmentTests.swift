@@ -138,13 +138,13 @@ struct EnrolmentTests {
       let owner = TestPhone(username: "owner")
       try await backend.enrol(owner)
       try await backend.enrol(TestPhone(username: "other"))
-      let stranger = AppInstance.genuine()
+      let outsider = AppInstance.genuine()
       func ask(_ username: String, _ code: JSONValue?) async throws -> Answer {
-        let phone = TestPhone(username: username, deviceID: owner.deviceID, app: stranger)
+        let phone = TestPhone(username: username, deviceID: owner.deviceID, app: outsider)
         var body = try #require(phone.enrolment().members)
         body["linkCode"] = code
         return try await backend.send(
-          "POST", "/api/v1/mfa/enroll", .object(body), as: stranger, headers: [("X-Request-Id", "same")])
+          "POST", "/api/v1/mfa/enroll", .object(body), as: outsider, headers: [("X-Request-Id", "same")])
       }
       let first = try await ask("owner", nil)
       #expect(first.status == 409)

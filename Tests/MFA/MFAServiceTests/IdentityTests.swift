@@ -65,8 +65,8 @@ struct IdentityTests {
   @Test("X-011 an identity that another key signed gets 401")
   func otherSigner() async throws {
     try await TestBackend.with { backend in
-      let stranger = try TestGate(clock: backend.clock.wall)
-      let assertion = try await backend.gate.assertion(for: .genuine(), signedBy: stranger)
+      let outsider = try TestGate(clock: backend.clock.wall)
+      let assertion = try await backend.gate.assertion(for: .genuine(), signedBy: outsider)
       let answer = try await backend.send(
         "POST", "/api/v1/auth/initiate", text: Self.naming.encoded, assertion: assertion)
       #expect(answer.status == 401)

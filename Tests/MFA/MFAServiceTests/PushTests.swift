@@ -121,8 +121,8 @@ struct PushTests {
       let refusal = try answer(entry, by: pair.approving, approves: false, number: number)
       var swapped = try #require(refusal.members)
       swapped["approve"] = true
-      let stranger = try answer(entry, by: TestPhone(), number: number)
-      for body in [.object(swapped), stranger] {
+      let outsider = try answer(entry, by: TestPhone(), number: number)
+      for body in [.object(swapped), outsider] {
         let answered = try await backend.post(
           "/auth/push/answer", body, as: pair.approving.app, token: pair.approvingToken)
         #expect(answered.status == 401)

@@ -186,18 +186,18 @@ struct RecoveryTests {
     "A-229 a reminder is sent once, after half of the waiting period", arguments: TestDatabase.allCases)
   func reminded(_ database: TestDatabase) async throws {
     try await withScene(database) { scene in
-      let (backend, housekeeping) = (scene.backend, RecordMaintenance(scene.backend.context))
+      let (backend, maintenance) = (scene.backend, RecordMaintenance(scene.backend.context))
       _ = try await scene.start()
       let first = try #require(backend.outbox.messages.last)
       scene.wait(.seconds(43199))
-      try await housekeeping.remind()
+      try await maintenance.remind()
       #expect(backend.outbox.messages.count == 1)
       scene.wait(.seconds(1))
       // Two backends on one database remind at the same time.
-      async let one: Void = housekeeping.remind()
-      async let other: Void = housekeeping.remind()
+      async let one: Void = maintenance.remind()
+      async let other: Void = maintenance.remind()
       _ = try await (one, other)
-      try await housekeeping.remind()
+      try await maintenance.remind()
       let messages = backend.outbox.messages
       #expect(messages.count == 2 && messages[1].content == first.content)
       let stopped = try await backend.post(
@@ -208,7 +208,7 @@ struct RecoveryTests {
       _ = try await backend.post(
         "/mfa/recovery/stop", ["username": "ada", "code": .string(backend.outbox.lastCode ?? "")], as: .genuine())
       scene.wait(.seconds(50000))
-      try await housekeeping.remind()
+      try await maintenance.remind()
       #expect(backend.outbox.messages.count == 3)
     }
   }
@@ -271,19 +271,19 @@ struct RecoveryTests {
   }
 
   @Test("A-229 a session stops only its own account's recovery, and needs its second factor for it")
-  func strangers() async throws {
+  func outsiders() async throws {
     try await withScene { scene in
       let backend = scene.backend
-      let stranger = TestPhone(username: "eve")
-      let token = try await backend.token(stranger)
+      let outsider = TestPhone(username: "eve")
+      let token = try await backend.token(outsider)
       let start = try await scene.start()
-      #expect(try await backend.post("/mfa/recovery/cancel", [:], as: stranger.app, token: token).status == 404)
-      #expect(try await backend.get("/mfa/recovery", as: stranger.app, token: token)["recovery"] == .null)
+      #expect(try await backend.post("/mfa/recovery/cancel", [:], as: outsider.app, token: token).status == 404)
+      #expect(try await backend.get("/mfa/recovery", as: outsider.app, token: token)["recovery"] == .null)
       let pending = try await backend.pendingToken(scene.old)
       #expect(try await backend.post("/mfa/recovery/cancel", [:], as: scene.old.app, token: pending).status == 403)
       let code: JSONValue = .string(backend.outbox.lastCode ?? "")
       let foreign = try await backend.post(
-        "/mfa/recovery/stop", ["username": "eve", "code": code], as: stranger.app)
+        "/mfa/recovery/stop", ["username": "eve", "code": code], as: outsider.app)
       #expect(foreign.status == 401)
       #expect(try await scene.state(start) == "waiting")
     }

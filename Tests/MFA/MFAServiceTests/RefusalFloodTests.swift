@@ -40,12 +40,12 @@ struct RefusalFloodTests {
       let eve = AppInstance.genuine()
       try await flood.enrol(60, as: eve)
       #expect(try await flood.entries("enrolment.refused").count == 10)
-      let housekeeping = RecordMaintenance(flood.backend.context)
+      let maintenance = RecordMaintenance(flood.backend.context)
       flood.backend.clock.advance(by: .seconds(899))
-      try await housekeeping.clean()
+      try await maintenance.clean()
       #expect(try await flood.entries("refusals.repeated").isEmpty)
       flood.backend.clock.advance(by: .seconds(1))
-      for _ in 1...2 { try await housekeeping.clean() }
+      for _ in 1...2 { try await maintenance.clean() }
       let repeated = try await flood.entries("refusals.repeated")
       #expect(repeated.count == 1 && repeated.first?.actor == eve.keyHash)
       #expect(
@@ -56,7 +56,7 @@ struct RefusalFloodTests {
     }
   }
 
-  @Test("A-227 without housekeeping the next refusal writes down what the last window has counted")
+  @Test("A-227 without maintenance the next refusal writes down what the last window has counted")
   func closed() async throws {
     try await withFlood(.sqlite) { flood in
       let eve = AppInstance.genuine()

@@ -177,9 +177,9 @@ struct RiskTests {
     } _: { ada async throws in
       if !risk.signals.contains(.newDevice) { ada.backend.clock.advance(by: .seconds(86400)) }
       if risk.signals.contains(.failures) {
-        let stranger = AppInstance.genuine()
+        let outsider = AppInstance.genuine()
         for _ in 1...5 {
-          _ = try await ada.backend.post("/auth/verify-otp", ["username": "ada", "otp": "000000"], as: stranger)
+          _ = try await ada.backend.post("/auth/verify-otp", ["username": "ada", "otp": "000000"], as: outsider)
         }
       }
       let scope = try await ada.scope(from: risk.signals.contains(.network) ? Self.elsewhere : nil)
@@ -197,9 +197,9 @@ struct RiskTests {
       $0.stepUpScore = 30
     } _: { ada async throws in
       ada.backend.clock.advance(by: .seconds(86400))
-      let stranger = AppInstance.genuine()
+      let outsider = AppInstance.genuine()
       func fail() async throws {
-        _ = try await ada.backend.post("/auth/verify-otp", ["username": "ada", "otp": "000000"], as: stranger)
+        _ = try await ada.backend.post("/auth/verify-otp", ["username": "ada", "otp": "000000"], as: outsider)
       }
       for _ in 1...4 { try await fail() }
       #expect(try await ada.scope() == "full")
@@ -307,8 +307,8 @@ struct BiometryTests {
       #expect(session.status == 200)
       try await change(backend, phone) { $0.authMethod = .passcode }
       let refused = try await backend.signIn(phone)
-      let stranger = try await backend.signIn(TestPhone(username: "nobody"))
-      #expect(refused.status == 401 && refused["code"] == stranger["code"] && refused["message"] == stranger["message"])
+      let outsider = try await backend.signIn(TestPhone(username: "nobody"))
+      #expect(refused.status == 401 && refused["code"] == outsider["code"] && refused["message"] == outsider["message"])
       let entry = try await backend.context.store.read {
         try $0.auditEntries(before: .max, account: "ada", atMost: 1).first
       }

@@ -168,9 +168,9 @@ struct SMSCodeTests {
       #expect(try await verify(backend, owner, backend.outbox.lastCode ?? "").status == 200)
       backend.clock.advance(by: .seconds(3600))
       for name in ["one", "two", "three", "four", "five", "six"] {
-        let stranger = TestPhone(username: name)
-        try await backend.enrol(stranger, method: "smsOTP")
-        #expect(try await request(backend, stranger).status == (name == "six" ? 429 : 200))
+        let outsider = TestPhone(username: name)
+        try await backend.enrol(outsider, method: "smsOTP")
+        #expect(try await request(backend, outsider).status == (name == "six" ? 429 : 200))
       }
       let sent = backend.outbox.messages.count
       for _ in 1...5 {
@@ -375,8 +375,8 @@ struct SMSCodeTests {
     try await TestBackend.with { backend in
       let owner = TestPhone()
       try await backend.enrol(owner, method: "smsOTP")
-      let stranger = TestPhone(username: owner.username)
-      for _ in 1...20 { _ = try await verify(backend, stranger, "999999") }
+      let outsider = TestPhone(username: owner.username)
+      for _ in 1...20 { _ = try await verify(backend, outsider, "999999") }
       _ = try await request(backend, owner)
       #expect(try await verify(backend, owner, backend.outbox.lastCode ?? "").status == 200)
     }

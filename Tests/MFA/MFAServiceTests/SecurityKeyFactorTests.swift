@@ -216,7 +216,7 @@ struct SecurityKeyFactorTests {
   }
 
   @Test("A-224 expired challenges are deleted", arguments: TestDatabase.allCases)
-  func housekeeping(_ database: TestDatabase) async throws {
+  func maintenance(_ database: TestDatabase) async throws {
     try await KeyScene.with(.rest, database) { scene async throws in
       _ = try await scene.key()
       let store = scene.backend.context.store

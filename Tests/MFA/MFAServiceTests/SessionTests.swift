@@ -150,14 +150,14 @@ struct SessionTests {
       let phone = TestPhone()
       try await backend.enrol(phone)
       let token = try await backend.signIn(phone)["refreshToken"]?.text
-      let successors = try await withThrowingTaskGroup { group in
+      let newProcesses = try await withThrowingTaskGroup { group in
         for _ in 1...50 {
           group.addTask { try await refresh(backend, token, as: phone.app)["refreshToken"]?.text }
         }
         return try await group.reduce(into: Set<String?>()) { $0.insert($1) }
       }
-      #expect(successors.count == 1)
-      #expect(!successors.contains(nil))
+      #expect(newProcesses.count == 1)
+      #expect(!newProcesses.contains(nil))
     }
   }
 

@@ -304,9 +304,9 @@ struct TrustTests {
       let (trust, token) = try await trusted(backend, phone)
       let id = try await backend.get("/auth/mfa/trusted-devices", as: phone.app, token: token)["devices"]?[0]?["id"]
       let path = "/api/v1/auth/mfa/trusted-devices/\(id?.int ?? 0)"
-      let stranger = TestPhone(username: "stranger")
+      let outsider = TestPhone(username: "outsider")
       let foreign = try await backend.send(
-        "DELETE", path, as: stranger.app, token: try await backend.token(stranger))
+        "DELETE", path, as: outsider.app, token: try await backend.token(outsider))
       #expect(foreign.status == 404)
       #expect(try await signIn(backend, phone, trust: trust)["scope"] == "full")
       let answer = try await backend.send("DELETE", path, as: phone.app, token: token)

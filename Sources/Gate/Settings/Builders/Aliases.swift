@@ -47,8 +47,8 @@ struct Aliases {
   private mutating func take(
     _ text: String, of variable: Variables.Variable, named name: String, for path: SettingPath, _ key: KeyDefinition
   ) {
-    if let misfit = key.misfit(text) {
-      return refuse(variable, name, misfit.reason, suggestion: misfit.suggestion)
+    if let problem = key.problem(text) {
+      return refuse(variable, name, problem.reason, suggestion: problem.suggestion)
     }
     let meant = key.isPath ? FilePath.absolute(text, in: workingDirectory) : text
     if let given = entries.values[path] {
@@ -85,8 +85,8 @@ struct Aliases {
 
   private mutating func appVariable(_ name: String, _ key: KeyDefinition) -> Variables.Variable? {
     guard let variable = variables.given(name) else { return nil }
-    guard let misfit = key.misfit(variable.value) else { return variable }
-    refuse(variable, name, misfit.reason, suggestion: misfit.suggestion)
+    guard let problem = key.problem(variable.value) else { return variable }
+    refuse(variable, name, problem.reason, suggestion: problem.suggestion)
     return nil
   }
 

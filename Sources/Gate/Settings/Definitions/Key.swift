@@ -51,7 +51,7 @@ public struct KeyDefinition: Sendable {
   /// Returns the value with any secret masked, for display.
   let masked: @Sendable (_ text: String) -> String
   /// Returns why `text` is not a valid value, or `nil` if it is valid.
-  let misfit: @Sendable (_ text: String) -> InvalidSetting?
+  let problem: @Sendable (_ text: String) -> InvalidSetting?
 
   /// The summary, and whether the key is required.
   public var meaning: String { isRequired ? "\(summary) Required." : summary }
@@ -72,6 +72,6 @@ public struct KeyDefinition: Sendable {
     KeyDefinition(
       pattern: pattern, kind: "", form: "", standard: nil, isRequired: false, credential: nil, example: nil,
       summary: "",
-      isPath: false, isAvailable: false, holdsSecret: false, schema: .text, masked: { $0 }, misfit: { _ in nil })
+      isPath: false, isAvailable: false, holdsSecret: false, schema: .text, masked: { $0 }, problem: { _ in nil })
   }
 }

@@ -21,10 +21,10 @@ struct Entries: Sendable {
   mutating func take(
     _ text: String, for path: SettingPath, _ key: KeyDefinition, from origin: SettingSource, in folder: String
   ) {
-    let misfit = text.isEmpty ? InvalidSetting("value is empty") : key.misfit(text)
-    if let misfit {
+    let problem = text.isEmpty ? InvalidSetting("value is empty") : key.problem(text)
+    if let problem {
       faulty.insert(path)
-      faults.append(ConfigurationError(origin, path.text, misfit.reason, suggestion: misfit.suggestion))
+      faults.append(ConfigurationError(origin, path.text, problem.reason, suggestion: problem.suggestion))
     } else {
       values[path] = Entry(text: key.isPath ? FilePath.absolute(text, in: folder) : text, origin: origin)
     }

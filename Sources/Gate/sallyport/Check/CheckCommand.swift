@@ -58,9 +58,9 @@ struct CheckCommand: AsyncParsableCommand {
     if example { return Console.write(ConfigurationExample.text) }
     let status: Int32
     do throws(SallyportError) {
-      let examination = Self.judged(try options.loader().examine())
-      let probes = offline ? [] : await Self.probe(examination)
-      let report = CheckReport(examination: examination, probes: probes)
+      let diagnostics = Self.judged(try options.loader().examine())
+      let probes = offline ? [] : await Self.probe(diagnostics)
+      let report = CheckReport(diagnostics: diagnostics, probes: probes)
       tell(report)
       status = report.status
     } catch {
@@ -73,23 +73,23 @@ struct CheckCommand: AsyncParsableCommand {
     if json { return Console.print(report.json(withEffective: effective)) }
     let complaints = report.complaints
     if !complaints.isEmpty { Console.error(complaints) }
-    guard let settings = report.examination.settings else { return }
+    guard let settings = report.diagnostics.settings else { return }
     if effective { Console.write(settings.effectiveYAML) } else { Console.print(report.findings) }
   }
 
   /// Adds a fault if libpq rejects the store's URL, or the store's file is not private.
-  private static func judged(_ examination: ConfigurationDiagnostics) -> ConfigurationDiagnostics {
+  private static func judged(_ diagnostics: ConfigurationDiagnostics) -> ConfigurationDiagnostics {
     do throws(StartError) {
-      try examination.settings?.store.judge()
-      return examination
+      try diagnostics.settings?.store.judge()
+      return diagnostics
     } catch {
-      return examination.refusing(error.key, error.reason, hint: error.hint)
+      return diagnostics.refusing(error.key, error.reason, hint: error.hint)
     }
   }
 
   /// Probes what the gate needs, if the configuration is valid.
-  private static func probe(_ examination: ConfigurationDiagnostics) async -> [ProbeResult] {
-    guard let settings = examination.settings else { return [] }
+  private static func probe(_ diagnostics: ConfigurationDiagnostics) async -> [ProbeResult] {
+    guard let settings = diagnostics.settings else { return [] }
     let store = try? settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     return await Preflight(settings, store: store, at: .now()).run()
   }

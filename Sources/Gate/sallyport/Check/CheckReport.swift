@@ -6,13 +6,13 @@ internal import Settings
 
 /// The result of a check, as text and as JSON.
 struct CheckReport {
-  let examination: ConfigurationDiagnostics
+  let diagnostics: ConfigurationDiagnostics
   /// Empty if no probe ran.
   let probes: [ProbeResult]
 
   /// The exit status: 78 for a fault, 1 for a failed probe, otherwise 0.
   var status: Int32 {
-    if examination.settings == nil { return SallyportError.Status.configuration.rawValue }
+    if diagnostics.settings == nil { return SallyportError.Status.configuration.rawValue }
     return probes.contains { $0.outcome == .failed } ? SallyportError.Status.problemsFound.rawValue : 0
   }
 
@@ -23,11 +23,11 @@ struct CheckReport {
     let failures = probes.filter { $0.outcome == .failed }
     let doubts = probes.filter { $0.outcome == .warning }
     var hints: [String] = []
-    for hint in examination.faults.compactMap(\.hint) + (failures + doubts).compactMap(\.hint)
+    for hint in diagnostics.faults.compactMap(\.hint) + (failures + doubts).compactMap(\.hint)
     where !hints.contains(hint) { hints.append(hint) }
     let lines =
-      examination.faults.map { "error: \($0)" } + failures.map { "error: \($0)" }
-      + examination.warnings.map { "warning: \($0)" } + doubts.map { "warning: \($0)" } + hints.map { "hint: \($0)" }
+      diagnostics.faults.map { "error: \($0)" } + failures.map { "error: \($0)" }
+      + diagnostics.warnings.map { "warning: \($0)" } + doubts.map { "warning: \($0)" } + hints.map { "hint: \($0)" }
     return lines.joined(separator: "\n")
   }
 
@@ -35,7 +35,7 @@ struct CheckReport {
   var findings: String {
     let passed = probes.filter { $0.outcome == .passed }.map { "ok: \($0.key): \($0.text)" }
     let failed = probes.count { $0.outcome == .failed }
-    let warnings = examination.warnings.count + probes.count { $0.outcome == .warning }
+    let warnings = diagnostics.warnings.count + probes.count { $0.outcome == .warning }
     let parts = [
       "configuration valid", failed == 0 ? nil : "\(failed) of \(probes.count) probes failed",
       warnings == 0 ? nil : warnings == 1 ? "1 warning" : "\(warnings) warnings",
@@ -49,11 +49,11 @@ struct CheckReport {
   func json(withEffective: Bool) -> String {
     var report: [String: JSONValue] = [
       "status": .number(Int(status)),
-      "faults": .array(examination.faults.map(Self.value)),
-      "warnings": .array(examination.warnings.map(Self.value)),
+      "faults": .array(diagnostics.faults.map(Self.value)),
+      "warnings": .array(diagnostics.warnings.map(Self.value)),
       "probes": .array(probes.map(Self.value)),
     ]
-    if withEffective, let settings = examination.settings {
+    if withEffective, let settings = diagnostics.settings {
       report["effective"] = .array(settings.effective.map(Self.value))
     }
     return JSONText.encoding(JSONValue.object(report), isPretty: true)

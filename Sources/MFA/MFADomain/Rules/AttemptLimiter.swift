@@ -4,7 +4,7 @@ public import ByteCoding
 ///
 /// Five failures within 15 minutes rest the factor for the remainder of them. Ten in a row lock it for 15 minutes,
 /// and each failure after a lock locks it again for twice as long, up to a day. A hundred in a row lock it until an
-/// operator lifts that (NIST SP 800-63B-4, section 3.2.2). A success forgets the failures. Each factor has a brake of
+/// operator lifts that (NIST SP 800-63B-4, section 3.2.2). A success forgets the failures. Each factor has a limit of
 /// its own.
 public struct AttemptLimiter: Sendable, Hashable {
   public static let window = Duration.seconds(900)

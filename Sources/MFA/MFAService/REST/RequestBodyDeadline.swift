@@ -13,7 +13,7 @@ final class RequestBodyDeadline: ChannelInboundHandler, RemovableChannelHandler 
   struct Passed: Error {}
 
   /// The time for sending the response before the connection is closed.
-  private static let farewell = TimeAmount.seconds(2)
+  private static let lingeringClose = TimeAmount.seconds(2)
 
   private let limit: TimeAmount
   private var timer: Scheduled<Void>?
@@ -45,7 +45,7 @@ final class RequestBodyDeadline: ChannelInboundHandler, RemovableChannelHandler 
     timer = nil
     context.fireErrorCaught(Passed())
     let channel = context.channel
-    context.eventLoop.scheduleTask(in: Self.farewell) { channel.close(promise: nil) }
+    context.eventLoop.scheduleTask(in: Self.lingeringClose) { channel.close(promise: nil) }
   }
 
   private func cancel() {

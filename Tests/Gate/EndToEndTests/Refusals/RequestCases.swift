@@ -88,7 +88,7 @@ extension RefusalCase {
 
 extension RefusalCase {
   /// Cases that depend on the gate's configuration, store or upstream.
-  static let surroundings: [RefusalCase] = [
+  static let environment: [RefusalCase] = [
     RefusalCase(
       "a registration at a gate without apps", 503, "not_configured", "not_configured",
       "Server not configured for App Attest", configuration: GateConfiguration(hasApp: false)

@@ -14,19 +14,19 @@ extension FuzzTarget {
 /// the same meaning after it is written and read again.
 enum ConfigurationInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
-    let examination = examine(input, as: "gate.yaml")
-    try require(examination.settings == nil || examination.faults.isEmpty, "a configuration with faults is refused")
-    try require(examination.settings != nil || !examination.faults.isEmpty, "a refused configuration has a fault")
+    let diagnostics = examine(input, as: "gate.yaml")
+    try require(diagnostics.settings == nil || diagnostics.faults.isEmpty, "a configuration with faults is refused")
+    try require(diagnostics.settings != nil || !diagnostics.faults.isEmpty, "a refused configuration has a fault")
     let lines = 1 + String(decoding: input, as: UTF8.self).unicodeScalars.count { breaks.contains($0) }
-    for fault in examination.faults {
+    for fault in diagnostics.faults {
       try require(!fault.description.contains(where: \.isNewline), "a fault is reported on one line", "\(fault)")
       guard case .file(_, let line, let column) = fault.origin else { continue }
       try require((1...lines + 1).contains(line) && column >= 1, "a fault has a place in the file", "\(fault)")
     }
-    for warning in examination.warnings {
+    for warning in diagnostics.warnings {
       try require(!warning.description.contains(where: \.isNewline), "a warning is reported on one line", "\(warning)")
     }
-    guard let settings = examination.settings else { return false }
+    guard let settings = diagnostics.settings else { return false }
     try checkWrittenOut(settings)
     return true
   }

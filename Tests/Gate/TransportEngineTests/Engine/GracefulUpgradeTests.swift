@@ -35,7 +35,7 @@ extension EngineTests {
 
     @Test(
       "A new engine takes over while clients connect, and no client is refused", arguments: [1, 2], [1, 2])
-    func succession(loops: Int, newLoops: Int) async throws {
+    func handOver(loops: Int, newLoops: Int) async throws {
       let old = try engine("old", loops: loops)
       let port = old.address.port
       let kept = try ScriptedSocket(connectingTo: port)
