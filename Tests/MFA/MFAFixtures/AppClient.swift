@@ -1,5 +1,6 @@
 import MFAService
 public import Testing
+import MFAWire
 
 /// How an app speaks to the backend.
 public enum Wire: String, Sendable, CaseIterable, CustomTestStringConvertible {

@@ -3,6 +3,7 @@ import Foundation
 import MFADomain
 import MFAFixtures
 import MFAService
+import MFAWire
 import Testing
 import TestSupport
 

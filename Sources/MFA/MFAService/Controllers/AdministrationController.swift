@@ -18,9 +18,9 @@ struct AdministrationController {
 
   private var users: Operation {
     Operation(
-      "admin.users", .get, "/admin/users", "Lists accounts by name, up to 100 per response.", access: .admin,
+      MFAOperations.accounts, "Lists accounts by name, up to 100 per response.", access: .admin,
       refusals: Self.ofAdmins
-    ) { (request: AccountsRequest, caller) in
+    ) { request, caller in
       let accounts = try await administration.accounts(
         after: request.after.map { try Username($0) }, atMost: Self.page, by: .session(caller))
       return AccountList(
@@ -31,9 +31,9 @@ struct AdministrationController {
 
   private var lock: Operation {
     Operation(
-      "admin.lock", .post, "/admin/lock", "Locks an account and revokes its sessions.", access: .admin,
+      MFAOperations.lockAccount, "Locks an account and revokes its sessions.", access: .admin,
       refusals: Self.ofAdmins
-    ) { (request: AccountRequest, caller) in
+    ) { request, caller in
       try await administration.lock(Username(request.username), by: .session(caller))
       return RevokeResponse(message: "Account locked")
     }
@@ -41,9 +41,9 @@ struct AdministrationController {
 
   private var unlock: Operation {
     Operation(
-      "admin.unlock", .post, "/admin/unlock", "Unlocks an account and resets its lockouts.", access: .admin,
+      MFAOperations.unlockAccount, "Unlocks an account and resets its lockouts.", access: .admin,
       refusals: Self.ofAdmins
-    ) { (request: AccountRequest, caller) in
+    ) { request, caller in
       try await administration.unlock(Username(request.username), by: .session(caller))
       return RevokeResponse(message: "Account unlocked")
     }
@@ -51,9 +51,9 @@ struct AdministrationController {
 
   private var reset: Operation {
     Operation(
-      "admin.reset", .post, "/admin/reset", "Removes the second factor and returns a code to enrol a device.",
+      MFAOperations.resetAccount, "Removes the second factor and returns a code to enrol a device.",
       access: .admin, refusals: Self.ofAdmins
-    ) { (request: AccountRequest, caller) in
+    ) { request, caller in
       ResetResponse(
         temporaryCode: try await administration.resetFactors(Username(request.username), by: .session(caller)),
         expiresIn: Int(Administration.codeLifetime.components.seconds))
@@ -62,9 +62,9 @@ struct AdministrationController {
 
   private var removeDevice: Operation {
     Operation(
-      "admin.remove-device", .post, "/admin/remove-device", "Removes a device of an account.", access: .admin,
+      MFAOperations.removeDevice, "Removes a device of an account.", access: .admin,
       refusals: Self.ofAdmins
-    ) { (request: DeviceRequest, caller) in
+    ) { request, caller in
       try await administration.removeDevice(
         DeviceID(request.deviceId), of: Username(request.username), by: .session(caller))
       return RevokeResponse(message: "Device removed")
@@ -73,10 +73,10 @@ struct AdministrationController {
 
   private var history: Operation {
     Operation(
-      "admin.history", .get, "/admin/users/{username}/history",
+      MFAOperations.accountHistory,
       "The history of an account, newest first, up to 100 entries per response.",
       access: .admin, refusals: Self.ofAdmins
-    ) { (request: HistoryRequest, caller) in
+    ) { request, caller in
       let entries = try await administration.history(
         of: Username(request.username), before: request.before, atMost: Self.page, by: .session(caller))
       return History(

@@ -12,9 +12,9 @@ struct AuthenticationController {
 
   private var initiate: Operation {
     Operation(
-      "auth.initiate", .post, "/auth/initiate", "Starts a sign-in with a challenge for the device.", access: .attested,
+      MFAOperations.initiateSignIn, "Starts a sign-in with a challenge for the device.", access: .attested,
       refusals: [.invalidRequest, .boundElsewhere, .deviceNotEnrolled]
-    ) { (request: DeviceRequest, caller) in
+    ) { request, caller in
       let (method, challenge) = try await authentication.challenge(
         Username(request.username), DeviceID(request.deviceId), for: caller)
       return ChallengeResponse(
@@ -25,9 +25,9 @@ struct AuthenticationController {
 
   private var verifySignature: Operation {
     Operation(
-      "auth.verify-signature", .post, "/auth/verify-signature", "Answers a challenge and starts a session.",
+      MFAOperations.verifySignature, "Answers a challenge and starts a session.",
       access: .attested, refusals: [.invalidRequest, .authenticationFailed, .accountLocked]
-    ) { (request: VerifySignatureRequest, caller) in
+    ) { request, caller in
       guard let challengeID = UUID(uuidString: request.challengeId) else {
         throw InvalidValue(field: "challengeId", rule: "must be a UUID")
       }
@@ -45,9 +45,9 @@ struct AuthenticationController {
 
   private var requestOTP: Operation {
     Operation(
-      "auth.request-otp", .post, "/auth/request-otp", "Sends a code to the number that the device enrolled.",
+      MFAOperations.requestOTP, "Sends a code to the number that the device enrolled.",
       access: .attested, rateClass: .sensitive, refusals: [.invalidRequest, .rateLimited]
-    ) { (request: RequestOTPRequest, caller) in
+    ) { request, caller in
       let named = try PhoneNumber(request.phoneNumber)
       try await codes.request(for: Username(request.username), by: caller)
       return RequestOTPResponse(
@@ -57,9 +57,9 @@ struct AuthenticationController {
 
   private var verifyOTP: Operation {
     Operation(
-      "auth.verify-otp", .post, "/auth/verify-otp", "Verifies an SMS code and starts a session.", access: .attested,
+      MFAOperations.verifyOTP, "Verifies an SMS code and starts a session.", access: .attested,
       rateClass: .sensitive, refusals: [.invalidRequest, .codeInvalid, .codeExpired, .rateLimited, .accountLocked]
-    ) { (request: VerifyOTPRequest, caller) in
+    ) { request, caller in
       guard (1...32).contains(request.otp.utf8.count) else {
         throw InvalidValue(field: "otp", rule: "must have 1 to 32 characters")
       }

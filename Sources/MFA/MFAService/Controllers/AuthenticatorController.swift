@@ -15,9 +15,9 @@ struct AuthenticatorController {
 
   private var enroll: Operation {
     Operation(
-      "mfa.enroll-totp", .post, "/auth/mfa/enroll", "Creates a secret for an authenticator, and backup codes.",
+      MFAOperations.enrollAuthenticator, "Creates a secret for an authenticator, and backup codes.",
       access: .session, refusals: Self.ofBearers + [.freshProofRequired, .alreadyEnabled]
-    ) { (request: AuthenticatorRequest, caller) in
+    ) { request, caller in
       let offer = try await authenticator.offer(try TOTPParameters(request), by: caller)
       return AuthenticatorOffer(secret: offer.secret, qrCodeURL: offer.uri, backupCodes: offer.backupCodes)
     }
@@ -25,9 +25,9 @@ struct AuthenticatorController {
 
   private var verifyEnrollment: Operation {
     Operation(
-      "mfa.verify-enrollment", .post, "/auth/mfa/verify-enrollment", "Confirms the new authenticator with a code.",
+      MFAOperations.confirmAuthenticator, "Confirms the new authenticator with a code.",
       access: .session, rateClass: .sensitive, refusals: Self.ofGuesses + [.alreadyEnabled]
-    ) { (request: CodeRequest, caller) in
+    ) { request, caller in
       try await authenticator.confirm(request.code, by: caller)
       return MessageResponse(message: "MFA enabled successfully")
     }
@@ -35,9 +35,9 @@ struct AuthenticatorController {
 
   private var disable: Operation {
     Operation(
-      "mfa.disable", .post, "/auth/mfa/disable", "Removes the authenticator and all trust, with a code.",
+      MFAOperations.disableAuthenticator, "Removes the authenticator and all trust, with a code.",
       access: .session, rateClass: .sensitive, refusals: Self.ofGuesses
-    ) { (request: CodeRequest, caller) in
+    ) { request, caller in
       try await authenticator.disable(request.code, by: caller)
       return MessageResponse(message: "MFA disabled successfully")
     }
@@ -45,18 +45,18 @@ struct AuthenticatorController {
 
   private var regenerate: Operation {
     Operation(
-      "mfa.regenerate-backup-codes", .post, "/auth/mfa/regenerate-backup-codes",
+      MFAOperations.regenerateBackupCodes,
       "Replaces the backup codes, with a code.", access: .session, rateClass: .sensitive, refusals: Self.ofGuesses
-    ) { (request: CodeRequest, caller) in
+    ) { request, caller in
       BackupCodes(backupCodes: try await authenticator.regenerateBackupCodes(request.code, by: caller))
     }
   }
 
   private var offerEmail: Operation {
     Operation(
-      "mfa.offer-email", .post, "/auth/mfa/email", "Sends a code to a new address for e-mail codes.",
+      MFAOperations.offerEmail, "Sends a code to a new address for e-mail codes.",
       access: .session, rateClass: .sensitive, refusals: Self.ofBearers + [.freshProofRequired, .rateLimited]
-    ) { (request: EmailRequest, caller) in
+    ) { request, caller in
       try await codes.offer(try EmailAddress(request.email), by: caller)
       return MessageResponse(message: "Verification code sent")
     }
@@ -64,9 +64,9 @@ struct AuthenticatorController {
 
   private var verifyEmail: Operation {
     Operation(
-      "mfa.verify-email", .post, "/auth/mfa/email/verify", "Confirms the new address with its code.",
+      MFAOperations.confirmEmail, "Confirms the new address with its code.",
       access: .session, rateClass: .sensitive, refusals: Self.ofGuesses
-    ) { (request: EmailCodeRequest, caller) in
+    ) { request, caller in
       try await codes.confirm(try EmailAddress(request.email), request.code, by: caller)
       return MessageResponse(message: "E-mail address verified")
     }

@@ -10,9 +10,9 @@ struct DirectoryController {
 
   private var devices: Operation {
     Operation(
-      "devices.list", .get, "/devices/{username}", "The devices of the caller's own account.", access: .session,
+      MFAOperations.devices, "The devices of the caller's own account.", access: .session,
       refusals: [.invalidRequest, .sessionRequired, .secondFactorRequired, .forbidden, .boundElsewhere, .accountLocked]
-    ) { (request: DevicesRequest, caller) in
+    ) { request, caller in
       let devices = try await directory.devices(of: Username(request.username), for: caller)
       return DeviceList(devices: devices.map(DeviceList.Entry.init))
     }
@@ -20,10 +20,10 @@ struct DirectoryController {
 
   private var status: Operation {
     Operation(
-      "device.status", .get, "/device/{deviceId}/status",
+      MFAOperations.deviceStatus,
       "The state of a device, for its user and for the app instance that it is bound to.", access: .attested,
       refusals: [.invalidRequest, .sessionRequired, .secondFactorRequired, .boundElsewhere, .accountLocked]
-    ) { (request: DeviceStatusRequest, caller) in
+    ) { request, caller in
       let status = try await directory.status(of: DeviceID(request.deviceId), for: caller)
       return DeviceStatus(
         deviceId: request.deviceId, enrolled: status != nil, method: status?.method.rawValue,

@@ -10,10 +10,10 @@ struct EnrolmentController {
 
   private var link: Operation {
     Operation(
-      "mfa.link", .post, "/mfa/link", "Creates a code that another device enrols with.", access: .session,
+      MFAOperations.linkDevice, "Creates a code that another device enrols with.", access: .session,
       rateClass: .sensitive,
       refusals: Self.ofOwners
-    ) { (_: EmptyRequest, caller) in
+    ) { _, caller in
       LinkResponse(
         linkCode: try await linking.code(for: caller), expiresIn: Int(OneTimeCode.lifetime.components.seconds))
     }
@@ -21,7 +21,7 @@ struct EnrolmentController {
 
   private var enroll: Operation {
     Operation(
-      "mfa.enroll", .post, "/mfa/enroll", "Enrols a device. A new username creates an account.", access: .attested,
+      MFAOperations.enroll, "Enrols a device. A new username creates an account.", access: .attested,
       rateClass: .sensitive,
       refusals: [
         .invalidRequest, .sessionRequired, .freshProofRequired, .boundElsewhere, .forbidden, .deviceExists,
@@ -29,7 +29,7 @@ struct EnrolmentController {
         .rateLimited,
         .recoveryPending,
       ]
-    ) { (request: EnrollRequest, caller) in
+    ) { request, caller in
       let device = try await enrolment.enrol(try Enrolment.Application(request), by: caller)
       return EnrollResponse(
         deviceId: device.id.text, method: device.method.rawValue, message: "Device enrolled successfully")
@@ -38,9 +38,9 @@ struct EnrolmentController {
 
   private var unenroll: Operation {
     Operation(
-      "mfa.unenroll", .post, "/mfa/unenroll", "Removes a device with its challenges, sessions and trust.",
+      MFAOperations.unenroll, "Removes a device with its challenges, sessions and trust.",
       access: .session, refusals: Self.ofOwners + [.deviceNotEnrolled]
-    ) { (request: DeviceRequest, caller) in
+    ) { request, caller in
       try await enrolment.unenrol(Username(request.username), DeviceID(request.deviceId), by: caller)
       return UnenrollResponse(message: "Device unenrolled")
     }
@@ -48,9 +48,9 @@ struct EnrolmentController {
 
   private var upgrade: Operation {
     Operation(
-      "mfa.upgrade", .post, "/mfa/upgrade", "Gives a device a key, or replaces its key.",
+      MFAOperations.upgrade, "Gives a device a key, or replaces its key.",
       access: .session, refusals: Self.ofOwners + [.deviceNotEnrolled, .boundElsewhere]
-    ) { (request: UpgradeRequest, caller) in
+    ) { request, caller in
       try await enrolment.upgrade(
         Username(request.username), DeviceID(request.deviceId), to: DevicePublicKey(base64: request.publicKey),
         authMethod: try request.authMethod.map(AuthMethod.init(wire:)), by: caller)
@@ -60,10 +60,10 @@ struct EnrolmentController {
 
   private var downgrade: Operation {
     Operation(
-      "mfa.downgrade", .post, "/mfa/downgrade",
+      MFAOperations.downgrade,
       "Removes the key of a device, which then signs in with SMS codes to its enrolled number.", access: .attested,
       refusals: Self.ofOwners + [.deviceNotEnrolled, .boundElsewhere, .noPhoneNumber]
-    ) { (request: DeviceRequest, caller) in
+    ) { request, caller in
       try await enrolment.downgrade(Username(request.username), DeviceID(request.deviceId), by: caller)
       return MethodResponse(method: MFAMethod.smsOTP.rawValue, message: "Downgraded to SMS OTP")
     }

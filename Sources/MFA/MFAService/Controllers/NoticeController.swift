@@ -10,10 +10,10 @@ struct NoticeController {
 
   private var list: Operation {
     Operation(
-      "notices.list", .get, "/auth/notices", "The notices after a number, at most 100.",
+      MFAOperations.notices, "The notices after a number, at most 100.",
       access: .session,
       refusals: [.invalidRequest, .sessionRequired, .secondFactorRequired, .boundElsewhere, .accountLocked]
-    ) { (request: NoticesRequest, caller) in
+    ) { request, caller in
       NoticeList(notices: try await notices.list(after: max(0, request.after ?? 0), for: caller).map(NoticeEntry.init))
     }
   }

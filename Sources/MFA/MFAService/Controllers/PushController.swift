@@ -13,9 +13,9 @@ struct PushController {
 
   private var start: Operation {
     Operation(
-      "push.start", .post, "/auth/push/start", "Asks the user's other devices to approve this sign-in.",
+      MFAOperations.startPush, "Asks the user's other devices to approve this sign-in.",
       access: .pendingSession, rateClass: .sensitive, refusals: Self.ofBearers + [.secondFactorRequired, .rateLimited]
-    ) { (_: EmptyRequest, caller) in
+    ) { _, caller in
       let push = try await approval.start(by: caller)
       return PushStarted(
         pushId: push.id.uuidString.lowercased(), number: push.number,
@@ -25,19 +25,19 @@ struct PushController {
 
   private var pending: Operation {
     Operation(
-      "push.pending", .get, "/auth/push", "The sign-ins that wait for the caller's approval.", access: .session,
+      MFAOperations.pendingPushes, "The sign-ins that wait for the caller's approval.", access: .session,
       refusals: Self.ofBearers + [.secondFactorRequired]
-    ) { (_: EmptyRequest, caller) in
+    ) { _, caller in
       PushList(pushes: try await approval.pending(for: caller).map(PushEntry.init))
     }
   }
 
   private var answer: Operation {
     Operation(
-      "push.answer", .post, "/auth/push/answer", "Approves or denies a sign-in, signed with the key of the device.",
+      MFAOperations.answerPush, "Approves or denies a sign-in, signed with the key of the device.",
       access: .session, rateClass: .sensitive,
       refusals: Self.ofBearers + [.invalidRequest, .secondFactorRequired, .notFound, .authenticationFailed]
-    ) { (request: PushAnswerRequest, caller) in
+    ) { request, caller in
       let id = try UUID(wire: request.pushId)
       guard let signature = Base64.decode(request.signature), (8...96).contains(signature.count) else {
         throw InvalidValue(field: "signature", rule: "must be an ECDSA signature in base64, DER or 64 bytes")
@@ -51,9 +51,9 @@ struct PushController {
 
   private var state: Operation {
     Operation(
-      "push.state", .get, "/auth/push/{pushId}", "The state of the caller's push, with the tokens once approved.",
+      MFAOperations.pushState, "The state of the caller's push, with the tokens once approved.",
       access: .pendingSession, refusals: Self.ofBearers + [.invalidRequest, .notFound, .codeExpired]
-    ) { (request: PushStateRequest, caller) in
+    ) { request, caller in
       let (state, tokens) = try await approval.outcome(of: UUID(wire: request.pushId), for: caller)
       return PushState(state: state.rawValue, token: tokens?.access, refreshToken: tokens?.refresh)
     }

@@ -15,11 +15,11 @@ struct RecoveryController {
 
   private var start: Operation {
     Operation(
-      "recovery.start", .post, "/mfa/recovery",
+      MFAOperations.startRecovery,
       "Starts the recovery of an account with a backup code. A device can be enrolled after the wait.",
       access: .attested, rateClass: .sensitive,
       refusals: [.invalidRequest, .codeInvalid, .rateLimited, .accountLocked, .recoveryPending]
-    ) { (request: RecoveryCodeRequest, caller) in
+    ) { request, caller in
       let start = try await recovery.start(Username(request.username), CodeGuess(request.code), by: caller)
       return RecoveryStarted(
         recoveryToken: start.token, state: Recovery.State.waiting.rawValue, readyAt: start.recovery.readyAt.wire,
@@ -29,9 +29,9 @@ struct RecoveryController {
 
   private var status: Operation {
     Operation(
-      "recovery.status", .post, "/mfa/recovery/status", "The state of a recovery that this app instance started.",
+      MFAOperations.recoveryStatus, "The state of a recovery that this app instance started.",
       access: .attested, refusals: [.invalidRequest, .codeInvalid]
-    ) { (request: RecoveryTokenRequest, caller) in
+    ) { request, caller in
       let (found, state) = try await recovery.recovery(of: request.recoveryToken.checked("recoveryToken"), for: caller)
       return RecoveryStatus(state: state.rawValue, readyAt: found.readyAt.wire, expiresAt: found.expiresAt.wire)
     }
@@ -39,10 +39,10 @@ struct RecoveryController {
 
   private var stop: Operation {
     Operation(
-      "recovery.stop", .post, "/mfa/recovery/stop",
+      MFAOperations.stopRecovery,
       "Stops the recovery of an account with the code sent to its phone numbers and e-mail address.", access: .attested,
       rateClass: .sensitive, refusals: [.invalidRequest, .codeInvalid, .rateLimited, .accountLocked]
-    ) { (request: RecoveryCodeRequest, caller) in
+    ) { request, caller in
       try await recovery.stop(Username(request.username), CodeGuess(request.code), by: caller)
       return RevokeResponse(message: "Recovery stopped")
     }
@@ -50,18 +50,18 @@ struct RecoveryController {
 
   private var own: Operation {
     Operation(
-      "recovery.own", .get, "/mfa/recovery", "The open recovery of the caller's own account.", access: .session,
+      MFAOperations.ownRecovery, "The open recovery of the caller's own account.", access: .session,
       refusals: Self.ofBearers
-    ) { (_: EmptyRequest, caller) in
+    ) { _, caller in
       OwnRecovery(recovery: try await recovery.open(for: caller).map(OpenRecovery.init))
     }
   }
 
   private var cancel: Operation {
     Operation(
-      "recovery.cancel", .post, "/mfa/recovery/cancel", "Stops the recovery of the caller's own account.",
+      MFAOperations.cancelRecovery, "Stops the recovery of the caller's own account.",
       access: .session, refusals: Self.ofBearers + [.notFound]
-    ) { (_: EmptyRequest, caller) in
+    ) { _, caller in
       try await recovery.cancel(by: caller)
       return RevokeResponse(message: "Recovery stopped")
     }
@@ -74,9 +74,9 @@ struct RecoveryController {
 
   private var list: Operation {
     Operation(
-      "admin.recoveries", .get, "/admin/recoveries", "Lists open recoveries by username, up to 100 per response.",
+      MFAOperations.recoveries, "Lists open recoveries by username, up to 100 per response.",
       access: .admin, refusals: Self.ofAdmins
-    ) { (request: AccountsRequest, caller) in
+    ) { request, caller in
       let found = try await administration.recoveries(
         after: request.after.map { try Username($0) }, atMost: Self.page, by: .session(caller))
       return RecoveryList(
@@ -87,9 +87,9 @@ struct RecoveryController {
 
   private var cancelOfAnother: Operation {
     Operation(
-      "admin.cancel-recovery", .post, "/admin/cancel-recovery", "Stops the recovery of an account.", access: .admin,
+      MFAOperations.cancelAccountRecovery, "Stops the recovery of an account.", access: .admin,
       refusals: Self.ofAdmins
-    ) { (request: AccountRequest, caller) in
+    ) { request, caller in
       try await administration.cancelRecovery(Username(request.username), by: .session(caller))
       return RevokeResponse(message: "Recovery stopped")
     }

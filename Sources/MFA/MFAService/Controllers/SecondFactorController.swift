@@ -14,19 +14,19 @@ struct SecondFactorController {
 
   private var status: Operation {
     Operation(
-      "mfa.status", .get, "/auth/mfa/status", "The state of the caller's second factor.", access: .pendingSession,
+      MFAOperations.status, "The state of the caller's second factor.", access: .pendingSession,
       refusals: Self.ofBearers
-    ) { (_: EmptyRequest, caller) in
+    ) { _, caller in
       MFAStatus(try await trust.status(for: caller))
     }
   }
 
   private var verifyLogin: Operation {
     Operation(
-      "mfa.verify-login", .post, "/auth/mfa/verify-login", "Verifies the second factor.", access: .pendingSession,
+      MFAOperations.verifyLogin, "Verifies the second factor.", access: .pendingSession,
       rateClass: .sensitive,
       refusals: Self.ofBearers + [.invalidRequest, .codeInvalid, .codeExpired, .rateLimited, .notEnabled]
-    ) { (request: VerifyMFARequest, caller) in
+    ) { request, caller in
       let method = try request.method.map { text throws(InvalidValue) in
         guard let method = SecondFactorMethod(rawValue: text), method != .securityKey else {
           throw InvalidValue(field: "method", rule: "must be totp, email or backup_code")
@@ -43,9 +43,9 @@ struct SecondFactorController {
 
   private var resendEmail: Operation {
     Operation(
-      "mfa.resend-email-otp", .post, "/auth/mfa/resend-email-otp", "Sends a code to the user's e-mail address.",
+      MFAOperations.resendEmailOTP, "Sends a code to the user's e-mail address.",
       access: .pendingSession, rateClass: .sensitive, refusals: Self.ofBearers + [.rateLimited, .noEmailAddress]
-    ) { (_: EmptyRequest, caller) in
+    ) { _, caller in
       try await codes.send(by: caller)
       return MessageResponse(message: "Verification code sent")
     }
@@ -53,19 +53,19 @@ struct SecondFactorController {
 
   private var trustedDevices: Operation {
     Operation(
-      "mfa.trusted-devices", .get, "/auth/mfa/trusted-devices", "The caller's trusted devices.", access: .session,
+      MFAOperations.trustedDevices, "The caller's trusted devices.", access: .session,
       refusals: Self.ofBearers + [.secondFactorRequired]
-    ) { (_: EmptyRequest, caller) in
+    ) { _, caller in
       TrustedDeviceList(devices: try await trust.devices(for: caller).map(TrustedDeviceList.Entry.init))
     }
   }
 
   private var revokeTrust: Operation {
     Operation(
-      "mfa.revoke-trusted-device", .delete, "/auth/mfa/trusted-devices/{id}", "Revokes the trust in a device.",
+      MFAOperations.revokeTrustedDevice, "Revokes the trust in a device.",
       access: .session,
       refusals: Self.ofBearers + [.invalidRequest, .secondFactorRequired, .freshProofRequired, .notFound]
-    ) { (request: TrustedDeviceRequest, caller) in
+    ) { request, caller in
       try await trust.revoke(request.id, by: caller)
       return MessageResponse(message: "Trusted device revoked successfully")
     }

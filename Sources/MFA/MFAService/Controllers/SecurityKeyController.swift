@@ -19,20 +19,20 @@ struct SecurityKeyController {
 
   private var registrationOptions: Operation {
     Operation(
-      "webauthn.registration-options", .post, "/auth/webauthn/registration/options",
+      MFAOperations.registrationOptions,
       "The options for creating a credential: PublicKeyCredentialCreationOptionsJSON.", access: .session,
       refusals: Self.ofBearers + [.freshProofRequired, .tooManySecurityKeys]
-    ) { (_: EmptyRequest, caller) in
+    ) { _, caller in
       CredentialCreationOptions(try await keys.offer(by: caller))
     }
   }
 
   private var register: Operation {
     Operation(
-      "webauthn.register", .post, "/auth/webauthn/registration",
+      MFAOperations.registerSecurityKey,
       "Registers a security key: RegistrationResponseJSON and a name.", access: .session, rateClass: .sensitive,
       refusals: Self.ofBearers + [.freshProofRequired, .tooManySecurityKeys, .securityKeyExists]
-    ) { (request: RegistrationRequest, caller) in
+    ) { request, caller in
       SecurityKeyEntry(
         try await keys.register(
           RegistrationResponse(request), name: DeviceModel(request.name ?? "", field: "name"), by: caller))
@@ -41,18 +41,18 @@ struct SecurityKeyController {
 
   private var list: Operation {
     Operation(
-      "webauthn.keys", .get, "/auth/webauthn/keys", "The caller's security keys, oldest first.", access: .session,
+      MFAOperations.securityKeys, "The caller's security keys, oldest first.", access: .session,
       refusals: Self.ofBearers
-    ) { (_: EmptyRequest, caller) in
+    ) { _, caller in
       SecurityKeyList(keys: try await keys.list(for: caller).map(SecurityKeyEntry.init))
     }
   }
 
   private var rename: Operation {
     Operation(
-      "webauthn.rename-key", .post, "/auth/webauthn/keys/rename", "Renames a security key.", access: .session,
+      MFAOperations.renameSecurityKey, "Renames a security key.", access: .session,
       refusals: Self.ofBearers + [.notFound]
-    ) { (request: RenameKeyRequest, caller) in
+    ) { request, caller in
       SecurityKeyEntry(
         try await keys.rename(
           UUID(keyID: request.id), to: DeviceModel(request.name, field: "name"), by: caller))
@@ -61,9 +61,9 @@ struct SecurityKeyController {
 
   private var remove: Operation {
     Operation(
-      "webauthn.remove-key", .delete, "/auth/webauthn/keys/{id}", "Removes a security key.", access: .session,
+      MFAOperations.removeSecurityKey, "Removes a security key.", access: .session,
       refusals: Self.ofBearers + [.freshProofRequired, .notFound]
-    ) { (request: SecurityKeyRequest, caller) in
+    ) { request, caller in
       try await keys.remove(UUID(keyID: request.id), by: caller)
       return MessageResponse(message: "Security key removed")
     }
@@ -71,21 +71,21 @@ struct SecurityKeyController {
 
   private var authenticationOptions: Operation {
     Operation(
-      "webauthn.authentication-options", .post, "/auth/webauthn/authentication/options",
+      MFAOperations.authenticationOptions,
       "The options for signing with a security key: PublicKeyCredentialRequestOptionsJSON.", access: .pendingSession,
       refusals: Self.ofBearers + [.notEnabled]
-    ) { (_: EmptyRequest, caller) in
+    ) { _, caller in
       CredentialRequestOptions(try await proof.request(by: caller))
     }
   }
 
   private var verifyLogin: Operation {
     Operation(
-      "webauthn.verify-login", .post, "/auth/webauthn/authentication",
+      MFAOperations.verifyLoginWithSecurityKey,
       "Verifies a security key as second factor: AuthenticationResponseJSON.", access: .pendingSession,
       rateClass: .sensitive,
       refusals: Self.ofBearers + [.authenticationFailed, .rateLimited, .notEnabled]
-    ) { (request: AuthenticationRequest, caller) in
+    ) { request, caller in
       let name = try DeviceModel(request.device_name ?? "", field: "device_name").text
       let description = SecondFactor.Description(name: name, userAgent: caller.userAgent)
       let (tokens, trustToken) = try await proof.verify(

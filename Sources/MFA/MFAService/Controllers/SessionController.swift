@@ -9,9 +9,9 @@ struct SessionController {
 
   private var refresh: Operation {
     Operation(
-      "auth.refresh", .post, "/auth/token/refresh", "Returns new tokens for a refresh token, which can be used once.",
+      MFAOperations.refreshToken, "Returns new tokens for a refresh token, which can be used once.",
       access: .attested, refusals: [.invalidRequest, .sessionRequired, .boundElsewhere, .accountLocked]
-    ) { (request: RefreshRequest, caller) in
+    ) { request, caller in
       var response = TokenResponse(try await sessions.refresh(request.refreshToken.checked("refreshToken"), by: caller))
       response.message = "Token refreshed"
       return response
@@ -20,9 +20,9 @@ struct SessionController {
 
   private var revoke: Operation {
     Operation(
-      "auth.revoke", .post, "/auth/token/revoke", "Revokes a session.", access: .attested,
+      MFAOperations.revokeToken, "Revokes a session.", access: .attested,
       refusals: [.invalidRequest, .sessionRequired, .boundElsewhere]
-    ) { (request: RevokeRequest, caller) in
+    ) { request, caller in
       try await sessions.end(request.refreshToken.checked("refreshToken"), by: caller)
       return RevokeResponse(message: "Session revoked")
     }

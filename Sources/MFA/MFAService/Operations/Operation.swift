@@ -6,9 +6,6 @@ public import MFAWire
 /// One operation of the backend, independent of the transport: its names, types, access, rate class and
 /// implementation. Routes, socket methods and documents are derived from it, so all transports have the same rules.
 public struct Operation: Sendable {
-  /// The HTTP method.
-  public enum Method: String, Sendable, Hashable { case get = "GET", post = "POST", delete = "DELETE" }
-
   /// The callers that may use an operation.
   public enum Access: Sendable, Hashable {
     /// Any app instance with an identity of the gate.
@@ -32,7 +29,7 @@ public struct Operation: Sendable {
   /// The name in sockets and documents.
   public let name: String
   /// The HTTP method.
-  public let method: Method
+  public let method: WireMethod
   /// The path after the prefix. `{name}` stands for a segment that is a request field.
   public let path: String
   /// The description in the documents.
@@ -50,14 +47,14 @@ public struct Operation: Sendable {
   let perform: @Sendable (OperationInput, Caller) async throws -> [UInt8]
 
   init<Request: WireValue, Response: WireValue>(
-    _ name: String, _ method: Method, _ path: String, _ summary: String, access: Access,
+    _ wire: WireOperation<Request, Response>, _ summary: String, access: Access,
     rateClass: RateClass = .standard,
     refusals: [RefusalCode] = [],
     _ body: @escaping @Sendable (Request, Caller) async throws -> Response
   ) {
-    self.name = name
-    self.method = method
-    self.path = path
+    name = wire.name
+    method = wire.method
+    path = wire.path
     self.summary = summary
     self.access = access
     self.rateClass = rateClass
