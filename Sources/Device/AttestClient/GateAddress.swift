@@ -36,4 +36,13 @@ struct GateAddress: Sendable, Hashable {
     self.challenge = challenge
     self.register = register
   }
+  /// Whether `url` has the scheme, host and port of the gate.
+  func serves(_ url: URL) -> Bool {
+    guard url.user == nil, url.password == nil else { return false }
+    return Self.origin(of: url) == Self.origin(of: challenge)
+  }
+
+  private static func origin(of url: URL) -> [String?] {
+    [url.scheme?.lowercased(), url.host?.lowercased(), String(url.port ?? 443)]
+  }
 }

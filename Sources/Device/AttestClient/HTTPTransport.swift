@@ -9,14 +9,16 @@ public protocol HTTPTransport: Sendable {
   func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse
 }
 
-/// A request of the registration protocol.
+/// A request to the gate: of the registration protocol, or to the server behind it.
 public struct HTTPRequest: Sendable, Hashable {
-  /// The methods that the gate's routes need.
+  /// The methods that the gate's routes and the MFA backend need.
   public enum Method: String, Sendable, Hashable {
     /// GET.
     case get = "GET"
     /// POST.
     case post = "POST"
+    /// DELETE.
+    case delete = "DELETE"
   }
 
   /// The method.

@@ -17,6 +17,7 @@ final class ScriptedGate: HTTPTransport {
     var requests: [HTTPRequest] = []
     var challengeAnswers: [Answer] = []
     var registrationAnswers: [Answer] = []
+    var forwarded: [HTTPResponse] = []
     var nonces = 0
   }
 
@@ -31,13 +32,24 @@ final class ScriptedGate: HTTPTransport {
   }
 
   var requests: [HTTPRequest] { state.withLock { $0.requests } }
-  var registrations: [HTTPRequest] { requests.filter { $0.method == .post } }
-  var challengeCount: Int { requests.count { $0.method == .get } }
+  var registrations: [HTTPRequest] { requests.filter { $0.url.path.hasSuffix("/attest/register") } }
+  var challengeCount: Int { requests.count { $0.url.path.hasSuffix("/attest/challenge") } }
+  /// The requests to the server behind the gate.
+  var forwarded: [HTTPRequest] { requests.filter { !$0.url.path.contains("/attest/") } }
+
+  /// Answers the next requests to the server behind the gate with `responses`, and further ones with 204.
+  func script(forwarded responses: [HTTPResponse]) { state.withLock { $0.forwarded = responses } }
 
   func script(registrations: [Answer]) { state.withLock { $0.registrationAnswers = registrations } }
 
   func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
     await Task.yield()
+    if !request.url.path.contains("/attest/") {
+      return state.withLock { state in
+        state.requests.append(request)
+        return state.forwarded.isEmpty ? HTTPResponse(status: 204) : state.forwarded.removeFirst()
+      }
+    }
     let (answer, nonce) = state.withLock { state in
       state.requests.append(request)
       state.nonces += 1
