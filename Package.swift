@@ -77,8 +77,8 @@ let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v16)],
-  // `AttestClient`, `ByteCoding`, `GateWire` and `MFAWire` are for Apple's platforms, too; the others need OpenSSL and
-  // Linux.
+  // `AttestClient`, `ByteCoding`, `GateWire`, `MFAClient` and `MFAWire` are for Apple's platforms, too; the others need
+  // OpenSSL and Linux.
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "ByteCoding", targets: ["ByteCoding"]),
@@ -86,7 +86,10 @@ let package = Package(
     .library(name: "Cryptography", targets: ["Cryptography"]),
     .library(name: "GateWire", targets: ["GateWire"]),
     .library(name: "AttestClient", targets: ["AttestClient"]),
+    .library(name: "MFAWire", targets: ["MFAWire"]),
+    .library(name: "MFAClient", targets: ["MFAClient"]),
     .library(name: "SimulatedDevice", targets: ["SimulatedDevice"]),
+    .library(name: "SimulatedPhone", targets: ["SimulatedPhone"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -142,6 +145,9 @@ let package = Package(
     target(
       .device, "AttestClient",
       ["ByteCoding", "GateWire", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
+    target(.mfa, "MFAWire"),
+    target(.device, "MFAClient", ["AttestClient", "ByteCoding", "MFAWire"]),
+    target(.device, "SimulatedPhone", ["Cryptography", "Locking", "MFAClient"]),
     target(.device, "SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     target(
       .gate, "GateRuntime",
@@ -284,6 +290,8 @@ let package = Package(
     tests(.common, "LockingTests", ["Locking"]),
     tests(.common, "GroupCommitTests", ["GroupCommit", "Locking"]),
     tests(.common, "PrometheusTests", ["Prometheus"]),
+    tests(.device, "MFAClientTests", ["AttestClient", "ByteCoding", "MFAClient", "MFAWire", "SimulatedDevice"]),
+    tests(.device, "SimulatedPhoneTests", ["Cryptography", "MFAClient", "SimulatedPhone"]),
     tests(
       .gate, "PreflightTests",
       [
@@ -335,8 +343,6 @@ let nio = ["NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket"].map {
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 
 if !gateOnly && !fuzzing {
-  // What a client of the backend reads and writes; it needs nothing but the standard library.
-  package.products.append(.library(name: "MFAWire", targets: ["MFAWire"]))
   package.dependencies += [
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
@@ -350,7 +356,6 @@ if !gateOnly && !fuzzing {
     .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
   ]
   package.targets += [
-    target(.mfa, "MFAWire"),
     target(.mfa, "MFADomain", ["ByteCoding", "CBOR", "Locking", crypto, cryptoExtras]),
     target(.mfa, "MFAStore", ["MFADomain", "ByteCoding", "GroupCommit", "Locking", "Postgres", grdb]),
     target(
@@ -399,8 +404,8 @@ if !gateOnly && !fuzzing {
     tests(
       .mfa, "MFAEndToEndTests",
       [
-        "ByteCoding", "GateProcesses", "MFADomain", "MFAFixtures", "MFAStore", "PostgresServers", "SimulatedDevice",
-        "TestSupport", crypto,
+        "AttestClient", "AttestTool", "ByteCoding", "GateProcesses", "MFAClient", "MFADomain", "MFAFixtures", "MFAStore",
+        "MFAWire", "PostgresServers", "SimulatedDevice", "SimulatedPhone", "TestSupport", "TransportEngine", crypto,
         "attest", "mfa-backend", "sallyport",
       ]),
     tests(

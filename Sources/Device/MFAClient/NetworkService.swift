@@ -1,0 +1,146 @@
+public import AttestClient
+internal import ByteCoding
+public import MFAWire
+public import Foundation
+
+/// Calls the operations of the MFA backend through the gate, each with an assertion of its own.
+///
+/// Calls from several tasks are safe; they are sent one after another.
+public struct NetworkService: Sendable {
+  private let session: AttestSession
+  private let base: URL
+
+  /// Creates a service for the backend behind the gate of `session`.
+  ///
+  /// - Parameter base: The URL of the API, for example `https://gate.example:6200/api/v1`. Its scheme, host and port are
+  ///   those of the gate.
+  public init(session: AttestSession, base: URL) {
+    self.session = session
+    self.base = base
+  }
+
+  /// Performs `operation` and returns its response.
+  ///
+  /// - Parameter token: The access token of a session, for operations that need one.
+  /// - Throws: `.refused` if the backend refuses; `.gate` if the request did not reach it, or if its answer was lost;
+  ///   `.malformed` if the answer is not what the operation answers.
+  public func call<Request, Response>(
+    _ operation: WireOperation<Request, Response>, _ request: Request, token: String? = nil
+  ) async throws(NetworkError) -> Response {
+    var message = try Self.message(operation, request, base)
+    message.headers.append(HTTPField("Accept", "application/json"))
+    if let token { message.headers.append(HTTPField("Authorization", "Bearer " + token)) }
+    let answer: HTTPResponse
+    do throws(AttestError) {
+      answer = try await session.data(for: message)
+    } catch {
+      throw .gate(error)
+    }
+    return try Self.response(of: answer)
+  }
+
+  /// The HTTP request of an operation: fields of the path are escaped, those of `GET` and `DELETE` are in the query.
+  private static func message<Request, Response>(
+    _ operation: WireOperation<Request, Response>, _ request: Request, _ base: URL
+  ) throws(NetworkError) -> HTTPRequest {
+    let body: [UInt8]
+    var fields: [String: String] = [:]
+    do {
+      body = [UInt8](try JSONEncoder().encode(request))
+      let object = try JSONSerialization.jsonObject(with: Data(body)) as? [String: Any] ?? [:]
+      for (name, value) in object where !(value is NSNull) { fields[name] = "\(value)" }
+    } catch {
+      throw .malformed(requestID: nil, "the request cannot be encoded: \(error)")
+    }
+    var path = operation.path
+    for (name, value) in fields where path.contains("{\(name)}") {
+      path = path.replacing("{\(name)}", with: value.percentEncoded)
+      fields[name] = nil
+    }
+    let query = fields.sorted { $0.key < $1.key }.map { "\($0.key.percentEncoded)=\($0.value.percentEncoded)" }
+    if operation.method != .post, !query.isEmpty { path += "?" + query.joined(separator: "&") }
+    guard let url = URL(string: base.absoluteString.droppingTrailingSlashes + path) else {
+      throw .malformed(requestID: nil, "not a URL: \(base.absoluteString + path)")
+    }
+    switch operation.method {
+    case .get: return HTTPRequest(method: .get, url: url)
+    case .delete: return HTTPRequest(method: .delete, url: url)
+    case .post:
+      return HTTPRequest(
+        method: .post, url: url, headers: [HTTPField("Content-Type", "application/json")], body: body)
+    }
+  }
+
+  private static func response<Response: WireValue>(of answer: HTTPResponse) throws(NetworkError) -> Response {
+    let requestID = answer.value(of: "X-Request-Id").map(TerminalText.printable)
+    guard (200..<300).contains(answer.status) else {
+      guard let body = try? JSONDecoder().decode(ErrorBody.self, from: Data(answer.body)) else {
+        throw .malformed(requestID: requestID, "status \(answer.status) without an error body")
+      }
+      throw .refused(BackendRefusal(status: answer.status, body))
+    }
+    do {
+      return try JSONDecoder().decode(Response.self, from: Data(answer.body))
+    } catch {
+      throw .malformed(requestID: requestID, "the answer is not a \(Response.self)")
+    }
+  }
+}
+
+/// Why a call of the backend has no response.
+public enum NetworkError: Error, Sendable, Hashable {
+  /// The gate refused the request, or there was no complete answer.
+  case gate(AttestError)
+  /// The backend refused the request.
+  case refused(BackendRefusal)
+  /// The answer is not what the operation answers. `requestID` finds the request in the backend's log.
+  case malformed(requestID: String?, String)
+}
+
+/// A refusal of the backend. Its texts cannot steer a terminal.
+public struct BackendRefusal: Error, Sendable, Hashable {
+  /// The HTTP status.
+  public let status: Int
+  /// The code for programs, for example `code_invalid`.
+  public let code: String
+  /// The text for people.
+  public let message: String
+  /// The id of the request in the backend's log.
+  public let requestID: String
+  /// How long to wait before the next attempt.
+  public let retryAfter: Duration?
+
+  /// Creates a refusal, for tests of an app.
+  public init(status: Int, _ body: ErrorBody) {
+    self.status = status
+    code = TerminalText.printable(body.code)
+    message = TerminalText.printable(body.message)
+    requestID = TerminalText.printable(body.requestId)
+    retryAfter = body.retryAfter.map { .seconds($0) }
+  }
+}
+
+extension NetworkError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .gate(let error): "\(error)"
+    case .refused(let refusal): refusal.message
+    case .malformed(let id, let reason): "malformed answer: \(reason)" + (id.map { " (request \($0))" } ?? "")
+    }
+  }
+}
+
+extension String {
+  /// The text with every byte escaped that is not unreserved in a URL (RFC 3986 section 2.3).
+  fileprivate var percentEncoded: String {
+    let unreserved = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~".utf8)
+    return utf8.map { unreserved.contains($0) ? String(UnicodeScalar($0)) : "%" + Hex.encode([$0]).uppercased() }
+      .joined()
+  }
+
+  fileprivate var droppingTrailingSlashes: String {
+    var text = self
+    while text.hasSuffix("/") { text.removeLast() }
+    return text
+  }
+}

@@ -1,0 +1,264 @@
+internal import Cryptography
+internal import Locking
+internal import MFAClient
+
+/// A phone that obeys: its owner sets a passcode, enrolls a face or answers a prompt when a test or a page says so.
+///
+/// It stands in for the keychain, the Secure Enclave and LocalAuthentication of an iPhone. Nothing sleeps and nothing is
+/// random except keys: a prompt waits until it is answered. Private keys cannot be read.
+///
+/// Calls from several tasks are safe. Prompts are answered in any order.
+public final class SimulatedPhone: Sendable {
+  /// The purpose string that iOS shows when it asks for Face ID.
+  public static let faceIDPurpose =
+    "We use Face ID to securely authenticate your identity for account access."
+
+  /// Biometry is locked after this number of wrong faces or fingers in a row, until the passcode is entered.
+  public static let failuresUntilLockout = 5
+  /// A prompt for biometry gives up after this number of wrong faces or fingers.
+  static let failuresOfPrompt = 3
+
+  private let state: LockedValue<State>
+
+  /// A phone without keys and prompts.
+  public init(_ settings: PhoneSettings = .faceID) { state = LockedValue(State(settings: settings)) }
+
+  // MARK: Settings
+
+  /// What is set up now.
+  public var settings: PhoneSettings { state.withLock { $0.settings } }
+
+  /// Whether biometry is locked after too many wrong faces or fingers.
+  public var isLockedOut: Bool { state.withLock { $0.isLockedOut } }
+
+  /// Changes what the owner finds in the Settings app and what a test chooses. Keys stay.
+  public func configure(_ change: @Sendable (inout PhoneSettings) -> Void) {
+    state.withLock { change(&$0.settings) }
+  }
+
+  /// Sets a passcode.
+  public func setPasscode() { state.withLock { $0.settings.isPasscodeSet = true } }
+
+  /// Removes the passcode. All keys are deleted, biometry is off, and prompts are dismissed.
+  public func removePasscode() {
+    dismiss(
+      state.withLock { state in
+        state.settings.isPasscodeSet = false
+        state.settings.isBiometryEnrolled = false
+        state.enrolments += 1
+        state.failures = 0
+        state.keys = [:]
+        return state.removePrompts { _ in true }
+      })
+  }
+
+  /// Enrolls a face or a finger, also in addition to others. Keys of `.biometryCurrentSet` become invalid.
+  ///
+  /// - Returns: `false`, and nothing has changed, if the phone has no sensor or no passcode.
+  @discardableResult
+  public func enrollBiometry() -> Bool {
+    state.withLock { state in
+      guard state.settings.isPasscodeSet, state.settings.biometry != .none else { return false }
+      state.settings.isBiometryEnrolled = true
+      state.enrolments += 1
+      return true
+    }
+  }
+
+  /// Removes all faces and fingers. Keys of `.biometryCurrentSet` become invalid, and prompts for biometry are dismissed.
+  public func removeBiometry() {
+    dismiss(
+      state.withLock { state in
+        state.settings.isBiometryEnrolled = false
+        state.enrolments += 1
+        return state.removePrompts { if case .biometry = $0.kind { true } else { false } }
+      })
+  }
+
+  private func dismiss(_ prompts: [CheckedContinuation<PromptAnswer, Never>]) {
+    for prompt in prompts { prompt.resume(returning: .interrupt(.systemCancel)) }
+  }
+
+  // MARK: Prompts
+
+  /// The prompts that wait for an answer, oldest first.
+  public var prompts: [Prompt] { state.withLock { $0.waiting.map(\.prompt) } }
+
+  /// All prompts that were shown, oldest first, also those that planned answers have answered.
+  public var shownPrompts: [Prompt] { state.withLock { $0.shown } }
+
+  /// Answers the prompts to come, each at once, in this order.
+  public func plan(_ answers: PromptAnswer...) { state.withLock { $0.planned += answers } }
+
+  /// Answers the prompt with the identifier `id`.
+  ///
+  /// - Returns: `false` if the prompt does not wait any more.
+  @discardableResult
+  public func answer(_ id: Prompt.ID, with answer: PromptAnswer) -> Bool {
+    let waiting = state.withLock { state in state.removePrompts { $0.id == id }.first }
+    waiting?.resume(returning: answer)
+    return waiting != nil
+  }
+
+  /// Each prompt that is shown from now on and waits for an answer, preceded by those that wait already.
+  public func promptUpdates() -> AsyncStream<Prompt> {
+    let (stream, observer) = AsyncStream.makeStream(of: Prompt.self)
+    let id = state.withLock { state in
+      for waiting in state.waiting { observer.yield(waiting.prompt) }
+      state.lastObserver += 1
+      state.observers[state.lastObserver] = observer
+      return state.lastObserver
+    }
+    observer.onTermination = { [weak self] _ in self?.state.withLock { $0.observers[id] = nil } }
+    return stream
+  }
+
+  private func show(_ kind: Prompt.Kind, reason: String) async -> PromptAnswer {
+    let prompt = state.withLock { $0.makePrompt(kind, reason: reason) }
+    return await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let answer = state.withLock { state -> PromptAnswer? in
+          if Task.isCancelled { return .interrupt(.appCancel) }
+          if !state.planned.isEmpty { return state.planned.removeFirst() }
+          state.waiting.append(WaitingPrompt(prompt: prompt, continuation: continuation))
+          for observer in state.observers.values { observer.yield(prompt) }
+          return nil
+        }
+        if let answer { continuation.resume(returning: answer) }
+      }
+    } onCancel: {
+      answer(prompt.id, with: .interrupt(.appCancel))
+    }
+  }
+
+  // MARK: Unlocking
+
+  /// Shows the prompts that `unlock` needs, and returns when the owner has approved.
+  func approve(_ unlock: Unlock, reason: String) async throws(DeviceSecurityError) {
+    guard settings.isPasscodeSet else { throw .localAuthentication(.passcodeNotSet) }
+    if unlock.acceptsBiometry {
+      try await askPermission()
+      if try await isApprovedByBiometry(unlock, reason: reason) { return }
+    }
+    try await enterPasscode(reason: reason)
+  }
+
+  /// Asks once whether the app may use Face ID.
+  private func askPermission() async throws(DeviceSecurityError) {
+    let isAsked = state.withLock { state in
+      state.settings.biometry == .faceID && state.settings.allowsBiometry && state.settings.permission == .notAsked
+    }
+    guard isAsked else { return }
+    let answer = await show(.faceIDPermission, reason: Self.faceIDPurpose)
+    if case .interrupt(let code) = answer { throw .localAuthentication(code) }
+    let refusal = state.withLock { state in
+      state.settings.permission = answer == .approve ? .allowed : .denied
+      return answer == .approve ? nil : state.settings.permissionRefusal.code
+    }
+    if let refusal { throw .localAuthentication(refusal) }
+  }
+
+  /// Returns `false` if the passcode is to be asked for instead.
+  private func isApprovedByBiometry(_ unlock: Unlock, reason: String) async throws(DeviceSecurityError) -> Bool {
+    for attempt in 1... {
+      if let obstacle = state.withLock(\.obstacle) {
+        guard unlock.acceptsPasscode else { throw .localAuthentication(obstacle) }
+        return false
+      }
+      switch await show(.biometry(settings.biometry), reason: reason) {
+      case .approve:
+        state.withLock { $0.failures = 0 }
+        return true
+      case .fail:
+        state.withLock { $0.failures += 1 }
+        guard attempt == Self.failuresOfPrompt else { continue }
+        guard unlock.acceptsPasscode else { throw .localAuthentication(.authenticationFailed) }
+        return false
+      case .usePasscode:
+        guard unlock.acceptsPasscode else { throw .localAuthentication(.userFallback) }
+        return false
+      case .decline: throw .localAuthentication(.userCancel)
+      case .interrupt(let code): throw .localAuthentication(code)
+      }
+    }
+    return false
+  }
+
+  private func enterPasscode(reason: String) async throws(DeviceSecurityError) {
+    while true {
+      switch await show(.passcode, reason: reason) {
+      case .approve:
+        // The passcode also ends a lockout.
+        state.withLock { $0.failures = 0 }
+        return
+      case .fail, .usePasscode: continue
+      case .decline: throw .localAuthentication(.userCancel)
+      case .interrupt(let code): throw .localAuthentication(code)
+      }
+    }
+  }
+
+  // MARK: Keys
+
+  /// Calls `body` with the keys by tag and the number of the present enrolment of biometry.
+  func withKeys<Value: Sendable>(_ body: (inout [KeyTag: StoredKey], _ enrolment: Int) -> Value) -> Value {
+    state.withLock { body(&$0.keys, $0.enrolments) }
+  }
+}
+
+/// What the owner may unlock with.
+struct Unlock {
+  var acceptsBiometry: Bool
+  var acceptsPasscode: Bool
+}
+
+/// A key of the phone. The private half has no way out.
+struct StoredKey: Sendable {
+  let pair: KeyPair
+  let privateKey: P256PrivateKey
+  /// The number of the enrolment of biometry at which the key was made.
+  let enrolment: Int
+}
+
+private struct WaitingPrompt: Sendable {
+  let prompt: Prompt
+  let continuation: CheckedContinuation<PromptAnswer, Never>
+}
+
+private struct State: Sendable {
+  var settings: PhoneSettings
+  var keys: [KeyTag: StoredKey] = [:]
+  /// The number of changes of the enrolled faces and fingers.
+  var enrolments = 0
+  /// Wrong faces and fingers in a row.
+  var failures = 0
+  var waiting: [WaitingPrompt] = []
+  var shown: [Prompt] = []
+  var planned: [PromptAnswer] = []
+  var observers: [Int: AsyncStream<Prompt>.Continuation] = [:]
+  var lastObserver = 0
+
+  init(settings: PhoneSettings) { self.settings = settings }
+
+  var isLockedOut: Bool { failures >= SimulatedPhone.failuresUntilLockout }
+
+  /// Why biometry cannot be used; `nil` if it can.
+  var obstacle: LocalAuthenticationCode? {
+    if !settings.isPasscodeSet { return .passcodeNotSet }
+    if settings.biometry == .none || settings.permission == .denied { return .biometryNotAvailable }
+    if !settings.isBiometryEnrolled { return .biometryNotEnrolled }
+    return isLockedOut ? .biometryLockout : nil
+  }
+
+  mutating func makePrompt(_ kind: Prompt.Kind, reason: String) -> Prompt {
+    let prompt = Prompt(id: shown.count + 1, kind: kind, reason: reason)
+    shown.append(prompt)
+    return prompt
+  }
+
+  mutating func removePrompts(where matches: (Prompt) -> Bool) -> [CheckedContinuation<PromptAnswer, Never>] {
+    let removed = waiting.filter { matches($0.prompt) }
+    waiting.removeAll { matches($0.prompt) }
+    return removed.map(\.continuation)
+  }
+}

@@ -1,0 +1,126 @@
+import AttestClient
+import ByteCoding
+import Foundation
+import MFAClient
+import MFAWire
+import SimulatedDevice
+import Testing
+
+/// A gate that accepts everything, in front of a server that gives one answer.
+private actor OpenGate: HTTPTransport {
+  private let answer: HTTPResponse
+  private(set) var received: [HTTPRequest] = []
+
+  init(_ answer: HTTPResponse) { self.answer = answer }
+
+  func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
+    switch request.url.path {
+    case "/attest/challenge":
+      let nonce = Hex.encode([UInt8](repeating: 1, count: 32))
+      return HTTPResponse(status: 200, body: Array(#"{"nonce":"\#(nonce)","expires":"1700000060000"}"#.utf8))
+    case "/attest/register": return HTTPResponse(status: 200)
+    default:
+      received.append(request)
+      return answer
+    }
+  }
+}
+
+@Suite("Calls of the MFA backend")
+struct NetworkServiceTests {
+  private func service(
+    answering answer: HTTPResponse, base: String = "https://gate.example:6200/api/v1"
+  ) throws -> (service: NetworkService, gate: OpenGate) {
+    let gate = OpenGate(answer)
+    let authority = try TestAuthority(appID: "SALLYPORT1.com.example.app", at: .now())
+    let keys = SimulatedKeyService(
+      authority: authority, app: SimulatedApp(appID: authority.appID), keys: MemoryKeyStore())
+    let session = try AttestSession(
+      gate: try #require(URL(string: "https://gate.example:6200")), keys: keys, store: MemoryRecord(), http: gate)
+    return (NetworkService(session: session, base: try #require(URL(string: base))), gate)
+  }
+
+  private final class MemoryRecord: KeyIDStore, @unchecked Sendable {
+    // Used by one session, whose calls follow one another.
+    private var record = KeyRecord()
+    func load() -> KeyRecord { record }
+    func save(_ record: KeyRecord) { self.record = record }
+  }
+
+  private func json(_ text: String, status: Int = 200) -> HTTPResponse {
+    HTTPResponse(status: status, headers: [HTTPField("X-Request-Id", "r-1")], body: Array(text.utf8))
+  }
+
+  @Test("A POST has its fields in the body, and the token in Authorization")
+  func post() async throws {
+    let (service, gate) = try service(answering: json(#"{"success":true,"message":"Device unenrolled"}"#))
+    let answer = try await service.call(
+      MFAOperations.unenroll, DeviceRequest(username: "ada", deviceId: "d"), token: "t.t.t")
+    #expect(answer.message == "Device unenrolled")
+    let request = try #require(await gate.received.first)
+    #expect(request.method == .post && request.url.absoluteString == "https://gate.example:6200/api/v1/mfa/unenroll")
+    let body = try JSONDecoder().decode(DeviceRequest.self, from: Data(request.body))
+    #expect(body.username == "ada" && body.deviceId == "d")
+    #expect(request.headers.contains(HTTPField("Authorization", "Bearer t.t.t")))
+    #expect(request.headers.contains(HTTPField("Content-Type", "application/json")))
+  }
+
+  @Test(
+    "Fields in a path are escaped, so that no value changes the path",
+    arguments: [("ada", "ada"), ("a/../b", "a%2F..%2Fb"), ("ä b?c#d%", "%C3%A4%20b%3Fc%23d%25"), ("{id}", "%7Bid%7D")])
+  func path(_ username: String, _ escaped: String) async throws {
+    let (service, gate) = try service(answering: json(#"{"devices":[]}"#), base: "https://gate.example:6200/api/v1/")
+    _ = try await service.call(MFAOperations.devices, DevicesRequest(username: username))
+    let request = try #require(await gate.received.first)
+    #expect(request.url.absoluteString == "https://gate.example:6200/api/v1/devices/\(escaped)")
+    #expect(request.method == .get && request.body.isEmpty)
+  }
+
+  @Test("Other fields of a GET are in the query, and absent ones are not")
+  func query() async throws {
+    let (service, gate) = try service(answering: json(#"{"entries":[],"next":null}"#))
+    _ = try await service.call(MFAOperations.accountHistory, HistoryRequest(username: "ada", before: 7))
+    _ = try await service.call(MFAOperations.accountHistory, HistoryRequest(username: "ada"))
+    let urls = await gate.received.map(\.url.absoluteString)
+    let path = "https://gate.example:6200/api/v1/admin/users/ada/history"
+    #expect(urls == [path + "?before=7", path])
+  }
+
+  @Test("A refusal of the backend has its code, its text, its wait and the id of the request")
+  func refusal() async throws {
+    let body =
+      #"{"success":false,"error":"Wait","message":"Wait\u001b[2J","code":"rate_limited","requestId":"r-1","retryAfter":7}"#
+    let (service, _) = try service(answering: json(body, status: 429))
+    do throws(NetworkError) {
+      _ = try await service.call(MFAOperations.status, EmptyRequest())
+      Issue.record("no error")
+    } catch {
+      guard case .refused(let refusal) = error else { throw error }
+      #expect(refusal.status == 429 && refusal.code == "rate_limited" && refusal.retryAfter == .seconds(7))
+      #expect(refusal.requestID == "r-1" && !refusal.message.contains("\u{1B}") && "\(error)" == refusal.message)
+    }
+  }
+
+  @Test(
+    "An answer of another form is reported with the id of the request",
+    arguments: [(200, ""), (200, "[]"), (200, #"{"success":true"#), (200, "<html>"), (404, "<html>"), (302, "")])
+  func malformed(_ status: Int, _ text: String) async throws {
+    let (service, _) = try service(answering: json(text, status: status))
+    do throws(NetworkError) {
+      _ = try await service.call(MFAOperations.unenroll, DeviceRequest(username: "ada", deviceId: "d"))
+      Issue.record("no error")
+    } catch {
+      guard case .malformed("r-1", _) = error else { throw error }
+      #expect("\(error)".hasSuffix("(request r-1)"))
+    }
+  }
+
+  @Test("A base that is not the gate's gets no request and no assertion")
+  func otherBase() async throws {
+    let (service, gate) = try service(answering: json("{}"), base: "https://other.example/api/v1")
+    await #expect(throws: NetworkError.gate(.unusableAddress("https://other.example/api/v1/auth/mfa/status"))) {
+      _ = try await service.call(MFAOperations.status, EmptyRequest())
+    }
+    #expect(await gate.received.isEmpty)
+  }
+}

@@ -1,0 +1,124 @@
+import AttestClient
+import ByteCoding
+import Foundation
+import GateProcesses
+import MFAClient
+import MFAWire
+import SimulatedDevice
+import SimulatedPhone
+import TestSupport
+import Testing
+import TransportEngine
+
+@testable import AttestTool
+
+/// An app that embeds the client library, on a simulated phone.
+private struct TestApp: Sendable {
+  let phone: SimulatedPhone
+  let network: NetworkService
+  let username = "ada"
+  let deviceID = "phone-1"
+  let tag = KeyTag.biometric(of: "com.example.app")
+
+  init(_ household: BackendBehindGate, _ settings: PhoneSettings = .faceID) throws {
+    phone = SimulatedPhone(settings)
+    let authority = try household.gate.folder.load()
+    let tls = try ClientTLS(authorityFile: household.gate.folder.tlsAuthorityPath)
+    let keys = SimulatedKeyService(
+      authority: authority, app: SimulatedApp(appID: authority.appID, claims: AppClaims()), keys: MemoryKeyStore())
+    let base = try #require(URL(string: household.gate.baseURL + "/api/v1"))
+    let session = try AttestSession(
+      gate: base.deletingLastPathComponent().deletingLastPathComponent(), keys: keys,
+      store: FileKeyIDStore(path: household.data + "-key-\(UUID().uuidString)"),
+      http: EngineTransport(engine: try ClientEngine(), tls: tls))
+    network = NetworkService(session: session, base: base)
+  }
+
+  /// Makes a key, tests it, and enrols it.
+  func enroll(_ protection: KeyProtection) async throws -> EnrollResponse {
+    let pair = try await phone.createKey(tag, protection: protection)
+    _ = try await phone.sign([UInt8](repeating: 0, count: 32), with: tag, reason: "Test the key")
+    return try await network.call(
+      MFAOperations.enroll,
+      EnrollRequest(
+        username: username, phoneNumber: "+1234567890", publicKey: Base64.encode(pair.publicKey),
+        method: MFAMethod.secureEnclave.rawValue, deviceId: deviceID, deviceModel: phone.settings.model,
+        authMethod: protection.authMethod.rawValue))
+  }
+
+  /// Signs in with the key.
+  func signIn() async throws -> TokenResponse {
+    let challenge = try await network.call(
+      MFAOperations.initiateSignIn, DeviceRequest(username: username, deviceId: deviceID))
+    let nonce = try #require(Base64.decode(challenge.challenge))
+    let signature = try await phone.sign(nonce, with: tag, reason: "Sign in")
+    return try await network.call(
+      MFAOperations.verifySignature,
+      VerifySignatureRequest(
+        username: username, deviceId: deviceID, challengeId: challenge.challengeId,
+        signature: Base64.encode(signature)))
+  }
+}
+
+@Suite("The client library, through the real gate", .serialized, .timeLimit(.minutes(5)))
+struct ClientLibraryTests {
+  @Test("A-015 A-020 A-021 A-S06 an app enrols a key and signs in with it, by the library and a simulated phone")
+  func signsIn() async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try TestApp(household)
+      app.phone.plan(.approve, .approve, .approve)
+      let enrolled = try await app.enroll(.userPresence)
+      #expect(enrolled.deviceId == app.deviceID && enrolled.message == "Device enrolled successfully")
+      let tokens = try await app.signIn()
+      #expect(tokens.message == "Authentication successful" && tokens.scope == "full")
+      // The permission for Face ID, the test of the key, and the sign-in.
+      #expect(app.phone.shownPrompts.map(\.reason).suffix(2) == ["Test the key", "Sign in"])
+      #expect(app.phone.shownPrompts.count == 3)
+      let list = try await app.network.call(
+        MFAOperations.devices, DevicesRequest(username: app.username), token: tokens.token)
+      #expect(list.devices.map(\.deviceModel) == ["iPhone 15 Pro"] && list.devices[0].attested)
+      let status = try await app.network.call(
+        MFAOperations.deviceStatus, DeviceStatusRequest(deviceId: app.deviceID), token: tokens.token)
+      #expect(status.enrolled && status.hasPublicKey && status.phoneNumber == "+1234567890")
+    }
+  }
+
+  @Test("A-S10 after a switch to the passcode, the server refuses the old key and takes the new one")
+  func switchesMethod() async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try TestApp(household)
+      app.phone.plan(.approve, .approve, .approve)
+      _ = try await app.enroll(.userPresence)
+      let tokens = try await app.signIn()
+      let old = try #require(try await app.phone.key(app.tag))
+      let passcodeTag = KeyTag.passcode(of: "com.example.app")
+      let new = try await app.phone.createKey(passcodeTag, protection: .devicePasscode)
+      let answer = try await app.network.call(
+        MFAOperations.upgrade,
+        UpgradeRequest(
+          username: app.username, deviceId: app.deviceID, publicKey: Base64.encode(new.publicKey),
+          authMethod: AuthMethod.passcode.rawValue), token: tokens.token)
+      #expect(answer.message == "Upgraded to Secure Enclave MFA" && old.publicKey != new.publicKey)
+      app.phone.plan(.approve)
+      do throws(NetworkError) {
+        _ = try await refusal { try await app.signIn() }
+        Issue.record("the old key signs in")
+      } catch {
+        guard case .refused(let refusal) = error else { throw error }
+        #expect(refusal.status == 401 && !refusal.requestID.isEmpty, "\(refusal)")
+      }
+    }
+  }
+
+  /// Passes errors of the network on; any other error fails the test.
+  private func refusal<Value: Sendable>(_ body: () async throws -> Value) async throws(NetworkError) -> Value? {
+    do {
+      return try await body()
+    } catch let error as NetworkError {
+      throw error
+    } catch {
+      Issue.record(error)
+      return nil
+    }
+  }
+}
