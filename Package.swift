@@ -404,8 +404,9 @@ if !gateOnly && !fuzzing {
     tests(
       .mfa, "MFAEndToEndTests",
       [
-        "AttestClient", "AttestTool", "ByteCoding", "GateProcesses", "MFAClient", "MFADomain", "MFAFixtures", "MFAStore",
-        "MFAWire", "PostgresServers", "SimulatedDevice", "SimulatedPhone", "TestSupport", "TransportEngine", crypto,
+        "AttestClient", "AttestTool", "ByteCoding", "GateProcesses", "MFAClient", "MFADomain", "MFAFixtures",
+        "MFAStore", "MFAWire", "PostgresServers", "SimulatedDevice", "SimulatedPhone", "TestSupport", "TransportEngine",
+        crypto,
         "attest", "mfa-backend", "sallyport",
       ]),
     tests(

@@ -7,7 +7,7 @@ public enum ChainRejection: Error, Sendable, Hashable {
   /// The instant is after the certificate's validity.
   case expired(subject: String, notAfter: Timestamp, at: Timestamp)
   /// No chain of valid signatures leads from the certificate to a pinned root, or a rule of RFC 5280 is broken on the
-  /// way: an issuer that is no authority, a path that is too long, an unknown critical extension. `reason` is
+  /// way: an issuer that is not an authority, a path that is too long, an unknown critical extension. `reason` is
   /// OpenSSL's, and `subject` names the certificate where it stopped.
   case untrusted(subject: String, reason: String)
   /// A certificate that issued another one does not say in basicConstraints that it may.
@@ -20,7 +20,7 @@ public enum ChainRejection: Error, Sendable, Hashable {
   case strayCertificate(subject: String)
   /// The number of certificates, including the root, differs from the protocol's.
   case unexpectedLength(found: Int, expected: Int)
-  /// OpenSSL could not do its work.
+  /// OpenSSL failed.
   case operationFailed(String)
 }
 
@@ -32,10 +32,10 @@ extension ChainRejection: CustomStringConvertible {
     case .expired(let subject, let notAfter, let instant):
       "the certificate of \(subject) was valid until \(notAfter), no longer at \(instant)"
     case .untrusted(let subject, let reason): "the certificate of \(subject) leads to no trusted root: \(reason)"
-    case .issuerIsNoAuthority(let subject): "\(subject) issued a certificate but is no authority"
+    case .issuerIsNoAuthority(let subject): "\(subject) issued a certificate but is not an authority"
     case .leafIsAuthority(let subject): "the first certificate, of \(subject), is an authority"
     case .leafMustNotSign(let subject): "the key of \(subject) is not for signatures"
-    case .strayCertificate(let subject): "the certificate of \(subject) is no part of the chain"
+    case .strayCertificate(let subject): "the certificate of \(subject) is not part of the chain"
     case .unexpectedLength(let found, let expected): "the chain has \(found) certificates, not \(expected)"
     case .operationFailed(let reason): "the chain could not be verified: \(reason)"
     }

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Tells systemd, in half the time that it waits, that the service is alive (`WatchdogSec=`).
+/// Reports to systemd, twice in the time that it waits, that the service is alive (`WatchdogSec=`).
 public struct Watchdog: Sendable {
   /// The time without a notification after which systemd restarts the service.
   public let timeout: Duration

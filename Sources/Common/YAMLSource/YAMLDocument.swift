@@ -43,7 +43,7 @@ public struct YAMLDocument {
   private var nodes = 0
 
   /// The root of the document in `text`; an empty document is `.empty`. A byte order mark at the start, which editors
-  /// of some systems write, is no part of it (YAML 1.2 section 5.2), nor of its first line's columns.
+  /// of some systems write, is not part of it (YAML 1.2 section 5.2), nor of its first line's columns.
   public static func parse(_ text: String) throws(Malformed) -> Node {
     let hasMark = text.unicodeScalars.first == "\u{FEFF}"
     let text = hasMark ? String(text.unicodeScalars.dropFirst()) : text

@@ -53,7 +53,7 @@ final class StandardInput: Sendable {
 
   static var isTerminal: Bool { isatty(STDIN_FILENO) == 1 }
 
-  /// The next bytes, at most 64 KiB; `nil` at the end. Throws `.noInput` when it cannot be read: that is no end.
+  /// The next bytes, at most 64 KiB; `nil` at the end. Throws `.noInput` when it cannot be read: that is not the end.
   func read() async throws(Failure) -> [UInt8]? {
     let result = await withCheckedContinuation {
       (continuation: CheckedContinuation<Result<[UInt8]?, Failure>, Never>) in

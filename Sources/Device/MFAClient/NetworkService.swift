@@ -12,8 +12,8 @@ public struct NetworkService: Sendable {
 
   /// Creates a service for the backend behind the gate of `session`.
   ///
-  /// - Parameter base: The URL of the API, for example `https://gate.example:6200/api/v1`. Its scheme, host and port are
-  ///   those of the gate.
+  /// - Parameter base: The URL of the API, for example `https://gate.example:6200/api/v1`. Its scheme, host and
+  ///   port are those of the gate.
   public init(session: AttestSession, base: URL) {
     self.session = session
     self.base = base

@@ -4,8 +4,8 @@ internal import MFAClient
 
 /// A phone that obeys: its owner sets a passcode, enrolls a face or answers a prompt when a test or a page says so.
 ///
-/// It stands in for the keychain, the Secure Enclave and LocalAuthentication of an iPhone. Nothing sleeps and nothing is
-/// random except keys: a prompt waits until it is answered. Private keys cannot be read.
+/// It stands in for the keychain, the Secure Enclave and LocalAuthentication of an iPhone. Nothing sleeps, and
+/// nothing is random except keys: a prompt waits until it is answered. Private keys cannot be read.
 ///
 /// Calls from several tasks are safe. Prompts are answered in any order.
 public final class SimulatedPhone: Sendable {
@@ -65,7 +65,7 @@ public final class SimulatedPhone: Sendable {
     }
   }
 
-  /// Removes all faces and fingers. Keys of `.biometryCurrentSet` become invalid, and prompts for biometry are dismissed.
+  /// Removes all faces and fingers. Keys of `.biometryCurrentSet` become invalid. Prompts for biometry are dismissed.
   public func removeBiometry() {
     dismiss(
       state.withLock { state in

@@ -17,8 +17,8 @@ enum Console {
   static func error(_ text: String) { _ = write(TerminalText.printableLines(text) + "\n", to: 2) }
   static func print(_ text: String) { write(text + "\n") }
 
-  /// Writes whole lines to standard output. Where they cannot be written, the process ends and says so: a result that
-  /// is lost is no success. Who reads no further has what they want.
+  /// Writes whole lines to standard output. If they cannot be written, prints an error and exits: a lost result is not
+  /// a success. A reader that closed the pipe has what it wants.
   static func write(_ text: String) {
     let code = write(text, to: 1)
     guard code != 0, code != EPIPE else { return }

@@ -90,7 +90,8 @@ struct MFASchema {
       "CREATE INDEX codes_by_age ON codes (created_at)",
       """
       CREATE TABLE brakes (
-        subject TEXT NOT NULL PRIMARY KEY, account TEXT, failures_in_a_row BIGINT NOT NULL, window_start BIGINT NOT NULL,
+        subject TEXT NOT NULL PRIMARY KEY, account TEXT, failures_in_a_row BIGINT NOT NULL,
+        window_start BIGINT NOT NULL,
         failures_in_window BIGINT NOT NULL, locked_until BIGINT, last_use BIGINT NOT NULL)
       """,
       "CREATE INDEX brakes_by_use ON brakes (last_use)",

@@ -62,8 +62,8 @@ public actor GateIdentityVerifier {
   /// and unused. A successful verification uses the token up: of two callers with the same token, one succeeds.
   ///
   /// - Parameter patience: the maximum time to wait for the store; `nil` for no limit.
-  /// - Throws: `Rejection`; `MFAStoreError` if the store or the gate's keys are unavailable, so that the token cannot be
-  ///   checked.
+  /// - Throws: `Rejection`; `MFAStoreError` if the store or the gate's keys are unavailable, so that the token cannot
+  ///   be checked.
   public func identity(in token: String, patience: Duration? = nil) async throws -> GateIdentity {
     guard token.utf8.count <= 4096, CompactToken.isCanonical(token), let id = Self.keyID(of: token) else {
       throw Rejection(reason: "not a JWT with a kid, in base64url without padding")

@@ -89,7 +89,8 @@ struct NetworkServiceTests {
   @Test("A refusal of the backend has its code, its text, its wait and the id of the request")
   func refusal() async throws {
     let body =
-      #"{"success":false,"error":"Wait","message":"Wait\u001b[2J","code":"rate_limited","requestId":"r-1","retryAfter":7}"#
+      #"{"success":false,"error":"Wait","message":"Wait\u001b[2J","code":"rate_limited","#
+      + #""requestId":"r-1","retryAfter":7}"#
     let (service, _) = try service(answering: json(body, status: 429))
     do throws(NetworkError) {
       _ = try await service.call(MFAOperations.status, EmptyRequest())

@@ -47,7 +47,8 @@ struct OutageTests {
 
       try await server.sql(
         """
-        SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sallyport' AND pid <> pg_backend_pid();
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sallyport'
+          AND pid <> pg_backend_pid();
         """)
 
       #expect(try await gates.store.revoke(phone.registeredID, at: .now()))

@@ -28,7 +28,8 @@ public struct GatePlan: Sendable {
 
   fileprivate func yaml(in folder: AuthorityFolder) -> String {
     let app =
-      "{ team_id: \(Self.teamID), bundle_id: \(Self.bundleID), environments: [\(isProduction ? "production" : "development")] }"
+      "{ team_id: \(Self.teamID), bundle_id: \(Self.bundleID), "
+      + "environments: [\(isProduction ? "production" : "development")] }"
     let trust =
       "trust: { attestation_root_file: \"\(folder.attestationRootPath)\", receipt_root_file: "
       + "\"\(folder.receiptRootPath)\" }"

@@ -32,7 +32,8 @@ struct UpgradeChildTests {
     let descriptor = pipe.fileHandleForWriting.fileDescriptor
     let script = """
       { echo "$LISTEN_FDS $LISTEN_FDNAMES"; [ "$LISTEN_PID" = "$$" ] && echo own; echo "$WATCHDOG_PID $KEPT"
-      for fd in /proc/$$/fd/*; do n=${fd##*/}; [ "$n" -lt 255 ] && [ -e "/proc/$$/fd/$n" ] && echo "fd $n"; done; } > "$1"
+      for fd in /proc/$$/fd/*; do n=${fd##*/}; [ "$n" -lt 255 ] && [ -e "/proc/$$/fd/$n" ] \\
+        && echo "fd $n"; done; } > "$1"
       echo through >&4; echo ready >&5
       """
     let (verdict, output, _) = try await start(

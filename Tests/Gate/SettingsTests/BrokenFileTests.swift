@@ -237,7 +237,8 @@ struct BrokenFileTests {
       "a size in other units", "session: { max_message: 32MB }",
       "1:25: session.max_message: \"MB\" is not a size unit: use B, KiB, MiB or GiB (did you mean 32MiB)"),
     Broken(
-      "a size too small", "session: { max_message: 10 }", "1:25: session.max_message: 10 is out of range: 1KiB to 1GiB"),
+      "a size too small", "session: { max_message: 10 }",
+      "1:25: session.max_message: 10 is out of range: 1KiB to 1GiB"),
     Broken(
       "a web address as upstream", "routes: [{ upstream: 'http://localhost:8080' }]",
       "1:22: routes[0].upstream: \"http\" is not an upstream scheme: use ws, wss, unix or tcp (did you mean "

@@ -11,8 +11,8 @@ struct SigningGate: Sendable {
 
   var jwks: String {
     let raw = Array(key.publicKey.rawRepresentation)
-    return
-      #"{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","use":"sig","kid":"bench","x":"\#(Base64URL.encode(raw.prefix(32)))","y":"\#(Base64URL.encode(raw.suffix(32)))"}]}"#
+    let (x, y) = (Base64URL.encode(raw.prefix(32)), Base64URL.encode(raw.suffix(32)))
+    return #"{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","use":"sig","kid":"bench","x":"\#(x)","y":"\#(y)"}]}"#
   }
 
   /// An identity for one request of the device `subject`.
@@ -88,7 +88,8 @@ struct Crowd: Sendable {
     let signature = try device.key.signature(for: Data(Base64.decode(challenge.challenge) ?? []))
     _ = try await post(
       "auth/verify-signature",
-      "{\(device.naming),\"challengeId\":\"\(challenge.challengeId)\",\"signature\":\"\(signature.derRepresentation.base64EncodedString())\"}",
+      "{\(device.naming),\"challengeId\":\"\(challenge.challengeId)\","
+        + "\"signature\":\"\(signature.derRepresentation.base64EncodedString())\"}",
       as: device)
   }
 

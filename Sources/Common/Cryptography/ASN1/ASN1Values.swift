@@ -58,7 +58,7 @@ public struct ObjectIdentifier: Sendable, Hashable {
 }
 
 extension ObjectIdentifier: CustomStringConvertible {
-  /// The arcs with dots between them; hex if the octets are no identifier.
+  /// The arcs with dots between them; hex if the octets are not an identifier.
   public var description: String {
     var arcs: [UInt64] = []
     var arc: UInt64 = 0

@@ -52,7 +52,7 @@ struct LoadPayload {
     return received[socket] == size && !isChanged[socket]
   }
 
-  /// Never the same twice: a message of another socket, or an older one, would be found out.
+  /// Returns different bytes each time, so that a message of another socket, or an older one, is detected.
   private mutating func pseudoRandomBytes() -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
       for index in 0..<size {

@@ -14,7 +14,7 @@ public struct AuditEntry: Sendable, Hashable {
   /// The key of the account's name; `nil` if the entry concerns no account.
   public let account: String?
   public let event: String
-  /// Values that are no secrets.
+  /// Values that are not secret.
   public let detail: String
   public let previous: [UInt8]
   /// The number of the data key for the hash; `nil` for an entry of an older version, whose hash has no key.

@@ -85,6 +85,6 @@ public struct Device: Sendable, Hashable {
 public enum Binding: Sendable, Hashable {
   /// The hash of the attested key, as the gate reports it.
   case attestedKey(String)
-  /// A debug build, which has no key of its own: all debug builds share one certificate, so this is no proof.
+  /// A debug build, which has no key of its own: all debug builds share one certificate, so this proves nothing.
   case debugBuild
 }

@@ -13,11 +13,11 @@ extension Policy {
   func checkUnlock(_ method: MFAMethod, _ authMethod: AuthMethod?) throws(InvalidValue) {
     guard deviceUnlock == .biometric else { return }
     guard method == .secureEnclave else {
-      throw InvalidValue(field: "method", rule: "is secureEnclave here: this server takes devices with biometry alone")
+      throw InvalidValue(field: "method", rule: "is secureEnclave here: this server accepts devices with biometry only")
     }
     guard authMethod == .biometric else {
       throw InvalidValue(
-        field: "authMethod", rule: "is biometric here: this server takes devices with biometry alone")
+        field: "authMethod", rule: "is biometric here: this server accepts devices with biometry only")
     }
   }
 

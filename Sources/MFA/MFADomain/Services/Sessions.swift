@@ -62,7 +62,7 @@ public struct Sessions: Sendable {
     return try await tokens(for: session, of: user)
   }
 
-  /// Ends the caller's session, or the session of a refresh token. Ending a session that has ended is no error.
+  /// Ends the caller's session, or the session of a refresh token. Ending a session that has ended is not an error.
   ///
   /// - Throws: `.sessionRequired` without a session; `.boundElsewhere` for a session of another app instance.
   public func end(_ text: String?, by caller: Caller) async throws {

@@ -50,7 +50,7 @@ final class UnitOfWork<Initiator: HistoryActor> {
     wakeSockets(of: userID)
   }
 
-  /// Lets the user's open sockets read again after the commit, for a change that is no notice: a push, a session.
+  /// Lets the user's open sockets read again after the commit, for a change that is not a notice: a push, a session.
   func wakeSockets(of userID: UUID) {
     if !outgoing.users.contains(userID) { outgoing.users.append(userID) }
   }

@@ -41,8 +41,8 @@ public struct CallerReader: Sendable {
   /// Verifies the gate's identity and the access token.
   ///
   /// - Parameter changesNothing: whether the request has no effects, so that the time limit for the store applies.
-  /// - Throws: `OperationInputError.notAttested` unless there is exactly one valid identity; `MFAStoreError` if the store or
-  ///   the gate's keys are unavailable.
+  /// - Throws: `OperationInputError.notAttested` unless there is exactly one valid identity; `MFAStoreError` if the
+  ///   store or the gate's keys are unavailable.
   func caller(of headers: HTTPFields, requestID: String, changesNothing: Bool) async throws -> Caller {
     let assertions = headers[values: .attestAssertion]
     guard assertions.count == 1, let assertion = assertions.first else { throw OperationInputError.notAttested }

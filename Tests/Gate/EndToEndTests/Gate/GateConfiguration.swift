@@ -38,10 +38,12 @@ struct GateConfiguration: Sendable {
 
   /// Returns the configuration file for a gate whose folder contains the authority's files.
   func yaml(in folder: String) -> String {
+    let listen = ["address: \"\(address)\"", "port: 0", "loops: 2"] + listenExtras
+    let tls = ["cert_file: server.pem", "key_file: server.key", "min_version: \"\(leastTLS)\""] + tlsExtras
     var lines = [
       "version: 1",
-      "listen: { \((["address: \"\(address)\"", "port: 0", "loops: 2"] + listenExtras).joined(separator: ", ")) }",
-      "tls: { \((["cert_file: server.pem", "key_file: server.key", "min_version: \"\(leastTLS)\""] + tlsExtras).joined(separator: ", ")) }",
+      "listen: { \(listen.joined(separator: ", ")) }",
+      "tls: { \(tls.joined(separator: ", ")) }",
       "store: { url: \"sqlite://\(folder)/\(store)\", max_waiting: \(mostWaiting) }",
       "routes:",
       "  - path: /",

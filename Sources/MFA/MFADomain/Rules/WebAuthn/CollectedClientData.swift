@@ -20,7 +20,7 @@ struct CollectedClientData: Sendable, Hashable {
     let topOrigin: String?
   }
 
-  /// Reads the JSON. Members that are not known are passed over, as the specification wants it.
+  /// Reads the JSON. Ignores unknown members, as the specification requires.
   init(json: [UInt8]) throws(WebAuthnRejection) {
     // Decoding removes a byte order mark and replaces malformed UTF-8, but the unchanged JSON was signed.
     let text = json.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(json.dropFirst(3)) : json

@@ -13,7 +13,7 @@ public enum WebAuthnRejection: String, Error, Sendable, Hashable, CaseIterable {
   case crossOrigin = "cross_origin"
   /// The authenticator data does not have the layout of section 6.1, or has further bytes.
   case authenticatorData = "authenticator_data"
-  /// The authenticator's extensions are no map of texts to values.
+  /// The authenticator's extensions are not a map of texts to values.
   case extensions
   case relyingParty = "rp_id_hash"
   case userPresence = "user_presence"

@@ -38,4 +38,5 @@ while Date().timeIntervalSince(start) < seconds {
 }
 let used = cpu() - before
 print(
-  "{\"operations\": \(count), \"cpu_us\": \(used * 1e6 / Double(count)), \"per_second_and_core\": \(Double(count) / used)}")
+  "{\"operations\": \(count), \"cpu_us\": \(used * 1e6 / Double(count)), "
+    + "\"per_second_and_core\": \(Double(count) / used)}")
