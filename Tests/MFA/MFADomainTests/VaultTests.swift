@@ -45,9 +45,9 @@ struct VaultTests {
     let store = try SQLiteMFAStore.ephemeral()
     let before = try await Vault.open(in: store, with: Self.keys("a"), entropy: .system)
     let sealed = try before.seal("secret", for: "here")
-    let impostor = try KeyEncryptionKeys([("a", Array(repeating: 0, count: 32))])
+    let differentKey = try KeyEncryptionKeys([("a", Array(repeating: 0, count: 32))])
     await #expect(throws: Vault.Unopenable.self) {
-      try await Vault.rewrap(in: store, with: impostor, entropy: .system)
+      try await Vault.rewrap(in: store, with: differentKey, entropy: .system)
     }
     let both = try KeyEncryptionKeys([
       ("b", Array(repeating: 1, count: 32)), ("a", Array(repeating: 0, count: 32)),

@@ -6,7 +6,7 @@ import Testing
 @Suite("Access to operations")
 struct AccessTests {
   /// A body with the parameters of all operations.
-  private static let anything: JSONValue = [
+  private static let allParameters: JSONValue = [
     "username": "testuser", "deviceId": "d", "code": "000000", "pushId": "00000000-0000-4000-8000-000000000000",
     "id": "1", "email": "a@example.com", "publicKey": .string(TestPhone().publicKey), "approve": false,
     "signature": "MEUCIQDAAAAA",
@@ -19,7 +19,7 @@ struct AccessTests {
       #expect(closed.count > 20)
       try await AppClient.with(backend, wire, as: .genuine()) { client in
         for operation in closed {
-          let answer = try await client.call(operation.name, Self.anything)
+          let answer = try await client.call(operation.name, Self.allParameters)
           #expect(answer["code"] == "session_required", "\(operation.name)")
         }
       }
@@ -33,7 +33,7 @@ struct AccessTests {
       let token = try await backend.token(phone)
       try await AppClient.with(backend, wire, as: phone.app) { client in
         for operation in backend.operations where operation.access == .admin {
-          let answer = try await client.call(operation.name, Self.anything, token: token)
+          let answer = try await client.call(operation.name, Self.allParameters, token: token)
           #expect(answer["code"] == "forbidden", "\(operation.name)")
         }
       }

@@ -36,7 +36,7 @@ struct AuthenticatorTests {
   }
 
   @Test("B-081 an offer has ten different backup codes of eight characters, each with a letter")
-  func paper() async throws {
+  func backupCodes() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       let codes = try await backend.offerAuthenticator(phone, token: backend.token(phone)).backupCodes

@@ -136,7 +136,7 @@ struct IdentityTests {
   }
 
   @Test("X-011 a used identity is removed only after no permitted clock difference makes it valid")
-  func forgotten() async throws {
+  func removal() async throws {
     try await TestBackend.with { backend in
       let end = backend.clock.now.advanced(by: .seconds(65))
       let store = backend.context.store
@@ -151,7 +151,7 @@ struct IdentityTests {
   }
 
   @Test("X-011 two identities in one request get 401")
-  func doubled() async throws {
+  func twoIdentities() async throws {
     try await TestBackend.with { backend in
       let first = try await backend.gate.assertion(for: .genuine())
       let second = try await backend.gate.assertion(for: .genuine())

@@ -30,7 +30,7 @@ struct MaintenanceTests {
 
   @Test("a failure to remove the rows of one kind does not prevent the removal of other rows")
   func oneFails() async throws {
-    let store = Unremoving(try SQLiteMFAStore.ephemeral())
+    let store = FailingStore(try SQLiteMFAStore.ephemeral())
     try await TestBackend.with(store: store) { backend in
       let past = backend.clock.now.advanced(by: .seconds(-3600))
       try await store.write { _ = try $0.spend(identity: "a", until: past) }
@@ -42,7 +42,7 @@ struct MaintenanceTests {
   }
 
   /// A store whose next writes fail.
-  private final class Unremoving: Store {
+  private final class FailingStore: Store {
     let failures = LockedValue(0)
     private let store: any Store
 

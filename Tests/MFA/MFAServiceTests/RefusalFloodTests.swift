@@ -91,7 +91,7 @@ struct RefusalFloodTests {
   }
 
   @Test("A-227 refusals for unknown names are counted together, so invented names add no entries")
-  func madeUp() async throws {
+  func unknownNames() async throws {
     try await withFlood(.sqlite) { flood in
       let eve = AppInstance.genuine()
       for number in 1...40 {
@@ -108,7 +108,7 @@ struct RefusalFloodTests {
   }
 
   @Test("A-227 of 60 simultaneous refusals ten are recorded and 50 counted", arguments: TestDatabase.allCases)
-  func atOnce(_ database: TestDatabase) async throws {
+  func simultaneous(_ database: TestDatabase) async throws {
     try await withFlood(database) { flood in
       let eve = AppInstance.genuine()
       try await withThrowingTaskGroup { group in

@@ -5,7 +5,7 @@ import Testing
 @Suite("Second factor")
 struct SecondFactorTests {
   /// A phone whose sign-in waits for the second factor.
-  private struct Waiting: Sendable {
+  private struct PendingFactor: Sendable {
     let backend: TestBackend
     let phone: TestPhone
     let authenticator: TestAuthenticator
@@ -29,19 +29,21 @@ struct SecondFactorTests {
   }
 
   /// Calls `body` with a phone whose sign-in waits for the second factor, `age` after the setup of its authenticator.
-  private func waiting(after age: Duration = .zero, _ body: (Waiting) async throws -> Void) async throws {
+  private func withPendingFactor(
+    after age: Duration = .zero, _ body: (PendingFactor) async throws -> Void
+  ) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       let (_, authenticator) = try await backend.setUp(phone)
       backend.clock.advance(by: age)
       let pending = try await backend.pendingToken(phone)
-      try await body(Waiting(backend: backend, phone: phone, authenticator: authenticator, pending: pending))
+      try await body(PendingFactor(backend: backend, phone: phone, authenticator: authenticator, pending: pending))
     }
   }
 
   @Test("B-022 the answer to a valid code has the documented fields and a token with full access")
   func verify() async throws {
-    try await waiting { factor async throws in
+    try await withPendingFactor { factor async throws in
       let answer = try await factor.verify(factor.authenticator.code())
       #expect(answer.status == 200)
       #expect(answer["message"] == "MFA verification successful")
@@ -55,14 +57,14 @@ struct SecondFactorTests {
     "B-073 a code of the previous or next step is accepted, and a code two steps away is refused",
     arguments: [(-2, 401), (-1, 200), (0, 200), (1, 200), (2, 401)])
   func skew(_ steps: Int64, _ status: Int) async throws {
-    try await waiting(after: .seconds(120)) { factor async throws in
+    try await withPendingFactor(after: .seconds(120)) { factor async throws in
       #expect(try await factor.verify(factor.authenticator.code(steps)).status == status)
     }
   }
 
   @Test("B-073 a used code and earlier codes are refused with the answer to a wrong code")
   func noReplay() async throws {
-    try await waiting(after: .seconds(120)) { factor async throws in
+    try await withPendingFactor(after: .seconds(120)) { factor async throws in
       #expect(try await factor.verify(factor.authenticator.code()).status == 200)
       for steps in [0, -1] as [Int64] {
         let answer = try await factor.verify(factor.authenticator.code(steps))
@@ -74,14 +76,14 @@ struct SecondFactorTests {
 
   @Test("B-073 of 50 simultaneous uses of one code, one is accepted")
   func parallelCode() async throws {
-    try await waiting { factor async throws in
+    try await withPendingFactor { factor async throws in
       #expect(try await factor.accepted(of: factor.authenticator.code()) == 1)
     }
   }
 
   @Test("B-029 of 50 simultaneous uses of one backup code, one is accepted, and one fewer remains")
   func parallelBackup() async throws {
-    try await waiting { factor async throws in
+    try await withPendingFactor { factor async throws in
       #expect(try await factor.accepted(of: factor.authenticator.backupCodes[0]) == 1)
       let status = try await factor.get("/auth/mfa/status")
       #expect(status["backup_codes_remaining"] == 9)
@@ -89,8 +91,8 @@ struct SecondFactorTests {
   }
 
   @Test("B-075 a backup code may be written in small letters and with dashes", arguments: ["ab-cd", "  "])
-  func writtenOtherwise(_ style: String) async throws {
-    try await waiting { factor async throws in
+  func spelling(_ style: String) async throws {
+    try await withPendingFactor { factor async throws in
       let code = factor.authenticator.backupCodes[0]
       let written =
         style == "  " ? "\(code.prefix(4)) \(code.suffix(4))" : "\(code.prefix(4))-\(code.suffix(4))".lowercased()
@@ -100,7 +102,7 @@ struct SecondFactorTests {
 
   @Test("B-028 a session without its second factor can only read the status and give the factor")
   func pendingScope() async throws {
-    try await waiting { factor async throws in
+    try await withPendingFactor { factor async throws in
       #expect(try await factor.get("/auth/mfa/status").status == 200)
       for path in ["/auth/mfa/trusted-devices", "/devices/testuser", "/auth/notices"] {
         let answer = try await factor.get(path)
@@ -119,7 +121,7 @@ struct SecondFactorTests {
 
   @Test("B-020 the status has the documented fields")
   func status() async throws {
-    try await waiting { factor async throws in
+    try await withPendingFactor { factor async throws in
       let answer = try await factor.get("/auth/mfa/status")
       #expect(
         answer.json == [
@@ -133,7 +135,7 @@ struct SecondFactorTests {
 
   @Test("B-021 a code is accepted only for the method that the request names")
   func namedMethod() async throws {
-    try await waiting { factor async throws in
+    try await withPendingFactor { factor async throws in
       let code = factor.authenticator.backupCodes[0]
       #expect(try await factor.verify(code, ["method": "totp"]).status == 401)
       #expect(try await factor.verify(code, ["method": "password"]).status == 400)
@@ -142,8 +144,8 @@ struct SecondFactorTests {
   }
 
   @Test("B-042 five wrong codes of any kind lock the second factor for a time")
-  func rest() async throws {
-    try await waiting { factor async throws in
+  func lockout() async throws {
+    try await withPendingFactor { factor async throws in
       for guess in ["000000", "ABCDEFGH", "11111111", "1", "ZZZZZZZ2"] {
         #expect(try await factor.verify(guess).status == 401)
       }

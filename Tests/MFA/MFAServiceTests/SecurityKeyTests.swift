@@ -198,25 +198,25 @@ struct SecurityKeyTests {
     try await KeyScene.with { scene async throws in
       let (key, _) = try await scene.key()
       let (first, second) = (try await scene.pending(), try await scene.pending())
-      func give(_ challenge: String, _ token: String) async throws -> JSONValue? {
+      func verify(_ challenge: String, _ token: String) async throws -> JSONValue? {
         try await scene.client.call("webauthn.verify-login", key.authenticate(challenge).json, token: token)["code"]
       }
       // The challenge of another session. Both sessions have a challenge.
       let foreign = try await scene.challenge(first)
       _ = try await scene.challenge(second)
-      #expect(try await give(foreign, second) == "authentication_failed")
+      #expect(try await verify(foreign, second) == "authentication_failed")
       // The challenge of a registration.
       let options = try await scene.client.call("webauthn.registration-options", [:], token: scene.token)
-      #expect(try await give(options["challenge"]?.text ?? "", scene.token) == "authentication_failed")
+      #expect(try await verify(options["challenge"]?.text ?? "", scene.token) == "authentication_failed")
       // An older challenge. The attempt consumes the newer one.
       let older = try await scene.challenge(first)
       let newer = try await scene.challenge(first)
-      #expect(try await give(older, first) == "authentication_failed")
-      #expect(try await give(newer, first) == "authentication_failed")
+      #expect(try await verify(older, first) == "authentication_failed")
+      #expect(try await verify(newer, first) == "authentication_failed")
       // An expired challenge.
       let late = try await scene.challenge(first)
       scene.backend.clock.advance(by: .seconds(300))
-      #expect(try await give(late, first) == "authentication_failed")
+      #expect(try await verify(late, first) == "authentication_failed")
       let reasons = try await scene.history().filter { $0.event == "security_key.refused" }.map {
         $0.detail.split(separator: "=").last.map(String.init)
       }
@@ -229,7 +229,7 @@ struct SecurityKeyTests {
       let fresh = try await scene.pending()
       let last = try await scene.challenge(fresh)
       scene.backend.clock.advance(by: .seconds(299))
-      #expect(try await give(last, fresh) == nil)
+      #expect(try await verify(last, fresh) == nil)
     }
   }
 

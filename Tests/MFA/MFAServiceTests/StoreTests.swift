@@ -10,7 +10,7 @@ import Testing
 
 @Suite("MFA store", .serialized)
 struct StoreTests {
-  private struct Undone: Error {}
+  private struct RolledBack: Error {}
 
   private static func challenge(at now: Timestamp) throws -> DeviceChallenge {
     DeviceChallenge(
@@ -61,7 +61,7 @@ struct StoreTests {
   @Test(
     "A-235 on both databases a write that throws is rolled back, and concurrent writes are committed",
     arguments: TestDatabase.allCases)
-  func undone(_ database: TestDatabase) async throws {
+  func rollback(_ database: TestDatabase) async throws {
     let (store, now) = (try await database.open(), Timestamp(seconds: 1_767_225_600))
     let users = try (1...40).map { User(id: UUID(), username: try Username("user\($0)"), createdAt: now) }
     await withTaskGroup { group in
@@ -69,7 +69,7 @@ struct StoreTests {
         group.addTask {
           try? await store.write { records in
             try records.insert(user)
-            if index.isMultiple(of: 2) { throw Undone() }
+            if index.isMultiple(of: 2) { throw RolledBack() }
           }
         }
       }
