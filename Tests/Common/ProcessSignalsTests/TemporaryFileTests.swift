@@ -45,7 +45,7 @@ struct TemporaryFileTests {
     }
   }
 
-  @Test("Of several processes that write one file at once, none removes the file of another, and each file is complete")
+  @Test("Concurrent writers of one file do not remove each other's temporary files, and each file is complete")
   func atOnce() async throws {
     try await Places.withTemporaryFolder { folder in
       let destination = folder + "/file"

@@ -8,7 +8,7 @@ import Locking
 public final class FaultProxy: Sendable {
   /// The faults of one direction.
   public struct Fault: Sendable {
-    /// How a connection is cut, in both directions at once.
+    /// How a connection is cut, in both directions at the same time.
     public enum Cut: Sendable, CaseIterable {
       /// Like a process that exits: the other peer reads the end of the stream.
       case end

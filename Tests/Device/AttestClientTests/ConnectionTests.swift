@@ -177,7 +177,7 @@ struct ConnectionTests {
 
 @Suite("Concurrent connections")
 struct ConcurrentConnectionTests {
-  @Test("Connections make their assertions in sequence, and each upgrade ends before the next assertion")
+  @Test("Connections make their assertions in sequence, and each upgrade completes before the next assertion")
   func serial() async throws {
     let fixture = try Fixture()
     let active = Gauge()

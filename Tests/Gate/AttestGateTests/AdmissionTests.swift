@@ -54,7 +54,7 @@ struct AdmissionTests {
     #expect(admission.principal == .certificate(certificate))
   }
 
-  @Test("A certificate does not count where the debug path is off")
+  @Test("A certificate is ignored if the debug path is off")
   func debugPathOff() async throws {
     let bench = try GateBench(certificates: nil)
     #expect(await denial(AdmissionClaim(headers: [:], certificate: certificate), at: bench.gate) == .noCredentials)
@@ -68,7 +68,7 @@ struct AdmissionTests {
   }
 
   @Test(
-    "With an assertion and a certificate, the assertion decides: a bad one does not fall through",
+    "With an assertion and a certificate, the assertion decides: the certificate does not replace an invalid assertion",
     arguments: [true, false]
   )
   func noFallThrough(isGood: Bool) async throws {

@@ -51,7 +51,7 @@ struct IdentityKeyTests {
     }
   }
 
-  @Test("Without an overlap the old key is removed at once, as a stolen key must be")
+  @Test("Without an overlap the old key is removed immediately, which a stolen key requires")
   func atOnce() async throws {
     try await keys.prepare()
     let stolen = try #require(signing)

@@ -111,7 +111,7 @@ struct StoreMaintenanceTests {
     #expect(try await maintenance.run()?.removedKeys == 0)
     maintenance = try await reloaded()
     #expect(try await maintenance.run()?.removedKeys == 0)
-    // Time that has really passed counts. One day of uncertainty is granted to the devices or to the gate.
+    // Only the time that has passed counts, with one day of uncertainty for the clocks of the devices or of the gate.
     uptime.withLock { $0 += .seconds(86_400 * 29) }
     #expect(try await maintenance.run()?.removedKeys == 0)
     uptime.withLock { $0 += .seconds(1) }
@@ -146,7 +146,7 @@ struct LiveGatesTests {
     #expect(live.share(of: 0) == 0)
   }
 
-  @Test("An added gate counts at once; a removed gate stops counting after the grace period")
+  @Test("An added gate counts immediately; a removed gate stops counting after the grace period")
   func hysteresis() {
     var live = LiveGates(patience: .seconds(30))
     live.see(3, at: after(0))

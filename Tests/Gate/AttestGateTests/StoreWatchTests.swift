@@ -20,7 +20,7 @@ struct StoreWatchTests {
     func notices() -> AsyncStream<Void> { AsyncStream { _ in } }
   }
 
-  @Test("All new changes are delivered at once, even if the store returns them in small pages")
+  @Test("All new changes are delivered together, even if the store returns them in small pages")
   func pages() async throws {
     let handled = LockedValue<[StoreChange]>([])
     let watch = Task {

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The concurrency limiter of registrations")
 struct VerificationLimiterTests {
-  @Test("The limiter runs at most `width` verifications at once, and the others in the order of their arrival")
+  @Test("The limiter runs at most `width` verifications at a time, and the others in the order of their arrival")
   func turns() async {
     let limiter = VerificationLimiter(width: 2)
     await limiter.begin()
@@ -38,7 +38,7 @@ struct VerificationLimiterTests {
     #expect(await VerificationLimiter(width: 0).inTurn { true })
   }
 
-  @Test("Work beyond the capacity is refused at once, and success and failure free the slot")
+  @Test("Work beyond the capacity is refused immediately, and success and failure free the slot")
   func room() async throws {
     let limiter = VerificationLimiter(width: 1, capacity: 1)
     for outcome in [nil, Denial.keyExists] {

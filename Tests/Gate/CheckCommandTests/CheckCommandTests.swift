@@ -84,8 +84,8 @@ struct CheckCommandTests {
         })
       #expect(errors.contains { $0.hasPrefix("error: gate.yaml:4:15: store.url: ") })
 
-      let (offline, offlineOutput, complaints) = try await shell.check("-c", "gate.yaml", "--offline")
-      #expect(offline == 0 && complaints.isEmpty)
+      let (offline, offlineOutput, offlineErrors) = try await shell.check("-c", "gate.yaml", "--offline")
+      #expect(offline == 0 && offlineErrors.isEmpty)
       #expect(offlineOutput == ["configuration valid"])
     }
   }
@@ -111,12 +111,12 @@ struct CheckCommandTests {
       }
       try shell.write(sound + "\n" + section, to: "gate.yaml")
       let checked = try await shell.check("-c", "gate.yaml")
-      let complaint = try #require(checked.errors.first { $0.hasPrefix("error: ") && $0.contains(key) })
+      let errorLine = try #require(checked.errors.first { $0.hasPrefix("error: ") && $0.contains(key) })
       #expect(checked.status == 78 || checked.status == 1)
       let run = try await shell.sallyport(["run", "-c", "gate.yaml"])
       #expect(run.status == 78)
-      let text = try #require(complaint.firstRange(of: key)).lowerBound
-      #expect(run.errors.contains { $0.hasPrefix("error: ") && $0.hasSuffix(complaint[text...]) }, "\(run.errors)")
+      let text = try #require(errorLine.firstRange(of: key)).lowerBound
+      #expect(run.errors.contains { $0.hasPrefix("error: ") && $0.hasSuffix(errorLine[text...]) }, "\(run.errors)")
     }
   }
 

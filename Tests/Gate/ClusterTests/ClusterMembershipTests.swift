@@ -52,7 +52,7 @@ struct ClusterMembershipTests {
       #expect(total([0, 1]) == 68)
       try await round([0, 1, 2])
       #expect(total([0, 1, 2]) == 102)
-      // The gate leaves for good.
+      // The gate leaves and does not return.
       try await stores[2].leave(numbers[2])
       for _ in 0..<8 { try await round([0, 1]) }
       #expect(total([0, 1]) == 100)

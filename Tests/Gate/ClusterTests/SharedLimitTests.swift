@@ -48,7 +48,7 @@ struct SharedLimitTests {
 
       gates.gates[1].process.send(SIGTERM)
       #expect(try await gates.gates[1].process.exit() == .code(0))
-      // Not at once: the gate may only be restarting.
+      // The limit does not grow immediately, because the gate may only be restarting.
       #expect(try await fill(gates, 0, as: phones[0], from: 100).count == 0)
       try await count(1, at: gates.gates[0])
       let more = try await fill(gates, 0, as: phones[0], from: 200)

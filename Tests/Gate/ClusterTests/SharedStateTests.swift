@@ -72,7 +72,7 @@ struct SharedStateTests {
     }
   }
 
-  @Test("After a rotation by one node, all gates accept the nonces of the old and the new key at once")
+  @Test("Immediately after a rotation by one node, all gates accept nonces of the old and the new key")
   func rotation() async throws {
     try await TwoGates.serving(on: .shared()) { gates in
       let phone = try await gates.registeredPhone()

@@ -36,7 +36,7 @@ struct ComparisonTests {
       let (process, port) = try await server.start(in: folder, backend: witness.port)
       defer { process.kill() }
       let client = RawClient(RunningGate(process: process, folder: folder, port: port))
-      // A good request must pass, otherwise the other results mean nothing.
+      // A valid request must pass, otherwise the other results have no meaning.
       #expect(try await passes(HeadCase.good, client, witness), "\(server)")
       return try await passed(cases, client, witness)
     }

@@ -209,7 +209,7 @@ struct ForwardTests {
     }
   }
 
-  @Test("Safe requests share connections to the backend; a connection that died in between does not lose an answer")
+  @Test("Safe requests share connections to the backend; a connection that is lost in between does not lose an answer")
   func keepAlive() async throws {
     try await serving { client, backend, _ in
       for _ in 0..<4 { _ = try await client.send("GET", "/") }

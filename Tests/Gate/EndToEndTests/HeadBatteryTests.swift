@@ -6,7 +6,7 @@ import Testing
 import Transport
 import TransportEngine
 
-/// The backend's own log decides: bytes that it has not recorded did not reach it.
+/// The backend records every byte that it receives. Bytes without a record did not reach the backend.
 @Suite("Protection of a backend", .serialized, .timeLimit(.minutes(10)))
 struct HeadBatteryTests {
   @Test("A backend receives nothing of a request that is refused despite good credentials, or of a later request")

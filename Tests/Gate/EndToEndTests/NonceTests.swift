@@ -6,7 +6,7 @@ import TransportEngine
 
 @Suite("Nonces", .serialized, .timeLimit(.minutes(10)))
 struct NonceTests {
-  @Test("E-003 A nonce that fifty connections send at once opens one socket, in each of twenty rounds")
+  @Test("E-003 A nonce that fifty connections send at the same time opens one socket, in each of twenty rounds")
   func raced() async throws {
     let backend = try await EchoBackend()
     try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in

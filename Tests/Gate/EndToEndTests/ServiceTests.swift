@@ -94,7 +94,7 @@ extension ServiceTests {
       defer { kill(id, SIGKILL) }
       #expect(named == "MAINPID=\(id)\nREADY=1\nSTATUS=serving" && id != process.id)
       #expect(try await process.exit() == .code(0))
-      // The old process is gone, so all messages come from the new one.
+      // The old process has exited, so all messages come from the new one.
       #expect(await manager.next() == "WATCHDOG=1")
       kill(id, SIGHUP)
       let reloading = try #require(await manager.news())
@@ -306,10 +306,10 @@ struct CACommandTests {
     try await Places.withTemporaryFolder { folder in
       _ = try await ca("init", in: folder)
       _ = try await ca("issue", in: folder)
-      let (asked, shown, complaints) = try await ChildProcess.run(
+      let (exported, shown, exportErrors) = try await ChildProcess.run(
         Places.tool("python3"),
         ["-c", Self.typist, Places.product("sallyport"), "ca", "export", "--format", "p12"], in: folder)
-      #expect(asked == .code(0), "\(complaints)")
+      #expect(exported == .code(0), "\(exportErrors)")
       #expect(shown.contains("config/client-ca/client.p12") && !shown.joined().contains("hunter2"))
       let (exit, _, errors) = try await ChildProcess.run(
         Places.tool("openssl"),

@@ -33,7 +33,7 @@ struct StoreOutageTests {
     }
   }
 
-  @Test("During an outage calls over the limit are refused at once, and waiting ones are served after it")
+  @Test("During an outage calls over the limit are refused immediately, and waiting ones are served after it")
   func overloaded() async throws {
     let backend = try await EchoBackend()
     let configuration = GateConfiguration(upstream: backend.upstream, mostWaiting: 2)

@@ -4,23 +4,23 @@ import Cryptography
 import Foundation
 import SimulatedDevice
 
-/// Objects made by a simulated device under a simulated authority. No other objects of their kinds may verify.
+/// Objects from a simulated device under a simulated authority. No other objects of their kinds may verify.
 ///
-/// They are stored in the folder that `SALLYPORT_FUZZ_FOLDER` names, so that an input means the same in every run.
+/// They are stored in the folder that `SALLYPORT_FUZZ_FOLDER` names, so that an input has the same result in every run.
 struct Fixtures: Sendable {
   static let app = SimulatedApp(appID: "AAABBBCCC1.com.example.fuzzed")
   static let clientDataHash = SHA256.hash(Array("sallyport fuzzing".utf8))
   /// The time at which all objects are made and verified.
   static let instant = Timestamp(seconds: 1_780_000_000)
 
-  /// Contains the files of `authority` and of a server.
+  /// The folder with the files of `authority` and of a server.
   let authorityFolder: AuthorityFolder
   let authority: TestAuthority
   let key: P256PrivateKey
-  /// One from a device before iOS 27, and one from a later device.
+  /// One attestation from a device before iOS 27, and one from a later device.
   let attestations: [[UInt8]]
   let assertions: [[UInt8]]
-  /// A first receipt, and one with a risk metric.
+  /// A first receipt, and a receipt with a risk metric.
   let receipts: [[UInt8]]
 
   static let shared: Fixtures = {

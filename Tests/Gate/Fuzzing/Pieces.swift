@@ -1,4 +1,4 @@
-/// Cuts bytes into pieces, as a network does.
+/// Cuts bytes into pieces like a network.
 struct Pieces: Sequence, IteratorProtocol {
   private var rest: ArraySlice<UInt8>
   private var state: UInt8

@@ -45,7 +45,7 @@ enum Verdict {
     case .map(let map): "{" + map.pairs.map { text($0.key) + ":" + text($0.value) }.joined(separator: ",") + "}"
     case .tagged(let tag, let value): "T\(tag)(\(text(value)))"
     case .float(let number): "f" + Hex.encode(withUnsafeBytes(of: number.bitPattern.bigEndian, Array.init))
-    case .boolean(let truth): truth ? "true" : "false"
+    case .boolean(let isTrue): isTrue ? "true" : "false"
     case .null: "null"
     case .undefined: "undefined"
     }
@@ -59,11 +59,11 @@ enum Verdict {
       let leaf = try Certificate(der: leaf)
       let chain = try validator.validate(
         leaf: leaf, intermediates: try intermediates.map { try Certificate(der: $0) }, at: instant)
-      let facts = [
+      let fields = [
         "\(chain.count)", Hex.encode(leaf.serialNumber), "\(leaf.notBefore.seconds)", "\(leaf.notAfter.seconds)",
         Hex.encode(leaf.subjectPublicKeyInfo), leaf.p256PublicKey.map { Hex.encode($0) } ?? "-",
       ]
-      return "accepted " + facts.joined(separator: " ")
+      return "accepted " + fields.joined(separator: " ")
     } catch {
       return "refused \(error)"
     }

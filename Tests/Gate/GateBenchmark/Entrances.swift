@@ -39,7 +39,7 @@ struct GateEntrance: Entrance {
   func pass(_ claim: AdmissionClaim) async throws { _ = try await fleet.bench.gate.admit(claim) }
 }
 
-/// Calls the responder in front of the gate, as the engine does.
+/// Calls the responder in front of the gate, like the engine.
 struct ResponderEntrance: Entrance {
   private let fleet: Fleet
   private let responder: GateResponder
@@ -50,7 +50,7 @@ struct ResponderEntrance: Entrance {
     guard let route = Route(path: "/", upstream: .webSocket(host: "127.0.0.1", port: 8080)),
       let routes = RouteTable([route])
     else { throw FixtureError.unexpected }
-    // Only refusals would be logged here, and there are none.
+    // The log would contain only refusals, and this benchmark causes none.
     let sink = LineSink(descriptor: 2)
     responder = GateResponder(
       gate: fleet.bench.gate, registrar: fleet.bench.registrar, challenges: fleet.bench.challenges,

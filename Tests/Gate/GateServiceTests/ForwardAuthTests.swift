@@ -112,12 +112,12 @@ struct ForwardAuthTests {
   func closingInMonitorMode() async throws {
     let range = try #require(AddressRange(bytes: [192, 0, 2, 7], length: 32))
     let bench = service.bench
-    let watching = try ServiceBench(GateBench(enforcement: .monitor))
+    let monitoring = try ServiceBench(GateBench(enforcement: .monitor))
     let otherDevice = try service.bench.device()
-    let passed = try await watching.answer(
-      to: .plain("GET", "/attest/verify", otherDevice.fields(over: watching.bench.nonce(), count: 1)))
+    let passed = try await monitoring.answer(
+      to: .plain("GET", "/attest/verify", otherDevice.fields(over: monitoring.bench.nonce(), count: 1)))
     #expect(passed.status == 204 && passed.closes)
-    #expect(try await !watching.answer(to: .plain("GET", "/attest/verify")).closes)
+    #expect(try await !monitoring.answer(to: .plain("GET", "/attest/verify")).closes)
     let trusting = try ServiceBench(bench, trustedProxies: [range])
     let unknown = try otherDevice.fields(over: bench.nonce(), count: 1)
     let refused = try await trusting.answer(to: .plain("GET", "/attest/verify", unknown))

@@ -17,8 +17,8 @@ struct HeaderSanitizerTests {
       "X-Attest-Error", "x-attest-anything", "X_Attest_Error", "X-Attest_Error", "X_ATTEST-ERROR", "X-Request-Id",
       "X_Request-Id",
     ])
-  func isTheGates(_ name: String) { #expect(Self.cleaned(name) == []) }
+  func reservedFields(_ name: String) { #expect(Self.cleaned(name) == []) }
 
   @Test("Fields with similar names pass", arguments: ["X-Attested", "Attest-Error", "X-Request", "Set_Cookie"])
-  func isItsOwn(_ name: String) { #expect(Self.cleaned(name) == [name]) }
+  func similarFields(_ name: String) { #expect(Self.cleaned(name) == [name]) }
 }

@@ -58,7 +58,7 @@ struct MonitorTests {
     for name in ["X-Attest-Key-Id", "X-Attest-App"] { #expect(answer.headers.only(name) == .once("")) }
   }
 
-  @Test("Refusals that do not concern proofs stay in force")
+  @Test("Refusals that do not concern proofs remain active")
   func otherRefusals() async throws {
     let foreign = try await service.answer(to: .upgrade([("Origin", "https://elsewhere.example")]))
     #expect(foreign.status == 403 && foreign.headers.first("X-Attest-Error") == "origin_refused")

@@ -13,7 +13,7 @@ struct RefusalArticleTests {
   struct Row {
     let code: String
     let status: Int?
-    /// What it means, what the app does, what the operator does.
+    /// The meaning of the code, the action of the app, and the action of the operator.
     let advice: [String]
   }
 

@@ -38,7 +38,7 @@ struct RefusalTests {
   }
 
   @Test(
-    "Each refusal logs one line with the broken rule and without secrets", arguments: RefusalCase.all)
+    "Each refusal logs one line with the violated rule and without secrets", arguments: RefusalCase.all)
   func logLine(_ refusal: RefusalCase) async throws {
     let (service, request) = try await refusal.attempt()
     _ = try await service.answer(to: request)
@@ -73,15 +73,15 @@ struct RefusalTests {
     #expect(line["key"] == KeyHash(of: device.keyID).short)
   }
 
-  @Test("Each code of the gate's rules occurs in one of these cases or below")
+  @Test("Each code of the gate's rules occurs in these cases or in another test")
   func everyCode() {
-    let elsewhere: Set<GateRefusalCode> = [
+    let others: Set<GateRefusalCode> = [
       .certificateRefused, .rateLimited,
-      // The engine finds these, and opens the connection to the upstream.
+      // The engine reports these refusals.
       .malformedHead, .malformedBody, .malformedUpgrade, .requestTimeout, .bodyTooLarge, .headTooLarge,
       .webSocketVersion, .upstreamUnavailable,
     ]
-    let reached = Set(RefusalCase.all.map(\.code)).union(elsewhere.map(\.rawValue))
+    let reached = Set(RefusalCase.all.map(\.code)).union(others.map(\.rawValue))
     #expect(GateRefusalCode.allCases.filter { !reached.contains($0.rawValue) } == [])
   }
 

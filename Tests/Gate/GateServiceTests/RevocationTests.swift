@@ -132,7 +132,7 @@ struct RevocationTests {
       bench.store, sessions: service.sessions, response: response, every: .milliseconds(20))
     let following = Task { await follower.run() }
     for count: UInt32 in [1, 3] {
-      // One session that is open during the revocation, and one that is admitted at the same time.
+      // One session is open during the revocation, and one is admitted at the same time.
       let (open, recorder) = (try await order(of: device, count), CloseRecorder())
       open.opened(recorder.control)
       let (revocationEpoch, late) = (service.sessions.revocationEpoch(), CloseRecorder())
@@ -220,7 +220,7 @@ struct RevocationTests {
   }
 
   @Test("A session that never opens and a closed session are not listed")
-  func leaves() async throws {
+  func unlisted() async throws {
     let device = try await bench.registeredDevice()
     do {
       let order = try await order(of: device, 1)

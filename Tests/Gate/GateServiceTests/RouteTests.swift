@@ -18,7 +18,7 @@ struct RouteTests {
   @Test("E-005 A challenge is answered immediately, with strings only, and must not be cached")
   func challenge() throws {
     guard
-      case .respond(let response) = service.dispositionAtOnce(of: .plain("GET", "/attest/challenge"))
+      case .respond(let response) = service.immediateDisposition(of: .plain("GET", "/attest/challenge"))
     else { throw ServiceBench.Unexpected.relayed }
     let reply = try JSONDecoder().decode([String: String].self, from: Data(response.body))
     let nonce = try #require(reply["nonce"].flatMap { Nonce(text: $0) })
@@ -103,7 +103,7 @@ struct RouteTests {
     let responder = GateResponder(
       gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges,
       identities: service.identities, routes: try #require(RouteTable([])), logger: service.log.logger)
-    guard case .respond(let response) = service.dispositionAtOnce(of: .upgrade(), by: responder) else {
+    guard case .respond(let response) = service.immediateDisposition(of: .upgrade(), by: responder) else {
       throw ServiceBench.Unexpected.relayed
     }
     #expect(response.status == 404)
@@ -120,10 +120,10 @@ struct RouteTests {
   }
 
   @Test("Two routes with the same path are not accepted")
-  func twins() throws {
+  func duplicates() throws {
     let route = try #require(Route(path: "/a", upstream: .unix(path: "/x")))
-    let twin = try #require(Route(path: "/a/", upstream: .unix(path: "/y")))
-    #expect(RouteTable([route, twin]) == nil)
+    let duplicate = try #require(Route(path: "/a/", upstream: .unix(path: "/y")))
+    #expect(RouteTable([route, duplicate]) == nil)
   }
 
   @Test(
@@ -164,7 +164,7 @@ struct RouteTests {
     }
   }
 
-  @Test("A gate with a store that becomes available late answers challenges from then on")
+  @Test("A gate answers challenges as soon as its store becomes available")
   func lateStore() async throws {
     let bench = service.bench
     let folder = bench.folder.file("later")
@@ -180,6 +180,6 @@ struct RouteTests {
       }
       #expect(response.status == (isThere ? 200 : 503))
     }
-    #expect(service.dispositionAtOnce(of: request, by: responder) != nil)
+    #expect(service.immediateDisposition(of: request, by: responder) != nil)
   }
 }

@@ -48,7 +48,7 @@ struct ServiceBench: Sendable {
   }
 
   /// Returns the disposition of `request` if it is available without waiting; otherwise `nil`.
-  func dispositionAtOnce(of request: Request, by responder: GateResponder? = nil) -> Disposition? {
+  func immediateDisposition(of request: Request, by responder: GateResponder? = nil) -> Disposition? {
     let responder = responder ?? self.responder
     let disposition = LockedValue<Disposition?>(nil)
     Task.immediate {

@@ -198,7 +198,7 @@ struct UpstreamTests {
     #expect(line["route"] == "/" && line["upstream"] != nil && line["method"] != nil && line["app"] != nil)
   }
 
-  @Test("An upstream's own refusal is passed on without fields of the gate")
+  @Test("The refusal of an upstream is passed on without fields of the gate")
   func upstreamRefusal() async throws {
     let refusal = Response(
       status: 418,

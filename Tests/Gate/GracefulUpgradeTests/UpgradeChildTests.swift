@@ -81,7 +81,7 @@ struct UpgradeChildTests {
   }
 
   @Test(
-    "A new process that cannot be started is reported at once",
+    "A new process that cannot be started is reported immediately",
     arguments: [("/nowhere/sallyport", "No such file or directory"), ("/etc/passwd", "Permission denied")])
   func notStarted(_ path: String, _ reason: String) {
     let fault = #expect(throws: UpgradeChild.StartError.self) {

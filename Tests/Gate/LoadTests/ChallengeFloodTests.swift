@@ -32,7 +32,7 @@ struct ChallengeFloodTests {
     }
   }
 
-  /// Requests `count` challenges at once over one connection and returns the number of answers.
+  /// Requests `count` challenges with pipelining over one connection and returns the number of answers.
   private static func flood(_ gate: GateProcess, with count: Int) async throws -> Int {
     let request = "GET /attest/challenge HTTP/1.1\r\nHost: localhost\r\n"
     let text = String(repeating: request + "\r\n", count: count - 1) + request + "Connection: close\r\n\r\n"

@@ -80,7 +80,7 @@ struct CrashTests {
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<4 {
         group.addTask {
-          // The gate causes every error by its end; `check` detects any other cause.
+          // The kill of the gate causes the error. `check` detects any other cause.
           while !gate.process.hasEnded { try? await visit(gate, promises) }
         }
       }

@@ -40,7 +40,7 @@ final class FloodBackend: Sendable {
     }
   }
 
-  /// Stops waiting for sockets. Each open socket ends when its gate closes it.
+  /// Stops waiting for sockets. Each open socket remains open until its gate closes it.
   func stop() { shutdown(listener, Int32(SHUT_RDWR)) }
 
   /// The number of message bytes that the kernel accepted, over all sockets.

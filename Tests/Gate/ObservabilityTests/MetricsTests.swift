@@ -10,7 +10,7 @@ import TransportEngine
 
 @Suite("The metrics of a running gate", .serialized, .timeLimit(.minutes(5)))
 struct MetricsTests {
-  @Test("The metrics count registrations, admissions, refusals and session ends")
+  @Test("The metrics count registrations, admissions, refusals and closed sessions")
   func counting() async throws {
     try await ObservabilityBench.serving { bench in
       let before = try await bench.metrics.scrape()

@@ -123,7 +123,7 @@ struct AdminRouterTests {
     #expect(ready.status == 503)
     #expect(ready.text.hasPrefix("[+] other: fine\n[-] store: failing since "))
     #expect(ready.text.hasSuffix(": store_unreachable\nnot ready\n"))
-    // The gate is alive, and serves requests that need no store.
+    // The gate reports that it is alive, and answers requests that need no store.
     #expect(await Self.answer("GET", "/livez", over: store).status == 200)
     #expect(await Self.answer("GET", "/v1/sessions", over: store).status == 200)
   }

@@ -51,7 +51,8 @@ struct AdminServerTests {
     }
   }
 
-  @Test("The socket of a crashed gate is replaced; for a live one the start fails with exit status 71")
+  @Test(
+    "The socket of a crashed gate is replaced; for the socket of a running gate the start fails with exit status 71")
   func staleAndLive() async throws {
     try await AdminBench.serving { bench in
       try await bench.gate.crash()

@@ -47,7 +47,7 @@ struct InterruptionTests {
     return try await process.exit()
   }
 
-  @Test("An ignored signal, as under nohup, stays ignored")
+  @Test("A signal that is ignored at start, as under nohup, remains ignored")
   func ignored() async throws {
     try await StoreBench.with([Fixture.entry(1)]) { bench in
       let script = "trap '' HUP; \"$0\" store backup \(bench.folder)/b --store \(bench.url) & kill -HUP $!; wait $!"

@@ -121,8 +121,8 @@ struct AdminBench {
     }
   }
 
-  /// Returns a phone whose key is registered and has a hash without a dash at the start, so that commands accept it
-  /// as it is.
+  /// Returns a phone with a registered key. The key's hash has no dash at the start, so commands accept it without
+  /// escaping.
   func registeredPhone() async throws -> (phone: Phone, hash: String) {
     while true {
       let phone = try Phone(of: gate.authority)

@@ -326,7 +326,7 @@ struct ReloadTests {
   @Test("A drain closes 1,000 sockets with 1001 after all pending messages, and the gate exits 0")
   func drain() async throws {
     try await serving { bench in
-      // All at once, each with ten seconds for its handshake.
+      // All handshakes run at the same time, each with a limit of ten seconds.
       let count = Sanitizer.reduce(1000)
       let sockets = try await withThrowingTaskGroup(of: ClientWebSocket.self) { group in
         for _ in 0..<count { group.addTask { try await bench.visitor.open() } }
@@ -338,7 +338,7 @@ struct ReloadTests {
       }
       let answer = try await sallyport(["drain"] + bench.config)
       #expect(answer.status == 0 && answer.output == ["draining"])
-      // All at once: the gate waits for the answer to each Close, but not indefinitely.
+      // All sockets close at the same time: the gate waits for the answer to each Close, but not indefinitely.
       let codes = try await withThrowingTaskGroup(of: UInt16?.self) { group in
         for socket in sockets { group.addTask { try await socket.ending(since: .now).code } }
         return try await group.reduce(into: []) { $0.append($1) }

@@ -66,7 +66,7 @@ struct RevocationTests {
     }
   }
 
-  @Test("Sessions are listed, also by key; a closed session ends with 1001 and its device can return")
+  @Test("Sessions are listed, also by key; a session is closed with 1001 and its device can connect again")
   func sessions() async throws {
     try await AdminBench.serving { bench in
       let (phone, hash) = try await bench.registeredPhone()

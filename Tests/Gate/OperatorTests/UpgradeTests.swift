@@ -8,7 +8,7 @@ import Testing
 import Transport
 import TransportEngine
 
-/// A gate that was started through a link to the program, as an operator's packages do, and its new processes.
+/// A gate that was started through a link to the program, like an installed package, and its new processes.
 private struct UpgradeBench: Sendable {
   let gate: GateProcess
   let visitor: Visitor
@@ -196,7 +196,7 @@ struct UpgradeTests {
         #expect(try await bench.visitor.open().exchange(.text(name)) == .text(name))
         #expect(try await socket.exchange(.text(name)) == .text(name))
       }
-      // Its listeners are unchanged: a working program takes over from it.
+      // Its listeners are unchanged, so a working program can replace it.
       try bench.put(Places.product("sallyport"), at: bench.link)
       let id = try await bench.upgrade()
       #expect(try await socket.exchange(.text("old")) == .text("old"))

@@ -154,17 +154,17 @@ struct PackagingTests {
         try unit.replacingOccurrences(of: "/usr/bin/sallyport", with: "/bin/true")
           .write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
       }
-      func verify() async throws -> (exit: ChildProcess.Exit, complaints: [String]) {
+      func verify() async throws -> (exit: ChildProcess.Exit, lines: [String]) {
         let (exit, output, errors) = try await run(
           #require(Self.analyzer), "verify", folder + "/sallyport.service",
           environment: ["SYSTEMD_UNIT_PATH": folder + ":", "MANPATH": folder + "/man"])
         return (exit, (output + errors).filter { $0.contains("sallyport") })
       }
       let bare = try await verify()
-      #expect(bare.exit != .code(0) && bare.complaints.joined().contains("man sallyport(1)"), "\(bare)")
+      #expect(bare.exit != .code(0) && bare.lines.joined().contains("man sallyport(1)"), "\(bare)")
       try await installManuals(in: folder)
       let verdict = try await verify()
-      #expect(verdict.exit == .code(0) && verdict.complaints.isEmpty, "\(verdict)")
+      #expect(verdict.exit == .code(0) && verdict.lines.isEmpty, "\(verdict)")
     }
   }
 
@@ -207,9 +207,9 @@ struct ReadmeTests {
       let (exit, output, errors) = try await shell(script, in: folder)
       #expect(exit == .code(0), "\(errors)")
       #expect(output.last == "config/client-ca/client.p12")
-      let (opened, _, complaints) = try await run(
+      let (opened, _, openErrors) = try await run(
         Places.tool("openssl"), "pkcs12", "-in", folder + "/config/client-ca/client.p12", "-noout", "-passin", "pass:")
-      #expect(opened == .code(0), "\(complaints)")
+      #expect(opened == .code(0), "\(openErrors)")
     }
   }
 

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("A commit with an unknown outcome is a refusal", .serialized)
 struct DoubtTests {
-  /// The event that ends the wait of a commit for a missing standby.
+  /// The event that stops the wait of a commit for a missing standby.
   enum Event: CaseIterable {
     /// The gate's timeout expires first.
     case silence

@@ -19,7 +19,7 @@ struct FaultTests {
     return PostgresStore(try ConnectionParameters(url: url), limits: limits)
   }
 
-  @Test("A missing server is reported at once, and used as soon as it is back")
+  @Test("A missing server is reported immediately, and used as soon as it is available")
   func absentServer() async throws {
     let server = try await PostgresServer.start()
     let store = try Self.store(at: PostgresServer.url(of: [server]))
@@ -75,7 +75,7 @@ struct FaultTests {
     await older.close()
   }
 
-  @Test("Twenty stores that start at once on an empty schema all find its tables")
+  @Test("Twenty stores that start at the same time on an empty schema all find its tables")
   func migrationRace() async throws {
     let url = try await PostgresServer.shared().newURL()
     let stores = try (0..<20).map { _ in try Self.store(at: url) }
@@ -131,7 +131,7 @@ struct FaultTests {
     await store.close()
   }
 
-  @Test("Calls over the limit are refused at once; waiting calls are served")
+  @Test("Calls over the limit are refused immediately; waiting calls are served")
   func overload() async throws {
     let server = try await PostgresServer.shared()
     let store = try Self.store(at: await server.newURL() + "&application_name=crowded") {

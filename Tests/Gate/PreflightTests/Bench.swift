@@ -52,7 +52,7 @@ struct Bench {
   }
 
   /// Returns the failures and warnings of a preflight as `outcome: key: text`; DIR replaces the path of the folder.
-  func complaints(_ settings: GateSettings, at instant: Timestamp = now) async throws -> [String] {
+  func findings(_ settings: GateSettings, at instant: Timestamp = now) async throws -> [String] {
     try await results(settings, at: instant).filter { $0.outcome != .passed }.map(line)
   }
 

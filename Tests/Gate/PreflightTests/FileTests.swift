@@ -10,17 +10,17 @@ struct FileTests {
   private static let unreachable = "failed: routes[0].upstream: ws://127.0.0.1:1 cannot be reached: "
 
   /// Returns the failures and warnings except that of the upstream, at which no process listens.
-  private func complaints(
+  private func findings(
     _ bench: Bench, _ extra: String = "", at instant: Timestamp = Bench.now
   ) async throws -> [String] {
     let settings = try bench.settings(extra + "\nroutes: [{ upstream: 'ws://127.0.0.1:1' }]")
-    return try await bench.complaints(settings, at: instant).filter { !$0.hasPrefix(Self.unreachable) }
+    return try await bench.findings(settings, at: instant).filter { !$0.hasPrefix(Self.unreachable) }
   }
 
   @Test("A valid certificate and its key are reported with the end of validity")
   func sound() async throws {
     try await Bench.with { bench in
-      #expect(try await complaints(bench) == [])
+      #expect(try await findings(bench) == [])
       let results = try await bench.results(try bench.settings())
       let end = try Bench.authority.get().server.certificate.notAfter
       #expect(
@@ -45,7 +45,7 @@ struct FileTests {
       let text = expected?.replacingOccurrences(of: "NAME", with: certificate.subject)
         .replacingOccurrences(of: "START", with: certificate.notBefore.description)
         .replacingOccurrences(of: "END", with: certificate.notAfter.description)
-      #expect(try await complaints(bench, at: Bench.now.advanced(by: Bench.day * days)) == [text].compactMap(\.self))
+      #expect(try await findings(bench, at: Bench.now.advanced(by: Bench.day * days)) == [text].compactMap(\.self))
     }
   }
 
@@ -56,10 +56,10 @@ struct FileTests {
       let (leaf, issuer) = (authority.server.certificate, authority.tlsAuthority.certificate)
       let other = authority.receiptRoot.certificate
       try bench.write(bench.pem(leaf, issuer), to: "server.pem")
-      #expect(try await complaints(bench) == [])
+      #expect(try await findings(bench) == [])
       try bench.write(bench.pem(leaf, other, issuer), to: "server.pem")
       #expect(
-        try await complaints(bench) == [
+        try await findings(bench) == [
           "failed: tls.cert_file: certificate 2 (\(other.subject)) did not issue number 1 "
             + "(\(leaf.subject)): subject issuer mismatch"
         ])
@@ -72,14 +72,14 @@ struct FileTests {
       let authority = try Bench.authority.get()
       try bench.write(authority.receiptSigner.key.pkcs8PEM, to: "server.key")
       #expect(
-        try await complaints(bench) == [
+        try await findings(bench) == [
           "failed: tls.key_file: DIR/server.key: is not the key of the certificate in DIR/server.pem"
         ])
       try bench.write("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", to: "server.key")
-      let broken = try await complaints(bench)
+      let broken = try await findings(bench)
       #expect(broken.count == 1 && broken.first?.contains("holds no usable unencrypted PEM private key") == true)
       try bench.write("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", to: "server.pem")
-      let both = try await complaints(bench)
+      let both = try await findings(bench)
       #expect(both.count == 1 && both.first?.hasPrefix("failed: tls.cert_file: DIR/server.pem: holds no") == true)
     }
   }
@@ -89,7 +89,7 @@ struct FileTests {
     try await Bench.with { bench in
       try bench.write(try Bench.authority.get().server.key.pkcs8PEM, to: "server.key", mode: 0o620)
       #expect(
-        try await complaints(bench) == [
+        try await findings(bench) == [
           "warning: tls.key_file: users other than the owner can write DIR/server.key (mode 0620)"
         ])
     }
@@ -98,10 +98,10 @@ struct FileTests {
   @Test("An authority for client certificates must be a CA certificate")
   func clientAuthority() async throws {
     try await Bench.with { bench in
-      #expect(try await complaints(bench, "debug_mtls: { client_ca_file: tls-ca.pem }") == [])
+      #expect(try await findings(bench, "debug_mtls: { client_ca_file: tls-ca.pem }") == [])
       let leaf = try Bench.authority.get().server.certificate.subject
       #expect(
-        try await complaints(bench, "debug_mtls: { client_ca_file: server.pem }") == [
+        try await findings(bench, "debug_mtls: { client_ca_file: server.pem }") == [
           "failed: debug_mtls.client_ca_file: \(leaf) is not a CA certificate: client certificates that it "
             + "issued are refused"
         ])
@@ -117,13 +117,13 @@ struct FileTests {
       let extra = "debug_mtls: { client_ca_file: ca.pem }"
       let reason = "is an intermediate CA and its issuer is not in the file: all certificates are refused"
       #expect(
-        try await complaints(bench, extra) == ["failed: debug_mtls.client_ca_file: \(lower.subject) \(reason)"])
+        try await findings(bench, extra) == ["failed: debug_mtls.client_ca_file: \(lower.subject) \(reason)"])
       let settings = try bench.settings(extra)
       #expect { _ = try ListenerFiles(of: settings).load() } throws: { error in
         (error as? StartError)?.key == "debug_mtls.client_ca_file"
       }
       try bench.write(bench.pem(lower, upper), to: "ca.pem")
-      #expect(try await complaints(bench, extra) == [])
+      #expect(try await findings(bench, extra) == [])
       _ = try ListenerFiles(of: settings).load()
     }
   }
@@ -143,7 +143,7 @@ struct FileTests {
         """, without: "tls")
       let reason = "\(signer.certificate.subject) has no DNS name (subjectAltName): it would never be selected"
       #expect(
-        try await bench.complaints(settings).filter { $0.contains("certificates[0]") }
+        try await bench.findings(settings).filter { $0.contains("certificates[0]") }
           == ["failed: tls.certificates[0].cert_file: \(reason)"])
       #expect { _ = try ListenerFiles(of: settings).load() } throws: { error in
         (error as? StartError)?.reason == reason
@@ -160,10 +160,10 @@ struct FileTests {
           challenge_keys_file: challenge.keys
         """
       try bench.write("1 \(String(repeating: "ab", count: 32))\n", to: "challenge.keys")
-      #expect(try await complaints(bench, extra) == [])
+      #expect(try await findings(bench, extra) == [])
       try bench.write("1 ab\n", to: "challenge.keys")
       try bench.write("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", to: "receipt-root.pem")
-      let reported = try await complaints(bench, extra)
+      let reported = try await findings(bench, extra)
       #expect(
         reported.map { $0.prefix { $0 != "/" } } == [
           "failed: app_attest.trust.receipt_root_file: DIR", "failed: app_attest.challenge_keys_file: DIR",

@@ -19,42 +19,42 @@ struct WorldTests {
       let socket = try ListeningSocket()
       let upstream = "routes: [{ upstream: 'ws://127.0.0.1:\(socket.port)' }]"
       #expect(
-        try await bench.complaints(bench.settings(upstream, set: ["listen.port": "\(socket.port)"])) == [
+        try await bench.findings(bench.settings(upstream, set: ["listen.port": "\(socket.port)"])) == [
           "warning: listen.port: 127.0.0.1:\(socket.port) is in use by another process"
         ])
-      let elsewhere = try await bench.complaints(bench.settings(upstream, set: ["listen.address": "192.0.2.1"]))
+      let elsewhere = try await bench.findings(bench.settings(upstream, set: ["listen.address": "192.0.2.1"]))
       #expect(
         elsewhere.count == 1 && elsewhere.first?.hasPrefix("failed: listen.address: cannot listen at 192.0.2.1") == true
       )
     }
   }
 
-  @Test("The same applies to the addresses of the admin server and of metrics")
+  @Test("An unusable address of the admin server or of metrics is reported in the same way")
   func sideListeners() async throws {
     try await Bench.with { bench in
       let socket = try ListeningSocket()
-      func complaints(_ sections: String) async throws -> [String] {
-        try await bench.complaints(
+      func findings(_ sections: String) async throws -> [String] {
+        try await bench.findings(
           bench.settings(sections + "\nroutes: [{ upstream: 'ws://127.0.0.1:\(socket.port)' }]"))
       }
       let path = bench.folder + "/admin.sock"
-      #expect(try await complaints("admin: { listen: 'unix:\(path)' }\nmetrics: { listen: '127.0.0.1:0' }") == [])
+      #expect(try await findings("admin: { listen: 'unix:\(path)' }\nmetrics: { listen: '127.0.0.1:0' }") == [])
       #expect(!FileManager.default.fileExists(atPath: path))
       #expect(
-        try await complaints("admin: { listen: 'unix:\(bench.folder)/none/admin.sock' }") == [
+        try await findings("admin: { listen: 'unix:\(bench.folder)/none/admin.sock' }") == [
           "failed: admin.listen: cannot create a socket in DIR/none: No such file or directory"
         ])
       #expect(
-        try await complaints("admin: { listen: 'unix:\(bench.folder)/server.pem' }") == [
+        try await findings("admin: { listen: 'unix:\(bench.folder)/server.pem' }") == [
           "failed: admin.listen: DIR/server.pem exists and is not a socket"
         ])
       let live = try ListeningPath(path)
       #expect(
-        try await complaints("admin: { listen: 'unix:\(path)' }\nmetrics: { listen: '127.0.0.1:\(socket.port)' }") == [
+        try await findings("admin: { listen: 'unix:\(path)' }\nmetrics: { listen: '127.0.0.1:\(socket.port)' }") == [
           "warning: admin.listen: unix:DIR/admin.sock is in use by another process",
           "warning: metrics.listen: 127.0.0.1:\(socket.port) is in use by another process",
         ])
-      let elsewhere = try await complaints("metrics: { listen: '192.0.2.1:9464' }")
+      let elsewhere = try await findings("metrics: { listen: '192.0.2.1:9464' }")
       #expect(elsewhere.count == 1 && elsewhere[0].hasPrefix("failed: metrics.listen: cannot listen at 192.0.2.1"))
       withExtendedLifetime(live) {}
     }
@@ -74,7 +74,7 @@ struct WorldTests {
           - { path: /t, upstream: "tcp://localhost:\(socket.port)" }
           - { path: /u, upstream: "unix:\(bench.folder)/up.sock" }
         """)
-      #expect(try await bench.complaints(settings) == [])
+      #expect(try await bench.findings(settings) == [])
       #expect(try await bench.results(settings).count { $0.key.hasPrefix("routes[") } == 3)
       withExtendedLifetime((socket, path)) {}
     }
@@ -90,7 +90,7 @@ struct WorldTests {
           - { path: /u, upstream: "unix:\(bench.folder)/none.sock" }
           - { path: /s, upstream: "wss://127.0.0.1:1" }
         """)
-      let reported = try await bench.complaints(settings)
+      let reported = try await bench.findings(settings)
       #expect(reported.count == 3)
       for (index, line) in reported.enumerated() {
         #expect(line.hasPrefix("failed: routes[\(index)].upstream: ") && line.contains("cannot be reached"), "\(line)")
@@ -109,11 +109,11 @@ struct WorldTests {
       defer { server.stop() }
       let url = "wss://localhost:\(server.address.port)"
       let trusted = "routes: [{ upstream: '\(url)', upstream_tls: { ca_file: tls-ca.pem } }]"
-      #expect(try await bench.complaints(bench.settings(trusted)) == [])
+      #expect(try await bench.findings(bench.settings(trusted)) == [])
       let untrusted = "routes: [{ upstream: '\(url)', upstream_tls: { ca_file: receipt-root.pem } }]"
-      #expect(try await bench.complaints(bench.settings(untrusted)).count == 1)
+      #expect(try await bench.findings(bench.settings(untrusted)).count == 1)
       let misnamed = "routes: [{ upstream: '\(url)', upstream_tls: { ca_file: tls-ca.pem, server_name: other } }]"
-      #expect(try await bench.complaints(bench.settings(misnamed)).first?.contains("other") == true)
+      #expect(try await bench.findings(bench.settings(misnamed)).first?.contains("other") == true)
     }
   }
 
@@ -159,7 +159,7 @@ struct WorldTests {
       #expect(seen.line?.hasPrefix("failed: store.url: sqlite://DIR/state.db cannot be used: it is damaged: ") == true)
       #expect(seen.isUntouched)
       let settings = try bench.settings("routes: []", set: ["store.url": "sqlite://\(bench.folder)/none/state.db"])
-      let reported = try await bench.complaints(settings)
+      let reported = try await bench.findings(settings)
       #expect(reported.count == 1 && reported.first?.contains("No such file or directory") == true)
     }
   }

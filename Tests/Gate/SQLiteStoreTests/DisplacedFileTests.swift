@@ -60,7 +60,7 @@ struct DisplacedFileTests {
     let aside = store.path + ".aside"
     try FileManager.default.moveItem(atPath: store.path, toPath: aside)
     try await expectRefusal()
-    // Probes while the file is away neither succeed nor create another one.
+    // Probes while the file is absent neither succeed nor create another file.
     try await Task.sleep(for: .seconds(3))
     guard case .failing = store.health else {
       Issue.record("healthy: \(store.health)")

@@ -223,7 +223,7 @@ struct FaultTests {
     #expect(try await store.reads.run { try Int.fetchOne($0, sql: "PRAGMA temp.user_version") } == 7)
   }
 
-  @Test("Calls over the limit are refused at once; waiting calls are served")
+  @Test("Calls over the limit are refused immediately; waiting calls are served")
   func overload() async throws {
     let store = SQLiteStore(path: folder.file("small.db"), mostWaiting: 3)
     try await store.open()

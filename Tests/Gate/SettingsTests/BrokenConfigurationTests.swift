@@ -59,9 +59,9 @@ struct BrokenConfigurationTests {
 
   @Test("The schema's verdict is the one in the file")
   func schema() async throws {
-    let verdicts = try await SchemaValidator.judge(BrokenConfiguration.all.map(\.path))
-    for (broken, judged) in zip(BrokenConfiguration.all, verdicts) {
-      #expect(judged.verdict == broken.verdict?.rawValue, "\(broken.name): \(judged.errors)")
+    let verdicts = try await SchemaValidator.verdicts(on: BrokenConfiguration.all.map(\.path))
+    for (broken, verdict) in zip(BrokenConfiguration.all, verdicts) {
+      #expect(verdict.verdict == broken.verdict?.rawValue, "\(broken.name): \(verdict.errors)")
     }
     #expect(verdicts.count { $0.verdict == "refuses" } > 20)
   }
@@ -69,17 +69,17 @@ struct BrokenConfigurationTests {
 
 /// Python's jsonschema, an independent validator.
 enum SchemaValidator {
-  struct Judgement: Decodable, Sendable {
+  struct Verdict: Decodable, Sendable {
     let verdict: String
     let errors: [String]
   }
 
-  static func judge(_ files: [String]) async throws -> [Judgement] {
+  static func verdicts(on files: [String]) async throws -> [Verdict] {
     let program = ProjectFile.path("Tests/Gate/Programs/schema.py")
     let schema = ProjectFile.path("config/sallyport.schema.json")
     let (exit, output, errors) = try await ChildProcess.run(
       Places.tool("python3"), [program, schema] + files, within: .seconds(120))
     try #require(exit == .code(0), "\(errors.suffix(3))")
-    return try output.map { try JSONDecoder().decode(Judgement.self, from: Data($0.utf8)) }
+    return try output.map { try JSONDecoder().decode(Verdict.self, from: Data($0.utf8)) }
   }
 }

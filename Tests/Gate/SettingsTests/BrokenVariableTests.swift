@@ -117,7 +117,7 @@ struct BrokenVariableTests {
   ]
 
   @Test("Errors in the file, .env, variables and flags are all reported, in this order")
-  func everythingAtOnce() throws {
+  func allSources() throws {
     let workspace = try Workspace()
     let faults = try workspace.faults(
       yaml: "session: { ping: 1 }\nlisten: { port: x }", dotenv: "REQUIRE_APP_AUTH=maybe",

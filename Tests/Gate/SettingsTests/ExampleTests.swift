@@ -69,7 +69,7 @@ struct ExampleTests {
     #expect(article.contains("](Configuration.md)"))
   }
 
-  /// Returns a key's row in the article. A key without a default is off or required, as its summary says.
+  /// Returns a key's row in the article. The summary of a key without a default says whether it is off or required.
   private static func row(_ key: KeyDefinition) -> String {
     "| `\(key.pattern)` | \(key.form) | \(key.standard.map { "`\($0)`" } ?? "") | \(key.meaning) |"
   }

@@ -6,7 +6,8 @@ import Testing
 
 @Suite("Files that are not regular", .timeLimit(.minutes(1)))
 struct IrregularFileTests {
-  @Test("A pipe in place of a configured file is refused at once", arguments: ["cert.pem", "key.pem", "good.token"])
+  @Test(
+    "A pipe in place of a configured file is refused immediately", arguments: ["cert.pem", "key.pem", "good.token"])
   func namedPipe(_ name: String) throws {
     let workspace = try Workspace()
     let path = "\(workspace.folder)/\(name)"

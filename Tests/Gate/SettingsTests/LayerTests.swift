@@ -86,7 +86,7 @@ struct LayerTests {
   }
 
   @Test("A gate can be configured with variables only")
-  func variablesAlone() throws {
+  func onlyVariables() throws {
     let workspace = try Workspace()
     let settings = try workspace.load(
       environment: [
@@ -106,7 +106,7 @@ struct LayerTests {
   }
 
   @Test("A key with one underscore instead of two sets nothing and causes a warning")
-  func lookalike() throws {
+  func similarName() throws {
     let workspace = try Workspace()
     let settings = try workspace.load(
       environment: ["SALLYPORT_LISTEN_PORT": "1"].merging(Workspace.tls) { given, _ in given })
@@ -151,7 +151,7 @@ struct LayerTests {
     let environment = Workspace.tls.merging(["STATE_DIRECTORY": "/s"]) { $1 }
     let unnamed = try workspace.load(environment: environment)
     #expect(unnamed.store == .sqlite(path: "/s/state.db") && unnamed.stateFolder == "/s")
-    // The path as check --effective prints it.
+    // The path that check --effective prints.
     let same = try workspace.load(yaml: "store: { url: 'sqlite:///s/state.db' }", environment: environment)
     #expect(same.stateFolder == "/s")
     let named = try workspace.load(yaml: "store: { url: 'sqlite:///a/b.db' }", environment: environment)

@@ -58,17 +58,17 @@ struct ReferenceTests {
   }
 
   @Test("The schema accepts the example, also with its comments enabled")
-  func schemaTakesExample() async throws {
+  func schemaAcceptsExample() async throws {
     let workspace = try Workspace()
     try workspace.write(ExampleTests.everything(), to: "everything.yaml")
-    let verdicts = try await SchemaValidator.judge([
+    let verdicts = try await SchemaValidator.verdicts(on: [
       ProjectFile.path("config/sallyport.yaml"), workspace.folder + "/everything.yaml",
     ])
     #expect(verdicts.map(\.errors) == [[], []])
   }
 
   @Test("The schema accepts every example and every default, bare and quoted")
-  func schemaTakesValues() async throws {
+  func schemaAcceptsValues() async throws {
     let workspace = try Workspace()
     var files: [String] = []
     for key in SettingsTable.keys where key.isAvailable {
@@ -81,9 +81,9 @@ struct ReferenceTests {
         }
       }
     }
-    for (file, judged) in zip(files, try await SchemaValidator.judge(files)) {
+    for (file, verdict) in zip(files, try await SchemaValidator.verdicts(on: files)) {
       // A single element lacks its required properties, which is not an error of the value.
-      #expect(judged.errors.filter { !$0.contains("is a required property") } == [], "\(file)")
+      #expect(verdict.errors.filter { !$0.contains("is a required property") } == [], "\(file)")
     }
   }
 

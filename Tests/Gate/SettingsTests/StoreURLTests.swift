@@ -2,7 +2,7 @@ import Testing
 
 @testable import Settings
 
-@Suite("The URL of a store, as it is printed")
+@Suite("Printed URL of a store")
 struct StoreURLTests {
   @Test(
     "A printed URL shows no part of a password, also if it is malformed",

@@ -93,7 +93,7 @@ extension StoreInvariant {
 
   static let everythingAtOnce = [
     StoreInvariant(
-      "Under all operations at once no nonce or counter is accepted twice and no answered call is lost"
+      "During concurrent operations of all kinds, no nonce or counter is accepted twice and no answered call is lost"
     ) {
       store async throws in
       let keys = try await registeredKeys(6, in: store)

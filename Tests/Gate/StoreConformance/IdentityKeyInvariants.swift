@@ -12,7 +12,7 @@ extension StoreInvariant {
       #expect(found == first)
       #expect(try found.keys[0].privateKey.pkcs8DER == first.keys[0].privateKey.pkcs8DER)
     },
-    StoreInvariant("Of 50 nodes that start at once all get the same identity key") { store async throws in
+    StoreInvariant("Of 50 nodes that start at the same time all get the same identity key") { store async throws in
       let rings = try await tally(50) { _ in try await store.identityKeys(orStoring: .new(at: Fixture.now)) }
       #expect(rings.count == 1)
     },
@@ -24,7 +24,8 @@ extension StoreInvariant {
       #expect(try await store.replaceIdentityKeys(old, with: ring))
       #expect(try await store.identityKeys(orStoring: .new(at: Fixture.now)) == ring)
     },
-    StoreInvariant("Of 20 nodes that rotate the same identity keys at once, one succeeds") { store async throws in
+    StoreInvariant("Of 20 nodes that rotate the same identity keys at the same time, one succeeds") {
+      store async throws in
       let old = try await store.identityKeys(orStoring: .new(at: Fixture.now))
       let answers = try await tally(20) { _ in
         let new = try old.rotated(at: Fixture.now, overlap: .seconds(60))

@@ -71,7 +71,7 @@ extension StoreInvariant {
       #expect(try await store.challengeKeys(orStoring: first) == first)
       #expect(try await store.challengeKeys(orStoring: .random()) == first)
     },
-    StoreInvariant("Of 50 nodes that start at once all get the same ring") { store async throws in
+    StoreInvariant("Of 50 nodes that start at the same time all get the same ring") { store async throws in
       let rings = try await tally(50) { _ in try await store.challengeKeys(orStoring: .random()) }
       #expect(rings.count == 1)
     },
@@ -84,7 +84,7 @@ extension StoreInvariant {
       #expect(ring.keys.count == 3)
       #expect(try await store.challengeKeys(orStoring: .random()) == ring)
     },
-    StoreInvariant("Of 20 nodes that rotate the same ring at once, one succeeds") {
+    StoreInvariant("Of 20 nodes that rotate the same ring at the same time, one succeeds") {
       store async throws in
       let old = try await store.challengeKeys(orStoring: .random())
       let answers = try await tally(20) { _ in

@@ -55,7 +55,7 @@ extension StoreInvariant {
       let answers = try await tally(50) { _ in try await store.register(registration) }
       #expect(answers == [.inserted: 1, .sameRequest: 49])
     },
-    StoreInvariant("A nonce used to register and to admit at once does one of the two") { store async throws in
+    StoreInvariant("A nonce used to register and to admit at the same time does one of the two") { store async throws in
       let key = try await registeredKey(in: store)
       for round in 1...20 {
         let nonce = Fixture.nonce()

@@ -6,10 +6,10 @@ import Testing
 @Suite("sallyport verify assertion")
 struct VerifyAssertionTests {
   @Test("An assertion is valid after a smaller counter", arguments: [0, 6])
-  func holds(_ counter: Int) throws {
-    let (shell, specimens) = (try Shell(), try Fixtures())
+  func valid(_ counter: Int) throws {
+    let (shell, fixtures) = (try Shell(), try Fixtures())
     let transcript = try shell.verify(
-      ["assertion", "-", "--json"] + specimens.assertionFlags(counter: counter), input: specimens.assertion)
+      ["assertion", "-", "--json"] + fixtures.assertionFlags(counter: counter), input: fixtures.assertion)
     #expect(transcript.status == 0)
     #expect(transcript.errors.isEmpty)
     let report = try transcript.report()
@@ -21,9 +21,9 @@ struct VerifyAssertionTests {
 
   @Test("An assertion is not valid after its own or a greater counter", arguments: [7, 8, 4_294_967_295])
   func refusesReplay(_ counter: Int) throws {
-    let (shell, specimens) = (try Shell(), try Fixtures())
+    let (shell, fixtures) = (try Shell(), try Fixtures())
     let transcript = try shell.verify(
-      ["assertion", "-", "--json"] + specimens.assertionFlags(counter: counter), input: specimens.assertion)
+      ["assertion", "-", "--json"] + fixtures.assertionFlags(counter: counter), input: fixtures.assertion)
     #expect(transcript.status == 1)
     #expect(try transcript.report().broken == ["counter"])
     #expect(
@@ -32,9 +32,9 @@ struct VerifyAssertionTests {
   }
 
   @Test("An assertion is not valid for another app, key or hash, or with a changed byte")
-  func breaks() throws {
-    let (shell, specimens) = (try Shell(), try Fixtures())
-    let flags = specimens.assertionFlags(counter: 0)
+  func invalid() throws {
+    let (shell, fixtures) = (try Shell(), try Fixtures())
+    let flags = fixtures.assertionFlags(counter: 0)
     let otherKey = Base64.encode(try P256PrivateKey().publicKey.x963)
     for (flag, value, broken) in [
       ("--app-id", "AAABBBCCC1.com.example.app", "rp_id"), ("--public-key", otherKey, "signature"),
@@ -42,11 +42,11 @@ struct VerifyAssertionTests {
     ] {
       var changed = flags
       changed[try #require(flags.firstIndex(of: flag)) + 1] = value
-      let transcript = try shell.verify(["assertion", "-", "--json"] + changed, input: specimens.assertion)
+      let transcript = try shell.verify(["assertion", "-", "--json"] + changed, input: fixtures.assertion)
       #expect(transcript.status == 1)
       #expect(try transcript.report().broken == [broken])
     }
-    for content in [[], specimens.assertion + [0], specimens.assertion.dropLast(), specimens.attestation] {
+    for content in [[], fixtures.assertion + [0], fixtures.assertion.dropLast(), fixtures.attestation] {
       let transcript = try shell.verify(["assertion", "-", "--json"] + flags, input: content)
       #expect(transcript.status == 1)
       #expect(try transcript.report().broken == ["format"])
@@ -57,10 +57,10 @@ struct VerifyAssertionTests {
 @Suite("sallyport verify receipt")
 struct VerifyReceiptTests {
   @Test("A receipt is valid, and its fields are shown")
-  func holds() throws {
-    let (shell, specimens) = (try Shell(), try Fixtures())
+  func valid() throws {
+    let (shell, fixtures) = (try Shell(), try Fixtures())
     let transcript = try shell.verify(
-      ["receipt", "-", "--json"] + specimens.receiptFlags(in: shell), input: specimens.receipt)
+      ["receipt", "-", "--json"] + fixtures.receiptFlags(in: shell), input: fixtures.receipt)
     #expect(transcript.status == 0)
     #expect(transcript.errors.isEmpty)
     let report = try transcript.report()
@@ -74,11 +74,11 @@ struct VerifyReceiptTests {
 
   @Test("Values that were not given are not compared and not reported as valid, for any kind of receipt")
   func comparesNothing() throws {
-    let (shell, specimens) = (try Shell(), try Fixtures())
-    let first = try AttestationObject(specimens.attestation).receipt.bytes
-    for receipt in [specimens.receipt, first] {
+    let (shell, fixtures) = (try Shell(), try Fixtures())
+    let first = try AttestationObject(fixtures.attestation).receipt.bytes
+    for receipt in [fixtures.receipt, first] {
       let transcript = try shell.verify(
-        ["receipt", "-", "--json"] + specimens.receiptFlags(in: shell), input: receipt)
+        ["receipt", "-", "--json"] + fixtures.receiptFlags(in: shell), input: receipt)
       #expect(transcript.status == 0)
       let report = try transcript.report()
       #expect(report.holds)
@@ -88,9 +88,9 @@ struct VerifyReceiptTests {
   }
 
   @Test("A receipt is not valid for another app or key, after its expiry, or with Apple's root")
-  func breaks() throws {
-    let (shell, specimens) = (try Shell(), try Fixtures())
-    let flags = try specimens.receiptFlags(in: shell)
+  func invalid() throws {
+    let (shell, fixtures) = (try Shell(), try Fixtures())
+    let flags = try fixtures.receiptFlags(in: shell)
     let otherKey = Base64.encode(try P256PrivateKey().publicKey.x963)
     for (flag, value, broken) in [
       ("--app-id", "AAABBBCCC1.com.example.app", "app_id"), ("--public-key", otherKey, "public_key"),
@@ -98,14 +98,14 @@ struct VerifyReceiptTests {
     ] {
       var changed = flags
       changed[try #require(flags.firstIndex(of: flag)) + 1] = value
-      let transcript = try shell.verify(["receipt", "-", "--json"] + changed, input: specimens.receipt)
+      let transcript = try shell.verify(["receipt", "-", "--json"] + changed, input: fixtures.receipt)
       #expect(transcript.status == 1)
       #expect(try transcript.report().broken == [broken])
     }
-    let untrusted = try shell.verify(["receipt", "-", "--json"] + flags.prefix(6), input: specimens.receipt)
+    let untrusted = try shell.verify(["receipt", "-", "--json"] + flags.prefix(6), input: fixtures.receipt)
     #expect(untrusted.status == 1)
     #expect(try untrusted.report().broken == ["certificate_chain"])
-    let malformed = try shell.verify(["receipt", "-", "--json"] + flags, input: specimens.receipt.dropLast())
+    let malformed = try shell.verify(["receipt", "-", "--json"] + flags, input: fixtures.receipt.dropLast())
     #expect(malformed.status == 1)
     #expect(try malformed.report().broken == ["format"])
   }

@@ -27,7 +27,7 @@ struct VerifyUsageTests {
   }
 
   /// Each line has one error.
-  static let wrong: [[String]] =
+  static let invalid: [[String]] =
     [["bogus"], ["attestation"], ["assertion"], ["receipt"]]
     + [attestation + ["--bogus"], attestation + ["second"], attestation + ["--at"]]
     + ["--app-id", "--key-id", "--client-data-hash"].map { removing($0, from: attestation) }
@@ -46,7 +46,7 @@ struct VerifyUsageTests {
     + ["", "-1", "4294967296", "one"].map { replacing("--counter", in: assertion, by: $0) }
     + ["now", "2026-04-21", "2026-04-21T18:13:12", "1700000000"].map { receipt + ["--at", $0] }
 
-  @Test("An invalid command line exits 64 with an error and a hint, and prints nothing", arguments: wrong)
+  @Test("An invalid command line exits 64 with an error and a hint, and prints nothing", arguments: invalid)
   func exits64(_ arguments: [String]) throws {
     let transcript = try Shell().verify(arguments)
     #expect(transcript.status == 64)
@@ -64,14 +64,14 @@ struct VerifyUsageTests {
       (replacing("--public-key", in: receipt, by: "BLqK"), "these 3 bytes are not a point on P-256"),
       (receipt + ["--at", "now"], "a time is a date"),
     ])
-  func tells(_ arguments: [String], _ reason: String) throws {
+  func reportsReason(_ arguments: [String], _ reason: String) throws {
     #expect(try Shell().verify(arguments).errorLines.first?.contains(reason) == true)
   }
 
   @Test(
     "A correct command line exits 1 for empty content, so the cases above fail only because of their errors",
     arguments: [attestation, assertion, receipt])
-  func acceptsRightLines(_ arguments: [String]) throws {
+  func acceptsCorrectLines(_ arguments: [String]) throws {
     #expect(try Shell().verify(arguments).status == 1)
   }
 
@@ -89,7 +89,7 @@ struct VerifyUsageTests {
     }
   }
 
-  @Test("Long content is not truncated: its end counts", arguments: [attestation, assertion, receipt])
+  @Test("Long content is not truncated: its last bytes are verified", arguments: [attestation, assertion, receipt])
   func refusesLong(_ line: [String]) throws {
     let shell = try Shell()
     let padding = String(repeating: " ", count: 1 << 20)

@@ -5,7 +5,7 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 
-/// Signs identities as the gate does.
+/// Signs identities like the gate.
 struct SigningGate: Sendable {
   private let key = P256.Signing.PrivateKey()
 
@@ -15,7 +15,7 @@ struct SigningGate: Sendable {
     return #"{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","use":"sig","kid":"bench","x":"\#(x)","y":"\#(y)"}]}"#
   }
 
-  /// An identity for one request of the device `subject`.
+  /// Returns an identity for one request of the device `subject`.
   func assertion(for subject: String) throws -> String {
     let now = Int(Date().timeIntervalSince1970)
     let head = Base64URL.encode(Array(#"{"alg":"ES256","typ":"JWT","kid":"bench"}"#.utf8))
@@ -48,7 +48,8 @@ struct Crowd: Sendable {
     self.gate = gate
     self.port = port
     var configuration = HTTPClient.Configuration()
-    // Answers before a session come at multiples of 10 ms: connections must not be what is waited for.
+    // The backend rounds the time of answers without a session up to a multiple of 10 ms. Every device has its own
+    // connection, so no request waits for one in addition.
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = count
     client = HTTPClient(configuration: configuration)
     for device in devices {
@@ -60,7 +61,7 @@ struct Crowd: Sendable {
 
   func close() async throws { try await client.shutdown() }
 
-  /// How many sign-ins ended within `duration`.
+  /// Returns the number of sign-ins that were completed within `duration`.
   func signIn(for duration: Duration) async throws -> Int {
     let end = ContinuousClock.now + duration
     return try await withThrowingTaskGroup { group in
@@ -70,7 +71,7 @@ struct Crowd: Sendable {
           while ContinuousClock.now < end {
             try await signIn(device)
             count += 1
-            // Nobody signs in as often: the backend would tell this one to wait.
+            // Without this pause, the backend's rate limit would refuse the device.
             try await Task.sleep(for: .milliseconds(100))
           }
           return count

@@ -3,7 +3,7 @@ import ByteCoding
 import Foundation
 import TestSupport
 
-/// Measures sign-ins: a challenge and its signature, each of them a request with an identity of its own.
+/// Measures sign-ins. A sign-in has two requests, the challenge and its signature, each with its own identity.
 @main
 struct MFABenchmark: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -41,7 +41,7 @@ struct MFABenchmark: AsyncParsableCommand {
         "-c", "0", try Places.product("mfa-backend"), "run", "--database", "sqlite://\(absolute(place))/mfa.db",
         "--keys", place + "/keys.json", "--listen", "127.0.0.1:0", "--gate-jwks", place + "/gate.jwks",
         "--gate-issuer", "bench", "--audience", "mfa", "--log-level", "error",
-        // The devices come from one address, and each signs in more often than a person.
+        // The devices have one address, and each signs in more often than a person.
         "--ip-code-requests", "off", "--ip-messages-per-hour", "off", "--key-requests", "1000000/1s",
         "--key-code-requests", "1000000/1s", "--key-messages-per-hour", "1000000", "--messages-per-hour", "1000000",
       ], environment: ["MFA_BACKEND_LOG__LEVEL": nil])
@@ -68,7 +68,7 @@ struct MFABenchmark: AsyncParsableCommand {
 
   private static func text(_ value: Double) -> String { String(format: "%.1f", value) }
 
-  /// The port that it listens at, as the system tells it: what it logs at this level does not.
+  /// The port on which the backend listens, from the system. At this level, the log does not contain the port.
   private static func port(of process: ChildProcess) async throws -> Int {
     for _ in 0..<200 {
       let run = try await ChildProcess.run(Places.tool("ss"), ["-Hltnp"])
@@ -88,7 +88,7 @@ struct MFABenchmark: AsyncParsableCommand {
   /// User and system time of a process (proc(5), fields 14 and 15, in hundredths of a second).
   private static func cpuSeconds(of process: ChildProcess) throws -> Double {
     let text = try String(contentsOfFile: "/proc/\(process.id)/stat", encoding: .utf8)
-    // The name, in brackets, may hold spaces; the third field follows it.
+    // The name, in parentheses, can contain spaces. The third field follows it.
     let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
     guard fields.count > 13, let user = Double(fields[11]), let system = Double(fields[12]) else { return 0 }
     return (user + system) / 100

@@ -3,9 +3,9 @@ import MFADomain
 import MFAFixtures
 import Testing
 
-@Suite("The log in place of a provider")
+@Suite("Log outbox")
 struct LogOutboxTests {
-  @Test("A-097 a code goes into the log in the seed's words")
+  @Test("A-097 a code is logged in the documented form")
   func words() throws {
     let log = CapturedLog()
     LogOutbox(logger: log.logger).send(

@@ -6,9 +6,9 @@ import MFAFixtures
 import ServiceLifecycle
 import Testing
 
-@Suite("What waits for delivery", .serialized, .timeLimit(.minutes(2)))
+@Suite("Queued outbox", .serialized, .timeLimit(.minutes(2)))
 struct QueuedOutboxTests {
-  /// Takes messages once it is open. Until then whoever hands one over waits.
+  /// Accepts messages once it is open. Until then, each delivery waits.
   private final class Counter: MessageProvider {
     private struct State {
       var isOpen: Bool
@@ -39,10 +39,10 @@ struct QueuedOutboxTests {
       state.withLock { $0.codes.append(message.code ?? "") }
     }
 
-    /// Waits until `count` are handed over at once.
+    /// Waits until `count` deliveries are in progress at the same time.
     func hold(_ count: Int) async { while state.withLock({ $0.inside }) < count { await Task.yield() } }
 
-    /// Waits until `count` were taken.
+    /// Waits until `count` messages are accepted.
     func take(_ count: Int) async { while codes.count < count { await Task.yield() } }
   }
 
@@ -67,7 +67,7 @@ struct QueuedOutboxTests {
     try result.get()
   }
 
-  @Test("X-030 a mail server that hangs holds no SMS up")
+  @Test("X-030 a mail server that hangs delays no SMS")
   func separate() async throws {
     let (phone, email) = (Counter(isOpen: true), Counter(isOpen: false))
     let outbox = QueuedOutbox(phone: phone, email: email, logger: Self.silent)
@@ -80,7 +80,7 @@ struct QueuedOutboxTests {
     }
   }
 
-  @Test("a provider is given four messages at the same time, and no more")
+  @Test("a provider receives at most four messages at the same time")
   func several() async throws {
     let phone = Counter(isOpen: false)
     let outbox = QueuedOutbox(phone: phone, email: nil, logger: Self.silent)
@@ -93,7 +93,7 @@ struct QueuedOutboxTests {
     }
   }
 
-  @Test("a code that has expired while it waited is not sent, and the log says so without it")
+  @Test("a code that expires in the queue is not sent, and the log reports the expiry without the code")
   func expired() async throws {
     let phone = Counter(isOpen: false)
     let log = CapturedLog()
@@ -114,7 +114,7 @@ struct QueuedOutboxTests {
     }
   }
 
-  /// Takes nothing for a while.
+  /// Fails the first `failures` deliveries of each content.
   private final class Broken: MessageProvider {
     let tries = LockedValue<[OutgoingMessage.Content]>([])
     let failures: Int
@@ -134,7 +134,7 @@ struct QueuedOutboxTests {
     }
   }
 
-  @Test("what tells of a recovery outlasts an outage of its provider, and holds up nothing meanwhile; a code does not")
+  @Test("a recovery notice is retried throughout an outage without delaying a code, and a code is given up")
   func outage() async throws {
     let phone = Broken(failures: 6)
     let log = CapturedLog()
@@ -146,7 +146,7 @@ struct QueuedOutboxTests {
       outbox.send(OutgoingMessage(destination: number, content: .recoveryCompleted, lifetime: .seconds(3600)))
       outbox.send(try sms("111111"))
       try await log.line(saying: "message failed")
-      // The code had its three attempts while the other rested after its own.
+      // The code fails three times while the notice waits for its next attempts.
       #expect(phone.tries.withLock { $0.count { $0 == .recoveryCompleted } } < 7)
       try await log.line(saying: "message sent")
       #expect(phone.tries.withLock { $0.count { $0 == .recoveryCompleted } } == 7)
@@ -155,7 +155,7 @@ struct QueuedOutboxTests {
     }
   }
 
-  @Test("what a provider may have taken is told a few times more, and not for as long as it is of use")
+  @Test("a notice that a provider may have accepted is retried three more times, and not until it expires")
   func doubt() async throws {
     let phone = Broken(failures: .max, isDoubtful: true)
     let log = CapturedLog()
@@ -170,7 +170,7 @@ struct QueuedOutboxTests {
     }
   }
 
-  @Test("what rests is of no use after its time, and is lost with the order to stop")
+  @Test("a notice that waits for a retry expires after its lifetime, and is lost at shutdown")
   func restEnds() async throws {
     let phone = Broken(failures: .max)
     let log = CapturedLog()
@@ -194,7 +194,7 @@ struct QueuedOutboxTests {
     #expect(log.lines(saying: "message lost") == 1)
   }
 
-  @Test("what waits when the order to stop comes is still sent")
+  @Test("messages that are queued at shutdown are sent")
   func drained() async throws {
     let phone = Counter(isOpen: false)
     let outbox = QueuedOutbox(phone: phone, email: nil, logger: Self.silent)
@@ -208,7 +208,7 @@ struct QueuedOutboxTests {
     #expect(phone.codes.count == 6)
   }
 
-  @Test("a provider that hangs does not keep the outbox from stopping, and the log tells what was lost")
+  @Test("a provider that hangs does not prevent shutdown, and the log reports the lost messages")
   func bounded() async throws {
     let phone = Counter(isOpen: false)
     let log = CapturedLog()

@@ -78,7 +78,7 @@ struct SMTPTests {
     OutgoingMessage(destination: .email(try EmailAddress("ada@example.org")), code: "042042", lifetime: .seconds(300))
   }
 
-  @Test("a server that forwards for its recipient has taken the mail")
+  @Test("the reply 251 of a server that forwards the mail is a success")
   func forwarded() async throws {
     try await withServer(tls: false) { server, process in
       try await provider(server).deliver(
@@ -118,12 +118,12 @@ struct SMTPTests {
   }
 
   @Test(
-    "B-074 a server that is named by its address has that address in its certificate",
+    "B-074 the certificate of a server that is configured by address must have that address",
     arguments: ["127.0.0.1", "::1"], [true, false])
-  func address(_ host: String, _ isRight: Bool) async throws {
-    try await withServer(at: host, subject: "IP:\(isRight ? host : "192.0.2.1")") { server, process in
+  func address(_ host: String, _ isMatching: Bool) async throws {
+    try await withServer(at: host, subject: "IP:\(isMatching ? host : "192.0.2.1")") { server, process in
       let message = try message()
-      guard isRight else {
+      guard isMatching else {
         await #expect(throws: DeliveryFailure.self) { try await provider(server).deliver(message) }
         #expect(process.output.lines == ["ready"])
         return
@@ -134,7 +134,7 @@ struct SMTPTests {
     }
   }
 
-  @Test("B-074 nothing is sent to a server whose certificate is not trusted, or that another name stands in")
+  @Test("B-074 no mail is sent to a server whose certificate is not trusted or has another name")
   func untrusted() async throws {
     try await withServer { server, process in
       var (outsider, misnamed) = (server, server)
@@ -148,7 +148,7 @@ struct SMTPTests {
     }
   }
 
-  @Test("B-074 nothing is sent to a server that has no STARTTLS")
+  @Test("B-074 no mail is sent to a server without STARTTLS")
   func noTLS() async throws {
     try await withServer(tls: false) { server, process in
       var server = server
@@ -160,7 +160,7 @@ struct SMTPTests {
   }
 
   @Test(
-    "B-074 a refusal for good is told from one for now",
+    "B-074 the failure says whether the refusal is temporary or permanent",
     arguments: [("451 later", true), ("554 no", false)])
   func refused(_ answer: String, _ isTemporary: Bool) async throws {
     try await withServer(answer: answer) { server, _ in

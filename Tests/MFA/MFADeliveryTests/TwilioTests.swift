@@ -9,14 +9,14 @@ import Testing
 
 @Suite("SMS by HTTP")
 struct TwilioTests {
-  /// What a server of Twilio's shape was asked.
+  /// A request that the server received.
   struct Asked: Sendable {
     var path = ""
     var authorization = ""
     var body = ""
   }
 
-  /// Calls `body` with a local server that answers with `statuses`, the last of them for ever.
+  /// Calls `body` with a local server that answers with `statuses` in order, and repeats the last one.
   private func withServer(
     answering statuses: [HTTPResponse.Status],
     _ body: (TwilioProvider, LockedValue<[Asked]>) async throws -> Void
@@ -50,7 +50,7 @@ struct TwilioTests {
     OutgoingMessage(destination: .phone(try PhoneNumber("+1234567890")), code: "042042", lifetime: .seconds(300))
   }
 
-  @Test("A-220 an SMS is a form with number, sender and text, by basic authentication")
+  @Test("A-220 an SMS is sent as a form with number, sender and text, with basic authentication")
   func form() async throws {
     try await withServer(answering: [.created]) { provider, asked in
       try await provider.deliver(message())
@@ -63,7 +63,7 @@ struct TwilioTests {
     }
   }
 
-  @Test("A-229 a notice by SMS says when a device comes in, and what stops it; and later that one has")
+  @Test("A-229 an SMS announces when a device can be added and the code that stops it; another reports completion")
   func recovery() async throws {
     try await withServer(answering: [.created, .created]) { provider, asked in
       let phone = OutgoingMessage.Destination.phone(try PhoneNumber("+1234567890"))
@@ -89,7 +89,7 @@ struct TwilioTests {
   }
 
   @Test(
-    "A-220 a refusal for good is told from one for now",
+    "A-220 the failure says whether the refusal is temporary or permanent",
     arguments: [
       (HTTPResponse.Status.badRequest, false), (.unauthorized, false), (.tooManyRequests, true), (.badGateway, true),
     ])
@@ -102,7 +102,7 @@ struct TwilioTests {
     }
   }
 
-  @Test("A-220 a message is tried again while the failure is one for now")
+  @Test("A-220 a message is sent again after a temporary failure")
   func retries() async throws {
     try await withServer(answering: [.badGateway, .badGateway, .created]) { provider, asked in
       var pace = QueuedOutbox.Schedule()

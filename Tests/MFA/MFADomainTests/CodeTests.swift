@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Codes")
 struct CodeTests {
-  @Test("A-096 a code has six digits, and each digit is as likely as any other in every place")
+  @Test("A-096 a code has six digits, and in every place each digit is equally likely")
   func uniform() {
     let count = 60_000
     var tally = Array(repeating: Array(repeating: 0, count: 10), count: 6)
@@ -15,14 +15,14 @@ struct CodeTests {
     let expected = Double(count) / 10
     for place in tally {
       let chiSquared = place.reduce(0) { $0 + (Double($1) - expected) * (Double($1) - expected) / expected }
-      // Nine degrees of freedom: one run in a hundred million is beyond.
+      // With nine degrees of freedom, one run in a hundred million exceeds this bound.
       #expect(chiSquared < 57)
     }
   }
 
   @Test("A-096 a code that begins with zeros keeps them")
   func zeros() {
-    // 0x0101010101010101 of 2^64 is 3921.6 of a million. Zeros alone would be drawn again without end.
+    // 0x0101010101010101 of 2^64 is 3921.6 of a million. The generator would reject zero bytes without end.
     let draws = Entropy { Array(repeating: 1, count: $0) }
     #expect(OneTimeCode.makeDigits(6, draws) == "003921")
   }

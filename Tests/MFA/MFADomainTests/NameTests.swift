@@ -2,18 +2,18 @@ import Foundation
 import MFADomain
 import Testing
 
-@Suite("Names")
+@Suite("User names")
 struct NameTests {
-  /// What a database compares.
+  /// The bytes that a database compares.
   private func key(_ text: String) throws -> [UInt8] { Array(try Username(text).key.utf8) }
 
   @Test(
-    "names that differ in case or composition alone are one name, byte for byte",
+    "names that differ only in case or composition have the same key, byte for byte",
     arguments: [
       ["ada", "ADA", "Ada"], ["jos\u{E9}", "JOS\u{C9}", "jose\u{301}", "JOSE\u{301}"],
-      // The capital has no character of its own, the small letter has.
+      // The small letter has a precomposed character, and the capital letter has none.
       ["\u{1F0}", "J\u{30C}", "j\u{30C}"], ["\u{1E98}", "W\u{30A}"],
-      // A sigma at the end of a word has another small letter.
+      // The capital sigma has a different small letter at the end of a word.
       ["\u{3BF}\u{3B4}\u{3BF}\u{3C2}", "\u{39F}\u{394}\u{39F}\u{3A3}", "\u{3BF}\u{3B4}\u{3BF}\u{3C3}"],
       ["stra\u{DF}e", "STRASSE", "STRA\u{1E9E}E"], ["\u{130}", "i\u{307}", "I\u{307}"],
       ["\u{1E9B}\u{323}", "\u{1E62}\u{307}"], ["k", "\u{212A}"], ["\u{3A9}", "\u{2126}", "\u{3C9}"],
@@ -23,7 +23,7 @@ struct NameTests {
     #expect(try Set(names.map { try Username($0) }).count == 1)
   }
 
-  @Test("names that differ in compatibility forms alone are one name, and the former key still tells them apart")
+  @Test("names that differ only in compatibility forms are equal, and their former keys differ")
   func compatibility() throws {
     #expect(try Username("\u{FF21}dmin") == Username("admin"))
     #expect(try Username("\u{FF21}dmin").formerKey == "\u{FF41}dmin")
@@ -31,7 +31,7 @@ struct NameTests {
   }
 
   @Test(
-    "a new account's name has letters of one script",
+    "the name of a new account has letters of one script",
     arguments: [
       ("admin", true), ("Jos\u{E9}-1_x", true), ("\u{430}\u{434}\u{43C}\u{438}\u{43D}", true), ("\u{430}dmin", false),
       ("\u{3BF}livia", false), ("\u{1D41A}\u{434}", false), ("\u{6771}\u{4EAC}\u{30BF}\u{30EF}\u{30FC} tower", true),
@@ -42,12 +42,12 @@ struct NameTests {
     if isGood { try name.checkAsNew() } else { #expect(throws: InvalidValue.self) { try name.checkAsNew() } }
   }
 
-  @Test("names that differ in more are several")
+  @Test("names that differ in a letter or an accent have different keys")
   func severalNames() throws {
     #expect(try Set(["ada", "\u{E1}da", "ad", "adas", "\u{430}da"].map(key)).count == 5)
   }
 
-  @Test("of every character, upper and lower case, composed and decomposed, are one name")
+  @Test("the cases and the normalization forms of every character have the same key")
   func everyCharacter() throws {
     var count = 0
     for value in 0x21...0x1FFFF as ClosedRange<UInt32> {

@@ -2,7 +2,7 @@ import ByteCoding
 import MFADomain
 import Testing
 
-@Suite("Codes of authenticators")
+@Suite("Codes of authenticator apps")
 struct TOTPTests {
   struct Vector: CustomTestStringConvertible, Sendable {
     let seconds: Int64
@@ -25,7 +25,7 @@ struct TOTPTests {
     ]
   }
 
-  @Test("B-073 codes are those of RFC 6238", arguments: vectors)
+  @Test("B-073 the codes are those of RFC 6238", arguments: vectors)
   func rfc6238(_ vector: Vector) throws {
     let parameters = try #require(TOTPParameters(checkedAlgorithm: vector.algorithm, digits: 8, period: 30))
     let digits = Array("1234567890".utf8)
@@ -34,19 +34,19 @@ struct TOTPTests {
     #expect(parameters.code(secret, step: step) == vector.code)
   }
 
-  @Test("B-080 a secret has 160 bits at least", arguments: TOTPParameters.Algorithm.allCases)
+  @Test("B-080 a secret has at least 160 bits", arguments: TOTPParameters.Algorithm.allCases)
   func secretLength(_ algorithm: TOTPParameters.Algorithm) throws {
     let parameters = try #require(TOTPParameters(checkedAlgorithm: algorithm, digits: 6, period: 30))
     #expect(parameters.secretLength * 8 >= 160)
   }
 
-  @Test("B-073 digits and periods out of bounds make no parameters", arguments: [(5, 30), (9, 30), (6, 0), (6, 301)])
+  @Test("B-073 digits and periods out of bounds are refused", arguments: [(5, 30), (9, 30), (6, 0), (6, 301)])
   func bounds(_ digits: Int, _ period: Int) {
     #expect(TOTPParameters(checkedAlgorithm: .sha1, digits: digits, period: period) == nil)
   }
 
   @Test(
-    "B-080 secrets are written in base32 as RFC 4648 has it",
+    "B-080 secrets are written in the base32 of RFC 4648",
     arguments: [
       ("", ""), ("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foob", "MZXW6YQ"), ("fooba", "MZXW6YTB"),
       ("foobar", "MZXW6YTBOI"),

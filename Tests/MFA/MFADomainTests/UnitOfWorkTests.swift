@@ -14,7 +14,7 @@ struct UnitOfWorkTests {
 
   private struct Interrupted: Error {}
 
-  /// A context over a store, with one user whose sockets are listened for.
+  /// A context over a store with one user. The scene counts the wake-ups of the user's sockets.
   private struct Scene: Sendable {
     let store: any Store
     let context: DomainContext
@@ -67,7 +67,7 @@ struct UnitOfWorkTests {
     #expect(try await scene.notices.map(\.kind) == [.locked, .unlocked])
   }
 
-  @Test("the sockets are notified when the notice can be read already")
+  @Test("the sockets are notified only after the notice can be read")
   func readableNotice() async throws {
     let (scene, found) = (try await Scene(), Counter())
     let checks = AsyncStream<Void>.makeStream()
@@ -83,7 +83,7 @@ struct UnitOfWorkTests {
     #expect(found.value == 1)
   }
 
-  @Test("an error of the body rolls everything back, and nothing goes out")
+  @Test("an error of the body rolls back all changes, and no message or notice goes out")
   func errorOfTheBody() async throws {
     for error in [Interrupted(), MFARefusal.notFound] as [any Error] {
       let scene = try await Scene()
@@ -102,7 +102,7 @@ struct UnitOfWorkTests {
     }
   }
 
-  @Test("a recorded refusal commits what was written, sends what was queued, and throws the refusal")
+  @Test("a recorded refusal commits the changes, sends the queued messages, and throws the refusal")
   func recordedRefusal() async throws {
     let scene = try await Scene()
     await #expect(throws: MFARefusal.codeInvalid(.wrong)) {
@@ -123,7 +123,7 @@ struct UnitOfWorkTests {
     #expect(try await trail.verify().fault == nil)
   }
 
-  @Test("a body that runs twice sends once")
+  @Test("a body that runs twice sends its message once")
   func retry() async throws {
     let runs = Counter()
     let scene = try await Scene { RepeatingStore(inner: $0) }
@@ -140,7 +140,7 @@ struct UnitOfWorkTests {
     #expect(try await scene.history == ["user.locked"])
   }
 
-  @Test("a failed commit sends nothing")
+  @Test("a failed commit sends no message")
   func failedCommit() async throws {
     let scene = try await Scene { FailingStore(inner: $0) }
     await #expect(throws: MFAStoreError.self) {
@@ -153,7 +153,7 @@ struct UnitOfWorkTests {
     #expect(scene.wakeUpCount == 0)
   }
 
-  @Test("the time is read before the transaction waits for its turn, or is the one of the operation")
+  @Test("the time is that of the operation, or is read before the transaction waits for its turn")
   func time() async throws {
     let scene = try await Scene()
     let began = scene.clock.now
@@ -167,7 +167,7 @@ struct UnitOfWorkTests {
     #expect(try await scene.context.read(by: Self.operation) { $0.now } == scene.clock.now)
   }
 
-  @Test("a transaction that reads refuses writes and notices")
+  @Test("a read transaction refuses writes and notices")
   func reading() async throws {
     let scene = try await Scene()
     await #expect(throws: MFAStoreError.self) {
@@ -199,8 +199,8 @@ private struct NoTokens: AccessTokenIssuer {
   func issue(for session: LoginSession, of user: User, at now: Timestamp) async throws -> String { "" }
 }
 
-/// Runs each body twice: once in a transaction that is rolled back, as after a conflict, and once in the one that is
-/// committed.
+/// Runs each body twice: once in a transaction that is rolled back, as after a conflict, and once in a transaction
+/// that is committed.
 private struct RepeatingStore: Store {
   let inner: any Store
 

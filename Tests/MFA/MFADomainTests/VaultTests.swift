@@ -8,7 +8,7 @@ struct VaultTests {
     try KeyEncryptionKeys(names.map { name in (name, Array(repeating: UInt8(name.utf8.first ?? 0), count: 32)) })
   }
 
-  @Test("X-054 what is sealed opens for its own place, and for no other")
+  @Test("X-054 a sealed value opens for its own place, and for no other")
   func places() async throws {
     let vault = try await Vault.open(in: SQLiteMFAStore.ephemeral(), with: Self.keys("a"), entropy: .system)
     let sealed = try vault.seal("+1234567890", for: "device:1:phone")
@@ -16,7 +16,7 @@ struct VaultTests {
     #expect(throws: (any Error).self) { try vault.openText(sealed, for: "device:2:phone") }
   }
 
-  @Test("X-054 no byte of what is sealed can be changed")
+  @Test("X-054 a sealed value with any changed byte does not open")
   func tampering() async throws {
     let vault = try await Vault.open(in: SQLiteMFAStore.ephemeral(), with: Self.keys("a"), entropy: .system)
     let sealed = try vault.seal("secret", for: "here")
@@ -27,7 +27,7 @@ struct VaultTests {
     }
   }
 
-  @Test("X-054 after a rotation the new key alone opens what the old one sealed")
+  @Test("X-054 after a rotation, the new key alone opens the values that were sealed before")
   func rotation() async throws {
     let store = try SQLiteMFAStore.ephemeral()
     let before = try await Vault.open(in: store, with: Self.keys("old"), entropy: .system)
@@ -40,14 +40,14 @@ struct VaultTests {
     }
   }
 
-  @Test("X-054 a rotation with another key of the same name fails, and leaves every data key as it was")
+  @Test("X-054 a rotation with another key of the same name fails, and leaves every data key unchanged")
   func rotationWithAnotherKey() async throws {
     let store = try SQLiteMFAStore.ephemeral()
     let before = try await Vault.open(in: store, with: Self.keys("a"), entropy: .system)
     let sealed = try before.seal("secret", for: "here")
-    let impostor = try KeyEncryptionKeys([("a", Array(repeating: 0, count: 32))])
+    let differentKey = try KeyEncryptionKeys([("a", Array(repeating: 0, count: 32))])
     await #expect(throws: Vault.Unopenable.self) {
-      try await Vault.rewrap(in: store, with: impostor, entropy: .system)
+      try await Vault.rewrap(in: store, with: differentKey, entropy: .system)
     }
     let both = try KeyEncryptionKeys([
       ("b", Array(repeating: 1, count: 32)), ("a", Array(repeating: 0, count: 32)),
@@ -57,7 +57,7 @@ struct VaultTests {
     #expect(try after.openText(sealed, for: "here") == "secret")
   }
 
-  @Test("X-054 two servers that start at once end with the same keys")
+  @Test("X-054 two servers that start at the same time use the same keys")
   func firstStart() async throws {
     let store = try SQLiteMFAStore.ephemeral()
     async let first = Vault.open(in: store, with: Self.keys("a"), entropy: .system)

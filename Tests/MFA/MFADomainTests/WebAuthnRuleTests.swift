@@ -6,7 +6,7 @@ import MFADomain
 import MFAFixtures
 import Testing
 
-/// What breaks a rule, and which.
+/// A change that violates one rule of verification.
 struct Breach<Subject>: CustomTestStringConvertible, Sendable {
   let testDescription: String
   let fault: WebAuthnRejection
@@ -19,7 +19,7 @@ struct Breach<Subject>: CustomTestStringConvertible, Sendable {
   }
 }
 
-@Suite("The rules of security keys")
+@Suite("Verification rules of security keys")
 struct WebAuthnRuleTests {
   private static let challenge = [UInt8](repeating: 7, count: 32)
   private static let asked = Base64URL.encode(challenge)
@@ -39,7 +39,7 @@ struct WebAuthnRuleTests {
   }
 
   @Test(
-    "A-223 a key of each algorithm is registered, attested by itself or not, and verified",
+    "A-223 a key of each algorithm is registered, with and without self attestation, and verified",
     arguments: CredentialPublicKey.Algorithm.allCases)
   func algorithms(_ algorithm: CredentialPublicKey.Algorithm) throws {
     let key = try TestSecurityKey(algorithm)
@@ -52,7 +52,7 @@ struct WebAuthnRuleTests {
     let use = try Self.party.verify(
       key.authenticate(Self.asked), by: known, userHandle: Self.handle, challenge: Self.challenge)
     #expect(use.signatureCount == 0 && !use.isBackedUp)
-    // The stored key is the same.
+    // The encoded key decodes to the same key.
     #expect(try CredentialPublicKey(cose: known.publicKey.encoded) == known.publicKey)
   }
 
@@ -81,13 +81,13 @@ struct WebAuthnRuleTests {
 
   static let registrations: [Breach<Registration>] = [
     Breach("of the other ceremony", .type) { $0.key.type = "webauthn.get" },
-    Breach("of no ceremony", .type) { $0.key.type = "WebAuthn.create" },
-    Breach("from a strange origin", .origin) { $0.key.origin = "https://example.org.evil.example" },
+    Breach("of an unknown ceremony", .type) { $0.key.type = "WebAuthn.create" },
+    Breach("from an unknown origin", .origin) { $0.key.origin = "https://example.org.evil.example" },
     Breach("from an origin with another scheme", .origin) { $0.key.origin = "http://example.org" },
     Breach("from an origin with a slash", .origin) { $0.key.origin = "https://example.org/" },
-    Breach("from a domain below that is not listed", .origin) { $0.key.origin = "https://b.example.org" },
+    Breach("from a subdomain that is not listed", .origin) { $0.key.origin = "https://b.example.org" },
     Breach("from a frame of another site", .crossOrigin) { $0.key.crossOrigin = true },
-    Breach("below a page of another site", .crossOrigin) { $0.key.topOrigin = "https://example.com" },
+    Breach("in a page of another site", .crossOrigin) { $0.key.topOrigin = "https://example.com" },
     Breach("for another relying party", .relyingParty) { $0.key.partyID = "a.example.org" },
     Breach("without a touch", .userPresence) { $0.key.flags.remove(.userPresent) },
     Breach("without a PIN where one is required", .userVerification) {
@@ -96,34 +96,34 @@ struct WebAuthnRuleTests {
     },
     Breach("backed up and not eligible", .backupState) { $0.key.flags.insert(.backedUp) },
     Breach("without a credential", .attestedCredential) { $0.more = [] },
-    Breach("with bytes behind it", .authenticatorData) { $0.key.trailing = [0] },
-    Breach("with extensions that are announced and not there", .extensions) { $0.more.insert(.extensions) },
+    Breach("with trailing bytes", .authenticatorData) { $0.key.trailing = [0] },
+    Breach("with extensions that are announced and absent", .extensions) { $0.more.insert(.extensions) },
     Breach("with extensions that are not announced", .authenticatorData) { $0.key.extensions = [0xA0] },
-    Breach("with extensions that are no map", .extensions) {
+    Breach("with extensions that are not a map", .extensions) {
       $0.more.insert(.extensions)
       $0.key.extensions = [0x80]
     },
-    Breach("with extensions by numbers", .extensions) {
+    Breach("with numbers as names of extensions", .extensions) {
       $0.more.insert(.extensions)
       $0.key.extensions = CBORValue.map([1: 2]).encoded
     },
-    Breach("with bytes behind the extensions", .authenticatorData) {
+    Breach("with bytes after the extensions", .authenticatorData) {
       $0.more.insert(.extensions)
       $0.key.extensions = [0xA0, 0xA0]
     },
     Breach("with an id of 1024 bytes", .credentialID) { $0.key = try TestSecurityKey(idLength: 1024) },
     Breach("with an empty id", .credentialID) { $0.key = try TestSecurityKey(idLength: 0) },
-    Breach("with another id than the client says", .credentialID) { $0.credentialID = [1, 2, 3] },
-    Breach("of an algorithm that was not asked for", .algorithm) {
+    Breach("with an id other than the client's", .credentialID) { $0.credentialID = [1, 2, 3] },
+    Breach("of an algorithm that was not requested", .algorithm) {
       $0.key.publicKey = CBORValue.map([1: 2, 3: -35, -1: 2]).encoded
     },
-    Breach("with a statement where there is to be none", .attestation) {
+    Breach("with a statement in the format none", .attestation) {
       $0.attestation = WebAuthnRuleTests.statement("none", .map(["sig": .bytes([1])]))
     },
-    Breach("in a format that nobody knows", .attestation) {
+    Breach("in an unknown format", .attestation) {
       $0.attestation = WebAuthnRuleTests.statement("mine", .map([:]))
     },
-    Breach("attested by itself with a wrong signature", .attestation) {
+    Breach("with self attestation and an invalid signature", .attestation) {
       $0.attestation = WebAuthnRuleTests.statement("packed", .map(["alg": -7, "sig": .bytes([1, 2, 3])]))
     },
     Breach("packed without a signature", .attestation) {
@@ -132,7 +132,7 @@ struct WebAuthnRuleTests {
     Breach("packed without an algorithm", .attestation) {
       $0.attestation = WebAuthnRuleTests.statement("packed", .map(["sig": .bytes([1])]))
     },
-    Breach("packed with a chain of nothing", .attestation) {
+    Breach("packed with an empty chain", .attestation) {
       $0.attestation = WebAuthnRuleTests.statement(
         "packed", .map(["alg": -7, "sig": .bytes([1]), "x5c": .array([])]))
     },
@@ -140,13 +140,13 @@ struct WebAuthnRuleTests {
       $0.attestation = WebAuthnRuleTests.statement(
         "packed", .map(["alg": -7, "sig": .bytes([1]), "x5c": .array(["a"])]))
     },
-    Breach("packed with something else in it", .attestation) {
+    Breach("packed with an unknown member", .attestation) {
       $0.attestation = WebAuthnRuleTests.statement(
         "packed", .map(["alg": -7, "sig": .bytes([1]), "ecdaaKeyId": .bytes([1])]))
     },
   ]
 
-  @Test("A-224 a registration that breaks one rule alone is refused", arguments: registrations)
+  @Test("A-224 a registration that violates one rule is refused", arguments: registrations)
   func registration(_ breach: Breach<Registration>) throws {
     var registration = Registration(key: try TestSecurityKey())
     #expect(throws: Never.self) { try registration.verify() }
@@ -154,7 +154,7 @@ struct WebAuthnRuleTests {
     #expect(throws: breach.fault) { try registration.verify() }
   }
 
-  @Test("A-224 a registration by a client that leaves crossOrigin out is taken, and one with extensions")
+  @Test("A-224 a registration without crossOrigin and a registration with extensions are accepted")
   func lenient() throws {
     var registration = Registration(key: try TestSecurityKey())
     registration.key.crossOrigin = nil
@@ -162,12 +162,12 @@ struct WebAuthnRuleTests {
     registration.more.insert(.extensions)
     registration.key.extensions = CBORValue.map(["credProtect": 2]).encoded
     #expect(throws: Never.self) { try registration.verify() }
-    // CTAP2 leaves floats in whatever width they were written.
+    // CTAP2 permits a float of any width.
     registration.key.extensions = [0xA1] + CBORValue.text("x").encoded + [0xFA, 0x3F, 0x80, 0, 0]
     #expect(throws: Never.self) { try registration.verify() }
   }
 
-  @Test("A-224 a chain of certificates is read and left at that, in each format that has one")
+  @Test("A-224 a chain of certificates is read and not verified, in each format that has one")
   func chains() throws {
     let key = try TestSecurityKey()
     let chain = CBORValue.map(["alg": -7, "sig": .bytes([1, 2]), "x5c": .array([.bytes([3])])])
@@ -177,7 +177,7 @@ struct WebAuthnRuleTests {
     }
   }
 
-  @Test("A-224 no beginning of an attestation object is one, and none of authenticator data")
+  @Test("A-224 a truncated attestation object and truncated authenticator data are refused")
   func prefixes() throws {
     let key = try TestSecurityKey()
     let made = try key.register(Self.asked, attestation: .selfSigned)
@@ -209,7 +209,7 @@ struct WebAuthnRuleTests {
     ("{\"type\":1,\"challenge\":\"BwcH\",\"origin\":\"https://example.org\"}", .clientData),
   ]
 
-  @Test("A-224 client data that is none, or has another challenge, is refused", arguments: badClientData)
+  @Test("A-224 malformed client data and client data with another challenge are refused", arguments: badClientData)
   func clientData(_ json: String, _ fault: WebAuthnRejection) throws {
     let made = try TestSecurityKey().register(Self.asked)
     let response = RegistrationResponse(
@@ -223,25 +223,26 @@ struct WebAuthnRuleTests {
   private static let modulus = [UInt8](repeating: 0xFF, count: 256)
 
   static let badKeys: [(String, CBORValue, WebAuthnRejection)] = [
-    ("no map", .array([]), .publicKey), ("no algorithm", .map([1: 2, -1: 1]), .publicKey),
+    ("not a map", .array([]), .publicKey), ("no algorithm", .map([1: 2, -1: 1]), .publicKey),
     ("the algorithm as a text", .map([1: 2, 3: "ES256"]), .publicKey),
     ("ES384", .map([1: 2, 3: -35, -1: 2, -2: .bytes(x), -3: .bytes(x)]), .algorithm),
     ("another type of key", .map([1: 1, 3: -7, -1: 1, -2: .bytes(low), -3: .bytes(high)]), .publicKey),
     ("another curve", .map([1: 2, 3: -7, -1: 2, -2: .bytes(low), -3: .bytes(high)]), .publicKey),
     ("a compressed point", .map([1: 2, 3: -7, -1: 1, -2: .bytes(low), -3: .boolean(true)]), .publicKey),
     ("a short coordinate", .map([1: 2, 3: -7, -1: 1, -2: .bytes(low), -3: .bytes(Array(high[1...]))]), .publicKey),
-    ("no point of the curve", .map([1: 2, 3: -7, -1: 1, -2: .bytes(high), -3: .bytes(low)]), .publicKey),
+    ("not a point of the curve", .map([1: 2, 3: -7, -1: 1, -2: .bytes(high), -3: .bytes(low)]), .publicKey),
     (
-      "one parameter more", .map([1: 2, 3: -7, -1: 1, -2: .bytes(low), -3: .bytes(high), 2: .bytes([1])]), .publicKey
+      "an additional parameter", .map([1: 2, 3: -7, -1: 1, -2: .bytes(low), -3: .bytes(high), 2: .bytes([1])]),
+      .publicKey
     ),
-    ("a curve that is not Edwards'", .map([1: 1, 3: -8, -1: 4, -2: .bytes(low)]), .publicKey),
+    ("a curve other than Ed25519", .map([1: 1, 3: -8, -1: 4, -2: .bytes(low)]), .publicKey),
     ("an Edwards key of 31 bytes", .map([1: 1, 3: -8, -1: 6, -2: .bytes(Array(low[1...]))]), .publicKey),
     ("an Edwards key with its secret", .map([1: 1, 3: -8, -1: 6, -2: .bytes(low), -4: .bytes(low)]), .publicKey),
     (
       "RSA of 2047 bits", .map([1: 3, 3: -257, -1: .bytes([0x7F] + modulus[1...]), -2: .bytes([1, 0, 1])]), .publicKey
     ),
     (
-      "RSA with a zero in front", .map([1: 3, 3: -257, -1: .bytes([0] + modulus), -2: .bytes([1, 0, 1])]), .publicKey
+      "RSA with a leading zero", .map([1: 3, 3: -257, -1: .bytes([0] + modulus), -2: .bytes([1, 0, 1])]), .publicKey
     ),
     (
       "RSA of 4104 bits",
@@ -256,7 +257,7 @@ struct WebAuthnRuleTests {
   private static var low: [UInt8] { Array(x[..<32]) }
   private static var high: [UInt8] { Array(x[32...]) }
 
-  @Test("A-224 a public key that is not as its kind must be is refused", arguments: badKeys)
+  @Test("A-224 a public key that violates a rule of its type is refused", arguments: badKeys)
   func keys(_ name: String, _ key: CBORValue, _ fault: WebAuthnRejection) throws {
     #expect(throws: fault, "\(name)") { try CredentialPublicKey(cose: key.encoded) }
     var registration = Registration(key: try TestSecurityKey())
@@ -264,7 +265,7 @@ struct WebAuthnRuleTests {
     #expect(throws: fault, "\(name)") { try registration.verify() }
   }
 
-  @Test("A-224 a signature by ES256 is DER alone, with nothing behind it")
+  @Test("A-224 a signature by ES256 is DER without trailing bytes")
   func der() throws {
     let key = try TestSecurityKey()
     let made = try key.authenticate(Self.asked)
@@ -303,9 +304,9 @@ struct WebAuthnRuleTests {
 
   static let authentications: [Breach<Authentication>] = [
     Breach("of the other ceremony", .type) { $0.key.type = "webauthn.create" },
-    Breach("from a strange origin", .origin) { $0.key.origin = "https://evil.example" },
+    Breach("from an unknown origin", .origin) { $0.key.origin = "https://evil.example" },
     Breach("from a frame of another site", .crossOrigin) { $0.key.crossOrigin = true },
-    Breach("below a page of another site", .crossOrigin) { $0.key.topOrigin = "https://example.org" },
+    Breach("in a page of another site", .crossOrigin) { $0.key.topOrigin = "https://example.org" },
     Breach("for another relying party", .relyingParty) { $0.key.partyID = "evil.example" },
     Breach("without a touch", .userPresence) { $0.key.flags.remove(.userPresent) },
     Breach("without a PIN where one is required", .userVerification) {
@@ -313,21 +314,21 @@ struct WebAuthnRuleTests {
       $0.userVerification = .required
     },
     Breach("backed up and not eligible", .backupState) { $0.key.flags.insert(.backedUp) },
-    Breach("eligible for a backup, as it was not", .backupState) { $0.key.flags.insert(.backupEligible) },
+    Breach("eligible for a backup, unlike at registration", .backupState) { $0.key.flags.insert(.backupEligible) },
     Breach("with a new credential", .attestedCredential) { $0.more = .attestedCredential },
-    Breach("with bytes behind it", .authenticatorData) { $0.key.trailing = [0] },
+    Breach("with trailing bytes", .authenticatorData) { $0.key.trailing = [0] },
     Breach("with extensions that are not announced", .authenticatorData) { $0.key.extensions = [0xA0] },
-    Breach("with extensions that are no map", .extensions) {
+    Breach("with extensions that are not a map", .extensions) {
       $0.more = .extensions
       $0.key.extensions = [0x01]
     },
     Breach("of another user", .userHandle) { $0.key.userHandle = Array("other".utf8) },
     Breach("with another credential's id", .credentialUnknown) { $0.credentialID = [1] },
-    Breach("with no signature", .signature) { $0.signature = [0] },
+    Breach("with one zero byte as signature", .signature) { $0.signature = [0] },
     Breach("by another key", .signature) { $0.signature = try TestSecurityKey().sign([1, 2, 3]) },
   ]
 
-  @Test("A-224 a use that breaks one rule alone is refused", arguments: authentications)
+  @Test("A-224 an authentication that violates one rule is refused", arguments: authentications)
   func authentication(_ breach: Breach<Authentication>) throws {
     var authentication = Authentication(key: try TestSecurityKey())
     let known = try Self.registered(authentication.key)
@@ -336,7 +337,7 @@ struct WebAuthnRuleTests {
     #expect(throws: breach.fault) { try authentication.verify(by: known) }
   }
 
-  @Test("A-224 a use with the user's own handle, or with extensions, is taken")
+  @Test("A-224 an authentication with the user's own handle and extensions is accepted")
   func handles() throws {
     var authentication = Authentication(key: try TestSecurityKey())
     let known = try Self.registered(authentication.key)
@@ -347,27 +348,27 @@ struct WebAuthnRuleTests {
   }
 
   @Test(
-    "A-224 a use with any one bit changed is refused, by each algorithm",
+    "A-224 an authentication with any changed bit is refused, for each algorithm",
     arguments: CredentialPublicKey.Algorithm.allCases)
   func bits(_ algorithm: CredentialPublicKey.Algorithm) throws {
     let key = try TestSecurityKey(algorithm)
     let known = try Self.registered(key)
     let made = try key.authenticate(Self.asked)
-    func isTaken(_ data: [UInt8], _ json: [UInt8], _ signature: [UInt8]) -> Bool {
+    func isAccepted(_ data: [UInt8], _ json: [UInt8], _ signature: [UInt8]) -> Bool {
       let response = AuthenticationResponse(
         credentialID: made.credentialID, clientDataJSON: json, authenticatorData: data, signature: signature)
       return
         (try? Self.party.verify(response, by: known, userHandle: Self.handle, challenge: Self.challenge)) != nil
     }
-    #expect(isTaken(made.authenticatorData, made.clientDataJSON, made.signature))
+    #expect(isAccepted(made.authenticatorData, made.clientDataJSON, made.signature))
     for bit in 0..<made.authenticatorData.count * 8 {
-      #expect(!isTaken(made.authenticatorData.flipping(bit), made.clientDataJSON, made.signature), "\(bit)")
+      #expect(!isAccepted(made.authenticatorData.flipping(bit), made.clientDataJSON, made.signature), "\(bit)")
     }
     for bit in 0..<made.clientDataJSON.count * 8 {
-      #expect(!isTaken(made.authenticatorData, made.clientDataJSON.flipping(bit), made.signature), "\(bit)")
+      #expect(!isAccepted(made.authenticatorData, made.clientDataJSON.flipping(bit), made.signature), "\(bit)")
     }
     for bit in 0..<made.signature.count * 8 {
-      #expect(!isTaken(made.authenticatorData, made.clientDataJSON, made.signature.flipping(bit)), "\(bit)")
+      #expect(!isAccepted(made.authenticatorData, made.clientDataJSON, made.signature.flipping(bit)), "\(bit)")
     }
   }
 }

@@ -3,7 +3,7 @@ import Foundation
 import MFADomain
 import Testing
 
-@Suite("The examples of Web Authentication Level 3")
+@Suite("Examples of Web Authentication Level 3")
 struct WebAuthnVectorTests {
   private static let party = RelyingParty(id: "example.org", origins: ["https://example.org"])
   private static let user = Array("user".utf8)
@@ -33,11 +33,11 @@ struct WebAuthnVectorTests {
       by: key(register(vector)), userHandle: user, challenge: vector.loginChallenge)
   }
 
-  static let taken: [(WebAuthnVector, CredentialPublicKey.Algorithm)] = [
+  static let accepted: [(WebAuthnVector, CredentialPublicKey.Algorithm)] = [
     (.noneES256, .es256), (.selfES256, .es256), (.longID, .es256), (.packedRS256, .rs256), (.packedEdDSA, .edDSA),
   ]
 
-  @Test("A-224 the W3C's example is registered, and its use verified", arguments: taken)
+  @Test("A-224 an example of the W3C is registered, and its use is verified", arguments: accepted)
   func examples(_ vector: WebAuthnVector, _ algorithm: CredentialPublicKey.Algorithm) throws {
     let credential = try Self.register(vector)
     #expect(credential.id.bytes == vector.credentialID && credential.publicKey.algorithm == algorithm)
@@ -45,14 +45,14 @@ struct WebAuthnVectorTests {
   }
 
   @Test(
-    "A-224 the W3C's examples that come from a frame of another site are refused",
+    "A-224 an example of the W3C from a frame of another site is refused",
     arguments: [WebAuthnVector.crossOrigin, .topOrigin])
   func frames(_ vector: WebAuthnVector) throws {
     #expect(!vector.clientDataJSON.isEmpty && !vector.attestationObject.isEmpty)
     #expect(throws: WebAuthnRejection.crossOrigin) { try Self.register(vector) }
   }
 
-  @Test("A-224 the W3C's example is refused with another signature or challenge", arguments: taken)
+  @Test("A-224 an example of the W3C is refused with another signature or challenge", arguments: accepted)
   func changed(_ vector: WebAuthnVector, _: CredentialPublicKey.Algorithm) throws {
     for index in [0, vector.signature.count / 2, vector.signature.count - 1] {
       var signature = vector.signature
@@ -62,10 +62,10 @@ struct WebAuthnVectorTests {
     #expect(throws: WebAuthnRejection.challenge) { try Self.register(vector, vector.loginChallenge) }
   }
 
-  @Test("A-224 an example that attests itself is refused if its statement is another's")
+  @Test("A-224 an example with self attestation is refused after a change of its statement")
   func statement() throws {
     var object = WebAuthnVector.selfES256.attestationObject
-    // In the middle of the signature.
+    // The changed byte is in the middle of the signature.
     object[60] ^= 1
     #expect(throws: WebAuthnRejection.attestation) {
       try Self.party.verify(

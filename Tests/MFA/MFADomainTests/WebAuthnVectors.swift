@@ -1,10 +1,10 @@
 import ByteCoding
 
-/// The examples of Web Authentication Level 3, section 16: what an authenticator and a client make for the relying
-/// party `example.org`. Challenges, keys and ids are derived there by HKDF, and signatures have no chance in them, so
-/// each was computed anew from that derivation and is the same as printed.
+/// The examples of Web Authentication Level 3, section 16: the output of an authenticator and a client for the relying
+/// party `example.org`. The specification derives challenges, keys and ids by HKDF, and its signatures are
+/// deterministic. A second computation from that derivation gave the same values as printed.
 struct WebAuthnVector: Sendable {
-  /// As the derivation calls it.
+  /// The name of the example in the derivation.
   let name: String
   let challenge: [UInt8]
   let credentialID: [UInt8]
@@ -19,7 +19,7 @@ struct WebAuthnVector: Sendable {
     _ name: String, challenge: String, credentialID: String, clientDataJSON: String, attestationObject: String,
     loginChallenge: String, authenticatorData: String, loginClientDataJSON: String, signature: String
   ) {
-    // Whoever mistypes a text here finds it out by every test.
+    // A typing error in a text makes every test fail.
     func bytes(_ hex: String) -> [UInt8] { Hex.decode(hex) ?? [] }
     self.name = name
     self.challenge = bytes(challenge)
@@ -63,7 +63,7 @@ struct WebAuthnVector: Sendable {
       75bf11a1dd5d78c6e486013f937295ea13653e331e87
       """)
 
-  /// 16.3: ES256, attested by itself.
+  /// 16.3: ES256, self attestation.
   static let selfES256 = WebAuthnVector(
     "packed-self.ES256",
     challenge: "7869c2b772d4b58eba9378cf8f29e26cf935aa77df0da89fa99c0bdc0a76f7e5",
@@ -99,7 +99,7 @@ struct WebAuthnVector: Sendable {
       72b7efd95994a83ef584b3b6b825ea3550251b66
       """)
 
-  /// 16.4: made in a frame of another site.
+  /// 16.4: a credential from a frame of another site.
   static let crossOrigin = WebAuthnVector(
     "none.ES256.crossOrigin",
     challenge: "3be5aacd03537142472340ab5969f240f1d87716e20b6807ac230655fa4b3b49",
@@ -133,7 +133,7 @@ struct WebAuthnVector: Sendable {
       0837cda6a09acfa2e915544e609c0733b1184036d1cf
       """)
 
-  /// 16.5: the same, with the outer page named.
+  /// 16.5: a credential from a frame of another site, with the origin of the top-level page.
   static let topOrigin = WebAuthnVector(
     "none.ES256.topOrigin",
     challenge: "4e1f4c6198699e33c14f192153f49d7e0e8e3577d5ac416c5f3adc92a41f27e5",

@@ -5,15 +5,15 @@ import MFAFixtures
 import SimulatedDevice
 import TestSupport
 
-/// A real gate with the real backend behind it, on a Unix socket that nobody else gets to.
+/// A real gate with the real backend behind it, on a Unix socket that only the gate uses.
 struct BackendBehindGate: Sendable {
   let gate: GateProcess
   let backend: BackendProcess
   let socket: String
-  /// Where simulated devices live.
+  /// The folder with the data of the simulated devices.
   let data: String
 
-  /// Calls `body` with both, and ends both.
+  /// Calls `body` with a gate and a backend, and stops both afterwards.
   static func serving<R>(_ further: String = "", _ body: (BackendBehindGate) async throws -> R) async throws -> R {
     try await Places.withTemporaryFolder { folder in
       let socket = folder + "/mfa.sock"
@@ -34,9 +34,9 @@ struct BackendBehindGate: Sendable {
     }
   }
 
-  /// A simulated device that has registered with the gate.
+  /// Creates a simulated device and registers it with the gate.
   func device(_ name: String) async throws -> RegisteredDevice {
-    let device = RegisteredDevice(household: self, name: name, phone: TestPhone(deviceID: name))
+    let device = RegisteredDevice(servers: self, name: name, phone: TestPhone(deviceID: name))
     try await device.make()
     _ = try await device.attest(["register"])
     return device
@@ -45,43 +45,43 @@ struct BackendBehindGate: Sendable {
   var socketURL: String { "wss://localhost:\(gate.port)/" }
 }
 
-/// An app on a simulated device: what `attest` keeps of it, and its own key for signing in.
+/// An app on a simulated device, with the data that `attest` keeps and its own key for signing in.
 struct RegisteredDevice: Sendable {
-  let household: BackendBehindGate
+  let servers: BackendBehindGate
   let name: String
   let phone: TestPhone
 
   private var place: [String] {
-    [household.socketURL, "--authority", household.gate.folder.path, "--device", name]
+    [servers.socketURL, "--authority", servers.gate.folder.path, "--device", name]
   }
-  private var environment: [String: String?] { ["XDG_DATA_HOME": household.data, "SALLYPORT_AUTHORITY": nil] }
+  private var environment: [String: String?] { ["XDG_DATA_HOME": servers.data, "SALLYPORT_AUTHORITY": nil] }
 
-  /// Makes the device, which no gate knows yet.
+  /// Creates the device without registering it.
   fileprivate func make() async throws {
     let run = try await ChildProcess.run(
-      Places.product("attest"), ["device", "new", name, "--authority", household.gate.folder.path],
+      Places.product("attest"), ["device", "new", name, "--authority", servers.gate.folder.path],
       environment: environment)
     guard run.exit == .code(0) else { throw Unexpected(run.errors.joined(separator: "\n")) }
   }
 
-  /// What `attest` prints.
+  /// Runs `attest` with `command`, and returns its output.
   func attest(_ command: [String]) async throws -> [String] {
     let run = try await ChildProcess.run(Places.product("attest"), command + place, environment: environment)
     guard run.exit == .code(0) else { throw Unexpected(run.errors.joined(separator: "\n")) }
     return run.output
   }
 
-  /// Calls the backend through the gate, with an assertion made for this request.
+  /// Calls the backend through the gate, with a new assertion.
   func call(
     _ method: String, _ path: String, _ body: JSONValue? = nil, token: String? = nil, _ options: [String] = []
   ) async throws -> CurlAnswer {
     let fields = try await attest(["headers"]).flatMap { ["-H", $0] }
     return try await curl(
-      method, household.gate.baseURL + path, body, token: token,
-      ["--cacert", household.gate.folder.tlsAuthorityPath] + fields + options)
+      method, servers.gate.baseURL + path, body, token: token,
+      ["--cacert", servers.gate.folder.tlsAuthorityPath] + fields + options)
   }
 
-  /// Enrols and signs in, to the token.
+  /// Enrols and signs in. Returns the access token.
   func signIn() async throws -> String {
     _ = try await call("POST", "/api/v1/mfa/enroll", phone.enrolment())
     let challenge = try await call("POST", "/api/v1/auth/initiate", phone.naming)
@@ -90,7 +90,7 @@ struct RegisteredDevice: Sendable {
     return token
   }
 
-  /// What answers a challenge.
+  /// Returns the body that answers `challenge`.
   func proof(of challenge: JSONValue) throws -> JSONValue {
     [
       "username": .string(phone.username), "deviceId": .string(phone.deviceID),
@@ -99,7 +99,7 @@ struct RegisteredDevice: Sendable {
     ]
   }
 
-  /// Opens a socket through the gate, which stays open until one of the two ends it.
+  /// Opens a socket through the gate. The socket stays open until the gate or the process closes it.
   func connect() throws -> DeviceSocket {
     DeviceSocket(
       process: try ChildProcess(
@@ -107,11 +107,11 @@ struct RegisteredDevice: Sendable {
   }
 }
 
-/// A socket through the gate: a line in is a message out.
+/// A socket through the gate. Each line of input becomes one message.
 struct DeviceSocket: Sendable {
   let process: ChildProcess
 
-  /// Calls a method of the backend; `id` names the call, and no other has it.
+  /// Calls a method of the backend. `id` must be unique on this socket.
   func call(_ id: Int, _ method: String, _ parameters: JSONValue = [:]) async throws -> JSONValue {
     let message: JSONValue = [
       "jsonrpc": "2.0", "id": .number(Double(id)), "method": .string(method), "params": parameters,

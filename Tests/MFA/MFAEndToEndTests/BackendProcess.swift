@@ -5,7 +5,7 @@ import TestSupport
 /// The built backend as a process.
 struct BackendProcess: Sendable {
   let process: ChildProcess
-  /// `nil` if it listens on a Unix socket.
+  /// The port; `nil` if the backend listens on a Unix socket.
   let port: UInt16?
 
   /// Starts `mfa-backend run` and waits until it listens.
@@ -16,19 +16,19 @@ struct BackendProcess: Sendable {
     port = try JSONValue(Data(line.utf8))["port"]?.text.flatMap { UInt16($0) }
   }
 
-  /// What it is told of a gate whose keys are in a file.
-  static func believing(_ gate: TestGate) -> [String] {
+  /// Returns the arguments for a gate whose keys are in a file.
+  static func trusting(_ gate: TestGate) -> [String] {
     ["--gate-jwks", gate.keysFile, "--gate-issuer", TestGate.issuer, "--audience", TestGate.audience]
   }
 
-  /// Ends it as an operator does, and gives how it ended.
+  /// Stops the backend like an operator, and returns its exit status.
   func stop() async throws -> ChildProcess.Exit {
     process.send(SIGTERM)
     return try await process.exit(within: .seconds(20))
   }
 }
 
-/// What curl got.
+/// The answer that curl received.
 struct CurlAnswer: Sendable {
   let status: Int
   let body: JSONValue
@@ -37,7 +37,7 @@ struct CurlAnswer: Sendable {
   subscript(_ key: String) -> JSONValue? { body[key] }
 }
 
-/// Sends a request by curl, as a person would from a terminal.
+/// Sends a request with curl.
 func curl(
   _ method: String, _ url: String, _ body: JSONValue? = nil, token: String? = nil, _ options: [String] = []
 ) async throws -> CurlAnswer {

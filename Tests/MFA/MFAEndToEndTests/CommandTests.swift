@@ -5,13 +5,13 @@ import MFAFixtures
 import TestSupport
 import Testing
 
-@Suite("The backend's commands", .serialized, .timeLimit(.minutes(10)))
+@Suite("Commands of the backend", .serialized, .timeLimit(.minutes(10)))
 struct CommandTests {
   private let gate: TestGate
 
   init() throws { gate = try TestGate(clock: .system) }
 
-  /// A backend with its gate, asked by curl.
+  /// Sends a request to a backend with curl.
   private func ask(
     _ backend: BackendProcess, _ method: String, _ path: String, _ body: JSONValue? = nil, as app: AppInstance,
     token: String? = nil
@@ -28,8 +28,8 @@ struct CommandTests {
     try await ChildProcess.run(Places.product("mfa-backend"), arguments, in: folder)
   }
 
-  /// Calls `body` with a backend that keeps what it knows in `folder`, and ends it.
-  private func withKept(
+  /// Calls `body` with a backend whose database is in `folder`, and stops the backend afterwards.
+  private func withDatabase(
     in folder: String, _ more: [String] = [], _ body: (BackendProcess) async throws -> Void
   ) async throws {
     if !FileManager.default.fileExists(atPath: folder + "/keys.json") {
@@ -37,13 +37,13 @@ struct CommandTests {
       try Self.write(made.output.joined(), toPrivate: folder + "/keys.json")
     }
     let backend = try await BackendProcess(
-      Self.database(folder) + ["--listen", "127.0.0.1:0"] + BackendProcess.believing(gate) + more)
+      Self.database(folder) + ["--listen", "127.0.0.1:0"] + BackendProcess.trusting(gate) + more)
     defer { backend.process.kill() }
     try await body(backend)
     #expect(try await backend.stop() == .code(0))
   }
 
-  /// Writes a file that its owner alone can read.
+  /// Writes a file that only its owner can read.
   private static func write(_ text: String, toPrivate path: String) throws {
     try? FileManager.default.removeItem(atPath: path)
     #expect(
@@ -55,27 +55,27 @@ struct CommandTests {
     ["--database", "sqlite://\(folder)/mfa.db", "--keys", folder + "/keys.json"]
   }
 
-  @Test("A-071 what a file keeps is there after a restart")
+  @Test("A-071 the contents of a database file are present after a restart")
   func kept() async throws {
     try await Places.withTemporaryFolder { folder in
       let phone = TestPhone()
-      try await withKept(in: folder) { backend async throws in
+      try await withDatabase(in: folder) { backend async throws in
         #expect(try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app).status == 200)
       }
-      try await withKept(in: folder) { backend async throws in
+      try await withDatabase(in: folder) { backend async throws in
         let status = try await ask(backend, "GET", "/device/\(phone.deviceID)/status", as: phone.app)
         #expect(status["enrolled"] == true)
       }
     }
   }
 
-  @Test("A-123 with --ephemeral nothing is there after a restart, and no file is left")
+  @Test("A-123 with --ephemeral the database is empty after a restart, and no file remains")
   func ephemeral() async throws {
     try await Places.withTemporaryFolder { folder in
       let phone = TestPhone()
       for attempt in 1...2 {
         let backend = try await BackendProcess(
-          ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.believing(gate), in: folder)
+          ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.trusting(gate), in: folder)
         defer { backend.process.kill() }
         let status = try await ask(backend, "GET", "/device/\(phone.deviceID)/status", as: phone.app)
         #expect(status["enrolled"] == false, "start \(attempt)")
@@ -87,17 +87,17 @@ struct CommandTests {
   }
 
   @Test(
-    "A-185 it listens on loopback and Unix sockets alone, since it speaks no TLS",
+    "A-185 the backend listens only on loopback and Unix sockets, because it has no TLS",
     arguments: ["0.0.0.0:0", "192.0.2.1:8080", "[::]:0", "example.com:80"])
   func loopbackAlone(_ place: String) async throws {
-    let run = try await mfa(["run", "--ephemeral", "--listen", place] + BackendProcess.believing(gate))
+    let run = try await mfa(["run", "--ephemeral", "--listen", place] + BackendProcess.trusting(gate))
     #expect(run.exit == .code(78))
     #expect(
       run.errors
         == ["error: --listen: listen: must be ADDRESS:PORT on loopback or unix:/path, because the backend has no TLS"])
   }
 
-  @Test("A-122 it is mfa-backend, at 127.0.0.1:8080 unless told otherwise, by file, variable or flag")
+  @Test("A-122 mfa-backend listens on 127.0.0.1:8080, and a file, a variable or a flag can change the address")
   func defaults() async throws {
     let version = try await mfa(["--version"])
     #expect(version.exit == .code(0) && version.output.count == 1)
@@ -120,11 +120,11 @@ struct CommandTests {
     }
   }
 
-  @Test("a socket at which another backend serves stays its own, and one that was left behind is taken")
+  @Test("the socket of a running backend is not replaced, and a stale socket is replaced")
   func takenSocket() async throws {
     try await Places.withTemporaryFolder { folder in
       let socket = folder + "/mfa.sock"
-      let options = ["--ephemeral", "--listen", "unix:" + socket] + BackendProcess.believing(gate)
+      let options = ["--ephemeral", "--listen", "unix:" + socket] + BackendProcess.trusting(gate)
       let first = try await BackendProcess(options)
       defer { first.process.kill() }
       let second = try await mfa(["run"] + options)
@@ -147,7 +147,7 @@ struct CommandTests {
     }
   }
 
-  @Test("a secret that every user can read is refused")
+  @Test("a secret file that every user can read is refused")
   func publicSecret() async throws {
     try await Places.withTemporaryFolder { folder in
       let file = folder + "/token"
@@ -155,7 +155,7 @@ struct CommandTests {
       #expect(chmod(file, 0o644) == 0)
       let run = try await mfa(
         ["run", "--ephemeral", "--listen", "127.0.0.1:0", "--sms-account", "AC", "--sms-token-file", file]
-          + ["--sms-from", "+1234567890"] + BackendProcess.believing(gate))
+          + ["--sms-from", "+1234567890"] + BackendProcess.trusting(gate))
       #expect(run.exit == .code(78))
       #expect(run.errors.first == "error: every user of this machine can read the secret file \(file)")
     }
@@ -165,48 +165,51 @@ struct CommandTests {
     let testDescription: String
     let arguments: [String]
     let status: Int32
-    /// What the first line begins with.
+    /// The beginning of the first line.
     let error: String
   }
 
-  private static let unfitting = ["--gate-issuer", "i", "--audience", "a", "--listen", "127.0.0.1:0"]
+  private static let requiredFlags = ["--gate-issuer", "i", "--audience", "a", "--listen", "127.0.0.1:0"]
 
   static let startFaults = [
     StartError(
       testDescription: "no file of settings", arguments: ["-c", "/nowhere/mfa.yaml"], status: 78,
       error: "error: /nowhere/mfa.yaml cannot be read"),
     StartError(
-      testDescription: "no file of gate keys", arguments: ["--ephemeral", "--gate-jwks", "/nowhere/jwks"] + unfitting,
+      testDescription: "no file of gate keys",
+      arguments: ["--ephemeral", "--gate-jwks", "/nowhere/jwks"] + requiredFlags,
       status: 66, error: "error: /nowhere/jwks cannot be read: No such file or directory"),
     StartError(
-      testDescription: "gate keys in the clear",
-      arguments: ["--ephemeral", "--gate-jwks", "http://gate.example.com/jwks.json"] + unfitting, status: 78,
+      testDescription: "gate keys by plain http",
+      arguments: ["--ephemeral", "--gate-jwks", "http://gate.example.com/jwks.json"] + requiredFlags, status: 78,
       error: "error: --gate-jwks: gate.jwks: must be a file, an https URL, or an http URL on loopback: "),
     StartError(
-      testDescription: "no gate", arguments: ["--ephemeral", "--gate-jwks", "http://127.0.0.1:1/"] + unfitting,
+      testDescription: "no gate", arguments: ["--ephemeral", "--gate-jwks", "http://127.0.0.1:1/"] + requiredFlags,
       status: 69, error: "error: cannot fetch the gate's keys from http://127.0.0.1:1/: "),
     StartError(
-      testDescription: "gate keys that are none", arguments: ["--ephemeral", "--gate-jwks", "/etc/passwd"] + unfitting,
+      testDescription: "malformed gate keys", arguments: ["--ephemeral", "--gate-jwks", "/etc/passwd"] + requiredFlags,
       status: 78, error: "error: /etc/passwd: not a JSON object with keys"),
     StartError(
       testDescription: "no root of the gate",
-      arguments: ["--ephemeral", "--gate-jwks", "https://127.0.0.1:1/", "--gate-ca", "/nowhere/ca.pem"] + unfitting,
+      arguments: ["--ephemeral", "--gate-jwks", "https://127.0.0.1:1/", "--gate-ca", "/nowhere/ca.pem"] + requiredFlags,
       status: 66, error: "error: /nowhere/ca.pem cannot be read: No such file or directory"),
     StartError(
-      testDescription: "a database with another scheme of encoding",
-      arguments: ["--database", "postgres://u:se/cret@127.0.0.1/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,
+      testDescription: "a database password that is not percent-encoded",
+      arguments: ["--database", "postgres://u:se/cret@127.0.0.1/x", "--keys", "k", "--gate-jwks", "/k"] + requiredFlags,
       status: 78, error: "error: database: the user or the password contains an @, / or ? that is not percent-encoded"),
     StartError(
-      testDescription: "a port that is none",
-      arguments: ["--database", "postgres://u:secret@127.0.0.1:port/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,
+      testDescription: "an invalid port",
+      arguments: ["--database", "postgres://u:secret@127.0.0.1:port/x", "--keys", "k", "--gate-jwks", "/k"]
+        + requiredFlags,
       status: 78, error: "error: database: a port is not a number from 1 to 65535"),
     StartError(
       testDescription: "no database server",
-      arguments: ["--database", "postgres://u:secret@127.0.0.1:1/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,
+      arguments: ["--database", "postgres://u:secret@127.0.0.1:1/x", "--keys", "k", "--gate-jwks", "/k"]
+        + requiredFlags,
       status: 69, error: "error: the database: connection to server at \"127.0.0.1\", port 1 failed: "),
   ]
 
-  @Test("what keeps it from starting is told in lines, by a status, without a password", arguments: startFaults)
+  @Test("a fault at start is reported with error lines and a status, and without a password", arguments: startFaults)
   func startFault(_ fault: StartError) async throws {
     let run = try await mfa(["run"] + fault.arguments)
     #expect(run.exit == .code(fault.status), "\(run.errors)")
@@ -215,31 +218,31 @@ struct CommandTests {
     #expect(!run.errors.contains { $0.contains("cret") })
   }
 
-  @Test("a root of the mail server that is missing keeps it from starting")
+  @Test("the backend does not start without the root file of the mail server")
   func noMailRoot() async throws {
     let run = try await mfa(
       ["run", "--ephemeral", "--listen", "127.0.0.1:0", "--smtp", "localhost:25", "--smtp-from", "a@example.com"]
-        + ["--smtp-ca", "/nowhere/ca.pem"] + BackendProcess.believing(gate))
+        + ["--smtp-ca", "/nowhere/ca.pem"] + BackendProcess.trusting(gate))
     #expect(run.exit == .code(66))
     #expect(
       run.errors.first
         == "error: the mail server's root file /nowhere/ca.pem cannot be read: No such file or directory")
   }
 
-  @Test("of two at one address the second ends with 71, and says where")
+  @Test("the second backend at an address exits with 71 and names the address")
   func addressInUse() async throws {
     let backend = try await BackendProcess(
-      ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.believing(gate))
+      ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.trusting(gate))
     defer { backend.process.kill() }
     let place = "127.0.0.1:\(try #require(backend.port))"
-    let second = try await mfa(["run", "--ephemeral", "--listen", place] + BackendProcess.believing(gate))
+    let second = try await mfa(["run", "--ephemeral", "--listen", place] + BackendProcess.trusting(gate))
     #expect(second.exit == .code(71))
     let lines = second.errors.filter { !$0.hasPrefix("{") }
     #expect(lines.count == 2 && lines.first?.contains("Address already in use") == true, "\(second.errors)")
     #expect(lines.last?.hasPrefix("hint: see which process listens at \(place)") == true)
   }
 
-  @Test("keys of one name, keys that are none and no file of keys are told by a status")
+  @Test("duplicate keys, malformed keys and an absent file of keys each have an exit status")
   func unfitKeys() async throws {
     try await Places.withTemporaryFolder { folder in
       let key = "{\"name\":\"a\",\"key\":\"\(Data(count: 32).base64EncodedString())\"}"
@@ -250,16 +253,16 @@ struct CommandTests {
         ("[\(key),\(key)]", 78, "\(folder)/keys.json: two keys have the same name"),
       ] as [(String?, Int32, String)] {
         if let text { try Self.write(text, toPrivate: folder + "/keys.json") }
-        let run = try await mfa(["run"] + Self.database(folder) + BackendProcess.believing(gate))
+        let run = try await mfa(["run"] + Self.database(folder) + BackendProcess.trusting(gate))
         #expect(run.exit == .code(status) && run.errors.first == "error: \(reason)", "\(run.errors)")
       }
     }
   }
 
-  @Test("a file of keys that others can read is refused, and of one that its group can read there is a warning")
+  @Test("a file of keys that others can read is refused, and one that its group can read gives a warning")
   func readableKeys() async throws {
     try await Places.withTemporaryFolder { folder in
-      try await withKept(in: folder) { _ async throws in }
+      try await withDatabase(in: folder) { _ async throws in }
       let file = folder + "/keys.json"
       #expect(chmod(file, 0o644) == 0)
       let refused = try await mfa(["admin", "users"] + Self.database(folder))
@@ -272,10 +275,10 @@ struct CommandTests {
     }
   }
 
-  @Test("what cannot be printed ends a command with 74")
+  @Test("a command that cannot write its output exits with 74")
   func fullOutput() async throws {
     try await Places.withTemporaryFolder { folder in
-      try await withKept(in: folder) { backend async throws in
+      try await withDatabase(in: folder) { backend async throws in
         let phone = TestPhone()
         _ = try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app)
       }
@@ -289,13 +292,13 @@ struct CommandTests {
     }
   }
 
-  @Test("a reader that has gone ends a command with 74, and nothing is said of it")
+  @Test("a command whose output is closed exits with 74 and without a message")
   func closedOutput() async throws {
     try await Places.withTemporaryFolder { folder in
-      try await withKept(in: folder) { _ async throws in }
+      try await withDatabase(in: folder) { _ async throws in }
       let program = try Places.product("mfa-backend")
       for command in [["keys", "make"], ["audit", "verify"] + Self.database(folder)] {
-        // The reader is away before the command starts.
+        // The reader closes the pipe before the command starts.
         let script = "exec 3> >(exit); wait $!; \"$@\" >&3; echo $?"
         let run = try await ChildProcess.run(Places.tool("bash"), ["-c", script, "bash", program] + command)
         #expect(run.output == ["74"] && run.errors.isEmpty, "\(run.output) \(run.errors)")
@@ -303,10 +306,10 @@ struct CommandTests {
     }
   }
 
-  @Test("a client that stalls in the middle of a request does not keep it from stopping")
+  @Test("a client that stalls during a request does not prevent shutdown")
   func stalledClient() async throws {
     let backend = try await BackendProcess(
-      ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.believing(gate))
+      ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.trusting(gate))
     defer { backend.process.kill() }
     let head = "POST /api/v1/mfa/enroll HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     let request =
@@ -317,11 +320,11 @@ struct CommandTests {
       ["-c", "exec 3<>/dev/tcp/127.0.0.1/\(port); printf %s \"$1\" >&3; echo sent; exec sleep 60", "bash", request])
     defer { client.kill() }
     _ = try await client.output.first("the end of what is sent") { $0 == "sent" }
-    // Not how, but that it ends: `stop` waits for 20 seconds.
+    // The exit status is not checked: `stop` fails if the backend does not exit within 20 seconds.
     _ = try await backend.stop()
   }
 
-  @Test("A-195 what is built has its commands, each with help, and says what is wrong with one that it has not")
+  @Test("A-195 the program has all commands, each with help, and reports an unknown command")
   func complete() async throws {
     for command in [["run"], ["admin"], ["admin", "reset"], ["audit", "verify"], ["keys", "reseal"]] {
       let run = try await mfa(command + ["--help"])
@@ -330,11 +333,11 @@ struct CommandTests {
     #expect(try await mfa(["serve"]).exit == .code(64))
   }
 
-  @Test("A-175 with --sms-sink log a code is a line of the log in the seed's words, and without it there is none")
+  @Test("A-175 only with --sms-sink log, a code is written to the log in the documented form")
   func mockSMS() async throws {
     for (options, isLogged) in [(["--sms-sink", "log"], true), ([], false)] as [([String], Bool)] {
       let backend = try await BackendProcess(
-        ["--ephemeral", "--listen", "127.0.0.1:0"] + options + BackendProcess.believing(gate))
+        ["--ephemeral", "--listen", "127.0.0.1:0"] + options + BackendProcess.trusting(gate))
       defer { backend.process.kill() }
       let phone = TestPhone()
       let enrolment = phone.enrolment(method: "smsOTP")
@@ -347,11 +350,11 @@ struct CommandTests {
     }
   }
 
-  @Test("A-125 --log-sql writes each statement at debug, and no value of it")
+  @Test("A-125 --log-sql logs each statement at level debug, without its values")
   func statements() async throws {
     let backend = try await BackendProcess(
       ["--ephemeral", "--listen", "127.0.0.1:0", "--log-sql", "--log-level", "debug"]
-        + BackendProcess.believing(gate))
+        + BackendProcess.trusting(gate))
     defer { backend.process.kill() }
     let phone = TestPhone(username: "unmistakable")
     #expect(try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app).status == 200)
@@ -361,10 +364,10 @@ struct CommandTests {
     #expect(!statements.contains { $0.contains("unmistakable") || $0.contains(phone.number) })
   }
 
-  @Test("A-225 /metrics counts and times operations by their outcome, on an address of its own")
+  @Test("A-225 /metrics has counts and durations of operations by outcome, on its own address")
   func metrics() async throws {
     let backend = try await BackendProcess(
-      ["--ephemeral", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"] + BackendProcess.believing(gate))
+      ["--ephemeral", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"] + BackendProcess.trusting(gate))
     defer { backend.process.kill() }
     let line = try await backend.process.errors.first("the port of the metrics") { $0.contains("metrics listening") }
     let port = try #require(try JSONValue(Data(line.utf8))["port"]?.text)
@@ -379,12 +382,12 @@ struct CommandTests {
     #expect(try await curl("GET", "http://127.0.0.1:\(main)/metrics").status == 401)
   }
 
-  @Test("A-227 the history is checked and exported by command, and a changed entry ends the check with 1")
+  @Test("A-227 commands verify and export the history, and verification of a changed entry exits with 1")
   func history() async throws {
     try await Places.withTemporaryFolder { folder in
       let phone = TestPhone()
       var log: LineLog?
-      try await withKept(in: folder) { backend async throws in
+      try await withDatabase(in: folder) { backend async throws in
         log = backend.process.errors
         _ = try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app)
         _ = try await ask(backend, "POST", "/mfa/downgrade", phone.naming, as: phone.app)
@@ -403,7 +406,7 @@ struct CommandTests {
       let verified = try await mfa(["audit", "verify"] + database)
       #expect(verified.exit == .code(0), "\(verified.errors)")
       let known = try #require(verified.output.first)
-      // The first entry begins the key.
+      // The first entry is the start of the key.
       #expect(known.hasPrefix("3:"))
       #expect(try await mfa(["audit", "verify", "--known", known] + database).exit == .code(0))
       for head in heads { #expect(try await mfa(["audit", "verify", "--head", head] + database).exit == .code(0)) }
@@ -439,11 +442,11 @@ struct CommandTests {
     }
   }
 
-  @Test("X-054 keys reseal and keys rotate leave numbers readable, and the old key-encryption key superfluous")
+  @Test("X-054 after keys reseal and keys rotate, numbers are readable without the old key-encryption key")
   func resealed() async throws {
     try await Places.withTemporaryFolder { folder in
       let phone = TestPhone()
-      try await withKept(in: folder) { backend async throws in
+      try await withDatabase(in: folder) { backend async throws in
         _ = try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app)
       }
       let resealed = try await mfa(["keys", "reseal"] + Self.database(folder))
@@ -454,7 +457,7 @@ struct CommandTests {
       #expect(try await mfa(["keys", "rotate"] + Self.database(folder)).output == ["7 data keys resealed"])
       #expect(try await mfa(["keys", "rotate"] + Self.database(folder)).output == ["0 data keys resealed"])
       try Self.write(fresh, toPrivate: folder + "/keys.json")
-      try await withKept(in: folder) { backend async throws in
+      try await withDatabase(in: folder) { backend async throws in
         let status = try await ask(backend, "GET", "/device/\(phone.deviceID)/status", as: phone.app)
         #expect(status["phoneNumber"] == "+********90")
       }

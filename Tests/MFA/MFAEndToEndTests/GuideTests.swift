@@ -7,9 +7,9 @@ import SimulatedDevice
 import TestSupport
 import Testing
 
-@Suite("The guide's commands", .serialized, .timeLimit(.minutes(5)))
+@Suite("Commands of the guide", .serialized, .timeLimit(.minutes(5)))
 struct GuideTests {
-  /// The blocks of shell commands in a section of the guide.
+  /// Returns the blocks of shell commands in a section of the guide.
   private static func blocks(of title: String) throws -> [String] {
     let guide = try ProjectFile.text("Sources/MFA/MFAService/MFAService.docc/Guide.md")
     let section = try #require(guide.components(separatedBy: "\n## \(title)\n").dropFirst().first)
@@ -17,7 +17,7 @@ struct GuideTests {
     return own.components(separatedBy: "```sh\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
   }
 
-  /// Runs blocks of the guide as one script, as they stand there.
+  /// Runs blocks of the guide as one script, unchanged.
   private static func run(
     _ blocks: [String], in folder: String, _ environment: [String: String?]
   ) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
@@ -27,7 +27,7 @@ struct GuideTests {
       environment: environment.merging(["PATH": Places.products + ":" + path]) { first, _ in first }, in: folder)
   }
 
-  @Test("what the guide says of operating works as it stands there, and after its rotation the old key opens nothing")
+  @Test("the guide's commands for operation work unchanged, and after the rotation the old key is useless")
   func operate() async throws {
     let blocks = try Self.blocks(of: "Operate")
     #expect(blocks.count == 2 && blocks[1].contains("keys rotate"))
@@ -38,7 +38,7 @@ struct GuideTests {
       #expect(made.exit == .code(0), "\(made.errors)")
       let backend = try await BackendProcess(
         ["--database", database, "--keys", folder + "/keys.json", "--listen", "127.0.0.1:0"]
-          + BackendProcess.believing(gate))
+          + BackendProcess.trusting(gate))
       defer { backend.process.kill() }
       let phone = TestPhone(username: "ada")
       let port = try #require(backend.port)
@@ -63,16 +63,16 @@ struct GuideTests {
     }
   }
 
-  @Test("every command of the guide by curl works through a real gate, as it stands there")
+  @Test("every curl command of the guide works unchanged through a real gate")
   func curl() async throws {
     let blocks = try Self.blocks(of: "Ten minutes by curl")
     #expect(blocks.count == 8)
-    try await BackendBehindGate.serving { household in
+    try await BackendBehindGate.serving { servers in
       try await Places.withTemporaryFolder { folder in
         let run = try await Self.run(
           blocks, in: folder,
           [
-            "GATE": household.socketURL, "AUTHORITY": household.gate.folder.path, "XDG_DATA_HOME": folder + "/data",
+            "GATE": servers.socketURL, "AUTHORITY": servers.gate.folder.path, "XDG_DATA_HOME": folder + "/data",
             "SALLYPORT_AUTHORITY": nil,
           ])
         let output = run.output.joined(separator: "\n")

@@ -6,9 +6,9 @@ import MFAFixtures
 import TestSupport
 import Testing
 
-@Suite("The backend and SIGHUP", .timeLimit(.minutes(2)))
+@Suite("SIGHUP", .timeLimit(.minutes(2)))
 struct HangupTests {
-  /// Whether the process `id` ignores SIGHUP, as proc(5) says.
+  /// Returns whether the process `id` ignores SIGHUP, from proc(5).
   private static func ignoresHangup(_ id: pid_t) -> Bool {
     guard let status = try? String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8) else { return false }
     return status.split(separator: "\n").contains { line in
@@ -18,12 +18,12 @@ struct HangupTests {
     }
   }
 
-  @Test("it goes on through SIGHUP while it starts and while it serves, and the log says that it ignored one")
+  @Test("the backend ignores SIGHUP during start and service, and logs that it ignored one")
   func survives() async throws {
     let gate = try TestGate(clock: .system)
     let backend = try ChildProcess(
       Places.product("mfa-backend"),
-      ["run", "--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.believing(gate))
+      ["run", "--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.trusting(gate))
     defer { backend.kill() }
     while !Self.ignoresHangup(backend.id), !backend.hasEnded {}
     let hangups = Task {
@@ -39,13 +39,13 @@ struct HangupTests {
     _ = try await backend.errors.first("the ignored signal") { $0.contains(#""message":"signal ignored""#) }
     backend.send(SIGTERM)
     #expect(try await backend.exit(within: .seconds(20)) == .code(0))
-    // The file with its keys goes with it.
+    // The deallocation of the gate removes the file with its keys.
     withExtendedLifetime(gate) {}
   }
 
-  @Test("run ignores SIGHUP before it reads its arguments, and other commands keep what a hangup does to them")
+  @Test("run ignores SIGHUP before it parses its arguments, and other commands keep the default action")
   func runAlone() async throws {
-    // Children inherit what this process ignores, for example when nohup started it.
+    // Child processes inherit the ignored signals of this process, for example under nohup.
     let inherited = signal(SIGHUP, SIG_DFL)
     defer { signal(SIGHUP, inherited) }
     for (command, isIgnored) in [("run", true), ("audit", false)] {

@@ -10,7 +10,7 @@ struct MissingDatabaseTests {
     try await ChildProcess.run(Places.product("mfa-backend"), arguments)
   }
 
-  /// Calls `body` with a folder that has a file of keys in it, and nothing else.
+  /// Calls `body` with a folder that contains only a file of keys.
   private func withKeys(_ body: (_ folder: String) async throws -> Void) async throws {
     try await Places.withTemporaryFolder { folder in
       let keys = try await mfa(["keys", "make"]).output.joined()
@@ -22,7 +22,7 @@ struct MissingDatabaseTests {
   }
 
   @Test(
-    "no command but run makes a database",
+    "only run creates a database",
     arguments: [
       ["audit", "verify"], ["audit", "export"], ["admin", "users"], ["admin", "lock", "ada"], ["keys", "rotate"],
       ["keys", "reseal"],
@@ -40,7 +40,7 @@ struct MissingDatabaseTests {
   }
 
   @Test(
-    "no command but run makes tables in an empty database",
+    "only run creates tables in an empty database",
     arguments: [["audit", "verify"], ["admin", "users"], ["keys", "rotate"]], ["sqlite", "postgres"])
   func emptyDatabase(_ command: [String], _ kind: String) async throws {
     try await withKeys { folder in
@@ -50,7 +50,7 @@ struct MissingDatabaseTests {
       } else {
         url = try await PostgresServer.shared().newURL()
       }
-      // Twice: the first time made nothing that the second one finds.
+      // The second run gives the same error, so the first one created no tables.
       for _ in 1...2 {
         let run = try await mfa(command + ["--database", url, "--keys", folder + "/keys.json"])
         #expect(run.exit == .code(66))

@@ -6,7 +6,7 @@ import MFAStore
 import TestSupport
 import Testing
 
-@Suite("The commands about recoveries", .serialized, .timeLimit(.minutes(5)))
+@Suite("Recovery commands", .serialized, .timeLimit(.minutes(5)))
 struct RecoveryCommandTests {
   private func admin(_ arguments: [String], in folder: String) async throws -> (
     exit: ChildProcess.Exit, output: [String], errors: [String]
@@ -16,7 +16,7 @@ struct RecoveryCommandTests {
       ["admin"] + arguments + ["--database", "sqlite://\(folder)/mfa.db", "--keys", folder + "/keys.json"])
   }
 
-  @Test("A-229 an operator sees on the machine what is being recovered, and stops it")
+  @Test("A-229 an operator lists and stops recoveries with commands")
   func operate() async throws {
     try await Places.withTemporaryFolder { folder in
       let keys = try await ChildProcess.run(Places.product("mfa-backend"), ["keys", "make"])

@@ -5,14 +5,14 @@ import MFAFixtures
 import TestSupport
 import Testing
 
-/// python-fido2 and soft-webauthn: from PyPI, in a folder of their own.
+/// python-fido2 and soft-webauthn, installed from PyPI into their own folder.
 enum SecurityKeyClients {
   private static let folder = ProjectFile.path(".build/webauthn-mfa")
   static let python = folder + "/bin/python3"
   static let program = ProjectFile.path("Tests/MFA/Programs/security_keys.py")
   private static let modules = "import fido2.client, soft_webauthn, jwt"
 
-  /// Installs them unless they are there; whether they are there then.
+  /// Installs the programs if they are absent. Returns whether they are installed.
   static func areThere() async -> Bool {
     if await succeeds(python, ["-c", modules]) { return true }
     let packages = ["fido2==1.2.0", "soft-webauthn==0.1.4", "pyjwt>=2,<3", "cryptography>=42"]
@@ -28,10 +28,10 @@ enum SecurityKeyClients {
   }
 }
 
-@Suite("Security keys of others", .serialized, .timeLimit(.minutes(10)))
+@Suite("Independent security key clients", .serialized, .timeLimit(.minutes(10)))
 struct SecurityKeyClientTests {
   @Test(
-    "A-223 A-224 python-fido2's client by each algorithm, and soft-webauthn, register with the real server and sign in",
+    "A-223 A-224 python-fido2 with each algorithm and soft-webauthn register with the real server and sign in",
     .enabled("they cannot be installed: that needs python3-venv and PyPI") { await SecurityKeyClients.areThere() })
   func clients() async throws {
     let gate = try TestGate(clock: .system)
@@ -39,7 +39,7 @@ struct SecurityKeyClientTests {
       try gate.privateKeyPEM.write(toFile: folder + "/gate.pem", atomically: true, encoding: .utf8)
       let backend = try await BackendProcess(
         ["--ephemeral", "--listen", "127.0.0.1:0", "--webauthn-rp-id", "example.org"]
-          + ["--webauthn-origins", "https://example.org,https://login.example.org"] + BackendProcess.believing(gate))
+          + ["--webauthn-origins", "https://example.org,https://login.example.org"] + BackendProcess.trusting(gate))
       defer { backend.process.kill() }
       let port = try #require(backend.port)
       let run = try await ChildProcess.run(
@@ -58,11 +58,11 @@ struct SecurityKeyClientTests {
     }
   }
 
-  @Test("B-085 a backend that is not told of a relying party answers that security keys are unavailable")
+  @Test("B-085 a backend without a relying party answers that security keys are unavailable")
   func off() async throws {
     let gate = try TestGate(clock: .system)
     let backend = try await BackendProcess(
-      ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.believing(gate))
+      ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.trusting(gate))
     defer { backend.process.kill() }
     let port = try #require(backend.port)
     let phone = TestPhone()

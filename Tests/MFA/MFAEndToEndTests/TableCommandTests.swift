@@ -6,9 +6,9 @@ import MFAStore
 import TestSupport
 import Testing
 
-@Suite("The commands that look into the database", .serialized, .timeLimit(.minutes(5)))
+@Suite("Database browser commands", .serialized, .timeLimit(.minutes(5)))
 struct TableCommandTests {
-  @Test("A-124 tables and rows are printed for who develops, and for nobody who does not say so")
+  @Test("A-124 tables and rows are printed only with the option for development")
   func tables() async throws {
     try await Places.withTemporaryFolder { folder in
       let store = try SQLiteMFAStore(path: folder + "/mfa.db")

@@ -7,12 +7,12 @@ import SimulatedDevice
 import TestSupport
 import Testing
 
-@Suite("Behind the real gate", .serialized, .timeLimit(.minutes(10)))
+@Suite("The backend behind the real gate", .serialized, .timeLimit(.minutes(10)))
 struct ThroughTheGateTests {
-  @Test("X-001 the backend takes what the real gate signs, by REST, and nothing that comes past the gate")
+  @Test("X-001 the backend accepts REST requests with an identity of the real gate, and refuses requests without one")
   func rest() async throws {
-    try await BackendBehindGate.serving { household in
-      let device = try await household.device("phone")
+    try await BackendBehindGate.serving { servers in
+      let device = try await servers.device("phone")
       let enrolled = try await device.call("POST", "/api/v1/mfa/enroll", device.phone.enrolment())
       #expect(enrolled.status == 200, "\(enrolled.text)")
       #expect(enrolled["message"] == "Device enrolled successfully")
@@ -23,21 +23,21 @@ struct ThroughTheGateTests {
       let token = try #require(verified["token"]?.text)
       let list = try await device.call("GET", "/api/v1/devices/testuser", token: token)
       #expect(list["devices"]?[0]?["deviceId"] == "phone")
-      // The number is in full for its user alone, so the token has come through.
+      // Only the user sees the complete number, so the token has passed through the gate.
       let status = try await device.call("GET", "/api/v1/device/phone/status", token: token)
       #expect(status["phoneNumber"] == "+1234567890")
 
-      let past = try await curl(
-        "GET", "http://localhost/api/v1/devices/testuser", token: token, ["--unix-socket", household.socket])
-      #expect(past.status == 401)
-      #expect(past["code"] == "not_attested")
+      let direct = try await curl(
+        "GET", "http://localhost/api/v1/devices/testuser", token: token, ["--unix-socket", servers.socket])
+      #expect(direct.status == 401)
+      #expect(direct["code"] == "not_attested")
     }
   }
 
-  @Test("X-002 the same works by a socket through the real gate")
+  @Test("X-002 the backend accepts sockets through the real gate")
   func socket() async throws {
-    try await BackendBehindGate.serving { household in
-      let device = try await household.device("phone")
+    try await BackendBehindGate.serving { servers in
+      let device = try await servers.device("phone")
       let socket = try device.connect()
       defer { socket.process.kill() }
       let enrolled = try await socket.call(1, "mfa.enroll", device.phone.enrolment())
@@ -51,21 +51,21 @@ struct ThroughTheGateTests {
     }
   }
 
-  @Test("X-013 the token of one device does nothing on another, whose identity the gate signs as truly")
+  @Test("X-013 the token of one device is refused from another registered device")
   func foreignDevice() async throws {
-    try await BackendBehindGate.serving { household in
-      let token = try await household.device("phone").signIn()
-      let other = try await household.device("other")
+    try await BackendBehindGate.serving { servers in
+      let token = try await servers.device("phone").signIn()
+      let other = try await servers.device("other")
       let answer = try await other.call("GET", "/api/v1/devices/testuser", token: token)
       #expect(answer.status == 403)
       #expect(answer["code"] == "device_mismatch")
     }
   }
 
-  @Test("X-042 a key that is revoked at the gate loses its socket within two seconds, and gets no further one")
+  @Test("X-042 revocation of a key at the gate closes its socket within two seconds and prevents new ones")
   func revokedAtTheGate() async throws {
-    try await BackendBehindGate.serving { household in
-      let device = try await household.device("phone")
+    try await BackendBehindGate.serving { servers in
+      let device = try await servers.device("phone")
       let registered = try await device.attest(["register"]).joined()
       let keyID = try #require(registered.split(separator: " ").last.map(String.init))
       let socket = try device.connect()
@@ -73,7 +73,7 @@ struct ThroughTheGateTests {
       #expect(try await socket.call(1, "auth.initiate", device.phone.naming)["result"] != nil)
       let began = ContinuousClock.now
       let revoked = try await ChildProcess.run(
-        Places.product("sallyport"), ["keys", "revoke", "-c", household.gate.folder.path + "/gate.yaml", keyID])
+        Places.product("sallyport"), ["keys", "revoke", "-c", servers.gate.folder.path + "/gate.yaml", keyID])
       #expect(revoked.exit == .code(0), "\(revoked.errors)")
       let exit = try await socket.process.exit(within: .seconds(10))
       #expect(ContinuousClock.now - began < .seconds(5))
@@ -85,8 +85,8 @@ struct ThroughTheGateTests {
 
   @Test("X-042 a session that is revoked at the backend closes its socket through the gate with 4403")
   func revokedAtTheBackend() async throws {
-    try await BackendBehindGate.serving { household in
-      let device = try await household.device("phone")
+    try await BackendBehindGate.serving { servers in
+      let device = try await servers.device("phone")
       let token = try await device.signIn()
       let socket = try device.connect()
       defer { socket.process.kill() }
@@ -99,26 +99,26 @@ struct ThroughTheGateTests {
   }
 
   @Test(
-    "X-010 an identity that a client sends itself does not get past the gate, however it is written",
+    "X-010 the gate does not forward an identity from a client, in any spelling of the header",
     arguments: [["X-Attest-Assertion"], ["x-attest-assertion", "X-ATTEST-ASSERTION"], ["X_Attest_Assertion"]])
   func smuggled(_ names: [String]) async throws {
-    try await BackendBehindGate.serving { household in
-      let device = try await household.device("phone")
+    try await BackendBehindGate.serving { servers in
+      let device = try await servers.device("phone")
       let forged = try await TestGate(clock: .system).assertion(for: .genuine())
       let fields = names.flatMap { ["-H", "\($0): \(forged)"] }
-      // Two identities in one request would be refused, and so would a forged one alone.
+      // The backend refuses two identities in one request, and a forged identity.
       #expect(
         try await device.call("POST", "/api/v1/auth/initiate", device.phone.naming, token: nil, fields).status == 200)
     }
   }
 
-  @Test("A-215 clients reach the backend by TLS alone: the gate speaks no plain HTTP")
+  @Test("A-215 clients reach the backend only by TLS, because the gate does not answer plain HTTP")
   func tlsAlone() async throws {
-    try await BackendBehindGate.serving { household in
-      let plain = try await curl("GET", "http://localhost:\(household.gate.port)/api/v1/openapi.json")
+    try await BackendBehindGate.serving { servers in
+      let plain = try await curl("GET", "http://localhost:\(servers.gate.port)/api/v1/openapi.json")
       #expect(plain.status != 200)
       #expect(!plain.text.contains("openapi"))
-      let device = try await household.device("phone")
+      let device = try await servers.device("phone")
       #expect(try await device.call("GET", "/api/v1/openapi.json")["openapi"] == "3.1.0")
     }
   }

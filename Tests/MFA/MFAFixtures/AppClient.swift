@@ -2,7 +2,7 @@ import MFAService
 public import Testing
 import MFAWire
 
-/// How an app speaks to the backend.
+/// The transport between an app and the backend.
 public enum Wire: String, Sendable, CaseIterable, CustomTestStringConvertible {
   case rest = "REST"
   case socket
@@ -10,7 +10,7 @@ public enum Wire: String, Sendable, CaseIterable, CustomTestStringConvertible {
   public var testDescription: String { rawValue }
 }
 
-/// An app that calls operations by their names, whatever the transport.
+/// An app that calls operations by their names over any transport.
 public struct AppClient: Sendable {
   let backend: TestBackend
   let app: AppInstance
@@ -30,7 +30,7 @@ public struct AppClient: Sendable {
     }
   }
 
-  /// What the operation answers, or the body of its refusal.
+  /// Calls an operation. Returns its result, or the body of its refusal.
   public func call(_ name: String, _ parameters: JSONValue = [:], token: String? = nil) async throws -> JSONValue {
     if let socket {
       if let token { _ = try await socket.call("session.attach", ["token": .string(token)]) }
@@ -52,7 +52,7 @@ public struct AppClient: Sendable {
 }
 
 extension AppClient {
-  /// Signs in with the phone's key, and gives what came back.
+  /// Signs in with the phone's key, and returns the answer.
   public func signIn(_ phone: TestPhone) async throws -> JSONValue {
     let challenge = try await call("auth.initiate", phone.naming)
     return try await call(

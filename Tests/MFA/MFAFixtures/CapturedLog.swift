@@ -1,7 +1,7 @@
 import Locking
 public import Logging
 
-/// Keeps what is logged.
+/// Keeps the lines that are logged.
 public final class CapturedLog: Sendable {
   public struct Line: Sendable {
     public let level: Logger.Level

@@ -1,7 +1,7 @@
 import Locking
 public import MFADomain
 
-/// Keeps what would have been sent.
+/// Keeps messages instead of sending them.
 public final class CapturedOutbox: Outbox {
   private let sent = LockedValue<[OutgoingMessage]>([])
 

@@ -1,7 +1,7 @@
 public import ByteCoding
 import Locking
 
-/// A clock that stands still until a test moves it.
+/// A clock whose time changes only when a test advances it.
 public final class ManualClock: Sendable {
   private let time: LockedValue<Timestamp>
 

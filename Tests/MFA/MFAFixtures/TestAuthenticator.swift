@@ -1,13 +1,13 @@
 import ByteCoding
 internal import MFADomain
 
-/// An authenticator app with one secret in it, and the paper with the codes beside it.
+/// An authenticator app with one secret, and the user's backup codes.
 public struct TestAuthenticator: Sendable {
   public let secret: [UInt8]
   public let backupCodes: [String]
   public let clock: ManualClock
 
-  /// The code that it shows, or showed or will show `steps` steps from now.
+  /// Returns the code that the app shows `steps` steps from now. A negative number gives an earlier code.
   public func code(_ steps: Int64 = 0) -> String {
     let parameters = TOTPParameters.standard
     return parameters.code(secret, step: parameters.step(at: clock.now) + steps)
@@ -15,7 +15,7 @@ public struct TestAuthenticator: Sendable {
 }
 
 extension TestBackend {
-  /// Offers an authenticator without setting it up.
+  /// Starts the setup of an authenticator without confirming it.
   public func offerAuthenticator(_ phone: TestPhone, token: String) async throws -> TestAuthenticator {
     let offer = try await post("/auth/mfa/enroll", [:], as: phone.app, token: token)
     var codes: [String] = []
@@ -24,7 +24,8 @@ extension TestBackend {
       secret: Self.base32(offer["secret"]?.text ?? ""), backupCodes: codes, clock: clock)
   }
 
-  /// Enrols the phone, signs in and sets an authenticator up, a step before now is over.
+  /// Enrols the phone, signs in and sets up an authenticator. Then advances the clock by one step, so that the next
+  /// code is a new one.
   public func setUp(_ phone: TestPhone) async throws -> (token: String, authenticator: TestAuthenticator) {
     let token = try await token(phone)
     let authenticator = try await offerAuthenticator(phone, token: token)
@@ -34,7 +35,7 @@ extension TestBackend {
     return (token, authenticator)
   }
 
-  /// Signs in with the key, up to where the second factor is asked for.
+  /// Signs in with the key. Returns the token of the session that waits for the second factor.
   public func pendingToken(_ phone: TestPhone) async throws -> String {
     try await signIn(phone)["token"]?.text ?? ""
   }

@@ -8,7 +8,7 @@ internal import MFATokens
 import NIOCore
 import NIOHTTP1
 
-/// A backend with its server running on a port of its own, a gate that it believes, and a clock that stands still.
+/// A backend with a running server, a gate that it trusts, and a clock that a test advances.
 public struct TestBackend: Sendable {
   public let gate: TestGate
   public let clock: ManualClock
@@ -17,7 +17,7 @@ public struct TestBackend: Sendable {
   public let port: Int
   public let operations: [MFAService.Operation]
 
-  /// Calls `body` with a backend that ends with it.
+  /// Calls `body` with a backend, and stops the backend when `body` returns.
   public static func with<R: Sendable>(
     store: (any Store)? = nil, paces: RateLimits = .unlimited, limits: SocketLimits = SocketLimits(),
     bodyTime: Duration = .seconds(10), patience: Duration = .seconds(60), policy: Policy = Policy(),
@@ -64,12 +64,12 @@ public struct TestBackend: Sendable {
 
   struct NotStarted: Error {}
 
-  /// The history, with the keys that it is verified with.
+  /// The history, with the keys that verify it.
   public var trail: AuditTrail { AuditTrail(context.store, context.vault.historyKeys) }
 }
 
 extension RateLimits {
-  /// For tests of everything else.
+  /// The limits for tests of other features.
   public static let unlimited: RateLimits = {
     var limits = RateLimits()
     limits.standard = .init(size: 1e9, perSecond: 1e9)
@@ -79,19 +79,19 @@ extension RateLimits {
   }()
 }
 
-/// What came back.
+/// The backend's answer to a request.
 public struct Answer: Sendable, Hashable {
   public let status: Int
   public let headers: [String: String]
   public let body: Data
 
-  /// `nil` if the body is no JSON.
+  /// The body as JSON; `nil` if it is not JSON.
   public var json: JSONValue? { try? JSONValue(body) }
   public subscript(_ key: String) -> JSONValue? { json?[key] }
 }
 
 extension TestBackend {
-  /// Sends one request as the gate would hand it on for `app`; `nil` sends no identity.
+  /// Sends one request as the gate forwards it for `app`. `nil` sends no identity.
   public func send(
     _ method: String, _ path: String, _ body: JSONValue? = nil, as app: AppInstance?, token: String? = nil,
     headers: [(String, String)] = []
@@ -101,7 +101,7 @@ extension TestBackend {
       token: token, headers: headers)
   }
 
-  /// Sends a body that need not be JSON, with an identity made elsewhere.
+  /// Sends a body of any text with the identity `assertion`.
   public func send(
     _ method: String, _ path: String, text: String?, assertion: String?, token: String? = nil,
     headers: [(String, String)] = []

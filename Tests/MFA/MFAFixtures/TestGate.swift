@@ -4,7 +4,7 @@ import Foundation
 public import JWTKit
 import MFADomain
 
-/// Signs identities as the gate does.
+/// Signs identities like the gate.
 public final class TestGate: Sendable {
   public static let issuer = "https://gate.test"
   public static let audience = "mfa"
@@ -12,7 +12,7 @@ public final class TestGate: Sendable {
   private let key = ES256PrivateKey()
   private let keyID = "gate-1"
   private let clock: WallClock
-  /// Where its public keys stand, as a JWKS.
+  /// The path of the file with the public keys, a JWKS.
   public let keysFile: String
 
   public init(clock: WallClock) throws {
@@ -27,14 +27,14 @@ public final class TestGate: Sendable {
     ).write(to: URL(filePath: keysFile))
   }
 
-  /// For programs that sign identities themselves.
+  /// The private key for programs that sign identities themselves.
   public var privateKeyPEM: String { key.pemRepresentation }
 
   deinit { try? FileManager.default.removeItem(atPath: keysFile) }
 
   struct NoParameters: Error {}
 
-  /// An identity for one request of `app`, with `change` made to its claims before it is signed.
+  /// Returns an identity for one request of `app`. `change` edits its claims before they are signed.
   public func assertion(
     for app: AppInstance, signedBy other: TestGate? = nil, _ change: (inout GateClaims) -> Void = { _ in }
   ) async throws -> String {
@@ -46,28 +46,28 @@ public final class TestGate: Sendable {
   }
 }
 
-/// One installation of an app, as the gate tells it from others.
+/// One installation of an app, as the gate identifies it.
 public struct AppInstance: Sendable, Hashable {
   public let keyHash: String
   public let method: String
   public var environment: String?
   public var address = "192.0.2.1"
 
-  /// One with an attested key of its own.
+  /// Returns an installation with its own attested key.
   public static func genuine() -> AppInstance {
     AppInstance(
       keyHash: Hex.encode(SHA256.hash(data: Data(UUID().uuidString.utf8)).map { $0 }), method: "app-attest",
       environment: "production")
   }
 
-  /// A debug build: all of them share a certificate.
+  /// A debug build. All debug builds share a certificate.
   public static let debugBuild = AppInstance(keyHash: "debug-certificate", method: "mtls", environment: "debug")
 }
 
 public struct GateClaims: JWTPayload {
   public var iss = TestGate.issuer
   public var aud = TestGate.audience
-  /// As the gate does: a device has its key, a debug build its certificate.
+  /// The key of an attested device. A debug build has its certificate in `cnf` instead, as with the gate.
   public var sub: String?
   public var cnf: [String: String]?
   public var jti = UUID().uuidString

@@ -13,10 +13,9 @@ public final class TestSocket: Sendable {
   public let subprotocol: String?
   private let read: @Sendable () async throws -> Void
 
-  /// Opens a socket to `backend` as the gate would for `app`, and calls `body` with it.
+  /// Opens a socket to `backend` like the gate does for `app`, and calls `body` with it.
   ///
-  /// - Parameter isReading: whether the client takes what the server writes from the beginning; else from
-  ///   `startReading` on.
+  /// - Parameter isReading: whether the client reads from the beginning. Otherwise it reads after `startReading()`.
   public static func with<R: Sendable>(
     _ backend: TestBackend, as app: AppInstance, token: String? = nil, path: String = "/",
     subprotocol: String? = "mfa.v1", identifiedBy gate: TestGate? = nil, isReading: Bool = true,
@@ -90,22 +89,22 @@ public final class TestSocket: Sendable {
     return try await upgrade.get()
   }
 
-  /// Takes from here on what the server writes.
+  /// Starts reading the bytes from the server.
   public func startReading() async throws { try await read() }
 
-  /// Sends one message as it is.
+  /// Sends one text message unchanged.
   public func send(_ text: String) async throws {
     try await outbound.write(
       WebSocketFrame(fin: true, opcode: .text, maskKey: .random(), data: ByteBuffer(string: text)))
   }
 
-  /// Sends one frame of another kind.
+  /// Sends one frame with `opcode`.
   public func send(_ opcode: WebSocketOpcode, fin: Bool = true, _ bytes: [UInt8] = []) async throws {
     try await outbound.write(
       WebSocketFrame(fin: fin, opcode: opcode, maskKey: .random(), data: ByteBuffer(bytes: bytes)))
   }
 
-  /// Calls a method and gives its whole answer.
+  /// Calls a method and returns the complete answer.
   public func call(_ method: String, _ parameters: JSONValue? = nil) async throws -> JSONValue {
     let id = nextID.withLock { id in
       id += 1
@@ -117,18 +116,18 @@ public final class TestSocket: Sendable {
     return try await received.next { $0["id"] == .number(Double(id)) }
   }
 
-  /// The next message that is no answer, or an answer to nothing.
+  /// Returns the next message that `matches` accepts; by default, the next notification.
   public func next(where matches: @escaping @Sendable (JSONValue) -> Bool = { $0["method"] != nil }) async throws
     -> JSONValue
   {
     try await received.next(where: matches)
   }
 
-  /// The code that the server closes with.
+  /// Waits for the close code of the server.
   public func closeCode() async throws -> Int { try await received.closeCode() }
 }
 
-/// What a socket has received, and who waits for it.
+/// The messages that a socket has received, and the tasks that wait for them.
 final class Mailbox: Sendable {
   private struct State {
     var messages: [JSONValue] = []
@@ -173,8 +172,8 @@ final class Mailbox: Sendable {
 
   func closeCode() async throws -> Int { try await wait { $0.closeCode } }
 
-  /// Looks until `look` finds something, anew after each thing that comes. Look and wait are one step, so nothing that
-  /// comes between them is missed.
+  /// Calls `look` after every change until it returns a value. The count of changes shows whether a message arrived
+  /// between the look and the wait, so no message is missed.
   private func wait<Value>(_ look: @Sendable (inout State) -> Value?) async throws -> Value {
     while true {
       let result = state.withLock { state in (look(&state), state.hasEnded, state.changes) }

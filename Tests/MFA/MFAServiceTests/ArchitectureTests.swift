@@ -2,12 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What stands where, read from the sources themselves.
-@Suite("The layers")
+/// Checks the places and imports of the source files.
+@Suite("Layers")
 struct ArchitectureTests {
   private static let sources = ProjectFile.url("Sources/MFA")
 
-  /// The Swift files below a folder, with their texts.
+  /// Returns the Swift files in a folder and its subfolders, with their texts.
   private static func files(in folder: String) throws -> [(name: String, text: String)] {
     let place = sources.appendingPathComponent(folder)
     let names = try FileManager.default.subpathsOfDirectory(atPath: place.path).filter { $0.hasSuffix(".swift") }
@@ -16,7 +16,7 @@ struct ArchitectureTests {
     }
   }
 
-  /// The modules that a text imports.
+  /// Returns the modules that `text` imports.
   private static func imports(of text: String) -> Set<String> {
     Set(
       text.split(separator: "\n").compactMap { line in
@@ -43,7 +43,7 @@ struct ArchitectureTests {
     #expect(speaking.isEmpty != hasSQL, "\(speaking.map(\.name))")
   }
 
-  @Test("A-004 the domain knows neither HTTP nor a database, and controllers know no database")
+  @Test("A-004 the domain imports neither HTTP nor a database, and controllers import no database")
   func arrows() throws {
     let transports: Set = ["Hummingbird", "HummingbirdCore", "HTTPTypes", "NIOCore", "NIOHTTP1", "NIOWebSocket"]
     let databases: Set = ["GRDB", "CPostgres", "MFAStore"]
@@ -56,7 +56,7 @@ struct ArchitectureTests {
   }
 
   @Test(
-    "messages and notices leave the services through the unit of work alone",
+    "services send messages and notices only through the unit of work",
     arguments: ["hub.notify(", "outbox.send(", "records.append("])
   func unitOfWork(_ call: String) throws {
     let files = try Self.files(in: "MFADomain/Services").filter { $0.text.contains(call) }
@@ -64,9 +64,9 @@ struct ArchitectureTests {
   }
 
   @Test(
-    "A-174 cryptography comes from swift-crypto, and from JWTKit and NIOSSL that stand on it, and from nowhere else")
+    "A-174 cryptography comes only from swift-crypto, JWTKit and NIOSSL")
   func cryptography() throws {
-    // CryptoExtras is a product of swift-crypto's, for RSA.
+    // CryptoExtras, for RSA, is a product of swift-crypto.
     let known: Set = ["Crypto", "CryptoExtras", "JWTKit", "NIOSSL"]
     let others: Set = ["COpenSSL", "Cryptography", "CryptoSwift", "_CryptoExtras", "CommonCrypto", "Sodium"]
     var used: Set<String> = []

@@ -7,9 +7,9 @@ import MFAStore
 import Testing
 import TestSupport
 
-@Suite("The history")
+@Suite("History")
 struct AuditTests {
-  /// A file with a history of some entries in it.
+  /// Calls `body` with the path of a database whose history has some entries.
   private func withHistory(_ body: (String, AuditTrail) async throws -> Void) async throws {
     try await Places.withTemporaryFolder { folder in
       let path = folder + "/mfa.db"
@@ -23,7 +23,7 @@ struct AuditTests {
     }
   }
 
-  @Test("X-050 an untouched history is found whole")
+  @Test("X-050 an unchanged history is verified")
   func whole() async throws {
     try await withHistory { _, trail in
       let verdict = try await trail.verify()
@@ -34,7 +34,7 @@ struct AuditTests {
   }
 
   @Test(
-    "X-050 an entry that was changed, taken out or moved is found",
+    "X-050 a changed, removed or moved entry is detected",
     arguments: [
       ("UPDATE audit SET detail = 'device=other' WHERE sequence = 2", AuditTrail.Violation.changed(sequence: 2)),
       ("UPDATE audit SET at = at + 1 WHERE sequence = 3", .changed(sequence: 3)),
@@ -52,7 +52,7 @@ struct AuditTests {
     }
   }
 
-  @Test("X-050 an end that was cut off shows by what was known before")
+  @Test("X-050 a truncated end is detected with an earlier verification result")
   func cutOff() async throws {
     try await withHistory { path, trail in
       let known = try await trail.verify()
@@ -66,7 +66,7 @@ struct AuditTests {
     }
   }
 
-  @Test("X-054 no number, secret or code stands in the file")
+  @Test("X-054 the file contains no number, secret or code in plain text")
   func nothingInTheClear() async throws {
     try await Places.withTemporaryFolder { folder in
       let path = folder + "/mfa.db"

@@ -2,9 +2,9 @@ import MFADomain
 import MFAFixtures
 import Testing
 
-@Suite("Authenticators and codes on paper")
+@Suite("Authenticators and backup codes")
 struct AuthenticatorTests {
-  @Test("the name of the service stands in what an authenticator app shows")
+  @Test("an authenticator app shows the name of the service")
   func issuer() async throws {
     var policy = Policy()
     policy.issuer = "Ada & Söhne"
@@ -18,7 +18,7 @@ struct AuthenticatorTests {
     }
   }
 
-  @Test("B-080 an offer has a secret of 160 bits, its URI and the codes on paper")
+  @Test("B-080 an offer has a secret of 160 bits, its URI and the backup codes")
   func offer() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -35,8 +35,8 @@ struct AuthenticatorTests {
     }
   }
 
-  @Test("B-081 there are ten codes of eight characters, all different, each with a letter")
-  func paper() async throws {
+  @Test("B-081 an offer has ten different backup codes of eight characters, each with a letter")
+  func backupCodes() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       let codes = try await backend.offerAuthenticator(phone, token: backend.token(phone)).backupCodes
@@ -45,7 +45,7 @@ struct AuthenticatorTests {
     }
   }
 
-  @Test("B-082 an authenticator counts for nothing before its first code, and asks for a second factor after it")
+  @Test("B-082 a second factor is required only after the first code of the authenticator")
   func confirmation() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -59,7 +59,7 @@ struct AuthenticatorTests {
     }
   }
 
-  @Test("B-082 a wrong code sets nothing up")
+  @Test("B-082 a wrong code does not complete the setup")
   func wrongConfirmation() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -72,7 +72,7 @@ struct AuthenticatorTests {
     }
   }
 
-  @Test("B-082 the code of the setup cannot be the first code of a sign-in")
+  @Test("B-082 a sign-in refuses the code of the setup")
   func setupCodeIsSpent() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -87,7 +87,7 @@ struct AuthenticatorTests {
     }
   }
 
-  @Test("B-080 a second offer gets 409 once an authenticator is set up, and takes the first's place before")
+  @Test("B-080 a second offer replaces the first before the setup, and gets 409 after it")
   func secondOffer() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -103,7 +103,7 @@ struct AuthenticatorTests {
     }
   }
 
-  @Test("B-081 new codes on paper put the old ones out of use")
+  @Test("B-081 new backup codes invalidate the old ones")
   func regenerate() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -118,7 +118,7 @@ struct AuthenticatorTests {
     }
   }
 
-  @Test("B-083 disabling takes trust and codes away, and needs a code")
+  @Test("B-083 disabling requires a code and removes trust and backup codes")
   func disable() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

@@ -10,7 +10,7 @@ struct CodeUseTests {
   private static let request: JSONValue = ["username": "testuser", "phoneNumber": "+1234567890"]
 
   @Test("A-143 a code is valid only for its own account and app instance")
-  func ownAlone() async throws {
+  func onlyOwn() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       try await backend.enrol(phone, method: "smsOTP")

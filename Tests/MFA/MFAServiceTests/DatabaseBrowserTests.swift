@@ -4,9 +4,9 @@ import MFAFixtures
 @testable import MFAStore
 import Testing
 
-@Suite("The look into the database")
+@Suite("Database browser")
 struct DatabaseBrowserTests {
-  @Test("A-124 tables and rows are shown, and nothing that is secret is", arguments: TestDatabase.allCases)
+  @Test("A-124 tables and rows are shown without secrets", arguments: TestDatabase.allCases)
   func shown(_ database: TestDatabase) async throws {
     let store = try await database.open()
     try await TestBackend.with(store: store) { backend in
@@ -22,7 +22,7 @@ struct DatabaseBrowserTests {
       for (name, count) in tables {
         let rows = try await browser.rows(of: name, skipping: 0, atMost: 1000)
         #expect(rows.count == count)
-        // Each is JSON, and no column of bytes is among the columns.
+        // Each row is a JSON object without columns of bytes.
         for row in rows { #expect(try JSONValue(Data(row.utf8)).keys.isEmpty == false) }
         #expect(!rows.contains { $0.contains(" bytes\"") })
         text += rows.joined(separator: "\n")
@@ -38,7 +38,7 @@ struct DatabaseBrowserTests {
     }
   }
 
-  @Test("A-124 every table of the backend's is shown", arguments: TestDatabase.allCases)
+  @Test("A-124 every table of the backend is shown", arguments: TestDatabase.allCases)
   func complete(_ database: TestDatabase) async throws {
     let store = try await database.open()
     let schema: MFASchema = database == .sqlite ? .sqlite : .postgres
@@ -50,7 +50,7 @@ struct DatabaseBrowserTests {
     #expect(try await Set(DatabaseBrowser(store).tables().map(\.name)) == Set(made))
   }
 
-  @Test("A-176 a table is shown page by page, and one that is not known not at all", arguments: TestDatabase.allCases)
+  @Test("A-176 a table is shown page by page, and an unknown table is refused", arguments: TestDatabase.allCases)
   func pages(_ database: TestDatabase) async throws {
     let store = try await database.open()
     try await store.write { records in

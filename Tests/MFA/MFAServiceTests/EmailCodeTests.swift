@@ -91,7 +91,7 @@ struct EmailCodeTests {
   }
 
   @Test("X-030 the counts treat addresses that differ in case as one")
-  func writtenOtherwise() async throws {
+  func spelling() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       let (token, _) = try await backend.setUp(phone)

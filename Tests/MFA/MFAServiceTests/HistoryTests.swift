@@ -52,7 +52,7 @@ struct HistoryTests {
     }
   }
 
-  struct Deed: CustomTestStringConvertible, Sendable {
+  struct EventCase: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let event: String
     /// A part of the entry's detail.
@@ -74,110 +74,113 @@ struct HistoryTests {
   }
 
   static let signIns = [
-    Deed("a challenge is answered twice", "signature.refused", "reason=challenge_used", reason: "challenge_used") {
+    EventCase("a challenge is answered twice", "signature.refused", "reason=challenge_used", reason: "challenge_used") {
       let challenge = try await $0.backend.challenge($0.ada)
       for _ in 1...2 { try await $0.verify(challenge) }
     },
-    Deed("a challenge is answered too late", "signature.refused", "device=hers reason=challenge_expired") {
+    EventCase("a challenge is answered too late", "signature.refused", "device=hers reason=challenge_expired") {
       let challenge = try await $0.backend.challenge($0.ada)
       $0.backend.clock.advance(by: .seconds(300))
       try await $0.verify(challenge)
     },
-    Deed("an answer is signed by another key", "signature.refused", "reason=signature", reason: "signature") {
+    EventCase("an answer is signed by another key", "signature.refused", "reason=signature", reason: "signature") {
       try await $0.verify($0.backend.challenge($0.ada), ["signature": .string($0.eve.sign("AAAA"))])
     },
-    Deed("a challenge is not known", "signature.refused", "reason=challenge_unknown", reason: "challenge_unknown") {
+    EventCase("a challenge is unknown", "signature.refused", "reason=challenge_unknown", reason: "challenge_unknown") {
       try await $0.verify(
         $0.backend.challenge($0.ada), ["challengeId": "00000000-0000-4000-8000-000000000000"])
     },
-    Deed("a challenge was another device's", "signature.refused", "reason=challenge_of_another") {
+    EventCase("a challenge belongs to another device", "signature.refused", "reason=challenge_of_another") {
       try await $0.verify($0.backend.challenge($0.ada), ["deviceId": "another"])
     },
-    Deed("another app instance answers", "signature.refused", "reason=attested_key", reason: "attested_key") {
+    EventCase("another app instance answers", "signature.refused", "reason=attested_key", reason: "attested_key") {
       try await $0.verify($0.backend.challenge($0.ada), as: $0.eve.app)
     },
-    Deed("a locked account signs in", "signature.refused", "reason=locked", reason: "locked") { scene in
+    EventCase("a locked account signs in", "signature.refused", "reason=locked", reason: "locked") { scene in
       let challenge = try await scene.backend.challenge(scene.ada)
       try await scene.administer { try await $0.lock(Username("ada"), by: $1) }
       try await scene.verify(challenge)
     },
-    Deed("a removed device comes back", "challenge.refused", "reason=device_not_enrolled") { scene in
+    EventCase("a removed device comes back", "challenge.refused", "reason=device_not_enrolled") { scene in
       try await scene.administer { try await $0.removeDevice(DeviceID("hers"), of: Username("ada"), by: $1) }
       _ = try await scene.backend.challenge(scene.ada)
     },
-    Deed("trust spares the second factor", "trust.used", "trusted=1") { try await $0.signIn(trust: $0.trust) },
-    Deed("trust that is none is shown", "trust.refused", "") { try await $0.signIn(trust: "none") },
+    EventCase("trust replaces the second factor", "trust.used", "trusted=1") { try await $0.signIn(trust: $0.trust) },
+    EventCase("an unknown trust token is sent", "trust.refused", "") { try await $0.signIn(trust: "none") },
   ]
 
   static let codes = [
-    Deed("a code is sent", "code.sent", "channel=sms device=hers") {
+    EventCase("a code is sent", "code.sent", "channel=sms device=hers") {
       _ = try await $0.backend.post(
         "/auth/request-otp", ["username": "ada", "phoneNumber": .string($0.ada.number)], as: $0.ada.app)
     },
-    Deed("codes are asked for too fast", "code.withheld", "channel=sms reason=rate", reason: "rate") {
+    EventCase("codes are requested too fast", "code.withheld", "channel=sms reason=rate", reason: "rate") {
       for _ in 1...2 {
         _ = try await $0.backend.post(
           "/auth/request-otp", ["username": "ada", "phoneNumber": .string($0.ada.number)], as: $0.ada.app)
       }
     },
-    Deed("a code is asked for from elsewhere", "code.withheld", "channel=sms reason=no_target") {
+    EventCase("another app instance requests a code", "code.withheld", "channel=sms reason=no_target") {
       _ = try await $0.backend.post(
         "/auth/request-otp", ["username": "ada", "phoneNumber": .string($0.ada.number)], as: $0.eve.app)
     },
-    Deed("a code is guessed wrong", "code.refused", "channel=sms reason=code_wrong", reason: "code_wrong") {
+    EventCase("a wrong code is given", "code.refused", "channel=sms reason=code_wrong", reason: "code_wrong") {
       _ = try await $0.backend.post(
         "/auth/request-otp", ["username": "ada", "phoneNumber": .string($0.ada.number)], as: $0.ada.app)
       _ = try await $0.backend.post("/auth/verify-otp", ["username": "ada", "otp": "no"], as: $0.ada.app)
     },
-    Deed("a code by SMS is given twice", "code.refused", "channel=sms reason=code_used", reason: "code_used") {
+    EventCase("a code by SMS is given twice", "code.refused", "channel=sms reason=code_used", reason: "code_used") {
       _ = try await $0.backend.post(
         "/auth/request-otp", ["username": "ada", "phoneNumber": .string($0.ada.number)], as: $0.ada.app)
       let guess: JSONValue = ["username": "ada", "otp": .string($0.backend.outbox.lastCode ?? "")]
       for _ in 1...2 { _ = try await $0.backend.post("/auth/verify-otp", guess, as: $0.ada.app) }
     },
-    Deed("an authenticator's code is given twice", "code.refused", "reason=code_used", reason: "code_used") {
+    EventCase("an authenticator's code is given twice", "code.refused", "reason=code_used", reason: "code_used") {
       _ = try await $0.backend.verifyLogin($0.authenticator.code(), $0.ada, token: $0.token)
     },
-    Deed("a code on paper is given twice", "code.refused", "factor=second reason=code_used", reason: "code_used") {
+    EventCase("a backup code is given twice", "code.refused", "factor=second reason=code_used", reason: "code_used") {
       for _ in 1...2 {
         _ = try await $0.backend.verifyLogin($0.authenticator.backupCodes[0], $0.ada, token: $0.token)
       }
     },
-    Deed("the second factor is guessed wrong", "code.refused", "factor=second reason=code_wrong") {
+    EventCase("a wrong second factor is given", "code.refused", "factor=second reason=code_wrong") {
       _ = try await $0.backend.verifyLogin("00000000", $0.ada, token: $0.token)
     },
   ]
 
   static let rights = [
-    Deed("a token is used elsewhere", "binding.refused", "operation=devices.list", reason: "attested_key") {
+    EventCase("another app instance uses a token", "binding.refused", "operation=devices.list", reason: "attested_key")
+    {
       _ = try await $0.backend.get("/devices/ada", as: $0.eve.app, token: $0.token)
     },
-    Deed("a token is attached elsewhere", "binding.refused", "operation=session.attach") { scene in
+    EventCase("another app instance attaches a token", "binding.refused", "operation=session.attach") { scene in
       let token = scene.token
       try await TestSocket.with(scene.backend, as: scene.eve.app) {
         _ = try await $0.call("session.attach", ["token": .string(token)])
       }
     },
-    Deed("a refresh token is used elsewhere", "binding.refused", "operation=auth.refresh", reason: "attested_key") {
+    EventCase("another app uses a refresh token", "binding.refused", "operation=auth.refresh", reason: "attested_key") {
       _ = try await $0.backend.post(
         "/auth/token/refresh", ["refreshToken": $0.tokens["refresh_token"] ?? nil], as: $0.eve.app)
     },
-    Deed("a refresh token of a session that was ended is used", "session.refresh_refused", "reason=session_ended") {
+    EventCase("a refresh token of a closed session is used", "session.refresh_refused", "reason=session_ended") {
       _ = try await $0.backend.post("/auth/token/revoke", [:], as: $0.ada.app, token: $0.token)
       _ = try await $0.backend.post(
         "/auth/token/refresh", ["refreshToken": $0.tokens["refresh_token"] ?? nil], as: $0.ada.app)
     },
-    Deed("another app instance acts for a device", "binding.refused", "operation=mfa.downgrade") {
+    EventCase("another app instance acts for a device", "binding.refused", "operation=mfa.downgrade") {
       _ = try await $0.backend.post("/mfa/downgrade", $0.ada.naming, as: $0.eve.app)
     },
-    Deed("another app instance asks for a challenge", "binding.refused", "operation=auth.initiate") {
+    EventCase("another app instance requests a challenge", "binding.refused", "operation=auth.initiate") {
       _ = try await $0.backend.post("/auth/initiate", $0.ada.naming, as: $0.eve.app)
     },
-    Deed("an ordinary user tries to administer", "access.refused", "operation=admin.lock", reason: "forbidden") {
+    EventCase("a user without admin rights administers", "access.refused", "operation=admin.lock", reason: "forbidden")
+    {
       _ = try await $0.backend.post("/admin/lock", ["username": "eve"], as: $0.ada.app, token: $0.token)
     },
-    Deed(
-      "somebody enrols under a taken name", "enrolment.refused", "device=new reason=no_session", reason: "no_session"
+    EventCase(
+      "a device enrols under another user's name", "enrolment.refused", "device=new reason=no_session",
+      reason: "no_session"
     ) {
       try await $0.backend.enrol(TestPhone(username: "ada", deviceID: "new"))
     },
@@ -186,17 +189,17 @@ struct HistoryTests {
   @Test(
     "A-173 the account's history records sign-ins, codes and rights for the operator",
     arguments: signIns + codes + rights)
-  func kept(_ deed: Deed) async throws {
+  func kept(_ eventCase: EventCase) async throws {
     let log = CapturedLog()
     try await withScene(log) { scene in
       let before = try await scene.history().first?.sequence ?? 0
-      try await deed.act(scene)
+      try await eventCase.act(scene)
       let new = try await scene.history().filter { $0.sequence > before && $0.account == "ada" }
       #expect(
-        new.contains { $0.event == deed.event && $0.detail.contains(deed.detail) },
+        new.contains { $0.event == eventCase.event && $0.detail.contains(eventCase.detail) },
         "\(new.map { "\($0.event) \($0.detail)" })")
       #expect(try await scene.backend.trail.verify().fault == nil)
-      if let reason = deed.reason { #expect(log.lines.last?.metadata["reason"] == reason) }
+      if let reason = eventCase.reason { #expect(log.lines.last?.metadata["reason"] == reason) }
     }
   }
 

@@ -7,11 +7,11 @@ import MFATokens
 import TestSupport
 import Testing
 
-@Suite("The gate's identity")
+@Suite("Identity from the gate")
 struct IdentityTests {
   private static let naming: JSONValue = ["username": "testuser", "deviceId": "device-1"]
 
-  @Test("X-001 a call without the gate's identity gets 401")
+  @Test("X-001 a call without an identity of the gate gets 401")
   func directCall() async throws {
     try await TestBackend.with { backend in
       let answer = try await backend.post("/auth/initiate", Self.naming, as: nil)
@@ -20,7 +20,7 @@ struct IdentityTests {
     }
   }
 
-  @Test("X-011 an identity that the gate has just signed is believed")
+  @Test("X-011 an identity that the gate has just signed is accepted")
   func genuine() async throws {
     try await TestBackend.with { backend in
       let answer = try await backend.post("/auth/initiate", Self.naming, as: .genuine())
@@ -51,7 +51,7 @@ struct IdentityTests {
     Forgery(testDescription: "an open gate's method") { $0.method = "none" },
   ]
 
-  @Test("X-011 an identity with a claim that is wrong gets 401", arguments: forgeries)
+  @Test("X-011 an identity with an invalid claim gets 401", arguments: forgeries)
   func forged(_ forgery: Forgery) async throws {
     try await TestBackend.with { backend in
       let assertion = try await backend.gate.assertion(for: .genuine()) { forgery.change(&$0) }
@@ -62,7 +62,7 @@ struct IdentityTests {
     }
   }
 
-  @Test("X-011 an identity that another key signed gets 401")
+  @Test("X-011 an identity with the signature of another key gets 401")
   func otherSigner() async throws {
     try await TestBackend.with { backend in
       let outsider = try TestGate(clock: backend.clock.wall)
@@ -73,7 +73,7 @@ struct IdentityTests {
     }
   }
 
-  @Test("X-011 an identity works once: sent again it gets 401")
+  @Test("X-011 an identity that is sent again gets 401")
   func replayed() async throws {
     try await TestBackend.with { backend in
       let assertion = try await backend.gate.assertion(for: .genuine())
@@ -85,7 +85,7 @@ struct IdentityTests {
   }
 
   @Test(
-    "X-011 an identity that one backend has taken is refused by another on the same database, and after a restart",
+    "X-011 a used identity is refused by another backend on the same database, and after a restart",
     arguments: TestDatabase.allCases)
   func replayedElsewhere(_ kind: TestDatabase) async throws {
     try await Places.withTemporaryFolder { folder in
@@ -106,7 +106,7 @@ struct IdentityTests {
     }
   }
 
-  @Test("of many at once with a key that is not known yet all wait for it, and are believed")
+  @Test("simultaneous requests with a new key wait until it is fetched, and are accepted")
   func newKey() async throws {
     let clock = ManualClock()
     let gate = try TestGate(clock: clock.wall)
@@ -121,7 +121,7 @@ struct IdentityTests {
     }
   }
 
-  @Test("while the gate's keys cannot be had, that is no fault of the caller's")
+  @Test("a request while the gate's keys are unavailable fails with a store error, not a refusal")
   func noKeys() async throws {
     let clock = ManualClock()
     let gate = try TestGate(clock: clock.wall)
@@ -135,8 +135,8 @@ struct IdentityTests {
     }
   }
 
-  @Test("X-011 used identities are forgotten once no clock takes them any more, and not before")
-  func forgotten() async throws {
+  @Test("X-011 a used identity is removed only after no permitted clock difference makes it valid")
+  func removal() async throws {
     try await TestBackend.with { backend in
       let end = backend.clock.now.advanced(by: .seconds(65))
       let store = backend.context.store
@@ -151,7 +151,7 @@ struct IdentityTests {
   }
 
   @Test("X-011 two identities in one request get 401")
-  func doubled() async throws {
+  func twoIdentities() async throws {
     try await TestBackend.with { backend in
       let first = try await backend.gate.assertion(for: .genuine())
       let second = try await backend.gate.assertion(for: .genuine())

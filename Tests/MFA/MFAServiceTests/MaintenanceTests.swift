@@ -6,10 +6,10 @@ import MFAFixtures
 import MFAStore
 import Testing
 
-@Suite("What is removed, and how")
+@Suite("Record maintenance")
 struct MaintenanceTests {
   @Test(
-    "more than a portion of what is over is removed in as many writes, on both databases",
+    "expired rows are removed in portions, and other rows remain, on both databases",
     arguments: TestDatabase.allCases)
   func portions(_ database: TestDatabase) async throws {
     try await TestBackend.with(store: database.open()) { backend in
@@ -23,26 +23,26 @@ struct MaintenanceTests {
         #expect(
           try await store.write { try $0.removeIdentities(expiredBefore: now, atMost: 2) } == removed)
       }
-      // Those that are not over are known still.
+      // The rows that have not expired remain.
       #expect(try await store.write { try !$0.spend(identity: "7", until: now) })
     }
   }
 
-  @Test("a kind whose rows cannot be removed keeps no other from being removed")
+  @Test("a failure to remove the rows of one kind does not prevent the removal of other rows")
   func oneFails() async throws {
-    let store = Unremoving(try SQLiteMFAStore.ephemeral())
+    let store = FailingStore(try SQLiteMFAStore.ephemeral())
     try await TestBackend.with(store: store) { backend in
       let past = backend.clock.now.advanced(by: .seconds(-3600))
       try await store.write { _ = try $0.spend(identity: "a", until: past) }
       store.failures.withLock { $0 = 3 }
       await #expect(throws: MFAStoreError.self) { try await RecordMaintenance(backend.context).clean() }
-      // It is forgotten, so it is new.
+      // The row was removed, so the identity can be inserted again.
       #expect(try await store.write { try $0.spend(identity: "a", until: past) })
     }
   }
 
   /// A store whose next writes fail.
-  private final class Unremoving: Store {
+  private final class FailingStore: Store {
     let failures = LockedValue(0)
     private let store: any Store
 

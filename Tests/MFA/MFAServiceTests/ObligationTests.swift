@@ -3,7 +3,7 @@ import MFADomain
 import MFAFixtures
 import Testing
 
-@Suite("The duty to have a second factor")
+@Suite("Requirement of a second factor")
 struct ObligationTests {
   private static let everyone = policy(.everyone)
   private static let week = Duration.seconds(7 * 86400)
@@ -14,7 +14,7 @@ struct ObligationTests {
     return policy
   }
 
-  @Test("B-087 within the days of grace a user is told, and let in")
+  @Test("B-087 during the grace period, a user gets a notice and full access")
   func grace() async throws {
     try await TestBackend.with(policy: Self.everyone) { backend in
       let phone = TestPhone()
@@ -27,7 +27,7 @@ struct ObligationTests {
     }
   }
 
-  @Test("B-087 after them a sign-in gets no further than to set one up, and then to everything")
+  @Test("B-087 after the grace period, a sign-in permits only the setup of a factor, and then full access")
   func blocked() async throws {
     try await TestBackend.with(policy: Self.everyone) { backend in
       let phone = TestPhone()
@@ -40,7 +40,7 @@ struct ObligationTests {
       #expect(list.status == 403 && list["code"] == "mfa_required")
       let link = try await backend.post("/mfa/link", [:], as: phone.app, token: token)
       #expect(link.status == 403)
-      // Nor can another device's approval stand for it.
+      // The approval of another device does not replace the setup.
       let push = try await backend.post("/auth/push/start", [:], as: phone.app, token: token)
       #expect(push.status == 403 && push["code"] == "mfa_required")
       let authenticator = try await backend.offerAuthenticator(phone, token: token)
@@ -51,7 +51,7 @@ struct ObligationTests {
     }
   }
 
-  @Test("B-087 a session from within them is blocked at its next renewal")
+  @Test("B-087 a session from the grace period is blocked at its first renewal after it")
   func renewed() async throws {
     try await TestBackend.with(policy: Self.everyone) { backend in
       let phone = TestPhone()
@@ -65,7 +65,7 @@ struct ObligationTests {
     }
   }
 
-  @Test("B-087 where it is the admins' duty, others have none")
+  @Test("B-087 a requirement for admins does not apply to other users")
   func admins() async throws {
     try await TestBackend.with(policy: Self.policy(.admins)) { backend in
       let phone = TestPhone()
@@ -78,7 +78,7 @@ struct ObligationTests {
     }
   }
 
-  @Test("B-087 who is made an admin late has the days of grace from then on")
+  @Test("B-087 the grace period of a new admin begins with the appointment")
   func lateAdmin() async throws {
     try await TestBackend.with(policy: Self.policy(.admins)) { backend in
       let phone = TestPhone()
@@ -91,7 +91,7 @@ struct ObligationTests {
       #expect(status["required_at"] == "2026-01-31T00:00:00Z" && status["in_grace_period"] == true)
       backend.clock.advance(by: .seconds(6 * 86400))
       #expect(try await backend.signIn(phone)["scope"] == "full")
-      // To be made one again prolongs nothing.
+      // A second appointment does not prolong the grace period.
       try await administration.setAdmin(true, Username("testuser"), by: .command(name: "test"))
       backend.clock.advance(by: .seconds(86400))
       #expect(try await backend.signIn(phone)["scope"] == "mfa_setup")
@@ -99,14 +99,14 @@ struct ObligationTests {
   }
 
   @Test(
-    "B-087 accounts that are older than the policy have the days of grace from its first start on",
+    "B-087 the grace period of an older account begins with the first start under the policy",
     arguments: TestDatabase.allCases)
   func latePolicy(_ database: TestDatabase) async throws {
     let store = try await database.open()
     let start = ManualClock().now.advanced(by: .seconds(30 * 86400))
     var policy = Self.everyone
     try await policy.datePolicy(in: store, at: start)
-    // Later starts under it find that.
+    // Later starts under the policy keep the date.
     try await policy.datePolicy(in: store, at: start.advanced(by: .seconds(86400)))
     #expect(policy.policySince == start)
     try await TestBackend.with(store: store, policy: policy) { backend in
@@ -117,7 +117,7 @@ struct ObligationTests {
       backend.clock.advance(by: .seconds(86400))
       #expect(try await backend.signIn(phone)["scope"] == "mfa_setup")
     }
-    // Under another one it is over, and begins anew.
+    // A start under another policy removes the date. The next start under this policy sets a new one.
     var other = Policy()
     try await other.datePolicy(in: store, at: start)
     #expect(other.policySince == nil)
@@ -125,7 +125,7 @@ struct ObligationTests {
     #expect(policy.policySince == start.advanced(by: .seconds(172_800)))
   }
 
-  @Test("B-062 the status says whether a client may put its biometric gate in front", arguments: [true, false])
+  @Test("B-062 the status reports whether the policy allows a biometric gate in the app", arguments: [true, false])
   func biometricGate(_ isAllowed: Bool) async throws {
     var policy = Policy()
     policy.allowsBiometricGate = isAllowed

@@ -6,13 +6,13 @@ import PostgresServers
 import TestSupport
 import Testing
 
-/// A database as a backend of an older version has left it.
+/// A database with the tables of an older version.
 private struct OlderDatabase {
   private let kind: TestDatabase
-  /// A path, or a URL.
+  /// The path or the URL of the database.
   private let place: String
 
-  /// One with the tables of `version`, and what `fill` puts into them.
+  /// Creates a database with the tables of `version` and the rows that `fill` inserts.
   init(
     _ kind: TestDatabase, version: Int, in folder: String, _ fill: @escaping @Sendable (any SQLSession) throws -> Void
   ) async throws {
@@ -41,7 +41,7 @@ private struct OlderDatabase {
     }
   }
 
-  /// The same, as today's backend opens it.
+  /// Opens the database with the current version.
   func open() throws -> any Store {
     switch kind {
     case .sqlite: try SQLiteMFAStore(path: place, makesTables: false)
@@ -53,11 +53,11 @@ private struct OlderDatabase {
 @Suite("Databases of older versions", .serialized)
 struct OlderDatabaseTests {
   @Test(
-    "A-235 a database of an older version keeps its accounts under the names that they have by today's rule",
+    "A-235 accounts of an older database are found by the current key of their name",
     arguments: TestDatabase.allCases)
   func renewedNames(_ database: TestDatabase) async throws {
     try await Places.withTemporaryFolder { folder in
-      // The keys as version 2 made them: in lower case, and not composed again.
+      // The keys of version 2 are in lower case, and not composed after that.
       let accounts = [
         ("Stra\u{DF}e", "stra\u{DF}e"), ("J\u{30C}", "j\u{30C}"), ("\u{1F0}", "\u{1F0}"), ("ada", "ada"),
       ]
@@ -73,12 +73,12 @@ struct OlderDatabaseTests {
         let found = try await renewed.read { records in
           try ["STRASSE", "\u{1F0}", "ADA"].map { try records.user(named: Username($0).key)?.username.text }
         }
-        // The account that had the key keeps it; the other one of that name is there for an operator.
+        // The account that had the key keeps it. The other account of that name remains visible to an operator.
         #expect(found == ["Stra\u{DF}e", "\u{1F0}", "ada"])
         let users = try await renewed.read { try $0.users(after: "", atMost: 10) }
         #expect(
           users.count == 4 && users.map(\.user.username.text).contains { Array($0.utf8) == Array("J\u{30C}".utf8) })
-        // In pages of one, each comes once, the one with another key than its name has as well.
+        // In pages of one, each account appears once, including the account whose key differs from that of its name.
         var paged: [UUID] = []
         var last = ""
         while let next = try await renewed.read({ [last] in try $0.users(after: last, atMost: 1).first }),
@@ -93,7 +93,7 @@ struct OlderDatabaseTests {
   }
 
   @Test(
-    "an account that would share its name with another one by today's rule keeps its old key, and is found by it",
+    "an account whose current key belongs to another account keeps its old key, and is found by it",
     arguments: TestDatabase.allCases)
   func collidingNames(_ database: TestDatabase) async throws {
     try await Places.withTemporaryFolder { folder in
@@ -114,13 +114,13 @@ struct OlderDatabaseTests {
         try ["Admin", "\u{FF21}dmin", "bob", "\u{FF22}ob"].map { try records.user(named: Username($0))?.username.text }
       }
       #expect(found == ["admin", "\u{FF21}dmin", "\u{FF22}ob", "\u{FF22}ob"])
-      // An operator's unlock finds the attempt limit by the account's key of today.
+      // An unlock by an operator finds the attempt limit by the current key of the account.
       try await store.write { try $0.removeAttemptLimiters(onAccount: "bob") }
       #expect(try await store.read { try $0.limiter(on: "mfa:x") } == nil)
     }
   }
 
-  @Test("every column that rows are removed by has an index")
+  @Test("every column that selects rows for removal has an index")
   func indices() async throws {
     try await Places.withTemporaryFolder { folder in
       _ = try SQLiteMFAStore(path: folder + "/mfa.db")

@@ -6,9 +6,9 @@ import Postgres
 import PostgresServers
 import Testing
 
-@Suite("PostgreSQL whose server, or whose other backend, is not what it was", .timeLimit(.minutes(2)))
+@Suite("PostgreSQL failover", .timeLimit(.minutes(2)))
 struct PostgresFailoverTests {
-  @Test("a backend that stops in the middle of a write holds the others up for seconds, and not for ever")
+  @Test("a backend that stops during a write delays the other backends for less than 15 seconds")
   func frozenWriter() async throws {
     let url = try await PostgresServer.shared().newURL()
     let (frozen, other) = (try PostgresMFAStore(url: url), try PostgresMFAStore(url: url))
@@ -26,11 +26,11 @@ struct PostgresFailoverTests {
     #expect(ContinuousClock.now - start < .seconds(15))
     release.signal()
     await #expect(throws: MFAStoreError.self) { try await stopped.value }
-    // It has connected anew.
+    // The backend has connected again.
     #expect(try await frozen.write { try !$0.spend(identity: "a", until: Timestamp(milliseconds: 1)) })
   }
 
-  @Test("a connection to a server that is read-only is dropped, and none is made")
+  @Test("a connection to a read-only server is closed, and a new one is refused")
   func demoted() async throws {
     let server = try await PostgresServer.start(options: ["fsync": "off"])
     let store = try PostgresMFAStore(url: PostgresServer.url(of: [server]))
@@ -38,7 +38,7 @@ struct PostgresFailoverTests {
       try await store.write { try $0.spend(identity: id, until: Timestamp(milliseconds: 1)) }
     }
     #expect(try await spend("a"))
-    // As a primary that is demoted tells those that are connected to it.
+    // A demoted primary refuses writes in the same way.
     try await server.sql("ALTER ROLE postgres SET default_transaction_read_only = on")
     let connection = try StoreConnection(url: PostgresServer.url(of: [server]) + "&target_session_attrs=any")
     do {

@@ -3,13 +3,13 @@ import Postgres
 import PostgresServers
 import Testing
 
-@Suite("The patience with PostgreSQL", .timeLimit(.minutes(2)))
+@Suite("PostgreSQL timeouts", .timeLimit(.minutes(2)))
 struct PostgresPatienceTests {
-  @Test("a server that does not answer in time is given up, and asked nothing more")
+  @Test("a connection whose server does not answer in time is broken, and sends no further statement")
   func silence() async throws {
     let url = try await PostgresServer.shared().newURL()
     let connection = try StoreConnection(url: url, patience: .seconds(1))
-    // As a server does that hangs.
+    // Without this timeout, the server does not answer, like a server that hangs.
     try connection.execute("SET statement_timeout = 0")
     let start = ContinuousClock.now
     #expect(throws: PostgresError.self) { try connection.execute("SELECT pg_sleep(60)") }
@@ -18,7 +18,7 @@ struct PostgresPatienceTests {
     #expect(throws: PostgresError.self) { try connection.execute("SELECT 1") }
   }
 
-  @Test("the server itself ends a statement that takes too long, and the connection stays good")
+  @Test("the server cancels a statement that takes too long, and the connection remains usable")
   func longStatement() async throws {
     let url = try await PostgresServer.shared().newURL()
     let connection = try StoreConnection(url: url, patience: .seconds(20))
@@ -37,7 +37,7 @@ struct PostgresPatienceTests {
   }
 
   @Test(
-    "a URL is taken only if nothing of a password can be taken for something else",
+    "a URL is accepted only if no part of its password can be read as another part of the URL",
     arguments: [
       ("postgres://u:p@h/d", true), ("postgres://h1,h2/d?sslmode=require", true),
       ("postgres:///d?host=/run/p%40q", true),

@@ -190,9 +190,9 @@ struct PushTests {
       try await TestSocket.with(backend, as: pair.approving.app) { socket in
         _ = try await socket.call("session.attach", ["token": .string(pair.approvingToken)])
         let push = try await start(backend, pair)
-        let told = try await socket.next { $0["method"] == "push.challenge" }
-        #expect(told["params"]?["pushId"] == push["pushId"])
-        let body = try answer(told["params"], by: pair.approving, number: push["number"]?.int ?? 0)
+        let message = try await socket.next { $0["method"] == "push.challenge" }
+        #expect(message["params"]?["pushId"] == push["pushId"])
+        let body = try answer(message["params"], by: pair.approving, number: push["number"]?.int ?? 0)
         #expect(try await socket.call("push.answer", body)["result"]?["state"] == "approved")
       }
     }

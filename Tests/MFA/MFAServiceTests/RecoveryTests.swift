@@ -19,10 +19,10 @@ struct RecoveryTests {
       (session, authenticator) = try await backend.setUp(old)
     }
 
-    func paper(_ index: Int) -> JSONValue { .string(authenticator.backupCodes[index]) }
+    func backupCode(_ index: Int) -> JSONValue { .string(authenticator.backupCodes[index]) }
 
     func start(_ index: Int = 0, as app: AppInstance? = nil) async throws -> Answer {
-      try await backend.post("/mfa/recovery", ["username": "Ada", "code": paper(index)], as: app ?? new.app)
+      try await backend.post("/mfa/recovery", ["username": "Ada", "code": backupCode(index)], as: app ?? new.app)
     }
 
     func enrolment(_ phone: TestPhone, _ token: JSONValue?) throws -> JSONValue {
@@ -71,7 +71,7 @@ struct RecoveryTests {
     try await withScene(database) { scene in
       let (new, clock) = (scene.new, scene.backend.clock)
       try await AppClient.with(scene.backend, wire, as: new.app) { client in
-        let start = try await client.call("recovery.start", ["username": "ada", "code": scene.paper(0)])
+        let start = try await client.call("recovery.start", ["username": "ada", "code": scene.backupCode(0)])
         #expect(start["state"] == "waiting" && start["backupCodesRemaining"] == 9)
         #expect(start["readyAt"] == "2026-01-02T00:00:30Z" && start["expiresAt"] == "2026-01-09T00:00:30Z")
         let token = start["recoveryToken"] ?? .null
@@ -146,7 +146,7 @@ struct RecoveryTests {
   }
 
   @Test("A-229 every device, number and mailbox of the account is notified at the start and at the completion")
-  func told() async throws {
+  func notifications() async throws {
     try await withScene { scene in
       let backend = scene.backend
       _ = try await backend.post(

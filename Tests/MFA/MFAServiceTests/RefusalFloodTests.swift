@@ -2,7 +2,7 @@ import MFADomain
 import MFAFixtures
 import Testing
 
-@Suite("What a flood of refusals leaves in the history")
+@Suite("Refusal floods in the history")
 struct RefusalFloodTests {
   private struct Flood: Sendable {
     let backend: TestBackend
@@ -13,7 +13,7 @@ struct RefusalFloodTests {
       try await backend.enrol(ada)
     }
 
-    /// Tries to enrol under a name that is taken, each time as another device.
+    /// Tries to enrol under a name that exists, each time as another device.
     func enrol(_ times: Int, as app: AppInstance, under name: String = "ada") async throws {
       for _ in 0..<times { try await backend.enrol(TestPhone(username: name, app: app)) }
     }
@@ -33,7 +33,7 @@ struct RefusalFloodTests {
   }
 
   @Test(
-    "A-227 of refusals of one kind ten stand in the history of fifteen minutes, and the number of the others",
+    "A-227 in 15 minutes the history records ten refusals of one kind and the number of further ones",
     arguments: TestDatabase.allCases)
   func bounded(_ database: TestDatabase) async throws {
     try await withFlood(database) { flood in
@@ -56,7 +56,7 @@ struct RefusalFloodTests {
     }
   }
 
-  @Test("A-227 without maintenance the next refusal writes down what the last window has counted")
+  @Test("A-227 without maintenance the next refusal records the count of the previous window")
   func closed() async throws {
     try await withFlood(.sqlite) { flood in
       let eve = AppInstance.genuine()
@@ -70,7 +70,7 @@ struct RefusalFloodTests {
     }
   }
 
-  @Test("A-227 a flood hides nothing of others: another app instance, account or kind stands there in full")
+  @Test("A-227 refusals of another app instance, account or kind are recorded in full during a flood")
   func others() async throws {
     try await withFlood(.sqlite) { flood in
       let backend = flood.backend
@@ -84,14 +84,14 @@ struct RefusalFloodTests {
       #expect(try await flood.entries("enrolment.refused", of: "bob").count == 1)
       _ = try await backend.post("/auth/verify-otp", ["username": "ada", "otp": "000000"], as: eve)
       #expect(try await flood.entries("code.refused").count == 1)
-      // What is no refusal is never counted instead.
+      // An entry that is not a refusal is always recorded in full.
       for _ in 1...15 { _ = try await backend.signIn(flood.ada) }
       #expect(try await flood.entries("signature.accepted").count == 15)
     }
   }
 
-  @Test("A-227 names that nobody has are counted together, so making them up leaves no more lines")
-  func madeUp() async throws {
+  @Test("A-227 refusals for unknown names are counted together, so invented names add no entries")
+  func unknownNames() async throws {
     try await withFlood(.sqlite) { flood in
       let eve = AppInstance.genuine()
       for number in 1...40 {
@@ -107,8 +107,8 @@ struct RefusalFloodTests {
     }
   }
 
-  @Test("A-227 of 60 at once ten are written and 50 counted", arguments: TestDatabase.allCases)
-  func atOnce(_ database: TestDatabase) async throws {
+  @Test("A-227 of 60 simultaneous refusals ten are recorded and 50 counted", arguments: TestDatabase.allCases)
+  func simultaneous(_ database: TestDatabase) async throws {
     try await withFlood(database) { flood in
       let eve = AppInstance.genuine()
       try await withThrowingTaskGroup { group in

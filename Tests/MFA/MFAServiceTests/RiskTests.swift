@@ -322,7 +322,7 @@ struct BiometryTests {
   }
 
   @Test("B-085 no code by SMS is sent or accepted, and the answers are the usual ones")
-  func texted() async throws {
+  func smsCode() async throws {
     try await withBackend { backend in
       let phone = TestPhone(username: "ada")
       #expect(try await backend.post("/mfa/enroll", enrolment(phone, "biometric"), as: phone.app).status == 200)

@@ -4,12 +4,12 @@ import MFAFixtures
 import TestSupport
 import Testing
 
-/// Schemathesis, which makes requests from an OpenAPI document: from PyPI, in a folder of its own.
+/// Schemathesis, which generates requests from an OpenAPI document. It is installed from PyPI into its own folder.
 enum Schemathesis {
   private static let folder = ProjectFile.path(".build/schemathesis-mfa")
   static let program = folder + "/bin/schemathesis"
 
-  /// Installs it unless it is there; whether it is there then.
+  /// Installs the program if it is absent. Returns whether the program is installed.
   static func isThere() async -> Bool {
     if FileManager.default.isExecutableFile(atPath: program) { return true }
     let commands = [
@@ -25,10 +25,10 @@ enum Schemathesis {
   }
 }
 
-@Suite("The OpenAPI document, tried", .serialized, .timeLimit(.minutes(10)))
+@Suite("OpenAPI document under generated requests", .serialized, .timeLimit(.minutes(10)))
 struct SchemathesisTests {
   @Test(
-    "A-140 it holds against what Schemathesis asks: no 500, no status, type or body that is not described",
+    "A-140 answers to Schemathesis have a described status, type and body, and none has status 500",
     .enabled("schemathesis cannot be installed: it needs python3-venv and PyPI") { await Schemathesis.isThere() })
   func schemathesis() async throws {
     try await TestBackend.with(policy: .withSecurityKeys()) { backend in

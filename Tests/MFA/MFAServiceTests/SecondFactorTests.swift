@@ -2,10 +2,10 @@ import MFADomain
 import MFAFixtures
 import Testing
 
-@Suite("The second factor")
+@Suite("Second factor")
 struct SecondFactorTests {
-  /// A telephone whose sign-in waits for the second factor.
-  private struct Waiting: Sendable {
+  /// A phone whose sign-in waits for the second factor.
+  private struct PendingFactor: Sendable {
     let backend: TestBackend
     let phone: TestPhone
     let authenticator: TestAuthenticator
@@ -19,7 +19,7 @@ struct SecondFactorTests {
       try await backend.get(path, as: phone.app, token: token ?? pending)
     }
 
-    /// How many of 50 uses of `code` at once are accepted.
+    /// Sends `code` 50 times at the same time, and returns the number of accepted requests.
     func accepted(of code: String) async throws -> Int {
       try await withThrowingTaskGroup { group in
         for _ in 1...50 { group.addTask { try await verify(code).status == 200 } }
@@ -28,20 +28,22 @@ struct SecondFactorTests {
     }
   }
 
-  /// Calls `body` with a telephone that has come as far as the second factor, `age` after its authenticator was set up.
-  private func waiting(after age: Duration = .zero, _ body: (Waiting) async throws -> Void) async throws {
+  /// Calls `body` with a phone whose sign-in waits for the second factor, `age` after the setup of its authenticator.
+  private func withPendingFactor(
+    after age: Duration = .zero, _ body: (PendingFactor) async throws -> Void
+  ) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       let (_, authenticator) = try await backend.setUp(phone)
       backend.clock.advance(by: age)
       let pending = try await backend.pendingToken(phone)
-      try await body(Waiting(backend: backend, phone: phone, authenticator: authenticator, pending: pending))
+      try await body(PendingFactor(backend: backend, phone: phone, authenticator: authenticator, pending: pending))
     }
   }
 
-  @Test("B-022 the right code answers in the seed's words, with a full token")
+  @Test("B-022 the answer to a valid code has the documented fields and a token with full access")
   func verify() async throws {
-    try await waiting { factor async throws in
+    try await withPendingFactor { factor async throws in
       let answer = try await factor.verify(factor.authenticator.code())
       #expect(answer.status == 200)
       #expect(answer["message"] == "MFA verification successful")
@@ -52,17 +54,17 @@ struct SecondFactorTests {
   }
 
   @Test(
-    "B-073 a code of one step before or after is taken, and none of two",
+    "B-073 a code of the previous or next step is accepted, and a code two steps away is refused",
     arguments: [(-2, 401), (-1, 200), (0, 200), (1, 200), (2, 401)])
   func skew(_ steps: Int64, _ status: Int) async throws {
-    try await waiting(after: .seconds(120)) { factor async throws in
+    try await withPendingFactor(after: .seconds(120)) { factor async throws in
       #expect(try await factor.verify(factor.authenticator.code(steps)).status == status)
     }
   }
 
-  @Test("B-073 a code works once, and neither do those before it, and that looks as if it were wrong")
+  @Test("B-073 a used code and earlier codes are refused with the answer to a wrong code")
   func noReplay() async throws {
-    try await waiting(after: .seconds(120)) { factor async throws in
+    try await withPendingFactor(after: .seconds(120)) { factor async throws in
       #expect(try await factor.verify(factor.authenticator.code()).status == 200)
       for steps in [0, -1] as [Int64] {
         let answer = try await factor.verify(factor.authenticator.code(steps))
@@ -72,16 +74,16 @@ struct SecondFactorTests {
     }
   }
 
-  @Test("B-073 of 50 uses of one code at once, one is accepted")
+  @Test("B-073 of 50 simultaneous uses of one code, one is accepted")
   func parallelCode() async throws {
-    try await waiting { factor async throws in
+    try await withPendingFactor { factor async throws in
       #expect(try await factor.accepted(of: factor.authenticator.code()) == 1)
     }
   }
 
-  @Test("B-029 of 50 uses of one backup code at once, one is accepted, and one fewer remains")
+  @Test("B-029 of 50 simultaneous uses of one backup code, one is accepted, and one fewer remains")
   func parallelBackup() async throws {
-    try await waiting { factor async throws in
+    try await withPendingFactor { factor async throws in
       #expect(try await factor.accepted(of: factor.authenticator.backupCodes[0]) == 1)
       let status = try await factor.get("/auth/mfa/status")
       #expect(status["backup_codes_remaining"] == 9)
@@ -89,8 +91,8 @@ struct SecondFactorTests {
   }
 
   @Test("B-075 a backup code may be written in small letters and with dashes", arguments: ["ab-cd", "  "])
-  func writtenOtherwise(_ style: String) async throws {
-    try await waiting { factor async throws in
+  func spelling(_ style: String) async throws {
+    try await withPendingFactor { factor async throws in
       let code = factor.authenticator.backupCodes[0]
       let written =
         style == "  " ? "\(code.prefix(4)) \(code.suffix(4))" : "\(code.prefix(4))-\(code.suffix(4))".lowercased()
@@ -98,9 +100,9 @@ struct SecondFactorTests {
     }
   }
 
-  @Test("B-028 before the second factor a session has the status and the factor, and nothing else")
+  @Test("B-028 a session without its second factor can only read the status and give the factor")
   func pendingScope() async throws {
-    try await waiting { factor async throws in
+    try await withPendingFactor { factor async throws in
       #expect(try await factor.get("/auth/mfa/status").status == 200)
       for path in ["/auth/mfa/trusted-devices", "/devices/testuser", "/auth/notices"] {
         let answer = try await factor.get(path)
@@ -117,9 +119,9 @@ struct SecondFactorTests {
     }
   }
 
-  @Test("B-020 the status has the origin's fields and ours")
+  @Test("B-020 the status has the documented fields")
   func status() async throws {
-    try await waiting { factor async throws in
+    try await withPendingFactor { factor async throws in
       let answer = try await factor.get("/auth/mfa/status")
       #expect(
         answer.json == [
@@ -131,9 +133,9 @@ struct SecondFactorTests {
     }
   }
 
-  @Test("B-021 a method that is named restricts what the code may be")
+  @Test("B-021 a code is accepted only for the method that the request names")
   func namedMethod() async throws {
-    try await waiting { factor async throws in
+    try await withPendingFactor { factor async throws in
       let code = factor.authenticator.backupCodes[0]
       #expect(try await factor.verify(code, ["method": "totp"]).status == 401)
       #expect(try await factor.verify(code, ["method": "password"]).status == 400)
@@ -141,9 +143,9 @@ struct SecondFactorTests {
     }
   }
 
-  @Test("B-042 five wrong codes rest the second factor, in whatever kinds they come")
-  func rest() async throws {
-    try await waiting { factor async throws in
+  @Test("B-042 five wrong codes of any kind lock the second factor for a time")
+  func lockout() async throws {
+    try await withPendingFactor { factor async throws in
       for guess in ["000000", "ABCDEFGH", "11111111", "1", "ZZZZZZZ2"] {
         #expect(try await factor.verify(guess).status == 401)
       }
@@ -151,7 +153,7 @@ struct SecondFactorTests {
     }
   }
 
-  @Test("X-020 a second factor is a fresh proof")
+  @Test("X-020 a second factor satisfies an operation that requires a recent proof")
   func stepUp() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

@@ -39,9 +39,9 @@ struct SecurityKeyFactorTests {
       let challenge = try await scene.backend.challenge(scene.phone)
       var body = try #require(try scene.backend.proof(scene.phone, of: challenge).members)
       body["trustToken"] = .string(trust)
-      let spared = try await scene.backend.post("/auth/verify-signature", .object(body), as: scene.phone.app)
-      #expect(spared["scope"] == "full")
-      let token = spared["token"]?.text ?? ""
+      let signedIn = try await scene.backend.post("/auth/verify-signature", .object(body), as: scene.phone.app)
+      #expect(signedIn["scope"] == "full")
+      let token = signedIn["token"]?.text ?? ""
       for (operation, body) in [
         ("webauthn.registration-options", [:]), ("webauthn.remove-key", ["id": id]), ("mfa.enroll-totp", [:]),
         ("mfa.offer-email", ["email": "ada@example.com"]),
@@ -183,7 +183,7 @@ struct SecurityKeyFactorTests {
   @Test(
     "A-224 the user's devices get notices, and the history records each step and verifies",
     arguments: TestDatabase.allCases)
-  func told(_ database: TestDatabase) async throws {
+  func noticesAndHistory(_ database: TestDatabase) async throws {
     try await KeyScene.with(.rest, database) { scene async throws in
       let (key, id) = try await scene.key()
       _ = try await scene.client.prove(key, token: scene.token)
@@ -204,7 +204,7 @@ struct SecurityKeyFactorTests {
   }
 
   @Test("A-224 an open socket of the user receives a notice of a new security key")
-  func heard() async throws {
+  func noticeOnSocket() async throws {
     try await KeyScene.with { scene async throws in
       try await TestSocket.with(scene.backend, as: scene.phone.app, token: scene.token) { socket in
         _ = try await socket.call("mfa.status", [:])

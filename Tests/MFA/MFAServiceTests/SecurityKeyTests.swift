@@ -7,7 +7,7 @@ import MFAStore
 import TestSupport
 import Testing
 
-/// A telephone that is signed in, where security keys are on.
+/// A phone with a session, on a backend with security keys enabled.
 struct KeyScene: Sendable {
   let backend: TestBackend
   let phone: TestPhone
@@ -27,7 +27,7 @@ struct KeyScene: Sendable {
     }
   }
 
-  /// A key that is registered, with its number.
+  /// Registers a key, and returns it with its id in the list.
   func key(
     _ algorithm: CredentialPublicKey.Algorithm = .es256, token: String? = nil
   ) async throws -> (key: TestSecurityKey, id: JSONValue) {
@@ -42,7 +42,7 @@ struct KeyScene: Sendable {
     try await client.call("mfa.status", token: token ?? self.token)
   }
 
-  /// A challenge of the session's, in base64url.
+  /// Requests an authentication challenge for the session of `token`. Returns it in base64url.
   func challenge(_ token: String) async throws -> String {
     try #require(await client.call("webauthn.authentication-options", [:], token: token)["challenge"]?.text)
   }
@@ -61,7 +61,7 @@ struct KeyScene: Sendable {
 @Suite("Security keys")
 struct SecurityKeyTests {
   @Test(
-    "A-223 a key of each algorithm is registered, listed, named, gives the second factor and goes, by each transport",
+    "A-223 a key of each algorithm is registered, listed, renamed, used as second factor and removed on each transport",
     arguments: Wire.allCases, TestDatabase.allCases)
   func life(_ wire: Wire, _ database: TestDatabase) async throws {
     try await KeyScene.with(wire, database) { scene async throws in
@@ -98,7 +98,7 @@ struct SecurityKeyTests {
     }
   }
 
-  @Test("A-224 the options are those of Web Authentication's JSON, and nothing else", arguments: Wire.allCases)
+  @Test("A-224 the options have exactly the members of Web Authentication's JSON", arguments: Wire.allCases)
   func options(_ wire: Wire) async throws {
     try await KeyScene.with(wire) { scene async throws in
       let options = try await scene.client.call("webauthn.registration-options", [:], token: scene.token)
@@ -131,7 +131,7 @@ struct SecurityKeyTests {
     }
   }
 
-  @Test("A-224 a response is taken with the user's handle, with an empty one, and with members that nobody knows")
+  @Test("A-224 a response with the user's handle, an empty handle or unknown members is accepted")
   func handles() async throws {
     try await KeyScene.with { scene async throws in
       var (key, _) = try await scene.key()
@@ -145,7 +145,7 @@ struct SecurityKeyTests {
     }
   }
 
-  static let malformedOnes: [([String: JSONValue], String)] = [
+  static let malformedResponses: [([String: JSONValue], String)] = [
     (["type": "password"], "type must be public-key"),
     (["id": "AA=="], "id must be base64url"), (["id": ""], "id must be base64url"),
     (["rawId": "AQID"], "rawId must be the same as id"), (["response": ["clientDataJSON": "e30"]], "is required"),
@@ -159,7 +159,7 @@ struct SecurityKeyTests {
     ),
   ]
 
-  @Test("A-224 what is not written as the JSON wants it is refused with what is wrong", arguments: malformedOnes)
+  @Test("A-224 a malformed response is refused with the reason", arguments: malformedResponses)
   func malformed(_ change: [String: JSONValue], _ text: String) async throws {
     try await KeyScene.with { scene async throws in
       let (key, _) = try await scene.key()
@@ -173,7 +173,7 @@ struct SecurityKeyTests {
     }
   }
 
-  @Test("A-224 a registration that is refused says why, and costs its challenge")
+  @Test("A-224 a refused registration gives the reason and consumes its challenge")
   func refusedRegistration() async throws {
     try await KeyScene.with { scene async throws in
       var key = try TestSecurityKey()
@@ -193,30 +193,30 @@ struct SecurityKeyTests {
     }
   }
 
-  @Test("A-224 a challenge is good for its own session and ceremony, up to its end, and until there is a newer one")
+  @Test("A-224 a challenge is valid only for its session and ceremony, until it expires or a newer one is issued")
   func challenges() async throws {
     try await KeyScene.with { scene async throws in
       let (key, _) = try await scene.key()
       let (first, second) = (try await scene.pending(), try await scene.pending())
-      func give(_ challenge: String, _ token: String) async throws -> JSONValue? {
+      func verify(_ challenge: String, _ token: String) async throws -> JSONValue? {
         try await scene.client.call("webauthn.verify-login", key.authenticate(challenge).json, token: token)["code"]
       }
-      // Another session's, though both have asked.
+      // The challenge of another session. Both sessions have a challenge.
       let foreign = try await scene.challenge(first)
       _ = try await scene.challenge(second)
-      #expect(try await give(foreign, second) == "authentication_failed")
-      // A registration's.
+      #expect(try await verify(foreign, second) == "authentication_failed")
+      // The challenge of a registration.
       let options = try await scene.client.call("webauthn.registration-options", [:], token: scene.token)
-      #expect(try await give(options["challenge"]?.text ?? "", scene.token) == "authentication_failed")
-      // An older one, and it is the newer one that the attempt costs.
+      #expect(try await verify(options["challenge"]?.text ?? "", scene.token) == "authentication_failed")
+      // An older challenge. The attempt consumes the newer one.
       let older = try await scene.challenge(first)
       let newer = try await scene.challenge(first)
-      #expect(try await give(older, first) == "authentication_failed")
-      #expect(try await give(newer, first) == "authentication_failed")
-      // At its end.
+      #expect(try await verify(older, first) == "authentication_failed")
+      #expect(try await verify(newer, first) == "authentication_failed")
+      // An expired challenge.
       let late = try await scene.challenge(first)
       scene.backend.clock.advance(by: .seconds(300))
-      #expect(try await give(late, first) == "authentication_failed")
+      #expect(try await verify(late, first) == "authentication_failed")
       let reasons = try await scene.history().filter { $0.event == "security_key.refused" }.map {
         $0.detail.split(separator: "=").last.map(String.init)
       }
@@ -224,16 +224,16 @@ struct SecurityKeyTests {
         reasons == [
           "challenge_expired", "challenge_used", "challenge_wrong", "challenge_unknown", "challenge_wrong",
         ])
-      // Five wrong ones rest the factor for a while.
+      // Five failures locked the factor for 15 minutes.
       scene.backend.clock.advance(by: .seconds(900))
       let fresh = try await scene.pending()
       let last = try await scene.challenge(fresh)
       scene.backend.clock.advance(by: .seconds(299))
-      #expect(try await give(last, fresh) == nil)
+      #expect(try await verify(last, fresh) == nil)
     }
   }
 
-  @Test("A-224 five wrong tries rest the second factor, by key and by code alike")
+  @Test("A-224 five failures with a key lock the second factor for keys and codes")
   func limiter() async throws {
     try await TestBackend.with(policy: .withSecurityKeys()) { backend in
       let phone = TestPhone()
@@ -255,7 +255,7 @@ struct SecurityKeyTests {
     }
   }
 
-  @Test("A-224 of 50 uses of one signature at once, one is accepted", arguments: TestDatabase.allCases)
+  @Test("A-224 of 50 simultaneous uses of one signature, one is accepted", arguments: TestDatabase.allCases)
   func race(_ database: TestDatabase) async throws {
     try await KeyScene.with(.rest, database) { scene async throws in
       let (key, _) = try await scene.key()
@@ -273,7 +273,7 @@ struct SecurityKeyTests {
     }
   }
 
-  @Test("A-224 of 20 registrations by one challenge at once, one is accepted", arguments: TestDatabase.allCases)
+  @Test("A-224 of 20 simultaneous registrations with one challenge, one is accepted", arguments: TestDatabase.allCases)
   func registrationRace(_ database: TestDatabase) async throws {
     try await KeyScene.with(.rest, database) { scene async throws in
       let options = try await scene.client.call("webauthn.registration-options", [:], token: scene.token)
@@ -292,7 +292,7 @@ struct SecurityKeyTests {
     }
   }
 
-  @Test("A-224 a credential belongs to one account alone", arguments: TestDatabase.allCases)
+  @Test("A-224 a credential belongs to one account only", arguments: TestDatabase.allCases)
   func unique(_ database: TestDatabase) async throws {
     try await KeyScene.with(.rest, database) { scene async throws in
       let (key, _) = try await scene.key()
@@ -303,7 +303,7 @@ struct SecurityKeyTests {
         #expect(try await client.register(key, token: token)["code"] == "key_exists")
         let own = try TestSecurityKey()
         #expect(try await client.register(own, token: token)["id"] != nil)
-        // Another's key proves nothing here, nor can it be named or removed.
+        // Another user's key is refused as second factor, and this user cannot rename or remove it.
         let pending = try await scene.backend.pendingToken(other)
         #expect(try await client.prove(key, token: pending)["code"] == "authentication_failed")
         let id = try await scene.client.call("webauthn.keys", token: scene.token)["keys"]?[0]?["id"] ?? nil
@@ -314,7 +314,7 @@ struct SecurityKeyTests {
     }
   }
 
-  @Test("A-224 an id of 1023 bytes is taken, and an eleventh key is not")
+  @Test("A-224 an id of 1023 bytes is accepted, and an eleventh key is refused")
   func caps() async throws {
     try await KeyScene.with { scene async throws in
       let long = try TestSecurityKey(idLength: 1023)
@@ -326,16 +326,16 @@ struct SecurityKeyTests {
     }
   }
 
-  @Test("A-224 a signature whose count does not grow is refused, kept in the history and told to the devices")
+  @Test("A-224 a signature whose count does not increase is refused, recorded and reported to the user's devices")
   func clone() async throws {
     try await KeyScene.with { scene async throws in
       var (key, id) = try await scene.key()
       let counts: [(UInt32, Bool)] = [(0, true), (5, true), (5, false), (4, false), (0, false), (6, true)]
-      for (count, isTaken) in counts {
+      for (count, isAccepted) in counts {
         key.signatureCount = count
         let answer = try await scene.client.prove(key, token: scene.token)
-        #expect((answer["token"] != nil) == isTaken, "\(count)")
-        if !isTaken { #expect(answer["code"] == "authentication_failed") }
+        #expect((answer["token"] != nil) == isAccepted, "\(count)")
+        if !isAccepted { #expect(answer["code"] == "authentication_failed") }
       }
       let suspicions = try await scene.history().filter { $0.event == "security_key.clone_suspected" }
       #expect(
@@ -346,7 +346,7 @@ struct SecurityKeyTests {
     }
   }
 
-  @Test("A-224 where a PIN is required, a touch alone does not do, and the options ask for it")
+  @Test("A-224 with a required PIN, the options request it and a touch alone is refused")
   func userVerification() async throws {
     try await KeyScene.with(policy: .withSecurityKeys(.required)) { scene async throws in
       var (key, _) = try await scene.key()

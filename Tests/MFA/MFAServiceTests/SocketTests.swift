@@ -327,9 +327,9 @@ struct SocketTests {
       let phone = TestPhone()
       let (_, authenticator) = try await backend.setUp(phone)
       let token = try await backend.pendingToken(phone)
-      let told = try await Notices(backend.context).news(
+      let news = try await Notices(backend.context).news(
         for: Self.proof(backend), boundTo: .attestedKey(phone.app.keyHash), after: 0)
-      #expect(told.isSessionLive && told.notices.isEmpty && told.upTo == 0)
+      #expect(news.isSessionLive && news.notices.isEmpty && news.upTo == 0)
       #expect(try await backend.verifyLogin(authenticator.code(), phone, token: token).status == 200)
       #expect(
         try await Notices(backend.context).news(

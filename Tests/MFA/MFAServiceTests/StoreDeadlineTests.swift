@@ -8,9 +8,9 @@ import Postgres
 import PostgresServers
 import Testing
 
-@Suite("How long requests wait for a database that is held up", .serialized, .timeLimit(.minutes(2)))
+@Suite("Store deadlines", .serialized, .timeLimit(.minutes(2)))
 struct StoreDeadlineTests {
-  /// Another process that holds the lock of all writers.
+  /// A connection of another process that holds the lock of all writers.
   private final class Holder {
     private let connection: StoreConnection
 
@@ -23,7 +23,7 @@ struct StoreDeadlineTests {
     func release() throws { try connection.execute("COMMIT") }
   }
 
-  @Test("while the lock of all writers is held, what changes nothing gets 503 with Retry-After within a second")
+  @Test("while the lock of all writers is held, a read request gets 503 with Retry-After within two seconds")
   func heldLock() async throws {
     let url = try await PostgresServer.shared().newURL()
     let store = try PostgresMFAStore(url: url)
@@ -47,10 +47,10 @@ struct StoreDeadlineTests {
           try await TestSocket.with(backend, as: phone.app) { _ in }
         }
         try holder.release()
-        // What has effects waits, and is done.
+        // The request with effects waits, and then succeeds.
         #expect(try await later.status == 200)
         #expect(try await backend.get(path, as: phone.app, token: token).status == 200)
-        // Of those that were given up nothing was written: one identity of each of the two that were served.
+        // The requests that were given up wrote no identity. The two successful requests wrote one each.
         #expect(try await Self.identities(store) == before + 2)
         #expect(try await socket.call("devices.list", ["username": .string(phone.username)])["result"] != nil)
       }
@@ -64,7 +64,7 @@ struct StoreDeadlineTests {
     }
   }
 
-  @Test("a call whose deadline has passed is not begun, on both databases", arguments: TestDatabase.allCases)
+  @Test("a call whose deadline has passed does not begin, on both databases", arguments: TestDatabase.allCases)
   func late(_ database: TestDatabase) async throws {
     let store = try await database.open()
     let past = ContinuousClock.now
@@ -77,7 +77,7 @@ struct StoreDeadlineTests {
     #expect(try await store.write { try $0.spend(identity: "a", until: Timestamp(milliseconds: 1)) })
   }
 
-  @Test("what answers in time is answered, and what does not is given up and goes on")
+  @Test("a call within its deadline returns its result, and a late call throws while its work continues")
   func within() async throws {
     #expect(try await StoreDeadline.within(.seconds(30)) { 7 } == 7)
     await #expect(throws: CancellationError.self) {
@@ -95,13 +95,13 @@ struct StoreDeadlineTests {
     for await _ in ends { break }
   }
 
-  @Test("calls whose deadline has passed make room for others")
+  @Test("calls whose deadline has passed leave the queue")
   func room() async throws {
-    let lane = try SQLiteMFAStore.ephemeral(mostWaiting: 2)
+    let store = try SQLiteMFAStore.ephemeral(mostWaiting: 2)
     let (inside, entered) = AsyncStream.makeStream(of: Void.self)
     let hold = DispatchSemaphore(value: 0)
     let holding = Task {
-      try await lane.write { _ in
+      try await store.write { _ in
         entered.yield()
         hold.wait()
       }
@@ -110,15 +110,15 @@ struct StoreDeadlineTests {
     for id in ["a", "b"] {
       await #expect(throws: MFAStoreError.late) {
         try await StoreDeadline.within(.milliseconds(20)) {
-          try await lane.write { try $0.spend(identity: id, until: Timestamp(milliseconds: 1)) }
+          try await store.write { try $0.spend(identity: id, until: Timestamp(milliseconds: 1)) }
         }
       }
     }
-    let third = Task { try await lane.write { try $0.spend(identity: "c", until: Timestamp(milliseconds: 1)) } }
+    let third = Task { try await store.write { try $0.spend(identity: "c", until: Timestamp(milliseconds: 1)) } }
     try await Task.sleep(for: .milliseconds(50))
     hold.signal()
     #expect(try await third.value)
     try await holding.value
-    #expect(try await lane.write { try $0.spend(identity: "a", until: Timestamp(milliseconds: 1)) })
+    #expect(try await store.write { try $0.spend(identity: "a", until: Timestamp(milliseconds: 1)) })
   }
 }

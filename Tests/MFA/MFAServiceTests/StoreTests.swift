@@ -8,9 +8,9 @@ import PostgresServers
 import TestSupport
 import Testing
 
-@Suite("What the database keeps", .serialized)
+@Suite("MFA store", .serialized)
 struct StoreTests {
-  private struct Undone: Error {}
+  private struct RolledBack: Error {}
 
   private static func challenge(at now: Timestamp) throws -> DeviceChallenge {
     DeviceChallenge(
@@ -19,7 +19,8 @@ struct StoreTests {
   }
 
   @Test(
-    "a database without tables stays without them, unless they may be made", arguments: TestDatabase.allCases)
+    "a database without tables is refused, and remains empty, unless creation is allowed",
+    arguments: TestDatabase.allCases)
   func noTables(_ database: TestDatabase) async throws {
     try await Places.withTemporaryFolder { folder in
       let open: (Bool) throws -> any Store
@@ -35,7 +36,8 @@ struct StoreTests {
     }
   }
 
-  @Test("A-092 of 50 at once who spend a challenge one does, and nobody at its end", arguments: TestDatabase.allCases)
+  @Test(
+    "A-092 of 50 simultaneous uses of a challenge one succeeds; at its expiry none", arguments: TestDatabase.allCases)
   func spent(_ database: TestDatabase) async throws {
     let (store, now) = (try await database.open(), Timestamp(seconds: 1_767_225_600))
     let (first, second) = (try Self.challenge(at: now), try Self.challenge(at: now))
@@ -57,9 +59,9 @@ struct StoreTests {
   }
 
   @Test(
-    "A-235 on both databases what a write throws leaves nothing behind, and its neighbours stay",
+    "A-235 on both databases a write that throws is rolled back, and concurrent writes are committed",
     arguments: TestDatabase.allCases)
-  func undone(_ database: TestDatabase) async throws {
+  func rollback(_ database: TestDatabase) async throws {
     let (store, now) = (try await database.open(), Timestamp(seconds: 1_767_225_600))
     let users = try (1...40).map { User(id: UUID(), username: try Username("user\($0)"), createdAt: now) }
     await withTaskGroup { group in
@@ -67,7 +69,7 @@ struct StoreTests {
         group.addTask {
           try? await store.write { records in
             try records.insert(user)
-            if index.isMultiple(of: 2) { throw Undone() }
+            if index.isMultiple(of: 2) { throw RolledBack() }
           }
         }
       }
@@ -75,7 +77,7 @@ struct StoreTests {
     #expect(try await store.read { try $0.users(after: "", atMost: 100).count } == 20)
   }
 
-  @Test("A-093 a code is kept as a keyed hash of itself and its number, and stands nowhere in the clear")
+  @Test("A-093 a code is stored as a keyed hash of the code and its number, and never in plain text")
   func hashed() async throws {
     try await Places.withTemporaryFolder { folder in
       let store = try SQLiteMFAStore(path: folder + "/mfa.db")
@@ -98,7 +100,7 @@ struct StoreTests {
   }
 
   @Test(
-    "X-054 what was sealed anew opens with the new data key, and stands under no other",
+    "X-054 values that are sealed again open with the new data key, and none remains under the old key",
     arguments: TestDatabase.allCases)
   func resealed(_ database: TestDatabase) async throws {
     let store = try await database.open()

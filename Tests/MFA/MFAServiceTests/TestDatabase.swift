@@ -3,14 +3,14 @@ import MFAStore
 import PostgresServers
 import Testing
 
-/// The databases that everything has to work on.
+/// The databases that the backend supports.
 enum TestDatabase: String, Sendable, CaseIterable, CustomTestStringConvertible {
   case sqlite = "SQLite"
   case postgres = "PostgreSQL"
 
   var testDescription: String { rawValue }
 
-  /// An empty one that nobody else uses.
+  /// Opens an empty database for one test.
   func open() async throws -> any Store {
     switch self {
     case .sqlite: try SQLiteMFAStore.ephemeral()
@@ -18,7 +18,7 @@ enum TestDatabase: String, Sendable, CaseIterable, CustomTestStringConvertible {
     }
   }
 
-  /// What opens one database again and again, as several processes do.
+  /// Returns a function that opens the same database at each call, like several processes.
   func opener(in folder: String) async throws -> () throws -> any Store {
     switch self {
     case .sqlite: return { try SQLiteMFAStore(path: folder + "/mfa.db") }

@@ -1,14 +1,14 @@
 import MFAFixtures
 import Testing
 
-/// Whether the time of an answer tells who is known.
-@Suite("The time of answers", .serialized)
+/// Measures whether the time of an answer reveals which names exist.
+@Suite("Time of answers", .serialized)
 struct TimingTests {
   struct Question: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let path: String
-    /// Whether the known names have codes on paper.
-    var hasPaper = false
+    /// Whether the known names have backup codes.
+    var hasBackupCodes = false
     let body: @Sendable (_ username: String, _ number: Int) -> JSONValue
   }
 
@@ -28,40 +28,41 @@ struct TimingTests {
     Question(testDescription: "verify-otp", path: "/auth/verify-otp") { name, _ in
       ["username": .string(name), "otp": "000000"]
     },
-    Question(testDescription: "recovery", path: "/mfa/recovery", hasPaper: true) { name, _ in
+    Question(testDescription: "recovery", path: "/mfa/recovery", hasBackupCodes: true) { name, _ in
       ["username": .string(name), "code": "WRONGONE"]
     },
-    Question(testDescription: "recovery/stop", path: "/mfa/recovery/stop", hasPaper: true) { name, _ in
+    Question(testDescription: "recovery/stop", path: "/mfa/recovery/stop", hasBackupCodes: true) { name, _ in
       ["username": .string(name), "code": "WRONGONE"]
     },
   ]
 
-  /// Pairs of questions in one measurement: about a name that is known, and about one that is not.
+  /// The number of pairs of requests in one measurement. A pair has one request for a known name and one for an
+  /// unknown name.
   private static let pairs = 300
-  /// Of a thousand measurements of what does not differ, one is beyond.
+  /// The limit of the standard score. Without a difference, one of a thousand measurements exceeds it.
   private static let limit = 3.3
 
-  @Test("X-051 the time of an answer does not tell a known name from an unknown one", arguments: questions)
+  @Test("X-051 the time of an answer does not reveal whether a name exists", arguments: questions)
   func indistinguishable(_ question: Question) async throws {
     try await TestBackend.with { backend in
       for number in 0..<20 {
         let phone = TestPhone(username: "known\(number)")
-        if question.hasPaper { _ = try await backend.setUp(phone) } else { try await backend.enrol(phone) }
+        if question.hasBackupCodes { _ = try await backend.setUp(phone) } else { try await backend.enrol(phone) }
       }
       for round in 1...2 {
         var z = try await Self.measure(question, backend)
-        // What really differs does so again; what a busy machine did does not.
+        // A second measurement repeats a real difference, and not an effect of a busy machine.
         if abs(z) >= Self.limit { z = try await Self.measure(question, backend) }
         #expect(abs(z) < Self.limit, "round \(round)")
       }
     }
   }
 
-  /// The standard score of the rank sum (Mann, Whitney and Wilcoxon) of the known names' times among all.
+  /// Returns the standard score of the rank sum (Mann, Whitney and Wilcoxon) of the known names' times.
   private static func measure(_ question: Question, _ backend: TestBackend) async throws -> Double {
     var times: [(duration: Duration, isKnown: Bool)] = []
     for number in 0..<pairs {
-      // Each pair by an app instance of its own, and the order changes, so that neither profits from the other.
+      // Each request has its own app instance, and the order alternates, so that neither kind has an advantage.
       let order = number.isMultiple(of: 2) ? [true, false] : [false, true]
       for isKnown in order {
         let name = (isKnown ? "known" : "other") + "\(number % 20)"

@@ -42,7 +42,7 @@ struct TrustTests {
   }
 
   @Test("B-077 a trusted device skips the second factor, and a device without the trust token does not")
-  func spared() async throws {
+  func skipsSecondFactor() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       let (trust, _) = try await trusted(backend, phone)
@@ -82,7 +82,7 @@ struct TrustTests {
   }
 
   @Test("X-021 a code by SMS to a device that still has its key does not avoid the second factor")
-  func textedWithKey() async throws {
+  func smsCodeWithKey() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       let (trust, _) = try await trusted(backend, phone)
@@ -199,7 +199,7 @@ struct TrustTests {
   }
 
   @Test("B-064 a client that only claims to be trusted must give the second factor")
-  func flagAlone() async throws {
+  func claimOnly() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       _ = try await backend.setUp(phone)
@@ -230,7 +230,7 @@ struct TrustTests {
   }
 
   @Test("B-023 the list contains no device of another user")
-  func ownAlone() async throws {
+  func onlyOwn() async throws {
     try await TestBackend.with { backend in
       let (ada, eve) = (TestPhone(username: "ada"), TestPhone(username: "eve"))
       var tokens: [String] = []

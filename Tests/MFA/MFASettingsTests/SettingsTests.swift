@@ -3,7 +3,7 @@ import MFASettings
 import TestSupport
 import Testing
 
-@Suite("The backend's settings")
+@Suite("Settings of the backend")
 struct SettingsTests {
   private func read(
     _ yaml: String, environment: [String: String] = [:], flags: [SettingFlag?] = []
@@ -36,7 +36,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("the least file gives every default")
+  @Test("a file with only the required keys gives every default")
   func defaults() throws {
     let settings = try read(Self.least).get()
     #expect(settings.listen == .tcp(host: "127.0.0.1", port: 8080))
@@ -56,7 +56,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "the name of the service is one line without a colon",
+    "the issuer name for authenticator apps is one line without a colon",
     arguments: [("Sallyport", true), ("Ada & Söhne", true), ("a:b", false), ("", false)])
   func issuer(_ name: String, _ isGood: Bool) throws {
     let yaml = Self.least + "issuer: \"\(name)\"\n"
@@ -67,7 +67,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("flags stand over variables, and those over the file")
+  @Test("flags override variables, and variables override the file")
   func layers() throws {
     let yaml = Self.least + "listen: 127.0.0.1:1\ndomain: file\n"
     #expect(try read(yaml).get().listen == .tcp(host: "127.0.0.1", port: 1))
@@ -79,7 +79,7 @@ struct SettingsTests {
     #expect(try read(yaml, environment: environment, flags: [flag]).get().listen == .unix(path: "/run/mfa.sock"))
   }
 
-  @Test("what a container network says of a service called mfa-backend is no setting")
+  @Test("the variables of a container network for a service named mfa-backend are ignored")
   func containerNetwork() throws {
     let environment = [
       "MFA_BACKEND_SERVICE_HOST": "10.0.0.1", "MFA_BACKEND_SERVICE_PORT": "80", "MFA_BACKEND_PORT": "tcp://10.0.0.1:80",
@@ -89,7 +89,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "a variable that is no setting's is refused, with the one that was probably meant",
+    "an unknown variable is refused with a suggestion",
     arguments: [
       ("MFA_BACKEND_LISTNE", "unknown variable; did you mean MFA_BACKEND_LISTEN?"),
       (
@@ -104,7 +104,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "a place to listen is on loopback, and no name that looks so",
+    "a listen address must be on loopback, and a name that resembles loopback is refused",
     arguments: [
       ("127.0.0.1:80", true), ("127.9.9.9:0", true), ("localhost:80", true), ("[::1]:80", true), ("unix:/run/a", true),
       ("127.0.0.1.example.org:80", false), ("127.example.org:80", false), ("128.0.0.1:80", false), ("[::]:80", false),
@@ -115,7 +115,7 @@ struct SettingsTests {
     if let place { #expect("\(place)" == text) }
   }
 
-  @Test("every fault is told at once, with its place")
+  @Test("all faults are reported together, each with its place")
   func faults() throws {
     let yaml = """
       listen: 0.0.0.0:8080
@@ -151,7 +151,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "what is no configuration is one fault",
+    "a text that is not a configuration is one fault",
     arguments: [
       ("- a", "mfa.yaml:1:1: the file must contain keys, such as listen: 127.0.0.1:8080"),
       ("listen: [", "mfa.yaml:2:1: not YAML"), ("gate: 1: 2", "mfa.yaml:1:"),
@@ -160,7 +160,7 @@ struct SettingsTests {
     #expect(try faults(yaml + "\n").first?.hasPrefix(start) == true)
   }
 
-  @Test("of a file that cannot be read that alone is told")
+  @Test("an unreadable file is reported as the only fault")
   func unreadableFile() {
     let reader = SettingsReader(file: "/nowhere/mfa.yaml", environment: ["MFA_BACKEND_A__B": "1"], flags: [])
     #expect(throws: SettingsErrors([SettingsError(.nowhere, nil, "/nowhere/mfa.yaml cannot be read")])) {
@@ -168,7 +168,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("a database needs keys, and is of a kind that there is")
+  @Test("a database requires keys, and its URL must have a supported scheme")
   func database() throws {
     let gate = "gate: { jwks: \"https://g/keys\", issuer: i, audience: a }\n"
     #expect(try faults("database: sqlite:///x.db\n" + gate) == ["keys_file: is required"])
@@ -181,7 +181,7 @@ struct SettingsTests {
     #expect(settings.gate.keys == "https://g/keys")
   }
 
-  @Test("mail and SMS want all that belongs to them")
+  @Test("e-mail and SMS each require all of their settings")
   func delivery() throws {
     let yaml = Self.least + "email: { smtp: mail, from: a@b.c, user: u }\nsms: { from: \"+1234567890\" }\n"
     #expect(
@@ -193,7 +193,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "what would send codes where nobody meant to is a fault",
+    "a setting that would send codes to an unintended place is a fault",
     arguments: [
       (
         "sms: { sink: log }\nemail: { smtp: \"mail:25\", from: a@b.c }",
@@ -221,7 +221,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "a mail server is a name or an address, and one of IPv6 stands in brackets",
+    "a mail server is a name or an address, and an IPv6 address is in brackets",
     arguments: [
       ("mail.example.com:587", "mail.example.com"), ("192.0.2.1:25", "192.0.2.1"), ("[2001:db8::1]:25", "2001:db8::1"),
       ("2001:db8::1:25", nil), ("[192.0.2.1]:25", nil), ("[::1]", nil), (":25", nil), ("mail:0", nil),
@@ -234,7 +234,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "the gate's keys come by plain http from this machine alone",
+    "plain http is accepted for the gate's keys only on loopback",
     arguments: [
       ("https://gate.example.com/jwks.json", true), ("http://127.0.0.1:6200/jwks.json", true),
       ("http://localhost/jwks.json", true), ("http://[::1]:6200/jwks.json", true), ("/etc/gate.jwks", true),
@@ -251,7 +251,7 @@ struct SettingsTests {
     #expect(try faults(yaml) == (isTaken ? [] : [fault]))
   }
 
-  @Test("what one address may do can be without a limit, by name and by none", arguments: ["off", "0"])
+  @Test("off and 0 remove the limit for one address", arguments: ["off", "0"])
   func withoutLimit(_ word: String) throws {
     let yaml = Self.least + "limits: { per_ip: { messages_per_hour: \(word), code_requests: \(word) } }\n"
     let limits = try read(yaml).get().limits
@@ -264,7 +264,7 @@ struct SettingsTests {
     #expect(above.codeRequestsOfAddress?.count == 5 && above.codeRequestsOfAddress?.period == .seconds(3600))
   }
 
-  @Test("a limit has its bounds, and only those of addresses can be off")
+  @Test("a limit has bounds, and only a limit for one address can be off")
   func limitBounds() throws {
     let yaml =
       Self.least + """
@@ -288,14 +288,14 @@ struct SettingsTests {
   }
 
   @Test(
-    "A-229 a recovery waits an hour at least, or there is none; 0 is neither",
+    "A-229 a recovery waits at least one hour, or recovery is off",
     arguments: [("1h", 3600), ("30d", 2_592_000), ("off", nil)] as [(String, Int?)])
   func recoveryWait(_ text: String, _ seconds: Int?) throws {
     let settings = try read(Self.least + "policy: { recovery_wait: \(text) }\n").get()
     #expect(settings.policy.recoveryWait == seconds.map { .seconds($0) })
   }
 
-  @Test("A-229 a recovery without a wait is refused, and why is said", arguments: ["0", "0s", "59m", "31d", "on"])
+  @Test("A-229 a recovery without a wait is refused with the reason", arguments: ["0", "0s", "59m", "31d", "on"])
   func noRecoveryWait(_ text: String) throws {
     #expect(
       try faults(Self.least + "policy: { recovery_wait: \(text) }\n") == [
@@ -304,26 +304,26 @@ struct SettingsTests {
       ])
   }
 
-  @Test("every key has a variable of its own")
+  @Test("every key has its own variable")
   func variables() {
     #expect(Set(SettingKey.all.map(\.variable)).count == SettingKey.all.count)
     #expect(SettingKey.all.map(\.variable).contains("MFA_BACKEND_GATE__CA_FILE"))
   }
 }
 
-@Suite("What is written about the settings")
+@Suite("Documentation of the settings")
 struct WrittenSettingsTests {
-  @Test("the example has every key, and with what it gives the backend would start")
+  @Test("the example has every key, and its values are valid")
   func example() throws {
     let file = ProjectFile.path("config/mfa-backend.yaml")
     _ = try SettingsReader(file: file, environment: [:], flags: []).read()
-    // With everything that is commented out, no key is unknown.
+    // With the commented lines enabled, no key is unknown.
     let text = try String(contentsOfFile: file, encoding: .utf8)
     let names = SettingKey.all.flatMap { $0.path.split(separator: ".").map(String.init) }
     for name in names { #expect(text.contains(name + ":"), "\(name)") }
   }
 
-  @Test("the guide's table has each key with its default", arguments: SettingKey.all)
+  @Test("the table of the guide has each key with its default", arguments: SettingKey.all)
   func table(_ key: SettingKey) throws {
     let guide = try ProjectFile.text("Sources/MFA/MFAService/MFAService.docc/Guide.md")
     let standard = key.standard.map { "`\($0)`" } ?? ""

@@ -2,7 +2,7 @@ import Foundation
 import MFASettings
 import Testing
 
-@Suite("The settings of security keys")
+@Suite("Settings of security keys")
 struct WebAuthnSettingsTests {
   private func read(_ values: [String: String]) -> Result<BackendSettings, SettingsErrors> {
     let least = [
@@ -13,7 +13,7 @@ struct WebAuthnSettingsTests {
     return Result { () throws(SettingsErrors) in try reader.read() }
   }
 
-  @Test("B-085 security keys are off unless a domain is given, whose own page is the origin unless others are")
+  @Test("B-085 security keys are off without a domain, and the domain's own page is the default origin")
   func off() throws {
     #expect(try read([:]).get().webAuthn == nil)
     #expect(try read(["webauthn.user_verification": "required"]).get().webAuthn == nil)
@@ -27,7 +27,7 @@ struct WebAuthnSettingsTests {
     #expect(more?.userVerification == "required")
   }
 
-  @Test("B-085 origins without a domain, and a word that is none, are faults")
+  @Test("B-085 origins without a domain and an unknown value are faults")
   func faults() throws {
     for values in [
       ["webauthn.origins": "https://example.com"],
@@ -42,7 +42,7 @@ struct WebAuthnSettingsTests {
   }
 
   @Test(
-    "B-085 a relying party is a domain",
+    "B-085 the id of a relying party is a domain",
     arguments: [
       ("example.com", true), ("localhost", true), ("a-1.example.com", true), ("Example.com", false),
       ("https://example.com", false), ("example.com:443", false), ("example..com", false), (".example.com", false),
@@ -54,7 +54,7 @@ struct WebAuthnSettingsTests {
   }
 
   @Test(
-    "B-085 an origin is a secure page of the domain or below it, or an Android app",
+    "B-085 an origin is an https page of the domain or a subdomain, or an Android app",
     arguments: [
       ("https://example.com", true), ("https://login.example.com:8443", true),
       ("android:apk-key-hash:" + String(repeating: "a", count: 43), true), ("https://example.com/", false),
@@ -67,7 +67,7 @@ struct WebAuthnSettingsTests {
     #expect((try? result.get().webAuthn?.origins) == (isOne ? [origin] : nil))
   }
 
-  @Test("B-085 where the domain is this machine's own name, http will do")
+  @Test("B-085 http is accepted for the domain localhost")
   func localhost() throws {
     let settings = try read(["webauthn.rp_id": "localhost", "webauthn.origins": "http://localhost:3000"]).get()
     #expect(settings.webAuthn?.origins == ["http://localhost:3000"])

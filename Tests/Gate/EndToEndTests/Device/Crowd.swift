@@ -27,7 +27,7 @@ struct Crowd: Sendable {
     self.credentials = credentials
   }
 
-  /// Sends all upgrades at once while another process locks the store, and returns them in the order of their
+  /// Sends all upgrades at the same time while another process locks the store, and returns them in the order of their
   /// answers. The lock is released after the first answer, which can only be a refusal.
   func upgradeWhileLocked() async throws -> [Attempt] {
     let state = try StateFile(of: visitor.gate)

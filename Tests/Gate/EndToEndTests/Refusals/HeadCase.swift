@@ -1,6 +1,6 @@
 /// A request head that different readers would parse differently, or that asks for something forbidden.
 ///
-/// Each is a good request with good credentials and one error: an opening handshake, or for `body` a registration.
+/// Each is a valid request with valid credentials and one error: an opening handshake, or for `body` a registration.
 struct HeadCase: Sendable {
   /// The part of the request with the error: the sections of the table.
   enum Kind: String, Sendable, CaseIterable {
@@ -49,7 +49,7 @@ struct HeadCase: Sendable {
   }
 }
 
-// MARK: - How a good request becomes a bad one
+// MARK: - Changes that make a valid request invalid
 
 extension HeadCase {
   /// Replaces the first line.

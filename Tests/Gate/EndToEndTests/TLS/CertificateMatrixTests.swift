@@ -72,7 +72,7 @@ struct CertificateMatrixTests {
         #expect(status == shown.status, "\(shown)")
         if status == 101 {
           admitted += 1
-          // The witness may record the head a moment later.
+          // The backend may record the head a moment later.
           _ = try await witness.head(admitted)
         }
         #expect(try witness.connectionCount == admitted, "\(shown)")

@@ -91,12 +91,12 @@ struct TLSScanTests {
       }
       let content = try Data(contentsOf: URL(filePath: gate.folder + "/testssl.json"))
       let findings = try JSONDecoder().decode([Finding].self, from: content)
-      let complaints = findings.filter {
+      let failures = findings.filter {
         !["OK", "INFO", "LOW", "WARN"].contains($0.severity)
           && !Self.notTheGates.contains($0.id)
       }
-      for complaint in complaints { Issue.record("\(complaint.severity) \(complaint.id): \(complaint.finding)") }
-      print("TLSScanTests: testssl.sh has \(findings.count) findings, \(complaints.count) complaints")
+      for failure in failures { Issue.record("\(failure.severity) \(failure.id): \(failure.finding)") }
+      print("TLSScanTests: testssl.sh has \(findings.count) findings, \(failures.count) failures")
       #expect(findings.count > 60)
     }
   }

@@ -9,13 +9,13 @@ extension FuzzTarget {
 /// An accepted item has one encoding, except for the order of a map's pairs.
 enum CBORInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
-    let loose = try? CBORValue(decoding: input, floats: .any)
+    let lenient = try? CBORValue(decoding: input, floats: .any)
     guard let value = try? CBORValue(decoding: input) else {
-      try require(loose.map(holdsFloat) ?? true, "an item that only the lenient decoder accepts contains a float")
+      try require(lenient.map(holdsFloat) ?? true, "an item that only the lenient decoder accepts contains a float")
       return false
     }
     // NaN does not equal itself, but its encoding does.
-    try require(loose?.encoded == value.encoded, "the strict and the lenient decoder give the same value")
+    try require(lenient?.encoded == value.encoded, "the strict and the lenient decoder give the same value")
     try require(inOrder(value) == input, "an accepted item is written again unchanged, with its pairs in order")
     let canonical = value.encoded
     try require(canonical.count == input.count, "sorting keeps the length")
@@ -38,7 +38,7 @@ enum CBORInvariants {
     case .array(let values): head(4, UInt64(values.count)) + values.flatMap(inOrder)
     case .map(let map): head(5, UInt64(map.count)) + map.pairs.flatMap { inOrder($0.key) + inOrder($0.value) }
     case .tagged(let tag, let value): head(6, tag) + inOrder(value)
-    case .boolean(let truth): [truth ? 0xF5 : 0xF4]
+    case .boolean(let isTrue): [isTrue ? 0xF5 : 0xF4]
     case .null: [0xF6]
     case .undefined: [0xF7]
     case .float(let number): float(number)

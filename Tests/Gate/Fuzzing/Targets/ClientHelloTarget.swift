@@ -22,21 +22,21 @@ extension FuzzTarget {
 enum ClientHelloInvariants {
   /// The maximum number of bytes that OpenSSL may allocate for a connection before its answer: record buffers in both
   /// directions, a message buffer, and its own state.
-  private static let room = 96 << 10
+  private static let limit = 96 << 10
   /// The maximum number of bytes that OpenSSL may allocate for all connections together, in addition to `first`.
-  private static let commonRoom = 1 << 20
+  private static let commonLimit = 1 << 20
 
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let pattern = input.first, input.count > 1 else { return false }
     let bytes = Array(input.dropFirst())
-    let whole = try greet([bytes])
-    let pieces = try greet(Array(Pieces(of: bytes, pattern: pattern)))
+    let whole = try run([bytes])
+    let pieces = try run(Array(Pieces(of: bytes, pattern: pattern)))
     try require(pieces == whole, "pieces give the same result as the whole", "\(pieces) and \(whole)")
     return whole.isAnswered && whole.failure == nil
   }
 
   /// The result of feeding the bytes to a connection.
-  private struct Greeting: Equatable {
+  private struct Outcome: Equatable {
     var failure: String?
     var hasEnded = false
     var isAnswered = false
@@ -44,7 +44,7 @@ enum ClientHelloInvariants {
     var answer: [UInt8] = []
   }
 
-  private static func greet(_ pieces: [[UInt8]]) throws(InvariantViolation) -> Greeting {
+  private static func run(_ pieces: [[UInt8]]) throws(InvariantViolation) -> Outcome {
     _ = (server, first)
     let before = OpenSSLMemory.count
     var connection = Connection { server.makeStream(in: $0) }
@@ -55,18 +55,18 @@ enum ClientHelloInvariants {
       try require(ERR_peek_error() == 0, "no error is left for the next connection")
       try require(reception.count == 0 && !connection.link.isHandshakeDone, "no handshake completes without keys")
       let pinned = OpenSSLMemory.count - before
-      try require(hello.stage == .answered || pinned <= room, "memory before the answer is bounded", "\(pinned) bytes")
+      try require(hello.stage == .answered || pinned <= limit, "memory before the answer is bounded", "\(pinned) bytes")
     }
     let link = connection.link
-    let greeting = Greeting(
+    let outcome = Outcome(
       failure: link.failure, hasEnded: link.hasEnded, isAnswered: hello.stage == .answered,
       answer: Array(connection.take().prefix(9)))
     connection.close()
-    try require(OpenSSLMemory.count - first <= commonRoom, "a closed connection frees its memory")
-    return greeting
+    try require(OpenSSLMemory.count - first <= commonLimit, "a closed connection frees its memory")
+    return outcome
   }
 
-  /// One end of a connection whose other end the target controls.
+  /// The gate's end of a connection. The target controls the other end.
   private struct Connection {
     let bio = WindowBIO()
     var link = SocketState()
@@ -134,7 +134,7 @@ enum ClientHelloInvariants {
     return streams.flatMap { [[0x55] + $0, [0] + $0] }
   }
 
-  /// Returns what a client sends in a handshake, flight by flight.
+  /// Returns the flights that a client sends in a handshake.
   private static func flights(groups: String, isOld: Bool) throws -> [[UInt8]] {
     let settings = try ClientTLS(
       authorityFile: authority.tlsAuthorityPath, certificateFile: authority.serverCertificatePath,

@@ -37,7 +37,7 @@ enum ConfigurationInvariants {
     guard let again = again.settings else {
       throw InvariantViolation(invariant: "the written configuration is accepted", detail: "\(again.faults)\n\(text)")
     }
-    // A password is masked in the output, so the two differ.
+    // The output masks the password, so the two texts differ.
     if text.contains("…") { return }
     try require(meaning(again) == meaning(settings), "the written configuration has the same meaning", text)
   }

@@ -6,7 +6,7 @@ extension FuzzTarget {
     name: "frame-tracker", seeds: { FrameTrackerInvariants.seeds }, accepts: FrameTrackerInvariants.check)
 }
 
-/// The forwarded bytes and what the gate reads from them do not depend on how the bytes are cut.
+/// The forwarded bytes and the result of parsing them do not depend on how the bytes are cut.
 enum FrameTrackerInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard input.count >= 2 else { return false }

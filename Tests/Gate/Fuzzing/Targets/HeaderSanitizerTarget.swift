@@ -23,7 +23,7 @@ enum HeaderSanitizerInvariants {
       !cleaned.fields.contains { named.contains($0.name.lowercased()) }, "fields that Connection names are removed")
     try require(sanitizer.cleaned(cleaned) == cleaned, "cleaning twice changes nothing")
     let answer = HeaderSanitizer.cleaned(fromUpstream: head.headers)
-    try require(!answer.fields.contains { isGates($0.name) }, "no upstream sets a field of the gate")
+    try require(!answer.fields.contains { isGateField($0.name) }, "no upstream sets a field of the gate")
     if head.headers.only("Origin") == .repeated { try require(CrossSiteRule.isForeign(in: head.headers), "one Origin") }
     _ = (CrossSiteRule.isForeign(in: head.headers), Accept.namesJSON(in: head.headers))
     return true
@@ -37,7 +37,7 @@ enum HeaderSanitizerInvariants {
     return names.contains(name) || prefixes.contains { name.hasPrefix($0) }
   }
 
-  private static func isGates(_ name: String) -> Bool {
+  private static func isGateField(_ name: String) -> Bool {
     let name = String(name.lowercased().map { $0 == "_" ? "-" : $0 })
     return name.hasPrefix("x-attest-")
   }

@@ -10,7 +10,7 @@ extension FuzzTarget {
     seeds: { ProxyHeaderInvariants.seeds }, accepts: ProxyHeaderInvariants.check)
 }
 
-/// A PROXY header depends on its own bytes alone. The bytes after it belong to the client.
+/// The outcome for a PROXY header depends only on its own bytes. The bytes after it belong to the client.
 enum ProxyHeaderInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let first = input.first else { return false }
@@ -24,7 +24,7 @@ enum ProxyHeaderInvariants {
       case .header(let header):
         let expected = count < header.length ? .incomplete : outcome
         try require(found == expected, "a header ends at its length", "\(count)")
-      // A later byte may break another rule first. What counts is that the header is refused.
+      // A later byte may violate another rule first. The header must be refused with any of the rules.
       case .fault:
         if case .header = found {
           throw InvariantViolation(invariant: "no prefix of a fault is a header", detail: "\(count)")

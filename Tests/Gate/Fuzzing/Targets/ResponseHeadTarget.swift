@@ -8,7 +8,7 @@ extension FuzzTarget {
     seeds: { ResponseHeadInvariants.seeds.map { Array($0.utf8) } }, accepts: ResponseHeadInvariants.check)
 }
 
-/// Like requests: the head of an upstream's answer depends on its bytes alone.
+/// The outcome for the head of an upstream's answer depends only on its own bytes, like that of a request.
 enum ResponseHeadInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let outcome = parse(input)

@@ -7,7 +7,7 @@ struct TokenBucketTests {
   private static let second: TokenBuckets.Instant = 1_000_000_000
 
   @Test(
-    "A bucket gives its count at once, reports the wait, and gives one more token after it",
+    "A full bucket gives all its tokens immediately, reports the wait, and gives one more token after it",
     arguments: [(1, 1), (2, 1), (3, 60), (7, 60), (60, 60), (10_000, 1), (10_000, 86_400), (1, 86_400)])
   func exactly(count: Int, seconds: Int) throws {
     let rate = try #require(Rate(count, every: .seconds(seconds)))
@@ -16,7 +16,7 @@ struct TokenBucketTests {
     for _ in 0..<count { #expect(buckets.take(of: 1, rate, at: now) == nil) }
     let refusal = buckets.take(of: 1, rate, at: now)
     let wait = try #require(refusal)
-    // A refusal costs nothing: the wait does not grow.
+    // A refusal takes no token, so the wait does not grow.
     #expect(buckets.take(of: 1, rate, at: now) == wait)
     #expect(wait > .zero && wait <= .seconds(seconds) / count)
     let nanoseconds = TokenBuckets.Instant(wait / .nanoseconds(1))
@@ -26,7 +26,7 @@ struct TokenBucketTests {
     #expect(buckets.take(of: 1, rate, at: now) != nil)
   }
 
-  @Test("A bucket is full after its full time, and never more than full")
+  @Test("A bucket is full after its full time, and never exceeds its size")
   func rest() throws {
     let rate = try #require(Rate(5, every: .seconds(10)))
     var buckets = TokenBuckets(capacity: 8)

@@ -134,7 +134,7 @@ extension EngineTests {
       #expect(answer[0] == 22 && answer[5] == 2)
     }
 
-    @Test("A client that is asked for another key share sends a second ClientHello and is served")
+    @Test("A client that must send another key share sends a second ClientHello and is served")
     func retried() throws {
       let files = try TLSFolder()
       let gate = try Gate(files)

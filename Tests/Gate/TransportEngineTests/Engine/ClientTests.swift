@@ -39,7 +39,7 @@ extension EngineTests {
       #expect(try await answer.value == 200)
     }
 
-    @Test("An exchange of bytes reports whether the server or the timeout ended it", arguments: [true, false])
+    @Test("An exchange of bytes reports whether the server or the timeout closed it", arguments: [true, false])
     func exchange(closes: Bool) async throws {
       let listener = try RawListener()
       let engine = try ClientEngine()
@@ -103,7 +103,7 @@ extension EngineTests {
       #expect(try await socket.receive() == .ended(.init(code: nil, reason: "timed out")))
     }
 
-    @Test("A flush returns when all data is with the kernel, and throws after the connection is lost")
+    @Test("A flush returns when the kernel has all data, and throws after the connection is lost")
     func flush() async throws {
       let listener = try RawListener()
       let engine = try ClientEngine()

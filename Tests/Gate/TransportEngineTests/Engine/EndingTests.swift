@@ -14,7 +14,7 @@ extension EngineTests {
         upstream: .webSocket(host: "127.0.0.1", port: listener.port), limits: limits, engineLimits: engineLimits)
     }
 
-    @Test("A second drain, also after the end, returns")
+    @Test("A second drain returns, also after the engine has stopped")
     func drainedAgain() async throws {
       let gate = try gate(try RawListener())
       let kept = try gate.connect()

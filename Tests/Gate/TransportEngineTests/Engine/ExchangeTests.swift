@@ -81,7 +81,7 @@ extension EngineTests {
     }
 
     @Test("An empty line alone does not extend the idle time of a connection")
-    func emptyLineAlone() throws {
+    func onlyEmptyLine() throws {
       var limits = EngineLimits()
       limits.headTimeout = .milliseconds(200)
       limits.keepAliveTimeout = .milliseconds(600)
@@ -96,7 +96,7 @@ extension EngineTests {
     }
 
     @Test("An idle connection is closed with close_notify (RFC 8446 section 6.1)")
-    func idleGoodbye() throws {
+    func idleCloseNotify() throws {
       var limits = EngineLimits()
       limits.keepAliveTimeout = .milliseconds(300)
       let files = try TLSFolder()
@@ -106,7 +106,7 @@ extension EngineTests {
       try client.handshake()
       client.send(Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
       #expect(String(decoding: try client.readToEnd(), as: UTF8.self).hasSuffix("GET / 0"))
-      #expect(client.heardGoodbye)
+      #expect(client.receivedCloseNotify)
     }
 
     @Test("A request may arrive byte by byte")

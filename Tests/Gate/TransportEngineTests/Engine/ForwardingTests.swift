@@ -75,8 +75,8 @@ extension EngineTests {
       let block = [UInt8](repeating: 7, count: 1 << 20)
       var sent = 0
       while sent < most {
-        var wanted = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
-        guard poll(&wanted, 1, 1000) == 1 else { return sent }
+        var event = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
+        guard poll(&event, 1, 1000) == 1 else { return sent }
         let more = Glibc.send(socket.fd, block, block.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
         guard more > 0 else { return sent }
         sent += more
@@ -85,8 +85,8 @@ extension EngineTests {
     }
 
     private func isCalled(within milliseconds: Int32) -> Bool {
-      var wanted = pollfd(fd: listener.fd, events: Int16(POLLIN), revents: 0)
-      return poll(&wanted, 1, milliseconds) == 1
+      var event = pollfd(fd: listener.fd, events: Int16(POLLIN), revents: 0)
+      return poll(&event, 1, milliseconds) == 1
     }
 
     private static let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -105,7 +105,7 @@ extension EngineTests {
       #expect(answer.suffix(end.count).elementsEqual(end))
     }
 
-    @Test("The beginning of a response that broke off is not taken for the next response on the connection")
+    @Test("The beginning of an interrupted response is not parsed as the next response on the connection")
     func staleResponse() throws {
       let client = try client()
       try client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -236,9 +236,9 @@ extension EngineTests {
       _ = try kept.readHead()
       try kept.send(Self.answer)
       _ = try client.readHead()
-      var wanted = pollfd(fd: kept.fd, events: Int16(POLLIN), revents: 0)
-      #expect(poll(&wanted, 1, 3000) == 0)
-      #expect(poll(&wanted, 1, 2000) == 1)
+      var event = pollfd(fd: kept.fd, events: Int16(POLLIN), revents: 0)
+      #expect(poll(&event, 1, 3000) == 0)
+      #expect(poll(&event, 1, 2000) == 1)
       #expect(try kept.readToEnd().isEmpty)
     }
 
@@ -283,7 +283,7 @@ extension EngineTests {
       #expect(responder.summaries.withLock { $0.map(\.status) } == [200, nil, nil])
     }
 
-    @Test("A client that leaves aborts the request at the upstream, and each request is reported once")
+    @Test("A client that disconnects aborts the request at the upstream, and each request is reported once")
     func clientLeaves() throws {
       let client = try client()
       try client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12345")

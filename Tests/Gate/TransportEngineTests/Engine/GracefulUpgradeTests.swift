@@ -59,7 +59,7 @@ extension EngineTests {
       new.stop()
     }
 
-    @Test("Connections in the accept queue survive the end of an engine with inherited sockets")
+    @Test("Connections in the accept queue remain after an engine with inherited sockets stops")
     func leftInTheQueue() async throws {
       let listener = try RawListener()
       let copies = (0..<2).map { _ in fcntl(listener.fd, F_DUPFD_CLOEXEC, 3) }

@@ -47,7 +47,7 @@ extension EngineTests {
     @Test("The Close of a service that closes with unread input reaches a client that sends meanwhile")
     func serviceCloses() throws {
       let scene = try open()
-      // The client's event comes first, so the loop writes to a service that is gone.
+      // The loop handles the client's event first, so it writes to a closed connection.
       try scene.atOnce {
         try scene.client.send(FrameTrackerTests.frame(1, [1], mask: Self.mask))
         try scene.service?.send(Self.word + Self.close)
@@ -62,10 +62,10 @@ extension EngineTests {
         var scene = try open()
         var sent = 0
         let block = FrameTrackerTests.frame(2, [UInt8](repeating: 7, count: 64 << 10), mask: Self.mask)
-        // Until neither the kernel nor the gate accepts more.
+        // Sends until neither the kernel nor the gate accepts more.
         while sent < 512 {
-          var wanted = pollfd(fd: scene.client.fd, events: Int16(POLLOUT), revents: 0)
-          guard poll(&wanted, 1, 300) == 1 else { break }
+          var event = pollfd(fd: scene.client.fd, events: Int16(POLLOUT), revents: 0)
+          guard poll(&event, 1, 300) == 1 else { break }
           _ = block.withUnsafeBytes {
             Glibc.send(scene.client.fd, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
           }
@@ -94,8 +94,8 @@ extension EngineTests {
       let block = FrameTrackerTests.frame(2, [UInt8](repeating: 7, count: 65_000), mask: Self.mask)
       var sent = 0
       while sent < 64 << 20 {
-        var wanted = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
-        guard poll(&wanted, 1, 300) == 1 else { break }
+        var event = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
+        guard poll(&event, 1, 300) == 1 else { break }
         let more = block.dropFirst(sent % block.count).withUnsafeBytes {
           Glibc.send(socket.fd, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
         }

@@ -21,7 +21,7 @@ extension EngineTests {
       let other = try gate.connect()
       try other.send("GET \(Pause.path) HTTP/1.1\r\nHost: x\r\n\r\n")
       gate.record.pause.begin()
-      // The loop is paused: it handles all of this at once.
+      // The loop is paused. It then handles all of these events in one iteration.
       try client.send(FrameTrackerTests.frame(2, Array(repeating: 1, count: 11), mask: Self.mask))
       client.reset()
       backend.reset()
@@ -40,8 +40,8 @@ extension EngineTests {
     private func flood(_ socket: ScriptedSocket, with block: [UInt8], most: Int, patience: Int32 = 1000) -> Int {
       var sent = 0
       while sent < most {
-        var wanted = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
-        guard poll(&wanted, 1, patience) == 1 else { break }
+        var event = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
+        guard poll(&event, 1, patience) == 1 else { break }
         let count = block.withUnsafeBytes {
           Glibc.send(socket.fd, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
         }
@@ -50,8 +50,8 @@ extension EngineTests {
         // A frame must be complete: the rest of the block follows when the socket is writable.
         var rest = block.dropFirst(count)
         while !rest.isEmpty {
-          var wanted = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
-          guard poll(&wanted, 1, patience) == 1 else { return sent }
+          var event = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
+          guard poll(&event, 1, patience) == 1 else { return sent }
           let more = rest.withUnsafeBytes {
             Glibc.send(socket.fd, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
           }
@@ -125,7 +125,7 @@ extension EngineTests {
       #expect(await cpuTime(of: gate) - before < 1000)
     }
 
-    @Test("A client that resets while its service reads nothing is detected, and its session closed soon after")
+    @Test("The reset of a client whose service reads nothing is detected, and the session is closed soon after")
     func resetUnread() async throws {
       let listener = try RawListener()
       var limits = EngineLimits()
@@ -201,8 +201,8 @@ extension EngineTests {
       }
       try await reading.value
       // Four seconds in which the client sent nothing and received nothing.
-      var wanted = pollfd(fd: client.fd, events: Int16(POLLIN), revents: 0)
-      #expect(poll(&wanted, 1, 0) == 0)
+      var event = pollfd(fd: client.fd, events: Int16(POLLIN), revents: 0)
+      #expect(poll(&event, 1, 0) == 0)
       guard case .closedByGate(3008, _) = await gate.record.next().end else {
         Issue.record("not closed with 3008 when the reading ended")
         return

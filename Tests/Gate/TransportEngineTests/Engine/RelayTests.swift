@@ -107,7 +107,7 @@ extension EngineTests {
       #expect(gate.record.controls.isEmpty)
     }
 
-    @Test("Data that a client sends at once reaches a TCP service complete and in order, and is answered")
+    @Test("Data that a client sends immediately reaches a TCP service complete and in order, and is answered")
     func bridge() throws {
       let listener = try RawListener()
       let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port))
@@ -134,7 +134,7 @@ extension EngineTests {
       try backend.send(Array(frame[..<500]))
       #expect(try client.read(500) == Array(frame[..<500]))
       gate.record.controls[0].close(.revoked, reason: "revoked")
-      // No frame from the client was in transit: the upstream gets its Close at once, masked like a client's.
+      // No frame from the client is in transit: the upstream gets its Close immediately, masked like a client's.
       let received = try backend.read(6 + 2 + 7)
       #expect(received[0] == 0x88 && received[1] == 0x80 | 9)
       try backend.send(Array(frame[500...]) + fromServer(2, [1]))
@@ -210,7 +210,7 @@ extension EngineTests {
       #expect(try received + backend.read(foreign.count - 2) == foreign)
     }
 
-    @Test("A peer that answers nothing is closed with 3008")
+    @Test("The session of a peer that does not answer is closed with 3008")
     func idle() async throws {
       let listener = try RawListener()
       let gate = try gate(
@@ -241,10 +241,10 @@ extension EngineTests {
       client.sendEnd()
       _ = try backend.readToEnd()
       let message = fromServer(2, [UInt8](repeating: 7, count: 60_000))
-      let talking = Aside { while (try? backend.send(message)) != nil {} }
+      let sender = Aside { while (try? backend.send(message)) != nil {} }
       if reads { _ = try? client.readToEnd() }
       #expect(await gate.record.next().end == .lost(.client, "the connection was closed"))
-      try await talking.value
+      try await sender.value
       _ = client
     }
 
@@ -298,7 +298,7 @@ extension EngineTests {
       #expect(answer.hasPrefix(breaksOff ? "HTTP/1.1 502 " : "HTTP/1.1 403 "))
     }
 
-    @Test("A session is closed at its maximum age, however busy")
+    @Test("A busy session is closed at its maximum age")
     func age() async throws {
       let listener = try RawListener()
       let gate = try gate(listener, limits: SessionLimits(maxAge: .milliseconds(500)))
@@ -366,7 +366,7 @@ extension EngineTests {
       #expect(throws: ScriptedSocket.Failure.self) { _ = try gate.connect() }
     }
 
-    @Test("A stalled reader stops the writer and gets every byte in the end")
+    @Test("A stalled reader stops the writer, and receives every byte after it continues")
     func stall() throws {
       let listener = try RawListener()
       let gate = try gate(listener)

@@ -90,7 +90,7 @@ final class ScriptedSocket: @unchecked Sendable {
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
     var nowhere = sockaddr()
     nowhere.sa_family = sa_family_t(AF_UNSPEC)
-    // Connecting to AF_UNSPEC sends the reset at once; `deinit` closes the descriptor.
+    // Connecting to AF_UNSPEC sends the reset immediately. `deinit` closes the descriptor.
     connect(fd, &nowhere, socklen_t(MemoryLayout<sockaddr>.size))
   }
 }

@@ -10,7 +10,7 @@ extension EngineTests {
   @Suite("Slow readers", .timeLimit(.minutes(10)))
   struct SlowPeerTests {
     private static let mask: [UInt8] = [1, 2, 3, 4]
-    /// One mebibyte, which the kernel accepts at once.
+    /// One mebibyte, which the kernel accepts in one call.
     private static let messages = (0..<16).map { Array(repeating: UInt8($0), count: 64 << 10) }
 
     private static func frames(masked: Bool) -> [UInt8] {
@@ -75,7 +75,7 @@ extension EngineTests {
       _ = gate
     }
 
-    @Test("A bridged service gets all data of a client that left, although it sends meanwhile")
+    @Test("A bridged service gets all data of a client that has disconnected, although it sends meanwhile")
     func clientLeavesBridge() throws {
       let (gate, client, service) = try open(isBridge: true)
       try client.send(Self.frames(masked: true) + FrameTrackerTests.frame(8, [0x03, 0xE8], mask: Self.mask))
@@ -88,7 +88,7 @@ extension EngineTests {
       _ = gate
     }
 
-    @Test("A drain does not wait until its deadline for a service that stays open after its client has left")
+    @Test("A drain does not wait until its deadline for a service whose client has disconnected")
     func clientGoneInDrain() async throws {
       let (gate, client, service) = try open(isBridge: true)
       try service.send([1])
@@ -114,17 +114,17 @@ extension EngineTests {
         usleep(200_000)
         received += try client.read(32 << 10)
         guard !isBridge else { continue }
-        // The service has to show that it is alive, too.
+        // The service must answer Pings too.
         let pong = FrameTrackerTests.frame(10, [])
         try service.send(pong)
         sent += pong
       }
       received += try client.read(sent.count - received.count)
       #expect(isBridge || received == sent)
-      // On a bridge the last frame headers are left. No session has been closed.
+      // On a bridge, only the last frame headers remain. No session is closed.
       if !isBridge {
-        var wanted = pollfd(fd: client.fd, events: Int16(POLLIN), revents: 0)
-        #expect(poll(&wanted, 1, 0) == 0)
+        var event = pollfd(fd: client.fd, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&event, 1, 0) == 0)
       }
       #expect(gate.record.isEmpty)
     }
@@ -138,7 +138,7 @@ extension EngineTests {
       if !isBridge { try service.send(FrameTrackerTests.frame(8, [0x03, 0xE8])) }
       service.sendEnd()
       var received: [UInt8] = []
-      // If the gate closed its socket, data from the client would discard the unsent rest.
+      // If the gate closed its socket, data from the client would cause a reset that discards the unsent data.
       for round in 0..<28 {
         usleep(60_000)
         received += try client.read(32 << 10)

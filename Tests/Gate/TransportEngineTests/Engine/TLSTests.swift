@@ -88,7 +88,7 @@ final class RawTLS {
   }
 
   /// Whether the server has sent close_notify.
-  var heardGoodbye: Bool { link.endedInOrder }
+  var receivedCloseNotify: Bool { link.endedInOrder }
 
   func send(_ bytes: [UInt8]) { bytes.withUnsafeBytes { link.send($0, through: bio.window) } }
   func sendEnd() { link.sendEnd(through: bio.window) }

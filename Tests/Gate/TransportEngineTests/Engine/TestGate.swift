@@ -5,7 +5,7 @@ import Transport
 
 @testable import TransportEngine
 
-/// An engine whose responder admits every upgrade to one upstream and records how sessions ended.
+/// An engine whose responder admits every upgrade to one upstream and records the summaries of closed sessions.
 final class TestGate: Sendable {
   let engine: Engine
   let record = SessionRecord()
@@ -73,7 +73,7 @@ final class TestGate: Sendable {
   }
 }
 
-/// Records how sessions ended, for tests that wait for it.
+/// Records the summaries of closed sessions, for tests that wait for them.
 final class SessionRecord: Sendable {
   private struct State {
     var summaries: [SessionSummary] = []
@@ -104,7 +104,7 @@ final class SessionRecord: Sendable {
     waiting?.resume(returning: summary)
   }
 
-  /// Returns the summary of the next session, in the order in which sessions end.
+  /// Returns the summary of the next session, in the order in which sessions are closed.
   func next() async -> SessionSummary {
     await withCheckedContinuation { continuation in
       let known = state.withLock { state -> SessionSummary? in
@@ -122,7 +122,7 @@ final class SessionRecord: Sendable {
   var controls: [SessionControl] { state.withLock { $0.controls } }
 }
 
-/// Stops the loop of a gate while a request for `path` is decided, so that it handles several events at once.
+/// Stops the loop of a gate while a request for `path` is decided, so that it handles several events in one iteration.
 final class Pause: Sendable {
   static let path = "/pause"
   /// Two pipes: the loop reports that it has stopped, and the test lets it continue.

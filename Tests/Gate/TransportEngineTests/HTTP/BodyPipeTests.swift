@@ -46,7 +46,7 @@ struct BodyPipeTests {
     #expect(result.taken == text.utf8.count && result.isComplete)
   }
 
-  @Test("A body that ends with the connection becomes chunks, and ends only if the connection does")
+  @Test("A body without a length becomes chunks, and its last chunk is written when the connection closes")
   func untilClose() throws {
     let result = try #require(pass(Array("all of it".utf8), .untilClose, pieces: 4, ends: true))
     #expect(decoded(result.output) == Array("all of it".utf8) && result.isComplete)

@@ -46,7 +46,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
     #expect(read([Array(bytes[..<4])], .length(5)) == .incomplete)
   }
 
-  @Test("A request without a body is complete at once", arguments: [BodyFraming.none, .length(0)])
+  @Test("A request without a body is complete immediately", arguments: [BodyFraming.none, .length(0)])
   func none(framing: BodyFraming) {
     #expect(read([[1, 2, 3]], framing) == .complete([], consumed: 0))
   }
@@ -117,7 +117,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
   func refused(rule: ChunkError, coded: String) {
     let bytes = Array(coded.utf8)
     #expect(read([bytes], .chunked) == .fault(.malformed(rule)))
-    #expect(splitLaw(bytes, incomplete: .incomplete) { read($0.map { [$0] }, .chunked) }.broken == nil)
+    #expect(checkSplits(bytes, incomplete: .incomplete) { read($0.map { [$0] }, .chunked) }.broken == nil)
     #expect(BodyError.malformed(rule).requestError == .malformedBody(rule: rule.rawValue))
   }
 
@@ -135,7 +135,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
     let bytes = Array(coded.utf8)
     #expect(read([bytes], .chunked, extras: .dropped) == .fault(.malformed(rule)))
     #expect(
-      splitLaw(bytes, incomplete: .incomplete) { read($0.map { [$0] }, .chunked, extras: .dropped) }.broken == nil)
+      checkSplits(bytes, incomplete: .incomplete) { read($0.map { [$0] }, .chunked, extras: .dropped) }.broken == nil)
   }
 
   @Test("Each chunk may have 4 KiB of extensions")

@@ -58,7 +58,7 @@ func handshake(_ line: String = "GET / HTTP/1.1", replacing: [(String, String?)]
 ///
 /// Every prefix gives `incomplete` up to some length, and from there on the outcome of the whole. Returns that length
 /// and a description of the violation, or `nil` if there is none.
-func splitLaw<Outcome: Equatable>(
+func checkSplits<Outcome: Equatable>(
   _ bytes: [UInt8], incomplete: Outcome, parse: ([UInt8]) -> Outcome
 ) -> (settledAt: Int, broken: String?) {
   let whole = parse(bytes)

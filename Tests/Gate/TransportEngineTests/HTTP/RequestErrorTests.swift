@@ -104,7 +104,7 @@ import Transport
   func broken(rule: HeadError, text: String) {
     let bytes = Array(text.utf8)
     #expect(RequestHead.parse(bytes) == .fault(rule.requestError))
-    #expect(splitLaw(bytes, incomplete: .incomplete) { RequestHead.parse($0) }.broken == nil)
+    #expect(checkSplits(bytes, incomplete: .incomplete) { RequestHead.parse($0) }.broken == nil)
     #expect(RequestHead.parse(bytes + Array("\r\nX: y\r\n\r\n".utf8)) == .fault(rule.requestError))
   }
 
@@ -114,7 +114,7 @@ import Transport
   func encoding(value: [UInt8]) {
     let bytes = Array("GET / HTTP/1.1\r\nHost: a\r\nX: ".utf8) + value + Array("\r\n\r\n".utf8)
     #expect(RequestHead.parse(bytes) == .fault(HeadError.fieldEncoding.requestError))
-    #expect(splitLaw(bytes, incomplete: .incomplete) { RequestHead.parse($0) }.broken == nil)
+    #expect(checkSplits(bytes, incomplete: .incomplete) { RequestHead.parse($0) }.broken == nil)
   }
 
   @Test("Each rule is broken by a test and has its own description")
@@ -140,7 +140,7 @@ import Transport
       ("GET /\u{0}", 6), ("PRI * HTTP/2.0\r\n", 5), ("\r\n", 1), ("GET / HTTP/1.1\r\nX : y", 18),
     ])
   func early(text: String, length: Int) {
-    #expect(splitLaw(Array(text.utf8), incomplete: .incomplete) { RequestHead.parse($0) } == (length, nil))
+    #expect(checkSplits(Array(text.utf8), incomplete: .incomplete) { RequestHead.parse($0) } == (length, nil))
   }
 }
 
@@ -167,8 +167,8 @@ import Transport
       let bytes = Array((beginning + String(repeating: "a", count: 100)).utf8)
       let limits = HeadLimits(bytes: 64)
       #expect(RequestHead.parse(bytes, limits: limits) == .fault(HeadError.headLength.requestError))
-      let law = splitLaw(bytes, incomplete: .incomplete) { RequestHead.parse($0, limits: limits) }
-      #expect(law == (64, nil))
+      let result = checkSplits(bytes, incomplete: .incomplete) { RequestHead.parse($0, limits: limits) }
+      #expect(result == (64, nil))
     }
   }
 
@@ -216,8 +216,8 @@ import Transport
         default: bytes[index] = UInt8.random(in: 0...255, using: &generator)
         }
       }
-      let law = splitLaw(bytes, incomplete: .incomplete) { RequestHead.parse($0) }
-      #expect(law.broken == nil, "\(String(decoding: bytes, as: UTF8.self))")
+      let result = checkSplits(bytes, incomplete: .incomplete) { RequestHead.parse($0) }
+      #expect(result.broken == nil, "\(String(decoding: bytes, as: UTF8.self))")
     }
   }
 }

@@ -63,9 +63,9 @@ import Transport
       return
     }
     #expect(length == bytes.count)
-    let law = splitLaw(bytes, incomplete: .incomplete) { RequestHead.parse($0) }
-    #expect(law.broken == nil)
-    #expect(law.settledAt == bytes.count)
+    let result = checkSplits(bytes, incomplete: .incomplete) { RequestHead.parse($0) }
+    #expect(result.broken == nil)
+    #expect(result.settledAt == bytes.count)
   }
 
   @Test("The path has one normal form", arguments: RequestHeadTests.normalForms)

@@ -17,7 +17,7 @@ import Transport
     #expect(head.framing == .length(3))
     #expect(head.headers.first("server") == "x")
     #expect(!head.wantsClose && !head.isVersion10)
-    #expect(splitLaw(Array(text.utf8), incomplete: .incomplete) { ResponseHead.parse($0) } == (length, nil))
+    #expect(checkSplits(Array(text.utf8), incomplete: .incomplete) { ResponseHead.parse($0) } == (length, nil))
   }
 
   @Test(
@@ -62,7 +62,7 @@ import Transport
   func broken(rule: HeadError, text: String) {
     let bytes = Array(text.utf8)
     #expect(ResponseHead.parse(bytes) == .fault(rule))
-    #expect(splitLaw(bytes, incomplete: .incomplete) { ResponseHead.parse($0) }.broken == nil)
+    #expect(checkSplits(bytes, incomplete: .incomplete) { ResponseHead.parse($0) }.broken == nil)
   }
 
   @Test("A response head has the same limits as a request head")

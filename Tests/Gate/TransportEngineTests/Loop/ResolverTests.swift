@@ -41,7 +41,7 @@ struct ResolverTests {
 
   private static let failure = Resolver.Answer.failure(Resolver.ResolverError(description: "no server"))
 
-  @Test("A known address is returned at once, even if it is old and the name server is slow or unavailable")
+  @Test("A known address is returned immediately, even if it is old and the name server is slow or unavailable")
   func stale() async {
     let script = Script()
     let resolver = script.makeResolver()

@@ -64,7 +64,7 @@ struct TimerWheelTests {
     #expect(wheel.count == 0)
   }
 
-  @Test("Nothing is lost after hours without a call")
+  @Test("Every deadline fires after hours without a call")
   func longSleep() {
     var wheel = TimerWheel(now: 0)
     defer { wheel.deallocate() }

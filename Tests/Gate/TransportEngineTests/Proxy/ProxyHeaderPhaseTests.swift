@@ -6,7 +6,7 @@ import Transport
 @testable import TransportEngine
 
 /// Answers with the client's address.
-private struct WhoAmI: RequestResponder {
+private struct AddressResponder: RequestResponder {
   func respond(to request: Request, from peer: Peer) async -> Disposition {
     .respond(Response(status: 200, body: Array(peer.address.description.utf8)))
   }
@@ -32,7 +32,8 @@ extension EngineTests {
         let refusals = LockedValue<[String]>([])
         self.refusals = refusals
         engine = try Engine(
-          listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: tls, responder: WhoAmI(), limits: limits,
+          listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: tls, responder: AddressResponder(),
+          limits: limits,
           proxies: ProxyProtocol(version, trusting: [try #require(trusting)])
         ) { event in
           guard case .connectionRefused(let refusal, _, _) = event else { return }
@@ -52,15 +53,15 @@ extension EngineTests {
       String(decoding: (try? socket.readToEnd()) ?? [], as: UTF8.self)
     }
 
-    @Test("The header names the client, and the bytes after it are the request", arguments: ProxyHeaderTests.sound)
-    func client(_ sound: ProxyHeaderTests.Sound) throws {
+    @Test("The header names the client, and the bytes after it are the request", arguments: ProxyHeaderTests.valid)
+    func client(_ header: ProxyHeaderTests.HeaderCase) throws {
       let gate = try Gate()
       let socket = try gate.connect()
-      try socket.send(sound.bytes + Array(Self.request.utf8))
+      try socket.send(header.bytes + Array(Self.request.utf8))
       let answer = rest(of: socket)
       #expect(answer.hasPrefix("HTTP/1.1 200 "))
-      #expect(answer.hasSuffix(sound.source.map { "\r\n\r\n\($0)" } ?? ""))
-      if sound.source == nil { #expect(answer.contains("\r\n\r\n127.0.0.1:")) }
+      #expect(answer.hasSuffix(header.source.map { "\r\n\r\n\($0)" } ?? ""))
+      if header.source == nil { #expect(answer.contains("\r\n\r\n127.0.0.1:")) }
     }
 
     @Test("A header may arrive byte by byte")
@@ -149,7 +150,7 @@ extension EngineTests {
 
   @Suite("Connection limit per address", .timeLimit(.minutes(5)))
   struct ConnectionCapTests {
-    @Test("A connection over the limit is closed at once; others continue, and a free place is used again")
+    @Test("A connection over the limit is closed immediately; others continue, and a free place is used again")
     func cap() async throws {
       var limits = EngineLimits()
       limits.connectionsPerAddress = 2

@@ -23,7 +23,7 @@ struct ProxyHeaderTests {
   static let authority: [UInt8] = [0x02, 0x00, 0x03, 0x61, 0x62, 0x63]
   static let noOperation: [UInt8] = [0x04, 0x00, 0x00]
 
-  struct Sound: Sendable, CustomTestStringConvertible {
+  struct HeaderCase: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let bytes: [UInt8]
     let source: SocketAddress?
@@ -34,44 +34,44 @@ struct ProxyHeaderTests {
     init(_ line: String, _ source: SocketAddress?) { self.init(line, Array((line + "\r\n").utf8), source) }
   }
 
-  static let sound: [Sound] = [
-    Sound("PROXY TCP4 192.0.2.7 198.51.100.1 40000 443", .ipv4(source4, port: 40000)),
-    Sound("PROXY TCP4 192.0.2.7 198.51.100.1 0 65535", .ipv4(source4, port: 0)),
-    Sound("PROXY TCP6 2001:db8::7 2001:DB8:0:0::1 40000 443", .ipv6(source6, port: 40000)),
-    Sound("PROXY TCP6 ::ffff:192.0.2.7 ::1 40000 443", .ipv4(source4, port: 40000)),
-    Sound("PROXY UNKNOWN", nil),
-    Sound("PROXY UNKNOWN ffff:f...f:ffff any thing 1", nil),
-    Sound("v2 TCP over IPv4", v2(0x21, 0x11, tcp4), .ipv4(source4, port: 40000)),
-    Sound("v2 TCP over IPv6", v2(0x21, 0x21, tcp6), .ipv6(source6, port: 40000)),
-    Sound("v2 mapped address", v2(0x21, 0x21, mapped + source6 + ports), .ipv4(source4, port: 40000)),
-    Sound("v2 with values", v2(0x21, 0x11, tcp4 + authority + noOperation), .ipv4(source4, port: 40000)),
-    Sound("v2 LOCAL", v2(0x20, 0x00, []), nil),
-    Sound("v2 LOCAL with an address", v2(0x20, 0x11, tcp4), nil),
-    Sound("v2 LOCAL with anything", v2(0x20, 0x77, [1, 2, 3]), nil),
-    Sound("v2 UNSPEC", v2(0x21, 0x00, []), nil),
-    Sound("v2 UNSPEC with anything", v2(0x21, 0x00, [9, 9, 9]), nil),
-    Sound("v2 Unix stream", v2(0x21, 0x31, [UInt8](repeating: 0x2F, count: 216)), nil),
-    Sound("v2 longest", v2(0x20, 0x00, [UInt8](repeating: 7, count: 4080)), nil),
+  static let valid: [HeaderCase] = [
+    HeaderCase("PROXY TCP4 192.0.2.7 198.51.100.1 40000 443", .ipv4(source4, port: 40000)),
+    HeaderCase("PROXY TCP4 192.0.2.7 198.51.100.1 0 65535", .ipv4(source4, port: 0)),
+    HeaderCase("PROXY TCP6 2001:db8::7 2001:DB8:0:0::1 40000 443", .ipv6(source6, port: 40000)),
+    HeaderCase("PROXY TCP6 ::ffff:192.0.2.7 ::1 40000 443", .ipv4(source4, port: 40000)),
+    HeaderCase("PROXY UNKNOWN", nil),
+    HeaderCase("PROXY UNKNOWN ffff:f...f:ffff any thing 1", nil),
+    HeaderCase("v2 TCP over IPv4", v2(0x21, 0x11, tcp4), .ipv4(source4, port: 40000)),
+    HeaderCase("v2 TCP over IPv6", v2(0x21, 0x21, tcp6), .ipv6(source6, port: 40000)),
+    HeaderCase("v2 mapped address", v2(0x21, 0x21, mapped + source6 + ports), .ipv4(source4, port: 40000)),
+    HeaderCase("v2 with values", v2(0x21, 0x11, tcp4 + authority + noOperation), .ipv4(source4, port: 40000)),
+    HeaderCase("v2 LOCAL", v2(0x20, 0x00, []), nil),
+    HeaderCase("v2 LOCAL with an address", v2(0x20, 0x11, tcp4), nil),
+    HeaderCase("v2 LOCAL with anything", v2(0x20, 0x77, [1, 2, 3]), nil),
+    HeaderCase("v2 UNSPEC", v2(0x21, 0x00, []), nil),
+    HeaderCase("v2 UNSPEC with anything", v2(0x21, 0x00, [9, 9, 9]), nil),
+    HeaderCase("v2 Unix stream", v2(0x21, 0x31, [UInt8](repeating: 0x2F, count: 216)), nil),
+    HeaderCase("v2 longest", v2(0x20, 0x00, [UInt8](repeating: 7, count: 4080)), nil),
   ]
 
-  @Test("A valid header names the client, whatever follows it; every prefix is incomplete", arguments: sound)
-  func parses(_ sound: Sound) {
-    let expected = ProxyHeader.Outcome.header(ProxyHeader(source: sound.source, length: sound.bytes.count))
-    #expect(ProxyHeader.parse(sound.bytes, .any) == expected)
-    #expect(ProxyHeader.parse(sound.bytes + [0x16, 0x03, 0x01], .any) == expected)
-    #expect(ProxyHeader.parse(sound.bytes + sound.bytes, .any) == expected)
-    for count in sound.bytes.indices {
-      #expect(ProxyHeader.parse(Array(sound.bytes.prefix(count)), .any) == .incomplete, "\(count) bytes")
+  @Test("A valid header names the client, whatever follows it; every prefix is incomplete", arguments: valid)
+  func parses(_ header: HeaderCase) {
+    let expected = ProxyHeader.Outcome.header(ProxyHeader(source: header.source, length: header.bytes.count))
+    #expect(ProxyHeader.parse(header.bytes, .any) == expected)
+    #expect(ProxyHeader.parse(header.bytes + [0x16, 0x03, 0x01], .any) == expected)
+    #expect(ProxyHeader.parse(header.bytes + header.bytes, .any) == expected)
+    for count in header.bytes.indices {
+      #expect(ProxyHeader.parse(Array(header.bytes.prefix(count)), .any) == .incomplete, "\(count) bytes")
     }
   }
 
-  @Test("Only the allowed version is accepted; the other one is refused at its first byte", arguments: sound)
-  func versions(_ sound: Sound) throws {
-    let isText = sound.bytes[0] == UInt8(ascii: "P")
+  @Test("Only the allowed version is accepted; the other one is refused at its first byte", arguments: valid)
+  func versions(_ header: HeaderCase) throws {
+    let isText = header.bytes[0] == UInt8(ascii: "P")
     let (own, other) = isText ? (ProxyProtocol.Version.v1, .v2) : (.v2, ProxyProtocol.Version.v1)
-    #expect(ProxyHeader.parse(sound.bytes, own) == ProxyHeader.parse(sound.bytes, .any))
-    for count in 1...sound.bytes.count {
-      guard case .fault = ProxyHeader.parse(Array(sound.bytes.prefix(count)), other) else {
+    #expect(ProxyHeader.parse(header.bytes, own) == ProxyHeader.parse(header.bytes, .any))
+    for count in 1...header.bytes.count {
+      guard case .fault = ProxyHeader.parse(Array(header.bytes.prefix(count)), other) else {
         Issue.record("\(count) bytes were accepted")
         return
       }
@@ -100,7 +100,7 @@ struct ProxyHeaderTests {
     expectFault(Array((line + "\r\n").utf8))
   }
 
-  @Test("A line has at most 107 bytes; a longer one is refused at once")
+  @Test("A line has at most 107 bytes; a longer one is refused immediately")
   func longLine() {
     let longest = "PROXY UNKNOWN " + String(repeating: "x", count: 91)
     #expect(ProxyHeader.parse(Array((longest + "\r\n").utf8), .v1) == .header(ProxyHeader(source: nil, length: 107)))
@@ -109,28 +109,28 @@ struct ProxyHeaderTests {
     expectFault(Array((longest + "x\r").utf8))
   }
 
-  static let brokenBinary: [Sound] = [
-    Sound("another version", v2(0x11, 0x11, tcp4), nil),
-    Sound("version 0", v2(0x01, 0x11, tcp4), nil),
-    Sound("an unknown command", v2(0x22, 0x11, tcp4), nil),
-    Sound("an unknown family", v2(0x21, 0x41, tcp4), nil),
-    Sound("UDP", v2(0x21, 0x12, tcp4), nil),
-    Sound("no transport", v2(0x21, 0x10, tcp4), nil),
-    Sound("a transport without family", v2(0x21, 0x01, tcp4), nil),
-    Sound("IPv4 without its last byte", v2(0x21, 0x11, Array(tcp4.dropLast())), nil),
-    Sound("IPv4 without ports", v2(0x21, 0x11, Array(tcp4.dropLast(4))), nil),
-    Sound("IPv6 with the length of IPv4", v2(0x21, 0x21, tcp4), nil),
-    Sound("a short Unix path", v2(0x21, 0x31, [UInt8](repeating: 0, count: 215)), nil),
-    Sound("a value beyond the header", v2(0x21, 0x11, tcp4 + [0x02, 0x00, 0x04, 0x61, 0x62, 0x63]), nil),
-    Sound("half the length of a value", v2(0x21, 0x11, tcp4 + [0x04, 0x00]), nil),
-    Sound("a type alone", v2(0x21, 0x11, tcp4 + [0x04]), nil),
-    Sound("a length over the limit", v2(0x20, 0x00, [], length: 4081), nil),
-    Sound("the maximum length", v2(0x21, 0x11, tcp4, length: 65535), nil),
-    Sound("a signature with one bit changed", [0x0D, 0x0A, 0x0D, 0x0A, 0x01], nil),
+  static let brokenBinary: [HeaderCase] = [
+    HeaderCase("another version", v2(0x11, 0x11, tcp4), nil),
+    HeaderCase("version 0", v2(0x01, 0x11, tcp4), nil),
+    HeaderCase("an unknown command", v2(0x22, 0x11, tcp4), nil),
+    HeaderCase("an unknown family", v2(0x21, 0x41, tcp4), nil),
+    HeaderCase("UDP", v2(0x21, 0x12, tcp4), nil),
+    HeaderCase("no transport", v2(0x21, 0x10, tcp4), nil),
+    HeaderCase("a transport without family", v2(0x21, 0x01, tcp4), nil),
+    HeaderCase("IPv4 without its last byte", v2(0x21, 0x11, Array(tcp4.dropLast())), nil),
+    HeaderCase("IPv4 without ports", v2(0x21, 0x11, Array(tcp4.dropLast(4))), nil),
+    HeaderCase("IPv6 with the length of IPv4", v2(0x21, 0x21, tcp4), nil),
+    HeaderCase("a short Unix path", v2(0x21, 0x31, [UInt8](repeating: 0, count: 215)), nil),
+    HeaderCase("a value beyond the header", v2(0x21, 0x11, tcp4 + [0x02, 0x00, 0x04, 0x61, 0x62, 0x63]), nil),
+    HeaderCase("half the length of a value", v2(0x21, 0x11, tcp4 + [0x04, 0x00]), nil),
+    HeaderCase("a type alone", v2(0x21, 0x11, tcp4 + [0x04]), nil),
+    HeaderCase("a length over the limit", v2(0x20, 0x00, [], length: 4081), nil),
+    HeaderCase("the maximum length", v2(0x21, 0x11, tcp4, length: 65535), nil),
+    HeaderCase("a signature with one bit changed", [0x0D, 0x0A, 0x0D, 0x0A, 0x01], nil),
   ]
 
   @Test("A malformed binary header is refused", arguments: brokenBinary)
-  func brokenBytes(_ broken: Sound) { expectFault(broken.bytes) }
+  func brokenBytes(_ header: HeaderCase) { expectFault(header.bytes) }
 
   @Test("A header with one changed byte is never parsed beyond its end")
   func changedBytes() {

@@ -18,14 +18,14 @@ struct PeerSilenceTests {
     #expect(silence().decision(at: 26_000) == .ping(next: 51_000))
   }
 
-  @Test("A peer that does not answer is pinged once an interval, and checked when its patience ends")
+  @Test("A peer that does not answer is pinged once an interval, and checked at its timeout")
   func pingsAgain() {
     let pinged = silence { $0.lastPing = 26_000 }
     #expect(pinged.decision(at: 26_001) == .wait(until: 51_000))
     #expect(pinged.decision(at: 51_000) == .ping(next: 61_000))
   }
 
-  @Test("A peer that was silent for its patience is given up, to the millisecond")
+  @Test("A peer is given up exactly when its silence reaches the timeout, to the millisecond")
   func expires() {
     #expect(silence { $0.lastPing = 51_000 }.decision(at: 60_999) == .wait(until: 61_000))
     #expect(silence { $0.lastPing = 51_000 }.decision(at: 61_000) == .expired)
@@ -46,7 +46,7 @@ struct PeerSilenceTests {
     #expect(departed.decision(at: 61_000) == .expired)
   }
 
-  @Test("Without limits nothing is ever due")
+  @Test("Without limits no action is ever due")
   func unlimited() {
     let unlimited = silence {
       $0.patience = nil
@@ -96,7 +96,7 @@ struct ClosePatienceTests {
     #expect(patience.deadline(in: .seconds(10), age: 60_000, current: nil, at: 1_000) == 11_000)
   }
 
-  @Test("At its deadline a session is cut off if the gate closes it or it is too old; else readers get more time")
+  @Test("At its deadline a session that the gate closes or that is too old is cut off; others get more time")
   func cutOff() {
     func decision(age: Milliseconds? = nil, isClosedByGate: Bool = false, at now: Milliseconds)
       -> CloseDeadline.Decision
@@ -113,14 +113,14 @@ struct ClosePatienceTests {
 
 @Suite("End of a peer's stream")
 struct StreamEndTests {
-  @Test("An open stream needs nothing, with or without Close frames of one side")
+  @Test("An open stream needs no action, with or without the Close frame of one side")
   func open() {
     #expect(StreamEnd().steps == [])
     #expect(StreamEnd(hasSentClose: true).steps == [])
     #expect(StreamEnd(isToldToClose: true).steps == [])
   }
 
-  @Test("The gate ends its stream when both have sent a Close frame, or the peer has ended after the gate's")
+  @Test("The gate closes its stream after both Close frames, or after its own Close and the end of the peer's stream")
   func answered() {
     #expect(StreamEnd(hasSentClose: true, isToldToClose: true).steps == [.answer])
     #expect(StreamEnd(hasEnded: true, isToldToClose: true, isPassedOn: true).steps == [.answer])
@@ -132,7 +132,7 @@ struct StreamEndTests {
     #expect(StreamEnd(hasEnded: true, isPassedOn: true).steps == [])
   }
 
-  @Test("A connection that failed is closed at once and passed on, whatever was said before")
+  @Test("A failed connection is closed immediately and the failure is passed on, also after Close frames")
   func failed() {
     let expected: StreamEnd.Steps = [.noteLoss, .close, .passOn]
     #expect(StreamEnd(hasFailed: true).steps == expected)

@@ -96,7 +96,7 @@ struct FrameTrackerTests {
     #expect(outcome == (pongs.count, .windowEnd))
   }
 
-  @Test("Pongs pass while none is expected")
+  @Test("All Pongs pass while the gate expects none")
   func pongsUnwatched() {
     let bytes = Self.frame(10, [1, 2, 3, 4, 5, 6, 7, 8])
     #expect(Self.run(bytes, pieces: 3).passed == bytes)

@@ -56,7 +56,7 @@ import Testing
   @Test(
     "A header that breaks a rule is refused with that rule, as early as possible", arguments: FrameHeaderTests.broken)
   func refused(rule: FrameError, bytes: [UInt8], at length: Int) {
-    #expect(splitLaw(bytes, incomplete: .incomplete) { FrameHeader.decode($0) } == (length, nil))
+    #expect(checkSplits(bytes, incomplete: .incomplete) { FrameHeader.decode($0) } == (length, nil))
     #expect(FrameHeader.decode(bytes) == .fault(rule))
   }
 
@@ -85,7 +85,8 @@ import Testing
   }
 
   @Test(
-    "Masking in pieces of any size equals masking at once", arguments: [0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 64, 100])
+    "Masking in pieces of any size equals masking in one call",
+    arguments: [0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 64, 100])
   func pieces(count: Int) {
     let plain = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37) }
     let key = [0x37, 0xFA, 0x21, 0x3D] as [UInt8]

@@ -185,7 +185,7 @@ private func refusal(_ fault: WebSocketError, masked: Bool = false) -> [Action] 
   }
 
   @Test("Each end receives what the other end sends", arguments: [0, 1, 125, 126, 65535, 65536, 200_000])
-  func thereAndBack(count: Int) {
+  func bothDirections(count: Int) {
     let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ 7) }
     var near = WebSocketEndpoint(.client(maskingKey: { 0xDEAD_BEEF }), maxMessage: 1 << 20)
     var far = WebSocketEndpoint(.server, maxMessage: 1 << 20)
@@ -195,7 +195,7 @@ private func refusal(_ fault: WebSocketError, masked: Bool = false) -> [Action] 
 }
 
 @Suite struct WebSocketClosingTests {
-  @Test("The side that closes sends nothing more, receives pending messages, and ends with the answer")
+  @Test("The side that closes sends no more frames, receives pending messages, and is closed by the answer")
   func closing() {
     var endpoint = server()
     #expect(endpoint.close(.goingAway, reason: "drain") == frame(0x88, closePayload(1001, "drain"), masked: false))
@@ -207,7 +207,7 @@ private func refusal(_ fault: WebSocketError, masked: Bool = false) -> [Action] 
     #expect(endpoint.connectionEnded() == [])
   }
 
-  @Test("A broken rule ends a closing WebSocket without a second Close frame")
+  @Test("A violation closes a closing WebSocket without a second Close frame")
   func faultWhileClosing() {
     var endpoint = server()
     _ = endpoint.close(.normal)
