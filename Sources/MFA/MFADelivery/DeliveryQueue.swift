@@ -33,7 +33,7 @@ final class DeliveryQueue: Sendable {
 
   private let kind: String
   private let provider: (any MessageProvider)?
-  private let pace: QueuedOutbox.Schedule
+  private let schedule: QueuedOutbox.Schedule
   private let logger: Logger
   private let queue: AsyncStream<Waiting>
   private let entrance: AsyncStream<Waiting>.Continuation
@@ -41,12 +41,12 @@ final class DeliveryQueue: Sendable {
   private let bed: AsyncStream<Waiting>.Continuation
   private let resting = LockedValue(0)
 
-  init(kind: String, provider: (any MessageProvider)?, pace: QueuedOutbox.Schedule, logger: Logger) {
+  init(kind: String, provider: (any MessageProvider)?, schedule: QueuedOutbox.Schedule, logger: Logger) {
     self.kind = kind
     self.provider = provider
-    self.pace = pace
+    self.schedule = schedule
     self.logger = logger
-    (queue, entrance) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(pace.capacity))
+    (queue, entrance) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(schedule.capacity))
     (tired, bed) = AsyncStream.makeStream()
   }
 
@@ -88,7 +88,7 @@ final class DeliveryQueue: Sendable {
   private func rest(_ waiting: Waiting) async {
     defer { resting.withLock { $0 -= 1 } }
     do {
-      try await Task.sleep(for: waiting.rest ?? pace.rest)
+      try await Task.sleep(for: waiting.rest ?? schedule.rest)
       enter(waiting)
     } catch {
       tell(.lost, .warning, ["reason": "stopping"])
@@ -101,14 +101,14 @@ final class DeliveryQueue: Sendable {
     if case .code = waiting.message.content { return false }
     if isDoubtful, waiting.doubts == Self.mostDoubts { return false }
     let isRoom = resting.withLock { count in
-      guard count < pace.capacity else { return false }
+      guard count < schedule.capacity else { return false }
       count += 1
       return true
     }
     guard isRoom else { return false }
     var waiting = waiting
     if isDoubtful { waiting.doubts += 1 }
-    waiting.rest = waiting.rest.map { min($0 * 2, pace.longestRest) } ?? pace.rest
+    waiting.rest = waiting.rest.map { min($0 * 2, schedule.longestRest) } ?? schedule.rest
     bed.yield(waiting)
     return true
   }
@@ -117,7 +117,7 @@ final class DeliveryQueue: Sendable {
     await withTaskGroup(of: Void.self) { group in
       var running = 0
       for await waiting in queue {
-        if running == max(1, pace.mostAtOnce) {
+        if running == max(1, schedule.mostAtOnce) {
           await group.next()
           running -= 1
         }
@@ -129,8 +129,8 @@ final class DeliveryQueue: Sendable {
 
   private func deliver(_ waiting: Waiting) async {
     guard let provider else { return }
-    var wait = pace.pause
-    let attempts = waiting.rest == nil ? max(1, pace.attempts) : 1
+    var wait = schedule.pause
+    let attempts = waiting.rest == nil ? max(1, schedule.attempts) : 1
     for attempt in 1...attempts {
       guard !Task.isCancelled else { return tell(.lost, .warning, ["reason": "stopping"]) }
       guard .now < waiting.end else { return tell(.expired, .warning, ["attempts": "\(attempt - 1)"]) }

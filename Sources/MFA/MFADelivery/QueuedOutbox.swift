@@ -41,11 +41,11 @@ public final class QueuedOutbox: Outbox, Service {
   ///   - phone: the provider of SMS; `nil` drops SMS.
   ///   - email: the provider of e-mail; `nil` drops e-mail.
   public init(
-    phone: (any MessageProvider)?, email: (any MessageProvider)?, pace: Schedule = Schedule(), logger: Logger
+    phone: (any MessageProvider)?, email: (any MessageProvider)?, schedule: Schedule = Schedule(), logger: Logger
   ) {
-    self.phone = DeliveryQueue(kind: "sms", provider: phone, pace: pace, logger: logger)
-    self.email = DeliveryQueue(kind: "email", provider: email, pace: pace, logger: logger)
-    patience = pace.patience
+    self.phone = DeliveryQueue(kind: "sms", provider: phone, schedule: schedule, logger: logger)
+    self.email = DeliveryQueue(kind: "email", provider: email, schedule: schedule, logger: logger)
+    patience = schedule.patience
   }
 
   public func send(_ message: OutgoingMessage) { queue(for: message).send(message) }

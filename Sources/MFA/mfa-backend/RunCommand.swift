@@ -122,7 +122,7 @@ struct RunCommand: AsyncParsableCommand {
     try await policy.datePolicy(in: store, at: WallClock.system.now())
     let context = DomainContext(store: store, vault: vault, outbox: outbox, tokens: tokens, policy: policy)
     let server = MFAServer(
-      context: context, registry: OperationRegistry(context, logger: logger, paces: RateLimits(settings.limits)),
+      context: context, registry: OperationRegistry(context, logger: logger, rateLimits: RateLimits(settings.limits)),
       callers: CallerReader(gate: gate, tokens: tokens, clock: .system, entropy: .system, logger: logger),
       tokens: tokens, address: MFAServer.Address(settings.listen), logger: logger,
       didBind: { port in logger.info("listening", metadata: ["port": "\(port ?? 0)"]) })

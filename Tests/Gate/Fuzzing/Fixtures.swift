@@ -33,7 +33,7 @@ struct Fixtures: Sendable {
   }()
 
   private init() throws {
-    let folder = try Self.folder("specimens")
+    let folder = try Self.folder("fixtures")
     authorityFolder = AuthorityFolder(path: folder.appendingPathComponent("authority").path)
     let authority = try authorityFolder.loadOrMake(appID: Self.app.appID, at: Self.instant)
     let pem = try Self.kept("key.pem", in: folder) { try Array(P256PrivateKey().pkcs8PEM.utf8) }

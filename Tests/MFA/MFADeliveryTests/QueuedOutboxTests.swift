@@ -97,9 +97,9 @@ struct QueuedOutboxTests {
   func expired() async throws {
     let phone = Counter(isOpen: false)
     let log = CapturedLog()
-    var pace = QueuedOutbox.Schedule()
-    pace.mostAtOnce = 1
-    let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
+    var schedule = QueuedOutbox.Schedule()
+    schedule.mostAtOnce = 1
+    let outbox = QueuedOutbox(phone: phone, email: nil, schedule: schedule, logger: log.logger)
     try await running(outbox) {
       outbox.send(try sms("111111"))
       outbox.send(try sms("222222", lifetime: .zero))
@@ -138,9 +138,11 @@ struct QueuedOutboxTests {
   func outage() async throws {
     let phone = Broken(failures: 6)
     let log = CapturedLog()
-    var pace = QueuedOutbox.Schedule()
-    (pace.mostAtOnce, pace.pause, pace.rest, pace.longestRest) = (1, .zero, .milliseconds(100), .milliseconds(200))
-    let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
+    var schedule = QueuedOutbox.Schedule()
+    (schedule.mostAtOnce, schedule.pause, schedule.rest, schedule.longestRest) = (
+      1, .zero, .milliseconds(100), .milliseconds(200)
+    )
+    let outbox = QueuedOutbox(phone: phone, email: nil, schedule: schedule, logger: log.logger)
     let number = OutgoingMessage.Destination.phone(try PhoneNumber("+1234567890"))
     try await running(outbox) {
       outbox.send(OutgoingMessage(destination: number, content: .recoveryCompleted, lifetime: .seconds(3600)))
@@ -159,9 +161,9 @@ struct QueuedOutboxTests {
   func doubt() async throws {
     let phone = Broken(failures: .max, isDoubtful: true)
     let log = CapturedLog()
-    var pace = QueuedOutbox.Schedule()
-    (pace.pause, pace.rest, pace.longestRest) = (.zero, .milliseconds(10), .milliseconds(10))
-    let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
+    var schedule = QueuedOutbox.Schedule()
+    (schedule.pause, schedule.rest, schedule.longestRest) = (.zero, .milliseconds(10), .milliseconds(10))
+    let outbox = QueuedOutbox(phone: phone, email: nil, schedule: schedule, logger: log.logger)
     let number = OutgoingMessage.Destination.phone(try PhoneNumber("+1234567890"))
     try await running(outbox) {
       outbox.send(OutgoingMessage(destination: number, content: .recoveryCompleted, lifetime: .seconds(3600)))
@@ -174,16 +176,16 @@ struct QueuedOutboxTests {
   func restEnds() async throws {
     let phone = Broken(failures: .max)
     let log = CapturedLog()
-    var pace = QueuedOutbox.Schedule()
-    (pace.pause, pace.rest) = (.zero, .milliseconds(50))
+    var schedule = QueuedOutbox.Schedule()
+    (schedule.pause, schedule.rest) = (.zero, .milliseconds(50))
     let number = OutgoingMessage.Destination.phone(try PhoneNumber("+1234567890"))
-    let brief = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
+    let brief = QueuedOutbox(phone: phone, email: nil, schedule: schedule, logger: log.logger)
     try await running(brief) {
       brief.send(OutgoingMessage(destination: number, content: .recoveryCompleted, lifetime: .milliseconds(20)))
       try await log.line(saying: "message expired")
     }
-    pace.rest = .seconds(3600)
-    let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
+    schedule.rest = .seconds(3600)
+    let outbox = QueuedOutbox(phone: phone, email: nil, schedule: schedule, logger: log.logger)
     let group = ServiceGroup(services: [outbox], logger: Self.silent)
     let running = Task { try await group.run() }
     let before = log.lines(saying: "delivery attempt failed")
@@ -212,9 +214,9 @@ struct QueuedOutboxTests {
   func bounded() async throws {
     let phone = Counter(isOpen: false)
     let log = CapturedLog()
-    var pace = QueuedOutbox.Schedule()
-    pace.patience = .milliseconds(50)
-    let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
+    var schedule = QueuedOutbox.Schedule()
+    schedule.patience = .milliseconds(50)
+    let outbox = QueuedOutbox(phone: phone, email: nil, schedule: schedule, logger: log.logger)
     let group = ServiceGroup(services: [outbox], logger: Self.silent)
     let running = Task { try await group.run() }
     for number in 0..<6 { outbox.send(try sms("\(number)")) }

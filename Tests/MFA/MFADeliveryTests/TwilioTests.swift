@@ -105,10 +105,10 @@ struct TwilioTests {
   @Test("A-220 a message is sent again after a temporary failure")
   func retries() async throws {
     try await withServer(answering: [.badGateway, .badGateway, .created]) { provider, asked in
-      var pace = QueuedOutbox.Schedule()
-      pace.pause = .milliseconds(1)
+      var schedule = QueuedOutbox.Schedule()
+      schedule.pause = .milliseconds(1)
       let outbox = QueuedOutbox(
-        phone: provider, email: nil, pace: pace,
+        phone: provider, email: nil, schedule: schedule,
         logger: Logger(label: "outbox") { _ in SwiftLogNoOpLogHandler() })
       let running = Task { try await outbox.run() }
       outbox.send(try message())

@@ -19,7 +19,7 @@ public struct TestBackend: Sendable {
 
   /// Calls `body` with a backend, and stops the backend when `body` returns.
   public static func with<R: Sendable>(
-    store: (any Store)? = nil, paces: RateLimits = .unlimited, limits: SocketLimits = SocketLimits(),
+    store: (any Store)? = nil, rateLimits: RateLimits = .unlimited, limits: SocketLimits = SocketLimits(),
     bodyTime: Duration = .seconds(10), patience: Duration = .seconds(60), policy: Policy = Policy(),
     logger: Logger = Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() },
     _ body: (TestBackend) async throws -> R
@@ -35,7 +35,7 @@ public struct TestBackend: Sendable {
     let verifier = GateIdentityVerifier(
       source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, store: store,
       clock: clock.wall, logger: logger)
-    let registry = OperationRegistry(context, logger: logger, paces: paces, patience: patience)
+    let registry = OperationRegistry(context, logger: logger, rateLimits: rateLimits, patience: patience)
     let (ports, portFound) = AsyncStream<Int>.makeStream()
     let server = MFAServer(
       context: context, registry: registry,

@@ -82,7 +82,7 @@ struct CodeUseTests {
 
   @Test("A-228 an app instance that requests codes faster than the default limits allow gets 429")
   func pace() async throws {
-    try await TestBackend.with(paces: RateLimits()) { backend in
+    try await TestBackend.with(rateLimits: RateLimits()) { backend in
       let phone = TestPhone()
       var statuses: [Int] = []
       for number in 1...21 {
@@ -98,9 +98,9 @@ struct CodeUseTests {
   @Test(
     "A-228 many app instances at one address share a limit on requests for codes, and other addresses have their own")
   func paceOfAddress() async throws {
-    var paces = RateLimits()
-    paces.sensitiveOfAddress = .init(size: 3, perSecond: 0.5)
-    try await TestBackend.with(paces: paces) { backend in
+    var rateLimits = RateLimits()
+    rateLimits.sensitiveOfAddress = .init(size: 3, perSecond: 0.5)
+    try await TestBackend.with(rateLimits: rateLimits) { backend in
       for _ in 1...3 {
         #expect(try await backend.post("/auth/request-otp", Self.request, as: .genuine()).status == 200)
       }
@@ -114,9 +114,9 @@ struct CodeUseTests {
 
   @Test("A-228 without a limit per address, only the limit per app instance applies")
   func paceWithoutAddresses() async throws {
-    var paces = RateLimits()
-    paces.sensitiveOfAddress = nil
-    try await TestBackend.with(paces: paces) { backend async throws in
+    var rateLimits = RateLimits()
+    rateLimits.sensitiveOfAddress = nil
+    try await TestBackend.with(rateLimits: rateLimits) { backend async throws in
       for _ in 1...120 {
         #expect(
           try await backend.post("/auth/verify-otp", ["username": "u", "otp": "000000"], as: .genuine()).status == 401)

@@ -249,12 +249,12 @@ struct TransportTests {
       ("192.0.2.1", "192.0.2.2", false), ("192.0.2.1", "::ffff:192.0.2.1", true), ("", "", true),
     ])
   func addresses(_ first: String, _ second: String, _ isOne: Bool) async throws {
-    var paces = RateLimits.unlimited
-    paces.sensitiveOfAddress = .init(size: 1, perSecond: 0.001)
+    var rateLimits = RateLimits.unlimited
+    rateLimits.sensitiveOfAddress = .init(size: 1, perSecond: 0.001)
     var policy = Policy()
     policy.mostMessagesOfAddress = 1
-    for (paces, policy) in [(paces, Policy()), (.unlimited, policy)] {
-      try await TestBackend.with(paces: paces, policy: policy) { backend in
+    for (rateLimits, policy) in [(rateLimits, Policy()), (.unlimited, policy)] {
+      try await TestBackend.with(rateLimits: rateLimits, policy: policy) { backend in
         var statuses: [Int] = []
         for address in [first, second] {
           var phone = TestPhone(username: "user\(statuses.count)", app: .genuine())
@@ -271,9 +271,9 @@ struct TransportTests {
 
   @Test("X-032 an app instance with too many requests gets 429 with Retry-After, and others do not")
   func pace() async throws {
-    var paces = RateLimits()
-    paces.standard = .init(size: 3, perSecond: 0.5)
-    try await TestBackend.with(paces: paces) { backend in
+    var rateLimits = RateLimits()
+    rateLimits.standard = .init(size: 3, perSecond: 0.5)
+    try await TestBackend.with(rateLimits: rateLimits) { backend in
       let phone = TestPhone()
       for _ in 1...3 { #expect(try await backend.challenge(phone).status == 200) }
       let fourth = try await backend.challenge(phone)

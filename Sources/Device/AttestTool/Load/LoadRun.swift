@@ -66,11 +66,11 @@ struct LoadRun: Sendable {
     }
   }
 
-  private func exchange(_ pace: MessageDriver.Pace) async throws(Failure) -> ExchangeWork {
+  private func exchange(_ cadence: MessageDriver.Cadence) async throws(Failure) -> ExchangeWork {
     let sockets = try await openSockets()
-    let driver = MessageDriver(plan, pace: pace)
+    let driver = MessageDriver(plan, cadence: cadence)
     try await hand(sockets, to: driver)
-    return ExchangeWork(plan: plan, pace: pace, engine: target.engine, driver: driver, sockets: sockets)
+    return ExchangeWork(plan: plan, cadence: cadence, engine: target.engine, driver: driver, sockets: sockets)
   }
 
   private func openSockets() async throws(Failure) -> [ClientWebSocket] {

@@ -4,14 +4,14 @@ internal import TransportEngine
 ///
 /// `@unchecked Sendable`: all state belongs to the thread of the engine's loop.
 final class MessageDriver: SocketDriver, @unchecked Sendable {
-  enum Pace: Sendable {
+  enum Cadence: Sendable {
     /// Each socket sends when its previous message has come back, at most `limit` times.
     case closedLoop(limit: Int?)
     /// One message every so many nanoseconds, over the sockets in turn.
     case fixed(period: Double)
   }
 
-  private let pace: Pace
+  private let cadence: Cadence
   private let count: Int
   private var payload: LoadPayload
   private var sockets: [DrivenSocket?]
@@ -21,7 +21,7 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
   private var sentAt: [UInt64]
   private var isLost: [Bool]
   private var underWay = 0
-  /// Messages sent over all sockets; with a fixed pace they are due one after another.
+  /// Messages sent over all sockets; at a fixed cadence they are due one after another.
   private var next = 0
   private var start: UInt64 = 0
   private var end: UInt64 = 0
@@ -31,8 +31,8 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
   /// The time at which the last message came back.
   private(set) var lastReturn: UInt64 = 0
 
-  init(_ plan: LoadPlan, pace: Pace) {
-    self.pace = pace
+  init(_ plan: LoadPlan, cadence: Cadence) {
+    self.cadence = cadence
     count = plan.connections
     payload = LoadPayload(size: plan.size, sockets: count, verifies: plan.verifies)
     sockets = Array(repeating: nil, count: count)
@@ -56,7 +56,7 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
     end = start + duration
     isRunning = true
     self.finish = finish
-    if case .closedLoop = pace {
+    if case .closedLoop = cadence {
       for number in 0..<count { send(on: number, at: start) }
       settle()
     }
@@ -78,7 +78,7 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
 
   /// Sends the messages that are due at a fixed rate. Returns `false` when there will be no more.
   func tick() -> Bool {
-    guard isRunning, case .fixed(let period) = pace else { return false }
+    guard isRunning, case .fixed(let period) = cadence else { return false }
     let now = monotonicNanoseconds()
     while isRunning {
       let due = start + UInt64(Double(next) * period)
@@ -104,7 +104,7 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
 
   private func settle() {
     guard underWay == 0 else { return }
-    if case .closedLoop = pace {} else if isRunning { return }
+    if case .closedLoop = cadence {} else if isRunning { return }
     let finish = self.finish
     self.finish = nil
     isRunning = false
@@ -131,7 +131,7 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
     returned[number] += 1
     underWay -= 1
     lastReturn = now
-    if isRunning, case .closedLoop(let limit) = pace, limit.map({ sent[number] < $0 }) ?? (now < end) {
+    if isRunning, case .closedLoop(let limit) = cadence, limit.map({ sent[number] < $0 }) ?? (now < end) {
       send(on: number, at: now)
     }
     settle()
@@ -139,7 +139,7 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
 
   /// Returns the time at which the oldest message of a socket that has not come back was due.
   private func dueTime(of number: Int) -> UInt64 {
-    switch pace {
+    switch cadence {
     case .closedLoop: sentAt[number]
     case .fixed(let period): start + UInt64(Double(number + returned[number] * count) * period)
     }

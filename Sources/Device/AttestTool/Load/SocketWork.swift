@@ -7,7 +7,7 @@ struct ExchangeWork: LoadWork {
   private static let patience = Duration.seconds(10)
 
   let plan: LoadPlan
-  let pace: MessageDriver.Pace
+  let cadence: MessageDriver.Cadence
   let engine: ClientEngine
   let driver: MessageDriver
   let sockets: [ClientWebSocket]
@@ -40,7 +40,7 @@ struct ExchangeWork: LoadWork {
 
   /// Nanoseconds; a number of messages is given a day.
   private var limit: UInt64 {
-    if case .closedLoop(limit: .some) = pace { return LoadDuration(seconds: 86400).nanoseconds }
+    if case .closedLoop(limit: .some) = cadence { return LoadDuration(seconds: 86400).nanoseconds }
     return plan.duration.nanoseconds
   }
 
@@ -49,7 +49,7 @@ struct ExchangeWork: LoadWork {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       Task {
         await engine.run { driver.begin(for: limit) { continuation.resume() } }
-        guard case .fixed(let period) = pace else { return }
+        guard case .fixed(let period) = cadence else { return }
         // Half a period, so that no message waits for a whole one; not more often than the kernel bears.
         let interval = Duration.nanoseconds(Int64(max(period / 2, 50_000)))
         if (try? engine.tick(every: interval, { driver.tick() })) == nil { await engine.run { driver.abandon() } }

@@ -87,7 +87,7 @@ extension UnitOfWork {
   /// That is a minute after the last code for the subject, and as soon as fewer than five were sent within an hour for
   /// the subject, to the target, and to the account, if it has a counter. A name without an account is refused at
   /// the same counts.
-  private func pace(of sending: CodeSending) throws -> Timestamp? {
+  private func earliestNextSend(of sending: CodeSending) throws -> Timestamp? {
     let (most, target) = (OneTimeCode.mostInAnHour, sending.target.hash)
     let interval = try records.newestCode(for: sending.subject, sending.channel)?.createdAt
       .advanced(by: OneTimeCode.resendInterval)
@@ -140,7 +140,7 @@ extension UnitOfWork {
   ///
   /// - Throws: `RecordedRefusal` with `.rateLimited` if a limit is reached.
   func admit(_ sending: CodeSending) throws {
-    let ends = [try sendRoom(sending.tally, sending.channel), try pace(of: sending)]
+    let ends = [try sendRoom(sending.tally, sending.channel), try earliestNextSend(of: sending)]
     if let end = ends.compactMap(\.self).max() {
       let refusal = MFARefusal.rateLimited(retryAfter: end.since(now))
       try note(

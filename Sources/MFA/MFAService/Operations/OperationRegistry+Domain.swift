@@ -4,7 +4,7 @@ public import MFADomain
 extension OperationRegistry {
   /// Creates the registry of all operations of the backend.
   public init(
-    _ context: DomainContext, logger: Logger, paces: RateLimits = RateLimits(), patience: Duration = Self.patience
+    _ context: DomainContext, logger: Logger, rateLimits: RateLimits = RateLimits(), patience: Duration = Self.patience
   ) {
     self.init(
       EnrolmentController(enrolment: Enrolment(context), linking: Linking(context)).operations
@@ -24,6 +24,6 @@ extension OperationRegistry {
           recovery: AccountRecovery(context), administration: Administration(context)
         ).operations
         + AdministrationController(administration: Administration(context)).operations,
-      context: context, logger: logger, paces: paces, patience: patience)
+      context: context, logger: logger, rateLimits: rateLimits, patience: patience)
   }
 }

@@ -9,7 +9,7 @@ public struct OperationRegistry: Sendable {
   /// All operations.
   public let operations: [Operation]
   private let byName: [String: Operation]
-  private let paces: RateLimiter
+  private let rateLimiter: RateLimiter
   private let clock: WallClock
   private let refusals: RefusedAccess
   private let patience: Duration
@@ -23,13 +23,13 @@ public struct OperationRegistry: Sendable {
   ///
   /// - Parameter patience: the time limit for the store in requests without effects.
   public init(
-    _ operations: [Operation], context: DomainContext, logger: Logger, paces: RateLimits = RateLimits(),
+    _ operations: [Operation], context: DomainContext, logger: Logger, rateLimits: RateLimits = RateLimits(),
     patience: Duration = Self.patience
   ) {
     self.operations = operations
     byName = Dictionary(operations.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     clock = context.clock
-    self.paces = RateLimiter(limits: paces, clock: context.clock)
+    rateLimiter = RateLimiter(limits: rateLimits, clock: context.clock)
     refusals = RefusedAccess(context)
     self.patience = patience
     self.logger = logger
@@ -105,7 +105,7 @@ public struct OperationRegistry: Sendable {
     case .attested: break
     case .pendingSession, .session, .admin: if caller.session == nil { throw MFARefusal.sessionRequired }
     }
-    if let wait = paces.take(operation.rateClass, for: caller.identity) {
+    if let wait = rateLimiter.take(operation.rateClass, for: caller.identity) {
       throw OperationInputError.tooFast(retryAfter: wait)
     }
   }
