@@ -17,10 +17,16 @@ public struct GateRefusal: Error, Sendable, Hashable {
   public let text: String
   /// The gate's name for the request, to be found in its log.
   public let requestID: String?
+  /// How long to wait before the next attempt, from the field `Retry-After` in seconds (RFC 9110 section 10.2.3), at
+  /// most a day; `nil` without the field, and for its form with a date, which no gate sends.
+  public let retryAfter: Duration?
 
   /// Creates a refusal, for tests of an app.
-  public init(status: Int, code: GateRefusalCode?, text: String = "", requestID: String? = nil) {
+  public init(
+    status: Int, code: GateRefusalCode?, text: String = "", requestID: String? = nil, retryAfter: Duration? = nil
+  ) {
     self.status = status
+    self.retryAfter = retryAfter
     self.code = code
     codeText = code?.rawValue
     self.text = text
@@ -38,10 +44,21 @@ public struct GateRefusal: Error, Sendable, Hashable {
     self.text = TerminalText.printable(
       String(text.prefix(500).drop(while: \.isWhitespace).trimmingSuffix(while: \.isWhitespace)))
     requestID = response.value(of: "X-Request-Id").map(TerminalText.printable)
+    retryAfter = response.value(of: "Retry-After").flatMap(Self.wait)
   }
 }
 
 extension GateRefusal {
+  private static let longestWait = 86_400
+
+  /// Reads 1 to 10 decimal digits of seconds.
+  private static func wait(_ text: String) -> Duration? {
+    guard (1...10).contains(text.utf8.count), text.utf8.allSatisfy((UInt8(ascii: "0")...UInt8(ascii: "9")).contains),
+      let seconds = Int(text)
+    else { return nil }
+    return .seconds(min(seconds, longestWait))
+  }
+
   /// The next step for the app. It follows from the code. Without a known code it follows from the status: a client
   /// may retry later after 408, 429 and 5xx.
   public var advice: GateRefusalCode.Advice {

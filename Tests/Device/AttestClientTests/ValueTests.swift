@@ -39,6 +39,32 @@ struct GateMessageTests {
     #expect("\(refusal)" == "403 rp_id_mismatch: rpIdHash does not match bundleId")
   }
 
+  @Test(
+    "A refusal has the wait of its Retry-After in seconds, at most a day",
+    arguments: [
+      ("7", 7), ("0", 0), ("86400", 86_400), ("86401", 86_400), ("9999999999", 86_400), ("99999999999", nil), ("", nil),
+      ("-1", nil), ("+7", nil), ("1.5", nil), ("٧", nil), ("Wed, 21 Oct 2026 07:28:00 GMT", nil),
+    ])
+  func retryAfter(_ text: String, _ seconds: Int?) {
+    let response = HTTPResponse(status: 429, headers: [HTTPField("retry-after", text)])
+    #expect(GateRefusal(response).retryAfter == seconds.map { .seconds($0) })
+    #expect(GateRefusal(HTTPResponse(status: 429)).retryAfter == nil)
+  }
+
+  @Test("An error's localized description is its text")
+  func localized() {
+    let refusal = GateRefusal(status: 403, code: .keyRevoked, text: "no")
+    let errors: [(any Error, String)] = [
+      (AttestError.missingNonce, "the gate's challenge has no nonce"), (refusal, "403 key_revoked: no"),
+      (AttestError.keyRevoked(refusal), "this device's key was revoked: 403 key_revoked: no"),
+      (UpgradeError.refused(refusal), "the gate refused: 403 key_revoked: no"),
+      (TransportError.lost("x"), "the gate's answer was lost: x"),
+      (KeyServiceError.invalidKey, "\(KeyServiceError.invalidKey)"),
+      (KeyStoreError.unreadable("x"), "\(KeyStoreError.unreadable("x"))"),
+    ]
+    for (error, text) in errors { #expect(error.localizedDescription == text) }
+  }
+
   @Test("The text of a refusal cannot control a terminal")
   func unsafeRefusal() {
     let text = "a\u{1B}]0;b\u{7}\u{9B}2Jc\nd\u{202E}e"

@@ -1,0 +1,32 @@
+public import Foundation
+
+// Without these, `localizedDescription` is only the name of the type and a number.
+
+extension AttestError: LocalizedError {
+  public var errorDescription: String? { description }
+}
+
+extension UpgradeError: LocalizedError {
+  public var errorDescription: String? {
+    switch self {
+    case .refused(let refusal): "the gate refused: \(refusal)"
+    case .transport(let error): "\(error)"
+    }
+  }
+}
+
+extension GateRefusal: LocalizedError {
+  public var errorDescription: String? { description }
+}
+
+extension TransportError: LocalizedError {
+  public var errorDescription: String? { description }
+}
+
+extension KeyServiceError: LocalizedError {
+  public var errorDescription: String? { description }
+}
+
+extension KeyStoreError: LocalizedError {
+  public var errorDescription: String? { description }
+}
