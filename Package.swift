@@ -77,8 +77,8 @@ let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v16)],
-  // `AttestClient`, `ByteCoding`, `GateWire`, `MFAClient` and `MFAWire` are for Apple's platforms, too; the others need
-  // OpenSSL and Linux.
+  // `AttestClient`, `ByteCoding`, `GateWire`, `MFAClient`, `MFAViewModels` and `MFAWire` are for Apple's platforms, too;
+  // the others need OpenSSL and Linux.
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "ByteCoding", targets: ["ByteCoding"]),
@@ -88,6 +88,7 @@ let package = Package(
     .library(name: "AttestClient", targets: ["AttestClient"]),
     .library(name: "MFAWire", targets: ["MFAWire"]),
     .library(name: "MFAClient", targets: ["MFAClient"]),
+    .library(name: "MFAViewModels", targets: ["MFAViewModels"]),
     .library(name: "SimulatedDevice", targets: ["SimulatedDevice"]),
     .library(name: "SimulatedPhone", targets: ["SimulatedPhone"]),
   ],
@@ -146,7 +147,8 @@ let package = Package(
       .device, "AttestClient",
       ["ByteCoding", "GateWire", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target(.mfa, "MFAWire"),
-    target(.device, "MFAClient", ["AttestClient", "ByteCoding", "MFAWire"]),
+    target(.device, "MFAClient", ["AttestClient", "ByteCoding", "Locking", "MFAWire"]),
+    target(.device, "MFAViewModels", ["ByteCoding", "MFAClient", "MFAWire"]),
     target(.device, "SimulatedPhone", ["Cryptography", "Locking", "MFAClient"]),
     target(.device, "SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     target(
@@ -291,6 +293,9 @@ let package = Package(
     tests(.common, "GroupCommitTests", ["GroupCommit", "Locking"]),
     tests(.common, "PrometheusTests", ["Prometheus"]),
     tests(.device, "MFAClientTests", ["AttestClient", "ByteCoding", "MFAClient", "MFAWire", "SimulatedDevice"]),
+    tests(
+      .device, "MFAViewModelsTests",
+      ["ByteCoding", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "SimulatedPhone"]),
     tests(.device, "SimulatedPhoneTests", ["Cryptography", "MFAClient", "SimulatedPhone"]),
     tests(
       .gate, "PreflightTests",

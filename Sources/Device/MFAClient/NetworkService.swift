@@ -6,7 +6,7 @@ public import Foundation
 /// Calls the operations of the MFA backend through the gate, each with an assertion of its own.
 ///
 /// Calls from several tasks are safe; they are sent one after another.
-public struct NetworkService: Sendable {
+public struct NetworkService: MFABackend {
   private let session: AttestSession
   private let base: URL
 
@@ -25,7 +25,7 @@ public struct NetworkService: Sendable {
   /// - Throws: `.refused` if the backend refuses; `.gate` if the request did not reach it, or if its answer was lost;
   ///   `.malformed` if the answer is not what the operation answers.
   public func call<Request, Response>(
-    _ operation: WireOperation<Request, Response>, _ request: Request, token: String? = nil
+    _ operation: WireOperation<Request, Response>, _ request: Request, token: String?
   ) async throws(NetworkError) -> Response {
     var message = try Self.message(operation, request, base)
     message.headers.append(HTTPField("Accept", "application/json"))

@@ -12,10 +12,10 @@ struct RoomTests {
   ]
 
   /// Additional imports of single targets: `sallyport dev` uses a simulated device, the client's tools use the engine,
-  /// and the client of the MFA backend uses its wire format.
+  /// and clients of the MFA backend use its wire format.
   private static let exceptions: [String: Set<String>] = [
     "sallyport": ["SimulatedDevice"], "AttestTool": ["Transport", "TransportEngine"], "attest": ["TransportEngine"],
-    "MFAClient": ["MFAWire"],
+    "MFAClient": ["MFAWire"], "MFAViewModels": ["MFAWire"],
   ]
 
   private struct Target {

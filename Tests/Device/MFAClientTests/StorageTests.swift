@@ -1,0 +1,46 @@
+import Foundation
+import MFAClient
+import Testing
+
+@Suite("The app's record")
+struct StorageTests {
+  private func withFolder(_ body: (String) throws -> Void) throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    try body(folder + "/record.json")
+  }
+
+  @Test("A-109 the first record has a new device id, which stays; the file belongs to its owner")
+  func first() throws {
+    try withFolder { path in
+      let first = try FileStorageService(path: path).load()
+      #expect(UUID(uuidString: first.deviceID) != nil && !first.isEnrolled)
+      #expect(try FileStorageService(path: path).load() == first)
+      let attributes = try FileManager.default.attributesOfItem(atPath: path)
+      #expect(attributes[.posixPermissions] as? Int == 0o600)
+    }
+  }
+
+  @Test("A-109 a record is read as it was saved")
+  func saved() throws {
+    try withFolder { path in
+      var record = try FileStorageService(path: path).load()
+      (record.username, record.method, record.authMethod) = ("ada", .secureEnclave, .passcode)
+      record.phoneNumber = "+1234567890"
+      try FileStorageService(path: path).save(record)
+      #expect(try FileStorageService(path: path).load() == record)
+      #expect(record.keyTag(bundleID: "com.example.app") == .passcode(of: "com.example.app"))
+    }
+  }
+
+  @Test("A file that is not a record is reported and kept", arguments: ["", "{}", "[", #"{"deviceID":7}"#])
+  func malformed(_ text: String) throws {
+    try withFolder { path in
+      try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+      chmod(path, 0o600)
+      #expect(throws: StorageError.self) { try FileStorageService(path: path).load() }
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(text.utf8))
+    }
+  }
+}

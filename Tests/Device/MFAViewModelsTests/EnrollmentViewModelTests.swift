@@ -1,0 +1,248 @@
+import ByteCoding
+import Locking
+import MFAClient
+import MFAWire
+import SimulatedPhone
+import Testing
+
+@testable import MFAViewModels
+
+@Suite("The enrolment screen", .timeLimit(.minutes(1)))
+struct EnrollmentViewModelTests {
+  private let phone: SimulatedPhone
+  private let backend = StandInBackend()
+  private let storage = MemoryStorageService(deviceID: "device-1")
+  private let settingsOpened = LockedValue(0)
+  private static let bundleID = "com.example.app"
+
+  init() { phone = SimulatedPhone() }
+
+  private func model(phoneNumber: String? = "+1234567890") -> EnrollmentViewModel {
+    let settingsOpened = settingsOpened
+    return EnrollmentViewModel(
+      keychain: phone, biometrics: phone, backend: backend, storage: storage,
+      app: AppDescription(
+        bundleID: Self.bundleID, username: "ada", phoneNumber: phoneNumber, deviceModel: "iPhone 15 Pro",
+        openSettings: { settingsOpened.withLock { $0 += 1 } }))
+  }
+
+  private var keys: (biometric: KeyPair?, passcode: KeyPair?) {
+    get async throws {
+      (try await phone.key(.biometric(of: Self.bundleID)), try await phone.key(.passcode(of: Self.bundleID)))
+    }
+  }
+
+  private func enrolment() throws -> EnrollRequest {
+    #expect(backend.received.map(\.name) == ["mfa.enroll"])
+    return try #require(backend.received.first).decoded(as: EnrollRequest.self)
+  }
+
+  @Test("A-S01 A-011 A-012 A-013 A-015 with Face ID: the key is tested, and then registered; the app's half")
+  func faceID() async throws {
+    let model = model()
+    await model.appear()
+    var state = await model.state
+    #expect(state.options == [.useBiometrics, .usePasscode])
+    #expect(state.options.map { state.label(of: $0) } == ["Use Face ID", "Use Passcode Only"])
+    // Allows Face ID, and shows the face.
+    phone.plan(.approve, .approve)
+    await model.choose(.useBiometrics)
+    state = await model.state
+    #expect(state.phase == .enrolled(.secureEnclave, .biometric) && state.errorText == nil)
+    #expect(phone.shownPrompts.map(\.kind) == [.faceIDPermission, .biometry(.faceID)])
+    let key = try #require(try await keys.biometric)
+    #expect(key.protection == .userPresence)
+    let request = try enrolment()
+    #expect(request.publicKey == Base64.encode(key.publicKey) && request.authMethod == "biometric")
+    #expect(request.username == "ada" && request.deviceId == "device-1" && request.method == "secureEnclave")
+    let record = storage.load()
+    #expect(record.method == .secureEnclave && record.authMethod == .biometric && record.username == "ada")
+  }
+
+  @Test(
+    "A-S02 A-014 a user who does not allow Face ID is offered the passcode, and no key remains; the app's half",
+    arguments: PhoneSettings.PermissionRefusal.allCases)
+  func declinedPermission(_ refusal: PhoneSettings.PermissionRefusal) async throws {
+    phone.configure { $0.permissionRefusal = refusal }
+    let model = model()
+    await model.appear()
+    phone.plan(.decline)
+    await model.choose(.useBiometrics)
+    var state = await model.state
+    #expect(state.phase == .offeringPasscode && state.title == "Use Passcode Instead?")
+    #expect(state.options.map { state.label(of: $0) } == ["Yes"])
+    #expect(backend.received.isEmpty)
+    #expect(try await keys.biometric == nil)
+    phone.plan(.approve)
+    await model.choose(.usePasscode)
+    state = await model.state
+    #expect(state.phase == .enrolled(.secureEnclave, .passcode))
+    #expect(phone.shownPrompts.map(\.kind) == [.faceIDPermission, .passcode])
+    #expect(try await keys.passcode?.protection == .devicePasscode)
+    #expect(try enrolment().authMethod == "passcode")
+  }
+
+  @Test("A-014 a user who cancels the prompt is offered the passcode, and may refuse it")
+  func cancelled() async throws {
+    phone.configure { $0.permission = .allowed }
+    let model = model()
+    await model.appear()
+    phone.plan(.decline)
+    await model.choose(.useBiometrics)
+    #expect(await model.state.phase == .offeringPasscode)
+    #expect(await model.state.errorText == "User cancelled - offer passcode")
+    await model.declinePasscode()
+    #expect(await model.state.phase == .choosing)
+    #expect(backend.received.isEmpty)
+    #expect(try await keys.biometric == nil)
+  }
+
+  @Test("A-S03 a user who prefers the passcode sees no prompt for biometry; the app's half")
+  func passcodeOnly() async throws {
+    let model = model()
+    await model.appear()
+    phone.plan(.approve)
+    await model.choose(.usePasscode)
+    #expect(await model.state.phase == .enrolled(.secureEnclave, .passcode))
+    #expect(phone.shownPrompts.map(\.kind) == [.passcode])
+  }
+
+  @Test("A-S04 A-017 without an enrolled face only the passcode is offered; the app's half")
+  func noBiometry() async throws {
+    phone.removeBiometry()
+    let model = model()
+    await model.appear()
+    let state = await model.state
+    #expect(state.title == "Passcode Authentication" && state.message == "Using passcode authentication")
+    #expect(state.options == [.usePasscode])
+    await model.choose(.useBiometrics)
+    #expect(await model.state == state)
+  }
+
+  @Test("A-S05 A-018 without a passcode no key is made, and codes by SMS are offered; the app's half")
+  func noSecurity() async throws {
+    phone.removePasscode()
+    let model = model()
+    await model.appear()
+    let state = await model.state
+    #expect(state.phase == .blocked && state.message == "Please set up device passcode in Settings")
+    #expect(state.options == [.openSettings, .useSMS])
+    await model.choose(.openSettings)
+    #expect(settingsOpened.withLock(\.self) == 1)
+    await model.register(phoneNumber: "+1987654321")
+    #expect(await model.state.phase == .enrolled(.smsOTP, nil))
+    let request = try enrolment()
+    #expect(request.method == "smsOTP" && request.publicKey == nil && request.phoneNumber == "+1987654321")
+    #expect(phone.shownPrompts.isEmpty)
+  }
+
+  @Test("A-133 a passcode that is set while the app is in the back is found when the app returns")
+  func returned() async throws {
+    phone.removePasscode()
+    let model = model()
+    await model.appear()
+    #expect(await model.state.phase == .blocked)
+    phone.setPasscode()
+    await model.appear()
+    #expect(await model.state.phase == .choosing)
+    #expect(await model.state.options == [.usePasscode])
+  }
+
+  @Test("A passcode that is removed while a prompt is shown blocks the enrolment")
+  func removedMeanwhile() async throws {
+    phone.configure { $0.permission = .allowed }
+    let model = model()
+    await model.appear()
+    var prompts = phone.promptUpdates().makeAsyncIterator()
+    let choice = Task { await model.choose(.useBiometrics) }
+    _ = await prompts.next()
+    phone.removePasscode()
+    await choice.value
+    #expect(await model.state.phase == .blocked)
+    #expect(backend.received.isEmpty)
+  }
+
+  @Test("A refused registration leaves no key, says why, and can be repeated")
+  func refused() async throws {
+    phone.configure { $0.permission = .allowed }
+    let body = ErrorBody(message: "The device is enrolled already", code: "device_exists", requestId: "r-1")
+    backend.fail(.refused(BackendRefusal(status: 409, body)))
+    let model = model()
+    await model.appear()
+    phone.plan(.approve, .approve)
+    await model.choose(.useBiometrics)
+    #expect(await model.state.phase == .choosing)
+    #expect(await model.state.errorText == "The device is enrolled already")
+    #expect(try await keys.biometric == nil && storage.load().method == nil)
+    await model.choose(.useBiometrics)
+    #expect(await model.state.phase == .enrolled(.secureEnclave, .biometric))
+    #expect(await model.state.errorText == nil)
+  }
+
+  @Test("A registration that the app cannot remember keeps its key, which the server has, and says so")
+  func unsaved() async throws {
+    struct FullDisk: MFAStorageService {
+      func load() -> MFARecord { MFARecord(deviceID: "device-1") }
+      func save(_ record: MFARecord) throws(StorageError) { throw StorageError("disk full") }
+    }
+    let model = EnrollmentViewModel(
+      keychain: phone, biometrics: phone, backend: backend, storage: FullDisk(),
+      app: AppDescription(bundleID: Self.bundleID, username: "ada", deviceModel: "iPhone 15 Pro"))
+    await model.appear()
+    phone.plan(.approve)
+    await model.choose(.usePasscode)
+    #expect(await model.state.phase == .enrolled(.secureEnclave, .passcode))
+    #expect(await model.state.errorText == "disk full")
+    #expect(try await keys.passcode != nil)
+  }
+
+  @Test("A-009 each change is published, in order, and each state once")
+  func published() async throws {
+    let model = model()
+    var states = await model.states().makeAsyncIterator()
+    await model.appear()
+    phone.plan(.approve)
+    await model.choose(.usePasscode)
+    var phases: [EnrollmentState.Phase] = []
+    while phases.last != .enrolled(.secureEnclave, .passcode), let state = await states.next() {
+      phases.append(state.phase)
+    }
+    #expect(
+      phases == [
+        .loading, .choosing, .testingKey(.devicePasscode), .registering(.secureEnclave),
+        .enrolled(.secureEnclave, .passcode),
+      ])
+  }
+
+  @Test(
+    "A-132 every error of a prompt leads to a state with a choice, with every protection and capability",
+    arguments: LocalAuthenticationCode.allCases, [KeyProtection.userPresence, .devicePasscode])
+  func everyError(_ code: LocalAuthenticationCode, _ protection: KeyProtection) {
+    for capability in DeviceCapability.allCases {
+      var machine = EnrollmentMachine()
+      _ = machine.apply(.appeared)
+      _ = machine.apply(.readCapability(.biometricsAvailable, .faceID))
+      let option = protection == .userPresence ? EnrollmentState.Option.useBiometrics : .usePasscode
+      #expect(machine.apply(.chose(option)) == .makeKey(protection))
+      #expect(machine.apply(.keyFailed(.localAuthentication(code))) == .abandonKey)
+      _ = machine.apply(.readCapability(capability, .faceID))
+      #expect(!machine.state.options.isEmpty && machine.state.errorText?.isEmpty == false)
+      #expect((machine.state.phase == .blocked) == (capability == .none))
+    }
+  }
+
+  @Test("An event that does not fit the phase changes nothing")
+  func misplaced() {
+    let events: [EnrollmentMachine.Event] = [
+      .chose(.useBiometrics), .chose(.useSMS), .declinedPasscode, .enteredPhone("+1"), .registered(unsaved: nil),
+      .registrationFailed("x"), .keyFailed(.keyMissing),
+      .testedKey(
+        KeyPair(tag: .passcode(of: ""), protection: .devicePasscode, isHardwareBacked: true, publicKey: [])),
+    ]
+    for event in events {
+      var machine = EnrollmentMachine()
+      #expect(machine.apply(event) == nil)
+      #expect(machine == EnrollmentMachine())
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import Foundation
+import Locking
+import MFAClient
+import MFAWire
+
+/// A backend that records requests and answers from a script.
+final class StandInBackend: MFABackend {
+  /// A request: the name of the operation and the fields as JSON.
+  struct Received: Sendable {
+    let name: String
+    let body: [UInt8]
+
+    func decoded<Request: WireValue>(as type: Request.Type) throws -> Request {
+      try JSONDecoder().decode(Request.self, from: Data(body))
+    }
+  }
+
+  private struct State {
+    var received: [Received] = []
+    var errors: [NetworkError] = []
+  }
+
+  private let state = LockedValue(State())
+
+  var received: [Received] { state.withLock(\.received) }
+
+  /// Makes the next calls fail.
+  func fail(_ errors: NetworkError...) { state.withLock { $0.errors += errors } }
+
+  func call<Request, Response>(
+    _ operation: WireOperation<Request, Response>, _ request: Request, token: String?
+  ) async throws(NetworkError) -> Response {
+    guard let body = try? JSONEncoder().encode(request) else { throw .malformed(requestID: nil, "request") }
+    let error = state.withLock { state in
+      state.received.append(Received(name: operation.name, body: [UInt8](body)))
+      return state.errors.isEmpty ? nil : state.errors.removeFirst()
+    }
+    if let error { throw error }
+    let answer: any WireValue
+    switch request {
+    case let request as EnrollRequest:
+      answer = EnrollResponse(
+        deviceId: request.deviceId, method: request.method, message: "Device enrolled successfully")
+    default: throw .malformed(requestID: nil, "no answer for \(operation.name)")
+    }
+    guard let answer = answer as? Response else { throw .malformed(requestID: nil, "answer") }
+    return answer
+  }
+}
