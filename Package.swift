@@ -148,7 +148,7 @@ let package = Package(
       ["ByteCoding", "GateWire", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target(.mfa, "MFAWire"),
     target(.device, "MFAClient", ["AttestClient", "ByteCoding", "Locking", "MFAWire"]),
-    target(.device, "MFAViewModels", ["ByteCoding", "MFAClient", "MFAWire"]),
+    target(.device, "MFAViewModels", ["ByteCoding", "Locking", "MFAClient", "MFAWire"]),
     target(.device, "SimulatedPhone", ["Cryptography", "Locking", "MFAClient"]),
     target(.device, "SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     target(
@@ -295,7 +295,10 @@ let package = Package(
     tests(.device, "MFAClientTests", ["AttestClient", "ByteCoding", "MFAClient", "MFAWire", "SimulatedDevice"]),
     tests(
       .device, "MFAViewModelsTests",
-      ["ByteCoding", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "SimulatedPhone"]),
+      [
+        "AttestClient", "ByteCoding", "Cryptography", "Locking", "MFAClient", "MFAViewModels", "MFAWire",
+        "SimulatedPhone",
+      ]),
     tests(.device, "SimulatedPhoneTests", ["Cryptography", "MFAClient", "SimulatedPhone"]),
     tests(
       .gate, "PreflightTests",

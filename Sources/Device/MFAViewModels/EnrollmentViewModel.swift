@@ -16,8 +16,7 @@ public actor EnrollmentViewModel {
   private let storage: any MFAStorageService
   private let app: AppDescription
   private var machine = EnrollmentMachine()
-  private var observers: [Int: AsyncStream<EnrollmentState>.Continuation] = [:]
-  private var lastObserver = 0
+  private let publisher = StatePublisher<EnrollmentState>()
 
   /// Creates a view model for the enrolment of `username`.
   public init(
@@ -32,19 +31,7 @@ public actor EnrollmentViewModel {
   }
 
   /// The state now and after each change. The stream ends when the view model is released.
-  public func states() -> AsyncStream<EnrollmentState> {
-    let (stream, observer) = AsyncStream.makeStream(of: EnrollmentState.self)
-    lastObserver += 1
-    let id = lastObserver
-    observers[id] = observer
-    observer.yield(state)
-    observer.onTermination = { [weak self] _ in Task { await self?.forget(id) } }
-    return stream
-  }
-
-  private func forget(_ id: Int) { observers[id] = nil }
-
-  deinit { for observer in observers.values { observer.finish() } }
+  public func states() -> AsyncStream<EnrollmentState> { publisher.states(beginningWith: state) }
 
   /// Call it when the screen appears, and when the app returns to the front.
   public func appear() async { await handle(.appeared) }
@@ -73,7 +60,7 @@ public actor EnrollmentViewModel {
   private func publish() {
     guard state != machine.state else { return }
     state = machine.state
-    for observer in observers.values { observer.yield(state) }
+    publisher.publish(state)
   }
 
   // MARK: Effects

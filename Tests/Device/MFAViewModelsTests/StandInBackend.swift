@@ -1,3 +1,4 @@
+import ByteCoding
 import Foundation
 import Locking
 import MFAClient
@@ -18,11 +19,23 @@ final class StandInBackend: MFABackend {
   private struct State {
     var received: [Received] = []
     var errors: [NetworkError] = []
+    var method = MFAMethod.secureEnclave
+    var challenge = Base64.encode([UInt8](repeating: 9, count: 32))
+    var scope = "full"
   }
 
   private let state = LockedValue(State())
 
   var received: [Received] { state.withLock(\.received) }
+
+  /// The method of the device, the challenge in base64, and the scope of sessions.
+  func answer(method: MFAMethod? = nil, challenge: String? = nil, scope: String? = nil) {
+    state.withLock { state in
+      state.method = method ?? state.method
+      state.challenge = challenge ?? state.challenge
+      state.scope = scope ?? state.scope
+    }
+  }
 
   /// Makes the next calls fail.
   func fail(_ errors: NetworkError...) { state.withLock { $0.errors += errors } }
@@ -36,8 +49,15 @@ final class StandInBackend: MFABackend {
       return state.errors.isEmpty ? nil : state.errors.removeFirst()
     }
     if let error { throw error }
+    let (method, challenge, scope) = state.withLock { ($0.method, $0.challenge, $0.scope) }
+    let tokens = TokenResponse(
+      token: "t.t.t", message: "Authentication successful", refreshToken: "r", expiresIn: 900, scope: scope)
     let answer: any WireValue
     switch request {
+    case is DeviceRequest:
+      answer = ChallengeResponse(method: method.rawValue, challenge: challenge, challengeId: "c-1", expiresIn: 300)
+    case is VerifySignatureRequest, is VerifyOTPRequest: answer = tokens
+    case is RequestOTPRequest: answer = RequestOTPResponse(message: "OTP sent", expiresIn: 300)
     case let request as EnrollRequest:
       answer = EnrollResponse(
         deviceId: request.deviceId, method: request.method, message: "Device enrolled successfully")

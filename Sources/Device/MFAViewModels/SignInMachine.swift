@@ -1,0 +1,87 @@
+internal import MFAClient
+
+/// The rules of signing in: an event changes the state and asks for at most one effect. It performs nothing itself.
+struct SignInMachine: Sendable, Hashable {
+  /// A challenge of the server. Its bytes are what the key signs.
+  struct DeviceChallenge: Sendable, Hashable {
+    let id: String
+    let bytes: [UInt8]
+  }
+
+  /// What the user does, and what effects report.
+  enum Event: Sendable, Hashable {
+    case chose(SignInState.Option)
+    case enteredCode(String)
+    case challenged(DeviceChallenge)
+    /// The server has sent a code.
+    case codeSent
+    case signed(DeviceChallenge, signature: [UInt8])
+    case keyFailed(DeviceSecurityError, DeviceCapability)
+    case verified(needsSecondFactor: Bool)
+    case failed(String)
+  }
+
+  /// What the view model does next.
+  enum Effect: Sendable, Hashable {
+    case requestChallenge
+    case requestCode
+    /// Shows the prompt of the key and signs.
+    case sign(DeviceChallenge)
+    case verifySignature(DeviceChallenge, signature: [UInt8])
+    case verifyCode(String)
+    case openSettings
+  }
+
+  private(set) var state = SignInState()
+  /// Where the user continues after an error of the server.
+  private var isByCode = false
+
+  /// Applies `event`. An event that does not fit the phase changes nothing: a button may be tapped twice.
+  mutating func apply(_ event: Event) -> Effect? {
+    switch (event, state.phase) {
+    case (.chose(let option), _) where state.options.contains(option): return choose(option)
+    case (.challenged(let challenge), .requestingChallenge):
+      state.phase = .signing
+      return .sign(challenge)
+    case (.codeSent, .requestingChallenge):
+      isByCode = true
+      state.phase = .enteringCode
+      return nil
+    case (.signed(let challenge, let signature), .signing):
+      state.phase = .verifying
+      return .verifySignature(challenge, signature: signature)
+    case (.keyFailed(let error, let capability), .signing):
+      let advice = error.advice(in: .signIn, capability: capability)
+      (state.errorText, state.advice, state.phase) = (advice.text, advice.action, .ready)
+      return nil
+    case (.enteredCode(let code), .enteringCode):
+      state.errorText = nil
+      state.phase = .verifying
+      return .verifyCode(code)
+    case (.verified(let needsSecondFactor), .verifying):
+      (state.errorText, state.advice, state.phase) = (nil, nil, .signedIn(needsSecondFactor: needsSecondFactor))
+      return nil
+    case (.failed(let text), .verifying) where isByCode:
+      (state.errorText, state.phase) = (text, .enteringCode)
+      return nil
+    case (.failed(let text), .requestingChallenge), (.failed(let text), .verifying):
+      (state.errorText, state.phase) = (text, .ready)
+      return nil
+    default: return nil
+    }
+  }
+
+  private mutating func choose(_ option: SignInState.Option) -> Effect? {
+    switch option {
+    case .signIn:
+      (state.errorText, state.advice, state.phase) = (nil, nil, .requestingChallenge)
+      isByCode = false
+      return .requestChallenge
+    case .useSMS:
+      (state.errorText, state.phase) = (nil, .requestingChallenge)
+      return .requestCode
+    case .enrollAgain: return nil
+    case .openSettings: return .openSettings
+    }
+  }
+}

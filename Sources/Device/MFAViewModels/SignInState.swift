@@ -1,0 +1,57 @@
+internal import MFAClient
+
+/// What the sign-in screen shows. Changed only by events; compares by value.
+public struct SignInState: Sendable, Hashable {
+  /// What happens now.
+  public enum Phase: Sendable, Hashable {
+    /// The user can sign in.
+    case ready
+    /// The app asks the server for a challenge.
+    case requestingChallenge
+    /// The phone shows a prompt for the key.
+    case signing
+    /// The app sends the signature or the code.
+    case verifying
+    /// The user enters the code that the server has sent.
+    case enteringCode
+    /// The user is signed in. `needsSecondFactor` says that the session has no rights before the second factor.
+    case signedIn(needsSecondFactor: Bool)
+  }
+
+  /// A choice that the screen offers now.
+  public enum Option: String, Sendable, Hashable, CaseIterable {
+    /// Starts the sign-in, or starts it again.
+    case signIn
+    /// Signs in by a code, for example because the key is gone.
+    case useSMS
+    /// Enrols this device again, on the enrolment screen.
+    case enrollAgain
+    /// The Settings app, in which the user sets a passcode.
+    case openSettings
+  }
+
+  /// What happens now.
+  public internal(set) var phase = Phase.ready
+  /// The last error, as a text for the user; `nil` if the last step succeeded.
+  public internal(set) var errorText: String?
+  /// What the last error offers, in addition to another attempt.
+  var advice: SecurityAdvice.Action?
+
+  /// The state before a sign-in.
+  public init() {}
+
+  /// What the user can choose now, in this order.
+  public var options: [Option] {
+    switch phase {
+    case .ready:
+      switch advice {
+      case .enrollAgain: [.enrollAgain, .useSMS]
+      case .blockAndOfferSMS: [.openSettings, .useSMS]
+      case .offerPasscode, .usePasscode, .retry: [.signIn, .useSMS]
+      case nil: [.signIn]
+      }
+    case .enteringCode: [.signIn]
+    case .requestingChallenge, .signing, .verifying, .signedIn: []
+    }
+  }
+}

@@ -1,0 +1,186 @@
+import AttestClient
+import ByteCoding
+import Cryptography
+import Locking
+import MFAClient
+import MFAWire
+import SimulatedPhone
+import Testing
+
+@testable import MFAViewModels
+
+@Suite("The sign-in screen", .timeLimit(.minutes(1)))
+struct SignInViewModelTests {
+  private let phone = SimulatedPhone(.touchID)
+  private let backend = StandInBackend()
+  private let storage = MemoryStorageService(deviceID: "device-1")
+  private static let bundleID = "com.example.app"
+  private let tag = KeyTag.biometric(of: Self.bundleID)
+
+  private func model() -> SignInViewModel {
+    SignInViewModel(
+      keychain: phone, biometrics: phone, backend: backend, storage: storage,
+      app: AppDescription(
+        bundleID: Self.bundleID, username: "ada", phoneNumber: "+1234567890", deviceModel: "iPhone SE"))
+  }
+
+  /// Makes a key as the enrolment does.
+  private func enroll() async throws -> KeyPair {
+    var record = storage.load()
+    (record.username, record.method, record.authMethod) = ("ada", .secureEnclave, .biometric)
+    storage.save(record)
+    return try await phone.createKey(tag, protection: .userPresence)
+  }
+
+  private func refusal(_ code: String, _ message: String) -> NetworkError {
+    .refused(BackendRefusal(status: 401, ErrorBody(message: message, code: code, requestId: "r-1")))
+  }
+
+  @Test("A-S06 A-021 the key signs the 32 bytes of the challenge after one prompt; the app's half")
+  func signs() async throws {
+    let pair = try await enroll()
+    let model = model()
+    phone.plan(.approve)
+    await model.choose(.signIn)
+    #expect(await model.state.phase == .signedIn(needsSecondFactor: false))
+    #expect(await model.tokens?.token == "t.t.t")
+    #expect(phone.shownPrompts.map(\.kind) == [.biometry(.touchID)])
+    #expect(backend.received.map(\.name) == ["auth.initiate", "auth.verify-signature"])
+    let request = try #require(backend.received.last).decoded(as: VerifySignatureRequest.self)
+    #expect(request.username == "ada" && request.deviceId == "device-1" && request.challengeId == "c-1")
+    let signature = try #require(Base64.decode(request.signature))
+    let key = try P256PublicKey(x963: pair.publicKey)
+    #expect(key.isValidSignature(signature, for: [UInt8](repeating: 9, count: 32)))
+  }
+
+  @Test("A session without the second factor is reported as such")
+  func secondFactor() async throws {
+    _ = try await enroll()
+    backend.answer(scope: "mfa")
+    let model = model()
+    phone.plan(.approve)
+    await model.choose(.signIn)
+    #expect(await model.state.phase == .signedIn(needsSecondFactor: true))
+  }
+
+  @Test("A-022 a declined prompt sends nothing, and offers another attempt and a code")
+  func declined() async throws {
+    _ = try await enroll()
+    let model = model()
+    phone.plan(.decline, .approve)
+    await model.choose(.signIn)
+    #expect(await model.state.phase == .ready)
+    #expect(await model.state.errorText == "User cancelled - offer passcode")
+    #expect(await model.state.options == [.signIn, .useSMS])
+    #expect(backend.received.map(\.name) == ["auth.initiate"])
+    await model.choose(.signIn)
+    #expect(await model.state.phase == .signedIn(needsSecondFactor: false))
+    #expect(await model.state.errorText == nil)
+  }
+
+  @Test("A-S07 a device with codes by SMS gets one code, and signs in with it; the app's half")
+  func code() async throws {
+    backend.answer(method: .smsOTP)
+    let model = model()
+    await model.choose(.signIn)
+    #expect(await model.state.phase == .enteringCode)
+    await model.enter(code: " 123 456\n")
+    #expect(await model.state.phase == .signedIn(needsSecondFactor: false))
+    #expect(backend.received.map(\.name) == ["auth.initiate", "auth.verify-otp"])
+    #expect(try #require(backend.received.last).decoded(as: VerifyOTPRequest.self).otp == "123456")
+  }
+
+  @Test("A wrong code can be entered again, and the user can start over")
+  func wrongCode() async throws {
+    backend.answer(method: .smsOTP)
+    let model = model()
+    await model.choose(.signIn)
+    backend.fail(refusal("code_invalid", "Invalid code. Please try again."))
+    await model.enter(code: "000000")
+    #expect(await model.state.phase == .enteringCode)
+    #expect(await model.state.errorText == "Invalid code. Please try again.")
+    #expect(await model.state.options == [.signIn])
+    await model.enter(code: "123456")
+    #expect(await model.state.phase == .signedIn(needsSecondFactor: false))
+  }
+
+  @Test("A-024 A-036 without its key the device can sign in by a code, or enrol again")
+  func missingKey() async throws {
+    _ = try await enroll()
+    phone.removePasscode()
+    phone.setPasscode()
+    let model = model()
+    await model.choose(.signIn)
+    #expect(await model.state.options == [.enrollAgain, .useSMS])
+    await model.choose(.useSMS)
+    #expect(await model.state.phase == .enteringCode)
+    let request = try #require(backend.received.last).decoded(as: RequestOTPRequest.self)
+    #expect(request.username == "ada" && request.phoneNumber == "+1234567890")
+    await model.enter(code: "123456")
+    #expect(await model.state.phase == .signedIn(needsSecondFactor: false))
+  }
+
+  @Test("A-S08 on a device whose security was removed, settings and a code are offered; the app's half")
+  func noSecurity() async throws {
+    _ = try await enroll()
+    phone.removePasscode()
+    let model = model()
+    await model.choose(.signIn)
+    #expect(await model.state.options == [.openSettings, .useSMS])
+    #expect(await model.state.errorText == "Critical: No device security")
+  }
+
+  @Test("A server that cannot be reached, or that refuses, leaves the user where they were, with its text")
+  func refused() async throws {
+    _ = try await enroll()
+    let model = model()
+    backend.fail(.gate(.transport(.unreachable("no route"))))
+    await model.choose(.signIn)
+    #expect(await model.state.phase == .ready)
+    #expect(await model.state.errorText == "the gate cannot be reached: no route")
+    #expect(phone.shownPrompts.isEmpty)
+    phone.plan(.approve, .approve)
+    await model.choose(.signIn)
+    #expect(await model.state.phase == .signedIn(needsSecondFactor: false))
+  }
+
+  @Test("A challenge that is not 32 bytes is not signed", arguments: ["", "AAAA", "%%%"])
+  func malformedChallenge(_ text: String) async throws {
+    _ = try await enroll()
+    backend.answer(challenge: text)
+    let model = model()
+    await model.choose(.signIn)
+    #expect(await model.state.phase == .ready)
+    #expect(await model.state.errorText == "The server's challenge is malformed")
+    #expect(phone.shownPrompts.isEmpty)
+  }
+
+  @Test(
+    "A-132 every error of a prompt leads to a state with a choice",
+    arguments: LocalAuthenticationCode.allCases, DeviceCapability.allCases)
+  func everyError(_ code: LocalAuthenticationCode, _ capability: DeviceCapability) {
+    var machine = SignInMachine()
+    #expect(machine.apply(.chose(.signIn)) == .requestChallenge)
+    let challenge = SignInMachine.DeviceChallenge(id: "c", bytes: [])
+    #expect(machine.apply(.challenged(challenge)) == .sign(challenge))
+    #expect(machine.apply(.keyFailed(.localAuthentication(code), capability)) == nil)
+    #expect(machine.state.phase == .ready && machine.state.options.contains(.useSMS))
+    #expect(machine.state.errorText?.isEmpty == false)
+    #expect(machine.state.options.contains(.openSettings) == (capability == .none))
+  }
+
+  @Test("An event that does not fit the phase changes nothing")
+  func misplaced() {
+    let challenge = SignInMachine.DeviceChallenge(id: "c", bytes: [])
+    let events: [SignInMachine.Event] = [
+      .chose(.useSMS), .chose(.enrollAgain), .enteredCode("1"), .challenged(challenge), .codeSent,
+      .signed(challenge, signature: []), .keyFailed(.keyMissing, .none), .verified(needsSecondFactor: false),
+      .failed("x"),
+    ]
+    for event in events {
+      var machine = SignInMachine()
+      #expect(machine.apply(event) == nil)
+      #expect(machine == SignInMachine())
+    }
+  }
+}
