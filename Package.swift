@@ -413,7 +413,8 @@ if !gateOnly && !fuzzing {
       .mfa, "MFAEndToEndTests",
       [
         "AttestClient", "AttestTool", "ByteCoding", "GateProcesses", "MFAClient", "MFADomain", "MFAFixtures",
-        "MFAStore", "MFAWire", "PostgresServers", "SimulatedDevice", "SimulatedPhone", "TestSupport", "TransportEngine",
+        "MFAStore", "MFAViewModels", "MFAWire", "PostgresServers", "SimulatedDevice", "SimulatedPhone", "TestSupport",
+        "TransportEngine",
         crypto,
         "attest", "mfa-backend", "sallyport",
       ]),

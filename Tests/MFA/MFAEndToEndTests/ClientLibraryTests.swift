@@ -3,6 +3,7 @@ import ByteCoding
 import Foundation
 import GateProcesses
 import MFAClient
+import MFAViewModels
 import MFAWire
 import SimulatedDevice
 import SimulatedPhone
@@ -80,6 +81,39 @@ struct ClientLibraryTests {
       let status = try await app.network.call(
         MFAOperations.deviceStatus, DeviceStatusRequest(deviceId: app.deviceID), token: tokens.token)
       #expect(status.enrolled && status.hasPublicKey && status.phoneNumber == "+1234567890")
+    }
+  }
+
+  @Test("A-S01 A-S02 A-S06 the view models enrol a device and sign in", arguments: [true, false])
+  func screens(_ allowsFaceID: Bool) async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try TestApp(household)
+      let storage = FileStorageService(path: household.data + "-record")
+      let description = AppDescription(
+        bundleID: "com.example.app", username: app.username, phoneNumber: "+1234567890",
+        deviceModel: app.phone.settings.model)
+      let enrolment = EnrollmentViewModel(
+        keychain: app.phone, biometrics: app.phone, backend: app.network, storage: storage, app: description)
+      await enrolment.appear()
+      if allowsFaceID {
+        app.phone.plan(.approve, .approve)
+        await enrolment.choose(.useBiometrics)
+      } else {
+        app.phone.plan(.decline, .approve)
+        await enrolment.choose(.useBiometrics)
+        await enrolment.choose(.usePasscode)
+      }
+      let authMethod = allowsFaceID ? AuthMethod.biometric : .passcode
+      #expect(await enrolment.state.phase == .enrolled(.secureEnclave, authMethod))
+      let signIn = SignInViewModel(
+        keychain: app.phone, biometrics: app.phone, backend: app.network, storage: storage, app: description)
+      app.phone.plan(.approve)
+      await signIn.choose(.signIn)
+      #expect(await signIn.state.phase == .signedIn(needsSecondFactor: false))
+      let token = try #require(await signIn.tokens?.token)
+      let status = try await app.network.call(
+        MFAOperations.deviceStatus, DeviceStatusRequest(deviceId: try storage.load().deviceID), token: token)
+      #expect(status.enrolled && status.method == "secureEnclave" && status.hasPublicKey)
     }
   }
 
