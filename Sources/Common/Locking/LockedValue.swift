@@ -9,7 +9,7 @@
 /// `Synchronization.Mutex` does the same, but on Linux the thread sanitizer does not recognize it and reports each
 /// use as a race. It recognizes the locks of pthreads.
 public final class LockedValue<Value: Sendable>: @unchecked Sendable {
-  // LockedValue by `mutex`.
+  // Guarded by `mutex`.
   private var value: Value
   // On the heap, since a lock must not move.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>

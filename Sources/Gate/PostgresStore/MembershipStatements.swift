@@ -50,7 +50,7 @@ enum MembershipStatements {
     "count_gates",
     "SELECT COUNT(*) AS gates FROM live_gates WHERE seen_at >= clock_timestamp() - CAST($1 AS TEXT)::interval")
 
-  // MARK: RecordMaintenance
+  // MARK: Maintenance
 
   /// Returns the time of the server's clock.
   static func time(on connection: PostgresConnection) throws(StoreError) -> Timestamp? {

@@ -158,7 +158,7 @@ private protocol Job: Sendable {
 private final class PendingJob<Value: Sendable>: Job, @unchecked Sendable {
   private let body: @Sendable (Database) throws -> Value
   private let continuation: CheckedContinuation<Result<Value, StoreError>, Never>
-  // LockedValue by the dispatch queue: only its batches access a job, one at a time.
+  // Guarded by the dispatch queue: only its batches access a job, one at a time.
   private var value: Value?
 
   init(
