@@ -10,10 +10,15 @@ public final class GroupCommitQueue<Job: Sendable>: Sendable {
     var jobs: [Job] = []
     var isDraining = false
 
-    /// Removes the jobs that match, and keeps the order of the others.
+    /// Removes the jobs that match, and keeps the order of the others. Asks once for each job: one that expired between
+    /// two questions would be lost.
     mutating func remove(where matches: (Job) -> Bool) -> [Job] {
-      let removed = jobs.filter(matches)
-      if !removed.isEmpty { jobs.removeAll(where: matches) }
+      var removed: [Job] = []
+      var rest: [Job] = []
+      for job in jobs {
+        if matches(job) { removed.append(job) } else { rest.append(job) }
+      }
+      jobs = rest
       return removed
     }
   }

@@ -78,6 +78,27 @@ struct GroupCommitQueueTests {
     #expect(recorder.batches.withLock { $0 } == [[0], [1, 3, 5]])
   }
 
+  @Test("A job that expires while the queue looks for expired jobs is not lost")
+  func expiresMeanwhile() {
+    let recorder = Recorder()
+    let questions = LockedValue(0)
+    // Job 1 has expired; job 2 expires between the first question about it and the second.
+    let queue = busyQueue(
+      recorder, mostWaiting: 2,
+      isExpired: { job in
+        if job == 1 { return true }
+        return questions.withLock { questions in
+          questions += 1
+          return questions > 1
+        }
+      })
+    #expect((1...2).map { queue.add($0).isAccepted } == [true, true])
+    #expect(queue.add(3).expired == [1])
+    #expect(queue.countOfWaiting == 2)
+    finish(recorder, jobs: 3)
+    #expect(recorder.batches.withLock { $0 } == [[0], [2, 3]])
+  }
+
   @Test("Each job of many threads runs exactly once")
   func parallel() {
     let seen = LockedValue<[Int]>([])
