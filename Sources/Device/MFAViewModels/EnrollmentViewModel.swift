@@ -10,23 +10,14 @@ public actor EnrollmentViewModel {
   /// The state now.
   public private(set) var state = EnrollmentState()
 
-  private let keychain: any KeychainService
-  private let biometrics: any BiometricService
-  private let backend: any MFABackend
-  private let storage: any MFAStorageService
+  private let services: DeviceServices
   private let app: AppDescription
   private var machine = EnrollmentMachine()
   private let publisher = StatePublisher<EnrollmentState>()
 
-  /// Creates a view model for the enrolment of `username`.
-  public init(
-    keychain: any KeychainService, biometrics: any BiometricService, backend: any MFABackend,
-    storage: any MFAStorageService, app: AppDescription
-  ) {
-    self.keychain = keychain
-    self.biometrics = biometrics
-    self.backend = backend
-    self.storage = storage
+  /// Creates a view model for the account of `app`.
+  public init(services: DeviceServices, app: AppDescription) {
+    self.services = services
     self.app = app
   }
 
@@ -68,11 +59,11 @@ public actor EnrollmentViewModel {
   private func perform(_ effect: EnrollmentMachine.Effect) async -> EnrollmentMachine.Event? {
     switch effect {
     case .readCapability:
-      return .readCapability(await biometrics.capability(), await biometrics.biometryType())
+      return .readCapability(await services.biometrics.capability(), await services.biometrics.biometryType())
     case .makeKey(let protection): return await makeKey(protection)
     case .abandonKey:
       await deleteKeys()
-      return .readCapability(await biometrics.capability(), await biometrics.biometryType())
+      return .readCapability(await services.biometrics.capability(), await services.biometrics.biometryType())
     case .register(let method, let pair, let phoneNumber):
       return await register(method, pair, phoneNumber: phoneNumber)
     case .openSettings:
@@ -85,8 +76,8 @@ public actor EnrollmentViewModel {
   private func makeKey(_ protection: KeyProtection) async -> EnrollmentMachine.Event {
     do throws(DeviceSecurityError) {
       let tag = protection.authMethod == .passcode ? KeyTag.passcode(of: app.bundleID) : .biometric(of: app.bundleID)
-      let pair = try await keychain.createKey(tag, protection: protection)
-      _ = try await keychain.sign([UInt8](repeating: 0, count: 32), with: tag, reason: "Test the new key")
+      let pair = try await services.keychain.createKey(tag, protection: protection)
+      _ = try await services.keychain.sign([UInt8](repeating: 0, count: 32), with: tag, reason: "Test the new key")
       return .testedKey(pair)
     } catch {
       return .keyFailed(error)
@@ -95,20 +86,22 @@ public actor EnrollmentViewModel {
 
   /// Leaves no key without an enrolment. A key that cannot be deleted is replaced when the next one is made.
   private func deleteKeys() async {
-    for tag in [KeyTag.biometric(of: app.bundleID), .passcode(of: app.bundleID)] { try? await keychain.deleteKey(tag) }
+    for tag in [KeyTag.biometric(of: app.bundleID), .passcode(of: app.bundleID)] {
+      try? await services.keychain.deleteKey(tag)
+    }
   }
 
   private func register(
     _ method: MFAMethod, _ pair: KeyPair?, phoneNumber: String?
   ) async -> EnrollmentMachine.Event {
     var record: MFARecord
-    do throws(StorageError) { record = try storage.load() } catch { return .registrationFailed("\(error)") }
+    do throws(StorageError) { record = try services.storage.load() } catch { return .registrationFailed("\(error)") }
     do throws(NetworkError) {
       let request = EnrollRequest(
         username: app.username, phoneNumber: phoneNumber ?? app.phoneNumber,
         publicKey: pair.map { Base64.encode($0.publicKey) }, method: method.rawValue, deviceId: record.deviceID,
         deviceModel: app.deviceModel, authMethod: pair?.protection.authMethod.rawValue)
-      _ = try await backend.call(MFAOperations.enroll, request)
+      _ = try await services.backend.call(MFAOperations.enroll, request)
       record.phoneNumber = request.phoneNumber
     } catch {
       return .registrationFailed("\(error)")
@@ -118,36 +111,10 @@ public actor EnrollmentViewModel {
     record.authMethod = pair?.protection.authMethod
     // The server has the key now, so it is kept even if the app cannot remember it.
     do throws(StorageError) {
-      try storage.save(record)
+      try services.storage.save(record)
       return .registered(unsaved: nil)
     } catch {
       return .registered(unsaved: "\(error)")
     }
-  }
-}
-
-/// The app and the account that a view model works for.
-public struct AppDescription: Sendable {
-  /// The bundle identifier, from which the tags of keys are made.
-  public let bundleID: String
-  /// The account.
-  public let username: String
-  /// The number that receives codes, in E.164; `nil` for none.
-  public let phoneNumber: String?
-  /// Apple's name of the model, for lists of devices.
-  public let deviceModel: String
-  /// Opens the Settings app.
-  public let openSettings: @Sendable () -> Void
-
-  /// Describes an app.
-  public init(
-    bundleID: String, username: String, phoneNumber: String? = nil, deviceModel: String,
-    openSettings: @escaping @Sendable () -> Void = {}
-  ) {
-    self.bundleID = bundleID
-    self.username = username
-    self.phoneNumber = phoneNumber
-    self.deviceModel = deviceModel
-    self.openSettings = openSettings
   }
 }

@@ -12,23 +12,14 @@ public actor SignInViewModel {
   /// The tokens of the session, after `.signedIn`.
   public private(set) var tokens: TokenResponse?
 
-  private let keychain: any KeychainService
-  private let biometrics: any BiometricService
-  private let backend: any MFABackend
-  private let storage: any MFAStorageService
+  private let services: DeviceServices
   private let app: AppDescription
   private var machine = SignInMachine()
   private let publisher = StatePublisher<SignInState>()
 
   /// Creates a view model for the account of `app`.
-  public init(
-    keychain: any KeychainService, biometrics: any BiometricService, backend: any MFABackend,
-    storage: any MFAStorageService, app: AppDescription
-  ) {
-    self.keychain = keychain
-    self.biometrics = biometrics
-    self.backend = backend
-    self.storage = storage
+  public init(services: DeviceServices, app: AppDescription) {
+    self.services = services
     self.app = app
   }
 
@@ -61,19 +52,19 @@ public actor SignInViewModel {
       switch effect {
       case .requestChallenge: return try await requestChallenge()
       case .requestCode:
-        let number = try storage.load().phoneNumber ?? app.phoneNumber ?? ""
-        _ = try await backend.call(
+        let number = try services.storage.load().phoneNumber ?? app.phoneNumber ?? ""
+        _ = try await services.backend.call(
           MFAOperations.requestOTP, RequestOTPRequest(username: app.username, phoneNumber: number))
         return .codeSent
       case .sign(let challenge): return await sign(challenge)
       case .verifySignature(let challenge, let signature):
         let request = VerifySignatureRequest(
-          username: app.username, deviceId: try storage.load().deviceID, challengeId: challenge.id,
+          username: app.username, deviceId: try services.storage.load().deviceID, challengeId: challenge.id,
           signature: Base64.encode(signature))
-        return accept(try await backend.call(MFAOperations.verifySignature, request))
+        return accept(try await services.backend.call(MFAOperations.verifySignature, request))
       case .verifyCode(let code):
         return accept(
-          try await backend.call(MFAOperations.verifyOTP, VerifyOTPRequest(username: app.username, otp: code)))
+          try await services.backend.call(MFAOperations.verifyOTP, VerifyOTPRequest(username: app.username, otp: code)))
       case .openSettings:
         app.openSettings()
         return nil
@@ -85,8 +76,8 @@ public actor SignInViewModel {
 
   /// The server says how the device signs in. For codes by SMS it has sent one already.
   private func requestChallenge() async throws -> SignInMachine.Event {
-    let request = DeviceRequest(username: app.username, deviceId: try storage.load().deviceID)
-    let answer = try await backend.call(MFAOperations.initiateSignIn, request)
+    let request = DeviceRequest(username: app.username, deviceId: try services.storage.load().deviceID)
+    let answer = try await services.backend.call(MFAOperations.initiateSignIn, request)
     if answer.method == MFAMethod.smsOTP.rawValue { return .codeSent }
     guard let bytes = Base64.decode(answer.challenge), bytes.count == 32 else {
       return .failed("The server's challenge is malformed")
@@ -96,11 +87,11 @@ public actor SignInViewModel {
 
   private func sign(_ challenge: SignInMachine.DeviceChallenge) async -> SignInMachine.Event {
     do throws(DeviceSecurityError) {
-      guard let tag = (try? storage.load())?.keyTag(bundleID: app.bundleID) else { throw .keyMissing }
-      let signature = try await keychain.sign(challenge.bytes, with: tag, reason: "Sign in as \(app.username)")
+      guard let tag = (try? services.storage.load())?.keyTag(bundleID: app.bundleID) else { throw .keyMissing }
+      let signature = try await services.keychain.sign(challenge.bytes, with: tag, reason: "Sign in as \(app.username)")
       return .signed(challenge, signature: signature)
     } catch {
-      return .keyFailed(error, await biometrics.capability())
+      return .keyFailed(error, await services.biometrics.capability())
     }
   }
 

@@ -20,7 +20,7 @@ struct EnrollmentViewModelTests {
   private func model(phoneNumber: String? = "+1234567890") -> EnrollmentViewModel {
     let settingsOpened = settingsOpened
     return EnrollmentViewModel(
-      keychain: phone, biometrics: phone, backend: backend, storage: storage,
+      services: DeviceServices(keychain: phone, biometrics: phone, backend: backend, storage: storage),
       app: AppDescription(
         bundleID: Self.bundleID, username: "ada", phoneNumber: phoneNumber, deviceModel: "iPhone 15 Pro",
         openSettings: { settingsOpened.withLock { $0 += 1 } }))
@@ -186,7 +186,7 @@ struct EnrollmentViewModelTests {
       func save(_ record: MFARecord) throws(StorageError) { throw StorageError("disk full") }
     }
     let model = EnrollmentViewModel(
-      keychain: phone, biometrics: phone, backend: backend, storage: FullDisk(),
+      services: DeviceServices(keychain: phone, biometrics: phone, backend: backend, storage: FullDisk()),
       app: AppDescription(bundleID: Self.bundleID, username: "ada", deviceModel: "iPhone 15 Pro"))
     await model.appear()
     phone.plan(.approve)

@@ -19,7 +19,7 @@ struct SignInViewModelTests {
 
   private func model() -> SignInViewModel {
     SignInViewModel(
-      keychain: phone, biometrics: phone, backend: backend, storage: storage,
+      services: DeviceServices(keychain: phone, biometrics: phone, backend: backend, storage: storage),
       app: AppDescription(
         bundleID: Self.bundleID, username: "ada", phoneNumber: "+1234567890", deviceModel: "iPhone SE"))
   }

@@ -93,7 +93,8 @@ struct ClientLibraryTests {
         bundleID: "com.example.app", username: app.username, phoneNumber: "+1234567890",
         deviceModel: app.phone.settings.model)
       let enrolment = EnrollmentViewModel(
-        keychain: app.phone, biometrics: app.phone, backend: app.network, storage: storage, app: description)
+        services: DeviceServices(
+          keychain: app.phone, biometrics: app.phone, backend: app.network, storage: storage), app: description)
       await enrolment.appear()
       if allowsFaceID {
         app.phone.plan(.approve, .approve)
@@ -106,7 +107,8 @@ struct ClientLibraryTests {
       let authMethod = allowsFaceID ? AuthMethod.biometric : .passcode
       #expect(await enrolment.state.phase == .enrolled(.secureEnclave, authMethod))
       let signIn = SignInViewModel(
-        keychain: app.phone, biometrics: app.phone, backend: app.network, storage: storage, app: description)
+        services: DeviceServices(
+          keychain: app.phone, biometrics: app.phone, backend: app.network, storage: storage), app: description)
       app.phone.plan(.approve)
       await signIn.choose(.signIn)
       #expect(await signIn.state.phase == .signedIn(needsSecondFactor: false))
