@@ -1,5 +1,5 @@
 internal import ByteCoding
-public import MFAClient
+internal import MFAClient
 internal import MFAWire
 
 /// Enrols this device: finds out what it offers, makes and tests a key, and registers it with the server.

@@ -1,5 +1,5 @@
 internal import ByteCoding
-public import MFAClient
+internal import MFAClient
 public import MFAWire
 
 /// Signs in: by the signature of this device's key, or by a code that the server sends.
