@@ -36,13 +36,17 @@ struct GateAddress: Sendable, Hashable {
     self.challenge = challenge
     self.register = register
   }
+
   /// Whether `url` has the scheme, host and port of the gate.
-  func serves(_ url: URL) -> Bool {
+  func serves(_ url: URL) -> Bool { url.scheme?.lowercased() == "https" && isOfGate(url) }
+
+  /// Whether `url` is a `wss` URL with the host and port of the gate.
+  func serves(socket url: URL) -> Bool { url.scheme?.lowercased() == "wss" && isOfGate(url) }
+
+  private func isOfGate(_ url: URL) -> Bool {
     guard url.user == nil, url.password == nil else { return false }
-    return Self.origin(of: url) == Self.origin(of: challenge)
+    return Self.authority(of: url) == Self.authority(of: challenge)
   }
 
-  private static func origin(of url: URL) -> [String?] {
-    [url.scheme?.lowercased(), url.host?.lowercased(), String(url.port ?? 443)]
-  }
+  private static func authority(of url: URL) -> [String?] { [url.host?.lowercased(), String(url.port ?? 443)] }
 }

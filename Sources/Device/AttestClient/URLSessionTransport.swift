@@ -1,9 +1,8 @@
-internal import Foundation
-
-#if canImport(FoundationNetworking)
-  public import FoundationNetworking
+#if canImport(Darwin)
+  public import Foundation
 #else
-  public import class Foundation.URLSession
+  internal import Foundation
+  public import FoundationNetworking
 #endif
 
 /// HTTP with `URLSession`, the default in an app. It uses the system's trust store.
@@ -16,11 +15,11 @@ public struct URLSessionTransport: HTTPTransport {
   /// its answer is refused.
   public init(session: URLSession? = nil) { self.session = session ?? Self.standard }
 
-  #if canImport(FoundationNetworking)
+  #if canImport(Darwin)
+    private static let standard = URLSession.shared
+  #else
     // Here the delegate of a task is not asked about redirects; the delegate of its session is.
     private static let standard = URLSession(configuration: .default, delegate: RedirectRefusal(), delegateQueue: nil)
-  #else
-    private static let standard = URLSession.shared
   #endif
 
   /// Sends the request and returns the whole answer.

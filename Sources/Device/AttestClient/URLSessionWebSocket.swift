@@ -5,15 +5,35 @@
   extension AttestSession {
     /// Opens the WebSocket at `url`, a `wss` URL of this session's gate, with the three headers.
     ///
+    /// The same as `openWebSocket(_:session:)` with a request that has no other fields.
+    public func openWebSocket(
+      _ url: URL, session: URLSession = .shared
+    ) async throws(AttestError) -> URLSessionWebSocketTask {
+      try await openWebSocket(URLRequest(url: url), session: session)
+    }
+
+    /// Opens the WebSocket of `request` with the three headers.
+    ///
     /// Returns when the gate has answered 101. If it does not, or if the calling task is cancelled, the task is
     /// cancelled. Refusals are handled as in `open`. `session` limits the time (`timeoutIntervalForRequest`), and its
     /// delegate receives the usual calls about certificates and the end of the socket. For the certificate of a debug
     /// build use a session whose delegate presents it, and open its task without this library.
+    ///
+    /// - Parameters:
+    ///   - request: Its URL is a `wss` URL with the host and port of this session's gate. It may have fields of its
+    ///     own, for example `Authorization`, or `Sec-WebSocket-Protocol` with the subprotocols that the app accepts.
+    ///     Fields with the names of the three headers are replaced.
+    ///   - session: Opens the socket.
+    /// - Throws: `.unusableAddress` if the URL is not the gate's; `.assertionFailed`, `.keyRevoked` or
+    ///   `.registrationFailed` if the gate refuses; `.transport` if there was no complete answer.
     public func openWebSocket(
-      _ url: URL, session: URLSession = .shared
+      _ request: URLRequest, session: URLSession = .shared
     ) async throws(AttestError) -> URLSessionWebSocketTask {
-      try await open { headers throws(UpgradeError) in
-        var request = URLRequest(url: url)
+      guard let url = request.url, gate.serves(socket: url) else {
+        throw .unusableAddress(request.url?.absoluteString ?? "")
+      }
+      return try await open { headers throws(UpgradeError) in
+        var request = request
         for field in headers.fields { request.setValue(field.value, forHTTPHeaderField: field.name) }
         let task = session.webSocketTask(with: request)
         let handshake = Handshake()
