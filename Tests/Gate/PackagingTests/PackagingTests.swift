@@ -239,3 +239,41 @@ struct ReadmeTests {
     }
   }
 }
+
+@Suite("The code for Apple's platforms", .timeLimit(.minutes(5)))
+struct AppleSourcesTests {
+  @Test("scripts/typecheck-apple accepts the sources, and rejects a copy in which an adapter and a sample are broken")
+  func typecheck() async throws {
+    async let genuine = ChildProcess.run(ProjectFile.root + "/scripts/typecheck-apple", [], within: .seconds(240))
+    try await Places.withTemporaryFolder { folder in
+      let parts = ["Sources/Common", "Sources/Device", "Sources/MFA/MFAWire", "Tests/Device/AppleStubs", "scripts"]
+      for part in parts {
+        let copy = URL(fileURLWithPath: folder + "/" + part)
+        try FileManager.default.createDirectory(at: copy.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try FileManager.default.copyItem(atPath: ProjectFile.path(part), toPath: copy.path)
+      }
+      let files = [
+        // A parameter that Apple's function does not have.
+        ("MFAClient/LocalAuthenticationService.swift", "error: nil)", "failure: nil)"),
+        ("AttestClient/AttestClient.docc/DebugBuilds.md", "items: CFArray?", "items: CFData?"),
+      ]
+      for (name, part, replacement) in files {
+        let path = folder + "/Sources/Device/" + name
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        try #require(text.contains(part))
+        try text.replacing(part, with: replacement).write(toFile: path, atomically: true, encoding: .utf8)
+      }
+      let (exit, output, errors) = try await ChildProcess.run(
+        folder + "/scripts/typecheck-apple", [], within: .seconds(240))
+      #expect(exit == .code(1), "\(output)")
+      for line in ["AttestClient (Sources/Device/AttestClient): ok", "MFAClient (Sources/Device/MFAClient): FAILED"] {
+        #expect(output.contains(line), "\(output)")
+      }
+      #expect(output.contains { $0.hasSuffix("DebugBuilds.md: FAILED") }, "\(output)")
+      #expect(errors.contains { $0.contains("LocalAuthenticationService.swift:") && $0.contains("error: ") })
+    }
+    let (exit, output, errors) = try await genuine
+    #expect(exit == .code(0), "\(output) \(errors)")
+    #expect(output.last?.hasPrefix("scripts/typecheck-apple: no errors") == true, "\(output)")
+  }
+}

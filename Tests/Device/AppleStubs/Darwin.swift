@@ -1,0 +1,2 @@
+// Declarations for type checks, not an implementation: the C library has the same names here.
+@_exported import Glibc

@@ -1,0 +1,9 @@
+import AttestClient
+import Foundation
+import MFAClient
+import MFAWire
+
+let session: AttestSession = { fatalError() }()
+let keychain: any KeychainService = SecurityKeychainService()
+let network: any MFABackend = { fatalError() }()
+let tag = KeyTag.biometric(of: "com.example.app")
