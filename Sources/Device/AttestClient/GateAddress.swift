@@ -1,7 +1,7 @@
-internal import Foundation
+package import Foundation
 
 /// Where a gate's registration endpoints are.
-struct GateAddress: Sendable, Hashable {
+package struct GateAddress: Sendable, Hashable {
   /// `GET`: a fresh nonce.
   let challenge: URL
   /// `POST`: registers a key.
@@ -12,7 +12,7 @@ struct GateAddress: Sendable, Hashable {
   /// An `https` URL may have a path, which is put before the paths of the endpoints. The path of a `wss` URL is that
   /// of the socket. Returns `nil` for other schemes, and for a URL without host or with user, query (in `https`) or
   /// fragment.
-  init?(_ url: URL) {
+  package init?(_ url: URL) {
     guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let host = parts.host, !host.isEmpty,
       parts.user == nil, parts.password == nil, parts.fragment == nil
     else { return nil }
@@ -41,7 +41,7 @@ struct GateAddress: Sendable, Hashable {
   func serves(_ url: URL) -> Bool { url.scheme?.lowercased() == "https" && isOfGate(url) }
 
   /// Whether `url` is a `wss` URL with the host and port of the gate.
-  func serves(socket url: URL) -> Bool { url.scheme?.lowercased() == "wss" && isOfGate(url) }
+  package func serves(socket url: URL) -> Bool { url.scheme?.lowercased() == "wss" && isOfGate(url) }
 
   private func isOfGate(_ url: URL) -> Bool {
     guard url.user == nil, url.password == nil else { return false }

@@ -135,6 +135,22 @@ struct AddressTests {
       try AttestSession(gate: url, keys: RecordingKeyService(), store: MemoryKeyIDStore(), http: ScriptedGate())
     }
   }
+
+  @Test("A socket is of the gate if it has its host and port, and the scheme wss")
+  func sockets() throws {
+    let gate = try #require(URL(string: "https://gate.example:6200/edge").flatMap(GateAddress.init))
+    for text in ["wss://gate.example:6200", "wss://gate.example:6200/chat?room=1", "WSS://GATE.example:6200/"] {
+      #expect(gate.serves(socket: try #require(URL(string: text))), "\(text)")
+    }
+    for text in [
+      "wss://other.example:6200/", "wss://gate.example/", "ws://gate.example:6200/", "https://gate.example:6200/",
+      "wss://a@gate.example:6200/", "wss:///chat",
+    ] {
+      #expect(!gate.serves(socket: try #require(URL(string: text))), "\(text)")
+    }
+    let secure = try #require(URL(string: "https://gate.example").flatMap(GateAddress.init))
+    #expect(secure.serves(socket: try #require(URL(string: "wss://gate.example:443/"))))
+  }
 }
 
 @Suite("The key record in a file")
