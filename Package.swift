@@ -145,7 +145,7 @@ let package = Package(
     target(.gate, "GracefulUpgrade", ["CUpgradeChild", "Locking"]),
     target(
       .device, "AttestClient",
-      ["ByteCoding", "GateWire", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
+      ["ByteCoding", "GateWire", "Locking", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target(.mfa, "MFAWire"),
     target(.device, "MFAClient", ["AttestClient", "ByteCoding", "Locking", "MFAWire"]),
     target(.device, "MFAViewModels", ["ByteCoding", "Locking", "MFAClient", "MFAWire"]),
@@ -292,7 +292,8 @@ let package = Package(
     tests(.common, "LockingTests", ["Locking"]),
     tests(.common, "GroupCommitTests", ["GroupCommit", "Locking"]),
     tests(.common, "PrometheusTests", ["Prometheus"]),
-    tests(.device, "MFAClientTests", ["AttestClient", "ByteCoding", "MFAClient", "MFAWire", "SimulatedDevice"]),
+    tests(
+      .device, "MFAClientTests", ["AttestClient", "ByteCoding", "Locking", "MFAClient", "MFAWire", "SimulatedDevice"]),
     tests(
       .device, "MFAViewModelsTests",
       [

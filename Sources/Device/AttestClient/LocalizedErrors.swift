@@ -30,3 +30,7 @@ extension KeyServiceError: LocalizedError {
 extension KeyStoreError: LocalizedError {
   public var errorDescription: String? { description }
 }
+
+extension SocketError: LocalizedError {
+  public var errorDescription: String? { description }
+}

@@ -42,18 +42,62 @@ struct EngineTransport: HTTPTransport {
 
   /// An upgraded connection.
   func openWebSocket(
-    _ address: GateURL, headers: HeaderFields
+    _ address: GateURL, headers: HeaderFields, subprotocols: [String] = []
   ) async throws(UpgradeError) -> ClientWebSocket {
     let connection: ClientConnection
     do throws(TransportError) { connection = try await open(address) } catch { throw .transport(error) }
     do throws(ClientError) {
-      return try await connection.upgrade(address.target, host: address.hostField, headers: headers)
+      return try await connection.upgrade(
+        address.target, host: address.hostField, headers: headers, subprotocols: subprotocols)
     } catch .refused(let response) {
       throw .refused(GateRefusal(HTTPResponse(response)))
     } catch {
       throw .transport(TransportError(error))
     }
   }
+}
+
+extension EngineTransport: WebSocketTransport {
+  func openWebSocket(_ request: HTTPRequest) async throws(UpgradeError) -> any MessageSocket {
+    let address: GateURL
+    do throws(Failure) {
+      address = try GateURL(request.url.absoluteString)
+    } catch {
+      throw .transport(.unreachable(error.message))
+    }
+    var headers = HeaderFields()
+    var subprotocols: [String] = []
+    for field in request.headers {
+      // The engine writes this field itself, to compare it with the answer.
+      if field.name.lowercased() == "sec-websocket-protocol" {
+        subprotocols += field.value.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } }
+      } else {
+        headers.append(field.name, field.value)
+      }
+    }
+    return EngineSocket(socket: try await openWebSocket(address, headers: headers, subprotocols: subprotocols))
+  }
+}
+
+/// An open WebSocket of the engine's client.
+private struct EngineSocket: MessageSocket {
+  let socket: ClientWebSocket
+
+  func send(_ text: String) async throws(SocketError) {
+    do throws(ClientError) { try await socket.send(.text(text)) } catch { throw .lost("\(error)") }
+  }
+
+  func receive() async throws(SocketError) -> String {
+    let event: ClientWebSocket.Event
+    do throws(ClientError) { event = try await socket.receive() } catch { throw .lost("\(error)") }
+    switch event {
+    case .message(.text(let text)): return text
+    case .message(.binary): throw .malformed("a binary message")
+    case .ended(let ending): throw .closed(SocketClosure(code: ending.code, reason: ending.reason))
+    }
+  }
+
+  func close() async { await socket.close() }
 }
 
 extension HTTPResponse {

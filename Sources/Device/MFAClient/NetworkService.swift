@@ -99,8 +99,8 @@ public enum NetworkError: Error, Sendable, Hashable {
 
 /// A refusal of the backend. Its texts cannot steer a terminal.
 public struct BackendRefusal: Error, Sendable, Hashable {
-  /// The HTTP status.
-  public let status: Int
+  /// The HTTP status; `nil` if the refusal came by a socket.
+  public let status: Int?
   /// The code for programs, for example `code_invalid`.
   public let code: String
   /// The text for people.
@@ -111,7 +111,7 @@ public struct BackendRefusal: Error, Sendable, Hashable {
   public let retryAfter: Duration?
 
   /// Creates a refusal, for tests of an app.
-  public init(status: Int, _ body: ErrorBody) {
+  public init(status: Int? = nil, _ body: ErrorBody) {
     self.status = status
     code = TerminalText.printable(body.code)
     message = TerminalText.printable(body.message)

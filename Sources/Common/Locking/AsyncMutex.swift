@@ -1,13 +1,16 @@
 /// Admits one task at a time, in the order of arrival.
 ///
 /// An actor alone does not do this: while one of its methods waits, another one can start.
-actor AsyncMutex {
+public actor AsyncMutex {
   private var isTaken = false
   private var waiting: [(ticket: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
   private var nextTicket: UInt64 = 0
 
+  /// A free lane.
+  public init() {}
+
   /// Waits for the lane. `true`: it is the caller's until `leave()`. `false`: the task was cancelled while waiting.
-  func enter() async -> Bool {
+  public func enter() async -> Bool {
     if Task.isCancelled { return false }
     if !isTaken {
       isTaken = true
@@ -30,7 +33,7 @@ actor AsyncMutex {
   }
 
   /// Hands the lane to the next task in line.
-  func leave() {
+  public func leave() {
     if waiting.isEmpty {
       isTaken = false
     } else {
