@@ -35,15 +35,62 @@
       return try await open { headers throws(UpgradeError) in
         var request = request
         for field in headers.fields { request.setValue(field.value, forHTTPHeaderField: field.name) }
-        let task = session.webSocketTask(with: request)
-        let handshake = Handshake()
-        task.delegate = handshake
-        if let error = await handshake.error(of: task) {
-          task.cancel()
-          throw error
-        }
-        return task
+        return try await session.openTask(request)
       }
+    }
+  }
+
+  /// Opens sockets with `URLSession`, for `AttestSession.openWebSocket(_:by:)`.
+  public struct URLSessionSocketTransport: WebSocketTransport {
+    private let session: URLSession
+
+    /// Opens sockets with `session`, which limits the time of an opening (`timeoutIntervalForRequest`).
+    public init(session: URLSession = .shared) { self.session = session }
+
+    /// Opens the WebSocket of `request` and returns after the server's 101.
+    public func openWebSocket(_ request: HTTPRequest) async throws(UpgradeError) -> any MessageSocket {
+      var opening = URLRequest(url: request.url)
+      for field in request.headers { opening.setValue(field.value, forHTTPHeaderField: field.name) }
+      return TaskSocket(task: try await session.openTask(opening))
+    }
+  }
+
+  /// An open WebSocket of `URLSession`.
+  private struct TaskSocket: MessageSocket {
+    let task: URLSessionWebSocketTask
+
+    func send(_ text: String) async throws(SocketError) {
+      do { try await task.send(.string(text)) } catch { throw end(error) }
+    }
+
+    func receive() async throws(SocketError) -> String {
+      let message: URLSessionWebSocketTask.Message
+      do { message = try await task.receive() } catch { throw end(error) }
+      guard case .string(let text) = message else { throw .malformed("a binary message") }
+      return text
+    }
+
+    func close() async { task.cancel(with: .normalClosure, reason: nil) }
+
+    private func end(_ error: any Error) -> SocketError {
+      // Without a Close frame of the server the code is 0.
+      guard task.closeCode != .invalid else { return .lost(error.localizedDescription) }
+      let reason = String(decoding: task.closeReason ?? Data(), as: UTF8.self)
+      return .closed(SocketClosure(code: UInt16(exactly: task.closeCode.rawValue), reason: reason))
+    }
+  }
+
+  extension URLSession {
+    /// Opens the WebSocket of `request`. A task that does not open is cancelled.
+    fileprivate func openTask(_ request: URLRequest) async throws(UpgradeError) -> URLSessionWebSocketTask {
+      let task = webSocketTask(with: request)
+      let handshake = Handshake()
+      task.delegate = handshake
+      if let error = await handshake.error(of: task) {
+        task.cancel()
+        throw error
+      }
+      return task
     }
   }
 

@@ -227,6 +227,13 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     case data(Data)
     case string(String)
   }
+  @objc public enum CloseCode: Int, Sendable {
+    case invalid = 0
+    case normalClosure = 1000
+  }
+  open var closeCode: CloseCode { fatalError() }
+  open var closeReason: Data? { fatalError() }
+  open func cancel(with closeCode: CloseCode, reason: Data?) { fatalError() }
   open func send(_ message: Message) async throws { fatalError() }
   open func receive() async throws -> Message { fatalError() }
 }
