@@ -30,14 +30,17 @@ public enum BiometryType: String, Sendable, Hashable, Codable, CaseIterable {
   case faceID
   /// Touch ID.
   case touchID
+  /// A sensor for the iris: Optic ID, or that of a phone with Android.
+  case iris
   /// The device has no sensor.
   case none
 
-  /// Apple's name of the sensor; `nil` without one.
+  /// The name of the sensor for labels; `nil` without one.
   public var name: String? {
     switch self {
     case .faceID: "Face ID"
     case .touchID: "Touch ID"
+    case .iris: "Iris Scan"
     case .none: nil
     }
   }

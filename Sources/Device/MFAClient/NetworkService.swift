@@ -101,7 +101,7 @@ public enum NetworkError: Error, Sendable, Hashable {
 public struct BackendRefusal: Error, Sendable, Hashable {
   /// The HTTP status; `nil` if the refusal came by a socket.
   public let status: Int?
-  /// The code for programs, for example `code_invalid`.
+  /// The code for programs, for example `invalid_code`.
   public let code: String
   /// The text for people.
   public let message: String
@@ -117,6 +117,40 @@ public struct BackendRefusal: Error, Sendable, Hashable {
     message = TerminalText.printable(body.message)
     requestID = TerminalText.printable(body.requestId)
     retryAfter = body.retryAfter.map { .seconds($0) }
+  }
+}
+
+extension NetworkError {
+  /// The HTTP status of the refusal, by the gate or by the backend; `nil` if the request was not refused, or refused
+  /// by a socket.
+  public var status: Int? {
+    switch self {
+    case .gate(let error): error.refusal?.status
+    case .refused(let refusal): refusal.status
+    case .malformed: nil
+    }
+  }
+
+  /// How long to wait before the next attempt, as the gate or the backend says; `nil` if it does not say so.
+  public var retryAfter: Duration? {
+    switch self {
+    case .gate(let error): error.refusal?.retryAfter
+    case .refused(let refusal): refusal.retryAfter
+    case .malformed: nil
+    }
+  }
+}
+
+extension AttestError {
+  fileprivate var refusal: GateRefusal? {
+    switch self {
+    case .challengeFailed(let refusal), .registrationFailed(let refusal), .assertionFailed(let refusal),
+      .keyRevoked(let refusal):
+      refusal
+    case .missingNonce, .serviceUnavailable, .renewedTooRecently, .unusableAddress, .keyService, .transport, .store,
+      .cancelled:
+      nil
+    }
   }
 }
 

@@ -6,10 +6,11 @@ import MFAWire
 
 /// A backend that records requests and answers from a script.
 final class StandInBackend: MFABackend {
-  /// A request: the name of the operation and the fields as JSON.
+  /// A request: the name of the operation, the fields as JSON, and the token of the session.
   struct Received: Sendable {
     let name: String
     let body: [UInt8]
+    let token: String?
 
     func decoded<Request: WireValue>(as type: Request.Type) throws -> Request {
       try JSONDecoder().decode(Request.self, from: Data(body))
@@ -22,6 +23,8 @@ final class StandInBackend: MFABackend {
     var method = MFAMethod.secureEnclave
     var challenge = Base64.encode([UInt8](repeating: 9, count: 32))
     var scope = "full"
+    var status = MFAStatus.standIn(methods: ["totp", "email", "backup_code"])
+    var trustsDevices = true
   }
 
   private let state = LockedValue(State())
@@ -37,6 +40,14 @@ final class StandInBackend: MFABackend {
     }
   }
 
+  /// The status of the second factor, and whether a device that asks for it is trusted.
+  func answer(status: MFAStatus? = nil, trustsDevices: Bool? = nil) {
+    state.withLock { state in
+      state.status = status ?? state.status
+      state.trustsDevices = trustsDevices ?? state.trustsDevices
+    }
+  }
+
   /// Makes the next calls fail.
   func fail(_ errors: NetworkError...) { state.withLock { $0.errors += errors } }
 
@@ -45,7 +56,7 @@ final class StandInBackend: MFABackend {
   ) async throws(NetworkError) -> Response {
     guard let body = try? JSONEncoder().encode(request) else { throw .malformed(requestID: nil, "request") }
     let error = state.withLock { state in
-      state.received.append(Received(name: operation.name, body: [UInt8](body)))
+      state.received.append(Received(name: operation.name, body: [UInt8](body), token: token))
       return state.errors.isEmpty ? nil : state.errors.removeFirst()
     }
     if let error { throw error }
@@ -54,6 +65,13 @@ final class StandInBackend: MFABackend {
       token: "t.t.t", message: "Authentication successful", refreshToken: "r", expiresIn: 900, scope: scope)
     let answer: any WireValue
     switch request {
+    case is EmptyRequest where operation.name == "mfa.status": answer = state.withLock(\.status)
+    case is EmptyRequest where operation.name == "mfa.resend-email-otp": answer = MessageResponse(message: "Code sent")
+    case let request as VerifyMFARequest:
+      let isTrusted = request.trust_device == true && state.withLock(\.trustsDevices)
+      answer = VerifyMFAResponse(
+        message: "MFA verification successful", userID: "u-1", token: "f.f.f", refreshToken: "r-2", expiresIn: 900,
+        trustToken: isTrusted ? "trust-1" : nil)
     case is DeviceRequest:
       answer = ChallengeResponse(method: method.rawValue, challenge: challenge, challengeId: "c-1", expiresIn: 300)
     case is VerifySignatureRequest, is VerifyOTPRequest: answer = tokens
@@ -65,5 +83,18 @@ final class StandInBackend: MFABackend {
     }
     guard let answer = answer as? Response else { throw .malformed(requestID: nil, "answer") }
     return answer
+  }
+}
+
+extension MFAStatus {
+  /// The status of an account with backup codes, in a session that needs the second factor.
+  static func standIn(
+    methods: [String], needsCode: Bool = true, isDeviceTrusted: Bool = false, allowsBiometry: Bool = true
+  ) -> Self {
+    Self(
+      enabled: true, enrolledAt: "2025-11-01T10:00:00Z", backupCodesRemaining: 10,
+      trustedDevicesCount: isDeviceTrusted ? 1 : 0, securityKeysCount: 0, required: false, requiredAt: nil,
+      gracePeriodEnd: nil, inGracePeriod: false, challengeRequired: needsCode, deviceTrusted: isDeviceTrusted,
+      methods: methods, policy: Policy(biometricGate: allowsBiometry))
   }
 }

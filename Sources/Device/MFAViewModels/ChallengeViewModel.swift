@@ -1,0 +1,157 @@
+public import ByteCoding
+internal import MFAClient
+public import MFAWire
+
+/// Gives the second factor: by a code of an authenticator, a code by e-mail or a backup code.
+///
+/// The server alone decides whether a code is right. A prompt for biometry is a convenience of the app: its result is
+/// part of no request. Calls from several tasks are safe: while a step runs, events that do not fit it change nothing.
+///
+/// The view model has no clock. Call `tick` about once a second while the screen is shown; the waits are counted from
+/// the last tick.
+public actor ChallengeViewModel {
+  /// The state now.
+  public private(set) var state = ChallengeState()
+  /// The tokens of the full session, after `.verified`. They replace those of the session before.
+  public private(set) var tokens: TokenResponse?
+  /// The token that replaces the second factor at later sign-ins from this device; `nil` unless the user asked for it
+  /// and the server trusts the device. A secret: keep it in the keychain, and out of logs.
+  public private(set) var trustToken: String?
+
+  private let services: DeviceServices
+  private let app: AppDescription
+  private let token: String
+  private var machine = ChallengeMachine()
+  private let publisher = StatePublisher<ChallengeState>()
+
+  /// Creates a view model for the account of `app`.
+  ///
+  /// - Parameter token: The access token of a session that still needs the second factor, with the scope `mfa`.
+  public init(services: DeviceServices, app: AppDescription, token: String) {
+    self.services = services
+    self.app = app
+    self.token = token
+  }
+
+  /// The state now and after each change. The stream ends when the view model is released.
+  public func states() -> AsyncStream<ChallengeState> { publisher.states(beginningWith: state) }
+
+  /// Call it when the screen appears, when the app returns to the front, and when the user tries again after
+  /// `.unavailable`.
+  ///
+  /// Asks the server for the status, unless the last answer is at most 30 seconds old.
+  public func appear(at time: Timestamp) async {
+    await tick(time)
+    await handle(.appeared)
+  }
+
+  /// Reports the time of the device's clock, for the countdowns of the state.
+  public func tick(_ time: Timestamp) async { await handle(.ticked(time)) }
+
+  /// Call it when a notice of the server says that the account has changed. Asks for the status again.
+  public func invalidateStatus() async { await handle(.invalidatedStatus) }
+
+  /// Call it when the user chooses a tab. A tab that the state does not have does nothing.
+  public func select(_ tab: ChallengeState.Tab) async { await handle(.selected(tab)) }
+
+  /// Call it when the text of the entry on the tab in front changes. Spaces and hyphens do not matter.
+  public func enter(_ text: String) async { await handle(.entered(text)) }
+
+  /// Call it when the user opens a link of an e-mail. Fills the entry for codes by e-mail, and sends nothing.
+  public func open(_ link: ChallengeLink) async { await handle(.opened(link)) }
+
+  /// Call it when the user changes the toggle "Remember this device".
+  public func setRemembersDevice(_ isOn: Bool) async { await handle(.toggledTrust(isOn)) }
+
+  /// Call it when the user taps the button for biometry. Returns when the prompt is answered.
+  public func useBiometry() async { await handle(.choseBiometry) }
+
+  /// Call it when the user asks for a code by e-mail. Does nothing before the pause of 60 seconds is over.
+  public func sendEmail() async { await handle(.requestedEmail) }
+
+  /// Call it when the user sends the code of the tab in front. Does nothing unless `canSubmit`.
+  public func verify() async { await handle(.submitted) }
+
+  private func handle(_ event: ChallengeMachine.Event) async {
+    var next: ChallengeMachine.Event? = event
+    while let event = next {
+      let effect = apply(event)
+      next = nil
+      if let effect { next = await perform(effect) }
+    }
+  }
+
+  private func apply(_ event: ChallengeMachine.Event) -> ChallengeMachine.Effect? {
+    let effect = machine.apply(event)
+    if state != machine.state {
+      state = machine.state
+      publisher.publish(state)
+    }
+    return effect
+  }
+
+  // MARK: Effects
+
+  private func perform(_ effect: ChallengeMachine.Effect) async -> ChallengeMachine.Event? {
+    switch effect {
+    case .readCapability: return await readCapability()
+    case .readStatus:
+      _ = apply(await readCapability())
+      return await readStatus()
+    case .evaluateBiometry: return await evaluateBiometry()
+    case .sendEmail: return await sendEmailCode()
+    case .verify(let code, let method, let trustsDevice):
+      return await verify(
+        VerifyMFARequest(
+          code: code, trustDevice: trustsDevice ? true : nil, method: method,
+          deviceName: trustsDevice ? app.deviceModel : nil))
+    }
+  }
+
+  private func readCapability() async -> ChallengeMachine.Event {
+    .readCapability(await services.biometrics.capability(), await services.biometrics.biometryType())
+  }
+
+  private func readStatus() async -> ChallengeMachine.Event {
+    do throws(NetworkError) {
+      let status = try await services.backend.call(MFAOperations.status, EmptyRequest(), token: token)
+      return .readStatus(
+        ChallengeMachine.Status(
+          needsCode: status.challenge_required, isDeviceTrusted: status.device_trusted, methods: status.methods,
+          allowsBiometry: status.policy.biometric_gate))
+    } catch {
+      return .statusFailed(ChallengeFailure(error))
+    }
+  }
+
+  private func evaluateBiometry() async -> ChallengeMachine.Event {
+    do throws(DeviceSecurityError) {
+      try await services.biometrics.evaluate(.biometrics, reason: "Continue as \(app.username)")
+      return .confirmedBiometry
+    } catch {
+      return .biometryFailed(error, await services.biometrics.capability())
+    }
+  }
+
+  private func sendEmailCode() async -> ChallengeMachine.Event {
+    do throws(NetworkError) {
+      _ = try await services.backend.call(MFAOperations.resendEmailOTP, EmptyRequest(), token: token)
+      return .emailSent
+    } catch {
+      return .failed(ChallengeFailure(error))
+    }
+  }
+
+  private func verify(_ request: VerifyMFARequest) async -> ChallengeMachine.Event {
+    do throws(NetworkError) {
+      let answer = try await services.backend.call(MFAOperations.verifyLogin, request, token: token)
+      tokens = TokenResponse(
+        token: answer.token, message: answer.message, refreshToken: answer.refresh_token,
+        expiresIn: answer.expires_in, scope: "full")
+      trustToken = request.trust_device == true ? answer.trust_token : nil
+      return .verified
+    } catch {
+      return .failed(ChallengeFailure(error))
+    }
+  }
+}

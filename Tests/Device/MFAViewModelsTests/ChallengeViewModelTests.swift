@@ -1,0 +1,336 @@
+import AttestClient
+import ByteCoding
+import MFAClient
+import MFAWire
+import SimulatedPhone
+import Testing
+
+@testable import MFAViewModels
+
+@Suite("The screen for the second factor", .timeLimit(.minutes(1)))
+struct ChallengeViewModelTests {
+  private let phone = SimulatedPhone()
+  private let backend = StandInBackend()
+  private let start = Timestamp(seconds: 1_800_000_000)
+
+  private func model() -> ChallengeViewModel {
+    ChallengeViewModel(
+      services: DeviceServices(
+        keychain: phone, biometrics: phone, backend: backend, storage: MemoryStorageService(deviceID: "device-1")),
+      app: AppDescription(bundleID: "com.example.app", username: "ada", deviceModel: "iPhone 15 Pro"), token: "m.m.m")
+  }
+
+  /// A model whose screen has appeared.
+  private func appeared() async -> ChallengeViewModel {
+    let model = model()
+    await model.appear(at: start)
+    return model
+  }
+
+  private func refusal(_ code: String, _ status: Int, retryAfter: Int? = nil) -> NetworkError {
+    .refused(
+      BackendRefusal(
+        status: status, ErrorBody(message: "the server's text", code: code, requestId: "r", retryAfter: retryAfter)))
+  }
+
+  private var verifications: [VerifyMFARequest] {
+    get throws {
+      try backend.received.filter { $0.name == "mfa.verify-login" }.map { try $0.decoded(as: VerifyMFARequest.self) }
+    }
+  }
+
+  @Test("B-001 B-005 B-028 one screen has a tab for each kind of code of the account")
+  func tabs() async {
+    let model = await appeared()
+    #expect(await model.state.phase == .entering)
+    #expect(await model.state.tabs == [.totp, .email, .backup])
+    #expect(backend.received.map(\.name) == ["mfa.status"] && backend.received.map(\.token) == ["m.m.m"])
+    backend.answer(status: .standIn(methods: ["backup_code", "webauthn"]))
+    let other = await appeared()
+    #expect(await other.state.tabs == [.backup])
+    #expect(await other.state.selectedTab == .backup)
+    await other.select(.totp)
+    #expect(await other.state.selectedTab == .backup)
+  }
+
+  @Test("B-050 a session that needs no second factor shows no challenge, and an account without codes none either")
+  func notRequired() async {
+    backend.answer(status: .standIn(methods: ["totp"], needsCode: false, isDeviceTrusted: true))
+    let model = await appeared()
+    #expect(await model.state.phase == .notRequired)
+    #expect(await model.state.isDeviceTrusted)
+    #expect(await !model.state.canSubmit)
+    backend.answer(status: .standIn(methods: ["webauthn"]))
+    #expect(await appeared().state.phase == .unavailable)
+  }
+
+  @Test("B-002 the countdown is the time to the authenticator's next code")
+  func countdown() async {
+    let model = model()
+    #expect(await model.state.secondsLeftInStep == nil)
+    for (second, left) in [(0, 30), (1, 29), (29, 1), (30, 30)] as [(Int64, Int)] {
+      await model.tick(Timestamp(seconds: 1_800_000_000 + second))
+      #expect(await model.state.secondsLeftInStep == left)
+    }
+  }
+
+  @Test(
+    "B-002 B-004 B-006 only the shape of a code can be sent",
+    arguments: [
+      (.totp, "123456", true), (.totp, " 123 456 ", true), (.totp, "123-456", true), (.totp, "12345", false),
+      (.totp, "1234567", false), (.totp, "12345a", false), (.totp, "١٢٣٤٥٦", false), (.totp, "１２３４５６", false),
+      (.email, "000042", true), (.email, "", false), (.backup, "abcd-1234", true), (.backup, "ABCD1234", true),
+      (.backup, "ABCD123", false), (.backup, "ABCDé234", false), (.backup, String(repeating: "A", count: 4096), false),
+    ] as [(ChallengeState.Tab, String, Bool)])
+  func shapes(_ tab: ChallengeState.Tab, _ text: String, _ isCode: Bool) async throws {
+    let model = await appeared()
+    await model.select(tab)
+    await model.enter(text)
+    #expect(await model.state.canSubmit == isCode)
+    #expect(await model.state.isEntryMasked == (tab == .backup))
+    await model.verify()
+    #expect(try verifications.count == (isCode ? 1 : 0))
+    #expect(await model.state.phase == (isCode ? .verified : .entering))
+  }
+
+  @Test("B-021 B-022 B-051 a code of the authenticator opens the full session")
+  func verifies() async throws {
+    let model = await appeared()
+    await model.enter("123 456")
+    await model.verify()
+    #expect(await model.state.phase == .verified)
+    #expect(await model.tokens?.token == "f.f.f")
+    #expect(await model.tokens?.scope == "full")
+    #expect(await model.trustToken == nil)
+    let request = try #require(try verifications.first)
+    #expect(request.code == "123456" && request.method == "totp" && request.trust_device == nil)
+    // A second tap arrives late.
+    await model.verify()
+    #expect(try verifications.count == 1)
+  }
+
+  @Test("B-008 B-077 the toggle asks for trust, and the server's token is kept out of descriptions and dumps")
+  func trust() async throws {
+    let model = await appeared()
+    await model.setRemembersDevice(true)
+    await model.enter("123456")
+    var dumped = ""
+    dump(await model.state, to: &dumped)
+    #expect(await !"\(model.state) \(dumped)".contains("123456"))
+    await model.verify()
+    #expect(try verifications.first?.trust_device == true)
+    #expect(await model.trustToken == "trust-1")
+    backend.answer(trustsDevices: false)
+    let untrusted = await appeared()
+    await untrusted.setRemembersDevice(true)
+    await untrusted.enter("123456")
+    await untrusted.verify()
+    // The toggle alone changes nothing.
+    #expect(await untrusted.state.phase == .verified)
+    #expect(await untrusted.trustToken == nil)
+  }
+
+  @Test("B-040 B-073 a wrong code clears the entry and can be tried again")
+  func invalidCode() async throws {
+    let model = await appeared()
+    backend.fail(refusal("invalid_code", 401))
+    await model.enter("123456")
+    await model.verify()
+    #expect(await model.state.errorText == "Invalid code. Please try again.")
+    #expect(await model.state.entry.isEmpty)
+    #expect(await model.state.phase == .entering)
+    await model.enter("654321")
+    await model.verify()
+    #expect(await model.state.phase == .verified)
+    #expect(await model.state.errorText == nil)
+  }
+
+  @Test("B-041 an expired code by e-mail suggests another one")
+  func expiredCode() async {
+    let model = await appeared()
+    for (tab, suggests) in [(.email, true), (.totp, false)] as [(ChallengeState.Tab, Bool)] {
+      await model.select(tab)
+      backend.fail(refusal("expired_code", 410))
+      await model.enter("123456")
+      await model.verify()
+      #expect(await model.state.errorText == "Code has expired. Please generate a new one.")
+      #expect(await model.state.suggestsResend == suggests)
+    }
+  }
+
+  @Test("B-042 B-074 after too many attempts the input is disabled for the time that the server says")
+  func rateLimited() async throws {
+    let model = await appeared()
+    backend.fail(refusal("rate_limited", 429, retryAfter: 40))
+    await model.enter("123456")
+    await model.verify()
+    #expect(await model.state.errorText == "Too many attempts. Please wait before trying again.")
+    #expect(await model.state.phase == .waiting)
+    #expect(await model.state.secondsUntilRetry == 40)
+    await model.tick(start.advanced(by: .seconds(39)))
+    #expect(await model.state.secondsUntilRetry == 1)
+    #expect(await !model.state.isInputEnabled)
+    await model.enter("654321")
+    await model.verify()
+    #expect(try verifications.count == 1)
+    // A clock that is set back ends no wait.
+    await model.tick(start.advanced(by: .seconds(-1000)))
+    #expect(await model.state.phase == .waiting)
+    await model.tick(start.advanced(by: .seconds(-998)))
+    #expect(await model.state.phase == .entering)
+    #expect(await model.state.isInputEnabled)
+    #expect(await model.state.entry == "123456")
+  }
+
+  @Test("B-043 a locked account points to support and forgets what was entered")
+  func locked() async {
+    let model = await appeared()
+    backend.fail(refusal("account_locked", 423, retryAfter: 900))
+    await model.enter("123456")
+    await model.verify()
+    #expect(await model.state.errorText == "Too many failed attempts. Your account has been temporarily locked.")
+    #expect(await model.state.needsSupport)
+    #expect(await model.state.entry.isEmpty)
+    #expect(await !model.state.isInputEnabled)
+    await model.tick(start.advanced(by: .seconds(901)))
+    #expect(await model.state.phase == .entering)
+  }
+
+  @Test("B-044 B-071 a broken network keeps the code, and the attempt can be repeated")
+  func network() async throws {
+    let model = await appeared()
+    backend.fail(.gate(.transport(.lost("the connection ended"))))
+    await model.enter("123456")
+    await model.verify()
+    #expect(await model.state.phase == .entering)
+    #expect(await model.state.canSubmit)
+    #expect(await model.state.errorText?.contains("Check your connection") == true)
+    await model.verify()
+    #expect(await model.state.phase == .verified)
+    backend.fail(.gate(.transport(.unreachable("no route"))))
+    let failed = await appeared()
+    #expect(await failed.state.phase == .unavailable)
+    await failed.appear(at: start)
+    #expect(await failed.state.phase == .entering)
+  }
+
+  @Test("B-003 B-052 a code by e-mail can be requested again after the pause")
+  func resend() async {
+    let model = await appeared()
+    await model.select(.email)
+    #expect(await model.state.sendEmailLabel == "Send Code")
+    await model.sendEmail()
+    #expect(await model.state.secondsUntilResend == 60)
+    #expect(await model.state.sendEmailLabel == "Resend Code")
+    await model.tick(start.advanced(by: .seconds(59)))
+    await model.sendEmail()
+    #expect(backend.received.count { $0.name == "mfa.resend-email-otp" } == 1)
+    // The server's clock decides.
+    await model.tick(start.advanced(by: .seconds(60)))
+    backend.fail(refusal("rate_limited", 429, retryAfter: 1))
+    await model.sendEmail()
+    #expect(await model.state.secondsUntilResend == 1)
+    #expect(await model.state.phase == .entering)
+    await model.tick(start.advanced(by: .seconds(61)))
+    await model.sendEmail()
+    #expect(backend.received.count { $0.name == "mfa.resend-email-otp" } == 3)
+    #expect(await model.state.secondsUntilResend == 60)
+  }
+
+  @Test("B-009 B-054 B-060 B-076 Face ID confirms nothing to the server: the code is still required")
+  func biometry() async throws {
+    let model = await appeared()
+    #expect(await model.state.biometryLabel == "Use Face ID")
+    phone.plan(.approve, .approve)
+    await model.useBiometry()
+    #expect(await model.state.isBiometryConfirmed)
+    #expect(await model.state.phase == .entering)
+    #expect(await model.tokens == nil)
+    #expect(await model.state.biometryLabel == nil)
+    #expect(await !model.state.canSubmit)
+    #expect(backend.received.map(\.name) == ["mfa.status"])
+    await model.enter("123456")
+    await model.verify()
+    for received in backend.received {
+      let text = String(decoding: received.body, as: UTF8.self).lowercased()
+      #expect(!text.contains("biometr") && !text.contains("face"), "\(text)")
+    }
+  }
+
+  @Test("B-076 a declined prompt leaves the entry by hand")
+  func declinedBiometry() async {
+    let model = await appeared()
+    phone.plan(.approve, .decline)
+    await model.useBiometry()
+    #expect(await model.state.errorText == "User cancelled - offer passcode")
+    #expect(await !model.state.isBiometryConfirmed)
+    await model.enter("123456")
+    await model.verify()
+    #expect(await model.state.phase == .verified)
+  }
+
+  @Test(
+    "B-030 B-032 B-033 B-062 the button for biometry needs an enrolled sensor and the server's permission",
+    arguments: [
+      (.faceID, true, "Use Face ID"), (.touchID, true, "Use Touch ID"), (.faceID, false, nil),
+      (.passcodeOnly, true, nil), (.unprotected, true, nil),
+    ] as [(PhoneSettings, Bool, String?)])
+  func biometryLabel(_ settings: PhoneSettings, _ isAllowed: Bool, _ label: String?) async {
+    phone.configure { $0 = settings }
+    backend.answer(status: .standIn(methods: ["totp"], allowsBiometry: isAllowed))
+    #expect(await appeared().state.biometryLabel == label)
+    #expect(BiometryType.iris.name == "Iris Scan")
+  }
+
+  @Test("B-053 a backup code is masked, eight characters, and named as such to the server")
+  func backup() async throws {
+    let model = await appeared()
+    await model.select(.backup)
+    await model.enter("abcd-2345")
+    #expect(await model.state.isEntryMasked)
+    #expect(await model.state.selectedTab.codeLength == 8)
+    await model.verify()
+    #expect(try verifications.first?.code == "ABCD2345" && verifications.first?.method == "backup_code")
+  }
+
+  @Test("B-078 a link fills in its code and sends nothing")
+  func link() async throws {
+    let model = await appeared()
+    await model.open(try #require(ChallengeLink("mfaapp://mfa-challenge?code=012345")))
+    #expect(await model.state.selectedTab == .email)
+    #expect(await model.state.entry == "012345")
+    #expect(await model.state.canSubmit)
+    #expect(try verifications.isEmpty)
+  }
+
+  @Test(
+    "B-078 other links are refused",
+    arguments: [
+      "", "mfaapp://mfa-challenge", "mfaapp://mfa-challenge?code=", "mfaapp://mfa-challenge?code=12345",
+      "mfaapp://mfa-challenge?code=1234567", "mfaapp://mfa-challenge?code=12345a", "https://mfa-challenge?code=123456",
+      "mfaapp://mfa-challenge?code=123456&submit=1", "mfaapp://other?code=123456", "mfaapp://mfa-challenge?CODE=123456",
+      "mfaapp://mfa-challenge?code=%31%32%33", "mfaapp://mfa-challenge?code=１２３４５６",
+    ])
+  func otherLinks(_ url: String) { #expect(ChallengeLink(url) == nil) }
+
+  @Test("B-079 the status is kept for 30 seconds and read again after a notice")
+  func cache() async {
+    let model = await appeared()
+    await model.appear(at: start.advanced(by: .seconds(30)))
+    #expect(backend.received.count == 1)
+    await model.appear(at: start.advanced(by: .seconds(31)))
+    #expect(backend.received.count == 2)
+    await model.invalidateStatus()
+    #expect(backend.received.count == 3)
+  }
+
+  @Test("B-007 the end of the session asks for another sign-in")
+  func sessionEnded() async {
+    let model = await appeared()
+    backend.fail(refusal("session_required", 401))
+    await model.enter("123456")
+    await model.verify()
+    #expect(await model.state.phase == .sessionEnded)
+    #expect(await model.state.errorText == "the server's text")
+  }
+}
