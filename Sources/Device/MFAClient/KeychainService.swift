@@ -25,6 +25,19 @@ public struct KeyTag: Sendable, Hashable, Codable, RawRepresentable, CustomStrin
   /// The tag of keys that the passcode unlocks, of the app with this bundle identifier.
   public static func passcode(of bundleID: String) -> Self { Self(rawValue: bundleID + ".mfa.key.passcode") }
 
+  /// The tag for a key that replaces the key with this tag: both keys exist until the server knows the new one.
+  public var successor: Self {
+    rawValue.hasSuffix(Self.suffix)
+      ? Self(rawValue: String(rawValue.dropLast(Self.suffix.count))) : Self(rawValue: rawValue + Self.suffix)
+  }
+
+  private static let suffix = ".next"
+
+  /// All tags that the app with this bundle identifier uses.
+  static func all(of bundleID: String) -> [Self] {
+    [biometric(of: bundleID), passcode(of: bundleID)].flatMap { [$0, $0.successor] }
+  }
+
   public var description: String { rawValue }
 }
 

@@ -11,3 +11,7 @@ extension BackendRefusal: LocalizedError {
 extension DeviceSecurityError: LocalizedError {
   public var errorDescription: String? { description }
 }
+
+extension EnrolmentError: LocalizedError {
+  public var errorDescription: String? { description }
+}

@@ -2,35 +2,6 @@ internal import AttestClient
 internal import Foundation
 internal import Locking
 
-/// What the app remembers about its enrolment. No secret is part of it.
-public struct MFARecord: Sendable, Hashable, Codable {
-  /// The id that the app gave this device. It stays the same for as long as the app is installed.
-  public var deviceID: String
-  /// The account that the device is enrolled with; `nil` before enrolment.
-  public var username: String?
-  /// How the device signs in; `nil` before enrolment.
-  public var method: MFAMethod?
-  /// How its key is unlocked; `nil` without a key.
-  public var authMethod: AuthMethod?
-  /// The number that receives codes, as the user entered it.
-  public var phoneNumber: String?
-
-  /// The record of a device that is not enrolled.
-  public init(deviceID: String) { self.deviceID = deviceID }
-
-  /// Whether the device is enrolled, as far as the app remembers.
-  public var isEnrolled: Bool { method != nil }
-
-  /// The tag of the device's key, of the app with this bundle identifier; `nil` without a key.
-  public func keyTag(bundleID: String) -> KeyTag? {
-    switch authMethod {
-    case .biometric: .biometric(of: bundleID)
-    case .passcode: .passcode(of: bundleID)
-    case nil: nil
-    }
-  }
-}
-
 /// Where the app keeps its record.
 public protocol MFAStorageService: Sendable {
   /// Returns the record. The first call makes one, with a new device id, and saves it.

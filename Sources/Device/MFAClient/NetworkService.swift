@@ -131,6 +131,24 @@ extension NetworkError {
     }
   }
 
+  /// Whether the server may have carried out the request, as far as the app can tell.
+  ///
+  /// `false` for all refusals but those of a server that failed.
+  public var mayHaveBeenCarriedOut: Bool {
+    switch self {
+    // A store that fails may have written already.
+    case .refused(let refusal): refusal.code == "internal_error" || refusal.code == "unavailable"
+    case .malformed: true
+    case .gate(.transport(let error)):
+      switch error {
+      case .unreachable, .untrusted: false
+      case .lost, .malformed: true
+      }
+    case .gate(.cancelled): true
+    case .gate: false
+    }
+  }
+
   /// How long to wait before the next attempt, as the gate or the backend says; `nil` if it does not say so.
   public var retryAfter: Duration? {
     switch self {

@@ -3,7 +3,7 @@ internal import MFAClient
 
 /// The rules of the second factor: an event changes the state and asks for at most one effect. It performs nothing
 /// itself, and time passes only by ticks.
-struct ChallengeMachine: Sendable, Hashable {
+struct ChallengeMachine: StateMachine, Hashable {
   /// What the server says about the account and this device.
   struct Status: Sendable, Hashable {
     let needsCode: Bool
@@ -68,7 +68,6 @@ struct ChallengeMachine: Sendable, Hashable {
   private var waitForEmail: Duration?
   private var waitForRetry: Duration?
 
-  /// Applies `event`. An event that does not fit the phase changes nothing: a button may be tapped twice.
   mutating func apply(_ event: Event) -> Effect? {
     switch (event, state.phase) {
     case (.ticked(let time), _): tick(time)

@@ -9,9 +9,9 @@ public import MFAWire
 ///
 /// The view model has no clock. Call `tick` about once a second while the screen is shown; the waits are counted from
 /// the last tick.
-public actor ChallengeViewModel {
+public actor ChallengeViewModel: MachineDriven {
   /// The state now.
-  public private(set) var state = ChallengeState()
+  public var state: ChallengeState { machine.state }
   /// The tokens of the full session, after `.verified`. They replace those of the session before.
   public private(set) var tokens: TokenResponse?
   /// The token that replaces the second factor at later sign-ins from this device; `nil` unless the user asked for it
@@ -19,17 +19,15 @@ public actor ChallengeViewModel {
   public private(set) var trustToken: String?
 
   private let services: DeviceServices
-  private let app: AppDescription
   private let token: String
-  private var machine = ChallengeMachine()
-  private let publisher = StatePublisher<ChallengeState>()
+  var machine = ChallengeMachine()
+  nonisolated let publisher = StatePublisher<ChallengeState>()
 
-  /// Creates a view model for the account of `app`.
+  /// Creates a view model for the app of `services`.
   ///
   /// - Parameter token: The access token of a session that still needs the second factor, with the scope `mfa`.
-  public init(services: DeviceServices, app: AppDescription, token: String) {
+  public init(services: DeviceServices, token: String) {
     self.services = services
-    self.app = app
     self.token = token
   }
 
@@ -72,27 +70,9 @@ public actor ChallengeViewModel {
   /// Call it when the user sends the code of the tab in front. Does nothing unless `canSubmit`.
   public func verify() async { await handle(.submitted) }
 
-  private func handle(_ event: ChallengeMachine.Event) async {
-    var next: ChallengeMachine.Event? = event
-    while let event = next {
-      let effect = apply(event)
-      next = nil
-      if let effect { next = await perform(effect) }
-    }
-  }
-
-  private func apply(_ event: ChallengeMachine.Event) -> ChallengeMachine.Effect? {
-    let effect = machine.apply(event)
-    if state != machine.state {
-      state = machine.state
-      publisher.publish(state)
-    }
-    return effect
-  }
-
   // MARK: Effects
 
-  private func perform(_ effect: ChallengeMachine.Effect) async -> ChallengeMachine.Event? {
+  func perform(_ effect: ChallengeMachine.Effect) async -> ChallengeMachine.Event? {
     switch effect {
     case .readCapability: return await readCapability()
     case .readStatus:
@@ -104,7 +84,7 @@ public actor ChallengeViewModel {
       return await verify(
         VerifyMFARequest(
           code: code, trustDevice: trustsDevice ? true : nil, method: method,
-          deviceName: trustsDevice ? app.deviceModel : nil))
+          deviceName: trustsDevice ? services.app.deviceModel : nil))
     }
   }
 
@@ -126,7 +106,7 @@ public actor ChallengeViewModel {
 
   private func evaluateBiometry() async -> ChallengeMachine.Event {
     do throws(DeviceSecurityError) {
-      try await services.biometrics.evaluate(.biometrics, reason: "Continue as \(app.username)")
+      try await services.biometrics.evaluate(.biometrics, reason: "Continue as \(services.app.username)")
       return .confirmedBiometry
     } catch {
       return .biometryFailed(error, await services.biometrics.capability())
@@ -149,6 +129,9 @@ public actor ChallengeViewModel {
         token: answer.token, message: answer.message, refreshToken: answer.refresh_token,
         expiresIn: answer.expires_in, scope: "full")
       trustToken = request.trust_device == true ? answer.trust_token : nil
+      let username = await services.session.session?.username ?? services.app.username
+      // A session that cannot be saved lasts until the process exits.
+      if let tokens { try? await services.session.begin(MFASession(tokens, of: username)) }
       return .verified
     } catch {
       return .failed(ChallengeFailure(error))

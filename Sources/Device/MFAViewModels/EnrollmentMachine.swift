@@ -1,40 +1,60 @@
 internal import MFAClient
 
-/// The rules of enrolment: an event changes the state and asks for at most one effect. It performs nothing itself.
-struct EnrollmentMachine: Sendable, Hashable {
+/// The rules of enrolment: an event changes the state and asks for at most one effect.
+struct EnrollmentMachine: StateMachine, Hashable {
+  /// What the device offers, and whether it is enrolled.
+  struct Device: Sendable, Hashable {
+    let capability: DeviceCapability
+    let biometryType: BiometryType
+    /// How it signs in; `nil` for a device that is not enrolled or has lost its key.
+    let method: MFAMethod?
+    let authMethod: AuthMethod?
+    /// Why an earlier change is not finished.
+    let failure: String?
+  }
+
   /// What the user does, and what effects report.
   enum Event: Sendable, Hashable {
     case appeared
     case chose(EnrollmentState.Option)
     case declinedPasscode
+    case enteredUsername(String)
     case enteredPhone(String)
-    case readCapability(DeviceCapability, BiometryType)
+    case readDevice(Device)
     case testedKey(KeyPair)
     case keyFailed(DeviceSecurityError)
-    /// The server has registered the device. `unsaved` says why the app cannot remember it.
-    case registered(unsaved: String?)
-    case registrationFailed(String)
+    /// The server has registered the device.
+    case registered
+    /// No key was made, or the server has not registered the device.
+    case failed(String)
   }
 
   /// What the view model does next.
   enum Effect: Sendable, Hashable {
-    case readCapability
+    /// Finishes what was begun earlier, and reads what there is now.
+    case readDevice
     /// Makes a key and signs with it once, before the server hears of it.
     case makeKey(KeyProtection)
-    /// Deletes the key that was made and reads the capability again.
+    /// Deletes the key that was made, unless the server may have it, and reads the device again.
     case abandonKey
     case register(MFAMethod, KeyPair?, phoneNumber: String?)
     case openSettings
   }
 
-  private(set) var state = EnrollmentState()
+  private(set) var state: EnrollmentState
 
-  /// Applies `event`. An event that does not fit the phase changes nothing: a button may be tapped twice.
+  init(username: String) { state = EnrollmentState(username: username) }
+
   mutating func apply(_ event: Event) -> Effect? {
     switch (event, state.phase) {
-    case (.appeared, .loading), (.appeared, .choosing), (.appeared, .blocked), (.appeared, .offeringPasscode):
-      return .readCapability
-    case (.readCapability(let capability, let type), _): return updateCapability(capability, type)
+    case (.appeared, .loading), (.appeared, .choosing), (.appeared, .blocked), (.appeared, .offeringPasscode),
+      (.appeared, .enrolled):
+      return .readDevice
+    case (.readDevice(let device), _): return update(device)
+    case (.enteredUsername(let name), .loading), (.enteredUsername(let name), .choosing),
+      (.enteredUsername(let name), .blocked):
+      state.username = name
+      return nil
     case (.chose(let option), _) where state.options.contains(option): return choose(option)
     case (.declinedPasscode, .offeringPasscode):
       state.phase = .choosing
@@ -47,11 +67,14 @@ struct EnrollmentMachine: Sendable, Hashable {
       state.phase = .registering(.secureEnclave)
       return .register(.secureEnclave, pair, phoneNumber: nil)
     case (.keyFailed(let error), .testingKey): return keyFailed(error)
-    case (.registered(let unsaved), .registering(let method)):
+    case (.failed(let text), .testingKey):
+      (state.errorText, state.phase) = (text, .choosing)
+      return .abandonKey
+    case (.registered, .registering(let method)):
       state.phase = .enrolled(method, method == .secureEnclave ? testedMethod : nil)
-      state.errorText = unsaved
+      state.errorText = nil
       return nil
-    case (.registrationFailed(let text), .registering(let method)):
+    case (.failed(let text), .registering(let method)):
       state.errorText = text
       state.phase = method == .smsOTP ? .blocked : .choosing
       return method == .smsOTP ? nil : .abandonKey
@@ -62,13 +85,14 @@ struct EnrollmentMachine: Sendable, Hashable {
   /// How the key in progress is unlocked.
   private var testedMethod: AuthMethod?
 
-  private mutating func updateCapability(_ capability: DeviceCapability, _ type: BiometryType) -> Effect? {
-    state.capability = capability
-    state.biometryType = type
-    switch state.phase {
-    case .loading, .choosing, .blocked: state.phase = capability == .none ? .blocked : .choosing
-    case .offeringPasscode where capability == .none: state.phase = .blocked
-    case .offeringPasscode, .testingKey, .registering, .enrolled: break
+  private mutating func update(_ device: Device) -> Effect? {
+    (state.capability, state.biometryType) = (device.capability, device.biometryType)
+    if let failure = device.failure { state.errorText = failure }
+    switch (state.phase, device.method) {
+    case (.registering, _), (.testingKey, nil): break
+    case (_, let method?): (state.phase, state.errorText) = (.enrolled(method, device.authMethod), device.failure)
+    case (.offeringPasscode, nil) where device.capability != .none: break
+    case (_, nil): state.phase = device.capability == .none ? .blocked : .choosing
     }
     return nil
   }

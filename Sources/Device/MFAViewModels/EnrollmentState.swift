@@ -32,6 +32,8 @@ public struct EnrollmentState: Sendable, Hashable {
     case openSettings
   }
 
+  /// The name of the account that the device is enrolled with.
+  public internal(set) var username: String
   /// What happens now.
   public internal(set) var phase = Phase.loading
   /// What the device offers.
@@ -42,7 +44,7 @@ public struct EnrollmentState: Sendable, Hashable {
   public internal(set) var errorText: String?
 
   /// The state before the screen appears.
-  public init() {}
+  public init(username: String = "") { self.username = username }
 
   /// The heading.
   public var title: String {

@@ -1,31 +1,32 @@
-internal import ByteCoding
 internal import MFAClient
-internal import MFAWire
 
 /// Enrols this device: finds out what it offers, makes and tests a key, and registers it with the server.
 ///
 /// The state is a value that only events change. Each change is published to `states`. Events are handled one after
 /// another; a call returns when its event and the effects of it are finished.
-public actor EnrollmentViewModel {
+public actor EnrollmentViewModel: MachineDriven {
   /// The state now.
-  public private(set) var state = EnrollmentState()
+  public var state: EnrollmentState { machine.state }
 
   private let services: DeviceServices
-  private let app: AppDescription
-  private var machine = EnrollmentMachine()
-  private let publisher = StatePublisher<EnrollmentState>()
+  var machine: EnrollmentMachine
+  nonisolated let publisher = StatePublisher<EnrollmentState>()
 
-  /// Creates a view model for the account of `app`.
-  public init(services: DeviceServices, app: AppDescription) {
+  /// Creates a view model for the app of `services`.
+  public init(services: DeviceServices) {
     self.services = services
-    self.app = app
+    machine = EnrollmentMachine(username: services.app.username)
   }
 
   /// The state now and after each change. The stream ends when the view model is released.
   public func states() -> AsyncStream<EnrollmentState> { publisher.states(beginningWith: state) }
 
-  /// Call it when the screen appears, and when the app returns to the front.
+  /// Call it when the screen appears, and when the app returns to the front: an enrolment that was
+  /// interrupted is finished.
   public func appear() async { await handle(.appeared) }
+
+  /// Call it when the user enters the name of the account.
+  public func enter(username: String) async { await handle(.enteredUsername(username)) }
 
   /// Call it when the user chooses an option of the state. An option that is not offered any more does nothing.
   ///
@@ -38,83 +39,58 @@ public actor EnrollmentViewModel {
   /// Call it when the user of a device without security registers a phone number for codes.
   public func register(phoneNumber: String) async { await handle(.enteredPhone(phoneNumber)) }
 
-  private func handle(_ event: EnrollmentMachine.Event) async {
-    var next: EnrollmentMachine.Event? = event
-    while let event = next {
-      let effect = machine.apply(event)
-      publish()
-      next = nil
-      if let effect { next = await perform(effect) }
+  // MARK: Effects
+
+  func perform(_ effect: EnrollmentMachine.Effect) async -> EnrollmentMachine.Event? {
+    switch effect {
+    case .readDevice: return await readDevice()
+    case .makeKey(let protection): return await makeKey(protection)
+    case .abandonKey:
+      await services.enrolment.discardNewKey()
+      return await readDevice()
+    case .register(_, let pair, let phoneNumber): return await register(pair, phoneNumber: phoneNumber)
+    case .openSettings:
+      services.app.openSettings()
+      return nil
     }
   }
 
-  private func publish() {
-    guard state != machine.state else { return }
-    state = machine.state
-    publisher.publish(state)
-  }
-
-  // MARK: Effects
-
-  private func perform(_ effect: EnrollmentMachine.Effect) async -> EnrollmentMachine.Event? {
-    switch effect {
-    case .readCapability:
-      return .readCapability(await services.biometrics.capability(), await services.biometrics.biometryType())
-    case .makeKey(let protection): return await makeKey(protection)
-    case .abandonKey:
-      await deleteKeys()
-      return .readCapability(await services.biometrics.capability(), await services.biometrics.biometryType())
-    case .register(let method, let pair, let phoneNumber):
-      return await register(method, pair, phoneNumber: phoneNumber)
-    case .openSettings:
-      app.openSettings()
-      return nil
+  private func readDevice() async -> EnrollmentMachine.Event {
+    let capability = await services.biometrics.capability()
+    let biometryType = await services.biometrics.biometryType()
+    do throws(EnrolmentError) {
+      let status = try await services.enrolment.recover()
+      return .readDevice(
+        EnrollmentMachine.Device(
+          capability: capability, biometryType: biometryType, method: status.hasLostKey ? nil : status.record.method,
+          authMethod: status.record.authMethod, failure: status.failure.map { "\($0)" }))
+    } catch {
+      return .readDevice(
+        EnrollmentMachine.Device(
+          capability: capability, biometryType: biometryType, method: nil, authMethod: nil, failure: "\(error)"))
     }
   }
 
   /// Makes a key and signs with it. A user who declines here has given the server nothing.
   private func makeKey(_ protection: KeyProtection) async -> EnrollmentMachine.Event {
-    do throws(DeviceSecurityError) {
-      let tag = protection.authMethod == .passcode ? KeyTag.passcode(of: app.bundleID) : .biometric(of: app.bundleID)
-      let pair = try await services.keychain.createKey(tag, protection: protection)
-      _ = try await services.keychain.sign([UInt8](repeating: 0, count: 32), with: tag, reason: "Test the new key")
-      return .testedKey(pair)
+    do throws(EnrolmentError) {
+      // An earlier attempt may have succeeded.
+      let status = try await services.enrolment.recover()
+      if status.record.isEnrolled, !status.hasLostKey { return await readDevice() }
+      return .testedKey(try await services.enrolment.makeKey(protection))
     } catch {
-      return .keyFailed(error)
+      if case .security(let error) = error { return .keyFailed(error) }
+      return .failed("\(error)")
     }
   }
 
-  /// Leaves no key without an enrolment. A key that cannot be deleted is replaced when the next one is made.
-  private func deleteKeys() async {
-    for tag in [KeyTag.biometric(of: app.bundleID), .passcode(of: app.bundleID)] {
-      try? await services.keychain.deleteKey(tag)
-    }
-  }
-
-  private func register(
-    _ method: MFAMethod, _ pair: KeyPair?, phoneNumber: String?
-  ) async -> EnrollmentMachine.Event {
-    var record: MFARecord
-    do throws(StorageError) { record = try services.storage.load() } catch { return .registrationFailed("\(error)") }
-    do throws(NetworkError) {
-      let request = EnrollRequest(
-        username: app.username, phoneNumber: phoneNumber ?? app.phoneNumber,
-        publicKey: pair.map { Base64.encode($0.publicKey) }, method: method.rawValue, deviceId: record.deviceID,
-        deviceModel: app.deviceModel, authMethod: pair?.protection.authMethod.rawValue)
-      _ = try await services.backend.call(MFAOperations.enroll, request)
-      record.phoneNumber = request.phoneNumber
+  private func register(_ pair: KeyPair?, phoneNumber: String?) async -> EnrollmentMachine.Event {
+    do throws(EnrolmentError) {
+      try await services.enrolment.enroll(
+        as: state.username, phoneNumber: phoneNumber ?? services.app.phoneNumber, key: pair)
+      return .registered
     } catch {
-      return .registrationFailed("\(error)")
-    }
-    record.username = app.username
-    record.method = method
-    record.authMethod = pair?.protection.authMethod
-    // The server has the key now, so it is kept even if the app cannot remember it.
-    do throws(StorageError) {
-      try services.storage.save(record)
-      return .registered(unsaved: nil)
-    } catch {
-      return .registered(unsaved: "\(error)")
+      return .failed("\(error)")
     }
   }
 }

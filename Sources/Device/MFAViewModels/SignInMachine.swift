@@ -1,7 +1,7 @@
 internal import MFAClient
 
-/// The rules of signing in: an event changes the state and asks for at most one effect. It performs nothing itself.
-struct SignInMachine: Sendable, Hashable {
+/// The rules of signing in: an event changes the state and asks for at most one effect.
+struct SignInMachine: StateMachine, Hashable {
   /// A challenge of the server. Its bytes are what the key signs.
   struct DeviceChallenge: Sendable, Hashable {
     let id: String
@@ -17,8 +17,11 @@ struct SignInMachine: Sendable, Hashable {
     case codeSent
     case signed(DeviceChallenge, signature: [UInt8])
     case keyFailed(DeviceSecurityError, DeviceCapability)
+    /// The server refused the signature of a key, and the device has another key that the server may know.
+    case keyRefused
     case verified(needsSecondFactor: Bool)
     case failed(String)
+    case enteredUsername(String)
   }
 
   /// What the view model does next.
@@ -32,11 +35,13 @@ struct SignInMachine: Sendable, Hashable {
     case openSettings
   }
 
-  private(set) var state = SignInState()
+  private(set) var state: SignInState
+
+  init(username: String) { state = SignInState(username: username) }
+
   /// Where the user continues after an error of the server.
   private var isByCode = false
 
-  /// Applies `event`. An event that does not fit the phase changes nothing: a button may be tapped twice.
   mutating func apply(_ event: Event) -> Effect? {
     switch (event, state.phase) {
     case (.chose(let option), _) where state.options.contains(option): return choose(option)
@@ -58,6 +63,12 @@ struct SignInMachine: Sendable, Hashable {
       state.errorText = nil
       state.phase = .verifying
       return .verifyCode(code)
+    case (.keyRefused, .verifying):
+      state.phase = .requestingChallenge
+      return .requestChallenge
+    case (.enteredUsername(let name), .ready):
+      state.username = name
+      return nil
     case (.verified(let needsSecondFactor), .verifying):
       (state.errorText, state.advice, state.phase) = (nil, nil, .signedIn(needsSecondFactor: needsSecondFactor))
       return nil

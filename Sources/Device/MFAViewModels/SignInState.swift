@@ -30,6 +30,8 @@ public struct SignInState: Sendable, Hashable {
     case openSettings
   }
 
+  /// The name of the account.
+  public internal(set) var username: String
   /// What happens now.
   public internal(set) var phase = Phase.ready
   /// The last error, as a text for the user; `nil` if the last step succeeded.
@@ -38,7 +40,7 @@ public struct SignInState: Sendable, Hashable {
   var advice: SecurityAdvice.Action?
 
   /// The state before a sign-in.
-  public init() {}
+  public init(username: String = "") { self.username = username }
 
   /// What the user can choose now, in this order.
   public var options: [Option] {

@@ -6,67 +6,58 @@ public import MFAWire
 ///
 /// Events are handled one after another; a call returns when its event and the effects of it are finished. A prompt that
 /// the user declines leaves the server's challenge unused.
-public actor SignInViewModel {
+public actor SignInViewModel: MachineDriven {
   /// The state now.
-  public private(set) var state = SignInState()
+  public var state: SignInState { machine.state }
   /// The tokens of the session, after `.signedIn`.
   public private(set) var tokens: TokenResponse?
 
   private let services: DeviceServices
-  private let app: AppDescription
-  private var machine = SignInMachine()
-  private let publisher = StatePublisher<SignInState>()
+  var machine: SignInMachine
+  /// The keys that the server has refused since the user began to sign in.
+  private var refusedKeys: Set<KeyTag> = []
+  nonisolated let publisher = StatePublisher<SignInState>()
 
-  /// Creates a view model for the account of `app`.
-  public init(services: DeviceServices, app: AppDescription) {
+  /// Creates a view model for the app of `services`.
+  public init(services: DeviceServices) {
     self.services = services
-    self.app = app
+    machine = SignInMachine(username: (try? services.storage.load().username) ?? services.app.username)
   }
 
   /// The state now and after each change. The stream ends when the view model is released.
   public func states() -> AsyncStream<SignInState> { publisher.states(beginningWith: state) }
 
+  /// Call it when the user enters the name of the account.
+  public func enter(username: String) async { await handle(.enteredUsername(username)) }
+
   /// Call it when the user chooses an option of the state. An option that is not offered any more does nothing.
-  public func choose(_ option: SignInState.Option) async { await handle(.chose(option)) }
+  public func choose(_ option: SignInState.Option) async {
+    refusedKeys = []
+    await handle(.chose(option))
+  }
 
   /// Call it when the user has entered the code. Spaces around and between its digits do not matter.
   public func enter(code: String) async { await handle(.enteredCode(code.filter { !$0.isWhitespace })) }
 
-  private func handle(_ event: SignInMachine.Event) async {
-    var next: SignInMachine.Event? = event
-    while let event = next {
-      let effect = machine.apply(event)
-      if state != machine.state {
-        state = machine.state
-        publisher.publish(state)
-      }
-      next = nil
-      if let effect { next = await perform(effect) }
-    }
-  }
-
   // MARK: Effects
 
-  private func perform(_ effect: SignInMachine.Effect) async -> SignInMachine.Event? {
+  func perform(_ effect: SignInMachine.Effect) async -> SignInMachine.Event? {
     do {
       switch effect {
       case .requestChallenge: return try await requestChallenge()
       case .requestCode:
-        let number = try services.storage.load().phoneNumber ?? app.phoneNumber ?? ""
+        let number = try services.storage.load().phoneNumber ?? services.app.phoneNumber ?? ""
         _ = try await services.backend.call(
-          MFAOperations.requestOTP, RequestOTPRequest(username: app.username, phoneNumber: number))
+          MFAOperations.requestOTP, RequestOTPRequest(username: state.username, phoneNumber: number))
         return .codeSent
       case .sign(let challenge): return await sign(challenge)
-      case .verifySignature(let challenge, let signature):
-        let request = VerifySignatureRequest(
-          username: app.username, deviceId: try services.storage.load().deviceID, challengeId: challenge.id,
-          signature: Base64.encode(signature))
-        return accept(try await services.backend.call(MFAOperations.verifySignature, request))
+      case .verifySignature(let challenge, let signature): return try await verify(signature, of: challenge)
       case .verifyCode(let code):
-        return accept(
-          try await services.backend.call(MFAOperations.verifyOTP, VerifyOTPRequest(username: app.username, otp: code)))
+        return await accept(
+          try await services.backend.call(
+            MFAOperations.verifyOTP, VerifyOTPRequest(username: state.username, otp: code)))
       case .openSettings:
-        app.openSettings()
+        services.app.openSettings()
         return nil
       }
     } catch {
@@ -76,7 +67,7 @@ public actor SignInViewModel {
 
   /// The server says how the device signs in. For codes by SMS it has sent one already.
   private func requestChallenge() async throws -> SignInMachine.Event {
-    let request = DeviceRequest(username: app.username, deviceId: try services.storage.load().deviceID)
+    let request = DeviceRequest(username: state.username, deviceId: try services.storage.load().deviceID)
     let answer = try await services.backend.call(MFAOperations.initiateSignIn, request)
     if answer.method == MFAMethod.smsOTP.rawValue { return .codeSent }
     guard let bytes = Base64.decode(answer.challenge), bytes.count == 32 else {
@@ -85,18 +76,51 @@ public actor SignInViewModel {
     return .challenged(SignInMachine.DeviceChallenge(id: answer.challengeId, bytes: bytes))
   }
 
+  /// The key to sign with. If the answer to a change of the key was lost, the server may know either key.
+  private func signingKey() throws -> KeyTag? {
+    let record = try services.storage.load()
+    var tags = [record.key?.tag]
+    if case .replaceKey(let key) = record.pendingChange { tags.append(key.tag) }
+    return tags.compactMap(\.self).first { !refusedKeys.contains($0) }
+  }
+
   private func sign(_ challenge: SignInMachine.DeviceChallenge) async -> SignInMachine.Event {
     do throws(DeviceSecurityError) {
-      guard let tag = (try? services.storage.load())?.keyTag(bundleID: app.bundleID) else { throw .keyMissing }
-      let signature = try await services.keychain.sign(challenge.bytes, with: tag, reason: "Sign in as \(app.username)")
+      guard let tag = try? signingKey() else { throw .keyMissing }
+      let signature = try await services.keychain.sign(
+        challenge.bytes, with: tag, reason: "Sign in as \(state.username)")
       return .signed(challenge, signature: signature)
     } catch {
       return .keyFailed(error, await services.biometrics.capability())
     }
   }
 
-  private func accept(_ response: TokenResponse) -> SignInMachine.Event {
+  private func verify(
+    _ signature: [UInt8], of challenge: SignInMachine.DeviceChallenge
+  ) async throws -> SignInMachine.Event {
+    let request = VerifySignatureRequest(
+      username: state.username, deviceId: try services.storage.load().deviceID, challengeId: challenge.id,
+      signature: Base64.encode(signature))
+    let answer: TokenResponse
+    do throws(NetworkError) {
+      answer = try await services.backend.call(MFAOperations.verifySignature, request)
+    } catch {
+      guard error.refusalCode == "authentication_failed", let tag = try signingKey() else { throw error }
+      refusedKeys.insert(tag)
+      if try signingKey() != nil { return .keyRefused }
+      throw error
+    }
+    // If the record cannot be saved, the next sign-in finds out again.
+    if !refusedKeys.isEmpty { try? await services.enrolment.adoptPendingKey() }
+    return await accept(answer)
+  }
+
+  /// Begins the session, and finishes a change that had to wait for one.
+  private func accept(_ response: TokenResponse) async -> SignInMachine.Event {
     tokens = response
+    // A session that cannot be saved lasts until the process exits.
+    try? await services.session.begin(MFASession(response, of: state.username))
+    _ = try? await services.enrolment.recover()
     return .verified(needsSecondFactor: response.scope == "mfa")
   }
 }

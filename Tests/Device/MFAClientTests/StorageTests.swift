@@ -26,11 +26,14 @@ struct StorageTests {
   func saved() throws {
     try withFolder { path in
       var record = try FileStorageService(path: path).load()
-      (record.username, record.method, record.authMethod) = ("ada", .secureEnclave, .passcode)
+      let pair = KeyPair(
+        tag: .passcode(of: "com.example.app"), protection: .devicePasscode, isHardwareBacked: true, publicKey: [4])
+      (record.username, record.method, record.key) = ("ada", .secureEnclave, KeyReference(pair))
       record.phoneNumber = "+1234567890"
+      record.pendingChange = .enroll(username: "ada", phoneNumber: nil, key: KeyReference(pair))
       try FileStorageService(path: path).save(record)
       #expect(try FileStorageService(path: path).load() == record)
-      #expect(record.keyTag(bundleID: "com.example.app") == .passcode(of: "com.example.app"))
+      #expect(record.authMethod == .passcode)
     }
   }
 

@@ -16,8 +16,9 @@ struct ChallengeViewModelTests {
   private func model() -> ChallengeViewModel {
     ChallengeViewModel(
       services: DeviceServices(
-        keychain: phone, biometrics: phone, backend: backend, storage: MemoryStorageService(deviceID: "device-1")),
-      app: AppDescription(bundleID: "com.example.app", username: "ada", deviceModel: "iPhone 15 Pro"), token: "m.m.m")
+        keychain: phone, biometrics: phone, backend: backend, storage: MemoryStorageService(deviceID: "device-1"),
+        app: AppDescription(bundleID: "com.example.app", username: "ada", deviceModel: "iPhone 15 Pro")),
+      token: "m.m.m")
   }
 
   /// A model whose screen has appeared.

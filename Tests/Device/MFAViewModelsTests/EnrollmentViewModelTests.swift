@@ -1,3 +1,4 @@
+import AttestClient
 import ByteCoding
 import Locking
 import MFAClient
@@ -20,16 +21,22 @@ struct EnrollmentViewModelTests {
   private func model(phoneNumber: String? = "+1234567890") -> EnrollmentViewModel {
     let settingsOpened = settingsOpened
     return EnrollmentViewModel(
-      services: DeviceServices(keychain: phone, biometrics: phone, backend: backend, storage: storage),
-      app: AppDescription(
-        bundleID: Self.bundleID, username: "ada", phoneNumber: phoneNumber, deviceModel: "iPhone 15 Pro",
-        openSettings: { settingsOpened.withLock { $0 += 1 } }))
+      services: DeviceServices(
+        keychain: phone, biometrics: phone, backend: backend, storage: storage,
+        app: AppDescription(
+          bundleID: Self.bundleID, username: "ada", phoneNumber: phoneNumber, deviceModel: "iPhone 15 Pro",
+          openSettings: { settingsOpened.withLock { $0 += 1 } })))
   }
 
   private var keys: (biometric: KeyPair?, passcode: KeyPair?) {
     get async throws {
       (try await phone.key(.biometric(of: Self.bundleID)), try await phone.key(.passcode(of: Self.bundleID)))
     }
+  }
+
+  private func device(_ capability: DeviceCapability) -> EnrollmentMachine.Device {
+    EnrollmentMachine.Device(
+      capability: capability, biometryType: .faceID, method: nil, authMethod: nil, failure: nil)
   }
 
   private func enrolment() throws -> EnrollRequest {
@@ -179,21 +186,53 @@ struct EnrollmentViewModelTests {
     #expect(await model.state.errorText == nil)
   }
 
-  @Test("A registration that the app cannot remember keeps its key, which the server has, and says so")
+  @Test("A record that cannot be saved stops the enrolment before the server hears of it")
   func unsaved() async throws {
     struct FullDisk: MFAStorageService {
       func load() -> MFARecord { MFARecord(deviceID: "device-1") }
       func save(_ record: MFARecord) throws(StorageError) { throw StorageError("disk full") }
     }
     let model = EnrollmentViewModel(
-      services: DeviceServices(keychain: phone, biometrics: phone, backend: backend, storage: FullDisk()),
-      app: AppDescription(bundleID: Self.bundleID, username: "ada", deviceModel: "iPhone 15 Pro"))
+      services: DeviceServices(
+        keychain: phone, biometrics: phone, backend: backend, storage: FullDisk(),
+        app: AppDescription(bundleID: Self.bundleID, username: "ada", deviceModel: "iPhone 15 Pro")))
     await model.appear()
     phone.plan(.approve)
     await model.choose(.usePasscode)
-    #expect(await model.state.phase == .enrolled(.secureEnclave, .passcode))
+    #expect(await model.state.phase == .choosing)
     #expect(await model.state.errorText == "disk full")
-    #expect(try await keys.passcode != nil)
+    #expect(try await keys.passcode == nil)
+    #expect(backend.received.isEmpty)
+  }
+
+  @Test("An enrolment whose answer was lost is finished when the screen appears again, with the same key")
+  func lostAnswer() async throws {
+    phone.configure { $0.permission = .allowed }
+    let lost = NetworkError.gate(.transport(.lost("reset")))
+    backend.fail(lost, lost)
+    var model = model()
+    await model.appear()
+    phone.plan(.approve)
+    await model.choose(.useBiometrics)
+    #expect(await model.state.phase == .choosing)
+    #expect(await model.state.errorText == "the gate's answer was lost: reset")
+    let key = try #require(try await keys.biometric)
+    // The process was killed and starts again.
+    model = self.model()
+    await model.appear()
+    #expect(await model.state.phase == .enrolled(.secureEnclave, .biometric))
+    #expect(try await keys.biometric == key)
+    let sent = try backend.received.map { try $0.decoded(as: EnrollRequest.self) }
+    #expect(sent.count == 3 && Set(sent.map(\.publicKey)).count == 1)
+  }
+
+  @Test("A key that was made and not enrolled before the process ended is deleted")
+  func strayKey() async throws {
+    _ = try await phone.createKey(.biometric(of: Self.bundleID), protection: .userPresence)
+    let model = model()
+    await model.appear()
+    #expect(await model.state.phase == .choosing)
+    #expect(try await keys.biometric == nil)
   }
 
   @Test("A-009 each change is published, in order, and each state once")
@@ -219,13 +258,13 @@ struct EnrollmentViewModelTests {
     arguments: LocalAuthenticationCode.allCases, [KeyProtection.userPresence, .devicePasscode])
   func everyError(_ code: LocalAuthenticationCode, _ protection: KeyProtection) {
     for capability in DeviceCapability.allCases {
-      var machine = EnrollmentMachine()
+      var machine = EnrollmentMachine(username: "ada")
       _ = machine.apply(.appeared)
-      _ = machine.apply(.readCapability(.biometricsAvailable, .faceID))
+      _ = machine.apply(.readDevice(device(.biometricsAvailable)))
       let option = protection == .userPresence ? EnrollmentState.Option.useBiometrics : .usePasscode
       #expect(machine.apply(.chose(option)) == .makeKey(protection))
       #expect(machine.apply(.keyFailed(.localAuthentication(code))) == .abandonKey)
-      _ = machine.apply(.readCapability(capability, .faceID))
+      _ = machine.apply(.readDevice(device(capability)))
       #expect(!machine.state.options.isEmpty && machine.state.errorText?.isEmpty == false)
       #expect((machine.state.phase == .blocked) == (capability == .none))
     }
@@ -234,15 +273,15 @@ struct EnrollmentViewModelTests {
   @Test("An event that does not fit the phase changes nothing")
   func misplaced() {
     let events: [EnrollmentMachine.Event] = [
-      .chose(.useBiometrics), .chose(.useSMS), .declinedPasscode, .enteredPhone("+1"), .registered(unsaved: nil),
-      .registrationFailed("x"), .keyFailed(.keyMissing),
+      .chose(.useBiometrics), .chose(.useSMS), .declinedPasscode, .enteredPhone("+1"), .registered,
+      .failed("x"), .keyFailed(.keyMissing),
       .testedKey(
         KeyPair(tag: .passcode(of: ""), protection: .devicePasscode, isHardwareBacked: true, publicKey: [])),
     ]
     for event in events {
-      var machine = EnrollmentMachine()
+      var machine = EnrollmentMachine(username: "ada")
       #expect(machine.apply(event) == nil)
-      #expect(machine == EnrollmentMachine())
+      #expect(machine == EnrollmentMachine(username: "ada"))
     }
   }
 }

@@ -14,22 +14,25 @@ struct SignInViewModelTests {
   private let phone = SimulatedPhone(.touchID)
   private let backend = StandInBackend()
   private let storage = MemoryStorageService(deviceID: "device-1")
+  private let sessions = MemorySessionStorage()
   private static let bundleID = "com.example.app"
   private let tag = KeyTag.biometric(of: Self.bundleID)
 
   private func model() -> SignInViewModel {
     SignInViewModel(
-      services: DeviceServices(keychain: phone, biometrics: phone, backend: backend, storage: storage),
-      app: AppDescription(
-        bundleID: Self.bundleID, username: "ada", phoneNumber: "+1234567890", deviceModel: "iPhone SE"))
+      services: DeviceServices(
+        keychain: phone, biometrics: phone, backend: backend, storage: storage, sessions: sessions,
+        app: AppDescription(
+          bundleID: Self.bundleID, username: "ada", phoneNumber: "+1234567890", deviceModel: "iPhone SE")))
   }
 
   /// Makes a key as the enrolment does.
   private func enroll() async throws -> KeyPair {
+    let pair = try await phone.createKey(tag, protection: .userPresence)
     var record = storage.load()
-    (record.username, record.method, record.authMethod) = ("ada", .secureEnclave, .biometric)
+    (record.username, record.method, record.key) = ("ada", .secureEnclave, KeyReference(pair))
     storage.save(record)
-    return try await phone.createKey(tag, protection: .userPresence)
+    return pair
   }
 
   private func refusal(_ code: String, _ message: String) -> NetworkError {
@@ -51,6 +54,46 @@ struct SignInViewModelTests {
     let signature = try #require(Base64.decode(request.signature))
     let key = try P256PublicKey(x963: pair.publicKey)
     #expect(key.isValidSignature(signature, for: [UInt8](repeating: 9, count: 32)))
+  }
+
+  @Test("A-020 the user enters the name of the account; an enrolled device fills it in")
+  func username() async throws {
+    let model = model()
+    #expect(await model.state.username == "ada")
+    await model.enter(username: "grace")
+    await model.choose(.signIn)
+    #expect(try #require(backend.received.first).decoded(as: DeviceRequest.self).username == "grace")
+  }
+
+  @Test("A session is kept for the operations that need one; its tokens are in no description")
+  func session() async throws {
+    _ = try await enroll()
+    phone.plan(.approve)
+    await model().choose(.signIn)
+    let session = try #require(sessions.load())
+    #expect(session.accessToken == "t.t.t" && session.refreshToken == "r" && session.username == "ada")
+    var text = ""
+    dump(session, to: &text)
+    #expect(!"\(session) \(text) \(String(reflecting: session))".contains("t.t.t"))
+  }
+
+  @Test("After a lost answer to a change of the key, the key that the server knows signs in, and the other is deleted")
+  func eitherKey() async throws {
+    let old = try await enroll()
+    let new = try await phone.createKey(.passcode(of: Self.bundleID), protection: .devicePasscode)
+    var record = storage.load()
+    record.pendingChange = .replaceKey(KeyReference(new))
+    storage.save(record)
+    let refused = refusal("authentication_failed", "Authentication failed")
+    let model = model()
+    phone.plan(.approve, .approve)
+    backend.failVerifications(refused)
+    await model.choose(.signIn)
+    #expect(await model.state.phase == .signedIn(needsSecondFactor: false))
+    #expect(phone.shownPrompts.map(\.kind) == [.biometry(.touchID), .passcode])
+    #expect(storage.load().key == KeyReference(new) && storage.load().pendingChange == nil)
+    #expect(try await phone.key(old.tag) == nil)
+    #expect(try await phone.key(new.tag) == new)
   }
 
   @Test("A session without the second factor is reported as such")
@@ -159,7 +202,7 @@ struct SignInViewModelTests {
     "A-132 every error of a prompt leads to a state with a choice",
     arguments: LocalAuthenticationCode.allCases, DeviceCapability.allCases)
   func everyError(_ code: LocalAuthenticationCode, _ capability: DeviceCapability) {
-    var machine = SignInMachine()
+    var machine = SignInMachine(username: "ada")
     #expect(machine.apply(.chose(.signIn)) == .requestChallenge)
     let challenge = SignInMachine.DeviceChallenge(id: "c", bytes: [])
     #expect(machine.apply(.challenged(challenge)) == .sign(challenge))
@@ -178,9 +221,9 @@ struct SignInViewModelTests {
       .failed("x"),
     ]
     for event in events {
-      var machine = SignInMachine()
+      var machine = SignInMachine(username: "ada")
       #expect(machine.apply(event) == nil)
-      #expect(machine == SignInMachine())
+      #expect(machine == SignInMachine(username: "ada"))
     }
   }
 }

@@ -20,11 +20,15 @@ final class StandInBackend: MFABackend {
   private struct State {
     var received: [Received] = []
     var errors: [NetworkError] = []
+    var refusedSignatures: [NetworkError] = []
+    var refusedDowngrades: [NetworkError] = []
     var method = MFAMethod.secureEnclave
     var challenge = Base64.encode([UInt8](repeating: 9, count: 32))
     var scope = "full"
     var status = MFAStatus.standIn(methods: ["totp", "email", "backup_code"])
     var trustsDevices = true
+    /// The device, if it is enrolled.
+    var device: DeviceStatus?
   }
 
   private let state = LockedValue(State())
@@ -48,8 +52,20 @@ final class StandInBackend: MFABackend {
     }
   }
 
-  /// Makes the next calls fail.
+  /// Makes the next calls fail: before they are carried out, or after it if the error leaves that open.
   func fail(_ errors: NetworkError...) { state.withLock { $0.errors += errors } }
+
+  /// Makes the next verifications of signatures fail.
+  func failVerifications(_ errors: NetworkError...) { state.withLock { $0.refusedSignatures += errors } }
+
+  /// Makes the next downgrades fail, before they are carried out.
+  func refuseDowngrades(_ errors: NetworkError...) { state.withLock { $0.refusedDowngrades += errors } }
+
+  /// The device, as the server has it.
+  var device: DeviceStatus? {
+    get { state.withLock(\.device) }
+    set { state.withLock { $0.device = newValue } }
+  }
 
   func call<Request, Response>(
     _ operation: WireOperation<Request, Response>, _ request: Request, token: String?
@@ -59,7 +75,7 @@ final class StandInBackend: MFABackend {
       state.received.append(Received(name: operation.name, body: [UInt8](body), token: token))
       return state.errors.isEmpty ? nil : state.errors.removeFirst()
     }
-    if let error { throw error }
+    if let error, !error.mayHaveBeenCarriedOut { throw error }
     let (method, challenge, scope) = state.withLock { ($0.method, $0.challenge, $0.scope) }
     let tokens = TokenResponse(
       token: "t.t.t", message: "Authentication successful", refreshToken: "r", expiresIn: 900, scope: scope)
@@ -72,17 +88,50 @@ final class StandInBackend: MFABackend {
       answer = VerifyMFAResponse(
         message: "MFA verification successful", userID: "u-1", token: "f.f.f", refreshToken: "r-2", expiresIn: 900,
         trustToken: isTrusted ? "trust-1" : nil)
+    case let request as DeviceRequest where operation.name == "mfa.downgrade":
+      if let error = state.withLock({ $0.refusedDowngrades.isEmpty ? nil : $0.refusedDowngrades.removeFirst() }) {
+        throw error
+      }
+      device = .enrolled(request.deviceId, .smsOTP)
+      answer = MethodResponse(method: "smsOTP", message: "Downgraded to SMS OTP")
+    case is DeviceRequest where operation.name == "mfa.unenroll":
+      device = nil
+      answer = UnenrollResponse(message: "Device unenrolled")
     case is DeviceRequest:
       answer = ChallengeResponse(method: method.rawValue, challenge: challenge, challengeId: "c-1", expiresIn: 300)
     case is VerifySignatureRequest, is VerifyOTPRequest: answer = tokens
     case is RequestOTPRequest: answer = RequestOTPResponse(message: "OTP sent", expiresIn: 300)
+    case let request as UpgradeRequest:
+      device = .enrolled(request.deviceId, .secureEnclave)
+      answer = MethodResponse(method: "secureEnclave", message: "Upgraded to Secure Enclave MFA")
+    case let request as DeviceStatusRequest:
+      let unknown = DeviceStatus(
+        deviceId: request.deviceId, enrolled: false, method: nil, hasPublicKey: false, phoneNumber: nil,
+        attested: false)
+      answer = device ?? unknown
+    case is RefreshRequest: answer = tokens
     case let request as EnrollRequest:
+      device = .enrolled(request.deviceId, request.method == "smsOTP" ? .smsOTP : .secureEnclave)
       answer = EnrollResponse(
         deviceId: request.deviceId, method: request.method, message: "Device enrolled successfully")
     default: throw .malformed(requestID: nil, "no answer for \(operation.name)")
     }
+    if let error { throw error }
+    if request is VerifySignatureRequest,
+      let error = state.withLock({ $0.refusedSignatures.isEmpty ? nil : $0.refusedSignatures.removeFirst() })
+    {
+      throw error
+    }
     guard let answer = answer as? Response else { throw .malformed(requestID: nil, "answer") }
     return answer
+  }
+}
+
+extension DeviceStatus {
+  static func enrolled(_ deviceID: String, _ method: MFAMethod) -> Self {
+    Self(
+      deviceId: deviceID, enrolled: true, method: method.rawValue, hasPublicKey: method == .secureEnclave,
+      phoneNumber: "+•••7890", attested: true)
   }
 }
 

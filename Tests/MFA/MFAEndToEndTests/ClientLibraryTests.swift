@@ -99,12 +99,12 @@ struct ClientLibraryTests {
     try await BackendBehindGate.serving { household in
       let app = try TestApp(household)
       let storage = FileStorageService(path: household.data + "-record")
-      let description = AppDescription(
-        bundleID: "com.example.app", username: app.username, phoneNumber: "+1234567890",
-        deviceModel: app.phone.settings.model)
-      let enrolment = EnrollmentViewModel(
-        services: DeviceServices(
-          keychain: app.phone, biometrics: app.phone, backend: app.network, storage: storage), app: description)
+      let services = DeviceServices(
+        keychain: app.phone, biometrics: app.phone, backend: app.network, storage: storage,
+        app: AppDescription(
+          bundleID: "com.example.app", username: app.username, phoneNumber: "+1234567890",
+          deviceModel: app.phone.settings.model))
+      let enrolment = EnrollmentViewModel(services: services)
       await enrolment.appear()
       if allowsFaceID {
         app.phone.plan(.approve, .approve)
@@ -116,9 +116,7 @@ struct ClientLibraryTests {
       }
       let authMethod = allowsFaceID ? AuthMethod.biometric : .passcode
       #expect(await enrolment.state.phase == .enrolled(.secureEnclave, authMethod))
-      let signIn = SignInViewModel(
-        services: DeviceServices(
-          keychain: app.phone, biometrics: app.phone, backend: app.network, storage: storage), app: description)
+      let signIn = SignInViewModel(services: services)
       app.phone.plan(.approve)
       await signIn.choose(.signIn)
       #expect(await signIn.state.phase == .signedIn(needsSecondFactor: false))

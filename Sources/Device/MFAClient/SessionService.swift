@@ -1,0 +1,88 @@
+internal import AttestClient
+internal import Locking
+public import MFAWire
+
+/// Performs operations in the session of the signed-in user.
+///
+/// An access token that has expired is replaced by the refresh token, once for all calls that wait, and the operation is
+/// repeated: the server had refused it. Calls from several tasks are safe.
+public actor SessionService {
+  private let backend: any MFABackend
+  private let storage: any SessionStorage
+  private let mutex = AsyncMutex()
+  /// The session now; `nil` if the user is signed out.
+  public private(set) var session: MFASession?
+
+  /// Creates a service that continues the session of `storage`.
+  public init(backend: any MFABackend, storage: any SessionStorage) {
+    self.backend = backend
+    self.storage = storage
+    session = storage.load()
+  }
+
+  /// Begins `session`, or ends the session if it is `nil`. The server does not hear of the end.
+  ///
+  /// - Throws: if the change is not durable. It holds until the process exits.
+  public func begin(_ session: MFASession?) throws(StorageError) {
+    self.session = session
+    try storage.save(session)
+  }
+
+  /// Performs `operation` with the access token of the session; without a session, with none.
+  ///
+  /// - Throws: what the backend throws. `session_required` means that the user must sign in; the session is then over.
+  public func call<Request, Response>(
+    _ operation: WireOperation<Request, Response>, _ request: Request
+  ) async throws(NetworkError) -> Response {
+    let session = session
+    do throws(NetworkError) {
+      return try await backend.call(operation, request, token: session?.accessToken)
+    } catch {
+      guard let session, error.refusalCode == "session_required" else { throw error }
+      // Operations without a session refuse a token that is no longer valid, too.
+      let renewed = try await renew(session)
+      return try await backend.call(operation, request, token: renewed?.accessToken)
+    }
+  }
+
+  /// Returns the session that replaces `expired`, or `nil` if it is over.
+  private func renew(_ expired: MFASession) async throws(NetworkError) -> MFASession? {
+    guard await mutex.enter() else { throw .gate(.cancelled) }
+    let result: Result<MFASession?, NetworkError>
+    do throws(NetworkError) {
+      result = .success(try await renewed(expired))
+    } catch {
+      result = .failure(error)
+    }
+    await mutex.leave()
+    return try result.get()
+  }
+
+  private func renewed(_ expired: MFASession) async throws(NetworkError) -> MFASession? {
+    // Another call may have renewed it in the meantime, or the user signed in again.
+    guard let current = session else { return nil }
+    if current.accessToken != expired.accessToken { return current }
+    do throws(NetworkError) {
+      let answer = try await backend.call(
+        MFAOperations.refreshToken, RefreshRequest(refreshToken: current.refreshToken), token: nil)
+      let renewed = MFASession(answer, of: current.username)
+      // A session that cannot be saved lasts until the process exits.
+      try? begin(renewed)
+      return renewed
+    } catch {
+      guard case .refused(let refusal) = error, refusal.endsSession else { throw error }
+      try? begin(nil)
+      return nil
+    }
+  }
+}
+
+extension NetworkError {
+  /// The code of the backend's refusal; `nil` if the backend did not refuse.
+  public var refusalCode: String? { if case .refused(let refusal) = self { refusal.code } else { nil } }
+}
+
+extension BackendRefusal {
+  /// Whether a refused refresh means that the session is over, not that the server is busy or the account locked.
+  fileprivate var endsSession: Bool { code == "session_required" || code == "device_mismatch" }
+}
