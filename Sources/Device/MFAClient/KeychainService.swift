@@ -69,6 +69,9 @@ public struct KeyPair: Sendable, Hashable {
 /// Calls that need the user show a prompt and return when the user has answered it. A cancelled task dismisses its
 /// prompt with `LAError.appCancel`.
 public protocol KeychainService: Sendable {
+  /// Whether new keys are made in a Secure Enclave. A simulator keeps them in the regular keychain.
+  func hasSecureEnclave() async -> Bool
+
   /// Makes a key pair, in the place of an older one with the same tag. Shows no prompt.
   ///
   /// - Throws: `.localAuthentication` with `passcodeNotSet`, or with `biometryNotEnrolled` for `.biometryCurrentSet`.

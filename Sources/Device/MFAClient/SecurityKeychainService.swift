@@ -1,4 +1,5 @@
 #if canImport(Security) && canImport(LocalAuthentication)
+  internal import CryptoKit
   internal import Foundation
   internal import LocalAuthentication
   internal import Security
@@ -30,6 +31,15 @@
         try KeychainItem.delete(tag)
         return try KeychainItem.create(attributes).pair(tag: tag, protection: protection)
       }
+    }
+
+    /// Whether new keys are made in the Secure Enclave: not in a simulator.
+    public func hasSecureEnclave() async -> Bool {
+      #if targetEnvironment(simulator)
+        false
+      #else
+        SecureEnclave.isAvailable
+      #endif
     }
 
     /// Returns the key pair with the tag, or `nil`. Shows no prompt.

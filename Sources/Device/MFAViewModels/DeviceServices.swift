@@ -12,6 +12,8 @@ public struct DeviceServices: Sendable {
   public let backend: any MFABackend
   /// Keeps the record of the enrolment.
   public let storage: any MFAStorageService
+  /// Keeps the session.
+  public let sessions: any SessionStorage
   /// Performs operations in the session of the user.
   public let session: SessionService
   /// Changes the enrolment.
@@ -28,6 +30,7 @@ public struct DeviceServices: Sendable {
     self.biometrics = biometrics
     self.backend = backend
     self.storage = storage
+    self.sessions = sessions
     self.app = app
     session = SessionService(backend: backend, storage: sessions)
     enrolment = DeviceEnrolment(

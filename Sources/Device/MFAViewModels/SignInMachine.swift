@@ -22,6 +22,8 @@ struct SignInMachine: StateMachine, Hashable {
     case verified(needsSecondFactor: Bool)
     case failed(String)
     case enteredUsername(String)
+    /// The user signs in anew, whatever has been reached.
+    case startedOver
   }
 
   /// What the view model does next.
@@ -66,6 +68,9 @@ struct SignInMachine: StateMachine, Hashable {
     case (.keyRefused, .verifying):
       state.phase = .requestingChallenge
       return .requestChallenge
+    case (.startedOver, .enteringCode), (.startedOver, .signedIn):
+      (state.errorText, state.advice, state.phase) = (nil, nil, .ready)
+      return nil
     case (.enteredUsername(let name), .ready):
       state.username = name
       return nil

@@ -18,6 +18,9 @@ extension SimulatedPhone: BiometricService {
 }
 
 extension SimulatedPhone: KeychainService {
+  /// Whether this phone is not a simulator.
+  public func hasSecureEnclave() async -> Bool { !settings.isSimulator }
+
   /// Makes a key pair. Keys of a simulator are not hardware-backed.
   public func createKey(_ tag: KeyTag, protection: KeyProtection) async throws(DeviceSecurityError) -> KeyPair {
     let settings = settings
@@ -26,22 +29,21 @@ extension SimulatedPhone: KeychainService {
       throw .localAuthentication(settings.biometry == .none ? .biometryNotAvailable : .biometryNotEnrolled)
     }
     // Fails for want of memory only; the keychain's general error is then errSecAllocate.
+    let enrolment = storedKey(tag).enrolment
     guard let privateKey = try? P256PrivateKey() else { throw .keychain(status: -108) }
     let pair = KeyPair(
       tag: tag, protection: protection, isHardwareBacked: !settings.isSimulator, publicKey: privateKey.publicKey.x963)
-    withKeys { keys, enrolment in
-      keys[tag] = StoredKey(pair: pair, privateKey: privateKey, enrolment: enrolment)
-    }
+    replaceKey(tag, by: StoredKey(pair: pair, privateKey: privateKey, enrolment: enrolment))
     return pair
   }
 
   /// Returns the public half, or `nil`.
   public func key(_ tag: KeyTag) async throws(DeviceSecurityError) -> KeyPair? {
-    withKeys { keys, _ in keys[tag]?.pair }
+    storedKey(tag).key?.pair
   }
 
   /// Deletes the key, if there is one.
-  public func deleteKey(_ tag: KeyTag) async throws(DeviceSecurityError) { withKeys { keys, _ in keys[tag] = nil } }
+  public func deleteKey(_ tag: KeyTag) async throws(DeviceSecurityError) { replaceKey(tag, by: nil) }
 
   /// Shows the prompts of the key's protection, and signs when they are approved.
   ///
@@ -63,7 +65,7 @@ extension SimulatedPhone: KeychainService {
   }
 
   private func validKey(_ tag: KeyTag) throws(DeviceSecurityError) -> StoredKey {
-    let (key, enrolment) = withKeys { keys, enrolment in (keys[tag], enrolment) }
+    let (key, enrolment) = storedKey(tag)
     guard let key else { throw .keyMissing }
     guard key.pair.protection != .biometryCurrentSet || key.enrolment == enrolment else {
       throw .keychainAuthenticationFailed

@@ -1,6 +1,6 @@
 internal import Cryptography
 internal import Locking
-internal import MFAClient
+package import MFAClient
 
 /// A phone that obeys: its owner sets a passcode, enrolls a face or answers a prompt when a test or a page says so.
 ///
@@ -17,6 +17,9 @@ public final class SimulatedPhone: Sendable {
   public static let failuresUntilLockout = 5
   /// A prompt for biometry gives up after this number of wrong faces or fingers.
   static let failuresOfPrompt = 3
+
+  /// So many deleted keys can still be used to judge a server.
+  static let mostDeletedKeys = 16
 
   private let state: LockedValue<State>
 
@@ -47,6 +50,7 @@ public final class SimulatedPhone: Sendable {
         state.settings.isBiometryEnrolled = false
         state.enrolments += 1
         state.failures = 0
+        state.retire(state.keys.values.map(\.self))
         state.keys = [:]
         return state.removePrompts { _ in true }
       })
@@ -200,9 +204,29 @@ public final class SimulatedPhone: Sendable {
 
   // MARK: Keys
 
-  /// Calls `body` with the keys by tag and the number of the present enrolment of biometry.
-  func withKeys<Value: Sendable>(_ body: (inout [KeyTag: StoredKey], _ enrolment: Int) -> Value) -> Value {
-    state.withLock { body(&$0.keys, $0.enrolments) }
+  /// The key with the tag, and the number of the present enrolment of biometry.
+  func storedKey(_ tag: KeyTag) -> (key: StoredKey?, enrolment: Int) {
+    state.withLock { ($0.keys[tag], $0.enrolments) }
+  }
+
+  /// Replaces or deletes the key with the tag.
+  func replaceKey(_ tag: KeyTag, by key: StoredKey?) {
+    state.withLock { state in
+      if let former = state.keys[tag] { state.retire([former]) }
+      state.keys[tag] = key
+    }
+  }
+
+  // MARK: Judging a server
+
+  /// The public halves of the last keys that were deleted or replaced, oldest first.
+  package var deletedKeys: [KeyPair] { state.withLock { $0.deletedKeys.map(\.pair) } }
+
+  /// Signs with a key that the app has deleted, as a thief of the key would: only to find out whether a server refuses
+  /// it. Shows no prompt. Returns `nil` for a key that is not among `deletedKeys`.
+  package func signature(ofDeleted key: KeyPair, over message: [UInt8]) -> [UInt8]? {
+    let stored = state.withLock { state in state.deletedKeys.first { $0.pair == key } }
+    return try? stored?.privateKey.signature(for: message)
   }
 }
 
@@ -228,6 +252,8 @@ private struct WaitingPrompt: Sendable {
 private struct State: Sendable {
   var settings: PhoneSettings
   var keys: [KeyTag: StoredKey] = [:]
+  /// The last keys that were deleted.
+  var deletedKeys: [StoredKey] = []
   /// The number of changes of the enrolled faces and fingers.
   var enrolments = 0
   /// Wrong faces and fingers in a row.
@@ -248,6 +274,10 @@ private struct State: Sendable {
     if settings.biometry == .none || settings.permission == .denied { return .biometryNotAvailable }
     if !settings.isBiometryEnrolled { return .biometryNotEnrolled }
     return isLockedOut ? .biometryLockout : nil
+  }
+
+  mutating func retire(_ keys: [StoredKey]) {
+    deletedKeys = (deletedKeys + keys).suffix(SimulatedPhone.mostDeletedKeys)
   }
 
   mutating func makePrompt(_ kind: Prompt.Kind, reason: String) -> Prompt {

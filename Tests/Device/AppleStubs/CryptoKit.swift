@@ -8,3 +8,7 @@ public struct SHA256Digest: Sendable, Sequence {
 public struct SHA256: Sendable {
   public static func hash<D: DataProtocol>(data: D) -> SHA256Digest { fatalError() }
 }
+
+public enum SecureEnclave {
+  public static var isAvailable: Bool { fatalError() }
+}

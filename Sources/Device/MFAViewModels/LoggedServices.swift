@@ -1,0 +1,104 @@
+internal import MFAClient
+internal import MFAWire
+
+extension DeviceServices {
+  /// The same services, which write a line to `log` for each prompt, each use of a key and each request.
+  public func logged(to log: EventLog) -> DeviceServices {
+    DeviceServices(
+      keychain: LoggedKeychain(keychain: keychain, log: log),
+      biometrics: LoggedBiometrics(biometrics: biometrics, log: log),
+      backend: LoggedBackend(backend: backend, log: log), storage: storage, sessions: sessions, app: app)
+  }
+}
+
+private struct LoggedKeychain: KeychainService {
+  let keychain: any KeychainService
+  let log: EventLog
+
+  func hasSecureEnclave() async -> Bool { await keychain.hasSecureEnclave() }
+
+  func createKey(_ tag: KeyTag, protection: KeyProtection) async throws(DeviceSecurityError) -> KeyPair {
+    try await log.noting("Make a key", "\(tag), \(protection.rawValue)") { () async throws(DeviceSecurityError) in
+      try await keychain.createKey(tag, protection: protection)
+    }
+  }
+
+  func key(_ tag: KeyTag) async throws(DeviceSecurityError) -> KeyPair? { try await keychain.key(tag) }
+
+  func deleteKey(_ tag: KeyTag) async throws(DeviceSecurityError) {
+    // A deletion where no key is, is not an event.
+    guard try await keychain.key(tag) != nil else { return }
+    try await log.noting("Delete a key", "\(tag)") { () async throws(DeviceSecurityError) in
+      try await keychain.deleteKey(tag)
+    }
+  }
+
+  func sign(
+    _ message: [UInt8], with tag: KeyTag, reason: String
+  ) async throws(DeviceSecurityError) -> [UInt8] {
+    try await log.noting("Sign", "\(tag): \(reason)") { () async throws(DeviceSecurityError) in
+      try await keychain.sign(message, with: tag, reason: reason)
+    }
+  }
+}
+
+private struct LoggedBiometrics: BiometricService {
+  let biometrics: any BiometricService
+  let log: EventLog
+
+  func capability() async -> DeviceCapability { await biometrics.capability() }
+  func biometryType() async -> BiometryType { await biometrics.biometryType() }
+
+  func evaluate(_ policy: BiometricPolicy, reason: String) async throws(DeviceSecurityError) {
+    try await log.noting("Prompt of the app", reason) { () async throws(DeviceSecurityError) in
+      try await biometrics.evaluate(policy, reason: reason)
+    }
+  }
+}
+
+private struct LoggedBackend: MFABackend {
+  let backend: any MFABackend
+  let log: EventLog
+
+  func call<Request, Response>(
+    _ operation: WireOperation<Request, Response>, _ request: Request, token: String?
+  ) async throws(NetworkError) -> Response {
+    do throws(NetworkError) {
+      let response = try await backend.call(operation, request, token: token)
+      log.add(.server, operation.name, .success, "\(operation.method.rawValue) \(operation.path)")
+      return response
+    } catch {
+      log.add(.server, operation.name, .failure, error.logText)
+      throw error
+    }
+  }
+}
+
+extension EventLog {
+  /// Calls `body` and writes how it ended.
+  fileprivate func noting<Value>(
+    _ title: String, _ detail: String, _ body: () async throws(DeviceSecurityError) -> Value
+  ) async throws(DeviceSecurityError) -> Value {
+    do throws(DeviceSecurityError) {
+      let value = try await body()
+      add(.phone, title, .success, detail)
+      return value
+    } catch {
+      // The text for the user of a phone with a passcode, so that the line has the words of the table.
+      let advice = error.advice(in: .signIn, capability: .passcodeOnly)
+      add(.phone, title, .failure, "\(error): \(advice.text)")
+      throw error
+    }
+  }
+}
+
+extension NetworkError {
+  /// Who refused, with code and text.
+  fileprivate var logText: String {
+    switch self {
+    case .gate(let error): "gate: \(error)"
+    case .refused(let refusal): "backend: \(refusal.code): \(refusal.message) (request \(refusal.requestID))"
+    case .malformed: "\(self)"
+    }
+  }
+}
