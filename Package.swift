@@ -150,6 +150,9 @@ let package = Package(
     target(.device, "MFAClient", ["AttestClient", "ByteCoding", "Locking", "MFAWire"]),
     target(.device, "MFAViewModels", ["ByteCoding", "Locking", "MFAClient", "MFAWire"]),
     target(.device, "SimulatedPhone", ["Cryptography", "Locking", "MFAClient"]),
+    target(
+      .device, "DeviceLab",
+      ["ByteCoding", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "SimulatedPhone"]),
     target(.device, "SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     target(
       .gate, "GateRuntime",
@@ -170,8 +173,8 @@ let package = Package(
     target(
       .device, "AttestTool",
       [
-        "AttestClient", "ByteCoding", "Cryptography", "GateWire", "Locking", "ProcessSignals", "SimulatedDevice",
-        "Transport", "TransportEngine", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "AttestClient", "ByteCoding", "Cryptography", "DeviceLab", "GateWire", "Locking", "MFAClient", "MFAViewModels",
+        "ProcessSignals", "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(.common, "TestSupport", ["Locking"]),
     support(
@@ -300,6 +303,9 @@ let package = Package(
         "AttestClient", "ByteCoding", "Cryptography", "Locking", "MFAClient", "MFAViewModels", "MFAWire",
         "SimulatedPhone",
       ]),
+    tests(
+      .device, "DeviceLabTests",
+      ["ByteCoding", "DeviceLab", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "SimulatedPhone"]),
     tests(.device, "SimulatedPhoneTests", ["Cryptography", "MFAClient", "SimulatedPhone"]),
     tests(
       .gate, "PreflightTests",

@@ -1,4 +1,5 @@
 public import ByteCoding
+internal import Locking
 
 /// The state of the key in an installation. It does not contain the key itself, which never leaves the key service.
 public struct KeyRecord: Sendable, Hashable {
@@ -22,6 +23,20 @@ public protocol KeyIDStore: Sendable {
   func load() throws(KeyStoreError) -> KeyRecord
   /// Replaces the saved record. It is durable when this returns.
   func save(_ record: KeyRecord) throws(KeyStoreError)
+}
+
+/// A record that ends with the process: the next start makes and registers another key.
+public final class MemoryKeyIDStore: KeyIDStore {
+  private let record = LockedValue(KeyRecord())
+
+  /// Creates a store with an empty record.
+  public init() {}
+
+  /// Returns the record.
+  public func load() -> KeyRecord { record.withLock(\.self) }
+
+  /// Replaces the record.
+  public func save(_ record: KeyRecord) { self.record.withLock { $0 = record } }
 }
 
 /// Why a record could not be read or written.

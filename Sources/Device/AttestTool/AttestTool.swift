@@ -15,7 +15,7 @@ public struct AttestTool: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       DeviceCommand.self, RegisterCommand.self, HeadersCommand.self, ConnectCommand.self, EchoCommand.self,
-      LoadCommand.self, ProbeCommand.self,
+      LabCommand.self, LoadCommand.self, ProbeCommand.self,
     ])
 
   public init() {}

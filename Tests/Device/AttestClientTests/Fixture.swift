@@ -8,7 +8,7 @@ import Testing
 struct Fixture {
   let gate: ScriptedGate
   let keys: RecordingKeyService
-  let store = MemoryKeyIDStore()
+  let store = FaultyKeyIDStore()
   let clock = ManualClock()
   let session: AttestSession
 
@@ -28,7 +28,7 @@ struct Fixture {
   }
 
   private static func makeSession(
-    gate: ScriptedGate, keys: RecordingKeyService, store: MemoryKeyIDStore, clock: ManualClock
+    gate: ScriptedGate, keys: RecordingKeyService, store: FaultyKeyIDStore, clock: ManualClock
   ) throws -> AttestSession {
     let url = try #require(URL(string: "https://gate.example:6200"))
     return try AttestSession(gate: url, keys: keys, store: store, http: gate, now: { clock.now })

@@ -81,7 +81,7 @@ final class ManualClock: Sendable {
 }
 
 /// A key record in memory. A test can make the next write fail.
-final class MemoryKeyIDStore: KeyIDStore {
+final class FaultyKeyIDStore: KeyIDStore {
   private let record = LockedValue(KeyRecord())
   private let failures = LockedValue(0)
 

@@ -117,7 +117,7 @@ struct AddressTests {
   func usable(text: String, endpoint: String) async throws {
     let gate = ScriptedGate()
     let url = try #require(URL(string: text))
-    let session = try AttestSession(gate: url, keys: RecordingKeyService(), store: MemoryKeyIDStore(), http: gate)
+    let session = try AttestSession(gate: url, keys: RecordingKeyService(), store: FaultyKeyIDStore(), http: gate)
     _ = try await session.fetchChallenge()
     #expect(gate.requests.map(\.url.absoluteString) == [endpoint])
   }
@@ -132,7 +132,7 @@ struct AddressTests {
   func unusable(text: String) throws {
     let url = try #require(URL(string: text))
     #expect(throws: AttestError.unusableAddress(text)) {
-      try AttestSession(gate: url, keys: RecordingKeyService(), store: MemoryKeyIDStore(), http: ScriptedGate())
+      try AttestSession(gate: url, keys: RecordingKeyService(), store: FaultyKeyIDStore(), http: ScriptedGate())
     }
   }
 

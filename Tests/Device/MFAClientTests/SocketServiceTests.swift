@@ -65,12 +65,6 @@ private struct UnverifiedKeys: AppAttestKeyService {
   func generateAssertion(_ keyID: String, clientDataHash: [UInt8]) async throws(KeyServiceError) -> [UInt8] { [2] }
 }
 
-private final class MemoryKeyIDStore: KeyIDStore {
-  private let record = LockedValue(KeyRecord())
-  func load() throws(KeyStoreError) -> KeyRecord { record.withLock(\.self) }
-  func save(_ record: KeyRecord) throws(KeyStoreError) { self.record.withLock { $0 = record } }
-}
-
 @Suite("Operations by a socket", .timeLimit(.minutes(1)))
 struct SocketServiceTests {
   private static let unlocked = #""result":{"success":true,"message":"done"}"#

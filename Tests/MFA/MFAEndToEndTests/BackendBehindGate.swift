@@ -12,6 +12,8 @@ struct BackendBehindGate: Sendable {
   let socket: String
   /// The folder with the data of the simulated devices.
   let data: String
+  /// The log of the backend, which has the codes.
+  let log: String
 
   /// Calls `body` with a gate and a backend, and stops both afterwards.
   static func serving<R>(_ further: String = "", _ body: (BackendBehindGate) async throws -> R) async throws -> R {
@@ -24,13 +26,16 @@ struct BackendBehindGate: Sendable {
       plan.further = "identity: { issuer: \"https://gate.test\", audience: mfa }\n" + further
       let gate = try await GateProcess(plan, in: folder + "/gate")
       defer { gate.process.kill() }
-      let backend = try await BackendProcess([
-        "--ephemeral", "--sms-sink", "log", "--webauthn-rp-id", "localhost", "--listen", "unix:" + socket,
-        "--gate-jwks", gate.baseURL + "/.well-known/sallyport/jwks.json", "--gate-ca", gate.folder.tlsAuthorityPath,
-        "--gate-issuer", "https://gate.test", "--audience", "mfa",
-      ])
+      let log = folder + "/backend.log"
+      let backend = try await BackendProcess(
+        [
+          "--ephemeral", "--sms-sink", "log", "--webauthn-rp-id", "localhost", "--listen", "unix:" + socket,
+          "--gate-jwks", gate.baseURL + "/.well-known/sallyport/jwks.json", "--gate-ca", gate.folder.tlsAuthorityPath,
+          "--gate-issuer", "https://gate.test", "--audience", "mfa",
+        ], log: log)
       defer { backend.process.kill() }
-      return try await body(BackendBehindGate(gate: gate, backend: backend, socket: socket, data: folder + "/data"))
+      return try await body(
+        BackendBehindGate(gate: gate, backend: backend, socket: socket, data: folder + "/data", log: log))
     }
   }
 

@@ -9,9 +9,19 @@ struct BackendProcess: Sendable {
   let port: UInt16?
 
   /// Starts `mfa-backend run` and waits until it listens.
-  init(_ arguments: [String], environment: [String: String?] = [:], in folder: String? = nil) async throws {
-    process = try ChildProcess(
-      Places.product("mfa-backend"), ["run"] + arguments, environment: environment, in: folder)
+  ///
+  /// - Parameter log: A file that receives a copy of the log.
+  init(
+    _ arguments: [String], environment: [String: String?] = [:], in folder: String? = nil, log: String? = nil
+  ) async throws {
+    let command = try [Places.product("mfa-backend"), "run"] + arguments
+    if let log {
+      process = try ChildProcess(
+        "/bin/bash", ["-c", #"exec "$@" 2> >(exec tee "$LOG" >&2)"#, "bash"] + command,
+        environment: environment.merging(["LOG": log]) { $1 }, in: folder)
+    } else {
+      process = try ChildProcess(command[0], Array(command.dropFirst()), environment: environment, in: folder)
+    }
     let line = try await process.errors.first("the backend's port") { $0.contains(#""message":"listening""#) }
     port = try JSONValue(Data(line.utf8))["port"]?.text.flatMap { UInt16($0) }
   }

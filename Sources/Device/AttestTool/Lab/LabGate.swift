@@ -1,0 +1,53 @@
+internal import AttestClient
+internal import ArgumentParser
+internal import Foundation
+internal import MFAClient
+internal import SimulatedDevice
+internal import TransportEngine
+
+/// How requests reach the backend.
+enum LabWay: String, CaseIterable, Sendable, ExpressibleByArgument {
+  case rest
+  case socket
+}
+
+/// A gate with an MFA backend behind it, and new simulated devices that use it.
+struct LabGate: Sendable {
+  let address: GateURL
+  private let authority: TestAuthority
+  private let transport: EngineTransport
+  /// The path of the API, `/api/v1` unless the URL of the gate has a path.
+  private let apiPath: String
+
+  init(_ options: GlobalOptions, url: String) throws(Failure) {
+    address = try GateURL(url)
+    authority = try options.loadAuthority()
+    transport = EngineTransport(engine: try DeviceSession.makeEngine(), tls: try options.makeTLS())
+    apiPath = address.target == "/" ? "/api/v1" : address.target
+  }
+
+  /// The backend for an app on a new device, whose App Attest key is lost at the end of the process.
+  func makeBackend(by way: LabWay) throws(Failure) -> any MFABackend {
+    let keys = SimulatedKeyService(
+      authority: authority, app: SimulatedApp(appID: authority.appID, claims: AppClaims()), keys: MemoryKeyStore())
+    let (gate, session): (URL, AttestSession)
+    gate = try url("https", "/")
+    do throws(AttestError) {
+      session = try AttestSession(
+        gate: gate, keys: keys, store: MemoryKeyIDStore(), http: transport)
+    } catch {
+      throw Failure(error)
+    }
+    switch way {
+    case .rest: return NetworkService(session: session, base: try url("https", apiPath))
+    case .socket: return SocketService(session: session, url: try url("wss", apiPath + "/socket"), transport: transport)
+    }
+  }
+
+  private func url(_ scheme: String, _ path: String) throws(Failure) -> URL {
+    guard let url = URL(string: "\(scheme)://\(address.hostField)\(path)") else {
+      throw Failure(.usage, "not the address of a gate: \(address.hostField)\(path)")
+    }
+    return url
+  }
+}
