@@ -106,6 +106,7 @@ let package = Package(
 
     target(.common, "ByteCoding"),
     target(.common, "GateWire"),
+    target(.common, "Markup"),
     target(.common, "CBOR", ["CLibCBOR"]),
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
     target(.attestation, "AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
@@ -118,8 +119,8 @@ let package = Package(
     target(
       .gate, "GateService",
       [
-        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "GateWire", "JSONLog", "Locking", "Prometheus",
-        "Transport", .product(name: "Logging", package: "swift-log"),
+        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "GateWire", "JSONLog", "Locking", "Markup",
+        "Prometheus", "Transport", .product(name: "Logging", package: "swift-log"),
       ]),
     target(.common, "Prometheus", ["Locking"]),
     target(.common, "JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
@@ -152,7 +153,7 @@ let package = Package(
     target(.device, "SimulatedPhone", ["Cryptography", "Locking", "MFAClient"]),
     target(
       .device, "DeviceLab",
-      ["ByteCoding", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "SimulatedPhone"]),
+      ["ByteCoding", "Cryptography", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "Markup", "SimulatedPhone"]),
     target(.device, "SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     target(
       .gate, "GateRuntime",
@@ -242,7 +243,7 @@ let package = Package(
       .gate, "GateServiceTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "GateWire", "JSONLog",
-        "Locking", "Prometheus", "SimulatedDevice", "SQLiteStore", "TestSupport", "Transport",
+        "Locking", "Markup", "Prometheus", "SimulatedDevice", "SQLiteStore", "TestSupport", "Transport",
         .product(name: "Logging", package: "swift-log"),
       ]),
     tests(

@@ -1,4 +1,4 @@
-internal import ByteCoding
+internal import Markup
 
 /// Reports of scenarios in the XML that CI servers read.
 public enum JUnitReport {
@@ -50,18 +50,14 @@ public enum JUnitReport {
 
   /// `text` without characters that XML 1.0 (section 2.2) forbids, and with its markup escaped.
   private static func escaped(_ text: String) -> String {
-    var escaped = ""
+    var allowed = ""
     for scalar in text.unicodeScalars {
       switch scalar {
-      case "&": escaped += "&amp;"
-      case "<": escaped += "&lt;"
-      case ">": escaped += "&gt;"
-      case "\"": escaped += "&quot;"
       case "\t", "\n", "\r", " "..."\u{D7FF}", "\u{E000}"..."\u{FFFD}", "\u{10000}"..."\u{10FFFF}":
-        escaped.unicodeScalars.append(scalar)
-      default: escaped += "\u{FFFD}"
+        allowed.unicodeScalars.append(scalar)
+      default: allowed += "\u{FFFD}"
       }
     }
-    return escaped
+    return HTML.escaped(allowed)
   }
 }

@@ -17,7 +17,6 @@ final class Stage: Sendable {
   private let signIn: SignInViewModel
   private let settings: SettingsViewModel
   private let identity: ScenarioPlayer.Identity
-  private let backend: any MFABackend
   private let messages: any MessageSource
   private let state = LockedValue(State())
 
@@ -34,7 +33,6 @@ final class Stage: Sendable {
     let (phone, state) = (SimulatedPhone(settings), self.state)
     self.phone = phone
     self.identity = identity
-    self.backend = backend
     self.messages = messages
     services = DeviceServices(
       keychain: phone, biometrics: phone, backend: backend,
@@ -214,7 +212,7 @@ final class Stage: Sendable {
       let signature = phone.signature(ofDeleted: key, over: bytes)
     else { return "the challenge is not 32 bytes in base64" }
     do throws(NetworkError) {
-      _ = try await backend.call(
+      _ = try await services.backend.call(
         MFAOperations.verifySignature,
         VerifySignatureRequest(
           username: identity.username, deviceId: identity.deviceID, challengeId: challenge.challengeId,

@@ -9,15 +9,20 @@ final class ApprovingBackend: MFABackend, MessageSource {
   private struct State {
     var method = MFAMethod.secureEnclave
     var codes: [String] = []
+    var isHeld = false
   }
 
   private let state = LockedValue(State())
+
+  /// Keeps all answers back, or gives them.
+  func hold(_ isHeld: Bool) { state.withLock { $0.isHeld = isHeld } }
 
   func codes(to number: String) -> [String] { state.withLock(\.codes) }
 
   func call<Request, Response>(
     _ operation: WireOperation<Request, Response>, _ request: Request, token: String?
   ) async throws(NetworkError) -> Response {
+    while state.withLock(\.isHeld), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
     guard let answer = answer(to: request, operation.name) as? Response else {
       throw .malformed(requestID: nil, "no answer for \(operation.name)")
     }

@@ -8,17 +8,6 @@ internal import MFAClient
 internal import MFAViewModels
 internal import SimulatedDevice
 
-struct LabCommand: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "lab",
-    abstract: "Play an app with a second factor on a simulated phone.",
-    discussion: """
-      Example:
-        attest lab run wss://localhost:6200/ --authority DIR --messages backend.log
-      """,
-    subcommands: [LabRunCommand.self])
-}
-
 struct LabRunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
@@ -54,13 +43,8 @@ struct LabRunCommand: AsyncParsableCommand {
         .usage, "the address of the gate is missing", hint: "attest lab run wss://localhost:6200/ --messages FILE")
     }
     let scenarios = try Self.scenarios(arguments.dropLast())
-    guard FileManager.default.isReadableFile(atPath: messages) else {
-      throw Failure(
-        .noInput, "cannot read \(messages)",
-        hint: "--messages names the log of `mfa-backend run --sms-sink log`, with its codes")
-    }
+    let inbox = try LabInbox.open(messages)
     let gate = try LabGate(options, url: url)
-    let inbox = LogMessages(path: messages)
     var cases: [JUnitReport.Case] = []
     for way in by.map({ [$0] }) ?? LabWay.allCases {
       for scenario in scenarios {
@@ -95,7 +79,7 @@ struct LabRunCommand: AsyncParsableCommand {
     let player = ScenarioPlayer(
       backend: try gate.makeBackend(by: way), messages: inbox, log: EventLog(now: { .now() }))
     let start = ContinuousClock.now
-    let report = await player.play(scenario, as: .random(for: scenario))
+    let report = await player.play(scenario, as: .random(for: scenario.id))
     return JUnitReport.Case(report: report, way: way.rawValue, duration: ContinuousClock.now - start)
   }
 
@@ -129,22 +113,15 @@ struct LabRunCommand: AsyncParsableCommand {
 }
 
 extension ScenarioPlayer.Identity {
-  /// An account, a number and a device that no one else uses.
-  static func random(for scenario: Scenario) -> Self {
-    let bytes = SystemRandomNumberGenerator.bytes(8)
-    let name = scenario.id.lowercased().replacing("-", with: "")
+  /// An account, a number and a device that no one else uses. `name` is part of the account's name.
+  static func random(for name: String) -> Self {
+    let bytes = SecureRandom.bytes(8)
+    let name = name.lowercased().replacing("-", with: "")
     // Numbers of +1 555 01… belong to no one.
     let digits = bytes.prefix(6).map { String($0 % 10) }.joined()
     return Self(
       username: "lab-\(name)-\(Hex.encode(bytes))", phoneNumber: "+155501\(digits)",
       deviceID: UUID().uuidString.lowercased())
-  }
-}
-
-extension SystemRandomNumberGenerator {
-  fileprivate static func bytes(_ count: Int) -> [UInt8] {
-    var generator = SystemRandomNumberGenerator()
-    return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
   }
 }
 

@@ -1,3 +1,5 @@
+internal import Markup
+
 /// The page of `/status`: one document without scripts and external resources, readable without its style.
 struct StatusPage {
   let status: GateStatus

@@ -1,0 +1,88 @@
+internal import ArgumentParser
+internal import ByteCoding
+internal import Cryptography
+internal import DeviceLab
+internal import Foundation
+internal import Transport
+internal import TransportEngine
+
+struct LabCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "lab",
+    abstract: "An app with a second factor on a simulated phone: a page to try it, and scenarios that judge a backend.",
+    discussion: """
+      Example:
+        attest lab wss://localhost:6200/ --authority DIR --messages backend.log        # prints the URL of the page
+        attest lab run wss://localhost:6200/ --authority DIR --messages backend.log    # plays the scenarios
+      """,
+    subcommands: [LabServeCommand.self, LabRunCommand.self], defaultSubcommand: LabServeCommand.self)
+}
+
+struct LabServeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "serve",
+    abstract: "Serve the page of the device lab on this machine.",
+    discussion: """
+      The page shows an app and its phone. Prompts wait until they are answered on the page, and the phone's settings \
+      can be changed at any time. It uses a running gate with an MFA backend; `scripts/lab` starts all of it. The page \
+      is for browsers on this machine, and its URL has a secret. SIGINT and SIGTERM stop it. Example:
+        attest lab wss://localhost:6200/ --authority DIR --messages backend.log
+      """)
+
+  @OptionGroup var options: GlobalOptions
+
+  @Argument(help: "The gate, like wss://localhost:6200/.")
+  var url: String
+
+  @Option(help: ArgumentHelp("The log of the backend, in which the phone finds its codes.", valueName: "file"))
+  var messages: String
+
+  @Option(help: "How requests are sent: rest or socket.")
+  var by = LabWay.rest
+
+  @Option(help: ArgumentHelp("The port on the loopback; 0 selects a free one.", valueName: "port"))
+  var port: UInt16 = 0
+
+  func run() async throws {
+    let inbox = try LabInbox.open(messages)
+    let gate = try LabGate(options, url: url)
+    let way = by
+    let lab = try LabSession(
+      as: .random(for: "page"), messages: inbox, makeBackend: { try gate.makeBackend(by: way) },
+      makeIdentity: { .random(for: $0.id) }, now: { .now() })
+    let token = Hex.encode(SecureRandom.bytes(16))
+    let server = LabServer(lab: lab, token: token)
+    let signals = ClosingSignals {}
+    defer { signals.stop() }
+    let engine: Engine
+    do throws(Engine.StartError) {
+      engine = try Engine(
+        listeningAt: .ipv4([127, 0, 0, 1], port: port), loops: 1, tls: nil, responder: server, accepts: false)
+    } catch {
+      throw Failure(.cannotBind, "\(error)", hint: error.isAddressInUse ? "another port: --port 0" : nil)
+    }
+    guard case .ipv4(_, let port) = engine.address else {
+      throw Failure(.internalError, "not a port: \(engine.address)")
+    }
+    server.setPort(port)
+    engine.startAccepting()
+    let page = "http://127.0.0.1:\(port)/#\(token)"
+    if options.json { JSONOutput.print(["url": page]) } else { StandardOutput.write("\(page)\n") }
+    await signals.received()
+    await engine.drain(.goingAway, reason: "", timeout: .seconds(2))
+    engine.stop()
+    await lab.end()
+  }
+}
+
+/// The messages of the phone.
+enum LabInbox {
+  static func open(_ path: String) throws(Failure) -> LogMessages {
+    guard FileManager.default.isReadableFile(atPath: path) else {
+      throw Failure(
+        .noInput, "cannot read \(path)",
+        hint: "--messages names the log of `mfa-backend run --sms-sink log`, with its codes")
+    }
+    return LogMessages(path: path)
+  }
+}
