@@ -420,7 +420,7 @@ if !gateOnly && !fuzzing {
     tests(
       .mfa, "MFAEndToEndTests",
       [
-        "AttestClient", "AttestTool", "ByteCoding", "GateProcesses", "MFAClient", "MFADomain", "MFAFixtures",
+        "AttestClient", "AttestTool", "ByteCoding", "GateProcesses", "Locking", "MFAClient", "MFADomain", "MFAFixtures",
         "MFAStore", "MFAViewModels", "MFAWire", "PostgresServers", "SimulatedDevice", "SimulatedPhone", "TestSupport",
         "TransportEngine",
         crypto,

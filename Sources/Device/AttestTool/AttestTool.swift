@@ -15,7 +15,8 @@ public struct AttestTool: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       DeviceCommand.self, RegisterCommand.self, HeadersCommand.self, ConnectCommand.self, EchoCommand.self,
-      LabCommand.self, LoadCommand.self, ProbeCommand.self,
+      EnrollCommand.self, SignInCommand.self, VerifyCommand.self, UpgradeCommand.self, DowngradeCommand.self,
+      UnenrollCommand.self, PhoneCommand.self, LabCommand.self, LoadCommand.self, ProbeCommand.self,
     ])
 
   public init() {}

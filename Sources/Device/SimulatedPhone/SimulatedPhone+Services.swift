@@ -33,7 +33,7 @@ extension SimulatedPhone: KeychainService {
     guard let privateKey = try? P256PrivateKey() else { throw .keychain(status: -108) }
     let pair = KeyPair(
       tag: tag, protection: protection, isHardwareBacked: !settings.isSimulator, publicKey: privateKey.publicKey.x963)
-    replaceKey(tag, by: StoredKey(pair: pair, privateKey: privateKey, enrolment: enrolment))
+    try replaceKey(tag, by: StoredKey(pair: pair, privateKey: privateKey, enrolment: enrolment))
     return pair
   }
 
@@ -43,7 +43,7 @@ extension SimulatedPhone: KeychainService {
   }
 
   /// Deletes the key, if there is one.
-  public func deleteKey(_ tag: KeyTag) async throws(DeviceSecurityError) { replaceKey(tag, by: nil) }
+  public func deleteKey(_ tag: KeyTag) async throws(DeviceSecurityError) { try replaceKey(tag, by: nil) }
 
   /// Shows the prompts of the key's protection, and signs when they are approved.
   ///

@@ -22,9 +22,33 @@ public final class SimulatedPhone: Sendable {
   static let mostDeletedKeys = 16
 
   private let state: LockedValue<State>
+  /// Saves the phone; `nil` for a phone that ends with the process.
+  private let write: (@Sendable (SavedPhone) throws -> Void)?
+  /// Guards the order of what is saved.
+  private let saving = LockedValue(())
 
   /// A phone without keys and prompts.
-  public init(_ settings: PhoneSettings = .faceID) { state = LockedValue(State(settings: settings)) }
+  public init(_ settings: PhoneSettings = .faceID) {
+    state = LockedValue(State(settings: settings))
+    write = nil
+  }
+
+  /// A phone that is saved after each change of its settings and keys.
+  ///
+  /// - Parameter write: Makes what it gets durable. Called one at a time.
+  package init(_ saved: SavedPhone, write: @escaping @Sendable (SavedPhone) throws -> Void) throws {
+    state = LockedValue(try saved.state())
+    self.write = write
+  }
+
+  /// Saves the phone as it is now.
+  func save() throws {
+    guard let write else { return }
+    try saving.withLock { _ in try write(try SavedPhone(state.withLock(\.self))) }
+  }
+
+  /// Saves the phone after a change of its owner. If that fails, the next change saves it.
+  private func saveIfPossible() { try? save() }
 
   // MARK: Settings
 
@@ -37,10 +61,11 @@ public final class SimulatedPhone: Sendable {
   /// Changes what the owner finds in the Settings app and what a test chooses. Keys stay.
   public func configure(_ change: @Sendable (inout PhoneSettings) -> Void) {
     state.withLock { change(&$0.settings) }
+    saveIfPossible()
   }
 
   /// Sets a passcode.
-  public func setPasscode() { state.withLock { $0.settings.isPasscodeSet = true } }
+  public func setPasscode() { configure { $0.isPasscodeSet = true } }
 
   /// Removes the passcode. All keys are deleted, biometry is off, and prompts are dismissed.
   public func removePasscode() {
@@ -54,6 +79,7 @@ public final class SimulatedPhone: Sendable {
         state.keys = [:]
         return state.removePrompts { _ in true }
       })
+    saveIfPossible()
   }
 
   /// Enrolls a face or a finger, also in addition to others. Keys of `.biometryCurrentSet` become invalid.
@@ -61,12 +87,14 @@ public final class SimulatedPhone: Sendable {
   /// - Returns: `false`, and nothing has changed, if the phone has no sensor or no passcode.
   @discardableResult
   public func enrollBiometry() -> Bool {
-    state.withLock { state in
+    let isEnrolled = state.withLock { state in
       guard state.settings.isPasscodeSet, state.settings.biometry != .none else { return false }
       state.settings.isBiometryEnrolled = true
       state.enrolments += 1
       return true
     }
+    saveIfPossible()
+    return isEnrolled
   }
 
   /// Removes all faces and fingers. Keys of `.biometryCurrentSet` become invalid. Prompts for biometry are dismissed.
@@ -77,6 +105,7 @@ public final class SimulatedPhone: Sendable {
         state.enrolments += 1
         return state.removePrompts { if case .biometry = $0.kind { true } else { false } }
       })
+    saveIfPossible()
   }
 
   private func dismiss(_ prompts: [CheckedContinuation<PromptAnswer, Never>]) {
@@ -159,6 +188,7 @@ public final class SimulatedPhone: Sendable {
       state.settings.permission = answer == .approve ? .allowed : .denied
       return answer == .approve ? nil : state.settings.permissionRefusal.code
     }
+    saveIfPossible()
     if let refusal { throw .localAuthentication(refusal) }
   }
 
@@ -210,14 +240,29 @@ public final class SimulatedPhone: Sendable {
   }
 
   /// Replaces or deletes the key with the tag.
-  func replaceKey(_ tag: KeyTag, by key: StoredKey?) {
-    state.withLock { state in
-      if let former = state.keys[tag] { state.retire([former]) }
-      state.keys[tag] = key
+  ///
+  /// - Throws: `.keychain` with `errSecWrPerm` if the phone cannot be saved: the keys are then as before.
+  func replaceKey(_ tag: KeyTag, by key: StoredKey?) throws(DeviceSecurityError) {
+    let former = state.withLock { state in
+      defer { state.keys[tag] = key }
+      return state.keys[tag]
+    }
+    guard former != nil || key != nil else { return }
+    do {
+      try save()
+      if let former { state.withLock { $0.retire([former]) } }
+    } catch {
+      state.withLock { $0.keys[tag] = former }
+      throw .keychain(status: -61)
     }
   }
 
   // MARK: Judging a server
+
+  /// The public halves of all keys, sorted by their tags.
+  package var keys: [KeyPair] {
+    state.withLock { $0.keys.values.map(\.pair).sorted { $0.tag.rawValue < $1.tag.rawValue } }
+  }
 
   /// The public halves of the last keys that were deleted or replaced, oldest first.
   package var deletedKeys: [KeyPair] { state.withLock { $0.deletedKeys.map(\.pair) } }
@@ -244,51 +289,54 @@ struct StoredKey: Sendable {
   let enrolment: Int
 }
 
-private struct WaitingPrompt: Sendable {
+struct WaitingPrompt: Sendable {
   let prompt: Prompt
   let continuation: CheckedContinuation<PromptAnswer, Never>
 }
 
-private struct State: Sendable {
-  var settings: PhoneSettings
-  var keys: [KeyTag: StoredKey] = [:]
-  /// The last keys that were deleted.
-  var deletedKeys: [StoredKey] = []
-  /// The number of changes of the enrolled faces and fingers.
-  var enrolments = 0
-  /// Wrong faces and fingers in a row.
-  var failures = 0
-  var waiting: [WaitingPrompt] = []
-  var shown: [Prompt] = []
-  var planned: [PromptAnswer] = []
-  var observers: [Int: AsyncStream<Prompt>.Continuation] = [:]
-  var lastObserver = 0
+extension SimulatedPhone {
+  /// All that changes on a phone.
+  struct State: Sendable {
+    var settings: PhoneSettings
+    var keys: [KeyTag: StoredKey] = [:]
+    /// The last keys that were deleted.
+    var deletedKeys: [StoredKey] = []
+    /// The number of changes of the enrolled faces and fingers.
+    var enrolments = 0
+    /// Wrong faces and fingers in a row.
+    var failures = 0
+    var waiting: [WaitingPrompt] = []
+    var shown: [Prompt] = []
+    var planned: [PromptAnswer] = []
+    var observers: [Int: AsyncStream<Prompt>.Continuation] = [:]
+    var lastObserver = 0
 
-  init(settings: PhoneSettings) { self.settings = settings }
+    init(settings: PhoneSettings) { self.settings = settings }
 
-  var isLockedOut: Bool { failures >= SimulatedPhone.failuresUntilLockout }
+    var isLockedOut: Bool { failures >= SimulatedPhone.failuresUntilLockout }
 
-  /// Why biometry cannot be used; `nil` if it can.
-  var obstacle: LocalAuthenticationCode? {
-    if !settings.isPasscodeSet { return .passcodeNotSet }
-    if settings.biometry == .none || settings.permission == .denied { return .biometryNotAvailable }
-    if !settings.isBiometryEnrolled { return .biometryNotEnrolled }
-    return isLockedOut ? .biometryLockout : nil
-  }
+    /// Why biometry cannot be used; `nil` if it can.
+    var obstacle: LocalAuthenticationCode? {
+      if !settings.isPasscodeSet { return .passcodeNotSet }
+      if settings.biometry == .none || settings.permission == .denied { return .biometryNotAvailable }
+      if !settings.isBiometryEnrolled { return .biometryNotEnrolled }
+      return isLockedOut ? .biometryLockout : nil
+    }
 
-  mutating func retire(_ keys: [StoredKey]) {
-    deletedKeys = (deletedKeys + keys).suffix(SimulatedPhone.mostDeletedKeys)
-  }
+    mutating func retire(_ keys: [StoredKey]) {
+      deletedKeys = (deletedKeys + keys).suffix(SimulatedPhone.mostDeletedKeys)
+    }
 
-  mutating func makePrompt(_ kind: Prompt.Kind, reason: String) -> Prompt {
-    let prompt = Prompt(id: shown.count + 1, kind: kind, reason: reason)
-    shown.append(prompt)
-    return prompt
-  }
+    mutating func makePrompt(_ kind: Prompt.Kind, reason: String) -> Prompt {
+      let prompt = Prompt(id: shown.count + 1, kind: kind, reason: reason)
+      shown.append(prompt)
+      return prompt
+    }
 
-  mutating func removePrompts(where matches: (Prompt) -> Bool) -> [CheckedContinuation<PromptAnswer, Never>] {
-    let removed = waiting.filter { matches($0.prompt) }
-    waiting.removeAll { matches($0.prompt) }
-    return removed.map(\.continuation)
+    mutating func removePrompts(where matches: (Prompt) -> Bool) -> [CheckedContinuation<PromptAnswer, Never>] {
+      let removed = waiting.filter { matches($0.prompt) }
+      waiting.removeAll { matches($0.prompt) }
+      return removed.map(\.continuation)
+    }
   }
 }

@@ -1,17 +1,19 @@
 import AttestClient
 import ByteCoding
+import Crypto
 import Foundation
 import GateProcesses
+import Locking
 import MFAClient
 import MFAViewModels
 import MFAWire
 import SimulatedDevice
-import SimulatedPhone
 import TestSupport
 import Testing
 import TransportEngine
 
 @testable import AttestTool
+@testable import SimulatedPhone
 
 /// An app that embeds the client library, on a simulated phone.
 private struct TestApp: Sendable {
@@ -24,8 +26,11 @@ private struct TestApp: Sendable {
   /// How requests reach the server.
   enum Way: CaseIterable { case rest, socket }
 
-  init(_ household: BackendBehindGate, _ settings: PhoneSettings = .faceID, by way: Way = .rest) throws {
-    phone = SimulatedPhone(settings)
+  init(
+    _ household: BackendBehindGate, _ settings: PhoneSettings = .faceID, by way: Way = .rest,
+    phone: SimulatedPhone? = nil, capture: RequestCapture? = nil
+  ) throws {
+    self.phone = phone ?? SimulatedPhone(settings)
     let authority = try household.gate.folder.load()
     let tls = try ClientTLS(authorityFile: household.gate.folder.tlsAuthorityPath)
     let keys = SimulatedKeyService(
@@ -34,7 +39,8 @@ private struct TestApp: Sendable {
     let transport = EngineTransport(engine: try ClientEngine(), tls: tls)
     let session = try AttestSession(
       gate: base.deletingLastPathComponent().deletingLastPathComponent(), keys: keys,
-      store: FileKeyIDStore(path: household.data + "-key-\(UUID().uuidString)"), http: transport)
+      store: FileKeyIDStore(path: household.data + "-key-\(UUID().uuidString)"),
+      http: capture.map { CapturingTransport(transport: transport, capture: $0) } ?? transport)
     let socket = try #require(URL(string: household.socketURL + "api/v1/socket"))
     network =
       switch way {
@@ -66,6 +72,46 @@ private struct TestApp: Sendable {
       VerifySignatureRequest(
         username: username, deviceId: deviceID, challengeId: challenge.challengeId,
         signature: Base64.encode(signature)))
+  }
+}
+
+/// All requests of an app, as they are sent.
+private final class RequestCapture: Sendable {
+  private let requests = LockedValue<[HTTPRequest]>([])
+
+  func add(_ request: HTTPRequest) { requests.withLock { $0.append(request) } }
+
+  var all: [HTTPRequest] { requests.withLock(\.self) }
+
+  /// URLs, fields and bodies, with all base64 in them decoded beside it.
+  var bytes: [UInt8] {
+    all.flatMap { request in
+      let fields = request.headers.map { "\($0.name): \($0.value)\n" }.joined()
+      let text =
+        "\(request.method) \(request.url.absoluteString)\n\(fields)" + String(decoding: request.body, as: UTF8.self)
+      let words = text.split { !($0.isLetter || $0.isNumber || "+/=".contains($0)) }
+      return Array(text.utf8) + words.flatMap { Base64.decode($0) ?? [] } + words.flatMap { Hex.decode($0) ?? [] }
+    }
+  }
+
+  /// The names of the fields in all bodies.
+  func fieldNames() throws -> Set<String> {
+    var names: Set<String> = []
+    for request in all where !request.body.isEmpty {
+      let object = try JSONSerialization.jsonObject(with: Data(request.body))
+      names.formUnion((object as? [String: Any] ?? [:]).keys)
+    }
+    return names
+  }
+}
+
+private struct CapturingTransport: HTTPTransport {
+  let transport: any HTTPTransport
+  let capture: RequestCapture
+
+  func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
+    capture.add(request)
+    return try await transport.send(request)
   }
 }
 
@@ -154,6 +200,49 @@ struct ClientLibraryTests {
         #expect(refusal.code == "authentication_failed" && !refusal.requestID.isEmpty, "\(refusal)")
         #expect(refusal.status == (way == .rest ? 401 : nil))
       }
+    }
+  }
+
+  @Test("A-180 A-181 A-187 no request has a byte of a private key, or a field that claims that biometry succeeded")
+  func capture() async throws {
+    try await BackendBehindGate.serving { household in
+      let (capture, saved) = (RequestCapture(), LockedValue<[SavedPhone]>([]))
+      let phone = try SimulatedPhone(SavedPhone(settings: .faceID)) { phone in saved.withLock { $0.append(phone) } }
+      let app = try TestApp(household, phone: phone, capture: capture)
+      let services = DeviceServices(
+        keychain: phone, biometrics: phone, backend: app.network, storage: MemoryStorageService(deviceID: app.deviceID),
+        app: AppDescription(
+          bundleID: "com.example.app", username: app.username, phoneNumber: "+1234567890", deviceModel: "iPhone"))
+      let log = EventLog(now: { .now() })
+      let model = TestingViewModel(services: services, log: log, declineNextPrompt: { phone.plan(.decline) })
+      phone.plan(.approve, .approve)
+      await model.run(.enrollWithBiometrics)
+      phone.plan(.approve, .approve)
+      await model.run(.testAuthentication)
+      await model.run(.reenroll)
+      phone.plan(.approve)
+      try await phone.evaluate(.biometrics, reason: "Open the app")
+      await model.run(.simulateDecline)
+      await model.run(.switchToSMS)
+      #expect(log.entries.filter { $0.source == .app }.allSatisfy { $0.outcome == .success }, "\(log.entries)")
+      let keys = Set(saved.withLock(\.self).flatMap(\.keys).map(\.privateKeyPEM))
+      #expect(keys.count == 2)
+      let bytes = capture.bytes
+      for pem in keys {
+        let scalar = [UInt8](try P256.Signing.PrivateKey(pemRepresentation: pem).rawRepresentation)
+        #expect(scalar.count == 32 && bytes.firstRange(of: scalar) == nil)
+        #expect(bytes.firstRange(of: Array(Hex.encode(scalar).utf8)) == nil)
+      }
+      // The capture would show it: the public half is there.
+      let sent = capture.all.filter { $0.url.path.hasSuffix("/mfa/enroll") }
+      #expect(sent.count == 1 && String(decoding: sent[0].body, as: UTF8.self).contains("publicKey"))
+      #expect(
+        try capture.fieldNames() == [
+          "attestation", "authMethod", "challengeId", "deviceId", "deviceModel", "keyId", "method", "nonce",
+          "phoneNumber", "publicKey", "signature", "username",
+        ])
+      let text = "\(log.entries)"
+      #expect(!keys.contains { text.contains($0) })
     }
   }
 

@@ -90,6 +90,18 @@ struct LabPageTests {
     "-H", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
   ]
 
+  @Test(
+    "Pages without the token, messages that are no events and a second page are refused; 10,000 events fit in 64 MiB")
+  func socket() async throws {
+    try await serving { server in
+      let run = try await ChildProcess.run(
+        "/usr/bin/python3", [ProjectFile.path("Tests/MFA/Programs/lab_socket.py"), server.url, "\(server.process.id)"])
+      #expect(run.exit == .code(0), "\(run.output) \(run.errors.suffix(5))")
+      let resident = try #require(run.output.last.flatMap { Int($0) })
+      #expect(resident <= 64 << 10, "\(resident) KiB")
+    }
+  }
+
   @Test("A port that is taken is an error that says what to do")
   func takenPort() async throws {
     try await BackendBehindGate.serving { household in

@@ -16,14 +16,11 @@ struct LabGate: Sendable {
   let address: GateURL
   private let authority: TestAuthority
   private let transport: EngineTransport
-  /// The path of the API, `/api/v1` unless the URL of the gate has a path.
-  private let apiPath: String
 
   init(_ options: GlobalOptions, url: String) throws(Failure) {
     address = try GateURL(url)
     authority = try options.loadAuthority()
     transport = EngineTransport(engine: try DeviceSession.makeEngine(), tls: try options.makeTLS())
-    apiPath = address.target == "/" ? "/api/v1" : address.target
   }
 
   /// The backend for an app on a new device, whose App Attest key is lost at the end of the process.
@@ -31,20 +28,29 @@ struct LabGate: Sendable {
     let keys = SimulatedKeyService(
       authority: authority, app: SimulatedApp(appID: authority.appID, claims: AppClaims()), keys: MemoryKeyStore())
     let (gate, session): (URL, AttestSession)
-    gate = try url("https", "/")
+    gate = try Self.url("https", address, "/")
     do throws(AttestError) {
       session = try AttestSession(
         gate: gate, keys: keys, store: MemoryKeyIDStore(), http: transport)
     } catch {
       throw Failure(error)
     }
+    return try Self.backend(by: way, session, transport, at: address)
+  }
+
+  /// The backend behind the gate at `address`, whose API is at `/api/v1` unless the address has a path.
+  static func backend(
+    by way: LabWay, _ session: AttestSession, _ transport: EngineTransport, at address: GateURL
+  ) throws(Failure) -> any MFABackend {
+    let path = address.target == "/" ? "/api/v1" : address.target
     switch way {
-    case .rest: return NetworkService(session: session, base: try url("https", apiPath))
-    case .socket: return SocketService(session: session, url: try url("wss", apiPath + "/socket"), transport: transport)
+    case .rest: return NetworkService(session: session, base: try url("https", address, path))
+    case .socket:
+      return SocketService(session: session, url: try url("wss", address, path + "/socket"), transport: transport)
     }
   }
 
-  private func url(_ scheme: String, _ path: String) throws(Failure) -> URL {
+  private static func url(_ scheme: String, _ address: GateURL, _ path: String) throws(Failure) -> URL {
     guard let url = URL(string: "\(scheme)://\(address.hostField)\(path)") else {
       throw Failure(.usage, "not the address of a gate: \(address.hostField)\(path)")
     }

@@ -1,0 +1,63 @@
+internal import AttestClient
+internal import ByteCoding
+internal import Foundation
+internal import MFAClient
+internal import MFAViewModels
+internal import SimulatedDevice
+internal import SimulatedPhone
+internal import TransportEngine
+
+/// An app with a second factor on a device of this user. The device stays locked while the value exists.
+struct MobileApp {
+  let phone: SimulatedPhone
+  let console: PromptConsole
+  let services: DeviceServices
+  private let work: DeviceSession
+
+  /// Opens phone and app, and registers the device with the gate if it is not.
+  ///
+  /// - Parameters:
+  ///   - phoneNumber: The number that receives codes; `nil` for the remembered one.
+  ///   - needsAccount: Whether the command names an account before the device is enrolled.
+  init(_ options: AppOptions, phoneNumber: String? = nil, needsAccount: Bool = false) async throws(Failure) {
+    let address = try GateURL(options.url)
+    work = try await DeviceSession(options.global, address: address, engine: DeviceSession.makeEngine())
+    let store = try options.global.deviceStore()
+    phone = try PhoneFile(of: work.device.name, in: store).open()
+    console = PromptConsole(phone, options.answers?.answers ?? [])
+    do throws(AttestError) { try await work.session.registerIfNeeded() } catch { throw work.failure(error) }
+    let place = store.appPath(
+      work.device.name, GateUnderAuthority(gate: address.gateName, try options.global.loadAuthority()))
+    let storage = FileStorageService(path: place + ".app.json")
+    let record: MFARecord
+    do throws(StorageError) { record = try storage.load() } catch { throw Failure(.badData, "\(error)") }
+    services = DeviceServices(
+      keychain: phone, biometrics: phone,
+      backend: try LabGate.backend(by: options.by, work.session, work.transport, at: address), storage: storage,
+      sessions: FileSessionStorage(path: place + ".session.json"),
+      app: AppDescription(
+        bundleID: String(work.device.appId.split(separator: ".", maxSplits: 1).last ?? "app"),
+        username: options.user ?? record.username ?? "", phoneNumber: phoneNumber ?? record.phoneNumber,
+        deviceModel: phone.settings.model))
+    guard !needsAccount || !services.app.username.isEmpty else {
+      throw Failure(.usage, "which account?", hint: "--user NAME; it is remembered after `attest enroll`")
+    }
+  }
+
+  /// A failure of a view model, whose text is for people.
+  func failure(_ text: String?, needsSignIn: Bool = false) -> Failure {
+    if let prompt = console.missedPrompt {
+      return Failure(
+        .noInput, "the phone shows a prompt that nobody answered: \(PromptConsole.title(of: prompt)): \(prompt.reason)",
+        hint: "--answers approve answers it; several are separated by commas")
+    }
+    return Failure(
+      .refused, text ?? "refused",
+      hint: needsSignIn ? "`attest signin URL` begins a session, which the server asks for" : nil)
+  }
+}
+
+extension DeviceStore {
+  /// The beginning of the paths of an app's files, for the backend behind `gate`.
+  func appPath(_ name: String, _ gate: GateUnderAuthority) -> String { "\(folder(name))/gates/\(gate.fileName)" }
+}

@@ -1,0 +1,178 @@
+import Foundation
+import GateProcesses
+import MFAFixtures
+import SimulatedDevice
+import TestSupport
+import Testing
+
+/// An app on the command line: `attest enroll`, `signin` and so on, with a device of its own.
+private struct CommandLineApp: Sendable {
+  let household: BackendBehindGate
+  let device: String
+
+  init(_ household: BackendBehindGate, device: String = "phone") async throws {
+    self.household = household
+    self.device = device
+    let made = try await ChildProcess.run(
+      Places.product("attest"), ["device", "new", device, "--authority", household.gate.folder.path],
+      environment: environment)
+    guard made.exit == .code(0) else { throw Unexpected(made.errors.joined(separator: "\n")) }
+  }
+
+  var environment: [String: String?] { ["XDG_DATA_HOME": household.data, "SALLYPORT_AUTHORITY": nil] }
+
+  func arguments(_ command: [String]) -> [String] {
+    [command[0], household.socketURL, "--authority", household.gate.folder.path, "--device", device]
+      + command.dropFirst()
+  }
+
+  func run(_ command: String...) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
+    try await ChildProcess.run(Places.product("attest"), arguments(command), environment: environment)
+  }
+
+  func phone(_ command: String...) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
+    try await ChildProcess.run(
+      Places.product("attest"), ["phone"] + command + ["--device", device], environment: environment)
+  }
+
+  /// The number of keys on the phone.
+  func countKeys() async throws -> Int {
+    let shown = try await phone("show", "--json")
+    return try JSONValue(Data(try #require(shown.output.first).utf8))["keys"]?.count ?? -1
+  }
+
+  /// Starts a command and kills the process, as by a power cut, after `delay`.
+  func kill(_ command: String..., after delay: Duration) async throws {
+    let process = try ChildProcess(Places.product("attest"), arguments(command), environment: environment)
+    try await Task.sleep(for: delay)
+    process.send(SIGKILL)
+    _ = try await process.exit()
+  }
+}
+
+@Suite("The app on the command line, through the real gate", .serialized, .timeLimit(.minutes(5)))
+struct AppCommandTests {
+  @Test(
+    "A-045 A-062 A-136 A-137 the device is enrolled, signs in, is changed and removed by commands",
+    arguments: ["rest", "socket"])
+  func life(_ way: String) async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try await CommandLineApp(household)
+      var run = try await app.run(
+        "enroll", "--user", "ada", "--phone", "+15550100", "--answers", "approve,approve", "--by", way)
+      #expect(run.output == ["enrolled ada: secureEnclave, unlocked by biometric"], "\(run.errors)")
+      run = try await app.run("enroll")
+      #expect(run.exit == .code(77) && run.errors.first == "error: this device is enrolled already")
+      run = try await app.run("signin", "--answers", "approve", "--by", way)
+      #expect(run.output == ["signed in as ada"], "\(run.errors)")
+      run = try await app.run("upgrade", "--with", "passcode", "--answers", "approve", "--by", way)
+      #expect(run.output == ["The server has the new key."], "\(run.errors)")
+      #expect(try await app.phone("show").output.contains { $0.hasSuffix("devicePasscode, in the Secure Enclave") })
+      #expect(try await app.countKeys() == 1)
+      run = try await app.run("signin", "--answers", "approve", "--json", "--by", way)
+      #expect(run.output == [#"{"scope":"full","user":"ada"}"#], "\(run.errors)")
+      run = try await app.run("downgrade", "--by", way)
+      #expect(run.output == ["This device signs in by SMS codes now."], "\(run.errors)")
+      #expect(try await app.countKeys() == 0)
+      run = try await app.run("signin", "--by", way)
+      #expect(run.exit == .code(66) && run.errors.last?.contains("--messages FILE") == true, "\(run.errors)")
+      run = try await app.run("signin", "--messages", household.log, "--by", way)
+      #expect(run.output == ["signed in as ada"], "\(run.errors)")
+      run = try await app.run("unenroll", "--by", way)
+      #expect(run.output == ["This device is not enrolled any more."], "\(run.errors)")
+      run = try await app.run("downgrade")
+      #expect(run.exit == .code(77) && run.errors.last == "hint: `attest enroll` enrols it")
+    }
+  }
+
+  @Test("A-014 A-022 a prompt that nobody answers, or that is declined, ends the command with its reason")
+  func prompts() async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try await CommandLineApp(household)
+      var run = try await app.run("enroll")
+      #expect(run.exit == .code(64) && run.errors.first == "error: which account?")
+      run = try await app.run("enroll", "--user", "ada")
+      #expect(run.exit == .code(66))
+      #expect(run.errors.first?.hasPrefix("error: the phone shows a prompt that nobody answered: Allow") == true)
+      #expect(run.errors.last == "hint: --answers approve answers it; several are separated by commas")
+      run = try await app.run("enroll", "--user", "ada", "--answers", "decline")
+      #expect(run.exit == .code(77) && run.errors.last == "hint: --with passcode uses the passcode", "\(run.errors)")
+      #expect(try await app.countKeys() == 0)
+      run = try await app.run("enroll", "--user", "ada", "--answers", "maybe")
+      #expect(run.exit == .code(64))
+      run = try await app.run("enroll", "--user", "ada", "--with", "passcode", "--answers", "approve")
+      #expect(run.exit == .code(0), "\(run.errors)")
+      run = try await app.run("upgrade", "--answers", "approve")
+      #expect(run.exit == .code(77) && run.errors.first?.contains("phone does not") != true, "\(run.errors)")
+    }
+  }
+
+  @Test("A-021 A-023 B-073 the second factor is given by a code of an authenticator, and the session is full")
+  func secondFactor() async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try await CommandLineApp(household)
+      _ = try await app.run("enroll", "--user", "ada", "--answers", "approve,approve")
+      let token = try await app.run("signin", "--answers", "approve", "--token")
+      let access = try #require(token.output.first)
+      let registered = RegisteredDevice(servers: household, name: app.device, phone: TestPhone(deviceID: app.device))
+      let offer = try await registered.call("POST", "/api/v1/auth/mfa/enroll", [:], token: access)
+      let secret = try #require(offer["secret"]?.text)
+      let backup = try #require(offer.body["backup_codes"]?[0]?.text)
+      let code = try await ChildProcess.run(Places.tool("oathtool"), ["--totp", "-b", secret])
+      _ = try await registered.call(
+        "POST", "/api/v1/auth/mfa/verify-enrollment", ["code": .string(code.output[0])], token: access)
+      var run = try await app.run("signin", "--answers", "approve")
+      #expect(
+        run.output == ["signed in as ada; the second factor is missing: `attest verify URL CODE`"], "\(run.errors)")
+      run = try await app.run("verify", "12", "--kind", "totp")
+      #expect(run.exit == .code(64) && run.errors.last == "hint: a code of --kind totp has 6 characters")
+      run = try await app.run("verify", "AAAAAAAA", "--kind", "backup")
+      #expect(run.exit == .code(77) && run.errors.first == "error: Invalid code. Please try again.", "\(run.errors)")
+      run = try await app.run("verify", backup, "--kind", "backup")
+      #expect(run.output == ["verified ada"], "\(run.errors)")
+      run = try await app.run("unenroll")
+      #expect(run.exit == .code(0), "\(run.errors)")
+    }
+  }
+
+  @Test(
+    "A-S08 the phone without a passcode has no keys, and offers nothing but codes; the next command tells the server")
+  func phone() async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try await CommandLineApp(household)
+      _ = try await app.run("enroll", "--user", "ada", "--phone", "+15550100", "--answers", "approve,approve")
+      var run = try await app.phone("set", "--passcode", "off")
+      #expect(run.output.contains("offers      none") && !run.output.contains { $0.hasPrefix("key") })
+      run = try await app.phone("set", "--face", "on")
+      #expect(run.exit == .code(77) && run.errors.last == "hint: attest phone set --passcode on --face on")
+      run = try await app.run("signin", "--messages", household.log)
+      #expect(run.exit == .code(77) && run.errors.first == "error: Critical: No device security", "\(run.errors)")
+      run = try await app.run("downgrade")
+      #expect(
+        run.exit == .code(77) && run.errors.first == "error: the device signs in by codes already", "\(run.errors)")
+      run = try await app.run("signin", "--messages", household.log)
+      #expect(run.output == ["signed in as ada"], "\(run.errors)")
+    }
+  }
+
+  @Test("A-038 after kill -9 at any moment of an enrolment or a change, the device signs in, and has exactly one key")
+  func killed() async throws {
+    try await BackendBehindGate.serving { household in
+      for number in 0..<8 {
+        let app = try await CommandLineApp(household, device: "phone\(number)")
+        let delay = Duration.milliseconds(20 + 30 * number)
+        try await app.kill("enroll", "--user", "ada\(number)", "--answers", "approve,approve", after: delay)
+        let again = try await app.run("enroll", "--user", "ada\(number)", "--answers", "approve,approve")
+        let isEnrolled = again.exit == .code(0) || again.errors.first == "error: this device is enrolled already"
+        #expect(isEnrolled, "after \(delay): \(again.errors)")
+        var signedIn = try await app.run("signin", "--answers", "approve,approve,approve")
+        #expect(signedIn.exit == .code(0), "after \(delay): \(signedIn.errors)")
+        #expect(try await app.countKeys() == 1)
+        try await app.kill("upgrade", "--with", "passcode", "--answers", "approve,approve", after: delay)
+        signedIn = try await app.run("signin", "--answers", "approve,approve,approve")
+        #expect(signedIn.exit == .code(0), "after \(delay): \(signedIn.errors)")
+        #expect(try await app.countKeys() == 1, "after \(delay)")
+      }
+    }
+  }
+}
