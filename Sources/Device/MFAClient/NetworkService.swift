@@ -9,14 +9,17 @@ public import Foundation
 public struct NetworkService: MFABackend {
   private let session: AttestSession
   private let base: URL
+  private let timeout: Duration
 
   /// Creates a service for the backend behind the gate of `session`.
   ///
   /// - Parameter base: The URL of the API, for example `https://gate.example:6200/api/v1`. Its scheme, host and
   ///   port are those of the gate.
-  public init(session: AttestSession, base: URL) {
+  /// - Parameter timeout: How long a call may take.
+  public init(session: AttestSession, base: URL, timeout: Duration = .seconds(MFAConfiguration.timeout)) {
     self.session = session
     self.base = base
+    self.timeout = timeout
   }
 
   /// Performs `operation` and returns its response.
@@ -30,11 +33,9 @@ public struct NetworkService: MFABackend {
     var message = try Self.message(operation, request, base)
     message.headers.append(HTTPField("Accept", "application/json"))
     if let token { message.headers.append(HTTPField("Authorization", "Bearer " + token)) }
-    let answer: HTTPResponse
-    do throws(AttestError) {
-      answer = try await session.data(for: message)
-    } catch {
-      throw .gate(error)
+    let (session, request) = (session, message)
+    let answer = try await CallDeadline.within(timeout) { () async throws(NetworkError) in
+      do throws(AttestError) { return try await session.data(for: request) } catch { throw .gate(error) }
     }
     return try Self.response(of: answer)
   }

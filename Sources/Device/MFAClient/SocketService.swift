@@ -16,17 +16,24 @@ public actor SocketService: MFABackend {
   private let session: AttestSession
   private let transport: any WebSocketTransport
   private let url: URL
+  private let timeout: Duration
   private var connection: Connection?
   /// Orders the opening of the socket and the attaching of sessions.
   private let mutex = AsyncMutex()
 
   /// Creates a service for the backend behind the gate of `session`.
   ///
-  /// - Parameter url: The `wss` URL of the backend's socket, for example `wss://gate.example:6200/api/v1/socket`.
-  public init(session: AttestSession, url: URL, transport: any WebSocketTransport) {
+  /// - Parameters:
+  ///   - url: The `wss` URL of the backend's socket, for example `wss://gate.example:6200/api/v1/socket`.
+  ///   - timeout: How long a call may take, with the opening of the socket.
+  public init(
+    session: AttestSession, url: URL, transport: any WebSocketTransport,
+    timeout: Duration = .seconds(MFAConfiguration.timeout)
+  ) {
     self.session = session
     self.url = url
     self.transport = transport
+    self.timeout = timeout
   }
 
   /// Performs `operation` and returns its response.
@@ -39,8 +46,9 @@ public actor SocketService: MFABackend {
   public func call<Request, Response>(
     _ operation: WireOperation<Request, Response>, _ request: Request, token: String?
   ) async throws(NetworkError) -> Response {
-    let connection = try await attachedConnection(token)
-    let answer = try await connection.call(operation.name, request)
+    let answer = try await CallDeadline.within(timeout) { () async throws(NetworkError) in
+      try await self.attachedConnection(token).call(operation.name, request)
+    }
     do {
       return try JSONDecoder().decode(Answer<Response>.self, from: answer).result
     } catch {

@@ -9,6 +9,8 @@ struct SettingsMachine: StateMachine, Hashable {
     let status: EnrolmentStatus
     /// What the server says; `nil` if it could not be asked.
     let registration: SettingsState.Registration?
+    /// `nil` without a session.
+    var secondFactor: SettingsState.SecondFactor?
     /// Why the server could not be asked, or why an earlier change is not finished.
     let failure: String?
   }
@@ -87,7 +89,7 @@ struct SettingsMachine: StateMachine, Hashable {
     state.isHardwareBacked = device.status.key?.isHardwareBacked
     state.hasLostKey = device.status.hasLostKey
     state.maskedPhoneNumber = record.phoneNumber.map(Self.masked)
-    state.registration = device.registration
+    (state.registration, state.secondFactor) = (device.registration, device.secondFactor)
     state.phase = .ready
     if let failure = device.failure {
       state.errorText = failure

@@ -57,6 +57,16 @@ public struct SettingsState: Sendable, Hashable {
     public let hasKey: Bool
   }
 
+  /// What the server says about the second factor of the account.
+  public struct SecondFactor: Sendable, Hashable {
+    /// Whether the account has one. Without one, the screen links to its enrolment.
+    public let isEnabled: Bool
+    /// The number of backup codes that were not used yet.
+    public let backupCodesRemaining: Int
+    /// The number of devices that may skip it.
+    public let trustedDevices: Int
+  }
+
   /// What happens now.
   public internal(set) var phase = Phase.loading
   /// What the device offers.
@@ -75,6 +85,8 @@ public struct SettingsState: Sendable, Hashable {
   public internal(set) var maskedPhoneNumber: String?
   /// What the server says; `nil` if it could not be asked.
   public internal(set) var registration: Registration?
+  /// What the server says about the second factor; `nil` without a session.
+  public internal(set) var secondFactor: SecondFactor?
   /// A change of the device's security that the user must hear of; `nil` for none.
   public internal(set) var alertText: String?
   /// The last error, as a text for the user; `nil` if the last step succeeded.

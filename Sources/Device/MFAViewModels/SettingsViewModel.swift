@@ -69,7 +69,7 @@ public actor SettingsViewModel: MachineDriven {
       return .readDevice(
         SettingsMachine.Device(
           capability: capability, biometryType: biometryType, status: status, registration: registration,
-          failure: (status.failure ?? failure).map { "\($0)" }))
+          secondFactor: await readSecondFactor(), failure: (status.failure ?? failure).map { "\($0)" }))
     } catch {
       return .unreadable("\(error)")
     }
@@ -85,6 +85,16 @@ public actor SettingsViewModel: MachineDriven {
     } catch {
       return (nil, error)
     }
+  }
+
+  /// `nil` without a session, or if the server does not say it now.
+  private func readSecondFactor() async -> SettingsState.SecondFactor? {
+    guard await services.session.session != nil,
+      let status = try? await services.session.call(MFAOperations.status, EmptyRequest())
+    else { return nil }
+    return SettingsState.SecondFactor(
+      isEnabled: status.enabled, backupCodesRemaining: status.backup_codes_remaining,
+      trustedDevices: status.trusted_devices_count)
   }
 
   private func makeKey(_ protection: KeyProtection) async -> SettingsMachine.Event {

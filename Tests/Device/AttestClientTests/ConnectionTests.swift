@@ -100,7 +100,7 @@ struct ConnectionTests {
     #expect(fixture.store.load() == KeyRecord(keyID: upgrades.attempts[1].keyID, renewedAt: fixture.clock.now))
   }
 
-  @Test("The client replaces a key that the device has lost")
+  @Test("T-46 The client replaces a key that the device has lost")
   func lostKey() async throws {
     let fixture = try Fixture(assertFailures: [.invalidKey])
     try await fixture.session.registerIfNeeded()
@@ -177,7 +177,7 @@ struct ConnectionTests {
 
 @Suite("Concurrent connections")
 struct ConcurrentConnectionTests {
-  @Test("Connections make their assertions in sequence, and each upgrade completes before the next assertion")
+  @Test("T-51 Connections make their assertions in sequence, and each upgrade completes before the next assertion")
   func serial() async throws {
     let fixture = try Fixture()
     let active = Gauge()

@@ -97,7 +97,7 @@ struct GateMessageTests {
     }
   }
 
-  @Test("The advice of a known code is that of its definition", arguments: GateRefusalCode.allCases)
+  @Test("E-027 The advice of a known code is that of its definition", arguments: GateRefusalCode.allCases)
   func advice(of code: GateRefusalCode) {
     #expect(GateRefusal(status: 500, code: code).advice == code.definition.advice)
   }

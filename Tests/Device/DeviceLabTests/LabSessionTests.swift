@@ -148,6 +148,15 @@ struct LabSessionTests {
     await lab.end()
   }
 
+  @Test("B-045 each screen has a place for errors that is read out, above what the user enters")
+  func errorPlaces() throws {
+    for (screen, entry) in [("enroll", "enroll-number"), ("signin", "signin-code"), ("settings", "settings-number")] {
+      let error = try #require(LabPage.document.firstRange(of: #"id="\#(screen)-error" class="error" role="alert""#))
+      let input = try #require(LabPage.document.firstRange(of: #"id="\#(entry)""#))
+      #expect(error.lowerBound < input.lowerBound)
+    }
+  }
+
   @Test("A page that was closed receives nothing; the next one is shown everything, with the log")
   func reopened() async throws {
     let (lab, first, second) = (try session(), Page(), Page())

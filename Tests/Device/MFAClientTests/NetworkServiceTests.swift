@@ -8,10 +8,11 @@ import Testing
 
 /// A gate that accepts everything, in front of a server that gives one answer.
 private actor OpenGate: HTTPTransport {
-  private let answer: HTTPResponse
+  private let answer: HTTPResponse?
   private(set) var received: [HTTPRequest] = []
 
-  init(_ answer: HTTPResponse) { self.answer = answer }
+  /// - Parameter answer: `nil` for a server that never answers.
+  init(_ answer: HTTPResponse?) { self.answer = answer }
 
   func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
     switch request.url.path {
@@ -21,7 +22,10 @@ private actor OpenGate: HTTPTransport {
     case "/attest/register": return HTTPResponse(status: 200)
     default:
       received.append(request)
-      return answer
+      if let answer { return answer }
+      // As a transport that does not notice a cancellation.
+      await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+      throw .lost("never")
     }
   }
 }
@@ -29,22 +33,16 @@ private actor OpenGate: HTTPTransport {
 @Suite("Calls of the MFA backend")
 struct NetworkServiceTests {
   private func service(
-    answering answer: HTTPResponse, base: String = "https://gate.example:6200/api/v1"
+    answering answer: HTTPResponse?, base: String = "https://gate.example:6200/api/v1",
+    timeout: Duration = .seconds(MFAConfiguration.timeout)
   ) throws -> (service: NetworkService, gate: OpenGate) {
     let gate = OpenGate(answer)
     let authority = try TestAuthority(appID: "SALLYPORT1.com.example.app", at: .now())
     let keys = SimulatedKeyService(
       authority: authority, app: SimulatedApp(appID: authority.appID), keys: MemoryKeyStore())
     let session = try AttestSession(
-      gate: try #require(URL(string: "https://gate.example:6200")), keys: keys, store: MemoryRecord(), http: gate)
-    return (NetworkService(session: session, base: try #require(URL(string: base))), gate)
-  }
-
-  private final class MemoryRecord: KeyIDStore, @unchecked Sendable {
-    // Used by one session, whose calls follow one another.
-    private var record = KeyRecord()
-    func load() -> KeyRecord { record }
-    func save(_ record: KeyRecord) { self.record = record }
+      gate: try #require(URL(string: "https://gate.example:6200")), keys: keys, store: MemoryKeyIDStore(), http: gate)
+    return (NetworkService(session: session, base: try #require(URL(string: base)), timeout: timeout), gate)
   }
 
   private func json(_ text: String, status: Int = 200) -> HTTPResponse {
@@ -123,5 +121,56 @@ struct NetworkServiceTests {
       _ = try await service.call(MFAOperations.status, EmptyRequest())
     }
     #expect(await gate.received.isEmpty)
+  }
+
+  @Test("A-105 the defaults are those of the specification")
+  func configuration() {
+    #expect(MFAConfiguration.useSecureEnclave)
+    #expect(MFAConfiguration.baseURL == "http://localhost:8080/api/v1")
+    #expect(MFAConfiguration.timeout == 30)
+  }
+
+  @Test("A-105 a call that has no answer in time ends, and may have been carried out", .timeLimit(.minutes(1)))
+  func timeout() async throws {
+    let (service, gate) = try service(answering: nil, timeout: .milliseconds(200))
+    do throws(NetworkError) {
+      _ = try await service.call(MFAOperations.status, EmptyRequest())
+      Issue.record("an answer")
+    } catch {
+      #expect(error == .gate(.transport(.lost("no answer within 0.2 seconds"))))
+      #expect(error.mayHaveBeenCarriedOut)
+    }
+    #expect(await gate.received.count == 1)
+  }
+
+  @Test("A cancelled call ends at once", .timeLimit(.minutes(1)))
+  func cancelled() async throws {
+    let (service, gate) = try service(answering: nil)
+    let call = Task { () -> NetworkError? in
+      do throws(NetworkError) {
+        _ = try await service.call(MFAOperations.status, EmptyRequest())
+        return nil
+      } catch {
+        return error
+      }
+    }
+    while await gate.received.isEmpty { await Task.yield() }
+    call.cancel()
+    #expect(await call.value == .gate(.cancelled))
+  }
+
+  @Test("A refusal of the gate has its status and its wait, and says that nothing was carried out")
+  func refusedByGate() async throws {
+    let refusal = HTTPResponse(
+      status: 429, headers: [HTTPField("X-Attest-Error", "rate_limited"), HTTPField("Retry-After", "7")],
+      body: Array("slow down".utf8))
+    let error = NetworkError.gate(.assertionFailed(GateRefusal(refusal)))
+    #expect(error.status == 429 && error.retryAfter == .seconds(7))
+    #expect(!error.mayHaveBeenCarriedOut && !error.needsSignIn && error.refusalCode == nil)
+    #expect(!NetworkError.gate(.transport(.unreachable("x"))).mayHaveBeenCarriedOut)
+    #expect(NetworkError.gate(.transport(.lost("x"))).mayHaveBeenCarriedOut)
+    #expect(NetworkError.malformed(requestID: nil, "x").mayHaveBeenCarriedOut)
+    let failed = ErrorBody(message: "", code: "internal_error", requestId: "r")
+    #expect(NetworkError.refused(BackendRefusal(status: 500, failed)).mayHaveBeenCarriedOut)
   }
 }

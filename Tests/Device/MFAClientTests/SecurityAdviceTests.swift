@@ -11,7 +11,7 @@ struct SecurityAdviceTests {
   }
 
   @Test(
-    "A-050 A-051 A-052 A-054 A-055 the codes of the specification have its texts and its actions",
+    "A-134 A-050 A-051 A-052 A-054 A-055 the codes of the specification have its texts and its actions",
     arguments: [
       (LocalAuthenticationCode.userCancel, "User cancelled - offer passcode", SecurityAdvice.Action.offerPasscode),
       (.biometryNotAvailable, "Biometrics disabled - use passcode", .usePasscode),
@@ -39,7 +39,7 @@ struct SecurityAdviceTests {
   }
 
   @Test(
-    "A-056 A-132 every code, known or not, has a text of one line and a possible action in every flow",
+    "T-13 A-056 A-132 every code, known or not, has a text of one line and a possible action in every flow",
     arguments: SecurityFlow.allCases, DeviceCapability.allCases)
   func everyCode(_ flow: SecurityFlow, _ capability: DeviceCapability) {
     let known = LocalAuthenticationCode.allCases.map { DeviceSecurityError.localAuthentication($0) }
@@ -78,10 +78,11 @@ struct SecurityAdviceTests {
     #expect("\(DeviceSecurityError.keychain(status: -25293))" == "OSStatus -25293")
   }
 
-  @Test("A-100 A-101 methods have the names of the protocol")
+  @Test("A-102 A-100 A-101 methods have the names of the protocol")
   func names() {
     #expect(MFAMethod.allCases.map(\.rawValue) == ["secureEnclave", "smsOTP"])
     #expect(AuthMethod.allCases.map(\.rawValue) == ["biometric", "passcode"])
+    #expect(DeviceCapability.allCases.map(\.rawValue) == ["biometricsAvailable", "passcodeOnly", "none"])
     #expect(KeyProtection.allCases.map(\.authMethod) == [.biometric, .passcode, .biometric])
   }
 

@@ -1,5 +1,6 @@
 import Foundation
 import MFAClient
+import MFAWire
 import Testing
 
 @Suite("The app's record")
@@ -34,6 +35,36 @@ struct StorageTests {
       try FileStorageService(path: path).save(record)
       #expect(try FileStorageService(path: path).load() == record)
       #expect(record.authMethod == .passcode)
+    }
+  }
+
+  @Test("B-069 the record has no field for a secret")
+  func fields() throws {
+    var record = MFARecord(deviceID: "d")
+    let pair = KeyPair(tag: .passcode(of: "a"), protection: .devicePasscode, isHardwareBacked: true, publicKey: [4])
+    (record.username, record.method, record.key) = ("ada", .secureEnclave, KeyReference(pair))
+    (record.phoneNumber, record.pendingChange) = ("+1", .replaceKey(KeyReference(pair)))
+    let object = try JSONSerialization.jsonObject(with: JSONEncoder().encode(record)) as? [String: Any]
+    #expect(
+      Set(try #require(object).keys) == ["deviceID", "username", "method", "key", "phoneNumber", "pendingChange"])
+  }
+
+  @Test("A session is read as it was saved, belongs to its owner, and is removed at the end")
+  func session() throws {
+    try withFolder { path in
+      let storage = FileSessionStorage(path: path)
+      #expect(storage.load() == nil)
+      let tokens = TokenResponse(token: "t.t.t", message: "", refreshToken: "r", expiresIn: 900, scope: "full")
+      let session = MFASession(tokens, of: "ada")
+      try storage.save(session)
+      #expect(storage.load() == session)
+      let attributes = try FileManager.default.attributesOfItem(atPath: path)
+      #expect(attributes[.posixPermissions] as? Int == 0o600)
+      try storage.save(nil)
+      try storage.save(nil)
+      #expect(storage.load() == nil && !FileManager.default.fileExists(atPath: path))
+      try Data("{".utf8).write(to: URL(fileURLWithPath: path))
+      #expect(storage.load() == nil)
     }
   }
 

@@ -238,7 +238,7 @@ struct ChallengeViewModelTests {
     #expect(await model.state.secondsUntilResend == 60)
   }
 
-  @Test("B-009 B-054 B-060 B-076 Face ID confirms nothing to the server: the code is still required")
+  @Test("B-031 T-14 B-009 B-054 B-060 B-076 Face ID confirms nothing to the server: the code is still required")
   func biometry() async throws {
     let model = await appeared()
     #expect(await model.state.biometryLabel == "Use Face ID")
@@ -271,7 +271,7 @@ struct ChallengeViewModelTests {
   }
 
   @Test(
-    "B-030 B-032 B-033 B-062 the button for biometry needs an enrolled sensor and the server's permission",
+    "B-072 B-030 B-032 B-033 B-062 the button for biometry needs an enrolled sensor and the server's permission",
     arguments: [
       (.faceID, true, "Use Face ID"), (.touchID, true, "Use Touch ID"), (.faceID, false, nil),
       (.passcodeOnly, true, nil), (.unprotected, true, nil),

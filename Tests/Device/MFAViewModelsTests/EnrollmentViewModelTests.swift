@@ -235,7 +235,7 @@ struct EnrollmentViewModelTests {
     #expect(try await keys.biometric == nil)
   }
 
-  @Test("A-009 each change is published, in order, and each state once")
+  @Test("A-110 A-162 A-009 each change is published, in order, and each state once")
   func published() async throws {
     let model = model()
     var states = await model.states().makeAsyncIterator()

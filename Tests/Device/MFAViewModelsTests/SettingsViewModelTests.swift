@@ -75,6 +75,18 @@ struct SettingsViewModelTests {
       ])
   }
 
+  @Test("B-055 the screen shows whether there is a second factor, its backup codes and its trusted devices")
+  func secondFactor() async throws {
+    backend.answer(status: .standIn(methods: ["totp"], isDeviceTrusted: true))
+    let model = try await enrolled()
+    let expected = SettingsState.SecondFactor(isEnabled: true, backupCodesRemaining: 10, trustedDevices: 1)
+    #expect(await model.state.secondFactor == expected)
+    sessions.save(nil)
+    let signedOut = SettingsViewModel(services: services())
+    await signedOut.appear()
+    #expect(await signedOut.state.secondFactor == nil)
+  }
+
   @Test("A-S10 A-038 A-062 after the switch to the passcode exactly one key is left, the new one; the app's half")
   func switchesToPasscode() async throws {
     let model = try await enrolled()

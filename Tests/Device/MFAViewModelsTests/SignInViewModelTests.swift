@@ -39,7 +39,7 @@ struct SignInViewModelTests {
     .refused(BackendRefusal(status: 401, ErrorBody(message: message, code: code, requestId: "r-1")))
   }
 
-  @Test("A-S06 A-021 the key signs the 32 bytes of the challenge after one prompt; the app's half")
+  @Test("A-111 A-S06 A-021 the key signs the 32 bytes of the challenge after one prompt; the app's half")
   func signs() async throws {
     let pair = try await enroll()
     let model = model()

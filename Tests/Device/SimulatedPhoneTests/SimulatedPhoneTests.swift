@@ -38,7 +38,7 @@ struct SimulatedPhoneTests {
     #expect(await SimulatedPhone(settings).capability() == capability)
   }
 
-  @Test("A-133 the capability changes with the settings, while the app runs")
+  @Test("A-214 A-133 the capability changes with the settings, while the app runs")
   func changes() async {
     let phone = phone()
     phone.removeBiometry()
@@ -57,7 +57,7 @@ struct SimulatedPhoneTests {
   // MARK: Keys
 
   @Test(
-    "A-012 A-016 A-103 a key has its protection, 65 bytes of a point on P-256, and signs after one prompt",
+    "A-030 A-106 T-1 A-012 A-016 A-103 a key has its protection, 65 bytes of a point on P-256, and signs after one prompt",
     arguments: [
       (KeyProtection.userPresence, Prompt.Kind.biometry(.faceID)), (.devicePasscode, .passcode),
       (.biometryCurrentSet, .biometry(.faceID)),
@@ -95,7 +95,7 @@ struct SimulatedPhoneTests {
         == .keyMissing)
   }
 
-  @Test("A-033 A-131 a simulator keeps keys in the regular keychain, and says so")
+  @Test("A-032 A-152 A-166 A-033 A-131 a simulator keeps keys in the regular keychain, and says so")
   func simulator() async throws {
     let phone = phone(.simulator)
     #expect(try await phone.createKey(tag, protection: .userPresence).isHardwareBacked == false)
@@ -153,7 +153,7 @@ struct SimulatedPhoneTests {
   }
 
   @Test(
-    "A-S02 iOS asks for Face ID once; a refusal is reported as chosen, and then the passcode is asked for",
+    "T-12 A-S02 iOS asks for Face ID once; a refusal is reported as chosen, and then the passcode is asked for",
     arguments: [
       (PhoneSettings.PermissionRefusal.userCancel, LocalAuthenticationCode.userCancel),
       (.biometryNotAvailable, .biometryNotAvailable),
@@ -205,7 +205,7 @@ struct SimulatedPhoneTests {
     #expect(await phone.capability() == .biometricsAvailable)
   }
 
-  @Test("The passcode replaces biometry where it suffices, and only there")
+  @Test("A-107 The passcode replaces biometry where it suffices, and only there")
   func passcodeInstead() async throws {
     let phone = phone()
     phone.plan(.usePasscode, .approve, .usePasscode)
@@ -225,7 +225,7 @@ struct SimulatedPhoneTests {
         == .localAuthentication(code))
   }
 
-  @Test("A prompt waits for its answer, can be seen, and is answered once")
+  @Test("A-236 A prompt waits for its answer, can be seen, and is answered once")
   func waits() async throws {
     let phone = phone()
     var updates = phone.promptUpdates().makeAsyncIterator()

@@ -8,7 +8,7 @@ struct RequirementsTests {
   /// The text of each row of the article, by its number.
   private static func rows() throws -> [String: String] {
     let text = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Requirements.md")
-    let rows = text.matches(of: /(?m)^\| ([A-Z]-S?\d{2,3}) \| (.+) \|$/).map {
+    let rows = text.matches(of: /(?m)^\| ([A-Z]-S?\d{1,3}) \| (.+) \|$/).map {
       (String($0.output.1), String($0.output.2))
     }
     return try Dictionary(rows) { first, second in throw Repeated(rows: [first, second]) }
@@ -19,8 +19,8 @@ struct RequirementsTests {
   /// The numbers at the beginning of a text of a test: its name, or the name of one of its cases.
   private static func numbers(in source: String) -> Set<String> {
     var numbers: Set<String> = []
-    for match in source.matches(of: /"((?:[A-Z]-S?\d{2,3}(?:, | and | to | ))+)/) {
-      for number in match.output.1.matches(of: /[A-Z]-S?\d{2,3}/) { numbers.insert(String(number.output)) }
+    for match in source.matches(of: /"((?:[A-Z]-S?\d{1,3}(?:, | and | to | ))+)/) {
+      for number in match.output.1.matches(of: /[A-Z]-S?\d{1,3}/) { numbers.insert(String(number.output)) }
     }
     return numbers
   }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Log outbox")
 struct LogOutboxTests {
-  @Test("A-097 a code is logged in the documented form")
+  @Test("A-211 A-097 a code is logged in the documented form")
   func words() throws {
     let log = CapturedLog()
     LogOutbox(logger: log.logger).send(

@@ -118,7 +118,7 @@ private struct CapturingTransport: HTTPTransport {
 @Suite("The client library, through the real gate", .serialized, .timeLimit(.minutes(5)))
 struct ClientLibraryTests {
   @Test(
-    "A-015 A-020 A-021 A-108 A-S06 an app enrols a key and signs in with it, by the library and a simulated phone",
+    "A-104 A-015 A-020 A-021 A-108 A-S06 an app enrols a key and signs in with it, by the library and a simulated phone",
     arguments: TestApp.Way.allCases)
   fileprivate func signsIn(_ way: TestApp.Way) async throws {
     try await BackendBehindGate.serving { household in
@@ -174,7 +174,7 @@ struct ClientLibraryTests {
   }
 
   @Test(
-    "A-S10 A-108 after a switch to the passcode, the server refuses the old key and takes the new one",
+    "A-161 A-S10 A-108 after a switch to the passcode, the server refuses the old key and takes the new one",
     arguments: TestApp.Way.allCases)
   fileprivate func switchesMethod(_ way: TestApp.Way) async throws {
     try await BackendBehindGate.serving { household in

@@ -63,7 +63,7 @@ struct GuideTests {
     }
   }
 
-  @Test("every curl command of the guide works unchanged through a real gate")
+  @Test("A-198 every curl command of the guide works unchanged through a real gate")
   func curl() async throws {
     let blocks = try Self.blocks(of: "Ten minutes by curl")
     #expect(blocks.count == 8)

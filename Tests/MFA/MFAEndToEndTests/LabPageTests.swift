@@ -38,7 +38,7 @@ struct LabPageTests {
   }
 
   @Test(
-    "A-113 A-114 A-115 A-116 A-117 A-135 A-153 B-086 the page works by keyboard in Chromium, and axe-core finds nothing",
+    "A-193 B-010 A-113 A-114 A-115 A-116 A-117 A-135 A-153 B-086 the page works by keyboard in Chromium, and axe-core finds nothing",
     .enabled("scripts/test --lab runs it") { ProcessInfo.processInfo.environment["SALLYPORT_TEST_LAB"] != nil })
   func browser() async throws {
     try await serving { server in

@@ -19,7 +19,8 @@ struct LabTests {
   }
 
   @Test(
-    "A-002 A-150 A-S01 A-S02 A-S03 A-S04 A-S05 A-S06 A-S07 A-S08 A-S09 A-S10 the scenarios pass by REST and by socket")
+    "A-001 A-002 A-150 A-S01 A-S02 A-S03 A-S04 A-S05 A-S06 A-S07 A-S08 A-S09 A-S10 the scenarios pass by REST and by socket"
+  )
   func passes() async throws {
     try await BackendBehindGate.serving { household in
       let report = household.data + "-junit.xml"

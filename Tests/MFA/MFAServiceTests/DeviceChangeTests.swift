@@ -56,7 +56,7 @@ struct DeviceChangeTests {
     }
   }
 
-  @Test("A-S10 after the replacement of a key, the old key is refused and the new one signs in")
+  @Test("T-9 A-S10 after the replacement of a key, the old key is refused and the new one signs in")
   func replaceKey() async throws {
     try await TestBackend.with { backend in
       let old = TestPhone()
@@ -99,7 +99,7 @@ struct DeviceChangeTests {
     }
   }
 
-  @Test("X-021 after the automatic downgrade, only the code to the enrolled number signs in")
+  @Test("T-10 X-021 after the automatic downgrade, only the code to the enrolled number signs in")
   func downgradeIsSafe() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -140,7 +140,7 @@ struct DeviceChangeTests {
     }
   }
 
-  @Test("X-014 the downgrade of a debug build's own device needs a session")
+  @Test("T-49 X-014 the downgrade of a debug build's own device needs a session")
   func debugNeedsSession() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone(app: .debugBuild)
@@ -169,7 +169,8 @@ struct DeviceChangeTests {
     }
   }
 
-  @Test("A-187 operations that cannot be undone get 401 without a token", arguments: ["/mfa/unenroll", "/mfa/upgrade"])
+  @Test(
+    "T-5 A-187 operations that cannot be undone get 401 without a token", arguments: ["/mfa/unenroll", "/mfa/upgrade"])
   func noToken(_ path: String) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Devices and their state")
 struct DirectoryTests {
-  @Test("A-088 the list of devices has the documented fields, and times in UTC with Z")
+  @Test("T-11 A-088 the list of devices has the documented fields, and times in UTC with Z")
   func devices() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone(deviceID: "device-1")

@@ -119,7 +119,7 @@ struct EnrolmentTests {
     }
   }
 
-  @Test("A-091 an enrolment under another user's device id is refused, and overwrites nothing")
+  @Test("T-6 A-091 an enrolment under another user's device id is refused, and overwrites nothing")
   func takenDevice() async throws {
     try await TestBackend.with { backend in
       let owner = TestPhone(username: "owner")

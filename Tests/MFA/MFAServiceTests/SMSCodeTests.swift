@@ -19,7 +19,7 @@ struct SMSCodeTests {
   /// A code of the same length that is not `code`.
   private func wrong(_ code: String) -> String { code == "000000" ? "000001" : "000000" }
 
-  @Test("A-086 request-otp repeats the caller's number, and sends the code to the enrolled one")
+  @Test("T-4 A-086 request-otp repeats the caller's number, and sends the code to the enrolled one")
   func echo() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -111,7 +111,7 @@ struct SMSCodeTests {
     }
   }
 
-  @Test("A-S07 a sign-in by SMS sends one message although it requests a code twice")
+  @Test("T-8 A-S07 a sign-in by SMS sends one message although it requests a code twice")
   func oneMessage() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

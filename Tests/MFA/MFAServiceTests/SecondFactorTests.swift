@@ -100,7 +100,7 @@ struct SecondFactorTests {
     }
   }
 
-  @Test("B-028 a session without its second factor can only read the status and give the factor")
+  @Test("T-16 B-028 a session without its second factor can only read the status and give the factor")
   func pendingScope() async throws {
     try await withPendingFactor { factor async throws in
       #expect(try await factor.get("/auth/mfa/status").status == 200)
@@ -119,7 +119,7 @@ struct SecondFactorTests {
     }
   }
 
-  @Test("B-020 the status has the documented fields")
+  @Test("B-026 B-020 the status has the documented fields")
   func status() async throws {
     try await withPendingFactor { factor async throws in
       let answer = try await factor.get("/auth/mfa/status")

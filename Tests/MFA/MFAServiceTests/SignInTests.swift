@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Signing in with a key")
 struct SignInTests {
-  @Test("A-084 initiate answers with four values, none of them null", arguments: ["secureEnclave", "smsOTP"])
+  @Test("T-7 A-084 initiate answers with four values, none of them null", arguments: ["secureEnclave", "smsOTP"])
   func initiate(_ method: String) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -125,7 +125,7 @@ struct SignInTests {
     }
   }
 
-  @Test("A-094 raw signatures and SPKI keys are accepted as well as DER and X9.63")
+  @Test("T-2 A-094 raw signatures and SPKI keys are accepted as well as DER and X9.63")
   func otherForms() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -140,7 +140,7 @@ struct SignInTests {
     }
   }
 
-  @Test("A-021 a signature over the challenge's text instead of its bytes gets 401")
+  @Test("T-3 A-021 a signature over the challenge's text instead of its bytes gets 401")
   func textIsNotSigned() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

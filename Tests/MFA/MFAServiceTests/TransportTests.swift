@@ -8,7 +8,7 @@ import Testing
 
 @Suite("REST")
 struct TransportTests {
-  @Test("B-025 every path works with and without /api/v1")
+  @Test("T-15 B-025 every path works with and without /api/v1")
   func prefix() async throws {
     try await TestBackend.with { backend async throws in
       let phone = TestPhone()

@@ -118,7 +118,7 @@ struct TrustTests {
     }
   }
 
-  @Test("B-067 trust is bound to the attested key and a token of 256 bits: another device cannot use the token")
+  @Test("T-24 B-067 trust is bound to the attested key and a token of 256 bits: another device cannot use the token")
   func bound() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

@@ -242,6 +242,10 @@ extension LabSnapshot.Settings {
       .init(
         label: "Server",
         value: registration.map { $0.isEnrolled ? $0.method?.rawValue ?? "enrolled" : "not enrolled" } ?? "unknown"))
+    if let factor = state.secondFactor {
+      let codes = "\(factor.backupCodesRemaining) backup codes, \(factor.trustedDevices) trusted devices"
+      facts.append(.init(label: "Second factor", value: factor.isEnabled ? codes : "not set up"))
+    }
     facts.append(.init(label: "App", value: app))
     self.facts = facts
     alert = state.alertText
