@@ -153,10 +153,13 @@ public actor DeviceEnrolment {
   /// Carries out the pending change.
   private func finish(_ record: inout MFARecord, isFirstAttempt: Bool) async throws(EnrolmentError) {
     guard let change = record.pendingChange else { return }
-    let pair = try await key(change.key)
-    if change.key != nil, pair == nil {
+    let reference = change.needsPresentKey ? record.key : change.key
+    let pair = try await key(reference)
+    if reference != nil, pair == nil {
       // Its key was deleted with the passcode, so there is nothing to give to the server any more.
-      return try await abandon(&record)
+      try await abandon(&record)
+      if isFirstAttempt { throw .security(.keyMissing) }
+      return
     }
     do throws(NetworkError) {
       try await perform(change, with: pair, record)
@@ -201,10 +204,7 @@ public actor DeviceEnrolment {
     case .removeKey:
       _ = try await session.call(
         MFAOperations.downgrade, DeviceRequest(username: username, deviceId: record.deviceID))
-    case .changePhoneNumber(let number):
-      let pair: KeyPair?
-      do throws(EnrolmentError) { pair = try await key(record.key) } catch { pair = nil }
-      try await enroll(username, number, pair, record)
+    case .changePhoneNumber(let number): try await enroll(username, number, pair, record)
     case .unenroll(let username):
       _ = try await session.call(MFAOperations.unenroll, DeviceRequest(username: username, deviceId: record.deviceID))
     }
@@ -285,6 +285,9 @@ public actor DeviceEnrolment {
 }
 
 extension PendingChange {
+  /// Whether the server is told of the present key again.
+  fileprivate var needsPresentKey: Bool { if case .changePhoneNumber = self { true } else { false } }
+
   /// What an attempt without success means for the change.
   fileprivate enum Outcome {
     /// The change may have been carried out, or may still be: it stays pending.

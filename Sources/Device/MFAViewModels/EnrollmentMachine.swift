@@ -66,7 +66,8 @@ struct EnrollmentMachine: StateMachine, Hashable {
     case (.testedKey(let pair), .testingKey):
       state.phase = .registering(.secureEnclave)
       return .register(.secureEnclave, pair, phoneNumber: nil)
-    case (.keyFailed(let error), .testingKey): return keyFailed(error)
+    case (.keyFailed(let error), .testingKey), (.keyFailed(let error), .registering(.secureEnclave)):
+      return keyFailed(error)
     case (.failed(let text), .testingKey):
       (state.errorText, state.phase) = (text, .choosing)
       return .abandonKey

@@ -90,6 +90,8 @@ public actor EnrollmentViewModel: MachineDriven {
         as: state.username, phoneNumber: phoneNumber ?? services.app.phoneNumber, key: pair)
       return .registered
     } catch {
+      // The owner may have removed the passcode, and with it the key.
+      if case .security(let error) = error, pair != nil { return .keyFailed(error) }
       return .failed("\(error)")
     }
   }

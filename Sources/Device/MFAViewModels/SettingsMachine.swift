@@ -68,7 +68,7 @@ struct SettingsMachine: StateMachine, Hashable {
     case (.enteredPhone(let number), .ready) where state.method != nil:
       return begin(.phoneNumber, .changePhoneNumber(number))
     case (.testedKey(let pair), .testingKey): return begin(.key, .replaceKey(pair))
-    case (.keyFailed(let error, let capability), .testingKey):
+    case (.keyFailed(let error, let capability), .testingKey), (.keyFailed(let error, let capability), .changing):
       (state.errorText, state.phase) = (error.advice(in: .methodChange, capability: capability).text, .ready)
       return .abandonKey
     case (.failed(let failure), .testingKey), (.failed(let failure), .changing):

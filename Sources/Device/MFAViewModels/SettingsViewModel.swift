@@ -111,6 +111,7 @@ public actor SettingsViewModel: MachineDriven {
       try await change()
       return .changed
     } catch {
+      if case .security(let error) = error { return .keyFailed(error, await services.biometrics.capability()) }
       return .failed(SettingsMachine.Failure(error))
     }
   }

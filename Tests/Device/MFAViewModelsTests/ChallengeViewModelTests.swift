@@ -334,4 +334,22 @@ struct ChallengeViewModelTests {
     #expect(await model.state.phase == .sessionEnded)
     #expect(await model.state.errorText == "the server's text")
   }
+
+  @Test("A status that arrives after the user has sent a code changes nothing")
+  func lateStatus() {
+    let status = ChallengeMachine.Status(
+      needsCode: true, isDeviceTrusted: false, methods: ["totp"], allowsBiometry: true)
+    let other = ChallengeMachine.Status(needsCode: false, isDeviceTrusted: true, methods: [], allowsBiometry: false)
+    var machine = ChallengeMachine()
+    #expect(machine.apply(.appeared) == .readStatus)
+    #expect(machine.apply(.readStatus(status)) == nil)
+    #expect(machine.apply(.invalidatedStatus) == .readStatus)
+    _ = machine.apply(.entered("123456"))
+    #expect(machine.apply(.submitted) != nil)
+    let sent = machine.state
+    #expect(machine.apply(.readStatus(other)) == nil)
+    #expect(machine.state == sent && machine.state.phase == .verifying)
+    #expect(machine.apply(.verified) == nil)
+    #expect(machine.state.phase == .verified)
+  }
 }

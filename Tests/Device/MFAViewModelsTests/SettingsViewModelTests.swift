@@ -284,6 +284,37 @@ struct SettingsViewModelTests {
     #expect(try await tags == [.biometric(of: Self.bundleID)])
   }
 
+  @Test("A number cannot be changed without the key, so that the device does not lose its method by it")
+  func numberWithoutKey() async throws {
+    let model = try await enrolled()
+    phone.removePasscode()
+    phone.setPasscode()
+    let count = calls(of: "mfa.enroll").count
+    await model.change(phoneNumber: "+1987654321")
+    #expect(await model.state.errorText == "The key was removed - enroll this device again")
+    #expect(calls(of: "mfa.enroll").count == count)
+    #expect(storage.load().pendingChange == nil && storage.load().phoneNumber == "+1234567890")
+    await model.appear()
+    #expect(await model.state.alertText == "The key was removed - enroll this device again")
+  }
+
+  @Test("A key that goes between its test and the server's answer is reported, and nothing is pending")
+  func keyGoes() async throws {
+    let services = services()
+    phone.configure { $0.permission = .allowed }
+    phone.plan(.approve)
+    let pair = try await services.enrolment.makeKey(.userPresence)
+    phone.removePasscode()
+    do throws(EnrolmentError) {
+      try await services.enrolment.enroll(as: "ada", phoneNumber: nil, key: pair)
+      Issue.record("enrolled without a key")
+    } catch {
+      #expect(error == .security(.keyMissing))
+    }
+    #expect(storage.load().pendingChange == nil && !storage.load().isEnrolled)
+    #expect(backend.received.isEmpty)
+  }
+
   @Test("An access token that has expired is replaced once, and the change carried out with the new one")
   func refreshes() async throws {
     let model = try await enrolled()

@@ -121,6 +121,7 @@ def run():
     browser.get(url)
     wait(lambda: text("connection") == "Connected", "the connection")
     wait(lambda: text("phone-model") == "iPhone 15 Pro", "the phone")
+    wait(lambda: text("enroll-title") == "Protect your account", "the enrolment, which appears by itself")
     press(Keys.TAB)
     open_tab("signIn")
     open_tab("enroll")

@@ -78,6 +78,7 @@ public actor LabSession {
     lastPage += 1
     page = (lastPage, send)
     lastSnapshot = nil
+    await appear()
     for lines in log.entries.map(LabLogLine.init).chunked(by: 200) { self.send(LogMessage(log: lines)) }
     await publish()
     return lastPage
