@@ -175,7 +175,9 @@ let package = Package(
       .device, "AttestTool",
       [
         "AttestClient", "ByteCoding", "Cryptography", "DeviceLab", "GateWire", "Locking", "MFAClient", "MFAViewModels",
-        "ProcessSignals", "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "MFAWire",
+        "ProcessSignals", "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(.common, "TestSupport", ["Locking"]),
     support(

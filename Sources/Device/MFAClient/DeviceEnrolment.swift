@@ -164,7 +164,10 @@ public actor DeviceEnrolment {
     do throws(NetworkError) {
       try await perform(change, with: pair, record)
     } catch {
-      switch change.outcome(after: error, isFirstAttempt: isFirstAttempt) {
+      var outcome = change.outcome(after: error, isFirstAttempt: isFirstAttempt)
+      // Without a session, the server does not say why it refuses: the device may be gone.
+      if outcome == .unknown, case .unenroll = change, await isRemoved(record) { outcome = .removed }
+      switch outcome {
       case .removed:
         try await clear(&record)
         if case .unenroll = change { return }
@@ -186,6 +189,12 @@ public actor DeviceEnrolment {
       try await commit(record.key, to: &record)
     case .unenroll: try await clear(&record)
     }
+  }
+
+  /// Whether the server says that the device is not enrolled.
+  private func isRemoved(_ record: MFARecord) async -> Bool {
+    let status = try? await session.call(MFAOperations.deviceStatus, DeviceStatusRequest(deviceId: record.deviceID))
+    return status?.enrolled == false
   }
 
   private func perform(

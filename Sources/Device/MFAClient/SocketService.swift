@@ -7,8 +7,9 @@ public import MFAWire
 /// Calls the operations of the MFA backend by JSON-RPC over one WebSocket through the gate.
 ///
 /// The socket is opened, with an assertion of its own, by the first call, and again by the first call after it ended.
-/// The server attaches one session to a socket: a call with another token attaches that token first. Calls from several
-/// tasks are safe, and wait for their answers side by side.
+/// The server attaches one session to a socket: a call with another token attaches that token first, and a call without
+/// a token, when there is a session, opens a second socket. Calls from several tasks are safe, and wait for their answers
+/// side by side.
 public actor SocketService: MFABackend {
   /// The subprotocol of the backend's sockets.
   public static let subprotocol = "mfa.v1"
@@ -17,7 +18,10 @@ public actor SocketService: MFABackend {
   private let transport: any WebSocketTransport
   private let url: URL
   private let timeout: Duration
-  private var connection: Connection?
+  /// The socket without a session.
+  private var plain: Connection?
+  /// The socket with a session.
+  private var attached: Connection?
   /// Orders the opening of the socket and the attaching of sessions.
   private let mutex = AsyncMutex()
 
@@ -56,23 +60,19 @@ public actor SocketService: MFABackend {
     }
   }
 
-  /// Closes the socket. The next call opens another one.
+  /// Closes the sockets. The next call opens another one.
   public func close() async {
-    let connection = connection
-    self.connection = nil
-    await connection?.socket.close()
+    let open = [plain, attached]
+    (plain, attached) = (nil, nil)
+    for connection in open { await connection?.socket.close() }
   }
 
+  /// The socket for calls with `token`.
   private func attachedConnection(_ token: String?) async throws(NetworkError) -> Connection {
     guard await mutex.enter() else { throw .gate(.cancelled) }
     let result: Result<Connection, NetworkError>
     do throws(NetworkError) {
-      let connection = try await openConnection()
-      if let token, connection.attachedToken != token {
-        _ = try await connection.call("session.attach", ["token": token])
-        connection.attachedToken = token
-      }
-      result = .success(connection)
+      result = .success(try await connection(for: token))
     } catch {
       result = .failure(error)
     }
@@ -80,13 +80,37 @@ public actor SocketService: MFABackend {
     return try result.get()
   }
 
-  private func openConnection() async throws(NetworkError) -> Connection {
+  private func connection(for token: String?) async throws(NetworkError) -> Connection {
+    guard let token else {
+      let connection = try await open(in: plain)
+      plain = connection
+      return connection
+    }
+    if let attached, !attached.hasEnded {
+      try await attach(token, to: attached)
+      return attached
+    }
+    let connection = try await open(in: plain)
+    // Until it has a session, it serves calls without one.
+    plain = connection
+    try await attach(token, to: connection)
+    (plain, attached) = (nil, connection)
+    return connection
+  }
+
+  private func attach(_ token: String, to connection: Connection) async throws(NetworkError) {
+    guard connection.attachedToken != token else { return }
+    _ = try await connection.call("session.attach", ["token": token])
+    connection.attachedToken = token
+  }
+
+  /// Returns `connection` if it is open, or opens a socket.
+  private func open(in connection: Connection?) async throws(NetworkError) -> Connection {
     if let connection, !connection.hasEnded { return connection }
     let request = HTTPRequest(url: url, headers: [HTTPField("Sec-WebSocket-Protocol", Self.subprotocol)])
     do throws(AttestError) {
       let opened = Connection(try await session.openWebSocket(request, by: transport))
       opened.readMessages()
-      connection = opened
       return opened
     } catch {
       throw .gate(error)

@@ -104,6 +104,21 @@ struct SocketServiceTests {
     #expect(handshakes.first?.headers.contains { $0.name == AssertionHeaders.dataName } == true)
   }
 
+  @Test("A call without a token does not use the session of another call: it has a socket of its own")
+  func withoutSession() async throws {
+    let server = StandInServer { request in [#"{"jsonrpc":"2.0","id":\#(request.id),\#(Self.unlocked)}"#] }
+    let service = try service(server)
+    try await unlock(service, token: "first")
+    try await unlock(service, token: nil)
+    try await unlock(service, token: "first")
+    try await unlock(service, token: nil)
+    #expect(server.handshakes.withLock(\.count) == 2)
+    #expect(server.received.withLock { $0.count { $0.method == "session.attach" } } == 1)
+    await service.close()
+    try await unlock(service, token: nil)
+    #expect(server.handshakes.withLock(\.count) == 3)
+  }
+
   @Test("A-108 an answer reaches the call that it belongs to, in any order")
   func order() async throws {
     let waiting = LockedValue<[Int]>([])

@@ -233,7 +233,9 @@ struct SettingsViewModelTests {
     arguments: [TransportError.lost("reset"), .unreachable("no route")])
   func unenrolsLater(_ error: TransportError) async throws {
     let model = try await enrolled()
-    backend.fail(.gate(.transport(error)), .gate(.transport(error)))
+    // Both attempts, and the questions after them whether the device is gone.
+    let failure = NetworkError.gate(.transport(error))
+    backend.fail(failure, failure, failure, failure)
     await model.choose(.unenroll)
     #expect(try await tags.isEmpty)
     #expect(storage.load().pendingChange == .unenroll(username: "ada"))
@@ -244,6 +246,16 @@ struct SettingsViewModelTests {
     #expect(storage.load().pendingChange == nil && storage.load().method == nil)
     #expect(try await tags.isEmpty)
     #expect(calls(of: "mfa.unenroll").count == 3)
+  }
+
+  @Test("A-037 a removal whose answer was lost with its session is known to be done by the state of the device")
+  func removalWithoutSession() async throws {
+    let model = try await enrolled()
+    backend.fail(.gate(.transport(.lost("4403: session revoked"))))
+    await model.choose(.unenroll)
+    #expect(await model.state.method == nil)
+    #expect(storage.load().pendingChange == nil)
+    #expect(calls(of: "mfa.unenroll").count == 1)
   }
 
   @Test("A change whose answer was lost is carried out again at the next start, and exactly one key is left")

@@ -135,6 +135,29 @@ struct AppCommandTests {
     }
   }
 
+  @Test("A revoked key and a gate that is down are reported as by the other commands")
+  func gateRefuses() async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try await CommandLineApp(household)
+      _ = try await app.run("enroll", "--user", "ada", "--answers", "approve,approve")
+      let shown = try await ChildProcess.run(
+        Places.product("attest"), ["device", "show", app.device, "--json"], environment: app.environment)
+      let device = try JSONValue(Data(try #require(shown.output.first).utf8))
+      let keyID = try #require(device["keys"]?[0]?["keyId"]?.text)
+      let revoked = try await ChildProcess.run(
+        Places.product("sallyport"),
+        ["keys", "revoke", "-c", household.gate.folder.path + "/gate.yaml", keyID])
+      #expect(revoked.exit == .code(0), "\(revoked.errors)")
+      var run = try await app.run("signin", "--answers", "approve")
+      #expect(run.exit == .code(77) && run.errors.first?.contains("this device's key was revoked") == true, "\(run)")
+      #expect(run.errors.last?.contains("sallyport keys restore") == true)
+      household.gate.process.kill()
+      run = try await app.run("signin", "--answers", "approve")
+      #expect(run.exit == .code(69), "\(run)")
+      #expect(run.errors.last == "hint: is the gate running, and the address right?")
+    }
+  }
+
   @Test(
     "A-S08 the phone without a passcode has no keys, and offers nothing but codes; the next command tells the server")
   func phone() async throws {

@@ -281,6 +281,22 @@ struct SocketTests {
     }
   }
 
+  @Test("X-042 the request that ends its own session is answered before the socket is closed with 4403")
+  func lastAnswer() async throws {
+    try await TestBackend.with { backend in
+      for number in 0..<20 {
+        let phone = TestPhone(username: "user\(number)", deviceID: "device-\(number)")
+        let token = try await backend.token(phone)
+        try await TestSocket.with(backend, as: phone.app) { socket in
+          _ = try await socket.call("session.attach", ["token": .string(token)])
+          let answer = try await socket.call("mfa.unenroll", phone.naming)
+          #expect(answer["result"]?["message"] == "Device unenrolled")
+          #expect(try await socket.closeCode() == 4403)
+        }
+      }
+    }
+  }
+
   @Test("A-231 a socket with an expired token and no newer one is closed with 4403")
   func expiryCloses() async throws {
     try await TestBackend.with { backend in

@@ -175,6 +175,9 @@ def run():
     press("a-s10")
     check(len(browser.find_elements(By.CSS_SELECTOR, "#log li")) == 1, "the filter of the log")
     check_with_axe("scenarios and log")
+    browser.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardSanitizedWrite"]})
+    use("log-copy")
+    wait(lambda: text("log-note") == "1 lines copied", "the copy of the log; found " + text("log-note"))
 
     times = browser.execute_async_script(
         """

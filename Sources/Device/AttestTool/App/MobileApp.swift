@@ -3,6 +3,7 @@ internal import ByteCoding
 internal import Foundation
 internal import MFAClient
 internal import MFAViewModels
+internal import MFAWire
 internal import SimulatedDevice
 internal import SimulatedPhone
 internal import TransportEngine
@@ -13,6 +14,7 @@ struct MobileApp {
   let console: PromptConsole
   let services: DeviceServices
   private let work: DeviceSession
+  private let faults: GateFaults
 
   /// Opens phone and app, and registers the device with the gate if it is not.
   ///
@@ -31,9 +33,9 @@ struct MobileApp {
     let storage = FileStorageService(path: place + ".app.json")
     let record: MFARecord
     do throws(StorageError) { record = try storage.load() } catch { throw Failure(.badData, "\(error)") }
+    faults = GateFaults(try LabGate.backend(by: options.by, work.session, work.transport, at: address))
     services = DeviceServices(
-      keychain: phone, biometrics: phone,
-      backend: try LabGate.backend(by: options.by, work.session, work.transport, at: address), storage: storage,
+      keychain: phone, biometrics: phone, backend: faults, storage: storage,
       sessions: FileSessionStorage(path: place + ".session.json"),
       app: AppDescription(
         bundleID: String(work.device.appId.split(separator: ".", maxSplits: 1).last ?? "app"),
@@ -51,9 +53,34 @@ struct MobileApp {
         .noInput, "the phone shows a prompt that nobody answered: \(PromptConsole.title(of: prompt)): \(prompt.reason)",
         hint: "--answers approve answers it; several are separated by commas")
     }
+    // The gate's refusals have the statuses and hints of the other commands.
+    if let fault = faults.last { return work.failure(fault) }
     return Failure(
       .refused, text ?? "refused",
       hint: needsSignIn ? "`attest signin URL` begins a session, which the server asks for" : nil)
+  }
+}
+
+/// A backend, and why the last call did not reach it: a view model has only a text for that.
+private struct GateFaults: MFABackend {
+  private let backend: any MFABackend
+  private let fault = Shared<AttestError?>(nil)
+
+  init(_ backend: any MFABackend) { self.backend = backend }
+
+  var last: AttestError? { fault.get() }
+
+  func call<Request, Response>(
+    _ operation: WireOperation<Request, Response>, _ request: Request, token: String?
+  ) async throws(NetworkError) -> Response {
+    do throws(NetworkError) {
+      let response = try await backend.call(operation, request, token: token)
+      fault.set(nil)
+      return response
+    } catch {
+      if case .gate(let reason) = error { fault.set(reason) } else { fault.set(nil) }
+      throw error
+    }
   }
 }
 

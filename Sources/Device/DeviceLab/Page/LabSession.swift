@@ -75,10 +75,11 @@ public actor LabSession {
   /// - Returns: The number of the page, for `close`.
   public func open(_ send: @escaping @Sendable (String) -> Void) async -> Int {
     if observers.isEmpty { await observe() }
+    // Before the page is shown anything, so that what it sees first is complete.
+    await appear()
     lastPage += 1
     page = (lastPage, send)
     lastSnapshot = nil
-    await appear()
     for lines in log.entries.map(LabLogLine.init).chunked(by: 200) { self.send(LogMessage(log: lines)) }
     await publish()
     return lastPage

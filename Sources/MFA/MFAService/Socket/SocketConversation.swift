@@ -76,6 +76,15 @@ final class SocketConversation: Sendable {
 
   func end() { state.withLock { $0.inFlight -= 1 } }
 
+  /// Waits until no request is in progress, at most for `limit`. Requests that begin meanwhile prolong the wait, so a
+  /// client can use up the limit.
+  func finishAnswers(within limit: Duration) async {
+    let end = ContinuousClock.now + limit
+    while state.withLock({ $0.inFlight > 0 }), ContinuousClock.now < end {
+      guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { return }
+    }
+  }
+
   /// Refuses a request that arrived while too many requests were in progress.
   func refuseAsBusy(_ text: [UInt8]) throws {
     let fault = OperationInputError.tooFast(retryAfter: .seconds(1))

@@ -10,6 +10,9 @@ public struct SocketLimits: Sendable, Hashable {
   public var largestBacklog = 1 << 19
   /// The time for writing the remaining frames and the close frame before the connection is cut off.
   public var closeTime = Duration.seconds(2)
+  /// How long a socket whose session has ended waits for the answers to requests in progress: one of them may have ended
+  /// the session.
+  public var answerTime = Duration.milliseconds(300)
   /// The interval of checks for changes by other processes: the maximum delay of their notices, and of the close
   /// after they revoked a session.
   public var watchInterval = Duration.milliseconds(500)

@@ -94,7 +94,11 @@ struct SocketSession {
   private func watch(_ changes: AsyncStream<Void>, _ conversation: SocketConversation) async -> SocketClose? {
     for await _ in changes {
       do {
-        guard try await conversation.tellNotices() else { return .sessionEnded }
+        guard try await conversation.tellNotices() else {
+          // The request that ended the session is answered first.
+          await conversation.finishAnswers(within: service.limits.answerTime)
+          return .sessionEnded
+        }
       } catch is OutboundQueue.Full {
         return .tooSlow
       } catch is MFAStoreError {
