@@ -3,7 +3,7 @@ internal import Locking
 
 /// One line of an `EventLog`. No key, code or token is part of it.
 public struct LogEntry: Sendable, Hashable, Identifiable {
-  /// Between whom something happened.
+  /// Where something happened.
   public enum Source: String, Sendable, Hashable, CaseIterable {
     /// The user or the app.
     case app
@@ -25,7 +25,7 @@ public struct LogEntry: Sendable, Hashable, Identifiable {
   public let id: Int
   /// The time of the end. Never earlier than that of the line before.
   public let time: Timestamp
-  /// Between whom it happened.
+  /// Where it happened.
   public let source: Source
   /// How it ended.
   public let outcome: Outcome

@@ -22,7 +22,7 @@ struct SignInMachine: StateMachine, Hashable {
     case verified(needsSecondFactor: Bool)
     case failed(String)
     case enteredUsername(String)
-    /// The user signs in anew, whatever has been reached.
+    /// The user wants to sign in again: a code that is waited for is given up, and a session is left as it is.
     case startedOver
   }
 

@@ -85,7 +85,7 @@ struct AppCommandTests {
     }
   }
 
-  @Test("A-014 A-022 a prompt that nobody answers, or that is declined, ends the command with its reason")
+  @Test("A-014 A-022 a prompt that gets no answer, or is declined, ends the command with its reason")
   func prompts() async throws {
     try await BackendBehindGate.serving { household in
       let app = try await CommandLineApp(household)
@@ -93,7 +93,7 @@ struct AppCommandTests {
       #expect(run.exit == .code(64) && run.errors.first == "error: which account?")
       run = try await app.run("enroll", "--user", "ada")
       #expect(run.exit == .code(66))
-      #expect(run.errors.first?.hasPrefix("error: the phone shows a prompt that nobody answered: Allow") == true)
+      #expect(run.errors.first?.hasPrefix("error: the phone's prompt got no answer: Allow") == true)
       #expect(run.errors.last == "hint: --answers approve answers it; several are separated by commas")
       run = try await app.run("enroll", "--user", "ada", "--answers", "decline")
       #expect(run.exit == .code(77) && run.errors.last == "hint: --with passcode uses the passcode", "\(run.errors)")

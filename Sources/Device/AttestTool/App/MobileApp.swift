@@ -50,7 +50,7 @@ struct MobileApp {
   func failure(_ text: String?, needsSignIn: Bool = false) -> Failure {
     if let prompt = console.missedPrompt {
       return Failure(
-        .noInput, "the phone shows a prompt that nobody answered: \(PromptConsole.title(of: prompt)): \(prompt.reason)",
+        .noInput, "the phone's prompt got no answer: \(PromptConsole.title(of: prompt)): \(prompt.reason)",
         hint: "--answers approve answers it; several are separated by commas")
     }
     // The gate's refusals have the statuses and hints of the other commands.

@@ -25,7 +25,7 @@ final class PromptConsole: Sendable {
 
   deinit { task.withLock { $0?.cancel() } }
 
-  /// A prompt that nobody could answer.
+  /// A prompt that got no answer.
   var missedPrompt: Prompt? { unanswered.withLock(\.self) }
 
   /// Asks for a line, for example a code; `nil` without a terminal.
