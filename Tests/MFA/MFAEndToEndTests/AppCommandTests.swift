@@ -171,6 +171,8 @@ struct AppCommandTests {
       run = try await app.run("signin", "--messages", household.log)
       #expect(run.exit == .code(77) && run.errors.first == "error: Critical: No device security", "\(run.errors)")
       run = try await app.run("downgrade")
+      #expect(run.output == ["This device signs in by SMS codes now."], "\(run.errors)")
+      run = try await app.run("downgrade")
       #expect(
         run.exit == .code(77) && run.errors.first == "error: the device signs in by codes already", "\(run.errors)")
       run = try await app.run("signin", "--messages", household.log)

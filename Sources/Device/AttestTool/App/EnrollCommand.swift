@@ -133,6 +133,8 @@ extension MobileApp {
       await model.choose(.declineUpgrade)
       state = await model.state
     }
+    // A phone without a passcode has told the server already that its key has gone.
+    if option == .useSMS, state.method == .smsOTP, state.noticeText != nil { return report(state, options) }
     guard let choice = [option, other].compactMap(\.self).first(where: { state.options.contains($0) }) else {
       let isDone = option == .useSMS && state.method == .smsOTP
       throw Failure(
@@ -143,6 +145,10 @@ extension MobileApp {
     await model.choose(choice)
     state = await model.state
     if let error = state.errorText { throw failure(error, needsSignIn: state.needsSignIn) }
+    report(state, options)
+  }
+
+  private func report(_ state: SettingsState, _ options: GlobalOptions) {
     let line = ["method": state.method?.rawValue ?? "none", "authMethod": state.authMethod?.rawValue ?? "none"]
     if options.json {
       JSONOutput.print(line)
