@@ -26,6 +26,8 @@ enum Room: String {
   case device = "Device"
   /// The service behind the gate.
   case mfa = "MFA"
+  /// One-time codes on the user's own machine, apart from the app that they protect.
+  case authenticator = "Authenticator"
 
   func source(_ folder: String) -> String { "Sources/\(rawValue)/\(folder)" }
   func test(_ folder: String) -> String { "Tests/\(rawValue)/\(folder)" }
@@ -373,9 +375,13 @@ if !gateOnly && !fuzzing {
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
   ]
+  package.products.append(.library(name: "OneTimePasswords", targets: ["OneTimePasswords"]))
   package.targets += [
-    target(.mfa, "MFADomain", ["ByteCoding", "CBOR", "Locking", crypto, cryptoExtras]),
-    target(.mfa, "MFAStore", ["MFADomain", "ByteCoding", "GroupCommit", "Locking", "Postgres", grdb]),
+    target(.authenticator, "OneTimePasswords", [crypto]),
+    tests(.authenticator, "OneTimePasswordsTests", ["OneTimePasswords", "TestSupport"]),
+    target(.mfa, "MFADomain", ["ByteCoding", "CBOR", "Locking", "OneTimePasswords", crypto, cryptoExtras]),
+    target(
+      .mfa, "MFAStore", ["MFADomain", "ByteCoding", "GroupCommit", "Locking", "OneTimePasswords", "Postgres", grdb]),
     target(
       .mfa, "MFATokens", ["MFADomain", "ByteCoding", "Locking", crypto, jwtKit, httpClient] + nio + [nioSSL, logging]),
     target(
@@ -384,7 +390,8 @@ if !gateOnly && !fuzzing {
     target(
       .mfa, "MFAService",
       [
-        "MFADomain", "MFATokens", "MFAWire", "ByteCoding", "Locking", hummingbird, hummingbirdCore, lifecycle, logging,
+        "MFADomain", "MFATokens", "MFAWire", "ByteCoding", "Locking", "OneTimePasswords", hummingbird, hummingbirdCore,
+        lifecycle, logging,
         metrics,
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
@@ -412,12 +419,14 @@ if !gateOnly && !fuzzing {
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + nio),
     tests(.mfa, "MFASettingsTests", ["MFASettings", "TestSupport"]),
-    tests(.mfa, "MFADomainTests", ["MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", "CBOR", "Locking", crypto]),
+    tests(
+      .mfa, "MFADomainTests",
+      ["MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", "CBOR", "Locking", "OneTimePasswords", crypto]),
     tests(
       .mfa, "MFAServiceTests",
       [
         "MFADomain", "MFAFixtures", "MFAService", "MFAStore", "MFATokens", "MFAWire", "ByteCoding", "Locking",
-        "Postgres", "PostgresServers", "TestSupport", crypto, logging, grdb,
+        "OneTimePasswords", "Postgres", "PostgresServers", "TestSupport", crypto, logging, grdb,
       ] + nio),
     tests(
       .mfa, "MFAEndToEndTests",

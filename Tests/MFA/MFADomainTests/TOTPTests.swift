@@ -1,5 +1,6 @@
 import ByteCoding
 import MFADomain
+import OneTimePasswords
 import Testing
 
 @Suite("Codes of authenticator apps")
@@ -43,15 +44,5 @@ struct TOTPTests {
   @Test("B-073 digits and periods out of bounds are refused", arguments: [(5, 30), (9, 30), (6, 0), (6, 301)])
   func bounds(_ digits: Int, _ period: Int) {
     #expect(TOTPParameters(checkedAlgorithm: .sha1, digits: digits, period: period) == nil)
-  }
-
-  @Test(
-    "B-080 secrets are written in the base32 of RFC 4648",
-    arguments: [
-      ("", ""), ("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foob", "MZXW6YQ"), ("fooba", "MZXW6YTB"),
-      ("foobar", "MZXW6YTBOI"),
-    ])
-  func base32(_ plain: String, _ coded: String) {
-    #expect(Base32.encode(Array(plain.utf8)) == coded)
   }
 }

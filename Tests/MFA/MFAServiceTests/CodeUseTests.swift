@@ -3,6 +3,7 @@ import Foundation
 import MFADomain
 import MFAFixtures
 import MFAService
+import OneTimePasswords
 import Testing
 
 @Suite("Challenges and codes in use")

@@ -6,6 +6,7 @@ import MFAService
 import MFAWire
 import Testing
 import TestSupport
+import OneTimePasswords
 
 /// Packages from PyPI, in a virtual environment of their own.
 struct PythonPackages: Sendable {

@@ -1,5 +1,6 @@
 public import ByteCoding
 public import Foundation
+public import OneTimePasswords
 
 /// A shared secret of an authenticator app (RFC 6238).
 public struct TOTPFactor: Sendable, Hashable {
@@ -27,26 +28,29 @@ public struct TOTPFactor: Sendable, Hashable {
 
 /// How codes are computed from a secret.
 public struct TOTPParameters: Sendable, Hashable {
-  public enum Algorithm: String, Sendable, Hashable, CaseIterable {
-    case sha1 = "SHA1", sha256 = "SHA256", sha512 = "SHA512"
-  }
+  public typealias Algorithm = TOTPAlgorithm
 
-  public let algorithm: Algorithm
+  /// How a step becomes a code.
+  let password: OneTimePassword
   /// 6 to 8.
   public let digits: Int
   /// Seconds of a step, 15 to 300.
   public let period: Int
 
-  public static let standard = TOTPParameters(algorithm: .sha1, digits: 6, period: 30)
+  public var algorithm: Algorithm { password.algorithm }
+
+  public static let standard = TOTPParameters(.standard, digits: 6, period: 30)
 
   /// `nil` if digits or period are outside their bounds.
   public init?(checkedAlgorithm algorithm: Algorithm, digits: Int, period: Int) {
-    guard (6...8).contains(digits), (15...300).contains(period) else { return nil }
-    self.init(algorithm: algorithm, digits: digits, period: period)
+    guard (6...8).contains(digits), (15...300).contains(period),
+      let password = try? OneTimePassword(algorithm: algorithm, digits: digits)
+    else { return nil }
+    self.init(password, digits: digits, period: period)
   }
 
-  private init(algorithm: Algorithm, digits: Int, period: Int) {
-    self.algorithm = algorithm
+  private init(_ password: OneTimePassword, digits: Int, period: Int) {
+    self.password = password
     self.digits = digits
     self.period = period
   }

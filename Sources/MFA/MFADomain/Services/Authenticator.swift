@@ -1,5 +1,6 @@
 internal import ByteCoding
 internal import Foundation
+internal import OneTimePasswords
 
 /// Setting up and removing an authenticator app and its backup codes.
 public struct Authenticator: Sendable {

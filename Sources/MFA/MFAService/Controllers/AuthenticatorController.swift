@@ -1,5 +1,6 @@
 internal import MFADomain
 internal import MFAWire
+internal import OneTimePasswords
 
 /// The operations that set up and remove an authenticator and e-mail codes.
 struct AuthenticatorController {

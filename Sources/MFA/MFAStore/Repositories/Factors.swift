@@ -1,6 +1,7 @@
 internal import ByteCoding
 internal import Foundation
 internal import MFADomain
+internal import OneTimePasswords
 
 extension SQLRecords: FactorRecords {
   func totp(of userID: UUID) throws -> TOTPFactor? {

@@ -1,0 +1,230 @@
+internal import Foundation
+
+/// The content of an authenticator's QR code: `otpauth://totp/Issuer:account?secret=…` (Key URI Format).
+public struct OTPAuthURI: Sendable, Hashable {
+  /// What the counter of a code is.
+  public enum Kind: Sendable, Hashable {
+    /// The time, in steps of so many seconds: 1 to 300.
+    case totp(period: Int)
+    /// A number that grows with each code.
+    case hotp(counter: UInt64)
+  }
+
+  /// A parameter that this version does not know.
+  public struct Parameter: Sendable, Hashable {
+    /// The name.
+    public let name: String
+    /// The value, decoded.
+    public let value: String
+  }
+
+  /// What the counter of a code is.
+  public var kind: Kind
+  /// The service; empty if the URI has none.
+  public var issuer: String
+  /// The name at the service.
+  public var account: String
+  /// The secret, at least one byte.
+  public var secret: [UInt8]
+  /// The hash function.
+  public var algorithm: TOTPAlgorithm
+  /// The digits of a code, 6 to 8.
+  public var digits: Int
+  /// Whether codes have Steam's alphabet.
+  public var isSteam: Bool
+  /// Parameters that this version does not know, in their order. They are written again.
+  public var otherParameters: [Parameter]
+
+  /// Creates a URI.
+  public init(
+    issuer: String = "", account: String, secret: [UInt8], kind: Kind = .totp(period: 30),
+    algorithm: TOTPAlgorithm = .sha1, digits: Int = 6, isSteam: Bool = false
+  ) {
+    self.kind = kind
+    self.issuer = issuer
+    self.account = account
+    self.secret = secret
+    self.algorithm = algorithm
+    self.digits = digits
+    self.isSteam = isSteam
+    otherParameters = []
+  }
+}
+
+extension OTPAuthURI {
+  /// Reads a URI. Scheme, kind, names of parameters and of algorithms may have either case.
+  ///
+  /// The issuer is that of the parameter, otherwise that of the label. A label is divided at its first `:`, or without
+  /// one at `%3A`, before it is decoded. A `+` is a `+`.
+  ///
+  /// - Throws: `OTPAuthError`. A value outside its bounds is refused, never replaced.
+  public init(_ text: String) throws(OTPAuthError) {
+    let parts = try Self.parts(of: text)
+    var parameters = try Self.parameters(in: parts.query)
+    func take(_ name: String) throws(OTPAuthError) -> String? {
+      let found = parameters.filter { $0.name.lowercased() == name }
+      guard found.count <= 1 else { throw .repeatedParameter(name) }
+      parameters.removeAll { $0.name.lowercased() == name }
+      return found.first?.value
+    }
+    guard let secretText = try take("secret"), !secretText.isEmpty else { throw .missingSecret }
+    do throws(Base32Error) {
+      secret = try Base32.decode(Base32.withoutSeparators(secretText))
+    } catch {
+      throw .invalidSecret(error)
+    }
+    guard !secret.isEmpty else { throw .missingSecret }
+    let label = try Self.label(parts.label)
+    account = label.account
+    let issuerText = try take("issuer")
+    issuer = issuerText.flatMap { $0.isEmpty ? nil : $0 } ?? label.issuer
+    let algorithmText = try take("algorithm")
+    guard let algorithm = algorithmText.map(TOTPAlgorithm.init(name:)) ?? .sha1 else {
+      throw .invalidParameter("algorithm", algorithmText ?? "")
+    }
+    self.algorithm = algorithm
+    isSteam = try take("encoder")?.lowercased() == "steam"
+    digits = try Self.number(take("digits"), "digits", in: isSteam ? 5...8 : 6...8) ?? 6
+    switch parts.kind {
+    case "totp":
+      kind = .totp(period: try Self.number(take("period"), "period", in: 1...300) ?? 30)
+    case "hotp":
+      let text = try take("counter")
+      guard let counter = text.flatMap({ UInt64($0) }) else { throw .invalidParameter("counter", text ?? "") }
+      kind = .hotp(counter: counter)
+    default: throw .unknownKind(parts.kind)
+    }
+    otherParameters = parameters
+  }
+
+  /// The URI. Reading it gives the same value.
+  public var text: String {
+    let type: String
+    var query = ["secret=" + Base32.encode(secret)]
+    if !issuer.isEmpty { query.append("issuer=" + issuer.percentEncoded) }
+    if algorithm != .sha1 { query.append("algorithm=" + algorithm.rawValue) }
+    if digits != 6 { query.append("digits=\(digits)") }
+    switch kind {
+    case .totp(let period):
+      type = "totp"
+      if period != 30 { query.append("period=\(period)") }
+    case .hotp(let counter):
+      type = "hotp"
+      query.append("counter=\(counter)")
+    }
+    if isSteam { query.append("encoder=steam") }
+    query += otherParameters.map { "\($0.name.percentEncoded)=\($0.value.percentEncoded)" }
+    let label = (issuer.isEmpty ? "" : issuer.percentEncoded + ":") + account.percentEncoded
+    return "otpauth://\(type)/\(label)?" + query.joined(separator: "&")
+  }
+
+  // MARK: Parts
+
+  private static func parts(of text: String) throws(OTPAuthError) -> (kind: String, label: Substring, query: Substring)
+  {
+    let scheme = "otpauth://"
+    guard text.utf8.count <= 16_384, text.prefix(scheme.count).lowercased() == scheme else { throw .invalidScheme }
+    let rest = text.dropFirst(scheme.count)
+    guard let mark = rest.firstIndex(of: "?") else { throw .missingQueryParameters }
+    let path = rest[..<mark]
+    let query = rest[rest.index(after: mark)...].prefix { $0 != "#" }
+    guard !query.isEmpty else { throw .missingQueryParameters }
+    let slash = path.firstIndex(of: "/") ?? path.endIndex
+    return (path[..<slash].lowercased(), path[slash...].dropFirst(), query)
+  }
+
+  private static func label(_ raw: Substring) throws(OTPAuthError) -> (issuer: String, account: String) {
+    let parts: [Substring]
+    if let colon = raw.firstIndex(of: ":") {
+      parts = [raw[..<colon], raw[raw.index(after: colon)...]]
+    } else if let escape = raw.range(of: "%3A", options: .caseInsensitive) {
+      parts = [raw[..<escape.lowerBound], raw[escape.upperBound...]]
+    } else {
+      parts = ["", raw]
+    }
+    var decoded: [String] = []
+    for part in parts {
+      guard let text = String(part).removingPercentEncoding else { throw .malformedEscape }
+      decoded.append(text.trimmingCharacters(in: .whitespaces))
+    }
+    return (decoded[0], decoded[1])
+  }
+
+  private static func parameters(in query: Substring) throws(OTPAuthError) -> [Parameter] {
+    var parameters: [Parameter] = []
+    for pair in query.split(separator: "&") {
+      let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard let name = String(parts[0]).removingPercentEncoding,
+        let value = String(parts.count > 1 ? parts[1] : "").removingPercentEncoding
+      else { throw .malformedEscape }
+      parameters.append(Parameter(name: name, value: value))
+    }
+    return parameters
+  }
+
+  private static func number(
+    _ text: String?, _ name: String, in range: ClosedRange<Int>
+  ) throws(OTPAuthError) -> Int? {
+    guard let text else { return nil }
+    guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), let number = Int(text),
+      range.contains(number)
+    else { throw .invalidParameter(name, text) }
+    return number
+  }
+}
+
+/// Reads a URI, as `OTPAuthURI.init` does.
+public func parseOTPAuthURI(_ uri: String) throws(OTPAuthError) -> OTPAuthURI { try OTPAuthURI(uri) }
+
+/// Why a text is not the URI of an authenticator. No case has the secret.
+public enum OTPAuthError: Error, Sendable, Hashable {
+  /// The text does not begin with `otpauth://`, or is longer than 16 KiB.
+  case invalidScheme
+  /// There is nothing after a `?`.
+  case missingQueryParameters
+  /// There is no secret, or an empty one.
+  case missingSecret
+  /// The secret is not Base32.
+  case invalidSecret(Base32Error)
+  /// Neither `totp` nor `hotp`.
+  case unknownKind(String)
+  /// A value outside its bounds: the name and the value.
+  case invalidParameter(String, String)
+  /// A parameter occurs twice.
+  case repeatedParameter(String)
+  /// A `%` that two hex digits of UTF-8 do not follow.
+  case malformedEscape
+}
+
+extension OTPAuthError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .invalidScheme: "not an otpauth:// URI"
+    case .missingQueryParameters: "the otpauth:// URI has no parameters"
+    case .missingSecret: "the otpauth:// URI has no secret"
+    case .invalidSecret(let error): "the secret is not valid: \(error)"
+    case .unknownKind(let kind): "codes of the kind \(kind.prefix(32).debugDescription) are not known: totp or hotp"
+    case .invalidParameter(let name, let value): "\(name)=\(value.prefix(32)) is not possible"
+    case .repeatedParameter(let name): "\(name) occurs twice"
+    case .malformedEscape: "a % is not followed by two hex digits"
+    }
+  }
+}
+
+extension String {
+  /// With every byte escaped that is not unreserved in a URI (RFC 3986 section 2.3).
+  fileprivate var percentEncoded: String {
+    let digits = Array("0123456789ABCDEF".utf8)
+    var bytes: [UInt8] = []
+    for byte in utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+        UInt8(ascii: "~"):
+        bytes.append(byte)
+      default: bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

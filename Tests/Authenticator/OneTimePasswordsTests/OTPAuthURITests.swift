@@ -1,0 +1,121 @@
+import Foundation
+import OneTimePasswords
+import Testing
+
+@Suite("otpauth URIs")
+struct OTPAuthURITests {
+  @Test("D-053 D-055 an issuer and an account")
+  func example1() throws {
+    let uri = try parseOTPAuthURI("otpauth://totp/GitHub:user@example.com?secret=JBSWY3DPEHPK3PXP&issuer=GitHub")
+    #expect(uri.issuer == "GitHub" && uri.account == "user@example.com" && uri.kind == .totp(period: 30))
+    #expect(uri.algorithm == .sha1 && uri.digits == 6)
+    #expect(uri.secret == [0x48, 0x65, 0x6C, 0x6C, 0x6F, 0x21, 0xDE, 0xAD, 0xBE, 0xEF])
+  }
+
+  @Test("D-054 D-056 all parameters")
+  func example2() throws {
+    let uri = try parseOTPAuthURI(
+      "otpauth://totp/Google:user@gmail.com?secret=JBSWY3DPEHPK3PXP&issuer=Google&algorithm=SHA1&digits=6&period=30")
+    #expect(uri.issuer == "Google" && uri.account == "user@gmail.com")
+    #expect(uri.algorithm == .sha1 && uri.digits == 6 && uri.kind == .totp(period: 30))
+  }
+
+  @Test("D-054 D-057 no issuer")
+  func example3() throws {
+    let uri = try parseOTPAuthURI("otpauth://totp/Amazon?secret=JBSWY3DPEHPK3PXP&digits=8&algorithm=SHA256")
+    #expect(uri.issuer.isEmpty && uri.account == "Amazon" && uri.digits == 8 && uri.algorithm == .sha256)
+  }
+
+  @Test(
+    "D-058 T-42 what is not such a URI is refused by name",
+    arguments: [
+      ("", OTPAuthError.invalidScheme), ("https://totp/a?secret=MY", .invalidScheme),
+      ("otpauth:totp/a", .invalidScheme),
+      ("otpauth://totp/a", .missingQueryParameters), ("otpauth://totp/a?", .missingQueryParameters),
+      ("otpauth://totp/a?issuer=b", .missingSecret), ("otpauth://totp/a?secret=", .missingSecret),
+      ("otpauth://totp/a?secret=%20", .missingSecret), ("otpauth://yaotp/a?secret=MY", .unknownKind("yaotp")),
+      ("otpauth://totp/a?secret=M0", .invalidSecret(.invalidCharacter("0"))),
+      ("otpauth://totp/a?secret=MY&digits=99", .invalidParameter("digits", "99")),
+      ("otpauth://totp/a?secret=MY&digits=5", .invalidParameter("digits", "5")),
+      ("otpauth://totp/a?secret=MY&digits=+6", .invalidParameter("digits", "+6")),
+      ("otpauth://totp/a?secret=MY&digits=", .invalidParameter("digits", "")),
+      ("otpauth://totp/a?secret=MY&period=0", .invalidParameter("period", "0")),
+      ("otpauth://totp/a?secret=MY&period=99999999999999999999", .invalidParameter("period", "99999999999999999999")),
+      ("otpauth://totp/a?secret=MY&algorithm=md5", .invalidParameter("algorithm", "md5")),
+      ("otpauth://hotp/a?secret=MY", .invalidParameter("counter", "")),
+      ("otpauth://hotp/a?secret=MY&counter=-1", .invalidParameter("counter", "-1")),
+      ("otpauth://totp/a?secret=MY&secret=MZ", .repeatedParameter("secret")),
+      ("otpauth://totp/%zz?secret=MY", .malformedEscape), ("otpauth://totp/a?secret=MY&x=%ff", .malformedEscape),
+    ])
+  func malformed(_ text: String, _ error: OTPAuthError) {
+    #expect(throws: error) { try parseOTPAuthURI(text) }
+    #expect(!"\(error)".isEmpty && !"\(error)".contains("secret=MY"))
+  }
+
+  @Test("T-42 case does not matter where it must not, and an algorithm in small letters is not SHA-1")
+  func cases() throws {
+    let uri = try parseOTPAuthURI("OTPAUTH://TOTP/a?SECRET=my&Algorithm=sha256&DIGITS=7&Period=60")
+    #expect(uri.secret == Array("f".utf8) && uri.algorithm == .sha256 && uri.digits == 7)
+    #expect(uri.kind == .totp(period: 60))
+    for name in ["sha512", "SHA-512", "HmacSHA512", "hmac-sha512"] {
+      #expect(try parseOTPAuthURI("otpauth://totp/a?secret=MY&algorithm=\(name)").algorithm == .sha512)
+    }
+  }
+
+  @Test(
+    "D-059 T-42 a label is divided before it is decoded, and the issuer of the parameter counts",
+    arguments: [
+      ("Big%20Corp:alice", "Big Corp", "alice"), ("Big%20Corp%3Aalice", "Big Corp", "alice"),
+      ("Big%20Corp%3a%20alice", "Big Corp", "alice"), ("Big%20Corp:%20alice", "Big Corp", "alice"),
+      ("A%3AB:alice", "A:B", "alice"), (":alice", "", "alice"), ("alice", "", "alice"), ("", "", ""),
+      ("Z%C3%BCrich:j%C3%BCrg", "Zürich", "jürg"), ("a+b:c+d", "a+b", "c+d"), ("a:b:c", "a", "b:c"),
+      ("a%2Fb:c/d", "a/b", "c/d"),
+    ])
+  func labels(_ label: String, _ issuer: String, _ account: String) throws {
+    let uri = try parseOTPAuthURI("otpauth://totp/\(label)?secret=MY")
+    #expect(uri.issuer == issuer && uri.account == account)
+    let other = try parseOTPAuthURI("otpauth://totp/\(label)?secret=MY&issuer=Other%26")
+    #expect(other.issuer == "Other&" && other.account == account)
+  }
+
+  @Test("A secret may have spaces, dashes and padding, as other apps write it")
+  func separators() throws {
+    for secret in ["JBSW%20Y3DP%20EHPK%203PXP", "jbsw-y3dp-ehpk-3pxp", "JBSWY3DPEHPK3PXP"] {
+      #expect(try parseOTPAuthURI("otpauth://totp/a?secret=\(secret)").secret.count == 10)
+    }
+    #expect(try parseOTPAuthURI("otpauth://totp/a?secret=MY======").secret == Array("f".utf8))
+  }
+
+  @Test("D-053 a URI that was written is read as the same, 10,000 times")
+  func roundTrips() throws {
+    var generator = SystemRandomNumberGenerator()
+    let characters = Array("aZ09 :%&=?#/+@ßü漢🔑-._~\"'<>\\")
+    func text(without excluded: String = "") -> String {
+      let length = Int.random(in: 0...12, using: &generator)
+      let random = String((0..<length).map { _ in characters.randomElement(using: &generator) ?? "a" })
+      return random.filter { !excluded.contains($0) }.trimmingCharacters(in: .whitespaces)
+    }
+    for _ in 0..<10_000 {
+      let issuer = text()
+      // A label without an issuer has no place for a colon.
+      let account = text(without: issuer.isEmpty ? ":" : "")
+      let uri = OTPAuthURI(
+        issuer: issuer, account: account,
+        secret: (0..<Int.random(in: 1...64, using: &generator)).map { _ in UInt8.random(in: .min ... .max) },
+        kind: Bool.random(using: &generator)
+          ? .totp(period: Int.random(in: 1...300, using: &generator))
+          : .hotp(counter: UInt64.random(in: .min ... .max, using: &generator)),
+        algorithm: TOTPAlgorithm.allCases.randomElement(using: &generator) ?? .sha1,
+        digits: Int.random(in: 6...8, using: &generator), isSteam: Bool.random(using: &generator))
+      #expect(try OTPAuthURI(uri.text) == uri, "\(uri.text)")
+    }
+  }
+
+  @Test("Parameters that are not known are written again")
+  func unknown() throws {
+    let uri = try parseOTPAuthURI("otpauth://totp/a?secret=MY&image=https%3A%2F%2Fx%2Fy.png&lock=true")
+    #expect(uri.otherParameters.map(\.name) == ["image", "lock"])
+    #expect(uri.text == "otpauth://totp/a?secret=MY&image=https%3A%2F%2Fx%2Fy.png&lock=true")
+    #expect(try OTPAuthURI(uri.text) == uri)
+  }
+}
