@@ -378,7 +378,10 @@ if !gateOnly && !fuzzing {
   package.products.append(.library(name: "OneTimePasswords", targets: ["OneTimePasswords"]))
   package.targets += [
     target(.authenticator, "OneTimePasswords", [crypto]),
+    target(.authenticator, "AuthenticatorVault", ["OneTimePasswords", crypto, cryptoExtras]),
     tests(.authenticator, "OneTimePasswordsTests", ["OneTimePasswords", "TestSupport"]),
+    tests(
+      .authenticator, "AuthenticatorVaultTests", ["AuthenticatorVault", "OneTimePasswords", "TestSupport", crypto]),
     target(.mfa, "MFADomain", ["ByteCoding", "CBOR", "Locking", "OneTimePasswords", crypto, cryptoExtras]),
     target(
       .mfa, "MFAStore", ["MFADomain", "ByteCoding", "GroupCommit", "Locking", "OneTimePasswords", "Postgres", grdb]),
@@ -451,22 +454,34 @@ if Context.environment["SALLYPORT_MFA_ONLY"] == "1" {
   package.targets.removeAll { $0.type == .test && !$0.name.hasPrefix("MFA") }
 }
 
-// What CI builds under a sanitizer, `scripts/test --sanitize core`: the tests of what threads share, and what they
-// need.
-if Context.environment["SALLYPORT_CORE_ONLY"] == "1" {
-  var needed: Set = [
-    "AttestGateTests", "GateServiceTests", "GroupCommitTests", "JSONLogTests", "LockingTests", "PrometheusTests",
-    "SQLiteStoreTests", "TransportEngineTests",
-  ]
-  var open = needed
+/// The targets that the given ones need, and these.
+@MainActor func needed(by names: Set<String>) -> Set<String> {
+  var (needed, open) = (names, names)
   while let name = open.popFirst() {
     for dependency in package.targets.first(where: { $0.name == name })?.dependencies ?? [] {
       guard case .byNameItem(let next, _) = dependency, needed.insert(next).inserted else { continue }
       open.insert(next)
     }
   }
+  return needed
+}
+
+// What CI builds under a sanitizer, `scripts/test --sanitize core`: the tests of what threads share, and what they
+// need.
+if Context.environment["SALLYPORT_CORE_ONLY"] == "1" {
+  let core = needed(by: [
+    "AttestGateTests", "GateServiceTests", "GroupCommitTests", "JSONLogTests", "LockingTests", "PrometheusTests",
+    "SQLiteStoreTests", "TransportEngineTests",
+  ])
   package.products = []
-  package.targets.removeAll { !needed.contains($0.name) }
+  package.targets.removeAll { !core.contains($0.name) }
+}
+
+// For work on the authenticator alone.
+if Context.environment["SALLYPORT_AUTHENTICATOR_ONLY"] == "1" {
+  let room = needed(by: Set(package.targets.filter { $0.path?.contains("/Authenticator/") == true }.map(\.name)))
+  package.products = []
+  package.targets.removeAll { !room.contains($0.name) }
 }
 
 if fuzzing {

@@ -1,0 +1,40 @@
+/// Why a vault cannot be read or changed. No case has a secret.
+public enum VaultError: Error, Sendable, Hashable {
+  /// The vault has no such entry.
+  case notFound
+  /// The counter of an entry is at its end.
+  case counterExhausted
+  /// A member of the vault's JSON is missing or not possible.
+  case malformed(String)
+  /// The vault was written by a later version of the program.
+  case unknownVersion(Int)
+  /// The file was damaged: it is not what was written.
+  case damaged
+  /// The file is authentic for neither this key nor its slots: it was changed on purpose, or its parts are of two files.
+  case forged
+  /// The passphrase opens no slot.
+  case wrongPassphrase
+  /// The vault was sealed with another key.
+  case otherKey
+  /// There is no key for the vault.
+  case keyMissing
+  /// The file is longer than 64 MiB.
+  case tooLarge
+}
+
+extension VaultError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .notFound: "no such entry"
+    case .counterExhausted: "the counter of the entry is at its end"
+    case .malformed(let member): "the vault is malformed: \(member)"
+    case .unknownVersion(let version): "the vault has version \(version), which this program does not know"
+    case .damaged: "the vault is damaged: a part of it was changed or cut off"
+    case .forged: "the vault is not authentic: it was changed by someone without its key"
+    case .wrongPassphrase: "wrong passphrase"
+    case .otherKey: "the vault was sealed with another key"
+    case .keyMissing: "the key of the vault is missing"
+    case .tooLarge: "the vault is longer than 64 MiB"
+    }
+  }
+}
