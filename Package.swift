@@ -379,6 +379,12 @@ if !gateOnly && !fuzzing {
   package.targets += [
     target(.authenticator, "OneTimePasswords", [crypto]),
     target(.authenticator, "AuthenticatorVault", ["OneTimePasswords", crypto, cryptoExtras]),
+    target(
+      .authenticator, "VaultSync",
+      ["AuthenticatorVault", "Locking", .target(name: "ProcessSignals", condition: .when(platforms: [.linux]))]),
+    tests(
+      .authenticator, "VaultSyncTests",
+      ["AuthenticatorVault", "OneTimePasswords", "VaultSync", "Locking", "TestSupport", crypto]),
     tests(.authenticator, "OneTimePasswordsTests", ["OneTimePasswords", "TestSupport"]),
     tests(
       .authenticator, "AuthenticatorVaultTests", ["AuthenticatorVault", "OneTimePasswords", "TestSupport", crypto]),
@@ -459,8 +465,11 @@ if Context.environment["SALLYPORT_MFA_ONLY"] == "1" {
   var (needed, open) = (names, names)
   while let name = open.popFirst() {
     for dependency in package.targets.first(where: { $0.name == name })?.dependencies ?? [] {
-      guard case .byNameItem(let next, _) = dependency, needed.insert(next).inserted else { continue }
-      open.insert(next)
+      switch dependency {
+      case .byNameItem(let next, _), .targetItem(let next, _):
+        if needed.insert(next).inserted { open.insert(next) }
+      default: break
+      }
     }
   }
   return needed

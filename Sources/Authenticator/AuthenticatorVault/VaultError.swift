@@ -10,14 +10,16 @@ public enum VaultError: Error, Sendable, Hashable {
   case unknownVersion(Int)
   /// The file was damaged: it is not what was written.
   case damaged
-  /// The file is authentic for neither this key nor its slots: it was changed on purpose, or its parts are of two files.
-  case forged
+  /// The authentication tag does not match: the bytes were changed, or sealed with a key that this is not.
+  case notAuthentic
   /// The passphrase opens no slot.
   case wrongPassphrase
   /// The vault was sealed with another key.
   case otherKey
   /// There is no key for the vault.
   case keyMissing
+  /// A passphrase has at least one character.
+  case emptyPassphrase
   /// The file is longer than 64 MiB.
   case tooLarge
 }
@@ -30,10 +32,11 @@ extension VaultError: CustomStringConvertible {
     case .malformed(let member): "the vault is malformed: \(member)"
     case .unknownVersion(let version): "the vault has version \(version), which this program does not know"
     case .damaged: "the vault is damaged: a part of it was changed or cut off"
-    case .forged: "the vault is not authentic: it was changed by someone without its key"
+    case .notAuthentic: "the vault is not authentic: it was changed without its key"
     case .wrongPassphrase: "wrong passphrase"
     case .otherKey: "the vault was sealed with another key"
     case .keyMissing: "the key of the vault is missing"
+    case .emptyPassphrase: "the passphrase is empty"
     case .tooLarge: "the vault is longer than 64 MiB"
     }
   }

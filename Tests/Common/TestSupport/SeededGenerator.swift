@@ -1,6 +1,6 @@
 /// Generates the same random numbers for the same seed, so that a failure can be reproduced: SplitMix64 (Steele, Lea
 /// and Flood, 2014).
-public struct SeededGenerator: RandomNumberGenerator {
+public struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
   public init(seed: UInt64) { state = seed }

@@ -1,0 +1,124 @@
+internal import Crypto
+public import Foundation
+
+/// A vault in a file, together with the slots that hold its key.
+///
+/// Three lines of text:
+/// 1. The header, a JSON object: `kind`, `version`, `keyID`, `slots`, `slotsChanged`.
+/// 2. The vault's JSON, sealed with AES-256-GCM in the combined form, in base64. The first line without its line feed
+///    is authenticated with it.
+/// 3. The SHA-256 hash of both lines in hexadecimal digits. It tells damage from a wrong passphrase and proves nothing.
+public struct VaultFile: Sendable, Hashable {
+  /// The version of the format that this program writes.
+  public static let version = 1
+  /// The largest file that is read, in bytes: 64 MiB.
+  public static let largest = 64 << 20
+
+  /// The slots, of which each opens with another passphrase.
+  public struct Slots: Sendable, Hashable {
+    /// At least one.
+    public var slots: [PassphraseSlot]
+    /// When they were last changed, in milliseconds since 1970: when two devices differ, the later ones count.
+    public var changedAt: Int64
+
+    /// Creates the slots of a file.
+    public init(_ slots: [PassphraseSlot], changedAt: Int64) {
+      self.slots = slots
+      self.changedAt = changedAt
+    }
+  }
+
+  private struct Header: Codable {
+    let kind: String
+    let version: Int
+    let keyID: String
+    let slots: [PassphraseSlot]
+    let slotsChanged: Int64
+  }
+
+  /// Only what every version has.
+  private struct AnyHeader: Decodable {
+    let kind: String
+    let version: Int
+  }
+
+  private static let kind = "sallyport-authenticator-vault"
+
+  /// Names the key that the vault is sealed with.
+  public let keyID: String
+  /// The slots that hold the key.
+  public let slots: Slots
+  /// The whole file.
+  public let bytes: Data
+  private let header: Data
+  private let sealed: Data
+}
+
+extension VaultFile {
+  /// Seals `vault` with `key`.
+  public init(_ vault: Vault, key: VaultKey, slots: Slots) {
+    keyID = key.id
+    self.slots = slots
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    let fields = Header(
+      kind: Self.kind, version: Self.version, keyID: key.id, slots: slots.slots, slotsChanged: slots.changedAt)
+    do {
+      header = try encoder.encode(fields)
+    } catch {
+      preconditionFailure("texts and integers are always JSON: \(error)")
+    }
+    sealed = CombinedBox.seal(vault.json(), header: header, with: key)
+    let lines = header + Data("\n".utf8) + sealed.base64EncodedData() + Data("\n".utf8)
+    bytes = lines + Self.checksum(lines)
+  }
+
+  /// Reads a file without opening the vault.
+  ///
+  /// - Throws: `.damaged` for everything that `init(_:key:slots:)` did not write; `.unknownVersion`, `.tooLarge`.
+  public init(bytes: Data) throws(VaultError) {
+    guard bytes.count <= Self.largest else { throw .tooLarge }
+    let bytes = Data(bytes)
+    let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    guard let first = lines.first, let any = try? JSONDecoder().decode(AnyHeader.self, from: first),
+      any.kind == Self.kind
+    else { throw .damaged }
+    guard any.version == Self.version else { throw .unknownVersion(any.version) }
+    guard lines.count == 4, Self.checksum(bytes[..<lines[2].startIndex]) == bytes[lines[2].startIndex...],
+      let fields = try? JSONDecoder().decode(Header.self, from: first), !fields.slots.isEmpty,
+      let sealed = Data(base64Encoded: lines[1])
+    else { throw .damaged }
+    keyID = fields.keyID
+    slots = Slots(fields.slots, changedAt: fields.slotsChanged)
+    header = first
+    self.sealed = sealed
+    self.bytes = bytes
+  }
+
+  /// The key, from the slot that `passphrase` opens. Takes as long as deriving a key for each slot does.
+  ///
+  /// - Throws: `.wrongPassphrase`; `.notAuthentic` if a slot holds another key than the header says.
+  public func key(passphrase: String) throws(VaultError) -> VaultKey {
+    for slot in slots.slots {
+      guard let key = try? slot.key(passphrase: passphrase) else { continue }
+      guard key.id == keyID else { throw .notAuthentic }
+      return key
+    }
+    throw .wrongPassphrase
+  }
+
+  /// Opens the vault.
+  ///
+  /// - Throws: `.otherKey` if it was sealed with another key; `.notAuthentic` if header or vault were changed;
+  ///   `.unknownVersion` and `.malformed`, as `Vault.init(json:)` does.
+  public func vault(key: VaultKey) throws(VaultError) -> Vault {
+    guard key.id == keyID else { throw .otherKey }
+    return try Vault(json: CombinedBox.open(sealed, header: header, with: key))
+  }
+
+  private static func checksum(_ lines: Data) -> Data {
+    let digits = Array("0123456789abcdef".utf8)
+    return Data(
+      SHA256.hash(data: lines).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] } + [UInt8(ascii: "\n")])
+  }
+}
