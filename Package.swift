@@ -105,9 +105,12 @@ let package = Package(
     library("CLinux"),
     library("CPostgres", pkgConfig: "libpq", package: "libpq-dev"),
     library("CLibCBOR", pkgConfig: "libcbor", package: "libcbor-dev"),
+    library("CKeyutils", pkgConfig: "libkeyutils", package: "libkeyutils-dev"),
 
     target(.common, "ByteCoding"),
     target(.common, "GateWire"),
+    target(
+      .common, "CommandSupport", ["ByteCoding", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
     target(.common, "Markup"),
     target(.common, "CBOR", ["CLibCBOR"]),
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
@@ -172,11 +175,12 @@ let package = Package(
         "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
-    executable(.device, "attest", ["AttestTool", "ProcessSignals", "TransportEngine"]),
+    executable(.device, "attest", ["AttestTool", "CommandSupport", "ProcessSignals", "TransportEngine"]),
     target(
       .device, "AttestTool",
       [
-        "AttestClient", "ByteCoding", "Cryptography", "DeviceLab", "GateWire", "Locking", "MFAClient", "MFAViewModels",
+        "AttestClient", "ByteCoding", "CommandSupport", "Cryptography", "DeviceLab", "GateWire", "Locking", "MFAClient",
+        "MFAViewModels",
         "MFAWire",
         "ProcessSignals", "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -221,7 +225,8 @@ let package = Package(
     tests(
       .device, "AttestToolTests",
       [
-        "AttestTool", "AttestClient", "ByteCoding", "Cryptography", "GateWire", "SimulatedDevice", "Transport",
+        "AttestTool", "AttestClient", "ByteCoding", "CommandSupport", "Cryptography", "GateWire", "SimulatedDevice",
+        "Transport",
         "TransportEngine", "attest", "sallyport", "Locking", "TestSupport",
       ]),
     tests(.common, "ByteCodingTests", ["ByteCoding"]),
@@ -382,6 +387,19 @@ if !gateOnly && !fuzzing {
     target(
       .authenticator, "VaultSync",
       ["AuthenticatorVault", "Locking", .target(name: "ProcessSignals", condition: .when(platforms: [.linux]))]),
+    target(
+      .authenticator, "AuthenticatorTool",
+      [
+        "AuthenticatorVault", "ByteCoding", "CKeyutils", "CommandSupport", "OneTimePasswords", "ProcessSignals",
+        "VaultSync", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
+    executable(.authenticator, "authenticator", ["AuthenticatorTool", "CommandSupport", "ProcessSignals"]),
+    tests(
+      .authenticator, "AuthenticatorToolTests",
+      [
+        "AuthenticatorTool", "AuthenticatorVault", "ByteCoding", "CommandSupport", "OneTimePasswords", "TestSupport",
+        "authenticator",
+      ]),
     tests(
       .authenticator, "VaultSyncTests",
       ["AuthenticatorVault", "OneTimePasswords", "VaultSync", "Locking", "TestSupport", crypto]),

@@ -20,42 +20,4 @@ public struct AttestTool: AsyncParsableCommand {
     ])
 
   public init() {}
-
-  /// Runs a command and reports errors on standard error: one line `error:`, and mostly one line `hint:`.
-  ///
-  /// - Parameter arguments: The arguments without the program's name; `nil` for those of the process.
-  /// - Returns: The exit code, from sysexits.
-  public static func execute(_ arguments: [String]? = nil) async -> Int32 {
-    do {
-      var command = try parseAsRoot(arguments)
-      if var command = command as? any AsyncParsableCommand {
-        try await command.run()
-      } else {
-        try command.run()
-      }
-      return 0
-    } catch let failure as Failure {
-      report(failure)
-      return failure.status.rawValue
-    } catch {
-      return report(error)
-    }
-  }
-
-  /// Prints a message of the parser: help and version to standard output, errors to standard error.
-  private static func report(_ error: any Error) -> Int32 {
-    guard exitCode(for: error) != .success else {
-      StandardOutput.write(fullMessage(for: error) + "\n")
-      return 0
-    }
-    report(
-      Failure(
-        .usage, message(for: error), hint: "`attest --help` lists the commands, `attest COMMAND --help` its options"))
-    return Status.usage.rawValue
-  }
-
-  private static func report(_ failure: Failure) {
-    StandardError.write("error: \(failure.message)\n")
-    if let hint = failure.hint { StandardError.write("hint: \(hint)\n") }
-  }
 }

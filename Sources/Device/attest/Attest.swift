@@ -1,4 +1,5 @@
 internal import AttestTool
+internal import CommandSupport
 internal import Glibc
 internal import ProcessSignals
 internal import TransportEngine

@@ -1,3 +1,4 @@
+import CommandSupport
 import GateWire
 import AttestClient
 import ByteCoding

@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import ArgumentParser
 internal import AttestClient
 internal import MFAClient

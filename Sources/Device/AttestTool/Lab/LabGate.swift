@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import AttestClient
 internal import ArgumentParser
 internal import Foundation

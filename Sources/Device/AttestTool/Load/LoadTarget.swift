@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import AttestClient
 internal import ByteCoding
 internal import SimulatedDevice

@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import TransportEngine
 
 /// Sends messages over sockets and measures the time until they come back.

@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import ByteCoding
 internal import Cryptography
 internal import SimulatedDevice

@@ -1,3 +1,4 @@
+internal import CommandSupport
 /// Heads that different parsers read differently, or that request something forbidden. Each is a valid opening
 /// handshake, with valid credentials if there are any, except for one fault.
 extension Attack {

@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import ArgumentParser
 internal import ByteCoding
 internal import Foundation

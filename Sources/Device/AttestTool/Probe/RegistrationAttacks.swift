@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import SimulatedDevice
 
 extension Attack {

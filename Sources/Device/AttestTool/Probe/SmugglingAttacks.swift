@@ -1,3 +1,4 @@
+internal import CommandSupport
 extension Attack {
   /// Bodies whose end a server behind the gate could find elsewhere.
   static let smuggling: [Attack] = [

@@ -2,11 +2,11 @@ internal import Dispatch
 internal import Glibc
 
 /// Standard output without a buffer: the next program can read each write at once.
-enum StandardOutput {
+public enum StandardOutput {
   /// Returns `false` if the reader has gone. If writing fails for another reason, the process reports it and exits: a
   /// lost result is not a success.
   @discardableResult
-  static func write(_ bytes: [UInt8]) -> Bool {
+  public static func write(_ bytes: [UInt8]) -> Bool {
     guard !writeAll(bytes, to: STDOUT_FILENO) else { return true }
     let code = errno
     guard code != EPIPE else { return false }
@@ -16,15 +16,18 @@ enum StandardOutput {
     exit(74)
   }
 
+  /// Writes `text` as UTF-8, as `write(_:)` does.
   @discardableResult
-  static func write(_ text: String) -> Bool { write(Array(text.utf8)) }
+  public static func write(_ text: String) -> Bool { write(Array(text.utf8)) }
 
-  static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+  /// Whether a person reads it.
+  public static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 }
 
 /// Standard error, for everything except results.
-enum StandardError {
-  static func write(_ text: String) { _ = writeAll(Array(text.utf8), to: STDERR_FILENO) }
+public enum StandardError {
+  /// Writes `text` as UTF-8. An error is ignored: there is no place to report it.
+  public static func write(_ text: String) { _ = writeAll(Array(text.utf8), to: STDERR_FILENO) }
 }
 
 private func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {
@@ -48,13 +51,17 @@ private func isPassing(_ code: Int32, on file: Int32, awaiting event: Int32) -> 
 }
 
 /// Standard input, read only on demand, so that a fast writer has to wait.
-final class StandardInput: Sendable {
+public final class StandardInput: Sendable {
   private let queue = DispatchQueue(label: "standard input")
 
-  static var isTerminal: Bool { isatty(STDIN_FILENO) == 1 }
+  /// Creates a reader. A process uses one only.
+  public init() {}
+
+  /// Whether a person types it.
+  public static var isTerminal: Bool { isatty(STDIN_FILENO) == 1 }
 
   /// The next bytes, at most 64 KiB; `nil` at the end. Throws `.noInput` when it cannot be read: that is not the end.
-  func read() async throws(Failure) -> [UInt8]? {
+  public func read() async throws(Failure) -> [UInt8]? {
     let result = await withCheckedContinuation {
       (continuation: CheckedContinuation<Result<[UInt8]?, Failure>, Never>) in
       // On its own queue, because a read that waits for a person would block a thread that tasks share.
@@ -76,13 +83,16 @@ final class StandardInput: Sendable {
 }
 
 /// The lines of standard input, one at a time.
-actor InputLines {
+public actor InputLines {
   private let input = StandardInput()
   private var splitter = LineSplitter()
   private var lines: ArraySlice<[UInt8]> = []
 
+  /// Creates a reader. A process uses one only.
+  public init() {}
+
   /// Returns the next line without its end; `nil` after the last one, which may have no end.
-  func next() async throws(Failure) -> [UInt8]? {
+  public func next() async throws(Failure) -> [UInt8]? {
     while lines.isEmpty {
       guard let bytes = try await input.read() else { return splitter.finish() }
       lines = splitter.lines(in: bytes)[...]
@@ -92,11 +102,14 @@ actor InputLines {
 }
 
 /// Splits bytes into lines, which end with LF or CR LF or with the input.
-struct LineSplitter {
+public struct LineSplitter {
   private var rest: [UInt8] = []
 
+  /// Creates a splitter at the beginning of a text.
+  public init() {}
+
   /// Returns the complete lines in earlier bytes and `bytes`, without their ends.
-  mutating func lines(in bytes: [UInt8]) -> [[UInt8]] {
+  public mutating func lines(in bytes: [UInt8]) -> [[UInt8]] {
     var lines: [[UInt8]] = []
     var start = bytes.startIndex
     while let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) {
@@ -111,7 +124,7 @@ struct LineSplitter {
   }
 
   /// Returns the incomplete line at the end of the input, if there is one.
-  mutating func finish() -> [UInt8]? {
+  public mutating func finish() -> [UInt8]? {
     defer { rest = [] }
     return rest.isEmpty ? nil : rest
   }

@@ -1,0 +1,95 @@
+internal import CommandSupport
+internal import Glibc
+
+/// The terminal of the user, which is there even if the standard streams are files.
+final class Terminal {
+  private let descriptor: Int32
+  private var original = termios()
+
+  /// Opens it; `nil` if the process has none.
+  init?() {
+    descriptor = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
+    guard descriptor >= 0 else { return nil }
+    guard tcgetattr(descriptor, &original) == 0 else {
+      close(descriptor)
+      return nil
+    }
+  }
+
+  deinit { close(descriptor) }
+
+  /// Writes `text`.
+  func write(_ text: String) {
+    var bytes = Array(text.utf8)[...]
+    while !bytes.isEmpty {
+      let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      if count < 0 && errno != EINTR { return }
+      bytes = bytes.dropFirst(max(0, count))
+    }
+  }
+
+  /// Asks for a line.
+  ///
+  /// - Parameter isSecret: Whether not to show what is typed.
+  /// - Returns: `nil` at the end of the input.
+  func ask(_ question: String, isSecret: Bool = false) -> String? {
+    write(question)
+    if isSecret { set { $0.c_lflag &= ~tcflag_t(ECHO) } }
+    defer {
+      if isSecret {
+        restore()
+        write("\n")
+      }
+    }
+    var line: [UInt8] = []
+    var byte: UInt8 = 0
+    while true {
+      let count = read(descriptor, &byte, 1)
+      if count < 0 && errno == EINTR { continue }
+      guard count == 1 else { return line.isEmpty ? nil : String(decoding: line, as: UTF8.self) }
+      if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
+      line.append(byte)
+    }
+  }
+
+  /// The rows and columns.
+  var size: (rows: Int, columns: Int) {
+    var size = winsize()
+    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_row > 0, size.ws_col > 0 else { return (24, 80) }
+    return (Int(size.ws_row), Int(size.ws_col))
+  }
+
+  /// Calls `body` while the terminal hands over each key as it is pressed, on a screen of its own. Afterwards it is
+  /// what it was, also after a signal.
+  func withScreen(_ body: () throws -> Void) rethrows {
+    set { mode in
+      mode.c_lflag &= ~tcflag_t(ECHO | ICANON | ISIG | IEXTEN)
+      mode.c_iflag &= ~tcflag_t(IXON | ICRNL)
+    }
+    write("\u{1B}[?1049h\u{1B}[?25l")
+    defer {
+      write("\u{1B}[?25h\u{1B}[?1049l")
+      restore()
+    }
+    try body()
+  }
+
+  /// Waits for keys for at most `milliseconds`. Returns an empty array when none came, and `nil` when the terminal is
+  /// gone.
+  func keys(within milliseconds: Int32) -> [UInt8]? {
+    var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    guard poll(&wanted, 1, milliseconds) > 0 else { return [] }
+    var buffer = [UInt8](repeating: 0, count: 256)
+    let count = read(descriptor, &buffer, buffer.count)
+    if count < 0 { return errno == EINTR ? [] : nil }
+    return count == 0 ? nil : Array(buffer[..<count])
+  }
+
+  private func set(_ change: (inout termios) -> Void) {
+    var mode = original
+    change(&mode)
+    tcsetattr(descriptor, TCSAFLUSH, &mode)
+  }
+
+  private func restore() { tcsetattr(descriptor, TCSADRAIN, &original) }
+}

@@ -1,0 +1,7 @@
+import AuthenticatorVault
+import Foundation
+import Testing
+
+@testable import AuthenticatorTool
+
+@Suite struct ListTests {}
