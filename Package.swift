@@ -106,6 +106,9 @@ let package = Package(
     library("CPostgres", pkgConfig: "libpq", package: "libpq-dev"),
     library("CLibCBOR", pkgConfig: "libcbor", package: "libcbor-dev"),
     library("CKeyutils", pkgConfig: "libkeyutils", package: "libkeyutils-dev"),
+    library("CPNG", pkgConfig: "libpng", package: "libpng-dev"),
+    library("CQREncode", pkgConfig: "libqrencode", package: "libqrencode-dev"),
+    library("CTurboJPEG", pkgConfig: "libturbojpeg", package: "libturbojpeg0-dev"),
 
     target(.common, "ByteCoding"),
     target(.common, "GateWire"),
@@ -380,25 +383,30 @@ if !gateOnly && !fuzzing {
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
   ]
-  package.products.append(.library(name: "OneTimePasswords", targets: ["OneTimePasswords"]))
+  package.products += ["OneTimePasswords", "AuthenticatorVault", "VaultSync"].map { .library(name: $0, targets: [$0]) }
   package.targets += [
     target(.authenticator, "OneTimePasswords", [crypto]),
     target(.authenticator, "AuthenticatorVault", ["OneTimePasswords", crypto, cryptoExtras]),
     target(
       .authenticator, "VaultSync",
       ["AuthenticatorVault", "Locking", .target(name: "ProcessSignals", condition: .when(platforms: [.linux]))]),
+    .target(
+      name: "CZXing", path: Room.authenticator.source("CZXing"),
+      linkerSettings: [.linkedLibrary("ZXing")]),
+    target(.authenticator, "QRCodes", ["CPNG", "CQREncode", "CTurboJPEG", "CZXing"]),
+    tests(.authenticator, "QRCodesTests", ["QRCodes", "TestSupport"]),
     target(
       .authenticator, "AuthenticatorTool",
       [
         "AuthenticatorVault", "ByteCoding", "CKeyutils", "CommandSupport", "OneTimePasswords", "ProcessSignals",
-        "VaultSync", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "QRCodes", "VaultSync", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     executable(.authenticator, "authenticator", ["AuthenticatorTool", "CommandSupport", "ProcessSignals"]),
     tests(
       .authenticator, "AuthenticatorToolTests",
       [
-        "AuthenticatorTool", "AuthenticatorVault", "ByteCoding", "CommandSupport", "OneTimePasswords", "TestSupport",
-        "authenticator",
+        "AuthenticatorTool", "AuthenticatorVault", "ByteCoding", "CommandSupport", "OneTimePasswords", "QRCodes",
+        "TestSupport", "authenticator",
       ]),
     tests(
       .authenticator, "VaultSyncTests",
@@ -472,6 +480,8 @@ if !gateOnly && !fuzzing {
       ]),
   ]
 }
+
+package.cxxLanguageStandard = .cxx17
 
 // For work on the backend alone: the gate's tests take minutes to build.
 if Context.environment["SALLYPORT_MFA_ONLY"] == "1" {

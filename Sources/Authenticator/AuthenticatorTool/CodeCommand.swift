@@ -25,7 +25,8 @@ struct CodeCommand: ParsableCommand {
   func run() throws {
     let opened = try options.open()
     let entry = try EntryName.find(name, in: opened.vault.entries)
-    let shown = try ShownCode(entry, at: Date(), takingCounter: { try options.takeCounter(of: entry.id) })
+    let shown = try ShownCode(
+      entry, at: Date(), takingCounter: { try options.takeCounter(of: entry.id, with: opened.key) })
     if copy { try Clipboard.copy(shown.code) }
     if options.json {
       JSONOutput.print(shown)
@@ -37,8 +38,8 @@ struct CodeCommand: ParsableCommand {
 
 extension VaultOptions {
   /// Takes the counter of an entry, which is saved before the code is shown: a code is never shown twice.
-  func takeCounter(of id: String) throws -> UInt64 {
-    try change { vault in
+  func takeCounter(of id: String, with key: VaultKey) throws -> UInt64 {
+    try change(with: key) { vault in
       do throws(VaultError) { return try vault.takeCounter(of: id) } catch { throw Failure(error, at: "entry") }
     }
   }

@@ -25,7 +25,7 @@ struct ListCommand: ParsableCommand {
     if options.json {
       JSONOutput.print(opened.vault.entries.map { ListedEntry($0) })
     } else if !once, StandardOutput.isTerminal, let terminal = Terminal() {
-      var list = LiveList(terminal: terminal, options: options, entries: opened.vault.entries)
+      var list = LiveList(terminal: terminal, options: options, opened: opened)
       try list.run()
     } else {
       let frame = ListFrame(entries: opened.vault.entries, at: Date(), columns: 100, isColored: false)
@@ -43,7 +43,7 @@ struct ListFrame {
 
   /// - Parameter selected: The index of the line that is marked; `nil` for none.
   init(entries: [VaultEntry], at time: Date, columns: Int, isColored: Bool, selected: Int? = nil) {
-    let width = min(max(entries.map { Self.width($0.name) }.max() ?? 0, 8), max(8, columns - 26))
+    let width = min(max(entries.map { Self.width($0.name) }.max() ?? 0, 8), max(8, columns - 32))
     lines = entries.enumerated().map { index, entry in
       let mark = selected == nil ? "" : index == selected ? "› " : "  "
       let name = Self.padded(TerminalText.printable(entry.name), to: width)
@@ -177,12 +177,14 @@ struct ListState {
 struct LiveList {
   let terminal: Terminal
   let options: VaultOptions
-  var state: ListState
+  private let key: VaultKey
+  private var state: ListState
 
-  init(terminal: Terminal, options: VaultOptions, entries: [VaultEntry]) {
+  init(terminal: Terminal, options: VaultOptions, opened: OpenVault) {
     self.terminal = terminal
     self.options = options
-    state = ListState(entries: entries)
+    key = opened.key
+    state = ListState(entries: opened.vault.entries)
   }
 
   /// Shows it until the user leaves, or a signal asks the process to exit.
@@ -209,7 +211,7 @@ struct LiveList {
 
   private mutating func copy(_ entry: VaultEntry) throws {
     do {
-      let code = try ShownCode(entry, at: Date(), takingCounter: { try options.takeCounter(of: entry.id) })
+      let code = try ShownCode(entry, at: Date(), takingCounter: { try options.takeCounter(of: entry.id, with: key) })
       try Clipboard.copy(code.code, terminal: terminal)
       state.message = "\(entry.name): copied"
       if entry.kind == .hotp {

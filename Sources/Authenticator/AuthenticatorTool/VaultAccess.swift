@@ -49,15 +49,15 @@ struct VaultOptions: ParsableArguments {
   }
 
   /// Changes the vault and saves it. Makes a vault if there is none and `makesVault`.
-  func change<Value>(makesVault: Bool = false, _ body: (inout Vault) throws -> Value) throws -> Value {
+  ///
+  /// - Parameter known: The key, if it is known already: then no passphrase is needed.
+  func change<Value>(
+    makesVault: Bool = false, with known: VaultKey? = nil, _ body: (inout Vault) throws -> Value
+  ) throws -> Value {
     let folder = try folder()
     // The passphrase is asked for before the lock is taken: a person may think for long.
-    var key: VaultKey?
-    if let file = try folder.read() {
-      key = try open(file, at: folder.vaultPath).key
-    } else if !makesVault {
-      _ = try open()
-    }
+    let key = try known ?? folder.read().map { file in try open(file, at: folder.vaultPath).key }
+    if key == nil, !makesVault { _ = try open() }
     let fresh = key == nil ? try makeVault(in: folder) : nil
     return try folder.locked {
       var opened: OpenVault

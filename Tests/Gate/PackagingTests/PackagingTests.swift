@@ -8,26 +8,6 @@ private func run(
   try await ChildProcess.run(tool, arguments, environment: environment, within: .seconds(120))
 }
 
-/// Returns every command of a program, as the words after its name; the program itself is the empty list.
-private func commands(of program: String) async throws -> [[String]] {
-  struct Dump: Decodable {
-    struct Command: Decodable {
-      let commandName: String
-      var subcommands: [Command]?
-
-      func paths(below parents: [String]) -> [[String]] {
-        [parents]
-          + (subcommands ?? []).filter { $0.commandName != "help" }.flatMap {
-            $0.paths(below: parents + [$0.commandName])
-          }
-      }
-    }
-    let command: Command
-  }
-  let (_, output, _) = try await run(Places.product(program), "--experimental-dump-help")
-  return try JSONDecoder().decode(Dump.self, from: Data(output.joined(separator: "\n").utf8)).command.paths(below: [])
-}
-
 @Suite("The programs", .timeLimit(.minutes(3)))
 struct ProgramTests {
   @Test(
@@ -35,7 +15,7 @@ struct ProgramTests {
     arguments: ["sallyport", "attest"]
   )
   func help(_ program: String) async throws {
-    let commands = try await commands(of: program)
+    let commands = try await ProgramHelp.commands(of: program)
     #expect(commands.count > 5)
     for words in commands {
       let name = ([program] + words).joined(separator: " ")
@@ -83,7 +63,7 @@ struct PackagingTests {
     try await withManuals { folder in
       let pages = try FileManager.default.contentsOfDirectory(atPath: folder + "/man/man1").sorted()
       for program in ["sallyport", "attest"] {
-        let commands = try await commands(of: program).filter { $0.count < 2 }
+        let commands = try await ProgramHelp.commands(of: program).filter { $0.count < 2 }
         for words in commands { #expect(pages.contains(([program] + words).joined(separator: "-") + ".1")) }
       }
       for page in pages {

@@ -16,7 +16,8 @@ struct RoomTests {
   private static let exceptions: [String: Set<String>] = [
     "sallyport": ["SimulatedDevice"], "AttestTool": ["Transport", "TransportEngine", "MFAWire"],
     "attest": ["TransportEngine"],
-    "MFAClient": ["MFAWire"], "MFAViewModels": ["MFAWire"], "DeviceLab": ["MFAWire"], "MFADomain": ["OneTimePasswords"], "MFAStore": ["OneTimePasswords"], "MFAService": ["OneTimePasswords"],
+    "MFAClient": ["MFAWire"], "MFAViewModels": ["MFAWire"], "DeviceLab": ["MFAWire"], "MFADomain": ["OneTimePasswords"],
+    "MFAStore": ["OneTimePasswords"], "MFAService": ["OneTimePasswords"],
   ]
 
   private struct Target {

@@ -1,0 +1,141 @@
+import AuthenticatorVault
+import Foundation
+import TestSupport
+import Testing
+
+/// A terminal of 80 columns and 12 rows, by tmux.
+private struct Tmux {
+  let socket: String
+
+  func run(_ words: String...) async throws -> [String] {
+    let run = try await ChildProcess.run(try Places.tool("tmux"), ["-S", socket, "-f", "/dev/null"] + words)
+    guard run.exit == .code(0) else { throw ScreenMissing(text: run.errors.joined()) }
+    return run.output
+  }
+
+  func start(_ command: String, _ environment: [String: String?]) async throws {
+    let variables = environment.compactMap { name, value in value.map { "\(name)='\($0)'" } }.joined(separator: " ")
+    _ = try await run("new-session", "-d", "-x", "80", "-y", "12", "env \(variables) \(command); sleep 60")
+    _ = try await run("set", "-s", "set-clipboard", "on")
+  }
+
+  func press(_ keys: String...) async throws {
+    for key in keys { _ = try await run("send-keys", key) }
+  }
+
+  /// The lines of the screen, once one of them contains `text`.
+  @discardableResult
+  func screen(with text: String, styled: Bool = false) async throws -> [String] {
+    var lines: [String] = []
+    for _ in 0..<200 {
+      lines = styled ? try await run("capture-pane", "-p", "-e") : try await run("capture-pane", "-p")
+      if lines.contains(where: { $0.contains(text) }) { return lines }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    throw ScreenMissing(text: "\(text) is not in \(lines)")
+  }
+
+  func stop() async { _ = try? await run("kill-server") }
+}
+
+private struct ScreenMissing: Error, CustomStringConvertible {
+  let text: String
+  var description: String { text }
+}
+
+@Suite("authenticator on a terminal", .timeLimit(.minutes(3)))
+struct TerminalTests {
+  private let secret = Array("an unmistakable secret".utf8)
+
+  private func withTerminal(_ body: (Shell, Tmux) async throws -> Void) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let shell = try Shell(folder)
+      try shell.makeVault([
+        VaultEntry(issuer: "GitHub", account: "alice", secret: secret, at: 1),
+        VaultEntry(issuer: "Bank", account: "bob", secret: secret, kind: .hotp, at: 1),
+      ])
+      let tmux = Tmux(socket: folder + "/tmux")
+      do {
+        try await body(shell, tmux)
+      } catch {
+        await tmux.stop()
+        throw error
+      }
+      await tmux.stop()
+    }
+  }
+
+  @Test("D-065 the list searches, copies by Enter, and leaves the terminal as it was")
+  func list() async throws {
+    try await withTerminal { shell, tmux in
+      var environment = shell.environment
+      environment["AUTHENTICATOR_PASSPHRASE_FILE"] = .some(nil)
+      try await tmux.start(try Places.product("authenticator"), environment)
+      try await tmux.screen(with: "Passphrase of")
+      try await tmux.press(Shell.passphrase, "Enter")
+      let lines = try await tmux.screen(with: "GitHub: alice")
+      #expect(!lines.joined().contains("horse"))
+      #expect(lines[0].hasPrefix("Search:") && lines[1].hasPrefix("› Bank: bob") && lines[1].contains("counter 0"))
+      #expect(lines[2].contains(/[0-9]{3} [0-9]{3} +━+╌* +[0-9]+ s/))
+      try await tmux.press("g", "i", "t")
+      let found = try await tmux.screen(with: "Search: git")
+      #expect(found[1].hasPrefix("› GitHub: alice"))
+      try await tmux.press("Enter")
+      try await tmux.screen(with: "GitHub: alice: copied")
+      let clipboard = try await tmux.run("show-buffer")
+      #expect(clipboard[0].wholeMatch(of: /[0-9]{6}/) != nil, "\(clipboard)")
+      // Escape takes the search away; Enter then uses a counter.
+      try await tmux.press("Escape")
+      try await tmux.screen(with: "Bank: bob")
+      try await tmux.press("Enter")
+      try await tmux.screen(with: "counter 1")
+      try await tmux.press("Escape")
+      for _ in 0..<100 {
+        if try await !tmux.run("capture-pane", "-p").joined().contains("Search:") { break }
+        try await Task.sleep(for: .milliseconds(50))
+      }
+      let after = try await tmux.run("capture-pane", "-p")
+      #expect(!after.joined().contains("GitHub"))
+      let listed = try await shell.run("list --json")
+      #expect(listed.output[0].contains(#""counter":1"#))
+    }
+  }
+
+  @Test("D-061 a core that a debugger writes has no secret, no passphrase and no key")
+  func core() async throws {
+    try await withTerminal { shell, tmux in
+      try await tmux.start(try Places.product("authenticator"), shell.environment)
+      try await tmux.screen(with: "GitHub: alice")
+      let pane = try #require(try await tmux.run("display-message", "-p", "#{pane_pid}").first)
+      let children = try await ChildProcess.run(try Places.tool("pgrep"), ["-P", pane, "-x", "authenticator"])
+      let core = shell.folder + "/core"
+      let gdb = try await ChildProcess.run(
+        try Places.tool("gdb"), ["-batch", "-nx", "-p", try #require(children.output.first), "-ex", "gcore \(core)"])
+      let bytes = try Data(contentsOf: URL(fileURLWithPath: core))
+      #expect(bytes.count > 1000, "\(gdb.errors)")
+      let file = try VaultFile(bytes: Data(contentsOf: URL(fileURLWithPath: shell.vaultPath + "/vault")))
+      let key = try file.key(passphrase: Shell.passphrase).bytes
+      for needle in [secret, Array(Shell.passphrase.utf8), key, Array("MFXCA5LO".utf8)] {
+        #expect(bytes.range(of: Data(needle)) == nil)
+      }
+    }
+  }
+
+  @Test("T-25 D-066 no command opens a network socket")
+  func network() async throws {
+    try await withTerminal { shell, _ in
+      for words in [["code", "alice"], ["list"], ["check"], ["edit", "alice", "--note", "x"]] {
+        let trace = shell.folder + "/trace"
+        let run = try await ChildProcess.run(
+          try Places.tool("strace"),
+          ["-f", "-e", "trace=socket,connect,bind", "-o", trace]
+            + [try Places.product("authenticator")] + words, environment: shell.environment)
+        #expect(run.exit == .code(0), "\(run)")
+        let calls = try String(contentsOfFile: trace, encoding: .utf8).split(separator: "\n").filter {
+          $0.contains("(") && !$0.contains("AF_UNIX")
+        }
+        #expect(calls.isEmpty, "\(calls)")
+      }
+    }
+  }
+}
