@@ -378,6 +378,7 @@ if !gateOnly && !fuzzing {
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
@@ -386,6 +387,15 @@ if !gateOnly && !fuzzing {
   package.products += ["OneTimePasswords", "AuthenticatorVault", "VaultSync"].map { .library(name: $0, targets: [$0]) }
   package.targets += [
     target(.authenticator, "OneTimePasswords", [crypto]),
+    .target(
+      name: "VaultFormats",
+      dependencies: [
+        "AuthenticatorVault", "ByteCoding", "OneTimePasswords", crypto, cryptoExtras,
+        .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+      ], path: Room.authenticator.source("VaultFormats"), exclude: ["OTPMigration.proto"], swiftSettings: settings),
+    tests(
+      .authenticator, "VaultFormatsTests",
+      ["AuthenticatorVault", "ByteCoding", "OneTimePasswords", "TestSupport", "VaultFormats"]),
     target(.authenticator, "AuthenticatorVault", ["OneTimePasswords", crypto, cryptoExtras]),
     target(
       .authenticator, "VaultSync",
@@ -399,7 +409,7 @@ if !gateOnly && !fuzzing {
       .authenticator, "AuthenticatorTool",
       [
         "AuthenticatorVault", "ByteCoding", "CKeyutils", "CommandSupport", "OneTimePasswords", "ProcessSignals",
-        "QRCodes", "VaultSync", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "QRCodes", "VaultFormats", "VaultSync", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     executable(.authenticator, "authenticator", ["AuthenticatorTool", "CommandSupport", "ProcessSignals"]),
     tests(
@@ -467,10 +477,8 @@ if !gateOnly && !fuzzing {
       .mfa, "MFAEndToEndTests",
       [
         "AttestClient", "AttestTool", "ByteCoding", "GateProcesses", "Locking", "MFAClient", "MFADomain", "MFAFixtures",
-        "MFAStore", "MFAViewModels", "MFAWire", "PostgresServers", "SimulatedDevice", "SimulatedPhone", "TestSupport",
-        "TransportEngine",
-        crypto,
-        "attest", "mfa-backend", "sallyport",
+        "MFAStore", "MFAViewModels", "MFAWire", "PostgresServers", "QRCodes", "SimulatedDevice", "SimulatedPhone",
+        "TestSupport", "TransportEngine", crypto, "attest", "authenticator", "mfa-backend", "sallyport",
       ]),
     tests(
       .mfa, "MFADeliveryTests",

@@ -7,7 +7,7 @@ public struct AuthenticatorTool: AsyncParsableCommand {
     abstract: "One-time codes in the terminal, in a vault that loses nothing.",
     discussion: """
       Example:
-        authenticator scan picture.png              # or: authenticator add GitHub:alice
+        authenticator import aegis-backup.json      # or: authenticator scan picture.png, authenticator add GitHub:alice
         authenticator                               # the list: type to search, Enter copies
         authenticator code github                   # one code, for scripts
 
@@ -16,7 +16,8 @@ public struct AuthenticatorTool: AsyncParsableCommand {
       """,
     version: "0.1.0",
     subcommands: [
-      ListCommand.self, CodeCommand.self, AddCommand.self, ScanCommand.self, QRCommand.self, EditCommand.self,
+      ListCommand.self, CodeCommand.self, AddCommand.self, ScanCommand.self, ImportCommand.self,
+      ExportCommand.self, QRCommand.self, EditCommand.self,
       RemoveCommand.self, RestoreCommand.self,
       SyncCommand.self, UnlockCommand.self,
       LockCommand.self, PassphraseCommand.self, CheckCommand.self,

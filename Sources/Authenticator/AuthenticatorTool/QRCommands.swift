@@ -6,6 +6,7 @@ internal import Foundation
 internal import OneTimePasswords
 internal import ProcessSignals
 internal import QRCodes
+internal import VaultFormats
 
 struct ScanCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -23,13 +24,28 @@ struct ScanCommand: ParsableCommand {
 
   func run() throws {
     var entries: [VaultEntry] = []
+    var links: [String] = []
     var faults: [String] = []
     for file in files {
       do throws(Failure) {
-        for text in try Self.texts(in: file) { entries.append(try Self.entry(text, in: file)) }
+        for text in try Self.texts(in: file) {
+          // The parts of a migration may be in several pictures.
+          if text.lowercased().hasPrefix("otpauth-migration:") {
+            links.append(text)
+          } else {
+            entries.append(try Self.entry(text, in: file))
+          }
+        }
       } catch {
         faults.append(error.message)
       }
+    }
+    if !links.isEmpty {
+      let bytes = Array(links.joined(separator: "\n").utf8)
+      let migration = try VaultReader.read(bytes, as: .google, at: VaultOptions.now) { "" }
+      entries += migration.entries
+      faults += migration.faults.map { "migration: \($0.place): \($0.reason)" }
+      faults += migration.missingParts.map { "part \($0) of the migration is missing" }
     }
     guard !entries.isEmpty else {
       throw Failure(.badData, faults.joined(separator: "; "), hint: "a picture of the whole code, sharp and straight")

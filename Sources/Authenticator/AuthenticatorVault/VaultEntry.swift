@@ -155,7 +155,7 @@ extension VaultEntry {
     }
     self.init(
       issuer: uri.issuer, account: uri.account, secret: uri.secret, kind: kind, algorithm: uri.algorithm,
-      digits: uri.digits, counter: counter, at: time)
+      digits: kind == .steam ? 5 : uri.digits, counter: counter, at: time)
   }
 
   /// The URI of the entry; `nil` for an unknown kind. Notes and groups have no place in it.

@@ -79,16 +79,20 @@ public final class TemporaryFile {
   /// Creates the file and locks it before it gets its name, so that no other process can take it for abandoned.
   private static func claim(_ path: String, from unnamed: String, for place: String) throws(WriteError) -> Int32 {
     removeAbandoned(for: place)
-    unlink(unnamed)
-    let descriptor = open(unnamed, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0 else { throw .last }
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, rename(unnamed, path) == 0 else {
+    var tries = 0
+    while true {
+      unlink(unnamed)
+      let descriptor = open(unnamed, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+      guard descriptor >= 0 else { throw .last }
+      if flock(descriptor, LOCK_EX | LOCK_NB) == 0, rename(unnamed, path) == 0 { return descriptor }
       let fault = WriteError.last
       unlink(unnamed)
       close(descriptor)
-      throw fault
+      // A process on another machine, which shares the folder, does not see that this one lives, and may have removed
+      // the file.
+      tries += 1
+      guard fault.number == ENOENT, tries < 3 else { throw fault }
     }
-    return descriptor
   }
 
   /// Drafts whose process is gone have lost their lock.
@@ -101,8 +105,12 @@ public final class TemporaryFile {
       let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
       }
-      guard name.hasPrefix(prefix), Int32(name.dropFirst(prefix.count)) != nil else { continue }
+      guard name.hasPrefix(prefix) else { continue }
       let draft = folder + "/" + name
+      let isUnnamed = name.hasSuffix("~")
+      guard let maker = Int32(name.dropFirst(prefix.count).dropLast(isUnnamed ? 1 : 0)) else { continue }
+      // Its maker locks it at once, so only a maker that is gone has left it.
+      if isUnnamed && Glibc.kill(maker, 0) == 0 { continue }
       let descriptor = open(draft, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
       guard descriptor >= 0 else { continue }
       defer { close(descriptor) }

@@ -84,6 +84,85 @@ struct CommandTests {
     }
   }
 
+  @Test("D-050 a QR code is drawn, and read into another vault")
+  func scan() async throws {
+    try await withShell { shell in
+      try shell.makeVault([alice])
+      #expect(try await shell.run("qr alice --output code.png").output == ["code.png"])
+      let mode = try FileManager.default.attributesOfItem(atPath: shell.folder + "/code.png")[.posixPermissions]
+      #expect(mode as? Int == 0o600)
+      #expect(try await shell.run("qr alice --output code.png").code == 73)
+      #expect(try await shell.run("qr alice --output code.gif").code == 64)
+      #expect(try await shell.run("qr alice --output code.svg").code == 0)
+      #expect(try await shell.run("qr alice").output.count > 15)
+      var other = shell
+      other.vault = "other"
+      try other.makeVault([])
+      try Data("no picture".utf8).write(to: URL(fileURLWithPath: shell.folder + "/text.png"))
+      let scanned = try await other.run("scan text.png code.png")
+      #expect(scanned.code == 65 && scanned.output == ["GitHub: alice  added"], "\(scanned)")
+      #expect(scanned.errors[0].contains("text.png: neither a PNG nor a JPEG file"))
+      #expect(try await other.run("scan code.png").output == ["GitHub: alice  already there"])
+      #expect(try await other.run("scan text.png").code == 65)
+      #expect(try await other.run("scan none.png").code == 65)
+      try Data(try QRCode("https://example.com").png()).write(to: URL(fileURLWithPath: shell.folder + "/web.png"))
+      let web = try await other.run("scan web.png")
+      #expect(web.code == 65 && web.errors[0].contains("not an otpauth:// URI"), "\(web)")
+      // The parts of a migration, in several pictures.
+      #expect(try await shell.run("export --to google --plain links").code == 0)
+      let link = try String(contentsOfFile: shell.folder + "/links", encoding: .utf8).split(separator: "\n")[0]
+      try Data(try QRCode(String(link)).png()).write(to: URL(fileURLWithPath: shell.folder + "/part.png"))
+      #expect(try await other.run("scan part.png").output == ["GitHub: alice  already there"])
+    }
+  }
+
+  @Test func `files of other authenticators come in once, and go out again`() async throws {
+    try await withShell { shell in
+      let links = """
+        otpauth://totp/GitHub:alice?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=GitHub
+        otpauth://totp/Bad:bob?secret=GEZDGNBVGY3TQOJQ&digits=99
+        otpauth://steam/Steam:me?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJA&issuer=Steam
+        """
+      try Data(links.utf8).write(to: URL(fileURLWithPath: shell.folder + "/links.txt"))
+      let dry = try await shell.run("import links.txt --dry-run")
+      #expect(dry.code == 65 && dry.output == ["GitHub: alice  added", "Steam: me  added"], "\(dry)")
+      #expect(!FileManager.default.fileExists(atPath: shell.vaultPath))
+      try shell.makeVault([])
+      let first = try await shell.run("import links.txt")
+      #expect(first.code == 65 && first.output == dry.output)
+      #expect(first.errors.contains("warning: links.txt: line 2: digits=99 is not possible"), "\(first)")
+      let before = try Data(contentsOf: URL(fileURLWithPath: shell.vaultPath + "/vault"))
+      let second = try await shell.run("import links.txt")
+      #expect(second.output == ["GitHub: alice  already there", "Steam: me  already there"])
+      #expect(try Data(contentsOf: URL(fileURLWithPath: shell.vaultPath + "/vault")) == before)
+      try Data("secret words\n".utf8).write(to: URL(fileURLWithPath: shell.folder + "/password"))
+      var other = shell
+      for (number, words) in [
+        "--to aegis --password-file password out", "--to aegis --plain out", "--to 2fas --password-file password out",
+        "--to otpauth --plain out",
+      ].enumerated() {
+        let name = "out\(number)"
+        let written = try await shell.run("export " + words.replacing(" out", with: " " + name))
+        #expect(written.code == 0 && written.output == ["\(name)  2 entries, opened again"], "\(written)")
+        let mode = try FileManager.default.attributesOfItem(atPath: shell.folder + "/" + name)[.posixPermissions]
+        #expect(mode as? Int == 0o600)
+        other.vault = "other\(number)"
+        try other.makeVault([])
+        #expect(try await other.run("import \(name) --password-file password").code == 0)
+        #expect(try await other.run("list --json").output == shell.run("list --json").output)
+      }
+      #expect(try await shell.run("export --to aegis --plain out0").code == 73)
+      #expect(try await shell.run("export --to google out9").code == 64)
+      let google = try await shell.run("export --to google --plain out9")
+      #expect(google.code == 1 && google.errors[0].contains("Steam: me"), "\(google)")
+      #expect(try await shell.run("import out9").output == ["GitHub: alice  already there"])
+      let wrong = try await shell.run("import out0 --password-file passphrase")
+      #expect(wrong.code == 77 && wrong.errors[0].contains("wrong password"), "\(wrong)")
+      #expect(try await shell.run("import passphrase").code == 65)
+      #expect(try await shell.run("import none").code == 66)
+    }
+  }
+
   @Test(
     "D-062 D-061 bad input is refused with its reason, and nothing is written",
     arguments: [
@@ -104,7 +183,8 @@ struct CommandTests {
     }
   }
 
-  @Test func `options of a new entry are checked`() async throws {
+  @Test("T-33 a short secret is accepted with a warning, and the options of a new entry are checked")
+  func options() async throws {
     try await withShell { shell in
       try shell.makeVault([])
       for options in ["--type motp", "--algorithm md5", "--digits 9", "--period 0", "--period 301"] {

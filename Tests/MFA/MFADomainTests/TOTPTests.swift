@@ -26,7 +26,7 @@ struct TOTPTests {
     ]
   }
 
-  @Test("B-073 the codes are those of RFC 6238", arguments: vectors)
+  @Test("B-073 D-001 D-002 the codes are those of RFC 6238", arguments: vectors)
   func rfc6238(_ vector: Vector) throws {
     let parameters = try #require(TOTPParameters(checkedAlgorithm: vector.algorithm, digits: 8, period: 30))
     let digits = Array("1234567890".utf8)
@@ -35,10 +35,23 @@ struct TOTPTests {
     #expect(parameters.code(secret, step: step) == vector.code)
   }
 
-  @Test("B-080 a secret has at least 160 bits", arguments: TOTPParameters.Algorithm.allCases)
+  @Test("B-080 T-33 a secret has at least 160 bits", arguments: TOTPParameters.Algorithm.allCases)
   func secretLength(_ algorithm: TOTPParameters.Algorithm) throws {
     let parameters = try #require(TOTPParameters(checkedAlgorithm: algorithm, digits: 6, period: 30))
     #expect(parameters.secretLength * 8 >= 160)
+  }
+
+  @Test("D-007 the codes of one step before and after are accepted, each once, and those of two steps are not")
+  func skew() throws {
+    let parameters = TOTPParameters.standard
+    let secret = Array("12345678901234567890".utf8)
+    let now = Timestamp(seconds: 1_111_111_109)
+    let step = parameters.step(at: now)
+    for (offset, isAccepted) in [(-2, false), (-1, true), (0, true), (1, true), (2, false)] as [(Int64, Bool)] {
+      let code = parameters.code(secret, step: step + offset)
+      #expect((parameters.matchingStep(code, secret, at: now, after: nil) == step + offset) == isAccepted, "\(offset)")
+      #expect(parameters.matchingStep(code, secret, at: now, after: step + offset) == nil)
+    }
   }
 
   @Test("B-073 digits and periods out of bounds are refused", arguments: [(5, 30), (9, 30), (6, 0), (6, 301)])

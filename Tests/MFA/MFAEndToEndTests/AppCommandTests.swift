@@ -1,6 +1,7 @@
 import Foundation
 import GateProcesses
 import MFAFixtures
+import QRCodes
 import SimulatedDevice
 import TestSupport
 import Testing
@@ -132,6 +133,38 @@ struct AppCommandTests {
       #expect(run.output == ["verified ada"], "\(run.errors)")
       run = try await app.run("unenroll")
       #expect(run.exit == .code(0), "\(run.errors)")
+    }
+  }
+
+  @Test("D-050 B-080 the QR code of the backend is scanned by authenticator, whose code the backend accepts")
+  func authenticator() async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try await CommandLineApp(household)
+      _ = try await app.run("enroll", "--user", "ada", "--answers", "approve,approve")
+      let access = try #require(try await app.run("signin", "--answers", "approve", "--token").output.first)
+      let registered = RegisteredDevice(servers: household, name: app.device, phone: TestPhone(deviceID: app.device))
+      let offer = try await registered.call("POST", "/api/v1/auth/mfa/enroll", [:], token: access)
+      let uri = try #require(offer["qr_code_url"]?.text)
+      // The app draws it; the user takes a picture.
+      try Data(QRCode(uri).png()).write(to: URL(fileURLWithPath: household.data + "/picture.png"))
+      try Data("correct horse\n".utf8).write(to: URL(fileURLWithPath: household.data + "/passphrase"))
+      func authenticator(_ words: String...) async throws -> [String] {
+        let run = try await ChildProcess.run(
+          Places.product("authenticator"), words,
+          environment: [
+            "AUTHENTICATOR_VAULT": household.data + "/authenticator",
+            "AUTHENTICATOR_PASSPHRASE_FILE": household.data + "/passphrase",
+          ])
+        #expect(run.exit == .code(0), "\(run.errors)")
+        return run.output
+      }
+      #expect(try await authenticator("scan", household.data + "/picture.png").count == 1)
+      let code = try #require(try await authenticator("code", "ada").first)
+      let verified = try await registered.call(
+        "POST", "/api/v1/auth/mfa/verify-enrollment", ["code": .string(code)], token: access)
+      #expect(verified.status == 200, "\(verified)")
+      let run = try await app.run("signin", "--answers", "approve")
+      #expect(run.output.first?.contains("second factor is missing") == true, "\(run)")
     }
   }
 

@@ -1,0 +1,209 @@
+internal import AuthenticatorVault
+internal import ByteCoding
+internal import Crypto
+internal import Foundation
+internal import OneTimePasswords
+
+/// The vault of Aegis (its document vault.md): `header`, and `db` plain or encrypted.
+enum AegisFile {
+  private struct Parameters: Codable {
+    let nonce: String
+    let tag: String
+  }
+
+  private struct Slot: Codable {
+    let type: Int
+    let uuid: String?
+    let key: String
+    let key_params: Parameters
+    let n: Int?
+    let r: Int?
+    let p: Int?
+    let salt: String?
+  }
+
+  private struct Header: Codable {
+    var slots: [Slot]?
+    var params: Parameters?
+
+    /// Aegis expects both members, also where they are null.
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      try container.encode(slots, forKey: .slots)
+      try container.encode(params, forKey: .params)
+    }
+  }
+
+  private struct Envelope<Content: Codable>: Codable {
+    var version = 1
+    let header: Header
+    let db: Content
+  }
+
+  private struct AnyEnvelope: Decodable { let header: Header }
+
+  private struct Contents<Entries: Decodable>: Decodable {
+    let version: Int
+    let entries: Entries
+    let groups: [Group]?
+  }
+
+  private struct WrittenContents: Codable {
+    var version = 3
+    let entries: [Entry]
+    let groups: [Group]
+  }
+
+  private struct Group: Codable {
+    let uuid: String
+    let name: String
+  }
+
+  private struct Entry: Codable {
+    var type: String
+    var uuid: String?
+    var name: String?
+    var issuer: String?
+    var note: String?
+    var favorite: Bool?
+    /// Until version 2.
+    var group: String?
+    var groups: [String]?
+    var info: [String: JSONValue]
+  }
+
+  /// Where members of an unknown kind are kept in an entry of the vault.
+  private static let keptMember = "aegis"
+
+  static func read(_ data: Data, at time: Int64, password: () throws -> String) throws -> ImportedFile {
+    let header = try JSONDecoder.file(AnyEnvelope.self, data, .aegis).header
+    let contents: Contents<[Lenient<Entry>]>
+    if let slots = header.slots {
+      let envelope = try JSONDecoder.file(Envelope<String>.self, data, .aegis)
+      guard let box = Data(base64Encoded: envelope.db), let params = header.params else {
+        throw VaultFormatError.malformed(.aegis)
+      }
+      let key = try masterKey(slots, try password())
+      guard let nonce = Hex.decode(params.nonce), let tag = Hex.decode(params.tag),
+        let plain = FileCipher.open(nonce: Data(nonce), ciphertext: box, tag: Data(tag), with: key)
+      else { throw VaultFormatError.notAuthentic }
+      contents = try JSONDecoder.file(Contents.self, plain, .aegis)
+    } else {
+      struct Plain: Decodable { let db: Contents<[Lenient<Entry>]> }
+      contents = try JSONDecoder.file(Plain.self, data, .aegis).db
+    }
+    guard (1...3).contains(contents.version) else {
+      throw VaultFormatError.unsupported(
+        "the vault has version \(contents.version) of Aegis, which is not known", hint: "export it as plain text")
+    }
+    let groups = Dictionary((contents.groups ?? []).map { ($0.uuid, $0.name) }) { first, _ in first }
+    var file = ImportedFile(.aegis)
+    file.add(contents.entries, named: { shownName($0.issuer, $0.name) }) { entry throws(EntryFault) in
+      try fields(entry, groups: groups).entry(at: time)
+    }
+    return file
+  }
+
+  private static func masterKey(_ slots: [Slot], _ password: String) throws(VaultFormatError) -> SymmetricKey {
+    // Other types are those of fingerprint readers, whose key stays on its phone.
+    for slot in slots where slot.type == 1 {
+      guard let salt = slot.salt.flatMap({ Hex.decode($0) }), let n = slot.n, let r = slot.r, let p = slot.p,
+        let wrapped = Hex.decode(slot.key), let nonce = Hex.decode(slot.key_params.nonce),
+        let tag = Hex.decode(slot.key_params.tag)
+      else { throw .malformed(.aegis) }
+      let derived = try FileCipher.scrypt(password, salt: Data(salt), n: n, r: r, p: p)
+      if let key = FileCipher.open(nonce: Data(nonce), ciphertext: Data(wrapped), tag: Data(tag), with: derived),
+        key.count == 32
+      {
+        return SymmetricKey(data: key)
+      }
+    }
+    throw .wrongPassword
+  }
+
+  private static func fields(_ entry: Entry, groups: [String: String]) throws(EntryFault) -> EntryFields {
+    var fields = EntryFields()
+    fields.type = entry.type
+    fields.issuer = entry.issuer
+    fields.account = entry.name
+    fields.note = entry.note
+    fields.tags = (entry.groups ?? []).compactMap { groups[$0] } + (entry.group.map { [$0] } ?? [])
+    var info = entry.info
+    guard case .string(let secret)? = info.removeValue(forKey: "secret") else { throw EntryFault("there is no secret") }
+    fields.base32 = secret
+    guard ["totp", "hotp", "steam"].contains(entry.type.lowercased()) else {
+      fields.others = [keptMember: .object(info)]
+      return fields
+    }
+    fields.algorithm = try text(info["algo"], "algo")
+    fields.digits = try number(info["digits"], "digits").flatMap { Int(exactly: $0) }
+    fields.period = try number(info["period"], "period").flatMap { Int(exactly: $0) }
+    fields.counter = try number(info["counter"], "counter")
+    return fields
+  }
+
+  private static func text(_ value: JSONValue?, _ name: String) throws(EntryFault) -> String? {
+    switch value {
+    case nil, .null: return nil
+    case .string(let text): return text
+    default: throw EntryFault("\(name) is not a text")
+    }
+  }
+
+  private static func number(_ value: JSONValue?, _ name: String) throws(EntryFault) -> Int64? {
+    switch value {
+    case nil, .null: return nil
+    case .integer(let number): return number
+    default: throw EntryFault("\(name) is not a whole number")
+    }
+  }
+
+  // MARK: Writing
+
+  static func write(_ entries: [VaultEntry], password: String?) throws(VaultFormatError) -> [UInt8] {
+    let names = Set(entries.flatMap(\.tags)).sorted()
+    let groups = names.map { Group(uuid: UUID().uuidString.lowercased(), name: $0) }
+    let uuids = Dictionary(uniqueKeysWithValues: groups.map { ($0.name, $0.uuid) })
+    let contents = WrittenContents(entries: entries.map { written($0, groups: uuids) }, groups: groups)
+    guard let password else {
+      return JSONEncoder.file(Envelope(header: Header(slots: nil, params: nil), db: contents))
+    }
+    let key = SymmetricKey(size: .bits256)
+    let salt = FileCipher.random(32)
+    let (n, r, p) = (32_768, 8, 1)
+    let derived = try FileCipher.scrypt(password, salt: salt, n: n, r: r, p: p)
+    let wrapped = FileCipher.seal(key.withUnsafeBytes { Data($0) }, with: derived)
+    let sealed = FileCipher.seal(Data(JSONEncoder.file(contents)), with: key)
+    let slot = Slot(
+      type: 1, uuid: UUID().uuidString.lowercased(), key: Hex.encode(wrapped.ciphertext),
+      key_params: Parameters(nonce: Hex.encode(Data(wrapped.nonce)), tag: Hex.encode(wrapped.tag)), n: n, r: r, p: p,
+      salt: Hex.encode(salt))
+    let params = Parameters(nonce: Hex.encode(Data(sealed.nonce)), tag: Hex.encode(sealed.tag))
+    return JSONEncoder.file(
+      Envelope(header: Header(slots: [slot], params: params), db: sealed.ciphertext.base64EncodedString()))
+  }
+
+  private static func written(_ entry: VaultEntry, groups: [String: String]) -> Entry {
+    var info: [String: JSONValue] = ["secret": .string(Base32.encode(entry.secret))]
+    let type: String
+    switch entry.kind {
+    case .totp(let period):
+      type = "totp"
+      info["period"] = .integer(Int64(period))
+    case .hotp:
+      type = "hotp"
+      info["counter"] = .integer(Int64(clamping: entry.counter))
+    case .steam:
+      type = "steam"
+      info["period"] = .integer(30)
+    case .other(let name):
+      type = name
+      if case .object(let kept)? = entry.otherFields[keptMember] { info.merge(kept) { first, _ in first } }
+    }
+    info["algo"] = info["algo"] ?? .string(entry.algorithm.rawValue)
+    info["digits"] = info["digits"] ?? .integer(Int64(entry.digits))
+    return Entry(
+      type: type, uuid: entry.id, name: entry.account, issuer: entry.issuer, note: entry.note, favorite: false,
+      groups: entry.tags.compactMap { groups[$0] }, info: info)
+  }
+}

@@ -1,0 +1,57 @@
+internal import Crypto
+internal import CryptoExtras
+internal import Foundation
+
+/// The ciphers of the files: AES-256-GCM under a key that is derived from a password.
+enum FileCipher {
+  /// The most memory that a file may ask for, in bytes: 256 MiB.
+  static let mostMemory = 256 << 20
+
+  /// A key from scrypt (RFC 7914).
+  ///
+  /// - Throws: `.keyDerivation` for a cost that is not a power of two, or beyond 256 MiB.
+  static func scrypt(_ password: String, salt: Data, n: Int, r: Int, p: Int) throws(VaultFormatError) -> SymmetricKey {
+    guard n > 1, n.nonzeroBitCount == 1, (1...64).contains(r), (1...16).contains(p) else {
+      throw .keyDerivation("scrypt with n=\(n), r=\(r), p=\(p)")
+    }
+    let (blocks, isTooMuch) = n.multipliedReportingOverflow(by: 128 * r)
+    guard !isTooMuch, blocks <= mostMemory else {
+      throw .keyDerivation("scrypt with n=\(n), r=\(r) needs more than 256 MiB")
+    }
+    do {
+      return try KDF.Scrypt.deriveKey(
+        from: Data(password.utf8), salt: salt, outputByteCount: 32, rounds: n, blockSize: r, parallelism: p,
+        maxMemory: mostMemory + (16 << 20))
+    } catch {
+      throw .keyDerivation("scrypt with n=\(n), r=\(r), p=\(p)")
+    }
+  }
+
+  /// A key from PBKDF2 with HMAC-SHA256 (RFC 8018).
+  static func pbkdf2(_ password: String, salt: Data, rounds: Int) throws(VaultFormatError) -> SymmetricKey {
+    do {
+      return try KDF.Insecure.PBKDF2.deriveKey(
+        from: Data(password.utf8), salt: salt, using: .sha256, outputByteCount: 32, unsafeUncheckedRounds: rounds)
+    } catch {
+      throw .keyDerivation("PBKDF2 with \(rounds) rounds")
+    }
+  }
+
+  /// Decrypts; `nil` if the tag does not match.
+  static func open(nonce: Data, ciphertext: Data, tag: Data, with key: SymmetricKey) -> Data? {
+    guard nonce.count == 12, tag.count == 16, let nonce = try? AES.GCM.Nonce(data: nonce),
+      let box = try? AES.GCM.SealedBox(nonce: nonce, ciphertext: ciphertext, tag: tag)
+    else { return nil }
+    return try? AES.GCM.open(box, using: key)
+  }
+
+  /// Encrypts with a new nonce.
+  static func seal(_ plaintext: Data, with key: SymmetricKey) -> AES.GCM.SealedBox {
+    do { return try AES.GCM.seal(plaintext, using: key) } catch { preconditionFailure("AES-GCM failed: \(error)") }
+  }
+
+  /// Random bytes.
+  static func random(_ count: Int) -> Data {
+    SymmetricKey(size: .init(bitCount: count * 8)).withUnsafeBytes { Data($0) }
+  }
+}

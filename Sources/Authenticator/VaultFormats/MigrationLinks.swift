@@ -1,0 +1,141 @@
+internal import AuthenticatorVault
+internal import Foundation
+internal import OneTimePasswords
+internal import SwiftProtobuf
+
+/// The links of Google Authenticator's export: `otpauth-migration://offline?data=…`, several for many entries.
+enum MigrationLinks {
+  /// The entries of a link that is written.
+  static let batchSize = 10
+  /// The most links that are read.
+  static let mostParts = 500
+
+  static func read(_ bytes: [UInt8], at time: Int64) throws(VaultFormatError) -> ImportedFile {
+    var file = ImportedFile(.google)
+    var parts: [(number: Int, content: OTPMigration)] = []
+    let lines = LinkList.lines(of: bytes)
+    guard lines.count <= mostParts else { throw .tooLarge }
+    for (number, line) in lines {
+      guard let content = content(of: line) else {
+        file.faults.append(ImportFault(place: "line \(number)", reason: "not a migration link, or cut off"))
+        continue
+      }
+      parts.append((number, content))
+    }
+    guard !parts.isEmpty else { throw .malformed(.google) }
+    // An export has a number of its own; its parts come in any order, and some twice.
+    for batch in Dictionary(grouping: parts, by: \.content.batchID).sorted(by: { $0.key < $1.key }) {
+      var indices: Set<Int32> = []
+      for part in batch.value.sorted(by: { $0.content.batchIndex < $1.content.batchIndex })
+      where indices.insert(part.content.batchIndex).inserted {
+        add(part.content.entries, at: time, to: &file)
+      }
+      let count = min(max(batch.value.map(\.content.batchSize).max() ?? 0, 0), Int32(mostParts))
+      file.missingParts += (0..<count).filter { !indices.contains($0) }.map { Int($0) + 1 }
+    }
+    return file
+  }
+
+  private static func add(_ entries: [OTPMigration.Entry], at time: Int64, to file: inout ImportedFile) {
+    file.add(entries, named: { shownName($0.issuer, $0.name) }) { entry throws(EntryFault) in
+      var fields = EntryFields()
+      fields.secret = Array(entry.secret)
+      fields.issuer = entry.issuer
+      fields.account = entry.name
+      // The name often begins with the issuer, as in a label.
+      if let colon = entry.name.firstIndex(of: ":"), entry.issuer.isEmpty || entry.name[..<colon] == entry.issuer {
+        fields.issuer = String(entry.name[..<colon])
+        fields.account = String(entry.name[entry.name.index(after: colon)...])
+      }
+      switch entry.kind {
+      case .unspecified, .totp: fields.type = "totp"
+      case .hotp: fields.type = "hotp"
+      case .UNRECOGNIZED(let number): throw EntryFault("the kind \(number)")
+      }
+      switch entry.algorithm {
+      case .unspecified, .sha1: fields.algorithm = "SHA1"
+      case .sha256: fields.algorithm = "SHA256"
+      case .sha512: fields.algorithm = "SHA512"
+      case .md5: throw EntryFault("the algorithm MD5")
+      case .UNRECOGNIZED(let number): throw EntryFault("the algorithm \(number)")
+      }
+      switch entry.digits {
+      case .unspecified, .six: fields.digits = 6
+      case .eight: fields.digits = 8
+      case .UNRECOGNIZED(let number): throw EntryFault("the number of digits \(number)")
+      }
+      fields.counter = entry.counter
+      return try fields.entry(at: time)
+    }
+  }
+
+  private static func content(of line: String) -> OTPMigration? {
+    guard line.lowercased().hasPrefix("otpauth-migration://"), line.utf8.count <= 65_536,
+      let query = line.split(separator: "?", maxSplits: 1).dropFirst().first
+    else { return nil }
+    for pair in query.split(separator: "&") where pair.hasPrefix("data=") {
+      guard let text = String(pair.dropFirst(5)).removingPercentEncoding else { return nil }
+      // Some writers leave the padding out, and a `+` may have become a space.
+      var base64 = text.replacing(" ", with: "+").replacing("-", with: "+").replacing("_", with: "/")
+      base64 = base64.filter { $0 != "=" }
+      base64 += String(repeating: "=", count: (4 - base64.count % 4) % 4)
+      return Data(base64Encoded: base64).flatMap { try? OTPMigration(serializedBytes: $0) }
+    }
+    return nil
+  }
+
+  static func write(_ entries: [VaultEntry]) throws(VaultFormatError) -> VaultWriter.Written {
+    var faults: [ImportFault] = []
+    var written: [OTPMigration.Entry] = []
+    for entry in entries {
+      do throws(EntryFault) { written.append(try encoded(entry)) } catch {
+        faults.append(ImportFault(place: entry.name, reason: "Google's links have no place for \(error.reason)"))
+      }
+    }
+    let batches = stride(from: 0, to: written.count, by: batchSize).map {
+      written[$0..<min($0 + batchSize, written.count)]
+    }
+    let batchID = Int32.random(in: 1...Int32.max)
+    var lines = ""
+    for (index, batch) in batches.enumerated() {
+      var content = OTPMigration()
+      content.entries = Array(batch)
+      content.version = 1
+      content.batchSize = Int32(batches.count)
+      content.batchIndex = Int32(index)
+      content.batchID = batchID
+      guard let data: Data = try? content.serializedBytes() else { throw .malformed(.google) }
+      let text = data.base64EncodedString().replacing("+", with: "%2B").replacing("/", with: "%2F")
+        .replacing("=", with: "%3D")
+      lines += "otpauth-migration://offline?data=\(text)\n"
+    }
+    return .init(bytes: Array(lines.utf8), faults: faults)
+  }
+
+  private static func encoded(_ entry: VaultEntry) throws(EntryFault) -> OTPMigration.Entry {
+    var encoded = OTPMigration.Entry()
+    switch entry.kind {
+    case .totp(30): encoded.kind = .totp
+    case .totp(let period): throw EntryFault("a period of \(period) s")
+    case .hotp:
+      encoded.kind = .hotp
+      guard let counter = Int64(exactly: entry.counter) else { throw EntryFault("the counter") }
+      encoded.counter = counter
+    case .steam, .other: throw EntryFault("codes of this kind")
+    }
+    switch entry.digits {
+    case 6: encoded.digits = .six
+    case 8: encoded.digits = .eight
+    default: throw EntryFault("\(entry.digits) digits")
+    }
+    switch entry.algorithm {
+    case .sha1: encoded.algorithm = .sha1
+    case .sha256: encoded.algorithm = .sha256
+    case .sha512: encoded.algorithm = .sha512
+    }
+    encoded.secret = Data(entry.secret)
+    encoded.issuer = entry.issuer
+    encoded.name = entry.account
+    return encoded
+  }
+}

@@ -1,0 +1,270 @@
+internal import AuthenticatorVault
+internal import Foundation
+internal import OneTimePasswords
+
+/// andOTP's plain backup: a list.
+enum AndOTPFile {
+  private struct Entry: Decodable {
+    let secret: String
+    let issuer: String?
+    let label: String?
+    let type: String?
+    let algorithm: String?
+    let digits: Int?
+    let period: Int?
+    let counter: Int64?
+    let tags: [String]?
+  }
+
+  static func read(_ data: Data, at time: Int64) throws(VaultFormatError) -> ImportedFile {
+    var file = ImportedFile(.andOTP)
+    let entries = try JSONDecoder.file([Lenient<Entry>].self, data, .andOTP)
+    file.add(entries, named: { shownName($0.issuer, $0.label) }) { entry throws(EntryFault) in
+      var fields = EntryFields()
+      fields.type = entry.type
+      fields.issuer = entry.issuer
+      fields.account = entry.label
+      fields.base32 = entry.secret
+      fields.algorithm = entry.algorithm
+      fields.digits = entry.digits
+      fields.period = entry.period
+      fields.counter = entry.counter
+      fields.tags = entry.tags ?? []
+      return try fields.entry(at: time)
+    }
+    return file
+  }
+}
+
+/// OTPClient's plain database: a list.
+enum OTPClientFile {
+  private struct Entry: Decodable {
+    let type: String?
+    let label: String?
+    let issuer: String?
+    let secret: String
+    let digits: Int?
+    let algo: String?
+    let period: Int?
+    let counter: Int64?
+    let group: String?
+  }
+
+  static func read(_ data: Data, at time: Int64) throws(VaultFormatError) -> ImportedFile {
+    var file = ImportedFile(.otpClient)
+    let entries = try JSONDecoder.file([Lenient<Entry>].self, data, .otpClient)
+    file.add(entries, named: { shownName($0.issuer, $0.label) }) { entry throws(EntryFault) in
+      var fields = EntryFields()
+      // Steam's codes are entries of TOTP with this issuer.
+      fields.type = entry.issuer?.lowercased() == "steam" ? "steam" : entry.type
+      fields.issuer = entry.issuer
+      fields.account = entry.label
+      fields.base32 = entry.secret
+      fields.algorithm = entry.algo
+      fields.digits = entry.digits
+      fields.period = entry.period
+      fields.counter = entry.counter
+      fields.tags = entry.group.map { [$0] } ?? []
+      return try fields.entry(at: time)
+    }
+    return file
+  }
+}
+
+/// FreeOTP+'s backup. Its secrets are lists of signed bytes.
+enum FreeOTPFile {
+  private struct Backup: Decodable { let tokens: [Lenient<Token>] }
+
+  private struct Token: Decodable {
+    let algo: String?
+    let counter: Int64?
+    let digits: Int?
+    let issuerExt: String?
+    let issuerAlt: String?
+    let label: String?
+    let labelAlt: String?
+    let period: Int?
+    let secret: [Int]
+    let type: String?
+  }
+
+  static func read(_ data: Data, at time: Int64) throws(VaultFormatError) -> ImportedFile {
+    var file = ImportedFile(.freeOTP)
+    let backup = try JSONDecoder.file(Backup.self, data, .freeOTP)
+    file.add(backup.tokens, named: { shownName($0.issuerExt, $0.label) }) { token throws(EntryFault) in
+      var fields = EntryFields()
+      fields.type = token.type
+      fields.issuer = token.issuerAlt ?? token.issuerExt
+      fields.account = token.labelAlt ?? token.label
+      guard token.secret.allSatisfy({ (-128...255).contains($0) }) else { throw EntryFault("the secret is not bytes") }
+      fields.secret = token.secret.map { UInt8(truncatingIfNeeded: $0) }
+      fields.algorithm = token.algo
+      fields.digits = token.digits
+      fields.period = token.period
+      fields.counter = token.counter
+      return try fields.entry(at: time)
+    }
+    return file
+  }
+}
+
+/// Bitwarden's plain export. Of each item only the code is read, never its password.
+enum BitwardenFile {
+  private struct Export: Decodable {
+    let encrypted: Bool?
+    let passwordProtected: Bool?
+    let items: [Lenient<Item>]?
+    let folders: [Folder]?
+  }
+
+  private struct Folder: Decodable {
+    let id: String?
+    let name: String?
+  }
+
+  private struct Item: Decodable {
+    let name: String?
+    let folderId: String?
+    let login: Login?
+  }
+
+  private struct Login: Decodable {
+    let username: String?
+    let totp: String?
+  }
+
+  static func read(_ data: Data, at time: Int64) throws(VaultFormatError) -> ImportedFile {
+    let export = try JSONDecoder.file(Export.self, data, .bitwarden)
+    guard export.encrypted != true, let items = export.items else {
+      throw .unsupported(
+        "the export of Bitwarden is encrypted, which is not read", hint: "export it as .json without a password")
+    }
+    let folders = Dictionary((export.folders ?? []).map { ($0.id ?? "", $0.name ?? "") }) { first, _ in first }
+    var file = ImportedFile(.bitwarden)
+    let withCode = items.filter { item in
+      guard case .success(let item) = item.value else { return true }
+      return !(item.login?.totp ?? "").isEmpty
+    }
+    file.add(withCode, named: { shownName($0.name, $0.login?.username) }) { item throws(EntryFault) in
+      var entry = try SecretOrLink.entry(
+        item.login?.totp ?? "", issuer: item.name, account: item.login?.username, at: time)
+      if let folder = item.folderId.flatMap({ folders[$0] }), !folder.isEmpty { entry.tags = [folder] }
+      return entry
+    }
+    return file
+  }
+}
+
+/// Proton Authenticator's plain export.
+enum ProtonFile {
+  private struct Export: Decodable { let entries: [Lenient<Entry>]? }
+
+  private struct Entry: Decodable {
+    let content: Content
+    let note: String?
+  }
+
+  private struct Content: Decodable {
+    let uri: String
+    let name: String?
+  }
+
+  static func read(_ data: Data, at time: Int64) throws(VaultFormatError) -> ImportedFile {
+    guard let entries = try JSONDecoder.file(Export.self, data, .proton).entries else {
+      throw .unsupported(
+        "the export of Proton Authenticator is encrypted, which is not read", hint: "export it without a password")
+    }
+    var file = ImportedFile(.proton)
+    file.add(entries, named: { $0.content.name ?? "" }) { entry throws(EntryFault) in
+      var read = try SecretOrLink.entry(entry.content.uri, issuer: entry.content.name, account: nil, at: time)
+      read.note = entry.note ?? ""
+      return read
+    }
+    return file
+  }
+}
+
+/// Stratum's plain backup, earlier Authenticator Pro.
+enum StratumFile {
+  private struct Backup: Decodable {
+    let Authenticators: [Lenient<Entry>]
+    let Categories: [Category]?
+    let AuthenticatorCategories: [Binding]?
+  }
+
+  private struct Category: Decodable {
+    let Id: String
+    let Name: String
+  }
+
+  private struct Binding: Decodable {
+    let CategoryId: String
+    let AuthenticatorSecret: String
+  }
+
+  private struct Entry: Decodable {
+    let `Type`: Int
+    let Issuer: String?
+    let Username: String?
+    let Secret: String
+    let Pin: String?
+    let Algorithm: Int?
+    let Digits: Int?
+    let Period: Int?
+    let Counter: Int64?
+  }
+
+  static func read(_ data: Data, at time: Int64) throws(VaultFormatError) -> ImportedFile {
+    if data.first == UInt8(ascii: "A") {
+      throw .unsupported("the backup of Stratum is encrypted, which is not read", hint: "back up without a password")
+    }
+    let backup = try JSONDecoder.file(Backup.self, data, .stratum)
+    let names = Dictionary((backup.Categories ?? []).map { ($0.Id, $0.Name) }) { first, _ in first }
+    let bindings = Dictionary(grouping: backup.AuthenticatorCategories ?? [], by: \.AuthenticatorSecret)
+    var file = ImportedFile(.stratum)
+    file.add(backup.Authenticators, named: { shownName($0.Issuer, $0.Username) }) { entry throws(EntryFault) in
+      var fields = EntryFields()
+      let kinds = [1: "hotp", 2: "totp", 3: "motp", 4: "steam", 5: "yandex"]
+      fields.type = kinds[entry.Type] ?? "stratum-\(entry.Type)"
+      fields.issuer = entry.Issuer
+      fields.account = entry.Username
+      // Mobile-OTP's secrets are hexadecimal digits or any text.
+      if entry.Type == 3 { fields.secret = Array(entry.Secret.utf8) } else { fields.base32 = entry.Secret }
+      guard let algorithm = [0: "SHA1", 1: "SHA256", 2: "SHA512"][entry.Algorithm ?? 0] else {
+        throw EntryFault("the algorithm \(entry.Algorithm ?? 0)")
+      }
+      fields.algorithm = algorithm
+      fields.digits = entry.Digits
+      fields.period = entry.Period
+      fields.counter = entry.Counter
+      fields.tags = (bindings[entry.Secret] ?? []).compactMap { names[$0.CategoryId] }
+      if let pin = entry.Pin { fields.others = ["stratum": .object(["Pin": .string(pin)])] }
+      return try fields.entry(at: time)
+    }
+    return file
+  }
+}
+
+/// A member that is a link, `steam://SECRET`, or a secret alone.
+enum SecretOrLink {
+  static func entry(_ text: String, issuer: String?, account: String?, at time: Int64) throws(EntryFault) -> VaultEntry
+  {
+    let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
+    if text.lowercased().hasPrefix("otpauth://") {
+      var entry = try LinkList.entry(text, at: time)
+      if entry.issuer.isEmpty { entry.issuer = issuer ?? "" }
+      if entry.account.isEmpty { entry.account = account ?? "" }
+      return entry
+    }
+    var fields = EntryFields()
+    fields.issuer = issuer
+    fields.account = account
+    if text.lowercased().hasPrefix("steam://") {
+      fields.type = "steam"
+      fields.base32 = String(text.dropFirst(8))
+    } else {
+      fields.base32 = text
+    }
+    return try fields.entry(at: time)
+  }
+}

@@ -1,0 +1,187 @@
+internal import AuthenticatorVault
+internal import Crypto
+internal import Foundation
+internal import OneTimePasswords
+
+/// The backup of 2FAS, schemas 1 to 4: `services`, or encrypted in `servicesEncrypted`.
+enum TwoFASFile {
+  private struct Backup: Decodable {
+    let services: [Lenient<Service>]?
+    let groups: [Group]?
+    let schemaVersion: Int?
+    let servicesEncrypted: String?
+  }
+
+  private struct Group: Codable {
+    let id: String
+    let name: String
+    var isExpanded: Bool? = true
+    var updatedAt: Int64? = 0
+  }
+
+  private struct Service: Codable {
+    var name: String?
+    var secret: String
+    var updatedAt: Int64?
+    var otp: Details?
+    var order: Order?
+    var icon: Icon?
+    var groupId: String?
+  }
+
+  private struct Details: Codable {
+    var label: String?
+    var account: String?
+    var issuer: String?
+    var digits: Int?
+    var period: Int?
+    var algorithm: String?
+    var counter: Int64?
+    var tokenType: String?
+    var source: String?
+  }
+
+  private struct Order: Codable { let position: Int }
+
+  private struct Icon: Codable {
+    struct Label: Codable {
+      let text: String
+      let backgroundColor: String
+    }
+
+    struct Collection: Codable { let id: String }
+
+    let selected: String
+    let label: Label?
+    let iconCollection: Collection
+  }
+
+  private struct WrittenBackup: Encodable {
+    let services: [Service]
+    let groups: [Group]
+    let updatedAt: Int64
+    let schemaVersion = 4
+    let appVersionCode = 5_000_000
+    let appVersionName = "5.0.0"
+    let appOrigin = "android"
+    var reference: String?
+    var servicesEncrypted: String?
+  }
+
+  private static let rounds = 10_000
+  /// What `reference` encrypts in every backup, so that 2FAS recognizes a wrong password.
+  private static let reference =
+    "tRViSsLKzd86Hprh4ceC2OP7xazn4rrt4xhfEUbOjxLX8Rc3mkISXE0lWbmnWfggogbBJhtYgpK6fMl1D6mtsy92R3HkdGfwuXbzLebqVFJsR7IZ2"
+    + "w58t938iymwG4824igYyy1wi6n2WDpO1Q1P69zwJGs2F5a1qP4MyIiDSD7NCV2OvidXQCBnDlGfmz0f1BQySRkkt4ryiJeCjD2o4QsveJ9uDBUn8"
+    + "ELyOrESv5R5DMDkD4iAF8TXU7KyoJujd"
+
+  static func read(_ data: Data, at time: Int64, password: () throws -> String) throws -> ImportedFile {
+    let backup = try JSONDecoder.file(Backup.self, data, .twoFAS)
+    if let version = backup.schemaVersion, !(1...4).contains(version) {
+      throw VaultFormatError.unsupported(
+        "the backup has schema \(version) of 2FAS, which is not known", hint: "schemas 1 to 4 are read")
+    }
+    var services = backup.services ?? []
+    if let encrypted = backup.servicesEncrypted, !encrypted.isEmpty {
+      services = try JSONDecoder.file(
+        [Lenient<Service>].self, try decrypt(encrypted, try password()), .twoFAS)
+    }
+    let groups = Dictionary((backup.groups ?? []).map { ($0.id, $0.name) }) { first, _ in first }
+    var file = ImportedFile(.twoFAS)
+    file.add(services, named: { shownName($0.otp?.issuer ?? $0.name, $0.otp?.account) }) {
+      service throws(EntryFault) in
+      var fields = EntryFields()
+      fields.type = service.otp?.tokenType
+      fields.issuer = service.otp?.issuer.flatMap { $0.isEmpty ? nil : $0 } ?? service.name
+      fields.account = service.otp?.account ?? service.otp?.label
+      fields.base32 = service.secret
+      fields.algorithm = service.otp?.algorithm
+      fields.digits = service.otp?.digits
+      fields.period = service.otp?.period
+      fields.counter = service.otp?.counter
+      fields.tags = service.groupId.flatMap { groups[$0] }.map { [$0] } ?? []
+      return try fields.entry(at: service.updatedAt ?? time)
+    }
+    return file
+  }
+
+  /// `ciphertext:salt:nonce` in base64; the tag ends the ciphertext.
+  private static func decrypt(_ text: String, _ password: String) throws(VaultFormatError) -> Data {
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false).map { Data(base64Encoded: String($0)) }
+    guard parts.count == 3, let box = parts[0], let salt = parts[1], let nonce = parts[2], box.count >= 16 else {
+      throw .malformed(.twoFAS)
+    }
+    let key = try FileCipher.pbkdf2(password, salt: salt, rounds: rounds)
+    // One tag alone does not tell a wrong password from a change.
+    guard let plain = FileCipher.open(nonce: nonce, ciphertext: box.dropLast(16), tag: box.suffix(16), with: key) else {
+      throw .wrongPassword
+    }
+    return plain
+  }
+
+  private static func encrypt(_ plaintext: Data, salt: Data, _ key: SymmetricKey) -> String {
+    let box = FileCipher.seal(plaintext, with: key)
+    return [box.ciphertext + box.tag, salt, Data(box.nonce)].map { $0.base64EncodedString() }.joined(separator: ":")
+  }
+
+  static func write(
+    _ entries: [VaultEntry], password: String?, at time: Int64
+  ) throws(VaultFormatError) -> VaultWriter.Written {
+    var services: [Service] = []
+    var faults: [ImportFault] = []
+    let names = Set(entries.compactMap(\.tags.first)).sorted()
+    let groups = names.map { Group(id: UUID().uuidString.lowercased(), name: $0, updatedAt: time) }
+    let ids = Dictionary(uniqueKeysWithValues: groups.map { ($0.name, $0.id) })
+    for entry in entries {
+      guard let service = service(entry, position: services.count, groups: ids) else {
+        faults.append(ImportFault(place: entry.name, reason: "2fas has no codes of this kind"))
+        continue
+      }
+      if entry.tags.count > 1 {
+        faults.append(ImportFault(place: entry.name, reason: "2fas has one group for an entry: \(entry.tags[0])"))
+      }
+      services.append(service)
+    }
+    guard let password else {
+      return .init(
+        bytes: JSONEncoder.file(WrittenBackup(services: services, groups: groups, updatedAt: time)), faults: faults)
+    }
+    let salt = FileCipher.random(256)
+    let key = try FileCipher.pbkdf2(password, salt: salt, rounds: rounds)
+    let backup = WrittenBackup(
+      services: [], groups: groups, updatedAt: time,
+      reference: encrypt(Data(reference.utf8), salt: salt, key),
+      servicesEncrypted: encrypt(Data(JSONEncoder.file(services)), salt: salt, key))
+    return .init(bytes: JSONEncoder.file(backup), faults: faults)
+  }
+
+  private static func service(_ entry: VaultEntry, position: Int, groups: [String: String]) -> Service? {
+    var details = Details()
+    switch entry.kind {
+    case .totp(let period):
+      details.tokenType = "TOTP"
+      details.period = period
+    case .hotp:
+      details.tokenType = "HOTP"
+      details.counter = Int64(clamping: entry.counter)
+    case .steam:
+      details.tokenType = "STEAM"
+      details.period = 30
+    case .other: return nil
+    }
+    details.label = entry.issuer.isEmpty ? entry.account : "\(entry.issuer):\(entry.account)"
+    details.account = entry.account
+    details.issuer = entry.issuer
+    details.digits = entry.digits
+    details.algorithm = entry.algorithm.rawValue
+    details.source = "Link"
+    let letters = String((entry.issuer.isEmpty ? entry.account : entry.issuer).prefix(2)).uppercased()
+    return Service(
+      name: entry.issuer, secret: Base32.encode(entry.secret), updatedAt: entry.updatedAt, otp: details,
+      order: Order(position: position),
+      icon: Icon(
+        selected: "Label", label: .init(text: letters, backgroundColor: "Default"),
+        iconCollection: .init(id: "a5b3fb65-4ec5-43e6-8ec1-49e24ca9e7ad")),
+      groupId: entry.tags.first.flatMap { groups[$0] })
+  }
+}

@@ -1,0 +1,213 @@
+public import AuthenticatorVault
+internal import Foundation
+
+/// A file of another authenticator.
+public enum VaultFormat: String, CaseIterable, Sendable {
+  /// Aegis, plain or encrypted.
+  case aegis
+  /// 2FAS, schemas 1 to 4, plain or encrypted.
+  case twoFAS = "2fas"
+  /// Links `otpauth-migration://` of Google Authenticator, one a line.
+  case google
+  /// Links `otpauth://` of ente Auth, one a line, with groups and notes.
+  case ente
+  /// Links `otpauth://`, one a line.
+  case otpauth
+  /// andOTP, plain.
+  case andOTP = "andotp"
+  /// Bitwarden and Bitwarden Authenticator, plain JSON.
+  case bitwarden
+  /// FreeOTP+.
+  case freeOTP = "freeotp"
+  /// Proton Authenticator, plain.
+  case proton
+  /// Stratum (Authenticator Pro), plain.
+  case stratum
+  /// OTPClient, plain.
+  case otpClient = "otpclient"
+}
+
+/// What was read from a file.
+public struct ImportedFile: Sendable {
+  /// The format.
+  public let format: VaultFormat
+  /// The entries that can be used, in the order of the file.
+  public internal(set) var entries: [VaultEntry] = []
+  /// The entries that cannot.
+  public internal(set) var faults: [ImportFault] = []
+  /// The parts of a migration that are missing, from 1 on.
+  public internal(set) var missingParts: [Int] = []
+
+  init(_ format: VaultFormat) { self.format = format }
+
+  /// Adds what `read` returns for each of `items`, or the reason why it is of no use.
+  mutating func add<Item>(
+    _ items: some Sequence<Item>, named name: (Item) -> String, _ read: (Item) throws(EntryFault) -> VaultEntry
+  ) {
+    for (number, item) in items.enumerated() {
+      do throws(EntryFault) {
+        entries.append(try read(item))
+      } catch {
+        let name = String(name(item).prefix(100))
+        faults.append(
+          ImportFault(place: "entry \(number + 1)" + (name.isEmpty ? "" : " (\(name))"), reason: error.reason))
+      }
+    }
+  }
+}
+
+/// An entry of a file that is of no use.
+public struct ImportFault: Sendable, Hashable {
+  /// Where it stands: `entry 3 (Deno: Mason)`, `line 7`.
+  public let place: String
+  /// What is wrong, without the secret.
+  public let reason: String
+}
+
+/// Why a file cannot be read or written at all.
+public enum VaultFormatError: Error, Sendable, Hashable {
+  /// No known format.
+  case unknownFormat
+  /// It is not what its format says: malformed or cut off.
+  case malformed(VaultFormat)
+  /// The password opens nothing.
+  case wrongPassword
+  /// It was changed, or cut off: its authentication tag does not match.
+  case notAuthentic
+  /// It asks for more memory than 256 MiB, or for an impossible key derivation.
+  case keyDerivation(String)
+  /// The file is of a kind that is not read or written: what, and what to do.
+  case unsupported(String, hint: String)
+  /// It is longer than 64 MiB, or has more than 10,000 entries.
+  case tooLarge
+}
+
+extension VaultFormatError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .unknownFormat: "the format of the file is not known"
+    case .malformed(let format): "the file is malformed for \(format.rawValue), or cut off"
+    case .wrongPassword: "wrong password"
+    case .notAuthentic: "the file was changed or cut off: its authentication tag does not match"
+    case .keyDerivation(let what): "the file asks for an impossible key derivation: \(what)"
+    case .unsupported(let what, _): what
+    case .tooLarge: "the file is longer than 64 MiB, or has more than 10,000 entries"
+    }
+  }
+}
+
+/// Reads files of other authenticators.
+public enum VaultReader {
+  /// The longest file in bytes: 64 MiB.
+  public static let largest = 64 << 20
+  /// The most entries of a file.
+  public static let mostEntries = 10_000
+
+  /// Reads a file.
+  ///
+  /// - Parameters:
+  ///   - format: The format; `nil` to detect it.
+  ///   - time: Now, in milliseconds since 1970, for entries whose file does not say when they came into being.
+  ///   - password: Called only if the file is encrypted.
+  /// - Throws: `VaultFormatError`, and what `password` throws. An entry that is of no use is not an error of the file.
+  public static func read(
+    _ bytes: [UInt8], as format: VaultFormat? = nil, at time: Int64, password: () throws -> String
+  ) throws -> ImportedFile {
+    guard bytes.count <= largest else { throw VaultFormatError.tooLarge }
+    guard let format = format ?? detect(bytes) else { throw VaultFormatError.unknownFormat }
+    let data = Data(bytes)
+    let file =
+      switch format {
+      case .aegis: try AegisFile.read(data, at: time, password: password)
+      case .twoFAS: try TwoFASFile.read(data, at: time, password: password)
+      case .google: try MigrationLinks.read(bytes, at: time)
+      case .ente, .otpauth: LinkList.read(bytes, as: format, at: time)
+      case .andOTP: try AndOTPFile.read(data, at: time)
+      case .bitwarden: try BitwardenFile.read(data, at: time)
+      case .freeOTP: try FreeOTPFile.read(data, at: time)
+      case .proton: try ProtonFile.read(data, at: time)
+      case .stratum: try StratumFile.read(data, at: time)
+      case .otpClient: try OTPClientFile.read(data, at: time)
+      }
+    guard file.entries.count + file.faults.count <= mostEntries else { throw VaultFormatError.tooLarge }
+    return file
+  }
+
+  /// The names of members only.
+  private struct Names: Decodable {
+    let names: Set<String>
+
+    init(from decoder: any Decoder) throws {
+      names = Set(try decoder.container(keyedBy: AnyName.self).allKeys.map(\.stringValue))
+    }
+  }
+
+  private struct AnyName: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+  }
+
+  /// The format of a file by its content; `nil` if it is none of them.
+  public static func detect(_ bytes: [UInt8]) -> VaultFormat? {
+    let spaces: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D]
+    let content = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]
+    switch content.first(where: { !spaces.contains($0) }) {
+    case UInt8(ascii: "{"):
+      guard let names = try? JSONDecoder().decode(Names.self, from: Data(content)).names else { return nil }
+      if names.isSuperset(of: ["header", "db"]) { return .aegis }
+      if names.contains("services") { return .twoFAS }
+      if names.contains("Authenticators") { return .stratum }
+      if names.contains("tokens") { return .freeOTP }
+      if names.contains("items") || names.contains("encKeyValidation_DO_NOT_EDIT") { return .bitwarden }
+      if names.contains("entries") || names.isSuperset(of: ["salt", "content"]) { return .proton }
+      return nil
+    case UInt8(ascii: "["):
+      guard let first = try? JSONDecoder().decode([Names].self, from: Data(content)).first else { return nil }
+      return first.names.contains("algo") ? .otpClient : .andOTP
+    default:
+      if content.starts(with: Array("AUTHENTICATORPRO".utf8)) || content.starts(with: Array("AuthenticatorPro".utf8)) {
+        return .stratum
+      }
+      let text = String(decoding: content.prefix(65_536), as: UTF8.self).lowercased()
+      if text.contains("otpauth-migration://") { return .google }
+      guard text.contains("otpauth://") else { return nil }
+      return text.contains("codedisplay=") ? .ente : .otpauth
+    }
+  }
+}
+
+/// Writes files for other authenticators.
+public enum VaultWriter {
+  /// A file, and what has no place in it.
+  public struct Written: Sendable {
+    /// The content.
+    public let bytes: [UInt8]
+    /// The entries that the format cannot carry.
+    public let faults: [ImportFault]
+  }
+
+  /// Writes `entries`.
+  ///
+  /// - Parameters:
+  ///   - format: `aegis`, `twoFAS`, `google` or `otpauth`.
+  ///   - password: Encrypts the file, with `aegis` and `twoFAS`; `nil` writes it plain.
+  ///   - time: Now, in milliseconds since 1970.
+  /// - Throws: `.unsupported` for another format, and for a password with a format that has none.
+  public static func write(
+    _ entries: [VaultEntry], as format: VaultFormat, password: String?, at time: Int64
+  ) throws(VaultFormatError) -> Written {
+    switch format {
+    case .aegis: return Written(bytes: try AegisFile.write(entries, password: password), faults: [])
+    case .twoFAS: return try TwoFASFile.write(entries, password: password, at: time)
+    case .google, .otpauth:
+      guard password == nil else {
+        throw .unsupported("\(format.rawValue) has no password", hint: "leave it out, or export to aegis or 2fas")
+      }
+      return format == .google ? try MigrationLinks.write(entries) : LinkList.write(entries)
+    case .ente, .andOTP, .bitwarden, .freeOTP, .proton, .stratum, .otpClient:
+      throw .unsupported("\(format.rawValue) is read, not written", hint: "aegis, 2fas, google or otpauth")
+    }
+  }
+}
