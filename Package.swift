@@ -384,7 +384,13 @@ if !gateOnly && !fuzzing {
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
   ]
-  package.products += ["OneTimePasswords", "AuthenticatorVault", "VaultSync"].map { .library(name: $0, targets: [$0]) }
+  package.products += [
+    .library(name: "OneTimePasswords", targets: ["OneTimePasswords"]),
+    .library(name: "AuthenticatorVault", targets: ["AuthenticatorVault"]),
+    .library(name: "VaultFormats", targets: ["VaultFormats"]),
+    .library(name: "VaultSync", targets: ["VaultSync"]),
+    .library(name: "QRCodes", targets: ["QRCodes"]),
+  ]
   package.targets += [
     target(.authenticator, "OneTimePasswords", [crypto]),
     .target(

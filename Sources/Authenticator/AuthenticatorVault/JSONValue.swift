@@ -1,11 +1,18 @@
 /// A JSON value that this version does not interpret. It is kept and written again.
 public enum JSONValue: Sendable, Hashable {
+  /// `null`.
   case null
+  /// `true` or `false`.
   case bool(Bool)
+  /// A number without a fraction that fits.
   case integer(Int64)
+  /// Another number.
   case number(Double)
+  /// A text.
   case string(String)
+  /// A list.
   case array([JSONValue])
+  /// Members by their names.
   case object([String: JSONValue])
 }
 
