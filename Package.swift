@@ -370,15 +370,30 @@ let nio = ["NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket"].map {
 }
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 
-if !gateOnly && !fuzzing {
+if !gateOnly {
   package.dependencies += [
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
+  ]
+  package.targets += [
+    target(.authenticator, "OneTimePasswords", [crypto]),
+    target(.authenticator, "AuthenticatorVault", ["OneTimePasswords", crypto, cryptoExtras]),
+    .target(
+      name: "VaultFormats",
+      dependencies: [
+        "AuthenticatorVault", "ByteCoding", "OneTimePasswords", crypto, cryptoExtras,
+        .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+      ], path: Room.authenticator.source("VaultFormats"), exclude: ["OTPMigration.proto"], swiftSettings: settings),
+  ]
+}
+
+if !gateOnly && !fuzzing {
+  package.dependencies += [
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
-    .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
@@ -392,17 +407,9 @@ if !gateOnly && !fuzzing {
     .library(name: "QRCodes", targets: ["QRCodes"]),
   ]
   package.targets += [
-    target(.authenticator, "OneTimePasswords", [crypto]),
-    .target(
-      name: "VaultFormats",
-      dependencies: [
-        "AuthenticatorVault", "ByteCoding", "OneTimePasswords", crypto, cryptoExtras,
-        .product(name: "SwiftProtobuf", package: "swift-protobuf"),
-      ], path: Room.authenticator.source("VaultFormats"), exclude: ["OTPMigration.proto"], swiftSettings: settings),
     tests(
       .authenticator, "VaultFormatsTests",
       ["AuthenticatorVault", "ByteCoding", "OneTimePasswords", "TestSupport", "VaultFormats"]),
-    target(.authenticator, "AuthenticatorVault", ["OneTimePasswords", crypto, cryptoExtras]),
     target(
       .authenticator, "VaultSync",
       ["AuthenticatorVault", "Locking", .target(name: "ProcessSignals", condition: .when(platforms: [.linux]))]),
@@ -542,7 +549,8 @@ if fuzzing {
     support(
       .gate, "Fuzzing",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "CBOR", "COpenSSL", "Cryptography", "GateService", "Settings",
-        "SimulatedDevice", "Transport", "TransportEngine",
+        "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR", "COpenSSL", "Cryptography",
+        "GateService",
+        "OneTimePasswords", "Settings", "SimulatedDevice", "Transport", "TransportEngine", "VaultFormats",
       ]))
 }

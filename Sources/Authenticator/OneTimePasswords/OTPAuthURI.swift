@@ -114,7 +114,9 @@ extension OTPAuthURI {
     }
     if isSteam { query.append("encoder=steam") }
     query += otherParameters.map { "\($0.name.percentEncoded)=\($0.value.percentEncoded)" }
-    let label = (issuer.isEmpty ? "" : issuer.percentEncoded + ":") + account.percentEncoded
+    // Without a colon before it, one in the account would end an issuer.
+    let isWhole = issuer.isEmpty && !account.unicodeScalars.contains(":")
+    let label = (isWhole ? "" : issuer.percentEncoded + ":") + account.percentEncoded
     return "otpauth://\(type)/\(label)?" + query.joined(separator: "&")
   }
 
@@ -124,19 +126,20 @@ extension OTPAuthURI {
   {
     let scheme = "otpauth://"
     guard text.utf8.count <= 16_384, text.prefix(scheme.count).lowercased() == scheme else { throw .invalidScheme }
-    let rest = text.dropFirst(scheme.count)
+    // By scalars: a mark that combines with a delimiter would make another character of it.
+    let rest = text.unicodeScalars.dropFirst(scheme.count)
     guard let mark = rest.firstIndex(of: "?") else { throw .missingQueryParameters }
     let path = rest[..<mark]
     let query = rest[rest.index(after: mark)...].prefix { $0 != "#" }
     guard !query.isEmpty else { throw .missingQueryParameters }
     let slash = path.firstIndex(of: "/") ?? path.endIndex
-    return (path[..<slash].lowercased(), path[slash...].dropFirst(), query)
+    return (Substring(path[..<slash]).lowercased(), Substring(path[slash...].dropFirst()), Substring(query))
   }
 
   private static func label(_ raw: Substring) throws(OTPAuthError) -> (issuer: String, account: String) {
     let parts: [Substring]
-    if let colon = raw.firstIndex(of: ":") {
-      parts = [raw[..<colon], raw[raw.index(after: colon)...]]
+    if let colon = raw.unicodeScalars.firstIndex(of: ":") {
+      parts = [raw[..<colon], raw[raw.unicodeScalars.index(after: colon)...]]
     } else if let escape = raw.range(of: "%3A", options: .caseInsensitive) {
       parts = [raw[..<escape.lowerBound], raw[escape.upperBound...]]
     } else {
@@ -152,8 +155,8 @@ extension OTPAuthURI {
 
   private static func parameters(in query: Substring) throws(OTPAuthError) -> [Parameter] {
     var parameters: [Parameter] = []
-    for pair in query.split(separator: "&") {
-      let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    for pair in query.unicodeScalars.split(separator: "&") {
+      let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(Substring.init)
       guard let name = String(parts[0]).removingPercentEncoding,
         let value = String(parts.count > 1 ? parts[1] : "").removingPercentEncoding
       else { throw .malformedEscape }

@@ -44,7 +44,8 @@ struct EntryFields {
     case .totp, .hotp:
       if let algorithm {
         guard let found = TOTPAlgorithm(name: algorithm) else {
-          throw EntryFault("the algorithm \(algorithm.prefix(20))")
+          // A longer text in this place may be a secret.
+          throw EntryFault("the algorithm \(algorithm.utf8.count <= 12 ? algorithm : "is not known")")
         }
         hash = found
       }

@@ -86,6 +86,18 @@ struct OTPAuthURITests {
     #expect(try parseOTPAuthURI("otpauth://totp/a?secret=MY======").secret == Array("f".utf8))
   }
 
+  @Test(
+    "A colon in an account, and marks that combine with delimiters, survive",
+    arguments: ["//a:b", ":", "a:\u{610}b", "\u{301}", "=\u{301}&?#", "a\u{20DD}"])
+  func delimiters(_ name: String) throws {
+    for uri in [
+      OTPAuthURI(issuer: "", account: name, secret: [1, 2]), OTPAuthURI(issuer: name, account: name, secret: [1, 2]),
+    ] {
+      #expect(try OTPAuthURI(uri.text) == uri)
+    }
+    #expect(try OTPAuthURI("otpauth://totp/A:\u{301}b?\u{301}x=1&secret=GEZDGNBV").issuer == "A")
+  }
+
   @Test("D-053 a URI that was written is read as the same, 10,000 times")
   func roundTrips() throws {
     var generator = SystemRandomNumberGenerator()

@@ -12,9 +12,9 @@ struct FuzzTarget: Sendable {
   let accepts: @Sendable (_ input: [UInt8]) throws(InvariantViolation) -> Bool
 
   static let all: [FuzzTarget] = [
-    .asn1, .assertion, .attestation, .authenticatorData, .body, .cbor, .certificate, .clientHello, .configuration,
-    .dotEnv, .encodings, .frameHeader, .frameTracker, .headerSanitizer, .nonce, .proxyHeader, .receipt, .registration,
-    .requestHead, .responseHead, .upgradeAnswer, .webSocket,
+    .aegis, .asn1, .assertion, .attestation, .authenticatorData, .base32, .body, .cbor, .certificate, .clientHello,
+    .configuration, .dotEnv, .encodings, .frameHeader, .frameTracker, .headerSanitizer, .migration, .nonce, .otpauth,
+    .proxyHeader, .receipt, .registration, .requestHead, .responseHead, .twoFAS, .upgradeAnswer, .vault, .webSocket,
   ]
 
   static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }

@@ -8,34 +8,11 @@ import Testing
 import TestSupport
 import OneTimePasswords
 
-/// Packages from PyPI, in a virtual environment of their own.
-struct PythonPackages: Sendable {
-  let folder: String
-  let packages: [String]
-  let modules: String
-
+extension PythonPackages {
   static let jose = PythonPackages(
-    folder: ProjectFile.path(".build/jose-mfa"), packages: ["joserfc>=1,<2", "authlib>=1.3,<2"],
-    modules: "import joserfc.jwt, authlib.jose")
+    name: "jose-mfa", packages: ["joserfc>=1,<2", "authlib>=1.3,<2"], modules: "import joserfc.jwt, authlib.jose")
   static let openAPI = PythonPackages(
-    folder: ProjectFile.path(".build/openapi-mfa"), packages: ["openapi-spec-validator>=0.7,<1"],
-    modules: "import openapi_spec_validator")
-
-  var python: String { folder + "/bin/python3" }
-
-  /// Installs the packages unless they are present. Returns whether they are present afterwards.
-  func arePresent() async -> Bool {
-    if await succeeds(python, ["-c", modules]) { return true }
-    guard await succeeds("/usr/bin/python3", ["-m", "venv", folder]),
-      await succeeds(folder + "/bin/pip", ["-q", "install"] + packages)
-    else { return false }
-    return await succeeds(python, ["-c", modules])
-  }
-
-  private func succeeds(_ path: String, _ arguments: [String]) async -> Bool {
-    guard FileManager.default.isExecutableFile(atPath: path) else { return false }
-    return (try? await ChildProcess.run(path, arguments, within: .seconds(240)))?.exit == .code(0)
-  }
+    name: "openapi-mfa", packages: ["openapi-spec-validator>=0.7,<1"], modules: "import openapi_spec_validator")
 }
 
 /// A library that verifies a token with a JWKS. Its program prints the name and the attested key in the token, or the
