@@ -429,7 +429,7 @@ if !gateOnly && !fuzzing {
       .authenticator, "AuthenticatorToolTests",
       [
         "AuthenticatorTool", "AuthenticatorVault", "ByteCoding", "CommandSupport", "OneTimePasswords", "QRCodes",
-        "TestSupport", "authenticator",
+        "TestSupport", "VaultFormats", "authenticator",
       ]),
     tests(
       .authenticator, "VaultSyncTests",

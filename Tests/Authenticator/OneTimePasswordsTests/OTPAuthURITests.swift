@@ -27,7 +27,7 @@ struct OTPAuthURITests {
   }
 
   @Test(
-    "D-058 T-42 what is not such a URI is refused by name",
+    "D-058 D-05B D-05C T-42 what is not such a URI is refused by name",
     arguments: [
       ("", OTPAuthError.invalidScheme), ("https://totp/a?secret=MY", .invalidScheme),
       ("otpauth:totp/a", .invalidScheme),
@@ -63,7 +63,7 @@ struct OTPAuthURITests {
   }
 
   @Test(
-    "D-059 T-42 a label is divided before it is decoded, and the issuer of the parameter counts",
+    "D-059 D-05A T-42 a label is divided before it is decoded, and the issuer of the parameter counts",
     arguments: [
       ("Big%20Corp:alice", "Big Corp", "alice"), ("Big%20Corp%3Aalice", "Big Corp", "alice"),
       ("Big%20Corp%3a%20alice", "Big Corp", "alice"), ("Big%20Corp:%20alice", "Big Corp", "alice"),
