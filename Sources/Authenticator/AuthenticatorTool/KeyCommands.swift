@@ -74,8 +74,8 @@ struct PassphraseCommand: ParsableCommand {
     commandName: "passphrase",
     abstract: "Change the passphrase of the vault.",
     discussion: """
-      The key of the vault stays the same: whoever has an older copy of the file and its passphrase can still open that
-      copy. `authenticator sync` brings the new passphrase to the other machines. Example:
+      The key of the vault stays the same: an older copy of the file still opens with its older passphrase.
+      `authenticator sync` brings the new passphrase to the other machines. Example:
         authenticator passphrase
         authenticator passphrase --passphrase-file old.txt --new-passphrase-file new.txt
       """)

@@ -77,7 +77,7 @@ struct QRCommand: ParsableCommand {
     commandName: "qr",
     abstract: "Show the QR code of an entry, for another authenticator.",
     discussion: """
-      The code has the secret: whoever sees it can make codes. Example:
+      The code has the secret: with a picture of it, others can make codes. Example:
         authenticator qr github
         authenticator qr github --output code.png
       """)
