@@ -98,7 +98,7 @@ struct ExportCommand: ParsableCommand {
     abstract: "Write the entries to a file for another authenticator, or as a backup.",
     discussion: """
       Aegis and 2FAS are encrypted under a password, which is asked for twice; the file is then opened again with it
-      before the command reports success. Google's links and otpauth lists have no password: --plain says that this is
+      before the command reports success. What a format does not keep of an entry is named. Google's links and otpauth lists have no password: --plain says that this is
       wanted. Example:
         authenticator export --to aegis backup.json
         authenticator export --to otpauth --plain codes.txt
@@ -134,13 +134,15 @@ struct ExportCommand: ParsableCommand {
       throw Failure(error, at: file)
     }
     try OutputFile.write(written.bytes, to: file)
-    try prove(entries, password: password, without: Set(written.faults.map(\.place)))
-    for fault in written.faults {
+    let kept = try openAgain(entries, password: password, without: Set(written.faults.map(\.place)))
+    let losses = VaultWriter.losses(of: entries, in: kept)
+    for fault in written.faults + losses {
       StandardError.write(TerminalText.printable("warning: \(fault.place): \(fault.reason)") + "\n")
     }
-    let count = try VaultReader.read(written.bytes, as: format, at: 0) { password ?? "" }.entries.count
+    let count = kept.entries.count
     if options.json {
-      JSONOutput.print(Result(file: file, entries: count, missing: entries.count - count))
+      JSONOutput.print(
+        Result(file: file, entries: count, missing: entries.count - count, incomplete: losses.count))
     } else {
       StandardOutput.write(TerminalText.printable("\(file)  \(count) entries, opened again") + "\n")
     }
@@ -155,19 +157,24 @@ struct ExportCommand: ParsableCommand {
     let file: String
     let entries: Int
     let missing: Int
+    /// The entries of which a field was left out.
+    let incomplete: Int
   }
 
-  /// Opens the file as a person would later, and compares.
-  private func prove(_ entries: [VaultEntry], password: String?, without missing: Set<String>) throws {
+  /// Opens the file as a person would later, and looks for every entry in it.
+  private func openAgain(
+    _ entries: [VaultEntry], password: String?, without missing: Set<String>
+  ) throws -> ImportedFile {
     let bytes = try InputFile.read(file, largest: VaultReader.largest) ?? []
     let read = try? VaultReader.read(bytes, as: format, at: 0) { password ?? "" }
     let ids = Set(read?.entries.map(\.id) ?? [])
     let isComplete = entries.allSatisfy { ids.contains($0.id) || missing.contains($0.name) }
-    guard read?.faults.isEmpty == true, isComplete else {
+    guard let read, read.faults.isEmpty, isComplete else {
       try? FileManager.default.removeItem(atPath: file)
       throw Failure(
         .internalError, "\(file) could not be opened again, and was removed", hint: "export to another format")
     }
+    return read
   }
 
   private func newPassword() throws(Failure) -> String {

@@ -50,7 +50,10 @@ public struct PassphraseSlot: Sendable, Hashable {
       let key = try KDF.Scrypt.deriveKey(
         from: text, salt: salt, outputByteCount: VaultKey.length, rounds: cost, blockSize: 8, parallelism: 1,
         maxMemory: 1200 * (cost + 1024))
-      return key.withUnsafeBytes { VaultKey(bytes: Data($0)) } ?? VaultKey()
+      guard let derived = key.withUnsafeBytes({ VaultKey(bytes: Data($0)) }) else {
+        throw VaultError.malformed("derived key")
+      }
+      return derived
     } catch {
       throw .malformed("cost of scrypt")
     }

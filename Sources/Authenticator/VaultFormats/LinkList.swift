@@ -87,8 +87,9 @@ enum LinkList {
     var lines: [String] = []
     var faults: [ImportFault] = []
     for entry in entries {
-      if let uri = entry.uri {
-        lines.append(uri.text + "\n")
+      // A link has six to eight digits, an entry five to ten.
+      if let link = entry.uri?.text, (try? Self.entry(link, at: 0))?.id == entry.id {
+        lines.append(link + "\n")
       } else {
         faults.append(ImportFault(place: entry.name, reason: "no otpauth link describes codes of this kind"))
       }

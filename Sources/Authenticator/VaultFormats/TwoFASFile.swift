@@ -137,9 +137,6 @@ enum TwoFASFile {
         faults.append(ImportFault(place: entry.name, reason: "2fas has no codes of this kind"))
         continue
       }
-      if entry.tags.count > 1 {
-        faults.append(ImportFault(place: entry.name, reason: "2fas has one group for an entry: \(entry.tags[0])"))
-      }
       services.append(service)
     }
     guard let password else {

@@ -188,6 +188,26 @@ public enum VaultWriter {
     public let faults: [ImportFault]
   }
 
+  /// The entries of which `file`, as it was read again, does not keep every field: with their names, and the fields.
+  ///
+  /// Entries that are not in the file have no part in it; `Written.faults` has them. The times of an entry are not
+  /// compared: few formats have a place for them.
+  public static func losses(of entries: [VaultEntry], in file: ImportedFile) -> [ImportFault] {
+    let kept = Dictionary(file.entries.map { ($0.id, $0) }) { first, _ in first }
+    return entries.compactMap { entry in
+      guard let again = kept[entry.id] else { return nil }
+      let fields = [
+        ("issuer", again.issuer == entry.issuer), ("account", again.account == entry.account),
+        ("note", again.note == entry.note), ("groups", again.tags == entry.tags),
+        ("counter", again.counter == entry.counter), ("unknown members", again.otherFields == entry.otherFields),
+      ]
+      let lost = fields.filter { !$0.1 }.map(\.0)
+      guard !lost.isEmpty else { return nil }
+      return ImportFault(
+        place: entry.name, reason: "\(file.format.rawValue) does not keep: \(lost.joined(separator: ", "))")
+    }
+  }
+
   /// Writes `entries`.
   ///
   /// - Parameters:

@@ -160,6 +160,17 @@ struct CommandTests {
       #expect(wrong.code == 77 && wrong.errors[0].contains("wrong password"), "\(wrong)")
       #expect(try await shell.run("import passphrase").code == 65)
       #expect(try await shell.run("import none").code == 66)
+      let display = "%7B%22note%22%3A%22n%22%2C%22tags%22%3A%5B%22a%22%2C%22b%22%5D%7D"
+      let ente = "otpauth://totp/Ente:bob?secret=MFRGGZDFMZTWQ2LKNNWG23TPOBYXE43U&issuer=Ente&codeDisplay=\(display)\n"
+      try Data(ente.utf8).write(to: URL(fileURLWithPath: shell.folder + "/ente.txt"))
+      #expect(try await shell.run("import ente.txt").code == 0)
+      for (format, name) in [("2fas", "out10"), ("otpauth", "out11")] {
+        let incomplete = try await shell.run("export --to \(format) --plain \(name)")
+        let warning = "warning: Ente: bob: \(format) does not keep: note, groups"
+        #expect(incomplete.code == 0 && incomplete.errors.contains(warning), "\(incomplete)")
+      }
+      let whole = try await shell.run("export --to aegis --plain out12")
+      #expect(whole.code == 0 && !whole.errors.contains { $0.contains("does not keep") }, "\(whole)")
     }
   }
 
