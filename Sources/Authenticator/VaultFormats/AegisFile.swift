@@ -72,6 +72,9 @@ enum AegisFile {
     var info: [String: JSONValue]
   }
 
+  /// The most slots of passwords that a file may have.
+  private static let mostSlots = 8
+
   /// Where members of an unknown kind are kept in an entry of the vault.
   private static let keptMember = "aegis"
 
@@ -106,7 +109,12 @@ enum AegisFile {
 
   private static func masterKey(_ slots: [Slot], _ password: String) throws(VaultFormatError) -> SymmetricKey {
     // Other types are those of fingerprint readers, whose key stays on its phone.
-    for slot in slots where slot.type == 1 {
+    let slots = slots.filter { $0.type == 1 }
+    // Each costs as much time as its file asks for.
+    guard slots.count <= mostSlots else {
+      throw .keyDerivation("\(slots.count) password slots instead of 1 to \(mostSlots)")
+    }
+    for slot in slots {
       guard let salt = slot.salt.flatMap({ Hex.decode($0) }), let n = slot.n, let r = slot.r, let p = slot.p,
         let wrapped = Hex.decode(slot.key), let nonce = Hex.decode(slot.key_params.nonce),
         let tag = Hex.decode(slot.key_params.tag)

@@ -351,38 +351,6 @@ struct CommandTests {
     }
   }
 
-  @Test func `a process that is killed while it writes leaves the old vault or the new one, 200 times`() async throws {
-    try await withShell { shell in
-      let key = try shell.makeVault([alice])
-      let place = URL(fileURLWithPath: shell.vaultPath + "/vault")
-      var random = SeededGenerator(seed: 5)
-      var (olds, news) = (0, 0)
-      var last = ""
-      // How long a whole run takes, so that the moments of death are spread over all of it.
-      let start = ContinuousClock.now
-      try await shell.run("edit alice --note", "start")
-      let whole = Int((ContinuousClock.now - start) / .microseconds(1))
-      last = "start"
-      for number in 0..<200 {
-        let child = try ChildProcess(
-          try Places.product("authenticator"), ["edit", "alice", "--note", "\(number)"],
-          environment: shell.environment, in: shell.folder)
-        try await Task.sleep(for: .microseconds(Int.random(in: whole / 4...whole * 6 / 5, using: &random)))
-        child.send(SIGKILL)
-        _ = try await child.exit()
-        let note = try VaultFile(bytes: Data(contentsOf: place)).vault(key: key).entries[0].note
-        #expect(note == last || note == "\(number)")
-        if note == last { olds += 1 } else { news += 1 }
-        last = note
-      }
-      #expect(olds > 5 && news > 5, "\(olds) old, \(news) new")
-      #expect(try await shell.run("edit alice --note end").code == 0)
-      let left = try FileManager.default.contentsOfDirectory(atPath: shell.vaultPath).sorted()
-      #expect(left == ["lock", "vault", "versions"], "\(left)")
-      #expect(try await shell.run("check").code == 0)
-    }
-  }
-
   @Test func `processes that change the vault at the same time lose nothing`() async throws {
     try await withShell { shell in
       try shell.makeVault([bank])

@@ -266,6 +266,25 @@ struct FormatTests {
     }
   }
 
+  @Test("A file may have eight password slots and no more", arguments: [(8, true), (9, false)])
+  func slotLimit(_ count: Int, _ isRead: Bool) throws {
+    let json = try JSONSerialization.jsonObject(with: Data(vector("aegis_encrypted.json")))
+    var file = try #require(json as? [String: Any])
+    var header = try #require(file["header"] as? [String: Any])
+    let slots = try #require(header["slots"] as? [[String: Any]])
+    let slot = try #require(slots.first { $0["type"] as? Int == 1 })
+    header["slots"] = Array(repeating: slot, count: count)
+    file["header"] = header
+    let bytes = Array(try JSONSerialization.data(withJSONObject: file))
+    if isRead {
+      #expect(try VaultReader.read(bytes, at: 5) { "test" }.entries.count == 7)
+    } else {
+      #expect(throws: VaultFormatError.keyDerivation("9 password slots instead of 1 to 8")) {
+        try VaultReader.read(bytes, at: 5) { "test" }
+      }
+    }
+  }
+
   @Test func `10,000 entries are read, and one more is refused`() throws {
     let line = { (number: Int) in "otpauth://totp/A:\(number)?secret=\(Base32.encode(Array("\(number) secret".utf8)))\n"
     }
