@@ -28,6 +28,8 @@ enum Room: String {
   case mfa = "MFA"
   /// One-time codes on the user's own machine, apart from the app that they protect.
   case authenticator = "Authenticator"
+  /// Tokens of identity providers, and the HTTP that an app needs for them and for the gate.
+  case signIn = "SignIn"
 
   func source(_ folder: String) -> String { "Sources/\(rawValue)/\(folder)" }
   func test(_ folder: String) -> String { "Tests/\(rawValue)/\(folder)" }
@@ -79,14 +81,15 @@ let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v16)],
-  // `AttestClient`, `ByteCoding`, `GateWire`, `MFAClient`, `MFAViewModels` and `MFAWire` are for Apple's platforms, too;
-  // the others need OpenSSL and Linux.
+  // `AttestClient`, `ByteCoding`, `GateWire`, `HTTPExchange`, `MFAClient`, `MFAViewModels` and `MFAWire` are for Apple's
+  // platforms, too; the others need OpenSSL and Linux.
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "ByteCoding", targets: ["ByteCoding"]),
     .library(name: "CBOR", targets: ["CBOR"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
     .library(name: "GateWire", targets: ["GateWire"]),
+    .library(name: "HTTPExchange", targets: ["HTTPExchange"]),
     .library(name: "AttestClient", targets: ["AttestClient"]),
     .library(name: "MFAWire", targets: ["MFAWire"]),
     .library(name: "MFAClient", targets: ["MFAClient"]),
@@ -152,9 +155,13 @@ let package = Package(
     target(.common, "ProcessSignals", ["CSignals", "Locking"]),
     cTarget(.gate, "CUpgradeChild"),
     target(.gate, "GracefulUpgrade", ["CUpgradeChild", "Locking"]),
+    target(.signIn, "HTTPExchange"),
     target(
       .device, "AttestClient",
-      ["ByteCoding", "GateWire", "Locking", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
+      [
+        "ByteCoding", "GateWire", "HTTPExchange", "Locking",
+        .target(name: "Cryptography", condition: .when(platforms: [.linux])),
+      ]),
     target(.mfa, "MFAWire"),
     target(.device, "MFAClient", ["AttestClient", "ByteCoding", "Locking", "MFAWire"]),
     target(.device, "MFAViewModels", ["ByteCoding", "Locking", "MFAClient", "MFAWire"]),
@@ -213,6 +220,7 @@ let package = Package(
     tests(
       .attestation, "AppAttestTests",
       ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice", "TestSupport"]),
+    tests(.signIn, "HTTPExchangeTests", ["HTTPExchange", "TestSupport", "Transport", "TransportEngine"]),
     tests(
       .device, "AttestClientTests",
       [

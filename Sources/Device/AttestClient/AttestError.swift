@@ -43,7 +43,7 @@ extension AttestError: CustomStringConvertible {
     case .renewedTooRecently(let until): "the key was refused again; a new one may be made after \(until)"
     case .unusableAddress(let address): "not the address of a gate: \(address)"
     case .keyService(let error): "\(error)"
-    case .transport(let error): "\(error)"
+    case .transport(let error): error.description(of: "the gate")
     case .store(let error): "\(error)"
     case .cancelled: "cancelled"
     }

@@ -10,16 +10,12 @@ extension UpgradeError: LocalizedError {
   public var errorDescription: String? {
     switch self {
     case .refused(let refusal): "the gate refused: \(refusal)"
-    case .transport(let error): "\(error)"
+    case .transport(let error): error.description(of: "the gate")
     }
   }
 }
 
 extension GateRefusal: LocalizedError {
-  public var errorDescription: String? { description }
-}
-
-extension TransportError: LocalizedError {
   public var errorDescription: String? { description }
 }
 

@@ -33,12 +33,13 @@ extension Failure {
   }
 
   init(_ error: TransportError) {
+    let text = error.description(of: "the gate")
     switch error {
-    case .unreachable: self.init(.unavailable, "\(error)", hint: "is the gate running, and the address right?")
+    case .unreachable: self.init(.unavailable, text, hint: "is the gate running, and the address right?")
     case .untrusted(let reason):
-      self.init(.protocolFault, "\(error)", hint: Self.handshakeHint(for: reason))
-    case .lost: self.init(.unavailable, "\(error)", hint: "the gate's log may say why")
-    case .malformed: self.init(.protocolFault, "\(error)", hint: "is it a gate that answers at this address?")
+      self.init(.protocolFault, text, hint: Self.handshakeHint(for: reason))
+    case .lost: self.init(.unavailable, text, hint: "the gate's log may say why")
+    case .malformed: self.init(.protocolFault, text, hint: "is it a gate that answers at this address?")
     }
   }
 

@@ -58,7 +58,8 @@ struct GateMessageTests {
       (AttestError.missingNonce, "the gate's challenge has no nonce"), (refusal, "403 key_revoked: no"),
       (AttestError.keyRevoked(refusal), "this device's key was revoked: 403 key_revoked: no"),
       (UpgradeError.refused(refusal), "the gate refused: 403 key_revoked: no"),
-      (TransportError.lost("x"), "the gate's answer was lost: x"),
+      (AttestError.transport(.lost("x")), "the gate's answer was lost: x"),
+      (TransportError.lost("x"), "the server's answer was lost: x"),
       (KeyServiceError.invalidKey, "\(KeyServiceError.invalidKey)"),
       (KeyStoreError.unreadable("x"), "\(KeyStoreError.unreadable("x"))"),
     ]

@@ -226,7 +226,10 @@ struct AppleSourcesTests {
   func typecheck() async throws {
     async let genuine = ChildProcess.run(ProjectFile.root + "/scripts/typecheck-apple", [], within: .seconds(240))
     try await Places.withTemporaryFolder { folder in
-      let parts = ["Sources/Common", "Sources/Device", "Sources/MFA/MFAWire", "Tests/Device/AppleStubs", "scripts"]
+      let parts = [
+        "Sources/Common", "Sources/Device", "Sources/MFA/MFAWire", "Sources/SignIn", "Tests/Device/AppleStubs",
+        "scripts",
+      ]
       for part in parts {
         let copy = URL(fileURLWithPath: folder + "/" + part)
         try FileManager.default.createDirectory(at: copy.deletingLastPathComponent(), withIntermediateDirectories: true)

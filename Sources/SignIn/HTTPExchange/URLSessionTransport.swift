@@ -32,7 +32,7 @@ public struct URLSessionTransport: HTTPTransport {
     do {
       let (body, answer) = try await session.data(for: message, delegate: RedirectRefusal())
       guard let answer = answer as? HTTPURLResponse else { throw TransportError.malformed("not HTTP") }
-      // If a session has followed a redirect, its answer must not be taken for the gate's.
+      // If a session has followed a redirect, its answer must not be taken for that of the server.
       guard answer.url == request.url else { throw TransportError.malformed("redirected elsewhere") }
       let headers = answer.allHeaderFields.map { HTTPField("\($0.key)", "\($0.value)") }
       return HTTPResponse(status: answer.statusCode, headers: headers, body: [UInt8](body))
@@ -56,7 +56,7 @@ private final class RedirectRefusal: NSObject, URLSessionTaskDelegate {
 
 extension TransportError {
   /// Translates an error of `URLSession`.
-  init(_ error: any Error) {
+  package init(_ error: any Error) {
     guard let error = error as? URLError else {
       self = .lost(String(describing: error))
       return

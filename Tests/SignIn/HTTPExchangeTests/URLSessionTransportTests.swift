@@ -1,5 +1,5 @@
-import AttestClient
 import Foundation
+import HTTPExchange
 import TestSupport
 import Testing
 import Transport
@@ -66,9 +66,11 @@ struct URLSessionTransportTests {
     let error = await #expect(throws: TransportError.self) {
       try await URLSessionTransport().send(HTTPRequest(url: url))
     }
-    guard case .unreachable = error else {
+    guard case .unreachable(let reason) = error else {
       Issue.record("\(String(describing: error))")
       return
     }
+    #expect(error?.description(of: "the provider") == "the provider cannot be reached: \(reason)")
+    #expect(error?.localizedDescription == "the server cannot be reached: \(reason)")
   }
 }
