@@ -105,7 +105,8 @@ extension EngineTests {
 
     @Test("A peer that slowly reads data from the kernel's buffer is not idle", arguments: [true, false])
     func trickleFromKernel(isBridge: Bool) throws {
-      let limits = SessionLimits(idleTimeout: .seconds(1), pingInterval: nil)
+      // Shorter than the three seconds of this test, and longer than a pause on a busy machine.
+      let limits = SessionLimits(idleTimeout: .seconds(2), pingInterval: nil)
       let (gate, client, service) = try open(isBridge: isBridge, limits: limits)
       var sent = isBridge ? Self.messages.flatMap(\.self) : Self.frames(masked: false)
       try service.send(sent)
