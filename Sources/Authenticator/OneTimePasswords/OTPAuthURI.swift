@@ -57,13 +57,15 @@ extension OTPAuthURI {
   /// The issuer is that of the parameter, otherwise that of the label. A label is divided at its first `:`, or without
   /// one at `%3A`, before it is decoded. A `+` is a `+`.
   ///
+  /// A parameter may occur twice with the same value: OTPClient repeats the issuer of Steam's codes.
+  ///
   /// - Throws: `OTPAuthError`. A value outside its bounds is refused, never replaced.
   public init(_ text: String) throws(OTPAuthError) {
     let parts = try Self.parts(of: text)
     var parameters = try Self.parameters(in: parts.query)
     func take(_ name: String) throws(OTPAuthError) -> String? {
       let found = parameters.filter { $0.name.lowercased() == name }
-      guard found.count <= 1 else { throw .repeatedParameter(name) }
+      guard Set(found.map(\.value)).count <= 1 else { throw .repeatedParameter(name) }
       parameters.removeAll { $0.name.lowercased() == name }
       return found.first?.value
     }
@@ -193,7 +195,7 @@ public enum OTPAuthError: Error, Sendable, Hashable {
   case unknownKind(String)
   /// A value outside its bounds: the name and the value.
   case invalidParameter(String, String)
-  /// A parameter occurs twice.
+  /// A parameter occurs twice, with different values.
   case repeatedParameter(String)
   /// A `%` that two hex digits of UTF-8 do not follow.
   case malformedEscape
@@ -208,7 +210,7 @@ extension OTPAuthError: CustomStringConvertible {
     case .invalidSecret(let error): "the secret is not valid: \(error)"
     case .unknownKind(let kind): "codes of the kind \(kind.prefix(32).debugDescription) are not known: totp or hotp"
     case .invalidParameter(let name, let value): "\(name)=\(value.prefix(32)) is not possible"
-    case .repeatedParameter(let name): "\(name) occurs twice"
+    case .repeatedParameter(let name): "\(name) occurs twice, with different values"
     case .malformedEscape: "a % is not followed by two hex digits"
     }
   }

@@ -27,11 +27,19 @@ enum FileCipher {
     }
   }
 
-  /// A key from PBKDF2 with HMAC-SHA256 (RFC 8018).
-  static func pbkdf2(_ password: String, salt: Data, rounds: Int) throws(VaultFormatError) -> SymmetricKey {
+  /// The hash of the HMAC in PBKDF2.
+  enum PBKDF2Hash {
+    case sha1, sha256
+  }
+
+  /// A key from PBKDF2 with HMAC (RFC 8018).
+  static func pbkdf2(
+    _ password: String, salt: Data, rounds: Int, hash: PBKDF2Hash = .sha256
+  ) throws(VaultFormatError) -> SymmetricKey {
     do {
       return try KDF.Insecure.PBKDF2.deriveKey(
-        from: Data(password.utf8), salt: salt, using: .sha256, outputByteCount: 32, unsafeUncheckedRounds: rounds)
+        from: Data(password.utf8), salt: salt, using: hash == .sha1 ? .insecureSHA1 : .sha256, outputByteCount: 32,
+        unsafeUncheckedRounds: rounds)
     } catch {
       throw .keyDerivation("PBKDF2 with \(rounds) rounds")
     }

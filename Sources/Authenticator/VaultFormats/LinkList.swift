@@ -35,8 +35,7 @@ enum LinkList {
       let rest = link.drop { $0 != ":" }.dropFirst(3 + kind.count)
       readable = "otpauth://totp\(rest)" + (kind == "steam" ? "&encoder=steam" : "")
     }
-    var uri: OTPAuthURI
-    do throws(OTPAuthError) { uri = try OTPAuthURI(readable) } catch { throw EntryFault("\(error)") }
+    var uri = try uri(readable)
     if uri.issuer.contains("+"), let label = labelIssuer(of: link), label == uri.issuer.replacing("+", with: " ") {
       uri.issuer = label
     }
@@ -47,6 +46,20 @@ enum LinkList {
         otherFields: ["otpauth": .object(kept)])
     }
     return try withDisplay(uri, VaultEntry(uri, at: time))
+  }
+
+  /// Reads a link. OTPClient writes Steam's codes as TOTP of five digits with the issuer Steam.
+  private static func uri(_ link: String) throws(EntryFault) -> OTPAuthURI {
+    do throws(OTPAuthError) {
+      return try OTPAuthURI(link)
+    } catch {
+      if error == .invalidParameter("digits", "5"), let uri = try? OTPAuthURI(link + "&encoder=steam"),
+        uri.issuer.lowercased() == "steam"
+      {
+        return uri
+      }
+      throw EntryFault("\(error)")
+    }
   }
 
   /// The host of a link, in lower case; `nil` if it is not a link of this scheme.

@@ -2,8 +2,36 @@ internal import AuthenticatorVault
 internal import Foundation
 internal import OneTimePasswords
 
-/// andOTP's plain backup: a list.
+/// andOTP's backup: a list, plain or encrypted with a password.
 enum AndOTPFile {
+  /// The shortest and the longest key derivation that is read, in rounds. andOTP takes 140,000 to 160,000.
+  private static let rounds = 1_000...1_000_000
+
+  /// Whether a file begins as an encrypted backup does, with a plausible number of rounds.
+  static func isEncrypted(_ bytes: some Collection<UInt8>) -> Bool {
+    // Rounds, salt, nonce, an empty list and a tag.
+    bytes.count >= 4 + 12 + 12 + 2 + 16 && rounds.contains(count(of: bytes))
+  }
+
+  private static func count(of bytes: some Collection<UInt8>) -> Int {
+    bytes.prefix(4).reduce(0) { $0 << 8 | Int($1) }
+  }
+
+  /// Decrypts: the rounds of PBKDF2 with HMAC-SHA1 in four bytes, most significant first, 12 bytes of salt, 12 of nonce,
+  /// the ciphertext of AES-256-GCM, and its tag.
+  private static func decrypted(_ data: Data, _ password: String) throws(VaultFormatError) -> Data {
+    let rounds = count(of: data)
+    guard isEncrypted(data) else { throw .keyDerivation("PBKDF2 with \(rounds) rounds") }
+    let rest = data.dropFirst(4)
+    let key = try FileCipher.pbkdf2(password, salt: rest.prefix(12), rounds: rounds, hash: .sha1)
+    let box = rest.dropFirst(24)
+    guard
+      let plain = FileCipher.open(
+        nonce: Data(rest.dropFirst(12).prefix(12)), ciphertext: box.dropLast(16), tag: box.suffix(16), with: key)
+    else { throw .wrongPassword }
+    return plain
+  }
+
   private struct Entry: Decodable {
     let secret: String
     let issuer: String?
@@ -16,7 +44,9 @@ enum AndOTPFile {
     let tags: [String]?
   }
 
-  static func read(_ data: Data, at time: Int64) throws(VaultFormatError) -> ImportedFile {
+  static func read(_ data: Data, at time: Int64, password: () throws -> String) throws -> ImportedFile {
+    let isPlain = data.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "[")
+    let data = isPlain ? data : try decrypted(data, password())
     var file = ImportedFile(.andOTP)
     let entries = try JSONDecoder.file([Lenient<Entry>].self, data, .andOTP)
     file.add(entries, named: { shownName($0.issuer, $0.label) }) { entry throws(EntryFault) in

@@ -13,7 +13,7 @@ public enum VaultFormat: String, CaseIterable, Sendable {
   case ente
   /// Links `otpauth://`, one a line.
   case otpauth
-  /// andOTP, plain.
+  /// andOTP, plain or encrypted with a password.
   case andOTP = "andotp"
   /// Bitwarden and Bitwarden Authenticator, plain JSON.
   case bitwarden
@@ -122,7 +122,7 @@ public enum VaultReader {
       case .twoFAS: try TwoFASFile.read(data, at: time, password: password)
       case .google: try MigrationLinks.read(bytes, at: time)
       case .ente, .otpauth: LinkList.read(bytes, as: format, at: time)
-      case .andOTP: try AndOTPFile.read(data, at: time)
+      case .andOTP: try AndOTPFile.read(data, at: time, password: password)
       case .bitwarden: try BitwardenFile.read(data, at: time)
       case .freeOTP: try FreeOTPFile.read(data, at: time)
       case .proton: try ProtonFile.read(data, at: time)
@@ -172,7 +172,7 @@ public enum VaultReader {
       }
       let text = String(decoding: content.prefix(65_536), as: UTF8.self).lowercased()
       if text.contains("otpauth-migration://") { return .google }
-      guard text.contains("otpauth://") else { return nil }
+      guard text.contains("otpauth://") else { return AndOTPFile.isEncrypted(bytes) ? .andOTP : nil }
       return text.contains("codedisplay=") ? .ente : .otpauth
     }
   }

@@ -123,6 +123,15 @@ struct OTPAuthURITests {
     }
   }
 
+  @Test func `a parameter may be repeated with the same value, and not with another`() throws {
+    let uri = try OTPAuthURI("otpauth://totp/Steam:me?issuer=Steam&secret=MFRGGZDF&issuer=Steam")
+    #expect(uri.issuer == "Steam" && uri.otherParameters.isEmpty)
+    #expect(uri == (try OTPAuthURI("otpauth://totp/Steam:me?issuer=Steam&secret=MFRGGZDF")))
+    #expect(throws: OTPAuthError.repeatedParameter("issuer")) {
+      try OTPAuthURI("otpauth://totp/Steam:me?issuer=Steam&secret=MFRGGZDF&issuer=steam")
+    }
+  }
+
   @Test("Parameters that are not known are written again")
   func unknown() throws {
     let uri = try parseOTPAuthURI("otpauth://totp/a?secret=MY&image=https%3A%2F%2Fx%2Fy.png&lock=true")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""otpclient.py FILE PASSWORD: imports the encrypted Aegis file FILE into a new database of OTPClient and exports
-that again as an encrypted Aegis file.
+"""otpclient.py FILE KIND PASSWORD KIND...: imports FILE into a new database of OTPClient and exports that again, in each
+further KIND. A kind is the name of a menu item, such as "Aegis (encrypted json)".
 
 Needs an X server, a session bus, and a home directory whose database does not exist. It uses the program as a person with a screen
-reader does, by its accessibility interface. Prints the path of the exported file. PASSWORD is the password of both files
-and of the database.
+reader does, by its accessibility interface. Prints the paths of the exported files. PASSWORD is the password of all
+encrypted files and of the database.
 """
 
 import subprocess
@@ -83,34 +83,38 @@ def choose_from_menu(*names):
         click(shown("push button", name)[0])
 
 
-def use(file, password):
+def use(file, kind, password, exports):
     press("alert", "OK")  # The database does not exist.
     fill("text", "database.enc")
     press("file chooser", "OK")
     fill("password text", password)
     press("dialog", "OK")
     press("alert", "OK")  # How to add entries.
-    choose_from_menu("Import", "Aegis (encrypted json)")
+    choose_from_menu("Import", kind)
     Atspi.Action.do_action(shown("file chooser", "File Chooser Widget")[0], 0)  # Asks for a path.
     time.sleep(0.5)
     fill("text", file)
     press("file chooser", "Open")
-    fill("password text", password)
-    press("dialog", "OK")
+    if "encrypted" in kind:
+        fill("password text", password)
+        press("dialog", "OK")
     shown("table cell")
-    choose_from_menu("Export", "Aegis (encrypted json)")
-    fill("password text", password)
-    press("dialog", "OK")
-    text = next(n.get_name() for n in below(shown("alert")[0]) if "exported to" in n.get_name())
-    print(text.split("exported to ")[1])
+    for export in exports:
+        choose_from_menu("Export", export)
+        if "encrypted" in export:
+            fill("password text", password)
+            press("dialog", "OK")
+        text = next(n.get_name() for n in below(shown("alert")[0]) if "exported to" in n.get_name())
+        print(text.split("exported to ")[1])
+        press("alert", "OK")
 
 
 def main():
-    file, password = sys.argv[1:]
+    file, kind, password, *exports = sys.argv[1:]
     Atspi.get_desktop(0).get_child_count()  # Starts the registry, which the client must find.
     client = subprocess.Popen(["otpclient"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        use(file, password)
+        use(file, kind, password, exports)
     finally:
         client.kill()
         client.wait()

@@ -1,4 +1,5 @@
 import AuthenticatorVault
+import ByteCoding
 import Foundation
 import OneTimePasswords
 import TestSupport
@@ -214,6 +215,49 @@ struct FormatTests {
     #expect(file.format == format && file.faults.isEmpty, "\(file)")
     #expect(file.entries.map(shown) == [expected])
     #expect(!"\(file)".contains("never"))
+  }
+
+  @Test func `Steam's codes are read from a link of OTPClient, and five digits from no other issuer`() throws {
+    let file = try read(
+      """
+      otpauth://totp/Steam%3Ame?issuer=Steam&secret=GEZDGNBVGY3TQOJQ&issuer=Steam&digits=5&algorithm=SHA1&period=30
+      otpauth://totp/Other%3Ame?issuer=Other&secret=GEZDGNBVGY3TQOJQ&digits=5
+      """)
+    #expect(file.entries.map(shown) == ["Steam: me GEZDGNBVGY3TQOJQ steam sha1 5 0"])
+    #expect(file.faults.map(\.place) == ["line 2"])
+  }
+
+  @Test func `an encrypted backup of andOTP is read with its password alone`() async throws {
+    let program = """
+      import os, sys
+      from cryptography.hazmat.primitives import hashes
+      from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+      from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
+      rounds, salt, nonce = 150000, os.urandom(12), os.urandom(12)
+      key = PBKDF2HMAC(hashes.SHA1(), 32, salt, rounds).derive("pass wörd".encode())
+      text = '[{"secret":"GEZDGNBVGY3TQOJQ","issuer":"A","label":"ä","digits":6,"type":"TOTP","algorithm":"SHA1","period":30}]'
+      print((rounds.to_bytes(4, "big") + salt + nonce + AESGCM(key).encrypt(nonce, text.encode(), None)).hex())
+      """
+    let run = try await ChildProcess.run("/usr/bin/python3", ["-c", program])
+    let bytes = try #require(run.output.first.flatMap { Hex.decode($0) }, "\(run)")
+    #expect(VaultReader.detect(bytes) == .andOTP)
+    let file = try VaultReader.read(bytes, at: 5) { "pass wörd" }
+    #expect(file.entries.map(shown) == ["A: ä GEZDGNBVGY3TQOJQ totp(period: 30) sha1 6 0"])
+    #expect(throws: VaultFormatError.wrongPassword) { try VaultReader.read(bytes, at: 5) { "pass word" } }
+    for index in [4, 16, 40, bytes.count - 1] {
+      var changed = bytes
+      changed[index] ^= 1
+      #expect(throws: VaultFormatError.wrongPassword) { try VaultReader.read(changed, at: 5) { "pass wörd" } }
+    }
+    // 16 million rounds, and none.
+    for first in [[1, 0, 0, 0], [0, 0, 0, 0]] as [[UInt8]] {
+      #expect {
+        try VaultReader.read(first + bytes.dropFirst(4), as: .andOTP, at: 5) { "pass wörd" }
+      } throws: { error in
+        if case VaultFormatError.keyDerivation = error { true } else { false }
+      }
+    }
+    #expect(throws: (any Error).self) { try VaultReader.read([0, 2], as: .andOTP, at: 5) { "" } }
   }
 
   @Test(
