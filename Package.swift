@@ -413,6 +413,7 @@ if !gateOnly && !fuzzing {
     .library(name: "VaultFormats", targets: ["VaultFormats"]),
     .library(name: "VaultSync", targets: ["VaultSync"]),
     .library(name: "QRCodes", targets: ["QRCodes"]),
+    .library(name: "OIDCClient", targets: ["OIDCClient"]),
   ]
   package.targets += [
     tests(
@@ -425,6 +426,8 @@ if !gateOnly && !fuzzing {
       name: "CZXing", path: Room.authenticator.source("CZXing"),
       linkerSettings: [.linkedLibrary("ZXing")]),
     target(.authenticator, "QRCodes", ["CPNG", "CQREncode", "CTurboJPEG", "CZXing"]),
+    target(.signIn, "OIDCClient", ["ByteCoding", crypto, .product(name: "JWTKit", package: "jwt-kit")]),
+    tests(.signIn, "OIDCClientTests", ["OIDCClient", "TestSupport"]),
     tests(.authenticator, "QRCodesTests", ["QRCodes", "TestSupport"]),
     target(
       .authenticator, "AuthenticatorTool",

@@ -1,0 +1,50 @@
+/// Why an ID token is not accepted. Each rule has its own case, and each case its code.
+public enum IDTokenRejection: Error, Sendable, Hashable {
+  /// It is not a signed token at all: what is wrong.
+  case malformed(String)
+  /// `iss` is another issuer.
+  case issuer(String?)
+  /// `aud` lacks this client, or has audiences that are not trusted.
+  case audience([String])
+  /// `azp` is another client, or missing among several audiences.
+  case authorizedParty(String?)
+  /// The algorithm is not one that is accepted: `none`, HMAC, or one that the key is not for.
+  case algorithm(String)
+  /// No key fits: the key identifier of the header.
+  case unknownKey(String?)
+  /// There is no key identifier, and several keys would fit.
+  case ambiguousKey
+  /// The signature does not fit the key.
+  case signature
+  /// It has expired, or has no `exp`.
+  case expired
+  /// It was issued in the future or too long ago, or has no `iat`.
+  case issuedAt
+  /// `nonce` is not that of this sign-in.
+  case nonce
+  /// `at_hash` is not that of the access token.
+  case accessTokenHash
+  /// There is no `sub`, or another one than before.
+  case subject
+}
+
+extension IDTokenRejection {
+  /// The code, for scripts.
+  public var code: String {
+    switch self {
+    case .malformed: "token_malformed"
+    case .issuer: "wrong_issuer"
+    case .audience: "wrong_audience"
+    case .authorizedParty: "wrong_authorized_party"
+    case .algorithm: "algorithm_refused"
+    case .unknownKey: "unknown_key"
+    case .ambiguousKey: "ambiguous_key"
+    case .signature: "wrong_signature"
+    case .expired: "token_expired"
+    case .issuedAt: "wrong_issue_time"
+    case .nonce: "wrong_nonce"
+    case .accessTokenHash: "wrong_access_token_hash"
+    case .subject: "wrong_subject"
+    }
+  }
+}

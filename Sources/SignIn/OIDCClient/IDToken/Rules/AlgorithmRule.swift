@@ -1,0 +1,27 @@
+/// Rules 7 and 8: the algorithm is one of those accepted, all with a public key. `none` and HMAC are never accepted: with
+/// HMAC, a public key would be the secret.
+struct AlgorithmRule: IDTokenRule {
+  let statement = "the algorithm has a public key"
+
+  func check(_ token: IDToken, _ expected: IDTokenExpectation) throws(IDTokenRejection) {
+    guard SignatureAlgorithm(rawValue: token.algorithm) != nil else { throw .algorithm(token.algorithm) }
+  }
+}
+
+/// The algorithms that are accepted (RFC 7518, section 3.1; RFC 8037).
+public enum SignatureAlgorithm: String, Sendable, Hashable, CaseIterable {
+  /// RSA, PKCS #1 v1.5, SHA-256. The one that every provider has.
+  case rs256 = "RS256"
+  /// RSA, PKCS #1 v1.5, SHA-384.
+  case rs384 = "RS384"
+  /// RSA, PKCS #1 v1.5, SHA-512.
+  case rs512 = "RS512"
+  /// RSA, PSS, SHA-256.
+  case ps256 = "PS256"
+  /// ECDSA, P-256.
+  case es256 = "ES256"
+  /// ECDSA, P-384.
+  case es384 = "ES384"
+  /// Ed25519.
+  case eddsa = "EdDSA"
+}

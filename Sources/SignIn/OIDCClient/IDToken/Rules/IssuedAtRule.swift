@@ -1,0 +1,12 @@
+internal import Foundation
+
+/// Rule 10: the token was issued not long ago, and not in the future.
+struct IssuedAtRule: IDTokenRule {
+  let statement = "iat is a short time ago"
+
+  func check(_ token: IDToken, _ expected: IDTokenExpectation) throws(IDTokenRejection) {
+    guard let issued = token.claims.issuedAt else { throw .issuedAt }
+    let age = expected.time.timeIntervalSince(issued)
+    guard (-expected.leeway...expected.longestAge + expected.leeway).contains(age) else { throw .issuedAt }
+  }
+}
