@@ -426,7 +426,9 @@ if !gateOnly && !fuzzing {
       name: "CZXing", path: Room.authenticator.source("CZXing"),
       linkerSettings: [.linkedLibrary("ZXing")]),
     target(.authenticator, "QRCodes", ["CPNG", "CQREncode", "CTurboJPEG", "CZXing"]),
-    target(.signIn, "OIDCClient", ["ByteCoding", crypto, .product(name: "JWTKit", package: "jwt-kit")]),
+    target(
+      .signIn, "OIDCClient",
+      ["ByteCoding", "HTTPExchange", "Locking", crypto, .product(name: "JWTKit", package: "jwt-kit")]),
     tests(.signIn, "OIDCClientTests", ["OIDCClient", "TestSupport"]),
     tests(.authenticator, "QRCodesTests", ["QRCodes", "TestSupport"]),
     target(
@@ -546,9 +548,9 @@ if Context.environment["SALLYPORT_CORE_ONLY"] == "1" {
   package.targets.removeAll { !core.contains($0.name) }
 }
 
-// For work on the authenticator alone.
-if Context.environment["SALLYPORT_AUTHENTICATOR_ONLY"] == "1" {
-  let room = needed(by: Set(package.targets.filter { $0.path?.contains("/Authenticator/") == true }.map(\.name)))
+// For work on one room, for example `SALLYPORT_ROOM=SignIn`.
+if let name = Context.environment["SALLYPORT_ROOM"] {
+  let room = needed(by: Set(package.targets.filter { $0.path?.contains("/\(name)/") == true }.map(\.name)))
   package.products = []
   package.targets.removeAll { !room.contains($0.name) }
 }

@@ -1,0 +1,176 @@
+public import Foundation
+
+/// A provider that people sign in with, and how this client talks to it.
+///
+/// The first eight properties are the whole of what OAuth 2.0 needs. OpenID Connect needs an issuer too: from it come the
+/// other endpoints and the keys, by discovery.
+public struct IdentityProvider: Sendable, Hashable {
+  /// The name in configuration and commands.
+  public let id: String
+  /// The name for people.
+  public let name: String
+  /// Where grants are exchanged for tokens. While `needsDiscovery`, it is the issuer's URL, and nothing is sent there.
+  public let tokenEndpoint: URL
+  /// Where a person signs in, with a browser.
+  public let authorizationEndpoint: URL?
+  /// The identifier of this client at the provider.
+  public let clientID: String
+  /// The secret of a confidential client. An app on a device cannot keep one.
+  public let clientSecret: String?
+  /// The scopes to ask for.
+  public let scopes: [String]
+  /// The protocol.
+  public let type: ProviderType
+
+  /// The issuer, exactly as in its discovery document. Always present with `.openIDConnect`.
+  public let issuer: String?
+  /// Whether the endpoints are still to be discovered.
+  public let needsDiscovery: Bool
+  /// The endpoints beyond the seed's two.
+  public let endpoints: FurtherEndpoints
+  /// How the client proves at the token endpoint which client it is.
+  public let authentication: ClientAuthentication
+  /// Whether the resource owner password credentials grant may be used. RFC 9700 forbids it; some providers need it.
+  public let allowsPasswordGrant: Bool
+  /// Whether tokens are bound to a key of this client (RFC 9449).
+  public let dpop: DPoPUse
+  /// How connections to the provider are secured beyond the system's trust store.
+  public let trust: ConnectionTrust
+  /// The providers to try, in order, when this one cannot be reached. Never because it refuses.
+  public let fallbacks: [String]
+
+  /// Creates a provider whose endpoints are known.
+  public init(
+    id: String, name: String, tokenEndpoint: URL, authorizationEndpoint: URL? = nil, clientID: String,
+    clientSecret: String? = nil, scopes: [String], type: ProviderType, issuer: String? = nil,
+    endpoints: FurtherEndpoints = FurtherEndpoints(), authentication: ClientAuthentication? = nil,
+    allowsPasswordGrant: Bool = false, dpop: DPoPUse = .automatic, trust: ConnectionTrust = ConnectionTrust(),
+    fallbacks: [String] = []
+  ) {
+    self.init(
+      id: id, name: name, tokenEndpoint: tokenEndpoint, authorizationEndpoint: authorizationEndpoint,
+      clientID: clientID, clientSecret: clientSecret, scopes: scopes, type: type, issuer: issuer,
+      needsDiscovery: false, endpoints: endpoints,
+      authentication: authentication ?? (clientSecret == nil ? .none : .basic),
+      allowsPasswordGrant: allowsPasswordGrant, dpop: dpop, trust: trust, fallbacks: fallbacks)
+  }
+
+  /// Creates a provider of OpenID Connect whose endpoints are to be discovered.
+  public init(
+    id: String, name: String, issuer: URL, clientID: String, clientSecret: String? = nil, scopes: [String] = ["openid"],
+    redirectURI: URL? = nil, authentication: ClientAuthentication? = nil, allowsPasswordGrant: Bool = false,
+    dpop: DPoPUse = .automatic, trust: ConnectionTrust = ConnectionTrust(), fallbacks: [String] = []
+  ) {
+    self.init(
+      id: id, name: name, tokenEndpoint: issuer, authorizationEndpoint: nil, clientID: clientID,
+      clientSecret: clientSecret, scopes: scopes, type: .openIDConnect, issuer: issuer.absoluteString,
+      needsDiscovery: true, endpoints: FurtherEndpoints(redirectURI: redirectURI),
+      authentication: authentication ?? (clientSecret == nil ? .none : .basic),
+      allowsPasswordGrant: allowsPasswordGrant, dpop: dpop, trust: trust, fallbacks: fallbacks)
+  }
+
+  init(
+    id: String, name: String, tokenEndpoint: URL, authorizationEndpoint: URL?, clientID: String, clientSecret: String?,
+    scopes: [String], type: ProviderType, issuer: String?, needsDiscovery: Bool, endpoints: FurtherEndpoints,
+    authentication: ClientAuthentication, allowsPasswordGrant: Bool, dpop: DPoPUse, trust: ConnectionTrust,
+    fallbacks: [String]
+  ) {
+    self.id = id
+    self.name = name
+    self.tokenEndpoint = tokenEndpoint
+    self.authorizationEndpoint = authorizationEndpoint
+    self.clientID = clientID
+    self.clientSecret = clientSecret
+    self.scopes = scopes
+    self.type = type
+    self.issuer = issuer
+    self.needsDiscovery = needsDiscovery
+    self.endpoints = endpoints
+    self.authentication = authentication
+    self.allowsPasswordGrant = allowsPasswordGrant
+    self.dpop = dpop
+    self.trust = trust
+    self.fallbacks = fallbacks
+  }
+}
+
+/// The protocol that a provider speaks.
+public enum ProviderType: Sendable, Hashable {
+  /// OAuth 2.0: access tokens, no identity.
+  case oauth2
+  /// OpenID Connect: an ID token says who signed in.
+  case openIDConnect
+}
+
+/// Endpoints that only some grants and commands need.
+public struct FurtherEndpoints: Sendable, Hashable {
+  /// The provider's signature keys.
+  public var jwksURI: URL?
+  /// Where the browser returns to. `nil`: a port of this machine (RFC 8252, section 7.3).
+  public var redirectURI: URL?
+  /// Claims about the user.
+  public var userinfo: URL?
+  /// Token revocation (RFC 7009).
+  public var revocation: URL?
+  /// RP-initiated logout.
+  public var endSession: URL?
+  /// The device authorization grant (RFC 8628).
+  public var deviceAuthorization: URL?
+
+  /// Creates a list.
+  public init(
+    jwksURI: URL? = nil, redirectURI: URL? = nil, userinfo: URL? = nil, revocation: URL? = nil, endSession: URL? = nil,
+    deviceAuthorization: URL? = nil
+  ) {
+    self.jwksURI = jwksURI
+    self.redirectURI = redirectURI
+    self.userinfo = userinfo
+    self.revocation = revocation
+    self.endSession = endSession
+    self.deviceAuthorization = deviceAuthorization
+  }
+}
+
+/// How a client proves at the token endpoint which client it is (OpenID Connect Core 1.0, section 9).
+public enum ClientAuthentication: Sendable, Hashable {
+  /// A public client: only its identifier.
+  case none
+  /// HTTP Basic with the secret (RFC 6749, section 2.3.1).
+  case basic
+  /// The secret in the form.
+  case post
+  /// A JWT signed with a key of the client (RFC 7523): the private key, P-256 or RSA, as PEM; and its `kid`.
+  case privateKeyJWT(pem: String, keyID: String?)
+}
+
+/// When tokens are bound to a key of this client (RFC 9449).
+public enum DPoPUse: String, Sendable, Hashable, CaseIterable {
+  /// Where the provider offers it with ES256.
+  case automatic = "auto"
+  /// Never.
+  case off
+  /// Always: a token that is not bound is refused.
+  case required
+}
+
+/// What a connection to the provider must present, beyond a valid certificate for its name.
+public struct ConnectionTrust: Sendable, Hashable {
+  /// A PEM file with the roots to trust in place of the system's.
+  public var authorityFile: String?
+  /// SHA-256 hashes of public keys (SubjectPublicKeyInfo), each of 32 bytes. If there are any, one of them must be the
+  /// hash of the server's key.
+  public var pins: Set<[UInt8]>
+
+  /// Creates a value; without arguments, the system's trust store is all.
+  public init(authorityFile: String? = nil, pins: Set<[UInt8]> = []) {
+    self.authorityFile = authorityFile
+    self.pins = pins
+  }
+}
+
+extension IdentityProvider: CustomStringConvertible, CustomReflectable {
+  /// The name and the identifier: secrets stay out of logs.
+  public var description: String { "\(name) (\(id))" }
+  /// No members: `dump` shows no secret.
+  public var customMirror: Mirror { Mirror(self, children: ["id": id]) }
+}
