@@ -429,7 +429,8 @@ if !gateOnly && !fuzzing {
     target(
       .signIn, "OIDCClient",
       ["ByteCoding", "HTTPExchange", "Locking", crypto, .product(name: "JWTKit", package: "jwt-kit")]),
-    tests(.signIn, "OIDCClientTests", ["OIDCClient", "TestSupport"]),
+    tests(.signIn, "OIDCClientTests", ["HTTPExchange", "Locking", "OIDCClient", "TestSupport"]),
+    target(.signIn, "HTTPClientTransport", ["HTTPExchange", crypto, httpClient] + nio + [nioSSL]),
     tests(.authenticator, "QRCodesTests", ["QRCodes", "TestSupport"]),
     target(
       .authenticator, "AuthenticatorTool",

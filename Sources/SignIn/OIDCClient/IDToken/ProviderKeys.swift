@@ -20,7 +20,7 @@ public struct ProviderKeys: Sendable {
       }
     }
     guard json.count <= Self.largest, let document = try? JSONDecoder().decode(Document.self, from: Data(json)) else {
-      throw .malformed("the provider's keys")
+      throw .malformed("the provider's keys are no JWKS")
     }
     keys = document.keys.compactMap(\.key).filter(\.isForSignatures)
   }

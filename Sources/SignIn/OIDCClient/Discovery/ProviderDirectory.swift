@@ -1,0 +1,84 @@
+public import Foundation
+public import HTTPExchange
+
+/// The metadata and the keys of one issuer: fetched when they are needed, and kept.
+///
+/// Concurrent callers share one fetch. A provider that changes its keys is noticed by the first token with an unknown key
+/// identifier; the keys are then fetched again, at most once in five minutes, so that forged identifiers cause no load.
+/// While the provider cannot be reached, the keys of the last fetch stay in use.
+public actor ProviderDirectory {
+  /// The shortest time between two fetches of the keys because of an unknown identifier, in seconds.
+  public static let shortestPause: TimeInterval = 300
+
+  /// The issuer, exactly as in its discovery document.
+  public nonisolated let issuer: String
+  private let exchange: DocumentExchange
+  private let now: @Sendable () -> Date
+  private var metadataFetch: Task<Result<ProviderMetadata, OIDCError>, Never>?
+  private var keysFetch: Task<Result<ProviderKeys, OIDCError>, Never>?
+  private var keys: ProviderKeys?
+  private var keysFetchedAt: Date?
+
+  /// Uses `transport`, which must follow no redirects; `now` is the clock.
+  public init(issuer: String, transport: any HTTPTransport, now: @escaping @Sendable () -> Date = { Date() }) {
+    self.issuer = issuer
+    exchange = DocumentExchange(transport: transport)
+    self.now = now
+  }
+
+  /// What the provider says of itself.
+  ///
+  /// - Throws: `.transport`, `.redirected`, `.status`, `.tooLarge`, `.malformed`, `.otherIssuer`. The next call tries again.
+  public func metadata() async throws(OIDCError) -> ProviderMetadata {
+    let fetch =
+      metadataFetch
+      ?? Task { [issuer, exchange] in
+        do throws(OIDCError) {
+          guard let url = ProviderMetadata.url(of: issuer) else { throw .malformed("the issuer is not a URL") }
+          let json = try await exchange.document(at: url, called: "the discovery document")
+          return .success(try ProviderMetadata(json: json, issuer: issuer))
+        } catch {
+          return .failure(error)
+        }
+      }
+    metadataFetch = fetch
+    let result = await fetch.value
+    if case .failure = result, metadataFetch == fetch { metadataFetch = nil }
+    return try result.get()
+  }
+
+  /// The keys to verify `token` with.
+  ///
+  /// - Throws: As `metadata()`, if there are no keys at all. With keys of an earlier fetch, an unreachable provider is no
+  ///   error: the token is then judged by them.
+  public func keys(for token: IDToken) async throws(OIDCError) -> ProviderKeys {
+    if let keys, let fetched = keysFetchedAt {
+      let isKnown = token.keyID.map(keys.contains) ?? true
+      if isKnown || now().timeIntervalSince(fetched) < Self.shortestPause { return keys }
+      keysFetchedAt = now()
+      return (try? await fetchKeys()) ?? keys
+    }
+    return try await fetchKeys()
+  }
+
+  private func fetchKeys() async throws(OIDCError) -> ProviderKeys {
+    let fetch =
+      keysFetch
+      ?? Task {
+        do throws(OIDCError) {
+          guard let url = try await metadata().jwksURI else { throw .notOffered("keys: jwks_uri is missing") }
+          return .success(try ProviderKeys(json: await exchange.document(at: url, called: "the provider's keys")))
+        } catch {
+          return .failure(error)
+        }
+      }
+    keysFetch = fetch
+    let result = await fetch.value
+    if keysFetch == fetch { keysFetch = nil }
+    if case .success(let fetched) = result {
+      keys = fetched
+      keysFetchedAt = now()
+    }
+    return try result.get()
+  }
+}
