@@ -428,7 +428,10 @@ if !gateOnly && !fuzzing {
     target(.authenticator, "QRCodes", ["CPNG", "CQREncode", "CTurboJPEG", "CZXing"]),
     target(
       .signIn, "OIDCClient",
-      ["ByteCoding", "HTTPExchange", "Locking", crypto, .product(name: "JWTKit", package: "jwt-kit")]),
+      [
+        "ByteCoding", "HTTPExchange", "Locking", crypto, cryptoExtras, jwtKit,
+        .target(name: "ProcessSignals", condition: .when(platforms: [.linux])),
+      ]),
     tests(.signIn, "OIDCClientTests", ["HTTPExchange", "Locking", "OIDCClient", "TestSupport"]),
     target(.signIn, "HTTPClientTransport", ["HTTPExchange", crypto, httpClient] + nio + [nioSSL]),
     tests(.authenticator, "QRCodesTests", ["QRCodes", "TestSupport"]),

@@ -65,6 +65,22 @@ public final class TemporaryFile {
     }
   }
 
+  /// Makes the file durable and gives it the name of its destination, unless that name is taken.
+  ///
+  /// - Returns: Whether it got the name. Of several callers, in whatever processes, one gets `true`.
+  public func placeIfAbsent() throws(WriteError) -> Bool {
+    try withExtendedLifetime(self) { () throws(WriteError) in
+      guard fsync(descriptor) == 0 else { throw .last }
+      guard link(path, place) == 0 else {
+        let fault = WriteError.last
+        guard fault.number == EEXIST else { throw fault }
+        return false
+      }
+      try Self.flushFolder(of: place)
+      return true
+    }
+  }
+
   /// Calls `body` with the draft's descriptor, for reading and writing, which is open until `body` returns.
   public func withDescriptor<Result, Failure: Error>(
     _ body: (Int32) throws(Failure) -> Result

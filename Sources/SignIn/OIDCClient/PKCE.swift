@@ -6,10 +6,8 @@ public struct PKCE: Sendable, Hashable {
   /// 43 characters from 32 random bytes; sent with the code.
   public let verifier: String
 
-  /// Makes a verifier.
-  public init(using generator: inout some RandomNumberGenerator) {
-    verifier = Base64URL.encode((0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
-  }
+  /// Makes a verifier from 32 random bytes.
+  public init(randomBytes: [UInt8]) { verifier = Base64URL.encode(randomBytes) }
 
   /// Uses a verifier that was kept.
   public init(verifier: String) { self.verifier = verifier }

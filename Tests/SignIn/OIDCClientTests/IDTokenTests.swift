@@ -99,8 +99,7 @@ struct PKCETests {
     #expect(
       PKCE(verifier: "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk").challenge
         == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM")
-    var generator = SystemRandomNumberGenerator()
-    let verifiers = (0..<100).map { _ in PKCE(using: &generator).verifier }
+    let verifiers = (0..<100).map { _ in PKCE(randomBytes: SignInDependencies.systemRandom(32)).verifier }
     #expect(Set(verifiers).count == 100 && verifiers.allSatisfy { $0.utf8.count == 43 })
   }
 }

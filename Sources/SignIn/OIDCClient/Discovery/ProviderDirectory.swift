@@ -61,6 +61,11 @@ public actor ProviderDirectory {
     return try await fetchKeys()
   }
 
+  /// Fetches metadata and keys ahead of the first token. A failure is reported when they are needed.
+  func fetchKeysIfNeeded() async {
+    if keys == nil { _ = try? await fetchKeys() }
+  }
+
   private func fetchKeys() async throws(OIDCError) -> ProviderKeys {
     let fetch =
       keysFetch

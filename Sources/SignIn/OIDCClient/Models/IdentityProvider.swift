@@ -168,6 +168,24 @@ public struct ConnectionTrust: Sendable, Hashable {
   }
 }
 
+extension IdentityProvider {
+  /// The provider with the endpoints that `metadata` names.
+  ///
+  /// - Throws: `.notOffered` if there is no token endpoint.
+  func completed(by metadata: ProviderMetadata) throws(OIDCError) -> IdentityProvider {
+    guard let tokenEndpoint = metadata.tokenEndpoint else { throw .notOffered("tokens: token_endpoint is missing") }
+    let endpoints = FurtherEndpoints(
+      jwksURI: metadata.jwksURI, redirectURI: endpoints.redirectURI, userinfo: metadata.userinfoEndpoint,
+      revocation: metadata.revocationEndpoint, endSession: metadata.endSessionEndpoint,
+      deviceAuthorization: metadata.deviceAuthorizationEndpoint)
+    return IdentityProvider(
+      id: id, name: name, tokenEndpoint: tokenEndpoint, authorizationEndpoint: metadata.authorizationEndpoint,
+      clientID: clientID, clientSecret: clientSecret, scopes: scopes, type: type, issuer: issuer,
+      needsDiscovery: true, endpoints: endpoints, authentication: authentication,
+      allowsPasswordGrant: allowsPasswordGrant, dpop: dpop, trust: trust, fallbacks: fallbacks)
+  }
+}
+
 extension IdentityProvider: CustomStringConvertible, CustomReflectable {
   /// The name and the identifier: secrets stay out of logs.
   public var description: String { "\(name) (\(id))" }

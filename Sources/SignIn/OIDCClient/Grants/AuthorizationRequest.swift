@@ -1,0 +1,52 @@
+public import Foundation
+
+/// A sign-in in the browser: what was sent with it, and what its answer must match (RFC 6749, section 4.1; RFC 7636).
+public struct AuthorizationRequest: Sendable, Hashable {
+  /// Where the browser goes.
+  public let url: URL
+  /// Where it comes back to.
+  public let redirectURI: String
+  let state: String
+  let nonce: String?
+  let pkce: PKCE
+  let issuer: String?
+  let namesIssuer: Bool
+  let provider: IdentityProvider
+
+  /// Reads the redirect.
+  ///
+  /// `state` is compared first: an answer to another request is not looked at. Then `iss`, where the provider sends it
+  /// (RFC 9207), before an error or a code is believed.
+  ///
+  /// - Returns: The authorization code.
+  /// - Throws: `.malformed`, `.state`, `.redirectIssuer`, `.refused`.
+  public func code(in redirect: URL) throws(OIDCError) -> String {
+    guard let query = URLComponents(url: redirect, resolvingAgainstBaseURL: true)?.percentEncodedQuery,
+      let fields = FormEncoding.decode(query)
+    else { throw .malformed("the redirect has no query, or a field twice") }
+    guard let state = fields["state"], Array(state.utf8).isEqual(to: Array(self.state.utf8)) else { throw .state }
+    if let issuer {
+      let found = fields["iss"]
+      guard found == issuer || (found == nil && !namesIssuer) else { throw .redirectIssuer(found) }
+    }
+    if let error = fields["error"] {
+      throw .refused(ProviderRefusal(error: String(error.prefix(64)), explanation: fields["error_description"]))
+    }
+    guard let code = fields["code"], !code.isEmpty else { throw .malformed("the redirect has no code") }
+    return code
+  }
+}
+
+extension [UInt8] {
+  /// Compares without revealing by its time where the difference is.
+  fileprivate func isEqual(to other: [UInt8]) -> Bool {
+    count == other.count && zip(self, other).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+  }
+}
+
+extension AuthorizationRequest: CustomStringConvertible, CustomReflectable {
+  /// The provider.
+  public var description: String { "sign-in at \(provider.id)" }
+  /// No members: verifier, state and nonce stay out of logs.
+  public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,0 +1,233 @@
+public import Foundation
+internal import HTTPExchange
+
+/// A client of one provider: every grant, verified tokens, revocation.
+///
+/// It keeps no tokens. `AccountSession` does, and refreshes them.
+public struct ProviderClient: Sendable {
+  /// The provider as it is configured.
+  public let provider: IdentityProvider
+  /// The dependencies.
+  public let dependencies: SignInDependencies
+  private let directory: ProviderDirectory?
+
+  /// Creates a client. Nothing is sent yet.
+  public init(provider: IdentityProvider, dependencies: SignInDependencies) {
+    self.provider = provider
+    self.dependencies = dependencies
+    directory = provider.issuer.map {
+      ProviderDirectory(issuer: $0, transport: dependencies.transport, now: dependencies.now)
+    }
+  }
+
+  /// The provider with the endpoints of its discovery document.
+  public func resolved() async throws(OIDCError) -> IdentityProvider {
+    guard provider.needsDiscovery, let directory else { return provider }
+    return try provider.completed(by: await directory.metadata())
+  }
+
+  // MARK: Authorization code
+
+  /// Begins a sign-in in the browser, which comes back to `redirectURI`.
+  ///
+  /// - Throws: `.notOffered` if the provider has no authorization endpoint, or refuses S256.
+  public func begin(redirectURI: String) async throws(OIDCError) -> AuthorizationRequest {
+    let provider = try await resolved()
+    guard let endpoint = provider.authorizationEndpoint else { throw .notOffered("sign-in with a browser") }
+    let metadata = try await metadata()
+    if let methods = metadata?.challengeMethods, !methods.contains(PKCE.method) {
+      throw .notOffered("PKCE with \(PKCE.method)")
+    }
+    let pkce = PKCE(randomBytes: dependencies.random(32))
+    let state = dependencies.randomText()
+    let nonce = provider.type == .openIDConnect ? dependencies.randomText() : nil
+    var fields = [
+      ("response_type", "code"), ("client_id", provider.clientID), ("redirect_uri", redirectURI), ("state", state),
+      ("code_challenge", pkce.challenge), ("code_challenge_method", PKCE.method),
+    ]
+    if !provider.scopes.isEmpty { fields.append(("scope", provider.scopes.joined(separator: " "))) }
+    if let nonce { fields.append(("nonce", nonce)) }
+    var components = URLComponents(url: endpoint, resolvingAgainstBaseURL: true)
+    let query = [components?.percentEncodedQuery, FormEncoding.encode(fields)].compactMap(\.self)
+    components?.percentEncodedQuery = query.filter { !$0.isEmpty }.joined(separator: "&")
+    guard let url = components?.url else { throw .malformed("the authorization endpoint") }
+    return AuthorizationRequest(
+      url: url, redirectURI: redirectURI, state: state, nonce: nonce, pkce: pkce, issuer: provider.issuer,
+      namesIssuer: metadata?.namesIssuerInRedirects ?? false, provider: provider)
+  }
+
+  /// Ends it with the URL that the browser was sent to.
+  public func finish(_ redirect: URL, of request: AuthorizationRequest) async throws(OIDCError) -> StoredAccount {
+    let code = try request.code(in: redirect)
+    let grant = TokenRequest.Grant.authorizationCode(
+      code, redirectURI: request.redirectURI, verifier: request.pkce.verifier)
+    return try await redeem(grant, at: request.provider, nonce: request.nonce)
+  }
+
+  // MARK: Device grant and password
+
+  /// Begins a device grant.
+  public func beginDeviceGrant() async throws(OIDCError) -> DeviceAuthorization {
+    let provider = try await resolved()
+    guard let endpoint = provider.endpoints.deviceAuthorization else { throw .notOffered("the device grant") }
+    let scopes = provider.scopes.isEmpty ? [] : [("scope", provider.scopes.joined(separator: " "))]
+    let answer = try await tokenEndpoint(of: provider).post(scopes, to: endpoint)
+    guard answer.status == 200 else { throw answer.error(of: "the device authorization endpoint") }
+    return try DeviceAuthorization(json: answer.body, at: dependencies.now())
+  }
+
+  /// Asks until the person has confirmed the code, refused, or let it expire.
+  public func finish(_ authorization: DeviceAuthorization) async throws(OIDCError) -> StoredAccount {
+    let provider = try await resolved()
+    var interval = authorization.interval
+    while true {
+      await dependencies.sleep(.seconds(interval))
+      guard dependencies.now() < authorization.expiresAt else { throw .deviceCodeExpired }
+      do throws(OIDCError) {
+        return try await redeem(.deviceCode(authorization.deviceCode), at: provider, nonce: nil)
+      } catch {
+        switch DeviceAuthorization.step(after: error, interval: interval) {
+        case .wait(let seconds): interval = seconds
+        case .stop(let error): throw error
+        }
+      }
+    }
+  }
+
+  /// Signs in with user name and password.
+  ///
+  /// - Throws: `.notOffered` unless the provider's entry allows it. RFC 9700 forbids this grant: the password passes
+  ///   through this program, and the provider cannot ask for a second factor.
+  public func signIn(with credentials: Credentials) async throws(OIDCError) -> StoredAccount {
+    guard provider.allowsPasswordGrant else { throw .notOffered("the password grant: its entry does not allow it") }
+    let provider = try await resolved()
+    return try await redeem(.password(credentials, scopes: provider.scopes), at: provider, nonce: nil)
+  }
+
+  // MARK: Refresh, revocation, logout
+
+  /// Exchanges the refresh token of `account`. The request is sent once.
+  func refresh(_ account: StoredAccount) async throws(OIDCError) -> StoredAccount {
+    guard let token = account.tokens.refreshToken else { throw .notOffered("a refresh") }
+    let provider = try await resolved()
+    let sentAt = dependencies.now()
+    let answer = try await tokenEndpoint(of: provider).redeem(.refreshToken(token), boundTo: account.dpopKey)
+    var renewed = try await verified(
+      answer, from: provider, nonce: nil, subject: account.user?.id, key: account.dpopKey, sentAt: sentAt,
+      needsIDToken: false)
+    // What the provider does not send again stays (RFC 6749, section 6; Core, section 12.2).
+    renewed.keep(from: account)
+    return renewed
+  }
+
+  /// Revokes the tokens (RFC 7009): the refresh token, and the access token where there is no other.
+  ///
+  /// - Throws: `.notOffered` if the provider has no endpoint for it.
+  public func revoke(_ account: StoredAccount) async throws(OIDCError) {
+    let provider = try await resolved()
+    guard let endpoint = provider.endpoints.revocation else { throw .notOffered("revocation") }
+    let refresh = account.tokens.refreshToken
+    let fields = [
+      ("token", refresh ?? account.tokens.accessToken),
+      ("token_type_hint", refresh == nil ? "access_token" : "refresh_token"),
+    ]
+    let answer = try await tokenEndpoint(of: provider).post(fields, to: endpoint)
+    guard answer.status == 200 || answer.status == 204 else { throw answer.error(of: "the revocation endpoint") }
+  }
+
+  /// Where a browser ends the session at the provider (RP-Initiated Logout 1.0); `nil` if the provider has no such page.
+  ///
+  /// The URL names the client and not the ID token, so that it can be shown.
+  public func endSessionURL() async throws(OIDCError) -> URL? {
+    let provider = try await resolved()
+    guard let endpoint = provider.endpoints.endSession else { return nil }
+    var components = URLComponents(url: endpoint, resolvingAgainstBaseURL: true)
+    let query = [components?.percentEncodedQuery, FormEncoding.encode([("client_id", provider.clientID)])]
+    components?.percentEncodedQuery = query.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: "&")
+    return components?.url
+  }
+
+  /// Fetches discovery document and keys, so that nothing remains to be fetched when a code arrives.
+  public func warmUp() async {
+    guard provider.type == .openIDConnect, let directory else { return }
+    await directory.fetchKeysIfNeeded()
+  }
+
+  /// Every rule of an ID token, and whether it holds.
+  public func findings(_ token: IDToken) async throws(OIDCError) -> [IDTokenVerifier.Finding] {
+    guard let directory, let issuer = provider.issuer else { throw .notOffered("ID tokens") }
+    let expected = IDTokenExpectation(
+      issuer: issuer, clientID: provider.clientID, time: dependencies.now(), longestAge: .infinity)
+    return await IDTokenVerifier(keys: try await directory.keys(for: token)).findings(token, as: expected)
+  }
+
+  // MARK: Answers
+
+  private func tokenEndpoint(of provider: IdentityProvider) -> TokenEndpoint {
+    TokenEndpoint(provider: provider, dependencies: dependencies)
+  }
+
+  /// What the provider says of itself; `nil` for a provider without an issuer.
+  func metadata() async throws(OIDCError) -> ProviderMetadata? {
+    guard provider.needsDiscovery, let directory else { return nil }
+    return try await directory.metadata()
+  }
+
+  private func redeem(
+    _ grant: TokenRequest.Grant, at provider: IdentityProvider, nonce: String?
+  ) async throws(OIDCError) -> StoredAccount {
+    let key = try await dpopKey()
+    let sentAt = dependencies.now()
+    let answer = try await tokenEndpoint(of: provider).redeem(grant, boundTo: key)
+    return try await verified(
+      answer, from: provider, nonce: nonce, subject: nil, key: key, sentAt: sentAt,
+      needsIDToken: provider.type == .openIDConnect && provider.scopes.contains("openid"))
+  }
+
+  /// A new key to bind tokens to; `nil` if they are not to be bound.
+  private func dpopKey() async throws(OIDCError) -> DPoPKey? {
+    switch provider.dpop {
+    case .off: nil
+    case .required: DPoPKey()
+    case .automatic: try await metadata()?.offersDPoP == true ? DPoPKey() : nil
+    }
+  }
+
+  /// Verifies an answer. Its lifetime counts from the time when the request was sent, so that it never ends too late.
+  private func verified(
+    _ answer: TokenResponse, from provider: IdentityProvider, nonce: String?, subject: String?, key: DPoPKey?,
+    sentAt: Date, needsIDToken: Bool
+  ) async throws(OIDCError) -> StoredAccount {
+    let tokens = answer.tokens
+    switch tokens.tokenType.lowercased() {
+    case "bearer" where key == nil || provider.dpop == .automatic: break
+    case "dpop" where key != nil: break
+    default: throw .tokenType(tokens.tokenType)
+    }
+    var user: User?
+    if let text = tokens.idToken, let issuer = provider.issuer {
+      let expected = IDTokenExpectation(
+        issuer: issuer, clientID: provider.clientID, nonce: nonce, accessToken: tokens.accessToken, subject: subject,
+        time: dependencies.now())
+      user = User(try await verify(text, as: expected))
+    } else if needsIDToken {
+      throw .malformed("the answer has no ID token, although openid was asked for")
+    }
+    let isBound = tokens.tokenType.lowercased() == "dpop"
+    return StoredAccount(
+      providerID: provider.id, issuer: provider.issuer, clientID: provider.clientID, tokens: tokens, user: user,
+      issuedAt: sentAt, dpopKey: isBound ? key : nil)
+  }
+
+  /// The claims of an ID token of this provider, verified.
+  private func verify(_ text: String, as expected: IDTokenExpectation) async throws(OIDCError) -> IDToken.Claims {
+    guard let directory else { throw .notOffered("ID tokens") }
+    let token: IDToken
+    do throws(IDTokenRejection) { token = try IDToken(text) } catch { throw OIDCError.idToken(error) }
+    let keys = try await directory.keys(for: token)
+    do throws(IDTokenRejection) { try await IDTokenVerifier(keys: keys).verify(token, as: expected) } catch {
+      throw OIDCError.idToken(error)
+    }
+    return token.claims
+  }
+}

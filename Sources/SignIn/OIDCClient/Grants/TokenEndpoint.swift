@@ -1,0 +1,140 @@
+internal import ByteCoding
+public import Foundation
+public import HTTPExchange
+
+/// What a client of a provider needs from outside.
+public struct SignInDependencies: Sendable {
+  /// How requests are sent. It verifies certificates and follows no redirects.
+  public let transport: any HTTPTransport
+  /// The clock.
+  public let now: @Sendable () -> Date
+  /// Random bytes, as many as are asked for.
+  public let random: @Sendable (Int) -> [UInt8]
+  /// Waits.
+  public let sleep: @Sendable (Duration) async -> Void
+
+  /// Creates a value; by default with the system's clock and random numbers.
+  public init(
+    transport: any HTTPTransport, now: @escaping @Sendable () -> Date = { Date() },
+    random: @escaping @Sendable (Int) -> [UInt8] = SignInDependencies.systemRandom,
+    sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
+  ) {
+    self.transport = transport
+    self.now = now
+    self.random = random
+    self.sleep = sleep
+  }
+
+  /// The system's random numbers.
+  public static let systemRandom: @Sendable (Int) -> [UInt8] = { count in
+    var generator = SystemRandomNumberGenerator()
+    return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+  }
+
+  /// 43 characters from 32 random bytes: a state, a nonce, an identifier.
+  func randomText() -> String { Base64URL.encode(random(32)) }
+}
+
+/// The token endpoint of a provider (RFC 6749, section 3.2).
+struct TokenEndpoint: Sendable {
+  /// The provider, with its endpoints known.
+  let provider: IdentityProvider
+  let dependencies: SignInDependencies
+
+  private var exchange: DocumentExchange { DocumentExchange(transport: dependencies.transport) }
+
+  /// Exchanges a grant for tokens. The request is sent once, and once more if the provider first demands a nonce in the
+  /// proof, which it does before it looks at the grant (RFC 9449, section 8).
+  ///
+  /// - Parameter key: The key that the tokens are to be bound to.
+  func redeem(_ grant: TokenRequest.Grant, boundTo key: DPoPKey? = nil) async throws(OIDCError) -> TokenResponse {
+    let fields = [("grant_type", grant.description)] + grant.fields
+    var answer = try await post(fields, to: provider.tokenEndpoint, key: key, nonce: nil)
+    if answer.status != 200, let key, answer.refusal?.error == "use_dpop_nonce",
+      let nonce = answer.value(of: "DPoP-Nonce")
+    {
+      answer = try await post(fields, to: provider.tokenEndpoint, key: key, nonce: nonce)
+    }
+    guard answer.status == 200 else { throw answer.error(of: "the token endpoint") }
+    return try TokenResponse(json: answer.body)
+  }
+
+  /// Sends a form with the client's authentication to an endpoint of the provider.
+  func post(
+    _ fields: [(String, String)], to url: URL, key: DPoPKey? = nil, nonce: String? = nil
+  ) async throws(OIDCError) -> HTTPResponse {
+    var headers = DocumentExchange.fields + [HTTPField("Content-Type", "application/x-www-form-urlencoded")]
+    let authentication = try authenticate()
+    headers += authentication.headers
+    if let key {
+      let proof = try key.proof(
+        method: "POST", url: url, nonce: nonce, jti: dependencies.randomText(), now: dependencies.now())
+      headers.append(HTTPField("DPoP", proof))
+    }
+    let body = FormEncoding.encode(fields + authentication.fields)
+    return try await exchange.send(
+      HTTPRequest(method: .post, url: url, headers: headers, body: Array(body.utf8)), called: "the token endpoint")
+  }
+
+  /// What proves which client this is.
+  private func authenticate() throws(OIDCError) -> (headers: [HTTPField], fields: [(String, String)]) {
+    let identifier = [("client_id", provider.clientID)]
+    switch provider.authentication {
+    case .none: return ([], identifier)
+    case .basic:
+      // Both parts are encoded as in a form before they are joined (RFC 6749, section 2.3.1).
+      let pair = [provider.clientID, provider.clientSecret ?? ""].map(FormEncoding.encode).joined(separator: ":")
+      return ([HTTPField("Authorization", "Basic " + Base64.encode(Array(pair.utf8)))], [])
+    case .post: return ([], identifier + [("client_secret", provider.clientSecret ?? "")])
+    case .privateKeyJWT(let pem, let keyID):
+      let assertion = ClientAssertion(
+        clientID: provider.clientID, audience: provider.issuer ?? provider.tokenEndpoint.absoluteString,
+        jti: dependencies.randomText(), now: dependencies.now())
+      return (
+        [],
+        identifier + [
+          ("client_assertion_type", ClientAssertion.type),
+          ("client_assertion", try assertion.token(pem: pem, keyID: keyID)),
+        ]
+      )
+    }
+  }
+}
+
+extension TokenRequest.Grant {
+  /// The fields of the form beyond `grant_type`.
+  fileprivate var fields: [(String, String)] {
+    switch self {
+    case .authorizationCode(let code, let redirectURI, let verifier):
+      [("code", code), ("redirect_uri", redirectURI), ("code_verifier", verifier)]
+    case .refreshToken(let token): [("refresh_token", token)]
+    case .password(let credentials, let scopes):
+      [("username", credentials.username), ("password", credentials.password)]
+        + (scopes.isEmpty ? [] : [("scope", scopes.joined(separator: " "))])
+    case .deviceCode(let code): [("device_code", code)]
+    }
+  }
+}
+
+extension HTTPResponse {
+  /// The error in the body (RFC 6749, section 5.2); `nil` if there is none.
+  var refusal: ProviderRefusal? {
+    struct Document: Decodable {
+      let error: String
+      let error_description: String?
+    }
+    guard let document = try? JSONDecoder().decode(Document.self, from: Data(body)),
+      // The code becomes an exit text and a log line (RFC 6749, appendix A.7).
+      (1...64).contains(document.error.utf8.count), document.error.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+    else { return nil }
+    return ProviderRefusal(
+      error: document.error, explanation: document.error_description.map { String($0.prefix(300)) },
+      retryAfter: retryAfter)
+  }
+
+  /// The error that this answer is. With a status of the server's own failure, an error in the body says nothing more.
+  func error(of name: String) -> OIDCError {
+    if (400..<500).contains(status), status != 429, let refusal { return .refused(refusal) }
+    return .status(status, of: name, retryAfter: retryAfter)
+  }
+}

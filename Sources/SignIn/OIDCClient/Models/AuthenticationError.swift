@@ -1,0 +1,99 @@
+public import Foundation
+
+#if canImport(Darwin)
+  public import Darwin
+#else
+  /// A status of Apple's keychain, under its name there.
+  public typealias OSStatus = Int32
+#endif
+
+/// Why somebody is not signed in, in the categories that an app shows.
+public enum AuthenticationError: Error, Sendable {
+  /// The provider refuses the user name and password, or the grant: sign in again.
+  case invalidCredentials
+  /// There is no connection, or no answer.
+  case networkError(underlying: any Error)
+  /// The provider answers with an error of its own.
+  case serverError(statusCode: Int)
+  /// The provider's settings, or what it says of itself, cannot be used: why.
+  case configurationError(String)
+  /// The store refuses.
+  case keychainError(OSStatus)
+  /// The access token has expired, and there is nothing to renew it with.
+  case tokenExpired
+  /// The person was not recognised by the device.
+  case biometricAuthenticationFailed
+}
+
+extension AuthenticationError {
+  /// The categories of the design, with what an app does.
+  public enum Category: Sendable, Hashable, CaseIterable {
+    /// Offer to try again.
+    case network
+    /// Delete the stored credentials and show the login.
+    case authentication
+    /// Show the fault to the person who configures the app.
+    case configuration
+    /// The device protects the tokens: ask again.
+    case security
+    /// Mark the field.
+    case validation
+  }
+
+  /// The category.
+  public var category: Category {
+    switch self {
+    case .invalidCredentials, .tokenExpired: .authentication
+    case .networkError, .serverError: .network
+    case .configurationError: .configuration
+    case .keychainError, .biometricAuthenticationFailed: .security
+    }
+  }
+
+  /// The error as an app shows it, of what an exchange with a provider reported.
+  public init(_ error: OIDCError) {
+    switch error {
+    case .transport: self = .networkError(underlying: error)
+    case .status(let status, _, _): self = .serverError(statusCode: status)
+    case .refused(let refusal) where ["invalid_grant", "access_denied"].contains(refusal.error):
+      self = .invalidCredentials
+    case .idToken, .deviceCodeExpired, .state, .redirectIssuer: self = .invalidCredentials
+    case .refused, .malformed, .tooLarge, .otherIssuer, .redirected, .notOffered, .tokenType, .clientKey:
+      self = .configurationError("\(error)")
+    }
+  }
+}
+
+extension AuthenticationError: LocalizedError {
+  /// What happened, and what the person can do.
+  public var errorDescription: String? {
+    switch self {
+    case .invalidCredentials: Self.text("The sign-in was refused. Sign in again.")
+    case .networkError: Self.text("The provider cannot be reached. Check the connection and try again.")
+    case .serverError(let status):
+      Self.text("The provider has a problem (status %@). Try again later.", "\(status)")
+    case .configurationError(let reason): Self.text("This provider is not set up correctly: %@.", reason)
+    case .keychainError(let status):
+      Self.text("The stored sign-in cannot be used (status %@). Unlock the device and try again.", "\(status)")
+    case .tokenExpired: Self.text("The sign-in has expired. Sign in again.")
+    case .biometricAuthenticationFailed: Self.text("You were not recognised. Try again, or use the passcode.")
+    }
+  }
+
+  /// The translation of `english` in the app's string catalog, otherwise `english`, with `value` in the place of `%@`.
+  private static func text(_ english: String, _ value: String = "") -> String {
+    NSLocalizedString(english, comment: "OIDCClient").replacing("%@", with: value)
+  }
+}
+
+/// Whether a person is signed in.
+public enum AuthenticationState: Sendable {
+  /// No tokens, or only expired ones.
+  case unauthenticated
+  /// A sign-in is under way.
+  case authenticating
+  /// Signed in.
+  case authenticated(user: User)
+  /// The last sign-in failed.
+  case error(AuthenticationError)
+}

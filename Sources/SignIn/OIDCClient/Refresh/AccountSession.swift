@@ -1,0 +1,207 @@
+internal import Foundation
+internal import HTTPExchange
+internal import Locking
+
+/// The tokens of one account: always valid, refreshed once however many ask.
+///
+/// Tasks of a process share one refresh. Processes exclude one another with the account's lock; the one that gets it reads
+/// the store again and refreshes only if no other has. Before a refresh token is sent, the store says so; the new tokens are
+/// in the store before they are returned. So a process that is killed at any point loses at most the answer that was on its
+/// way, and the next one knows that.
+public actor AccountSession {
+  /// The longest wait for another process, in seconds.
+  private static let longestWait: TimeInterval = 60
+
+  /// The account's name in the store.
+  public nonisolated let account: String
+  private let client: ProviderClient
+  private let store: any TokenStore
+  private var flight: Task<Result<StoredAccount, SessionError>, Never>?
+
+  /// Uses the account called `account` of `store`, at the provider of `client`.
+  public init(account: String, client: ProviderClient, store: any TokenStore) {
+    self.account = account
+    self.client = client
+    self.store = store
+  }
+
+  /// Tokens with a valid access token.
+  ///
+  /// - Parameter rejected: An access token that a service answered with 401, although it has not expired.
+  /// - Throws: `SessionError`. With `.uncertain`, nothing was deleted, and the next call tries once.
+  public func tokens(rejecting rejected: String? = nil) async throws(SessionError) -> StoredAccount {
+    if let account = try usable(rejecting: rejected) { return account }
+    if let flight {
+      let result = await flight.value
+      // A flight that began before the rejection may bring the rejected token.
+      if case .success(let account) = result, account.tokens.accessToken == rejected {
+        return try await fly(rejecting: rejected)
+      }
+      return try result.get()
+    }
+    return try await fly(rejecting: rejected)
+  }
+
+  /// Stores the tokens of a new sign-in.
+  public func replace(by tokens: StoredAccount) async throws(SessionError) {
+    let lock = try await lock { () throws(SessionError) in nil }
+    defer { lock?.release() }
+    do { try store.write(tokens, as: account) } catch { throw .store(error) }
+  }
+
+  /// Deletes the tokens here, after an attempt to revoke them at the provider.
+  ///
+  /// - Returns: Why they were not revoked; `nil` if they were, or there were none.
+  public func logOut() async throws(SessionError) -> OIDCError? {
+    let lock = try await lock { () throws(SessionError) in nil }
+    defer { lock?.release() }
+    var fault: OIDCError?
+    do {
+      if let stored = try store.account(account) {
+        do throws(OIDCError) { try await client.revoke(stored) } catch { fault = error }
+      }
+    } catch {
+      // Tokens that cannot be read cannot be revoked, but they can be deleted.
+      fault = .notOffered("revocation of tokens that cannot be read: \(error)")
+    }
+    do throws(TokenStoreError) { try store.delete(account) } catch { throw .store(error) }
+    return fault
+  }
+
+  // MARK: One refresh
+
+  private func fly(rejecting rejected: String?) async throws(SessionError) -> StoredAccount {
+    // Not a child of the caller: a caller that gives up must not break off what others wait for.
+    let task = Task<Result<StoredAccount, SessionError>, Never> {
+      do throws(SessionError) { return .success(try await refresh(rejecting: rejected)) } catch { return .failure(error) }
+    }
+    flight = task
+    let result = await task.value
+    if flight == task { flight = nil }
+    return try result.get()
+  }
+
+  /// The stored account if it can be used as it is.
+  private func usable(rejecting rejected: String?) throws(SessionError) -> StoredAccount? {
+    let account = try stored()
+    switch RefreshDecision(account, at: client.dependencies.now(), rejected: rejected) {
+    case .use: return account
+    case .refresh, .tryOnce: return nil
+    case .wait(let end): throw .postponed(Int(end.timeIntervalSince(client.dependencies.now()).rounded(.up)))
+    case .signIn(let reason): throw .signInNeeded(reason)
+    }
+  }
+
+  private func stored() throws(SessionError) -> StoredAccount {
+    let found: StoredAccount?
+    do { found = try store.account(account) } catch { throw .store(error) }
+    guard let found else { throw .notSignedIn }
+    guard found.issuer == client.provider.issuer, found.clientID == client.provider.clientID else { throw .otherClient }
+    return found
+  }
+
+  /// Takes the account's lock. While another process holds it, asks `meanwhile` whether the wait is over already.
+  ///
+  /// - Returns: `nil` if `meanwhile` returned a value.
+  private func lock(
+    or meanwhile: () throws(SessionError) -> StoredAccount?
+  ) async throws(SessionError) -> (any TokenLock)? {
+    let clock = client.dependencies
+    let end = clock.now().addingTimeInterval(Self.longestWait)
+    while true {
+      do { if let lock = try store.lock(account) { return lock } } catch { throw .store(error) }
+      if try meanwhile() != nil { return nil }
+      guard clock.now() < end else { throw .busy }
+      // Of many that wait, not all ask at once.
+      await clock.sleep(.milliseconds(10 + Int(clock.random(1).first ?? 0) / 8))
+    }
+  }
+
+  private func refresh(rejecting rejected: String?) async throws(SessionError) -> StoredAccount {
+    guard let lock = try await lock(or: { () throws(SessionError) in try usable(rejecting: rejected) }) else {
+      guard let account = try usable(rejecting: rejected) else { return try await refresh(rejecting: rejected) }
+      return account
+    }
+    defer { lock.release() }
+    if let account = try usable(rejecting: rejected) { return account }
+    return try await exchange(try stored(), rejecting: rejected)
+  }
+
+  /// Exchanges the refresh token of `old`, whose lock is held.
+  private func exchange(_ old: StoredAccount, rejecting rejected: String?) async throws(SessionError) -> StoredAccount {
+    var number = 1
+    while true {
+      var sent = old
+      sent.refreshState = .sent(at: client.dependencies.now())
+      try write(sent)
+      let failed: OIDCError
+      switch await client.refreshing(old) {
+      case .success(let renewed):
+        try write(renewed)
+        return renewed
+      case .failure(let error): failed = error
+      }
+      let failure = RefreshFailure(failed)
+      try settle(old, after: failure)
+      guard failed.isPassing, number < Backoff.attempts else {
+        return try fallback(old, rejecting: rejected, failed, failure)
+      }
+      await client.dependencies.sleep(Backoff.pause(after: number, random: client.dependencies.random(1).first ?? 0))
+      number += 1
+    }
+  }
+
+  /// Stores what a failed refresh says about the token.
+  private func settle(_ old: StoredAccount, after failure: RefreshFailure) throws(SessionError) {
+    var account = old
+    var wasUncertain = false
+    if case .sent = old.refreshState { wasUncertain = true }
+    switch failure {
+    case .notDelivered, .requestRefused: break
+    case .postponed(let seconds):
+      // What was uncertain before stays so; it is tried again no earlier than with the next call.
+      if !wasUncertain {
+        account.refreshState = .paused(until: client.dependencies.now().addingTimeInterval(TimeInterval(seconds)))
+      }
+    case .tokenRefused(let code):
+      if !wasUncertain { account = account.withoutRefreshToken() }
+      account.refreshState = .refused(code, afterLostAnswer: wasUncertain)
+    // The store says already that the token was sent.
+    case .uncertain: return
+    }
+    try write(account)
+  }
+
+  /// What a caller gets after a failed refresh: the old access token while it is valid, otherwise the error.
+  private func fallback(
+    _ old: StoredAccount, rejecting rejected: String?, _ error: OIDCError, _ failure: RefreshFailure
+  ) throws(SessionError) -> StoredAccount {
+    if old.tokens.accessToken != rejected, old.expiresAt > client.dependencies.now() { return old }
+    switch failure {
+    case .notDelivered, .requestRefused: throw .provider(error)
+    case .postponed(let seconds): throw .postponed(seconds)
+    case .uncertain: throw .uncertain(error)
+    case .tokenRefused:
+      // The store has the reason, with what was known before.
+      guard let account = try usable(rejecting: rejected) else { throw .provider(error) }
+      return account
+    }
+  }
+
+  private func write(_ tokens: StoredAccount) throws(SessionError) {
+    do { try store.write(tokens, as: account) } catch { throw .store(error) }
+  }
+}
+
+extension ProviderClient {
+  fileprivate func refreshing(_ account: StoredAccount) async -> Result<StoredAccount, OIDCError> {
+    do throws(OIDCError) { return .success(try await refresh(account)) } catch { return .failure(error) }
+  }
+}
+
+extension OIDCError {
+  /// Whether the same request may succeed a moment later.
+  fileprivate var isPassing: Bool {
+    if case .transport(.unreachable) = self { true } else { false }
+  }
+}

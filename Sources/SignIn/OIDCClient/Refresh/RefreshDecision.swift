@@ -1,0 +1,105 @@
+public import Foundation
+internal import HTTPExchange
+
+/// What is to be done to have a valid access token. A value, so that every case can be tried without a provider.
+public enum RefreshDecision: Sendable, Hashable {
+  /// The access token is valid.
+  case use
+  /// Exchange the refresh token.
+  case refresh
+  /// Exchange the refresh token once. An earlier answer was lost, so that a refusal is no proof that the person was signed
+  /// out.
+  case tryOnce
+  /// The provider asked to wait until then.
+  case wait(until: Date)
+  /// Sign in again.
+  case signIn(Reason)
+
+  /// Why a new sign-in is needed.
+  public enum Reason: Sendable, Hashable {
+    /// The access token has expired, and the provider issued no refresh token.
+    case noRefreshToken
+    /// The provider refused the refresh token with this code.
+    case refused(String)
+    /// The provider refused the refresh token with this code, after its successor was lost on the way.
+    case refusedAfterLostAnswer(String)
+  }
+
+  /// An access token is renewed when fewer seconds of it remain.
+  public static let margin: TimeInterval = 60
+
+  /// Decides for `account` at `now`.
+  ///
+  /// - Parameter rejected: The access token that a service answered with 401; `nil` if there was no such answer. If it is
+  ///   not the present one, it was renewed in the meantime.
+  public init(_ account: StoredAccount, at now: Date, rejected: String? = nil) {
+    let isRejected = rejected == account.tokens.accessToken
+    let remaining = account.expiresAt.timeIntervalSince(now)
+    // A clock that was set back says nothing about the lifetime.
+    let isCredible = account.issuedAt.timeIntervalSince(now) < Self.margin
+    if !isRejected, isCredible, remaining >= Self.margin {
+      self = .use
+      return
+    }
+    let isStillValid = !isRejected && isCredible && remaining > 0
+    switch account.refreshState {
+    case _ where account.tokens.refreshToken == nil && account.refreshState.refusal == nil:
+      self = isStillValid ? .use : .signIn(.noRefreshToken)
+    case .settled: self = .refresh
+    case .sent: self = .tryOnce
+    case .paused(let end) where end > now: self = isStillValid ? .use : .wait(until: end)
+    case .paused: self = .refresh
+    case .refused(let code, let afterLostAnswer):
+      self =
+        isStillValid ? .use : .signIn(afterLostAnswer ? .refusedAfterLostAnswer(code) : .refused(code))
+    }
+  }
+}
+
+extension RefreshState {
+  fileprivate var refusal: String? {
+    if case .refused(let code, _) = self { code } else { nil }
+  }
+}
+
+/// What a failed refresh says about the refresh token. A value, as above.
+enum RefreshFailure: Sendable, Hashable {
+  /// The provider never saw the request: the token is what it was, and the request may be repeated.
+  case notDelivered
+  /// The provider refuses to act now, and asks to wait so many seconds.
+  case postponed(Int)
+  /// The provider refuses the token: its code.
+  case tokenRefused(String)
+  /// The provider refuses this client or this request, and has not looked at the token.
+  case requestRefused
+  /// The provider may have replaced the token: the answer was lost, or cannot be used.
+  case uncertain
+
+  init(_ error: OIDCError) {
+    self =
+      switch error {
+      case .transport(.unreachable), .transport(.untrusted), .notOffered, .clientKey, .otherIssuer: .notDelivered
+      case .refused(let refusal) where refusal.error == "invalid_grant": .tokenRefused(refusal.error)
+      case .refused, .redirected: .requestRefused
+      case .status(429, _, let pause): .postponed(pause ?? 30)
+      case .status(503, _, let pause?): .postponed(pause)
+      case .status(let status, _, _) where (400..<500).contains(status): .requestRefused
+      default: .uncertain
+      }
+  }
+}
+
+/// Pauses between attempts that were not delivered: exponential, with full jitter, so that many clients of a provider that
+/// comes back do not come back at the same instant.
+struct Backoff: Sendable {
+  /// The number of attempts in all.
+  static let attempts = 3
+  private static let first = 0.25
+  private static let longest = 4.0
+
+  /// The pause after the attempt `number`, counted from 1: between zero and a bound that doubles.
+  static func pause(after number: Int, random: UInt8) -> Duration {
+    let bound = min(first * Double(1 << min(number - 1, 10)), longest)
+    return .milliseconds(Int(bound * 1000 * Double(random) / 255))
+  }
+}

@@ -1,0 +1,217 @@
+#if os(Linux)
+  internal import ByteCoding
+  internal import Crypto
+  internal import Foundation
+  internal import Glibc
+  internal import Locking
+  internal import ProcessSignals
+
+  /// A store on Linux: a folder of mode 0700 with one encrypted file of mode 0600 for each account.
+  ///
+  /// A file consists of two lines (`sallyport tokens 1`, the name of the key) and an AES-256-GCM box that authenticates
+  /// them and the name of the account. Files are replaced atomically. Locks are flock(2) on a file beside it, which is
+  /// never removed.
+  public struct TokenFolder: TokenStore {
+    private static let mark = "sallyport tokens 1"
+    private static let largest = 1 << 20
+    private static let suffix = ".tokens"
+
+    /// The folder's path.
+    public let path: String
+    private let source: any TokenKeySource
+
+    /// Uses the folder at `path`, which the first `write` makes, and the key of `source`.
+    public init(path: String, key source: any TokenKeySource) {
+      self.path = path
+      self.source = source
+    }
+
+    public func account(_ name: String) throws(TokenStoreError) -> StoredAccount? {
+      try open(place(of: name))?.account
+    }
+
+    public func write(_ account: StoredAccount, as name: String) throws(TokenStoreError) {
+      let key = try writingKey()
+      let place = place(of: name)
+      let header = Data("\(Self.mark)\n\(key.id)\n".utf8)
+      let encoder = JSONEncoder()
+      encoder.dateEncodingStrategy = .secondsSince1970
+      guard let plaintext = try? encoder.encode(NamedAccount(name: name, account: account)),
+        let box = key.seal(plaintext, header: header + Data(Self.fileName(of: name).utf8))
+      else { throw .file(place, reason: "the tokens cannot be encrypted") }
+      do {
+        let draft = try TemporaryFile(for: place)
+        try draft.withDescriptor { descriptor in
+          try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: header + box)
+        }
+        try draft.place()
+      } catch let error as TemporaryFile.WriteError {
+        throw .file(place, reason: String(cString: strerror(error.number)))
+      } catch {
+        throw .file(place, reason: error.localizedDescription)
+      }
+    }
+
+    public func delete(_ name: String) throws(TokenStoreError) {
+      guard unlink(place(of: name)) == 0 || errno == ENOENT else { throw Self.fault(place(of: name)) }
+    }
+
+    public func names() throws(TokenStoreError) -> [String] {
+      var names: [String] = []
+      for file in files() {
+        if let found = try open(path + "/" + file) { names.append(found.name) }
+      }
+      return names.sorted()
+    }
+
+    public func lock(_ name: String) throws(TokenStoreError) -> (any TokenLock)? {
+      try makeFolder()
+      let place = path + "/" + Self.fileName(of: name) + ".lock"
+      let descriptor = Glibc.open(place, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+      guard descriptor >= 0 else { throw Self.fault(place) }
+      let lock = FileLock(descriptor: descriptor)
+      while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+        if errno == EINTR { continue }
+        guard errno == EWOULDBLOCK else { throw Self.fault(place) }
+        return nil
+      }
+      return lock
+    }
+
+    // MARK: Files
+
+    private struct NamedAccount: Codable {
+      let name: String
+      let account: StoredAccount
+    }
+
+    /// A name may contain anything, so that its hash names the file.
+    private static func fileName(of name: String) -> String {
+      Hex.encode(Array(SHA256.hash(data: Array(name.utf8)).prefix(16)))
+    }
+
+    private func place(of name: String) -> String { path + "/" + Self.fileName(of: name) + Self.suffix }
+
+    private func files() -> [String] {
+      ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).filter { $0.hasSuffix(Self.suffix) }
+    }
+
+    private func open(_ place: String) throws(TokenStoreError) -> (name: String, account: StoredAccount)? {
+      guard let bytes = try FileReading.content(of: place, largest: Self.largest) else { return nil }
+      let lines = bytes.split(separator: UInt8(ascii: "\n"), maxSplits: 2, omittingEmptySubsequences: false)
+      guard lines.count == 3, lines[0].starts(with: Self.mark.utf8.dropLast()) else { throw .damaged(place) }
+      guard lines[0].elementsEqual(Self.mark.utf8) else { throw .unknownVersion(place) }
+      guard let key = try source.key() else { throw .keyMissing(source.place) }
+      guard lines[1].elementsEqual(key.id.utf8) else { throw .otherKey(place) }
+      let header = Data(bytes[..<lines[2].startIndex])
+      let file = String(place.dropFirst(path.count + 1).dropLast(Self.suffix.count))
+      let decoder = JSONDecoder()
+      decoder.dateDecodingStrategy = .secondsSince1970
+      guard let plaintext = key.open(Data(lines[2]), header: header + Data(file.utf8)),
+        let found = try? decoder.decode(NamedAccount.self, from: plaintext), Self.fileName(of: found.name) == file
+      else { throw .damaged(place) }
+      return (found.name, found.account)
+    }
+
+    /// The key to encrypt with. A second key is never made while there are tokens under the first.
+    private func writingKey() throws(TokenStoreError) -> TokenKey {
+      try makeFolder()
+      if let key = try source.key() { return key }
+      guard files().isEmpty else { throw .keyMissing(source.place) }
+      return try source.make()
+    }
+
+    private func makeFolder() throws(TokenStoreError) {
+      do {
+        try FileManager.default.createDirectory(
+          atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      } catch {
+        throw .file(path, reason: error.localizedDescription)
+      }
+      guard chmod(path, 0o700) == 0 else { throw Self.fault(path) }
+    }
+
+    private static func fault(_ path: String) -> TokenStoreError {
+      .file(path, reason: String(cString: strerror(errno)))
+    }
+  }
+
+  /// A key in a file of mode 0600.
+  ///
+  /// It protects against a copy of the tokens' folder alone, such as a backup. It does not protect against another program
+  /// of the same user.
+  public struct TokenKeyFile: TokenKeySource {
+    /// The path.
+    public let place: String
+
+    /// Uses the file at `path`.
+    public init(path: String) { place = path }
+
+    public func key() throws(TokenStoreError) -> TokenKey? {
+      guard let bytes = try FileReading.content(of: place, largest: 1024) else { return nil }
+      var status = stat()
+      guard stat(place, &status) == 0, status.st_mode & 0o077 == 0 else {
+        throw .keyExposed(place, mode: String(status.st_mode & 0o777, radix: 8))
+      }
+      guard let key = TokenKey(bytes: bytes) else { throw .damaged(place) }
+      return key
+    }
+
+    public func make() throws(TokenStoreError) -> TokenKey {
+      let folder = (place as NSString).deletingLastPathComponent
+      do {
+        try FileManager.default.createDirectory(
+          atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let draft = try TemporaryFile(for: place)
+        try draft.withDescriptor { descriptor in
+          try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: Data(TokenKey().bytes))
+        }
+        // Where another process made one since, that one is used.
+        _ = try draft.placeIfAbsent()
+      } catch let error as TemporaryFile.WriteError {
+        throw .file(place, reason: String(cString: strerror(error.number)))
+      } catch {
+        throw .file(place, reason: error.localizedDescription)
+      }
+      guard let key = try key() else { throw .keyMissing(place) }
+      return key
+    }
+  }
+
+  /// A lock by flock(2): the kernel releases it when the process ends, even by SIGKILL.
+  private final class FileLock: TokenLock {
+    private let descriptor: LockedValue<Int32>
+
+    init(descriptor: Int32) { self.descriptor = LockedValue(descriptor) }
+    deinit { release() }
+
+    func release() {
+      descriptor.withLock { descriptor in
+        if descriptor >= 0 { close(descriptor) }
+        descriptor = -1
+      }
+    }
+  }
+
+  enum FileReading {
+    /// The content of a file; `nil` if there is none. A symbolic link is refused.
+    static func content(of path: String, largest: Int) throws(TokenStoreError) -> [UInt8]? {
+      let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+      guard descriptor >= 0 else {
+        if errno == ENOENT { return nil }
+        throw .file(path, reason: String(cString: strerror(errno)))
+      }
+      defer { close(descriptor) }
+      var bytes: [UInt8] = []
+      var buffer = [UInt8](repeating: 0, count: 65536)
+      while true {
+        let count = read(descriptor, &buffer, buffer.count)
+        if count < 0 && errno == EINTR { continue }
+        guard count >= 0 else { throw .file(path, reason: String(cString: strerror(errno))) }
+        if count == 0 { return bytes }
+        bytes += buffer[..<count]
+        guard bytes.count <= largest else { throw .damaged(path) }
+      }
+    }
+  }
+#endif
