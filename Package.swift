@@ -430,6 +430,8 @@ if !gateOnly && !fuzzing {
       .signIn, "OIDCClient",
       ["ByteCoding", "HTTPExchange", "Locking", crypto, .product(name: "JWTKit", package: "jwt-kit")]),
     tests(.signIn, "OIDCClientTests", ["OIDCClient", "TestSupport"]),
+    target(.signIn, "BearerSettings", ["ByteCoding", "OIDCClient", "YAMLSource"]),
+    tests(.signIn, "BearerSettingsTests", ["BearerSettings", "OIDCClient", "TestSupport"]),
     tests(.authenticator, "QRCodesTests", ["QRCodes", "TestSupport"]),
     target(
       .authenticator, "AuthenticatorTool",
