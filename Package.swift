@@ -434,6 +434,8 @@ if !gateOnly && !fuzzing {
       ]),
     tests(.signIn, "OIDCClientTests", ["HTTPExchange", "Locking", "OIDCClient", "TestSupport"]),
     target(.signIn, "HTTPClientTransport", ["HTTPExchange", crypto, httpClient] + nio + [nioSSL]),
+    target(.signIn, "BearerSettings", ["ByteCoding", "OIDCClient", "YAMLSource"]),
+    tests(.signIn, "BearerSettingsTests", ["BearerSettings", "OIDCClient", "TestSupport"]),
     tests(.authenticator, "QRCodesTests", ["QRCodes", "TestSupport"]),
     target(
       .authenticator, "AuthenticatorTool",

@@ -161,6 +161,19 @@ public struct ProviderClient: Sendable {
     return await IDTokenVerifier(keys: try await directory.keys(for: token)).findings(token, as: expected)
   }
 
+  /// Exchanges a grant whose tokens are kept elsewhere. An ID token is verified.
+  func exchange(_ grant: TokenRequest.Grant) async throws(OIDCError) -> TokenResponse {
+    if case .password = grant, !provider.allowsPasswordGrant {
+      throw .notOffered("the password grant: its entry does not allow it")
+    }
+    let provider = try await resolved()
+    let sentAt = dependencies.now()
+    let answer = try await tokenEndpoint(of: provider).redeem(grant)
+    _ = try await verified(
+      answer, from: provider, nonce: nil, subject: nil, key: nil, sentAt: sentAt, needsIDToken: false)
+    return answer
+  }
+
   // MARK: Answers
 
   private func tokenEndpoint(of provider: IdentityProvider) -> TokenEndpoint {

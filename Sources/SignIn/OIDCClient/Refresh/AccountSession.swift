@@ -200,6 +200,15 @@ extension ProviderClient {
 }
 
 extension OIDCError {
+  /// Whether another provider may be asked: the network failed. A certificate that is not to be trusted is an attack or a
+  /// fault, and a refusal is an answer.
+  public var permitsFailover: Bool {
+    switch self {
+    case .transport(.unreachable), .transport(.lost): true
+    default: false
+    }
+  }
+
   /// Whether the same request may succeed a moment later.
   fileprivate var isPassing: Bool {
     if case .transport(.unreachable) = self { true } else { false }

@@ -149,10 +149,8 @@
 
     public func key() throws(TokenStoreError) -> TokenKey? {
       guard let bytes = try FileReading.content(of: place, largest: 1024) else { return nil }
-      var status = stat()
-      guard stat(place, &status) == 0, status.st_mode & 0o077 == 0 else {
-        throw .keyExposed(place, mode: String(status.st_mode & 0o777, radix: 8))
-      }
+      let mode = (try? FileManager.default.attributesOfItem(atPath: place)[.posixPermissions]) as? Int ?? 0o777
+      guard mode & 0o077 == 0 else { throw .keyExposed(place, mode: String(mode, radix: 8)) }
       guard let key = TokenKey(bytes: bytes) else { throw .damaged(place) }
       return key
     }

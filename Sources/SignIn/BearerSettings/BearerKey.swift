@@ -1,0 +1,50 @@
+/// A key at the top of the file.
+enum TopKey: String, CaseIterable {
+  case version
+  case standard = "default"
+  case providers
+}
+
+/// A key of a provider. The names of endpoints are those of OAuth 2.0 Authorization Server Metadata (RFC 8414).
+enum ProviderKey: String, CaseIterable {
+  case issuer, name, type
+  case clientID = "client_id"
+  case clientSecretFile = "client_secret_file"
+  case authentication
+  case privateKeyFile = "private_key_file"
+  case privateKeyID = "private_key_id"
+  case scopes
+  case redirectURI = "redirect_uri"
+  case passwordGrant = "password_grant"
+  case dpop, pins
+  case authorityFile = "ca_file"
+  case fallbacks
+  case tokenEndpoint = "token_endpoint"
+  case authorizationEndpoint = "authorization_endpoint"
+  case deviceAuthorizationEndpoint = "device_authorization_endpoint"
+  case revocationEndpoint = "revocation_endpoint"
+  case endSessionEndpoint = "end_session_endpoint"
+  case userinfoEndpoint = "userinfo_endpoint"
+
+  /// The keys that discovery replaces.
+  static let endpoints: [ProviderKey] = [
+    .tokenEndpoint, .authorizationEndpoint, .deviceAuthorizationEndpoint, .revocationEndpoint, .endSessionEndpoint,
+    .userinfoEndpoint,
+  ]
+
+  /// The key that sets `field` of a `ProviderFault`; `nil` for the identifier, which is a key itself.
+  init?(field: String) {
+    switch field {
+    case "client_secret": self = .clientSecretFile
+    case "private_key": self = .privateKeyFile
+    default: self.init(rawValue: field)
+    }
+  }
+}
+
+extension BearerSettings {
+  /// The keys at the top of the file.
+  public static let topKeys: [String] = TopKey.allCases.map(\.rawValue)
+  /// The keys of a provider.
+  public static let providerKeys: [String] = ProviderKey.allCases.map(\.rawValue)
+}

@@ -1,0 +1,220 @@
+internal import ByteCoding
+internal import Foundation
+internal import OIDCClient
+internal import YAMLSource
+
+/// Reads the section of one provider.
+///
+/// A value that is missing or faulty is replaced, so that the rules of `IdentityProvider` can judge the others: the user
+/// sees all faults at once. A provider with a replaced value is never returned.
+struct ProviderReader {
+  private let id: String
+  private let folder: String
+  private let reading: (String) throws(SettingsFileError) -> SettingsFile
+  private var fields: SectionReader<ProviderKey>
+  private var idFaults = FaultList()
+  /// The places of the elements of lists.
+  private var elements: [ProviderKey: [YAMLDocument.Position]] = [:]
+
+  private static let placeholder = URL(filePath: "/")
+
+  init(
+    id: String, _ members: [YAMLDocument.Member], at position: YAMLDocument.Position, folder: String,
+    reading: @escaping (String) throws(SettingsFileError) -> SettingsFile
+  ) {
+    self.id = id
+    self.folder = folder
+    self.reading = reading
+    fields = SectionReader(members, at: position, prefix: "providers.\(id).")
+  }
+
+  var faults: FaultList {
+    var all = fields.faults
+    all += idFaults
+    return all
+  }
+
+  mutating func section() -> ProviderSection {
+    let type = type()
+    let candidate = candidate(type)
+    judge(candidate)
+    let places = elements[.fallbacks] ?? []
+    let fallbacks = zip(candidate.fallbacks, places).enumerated().map { index, fallback in
+      ProviderSection.Fallback(id: fallback.0, index: index, position: fallback.1)
+    }
+    return ProviderSection(
+      id: id, position: fields.start, provider: faults.isEmpty ? candidate : nil, fallbacks: fallbacks)
+  }
+
+  /// The protocol; `nil` if its value is faulty.
+  private mutating func type() -> ProviderType? {
+    let type = fields.choice(.type, ["openid_connect": ProviderType.openIDConnect, "oauth2": .oauth2])
+    return fields.faulty.contains(.type) ? nil : type ?? .openIDConnect
+  }
+
+  private mutating func candidate(_ type: ProviderType?) -> IdentityProvider {
+    let name = fields.text(.name) ?? id
+    let clientID = required(.clientID, "is required") ?? "faulty"
+    let (authentication, secret) = authentication()
+    let scopes = list(.scopes) ?? (type == .openIDConnect ? ["openid"] : [])
+    let redirect = url(.redirectURI)
+    let password = fields.choice(.passwordGrant, ["true": true, "false": false]) ?? false
+    let dpop = fields.choice(.dpop, ["auto": DPoPUse.automatic, "off": .off, "required": .required]) ?? .automatic
+    let trust = ConnectionTrust(authorityFile: authorityFile(), pins: pins())
+    let fallbacks = list(.fallbacks) ?? []
+    if type == .openIDConnect {
+      for key in ProviderKey.endpoints where fields.has(key) {
+        fields.refuse(key, "is found by discovery with openid_connect; only oauth2 sets it")
+      }
+      return IdentityProvider(
+        id: id, name: name, issuer: requiredURL(.issuer, "is required with openid_connect") ?? Self.placeholder,
+        clientID: clientID, clientSecret: secret, scopes: scopes, redirectURI: redirect,
+        authentication: authentication, allowsPasswordGrant: password, dpop: dpop, trust: trust, fallbacks: fallbacks)
+    }
+    let token = type == nil ? url(.tokenEndpoint) : requiredURL(.tokenEndpoint, "is required with oauth2")
+    let endpoints = FurtherEndpoints(
+      redirectURI: redirect, userinfo: url(.userinfoEndpoint), revocation: url(.revocationEndpoint),
+      endSession: url(.endSessionEndpoint), deviceAuthorization: url(.deviceAuthorizationEndpoint))
+    return IdentityProvider(
+      id: id, name: name, tokenEndpoint: token ?? Self.placeholder, authorizationEndpoint: url(.authorizationEndpoint),
+      clientID: clientID, clientSecret: secret, scopes: scopes, type: .oauth2, issuer: url(.issuer)?.absoluteString,
+      endpoints: endpoints, authentication: authentication, allowsPasswordGrant: password, dpop: dpop, trust: trust,
+      fallbacks: fallbacks)
+  }
+
+  /// Maps the faults of the value to their places. Leaves out those of replaced values and of defaults, which follow from
+  /// a fault that is known already.
+  private mutating func judge(_ candidate: IdentityProvider) {
+    let known = fields.faulty
+    for fault in candidate.faults {
+      let parts = fault.field.split(separator: "[")
+      let index = parts.count == 2 ? Int(parts[1].dropLast()) : nil
+      guard let key = ProviderKey(field: String(parts[0])) else {
+        idFaults.add(fields.start, "providers.\(id)", fault.reason)
+        continue
+      }
+      guard fields.has(key), !known.contains(key) else { continue }
+      let place = index.flatMap { index in elements[key].flatMap { $0.indices.contains(index) ? $0[index] : nil } }
+      fields.refuse(key, index, at: place ?? fields.position(of: key), fault.reason)
+    }
+  }
+}
+
+// The values.
+extension ProviderReader {
+  private mutating func required(_ key: ProviderKey, _ reason: String) -> String? {
+    if !fields.has(key) { fields.refuse(key, reason) }
+    return fields.text(key)
+  }
+
+  private mutating func requiredURL(_ key: ProviderKey, _ reason: String) -> URL? {
+    if !fields.has(key) { fields.refuse(key, reason) }
+    return url(key)
+  }
+
+  /// The URL, which must be one character by character: Foundation would percent-encode what a URL cannot contain.
+  private mutating func url(_ key: ProviderKey) -> URL? {
+    guard let text = fields.text(key) else { return nil }
+    if let url = URL(string: text), url.absoluteString == text { return url }
+    fields.refuse(key, "must be an absolute URL, such as https://login.example.com")
+    return nil
+  }
+
+  private mutating func list(_ key: ProviderKey) -> [String]? {
+    guard let list = fields.list(key) else { return nil }
+    elements[key] = list.map(\.position)
+    return list.map(\.text)
+  }
+
+  private mutating func authentication() -> (ClientAuthentication, secret: String?) {
+    let secret = fields.has(.clientSecretFile) ? self.secret() ?? "faulty" : nil
+    let key = fields.has(.privateKeyFile) ? secretText(.privateKeyFile) ?? "" : nil
+    let keyID = fields.text(.privateKeyID)
+    enum Word { case none, basic, post, key }
+    let given = fields.choice(
+      .authentication, ["none": Word.none, "basic": .basic, "post": .post, "private_key_jwt": .key])
+    if fields.faulty.contains(.authentication) { return (secret == nil ? .none : .basic, secret) }
+    let word = given ?? (secret == nil ? .none : .basic)
+    if word != .key {
+      for key in [ProviderKey.privateKeyFile, .privateKeyID] where fields.has(key) && !fields.faulty.contains(key) {
+        fields.refuse(key, "is only used with authentication private_key_jwt")
+      }
+    }
+    switch word {
+    case .none: return (.none, secret)
+    case .basic: return (.basic, secret)
+    case .post: return (.post, secret)
+    case .key:
+      if key == nil { fields.refuse(.authentication, "private_key_jwt needs private_key_file") }
+      return (key.map { .privateKeyJWT(pem: $0, keyID: keyID) } ?? (secret == nil ? .none : .basic), secret)
+    }
+  }
+
+  /// The hashes of `pins`.
+  private mutating func pins() -> Set<[UInt8]> {
+    var pins: Set<[UInt8]> = []
+    for (index, element) in (fields.list(.pins) ?? []).enumerated() {
+      let hash = element.text.hasPrefix("sha256/") ? Base64.decode(element.text.dropFirst(7)) : nil
+      if let hash, hash.count == 32 {
+        pins.insert(hash)
+      } else {
+        fields.refuse(.pins, index, at: element.position, "must be sha256/ and the base64 of 32 bytes, 44 characters")
+      }
+    }
+    return pins
+  }
+}
+
+// The files.
+extension ProviderReader {
+  private func path(_ text: String) -> String { text.hasPrefix("/") ? text : "\(folder)/\(text)" }
+
+  private mutating func file(_ key: ProviderKey) -> (path: String, content: SettingsFile)? {
+    guard let text = fields.text(key) else { return nil }
+    guard !text.isEmpty else {
+      fields.refuse(key, "has no value")
+      return nil
+    }
+    do throws(SettingsFileError) {
+      return (path(text), try reading(path(text)))
+    } catch {
+      fields.refuse(key, "\(path(text)) \(error.reason)")
+      return nil
+    }
+  }
+
+  /// The text of a file that only its owner may read.
+  private mutating func secretText(_ key: ProviderKey) -> String? {
+    guard let file = file(key) else { return nil }
+    guard file.content.isPrivate else {
+      fields.refuse(
+        key, "group or others can read or change \(file.path); run chmod 600, and replace what they may know")
+      return nil
+    }
+    guard let text = String(validating: file.content.bytes, as: UTF8.self) else {
+      fields.refuse(key, "\(file.path) is not valid UTF-8")
+      return nil
+    }
+    return text
+  }
+
+  /// The client secret: the file without the line break at its end.
+  private mutating func secret() -> String? {
+    guard let text = secretText(.clientSecretFile) else { return nil }
+    let secret = text.last?.isNewline == true ? String(text.dropLast()) : text
+    guard secret.contains(where: { !$0.isWhitespace }) else {
+      fields.refuse(.clientSecretFile, "the file is empty")
+      return nil
+    }
+    return secret
+  }
+
+  private mutating func authorityFile() -> String? {
+    guard let file = file(.authorityFile) else { return nil }
+    guard PEMCertificates.areWellFormed(in: file.content.bytes) else {
+      fields.refuse(.authorityFile, "\(file.path) contains no certificate in PEM, or a malformed one")
+      return nil
+    }
+    return file.path
+  }
+}

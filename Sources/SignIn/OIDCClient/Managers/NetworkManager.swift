@@ -1,0 +1,37 @@
+internal import Foundation
+internal import HTTPExchange
+
+/// Sends requests to identity providers and reads their answers.
+public struct NetworkManager: NetworkManagerProtocol, Sendable {
+  private let dependencies: SignInDependencies
+
+  /// Uses the transport of `dependencies`.
+  public init(dependencies: SignInDependencies) { self.dependencies = dependencies }
+
+  /// Returns the document in the answer.
+  ///
+  /// - Throws: `AuthenticationError`; with status 401 `.tokenExpired`, which calls for a refresh.
+  public func performRequest<T: Codable>(_ request: NetworkRequest) async throws -> T {
+    let answer: HTTPResponse
+    do throws(OIDCError) {
+      answer = try await DocumentExchange(transport: dependencies.transport).send(
+        request.exchange, called: "the document")
+    } catch {
+      throw AuthenticationError(error)
+    }
+    guard answer.status != 401 else { throw AuthenticationError.tokenExpired }
+    guard answer.status == 200 else { throw AuthenticationError.serverError(statusCode: answer.status) }
+    do { return try JSONDecoder().decode(T.self, from: Data(answer.body)) } catch {
+      throw AuthenticationError(OIDCError.malformed("the document is not the JSON that was expected"))
+    }
+  }
+
+  /// Exchanges a grant for tokens, once. An ID token in the answer is not verified here: `ProviderClient` does.
+  public func performTokenRequest(_ request: TokenRequest) async throws -> TokenResponse {
+    do throws(OIDCError) {
+      return try await TokenEndpoint(provider: request.provider, dependencies: dependencies).redeem(request.grant)
+    } catch {
+      throw AuthenticationError(error)
+    }
+  }
+}

@@ -1,0 +1,253 @@
+import BearerSettings
+import Foundation
+import OIDCClient
+import TestSupport
+import Testing
+
+@Suite("bearer.yaml")
+struct BearerSettingsTests {
+  private static let least = """
+    providers:
+      work: { issuer: "https://login.example.com", client_id: cli }
+
+    """
+
+  @Test func `a provider with only the required keys has every default`() throws {
+    let settings = try Files().read(Self.least)
+    let provider = try #require(settings.standard)
+    #expect(settings.providers == [provider] && settings.provider("work") == provider)
+    #expect(provider.id == "work" && provider.name == "work" && provider.type == .openIDConnect)
+    #expect(provider.issuer == "https://login.example.com" && provider.needsDiscovery)
+    #expect(provider.clientID == "cli" && provider.clientSecret == nil && provider.authentication == .none)
+    #expect(provider.scopes == ["openid"] && provider.endpoints == FurtherEndpoints())
+    #expect(!provider.allowsPasswordGrant && provider.dpop == .automatic && provider.trust == ConnectionTrust())
+    #expect(provider.fallbacks == [])
+  }
+
+  @Test func `every key of OpenID Connect arrives in the provider`() async throws {
+    let files = Files().with("/etc/b/secret", "s3cret\n").with("/ca.pem", try await OpenSSL.certificate())
+    let pin = [UInt8](repeating: 7, count: 32)
+    let provider = try #require(
+      try files.read(
+        """
+        version: 1
+        default: work
+        providers:
+          work:
+            issuer: https://login.example.com/realms/x
+            name: Example Inc.
+            type: openid_connect
+            client_id: cli
+            client_secret_file: secret
+            authentication: post
+            scopes: [openid, offline_access]
+            redirect_uri: http://127.0.0.1:8912/callback
+            password_grant: true
+            dpop: required
+            pins: ["sha256/\(Data(pin).base64EncodedString())"]
+            ca_file: /ca.pem
+            fallbacks: [backup]
+          backup: { issuer: "http://localhost:8080", client_id: cli, dpop: off, password_grant: false }
+        """
+      ).standard)
+    #expect(provider.issuer == "https://login.example.com/realms/x" && provider.name == "Example Inc.")
+    #expect(provider.clientSecret == "s3cret" && provider.authentication == .post)
+    #expect(provider.scopes == ["openid", "offline_access"])
+    #expect(provider.endpoints.redirectURI?.absoluteString == "http://127.0.0.1:8912/callback")
+    #expect(provider.allowsPasswordGrant && provider.dpop == .required)
+    #expect(provider.trust == ConnectionTrust(authorityFile: "/ca.pem", pins: [pin]))
+    #expect(provider.fallbacks == ["backup"])
+  }
+
+  @Test func `every key of OAuth 2.0 arrives in the provider`() async throws {
+    let pem = try await OpenSSL.privateKey()
+    let provider = try #require(
+      try Files().with("/etc/b/./key.pem", pem).read(
+        """
+        providers:
+          forge:
+            type: oauth2
+            issuer: https://f.example
+            client_id: cli
+            authentication: private_key_jwt
+            private_key_file: ./key.pem
+            private_key_id: k1
+            token_endpoint: https://f.example/token
+            authorization_endpoint: https://f.example/authorize
+            device_authorization_endpoint: https://f.example/device
+            revocation_endpoint: https://f.example/revoke
+            end_session_endpoint: https://f.example/end
+            userinfo_endpoint: https://f.example/user?x=1
+        """
+      ).standard)
+    #expect(provider.type == .oauth2 && provider.issuer == "https://f.example" && !provider.needsDiscovery)
+    #expect(provider.authentication == .privateKeyJWT(pem: pem, keyID: "k1") && provider.scopes == [])
+    let endpoints = provider.endpoints
+    #expect(
+      [
+        provider.tokenEndpoint, provider.authorizationEndpoint, endpoints.deviceAuthorization, endpoints.revocation,
+        endpoints.endSession, endpoints.userinfo,
+      ].map { $0?.absoluteString }
+        == ["token", "authorize", "device", "revoke", "end", "user?x=1"]
+        .map { "https://f.example/\($0)" })
+  }
+
+  @Test func `a secret means basic authentication`() throws {
+    let files = Files().with("/etc/b/secret", "s3cret")
+    #expect(files.faults(provider: "issuer: https://a.example\nclient_id: c\nclient_secret_file: secret") == [])
+    let settings = try files.read(
+      "providers: { w: { issuer: 'https://a.example', client_id: c, client_secret_file: secret } }")
+    #expect(settings.standard?.authentication == .basic && settings.standard?.clientSecret == "s3cret")
+  }
+
+  @Test func `providers keep the order of the file, and none of several is standard by itself`() throws {
+    let two = """
+      providers:
+        b: { issuer: "https://b.example", client_id: c }
+        a: { issuer: "https://a.example", client_id: c }
+
+      """
+    let settings = try Files().read(two)
+    #expect(settings.providers.map(\.id) == ["b", "a"] && settings.standard == nil)
+    #expect(try Files().read(two + "default: a\n").standard?.id == "a")
+  }
+
+  @Test func `all faults are reported at once, in the order of the file`() {
+    let faults = Files().faults(
+      """
+      version: 2
+      defualt: work
+      default: wrok
+      providers:
+        work:
+          issuer: http://login.example.com/#x
+          client_id: ""
+          client_secret_file: missing
+          scopes: [email, "a b"]
+          dpop: on
+          pins: [sha256/AAAA]
+          fallbacks: [bakcup, work]
+          token_endpoint: https://login.example.com/token
+          color: red
+        backup:
+          type: oauth2
+          client_id: cli
+          redirect_uri: http://app.example.com/
+        "a b": { issuer: /x, client_id: c }
+      """)
+    #expect(
+      faults == [
+        "1:10: version: must be 1",
+        "2:1: defualt: unknown key (did you mean default?)",
+        "3:10: default: names no provider of this file (did you mean work?)",
+        "6:13: providers.work.issuer: must be https, or http on loopback: codes and tokens are sent there",
+        "6:13: providers.work.issuer: must not contain a fragment",
+        "7:16: providers.work.client_id: must not be empty",
+        "8:25: providers.work.client_secret_file: /etc/b/missing cannot be read: No such file or directory",
+        "9:5: providers.work.scopes: must contain openid with OpenID Connect",
+        "9:21: providers.work.scopes[1]: must be printable ASCII without spaces, quotation marks and backslashes",
+        "10:11: providers.work.dpop: must be auto or off or required",
+        "11:12: providers.work.pins[0]: must be sha256/ and the base64 of 32 bytes, 44 characters",
+        "12:17: providers.work.fallbacks[0]: names no provider of this file (did you mean backup?)",
+        "12:25: providers.work.fallbacks[1]: must not be the provider itself",
+        "13:21: providers.work.token_endpoint: is found by discovery with openid_connect; only oauth2 sets it",
+        "14:5: providers.work.color: unknown key",
+        "15:3: providers.backup.token_endpoint: is required with oauth2",
+        "18:19: providers.backup.redirect_uri: must be https, or http on loopback: codes and tokens are sent there",
+        "19:3: providers.a b: must be 1 to 64 letters, digits, hyphens, underscores and periods, a letter or digit first",
+        "19:20: providers.a b.issuer: must be an absolute URL, such as https://login.example.com",
+      ])
+  }
+
+  @Test(
+    arguments: [
+      ("", ["1:1: providers: is required: there is no provider"]),
+      ("version: 1\n", ["1:1: providers: is required: there is no provider"]),
+      ("providers:\n", ["1:1: providers: must contain a provider"]),
+      ("providers: {}\n", ["1:1: providers: must contain a provider"]),
+      ("providers: work\n", ["1:12: providers: must contain keys"]),
+      ("providers: { work: }\n", ["1:14: providers.work: must contain keys, such as issuer and client_id"]),
+      ("- a\n", ["1:1: the file must contain keys, such as providers"]),
+      ("a: [\n", ["2:1: not YAML: while parsing a flow node, did not find expected node content"]),
+    ])
+  func `a file of another form is refused`(yaml: String, faults: [String]) {
+    #expect(Files().faults(yaml) == faults)
+  }
+
+  @Test func `a key or provider that is set twice is refused`() {
+    #expect(
+      Files().faults(Self.least + "version: 1\nversion: 1\n") == ["4:1: version: set twice, first in line 3"])
+    #expect(
+      Files().faults(provider: "issuer: https://a.example\nclient_id: c\nclient_id: d")
+        == ["5:5: client_id: set twice, first in line 4"])
+    #expect(
+      Files().faults(Self.least + "  work: { issuer: \"https://b.example\", client_id: cli }\n")
+        == ["3:3: providers.work: set twice, first in line 2"])
+  }
+
+  @Test func `a value of another form is refused`() {
+    #expect(
+      Files().faults(
+        provider:
+          "issuer: [x]\nclient_id:\nname: { a: b }\nscopes: openid\npins: [[a]]\npassword_grant: yes\n1: 2\n[a]: b"
+      ) == [
+        "3:5: issuer: must be a single value", "4:5: client_id: has no value", "5:5: name: must be a single value",
+        "6:13: scopes: must be a list, such as [a, b]", "7:12: pins[0]: must be a single value",
+        "8:21: password_grant: must be true or false", "9:5: 1: unknown key",
+        "10:5: providers.work: a key must be a word",
+      ])
+  }
+
+  @Test func `required keys are named`() {
+    #expect(
+      Files().faults(provider: "name: Work")
+        == ["2:3: client_id: is required", "2:3: issuer: is required with openid_connect"])
+    #expect(
+      Files().faults(provider: "type: oauth2\nclient_id: c") == ["2:3: token_endpoint: is required with oauth2"])
+  }
+
+  @Test func `an unknown type is the only fault of what depends on it`() {
+    #expect(
+      Files().faults(provider: "type: oauth\nclient_id: c\nscopes: [a]")
+        == ["3:11: type: must be openid_connect or oauth2 (did you mean oauth2?)"])
+  }
+
+  @Test func `a chain of fallbacks that leads back is refused once`() {
+    func file(_ fallbacks: [String: String]) -> String {
+      "providers:\n"
+        + ["a", "b", "c", "d"].map { id in
+          "  \(id): { issuer: \"https://\(id).example\", client_id: c, fallbacks: [\(fallbacks[id] ?? "")] }\n"
+        }.joined()
+    }
+    #expect(Files().faults(file(["a": "b, c", "b": "c", "d": "a"])) == [])
+    #expect(
+      Files().faults(file(["a": "b", "b": "c", "c": "d, b"]))
+        == ["4:66: providers.c.fallbacks[1]: leads back: b → c → b"])
+  }
+
+  @Test func `a file of more than 1 MiB is refused`() {
+    let comment = String(repeating: "#", count: BearerSettings.mostBytes - Self.least.utf8.count)
+    #expect(Files().faults(Self.least + comment) == [])
+    #expect(Files().faults(Self.least + comment + "#") == [" is larger than 1 MiB"])
+  }
+
+  @Test func `faults stay on one line`() {
+    let faults = Files().faults(
+      "\"a\\nb\\e[31m\": 1\nproviders: { w: { issuer: 'https://a.example', client_id: c } }\n")
+    #expect(faults == ["1:1: a\u{FFFD}b\u{FFFD}[31m: unknown key"])
+  }
+
+  @Test func `the file is found by the environment`() {
+    let all = ["BEARER_CONFIG": "b.yaml", "XDG_CONFIG_HOME": "/x", "HOME": "/h"]
+    func path(without names: Set<String>) -> String? {
+      BearerSettings.defaultPath(environment: all.filter { !names.contains($0.key) })
+    }
+    #expect(path(without: []) == "b.yaml")
+    #expect(path(without: ["BEARER_CONFIG"]) == "/x/sallyport/bearer.yaml")
+    #expect(path(without: ["BEARER_CONFIG", "XDG_CONFIG_HOME"]) == "/h/.config/sallyport/bearer.yaml")
+    #expect(path(without: ["BEARER_CONFIG", "XDG_CONFIG_HOME", "HOME"]) == nil)
+    #expect(
+      BearerSettings.defaultPath(environment: ["BEARER_CONFIG": "", "XDG_CONFIG_HOME": "x", "HOME": "/h"])
+        == "/h/.config/sallyport/bearer.yaml")
+  }
+}

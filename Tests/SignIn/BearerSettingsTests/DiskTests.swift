@@ -1,0 +1,96 @@
+import BearerSettings
+import Foundation
+import Glibc
+import OIDCClient
+import TestSupport
+import Testing
+
+@Suite("bearer.yaml on disk")
+struct DiskTests {
+  private static let yaml =
+    "providers:\n  work: { issuer: 'https://a.example', client_id: c, client_secret_file: ./s }\n"
+
+  /// The faults of the file, without the folder.
+  private func faults(_ folder: String) -> [String] {
+    do throws(BearerSettingsErrors) {
+      _ = try BearerSettings(file: folder + "/bearer.yaml")
+      return []
+    } catch {
+      return error.description.replacing(folder + "/", with: "").split(separator: "\n").map(String.init)
+    }
+  }
+
+  private func write(_ text: String, _ path: String, mode: mode_t = 0o600) throws {
+    try Data(text.utf8).write(to: URL(filePath: path))
+    #expect(chmod(path, mode) == 0)
+  }
+
+  @Test(arguments: [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o620, false), (0o602, false)])
+  func `a secret is read next to the file, if its mode is private`(mode: Int, isAllowed: Bool) async throws {
+    try await Places.withTemporaryFolder { folder in
+      try write(Self.yaml, folder + "/bearer.yaml", mode: 0o644)
+      try write("s3cret\n", folder + "/s", mode: mode_t(mode))
+      let faults = faults(folder)
+      #expect(faults.isEmpty == isAllowed)
+      #expect(!faults.joined().contains("s3cret"))
+    }
+  }
+
+  @Test func `a file that cannot be read is named`() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let path = folder + "/bearer.yaml"
+      #expect(faults(folder) == ["error: bearer.yaml: cannot be read: No such file or directory"])
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+      #expect(faults(folder) == ["error: bearer.yaml: cannot be read: not a regular file"])
+      try FileManager.default.removeItem(atPath: path)
+      // Nobody writes to this pipe.
+      #expect(mkfifo(path, 0o600) == 0)
+      #expect(faults(folder) == ["error: bearer.yaml: cannot be read: not a regular file"])
+      try FileManager.default.removeItem(atPath: path)
+      try Data([0xFF]).write(to: URL(filePath: path))
+      #expect(faults(folder) == ["error: bearer.yaml: is not valid UTF-8"])
+      try Data(count: BearerSettings.mostBytes + 1).write(to: URL(filePath: path))
+      #expect(faults(folder) == ["error: bearer.yaml: is larger than 1 MiB"])
+    }
+  }
+
+  @Test func `the configuration manager loads, selects and validates`() async throws {
+    try await Places.withTemporaryFolder { folder in
+      try write(Self.yaml, folder + "/bearer.yaml")
+      try write("s3cret", folder + "/s")
+      let manager = ConfigurationManager(path: folder + "/bearer.yaml")
+      let provider = try #require(try manager.loadConfiguration().first)
+      #expect(try manager.selectProvider("work") == provider)
+      try manager.validateProvider(provider)
+      #expect(throws: BearerSettingsErrors.self) { try manager.selectProvider("wrok") }
+      let bad = IdentityProvider(id: "x", name: "", issuer: try #require(URL(string: "http://a.example")), clientID: "")
+      let error = #expect(throws: BearerSettingsErrors.self) { try manager.validateProvider(bad) }
+      #expect(error?.faults.map(\.key) == ["name", "issuer", "client_id"].map { "providers.x.\($0)" })
+      // A change of the file takes effect at the next call.
+      try write(Self.yaml.replacing("work", with: "other"), folder + "/bearer.yaml")
+      #expect(try manager.loadConfiguration().map(\.id) == ["other"])
+    }
+  }
+}
+
+@Suite("The reference of bearer.yaml")
+struct ReferenceTests {
+  private let article = Result {
+    try ProjectFile.text("Sources/SignIn/BearerSettings/BearerSettings.docc/Configuration.md")
+  }
+
+  @Test func `the tables contain each key, in order, and no other`() throws {
+    let keys = try article.get().matches(of: /(?m)^\| `(\w+)` \|/).map { String($0.output.1) }
+    #expect(keys == BearerSettings.topKeys + BearerSettings.providerKeys)
+  }
+
+  @Test func `the example is valid, and its faults would be seen`() async throws {
+    let example = String(try #require(try article.get().firstMatch(of: /(?s)```yaml\n(.*?)```/)).output.1)
+    let files = Files().with("/etc/b/./backup.secret", "s3cret\n")
+      .with("/etc/b/./roots.pem", try await OpenSSL.certificate())
+      .with("/etc/b/./builds.pem", try await OpenSSL.privateKey())
+    let settings = try files.read(example)
+    #expect(settings.providers.map(\.id) == ["work", "backup", "builds", "forge"] && settings.standard?.id == "work")
+    #expect(files.faults(example.replacing("client_id", with: "client")).count == 8)
+  }
+}
