@@ -116,7 +116,7 @@ let package = Package(
     target(.common, "ByteCoding"),
     target(.common, "GateWire"),
     target(
-      .common, "CommandSupport", ["ByteCoding", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+      .common, "CommandSupport", ["ByteCoding", "CLinux", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
     target(.common, "Markup"),
     target(.common, "CBOR", ["CLibCBOR"]),
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
@@ -436,6 +436,17 @@ if !gateOnly && !fuzzing {
     target(.signIn, "HTTPClientTransport", ["HTTPExchange", crypto, httpClient] + nio + [nioSSL]),
     target(.signIn, "BearerSettings", ["ByteCoding", "OIDCClient", "YAMLSource"]),
     tests(.signIn, "BearerSettingsTests", ["BearerSettings", "OIDCClient", "TestSupport"]),
+    library("CLibSecret", pkgConfig: "libsecret-1", package: "libsecret-1-dev"),
+    target(.signIn, "SecretService", ["CLibSecret"]),
+    program(.signIn, "keyring-probe", in: "KeyringProbe", ["SecretService"]),
+    tests(.signIn, "SecretServiceTests", ["TestSupport", "keyring-probe"]),
+    target(
+      .signIn, "BearerTool",
+      [
+        "BearerSettings", "ByteCoding", "CommandSupport", "HTTPClientTransport", "HTTPExchange", "OIDCClient", "QRCodes",
+        "SecretService", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ] + nio),
+    executable(.signIn, "bearer", ["BearerTool", "CommandSupport", "ProcessSignals"]),
     tests(.authenticator, "QRCodesTests", ["QRCodes", "TestSupport"]),
     target(
       .authenticator, "AuthenticatorTool",

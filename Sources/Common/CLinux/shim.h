@@ -1,13 +1,15 @@
 #ifndef SALLYPORT_CLINUX_SHIM_H
 #define SALLYPORT_CLINUX_SHIM_H
 
-// What Swift's Glibc module leaves out of Linux: epoll, eventfd, timerfd, accept4, getrandom and name resolution.
+// What Swift's Glibc module leaves out of Linux: epoll, eventfd, timerfd, accept4, getrandom, name resolution and the
+// protection of a process that has secrets from being dumped.
 
 #include <errno.h>
 #include <netdb.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
@@ -48,5 +50,8 @@ static inline int shim_epoll_ctl(int epoll, int operation, int fd, uint32_t even
   struct epoll_event event = {.events = events, .data = {.u64 = data}};
   return epoll_ctl(epoll, operation, fd, &event);
 }
+
+// prctl is variadic, which Swift cannot call.
+static inline int shim_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 #endif

@@ -24,6 +24,8 @@ public enum Status: Int32, Sendable {
   case protocolFault = 76
   /// The other side refuses.
   case refused = 77
+  /// The configuration has a fault.
+  case configuration = 78
 }
 
 /// The reason why a command failed.

@@ -26,6 +26,9 @@ public enum StandardOutput {
 
 /// Standard error, for everything except results.
 public enum StandardError {
+  /// Whether a person reads it.
+  public static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
+
   /// Writes `text` as UTF-8. An error is ignored: there is no place to report it.
   public static func write(_ text: String) { _ = writeAll(Array(text.utf8), to: STDERR_FILENO) }
 }

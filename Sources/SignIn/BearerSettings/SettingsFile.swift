@@ -15,7 +15,7 @@ public struct SettingsFile: Sendable {
 
   /// Reads the file at `path`, of at most `BearerSettings.mostBytes`.
   public static func read(_ path: String) throws(SettingsFileError) -> SettingsFile {
-    // A named pipe must not stop the program until somebody writes to it.
+    // Opening a named pipe must not wait for a writer.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw .unreadable(String(cString: strerror(errno))) }
     defer { close(descriptor) }

@@ -13,7 +13,7 @@ struct BearerSettingsTests {
     """
 
   @Test func `a provider with only the required keys has every default`() throws {
-    let settings = try Files().read(Self.least)
+    let settings = try NamedFiles().read(Self.least)
     let provider = try #require(settings.standard)
     #expect(settings.providers == [provider] && settings.provider("work") == provider)
     #expect(provider.id == "work" && provider.name == "work" && provider.type == .openIDConnect)
@@ -25,7 +25,7 @@ struct BearerSettingsTests {
   }
 
   @Test func `every key of OpenID Connect arrives in the provider`() async throws {
-    let files = Files().with("/etc/b/secret", "s3cret\n").with("/ca.pem", try await OpenSSL.certificate())
+    let files = NamedFiles().with("/etc/b/secret", "s3cret\n").with("/ca.pem", try await OpenSSL.certificate())
     let pin = [UInt8](repeating: 7, count: 32)
     let provider = try #require(
       try files.read(
@@ -62,7 +62,7 @@ struct BearerSettingsTests {
   @Test func `every key of OAuth 2.0 arrives in the provider`() async throws {
     let pem = try await OpenSSL.privateKey()
     let provider = try #require(
-      try Files().with("/etc/b/./key.pem", pem).read(
+      try NamedFiles().with("/etc/b/./key.pem", pem).read(
         """
         providers:
           forge:
@@ -93,7 +93,7 @@ struct BearerSettingsTests {
   }
 
   @Test func `a secret means basic authentication`() throws {
-    let files = Files().with("/etc/b/secret", "s3cret")
+    let files = NamedFiles().with("/etc/b/secret", "s3cret")
     #expect(files.faults(provider: "issuer: https://a.example\nclient_id: c\nclient_secret_file: secret") == [])
     let settings = try files.read(
       "providers: { w: { issuer: 'https://a.example', client_id: c, client_secret_file: secret } }")
@@ -107,13 +107,13 @@ struct BearerSettingsTests {
         a: { issuer: "https://a.example", client_id: c }
 
       """
-    let settings = try Files().read(two)
+    let settings = try NamedFiles().read(two)
     #expect(settings.providers.map(\.id) == ["b", "a"] && settings.standard == nil)
-    #expect(try Files().read(two + "default: a\n").standard?.id == "a")
+    #expect(try NamedFiles().read(two + "default: a\n").standard?.id == "a")
   }
 
   @Test func `all faults are reported at once, in the order of the file`() {
-    let faults = Files().faults(
+    let faults = NamedFiles().faults(
       """
       version: 2
       defualt: work
@@ -171,23 +171,23 @@ struct BearerSettingsTests {
       ("a: [\n", ["2:1: not YAML: while parsing a flow node, did not find expected node content"]),
     ])
   func `a file of another form is refused`(yaml: String, faults: [String]) {
-    #expect(Files().faults(yaml) == faults)
+    #expect(NamedFiles().faults(yaml) == faults)
   }
 
   @Test func `a key or provider that is set twice is refused`() {
     #expect(
-      Files().faults(Self.least + "version: 1\nversion: 1\n") == ["4:1: version: set twice, first in line 3"])
+      NamedFiles().faults(Self.least + "version: 1\nversion: 1\n") == ["4:1: version: set twice, first in line 3"])
     #expect(
-      Files().faults(provider: "issuer: https://a.example\nclient_id: c\nclient_id: d")
+      NamedFiles().faults(provider: "issuer: https://a.example\nclient_id: c\nclient_id: d")
         == ["5:5: client_id: set twice, first in line 4"])
     #expect(
-      Files().faults(Self.least + "  work: { issuer: \"https://b.example\", client_id: cli }\n")
+      NamedFiles().faults(Self.least + "  work: { issuer: \"https://b.example\", client_id: cli }\n")
         == ["3:3: providers.work: set twice, first in line 2"])
   }
 
   @Test func `a value of another form is refused`() {
     #expect(
-      Files().faults(
+      NamedFiles().faults(
         provider:
           "issuer: [x]\nclient_id:\nname: { a: b }\nscopes: openid\npins: [[a]]\npassword_grant: yes\n1: 2\n[a]: b"
       ) == [
@@ -200,15 +200,15 @@ struct BearerSettingsTests {
 
   @Test func `required keys are named`() {
     #expect(
-      Files().faults(provider: "name: Work")
+      NamedFiles().faults(provider: "name: Work")
         == ["2:3: client_id: is required", "2:3: issuer: is required with openid_connect"])
     #expect(
-      Files().faults(provider: "type: oauth2\nclient_id: c") == ["2:3: token_endpoint: is required with oauth2"])
+      NamedFiles().faults(provider: "type: oauth2\nclient_id: c") == ["2:3: token_endpoint: is required with oauth2"])
   }
 
   @Test func `an unknown type is the only fault of what depends on it`() {
     #expect(
-      Files().faults(provider: "type: oauth\nclient_id: c\nscopes: [a]")
+      NamedFiles().faults(provider: "type: oauth\nclient_id: c\nscopes: [a]")
         == ["3:11: type: must be openid_connect or oauth2 (did you mean oauth2?)"])
   }
 
@@ -219,20 +219,20 @@ struct BearerSettingsTests {
           "  \(id): { issuer: \"https://\(id).example\", client_id: c, fallbacks: [\(fallbacks[id] ?? "")] }\n"
         }.joined()
     }
-    #expect(Files().faults(file(["a": "b, c", "b": "c", "d": "a"])) == [])
+    #expect(NamedFiles().faults(file(["a": "b, c", "b": "c", "d": "a"])) == [])
     #expect(
-      Files().faults(file(["a": "b", "b": "c", "c": "d, b"]))
+      NamedFiles().faults(file(["a": "b", "b": "c", "c": "d, b"]))
         == ["4:66: providers.c.fallbacks[1]: leads back: b → c → b"])
   }
 
   @Test func `a file of more than 1 MiB is refused`() {
     let comment = String(repeating: "#", count: BearerSettings.mostBytes - Self.least.utf8.count)
-    #expect(Files().faults(Self.least + comment) == [])
-    #expect(Files().faults(Self.least + comment + "#") == [" is larger than 1 MiB"])
+    #expect(NamedFiles().faults(Self.least + comment) == [])
+    #expect(NamedFiles().faults(Self.least + comment + "#") == [" is larger than 1 MiB"])
   }
 
   @Test func `faults stay on one line`() {
-    let faults = Files().faults(
+    let faults = NamedFiles().faults(
       "\"a\\nb\\e[31m\": 1\nproviders: { w: { issuer: 'https://a.example', client_id: c } }\n")
     #expect(faults == ["1:1: a\u{FFFD}b\u{FFFD}[31m: unknown key"])
   }

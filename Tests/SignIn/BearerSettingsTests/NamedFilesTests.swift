@@ -18,14 +18,14 @@ struct NamedFilesTests {
       ("a\nb\n", true, "must not contain line breaks or other control characters"),
     ])
   func `a secret is private and not empty`(text: String, isPrivate: Bool, reason: String?) {
-    let files = Files().with("/etc/b/secret", text, isPrivate: isPrivate)
+    let files = NamedFiles().with("/etc/b/secret", text, isPrivate: isPrivate)
     #expect(
       files.faults(provider: Self.provider + "client_secret_file: secret")
         == (reason.map { ["5:25: client_secret_file: \($0)"] } ?? []))
   }
 
   @Test func `a secret that is not text is refused`() {
-    var files = Files()
+    var files = NamedFiles()
     files.contents["/etc/b/secret"] = SettingsFile(bytes: [0xFF, 0xFE], isPrivate: true)
     #expect(
       files.faults(provider: Self.provider + "client_secret_file: secret")
@@ -33,7 +33,7 @@ struct NamedFilesTests {
   }
 
   @Test func `a secret belongs to basic and post, and a key to private_key_jwt`() async throws {
-    let files = Files().with("/etc/b/s", "s3cret").with("/etc/b/k", try await OpenSSL.privateKey())
+    let files = NamedFiles().with("/etc/b/s", "s3cret").with("/etc/b/k", try await OpenSSL.privateKey())
     func faults(_ lines: String) -> [String] { files.faults(provider: Self.provider + lines) }
     #expect(faults("authentication: private_key_jwt\nprivate_key_file: k") == [])
     #expect(faults("authentication: basic\nclient_secret_file: s") == [])
@@ -59,17 +59,17 @@ struct NamedFilesTests {
   @Test func `a private key is private, and a key in PEM`() async throws {
     let lines = Self.provider + "authentication: private_key_jwt\nprivate_key_file: k"
     let pem = try await OpenSSL.privateKey()
-    #expect(Files().with("/etc/b/k", pem).faults(provider: lines) == [])
+    #expect(NamedFiles().with("/etc/b/k", pem).faults(provider: lines) == [])
     #expect(
-      Files().with("/etc/b/k", pem, isPrivate: false).faults(provider: lines)
+      NamedFiles().with("/etc/b/k", pem, isPrivate: false).faults(provider: lines)
         == [
           "6:23: private_key_file: group or others can read or change /etc/b/k; run chmod 600, and replace what they may know"
         ])
     #expect(
-      Files().with("/etc/b/k", "key").faults(provider: lines)
+      NamedFiles().with("/etc/b/k", "key").faults(provider: lines)
         == ["6:23: private_key_file: is not a private key in PEM"])
     #expect(
-      Files().faults(provider: lines)
+      NamedFiles().faults(provider: lines)
         == ["6:23: private_key_file: /etc/b/k cannot be read: No such file or directory"])
   }
 
@@ -77,7 +77,7 @@ struct NamedFilesTests {
     let lines = Self.provider + "ca_file: ca"
     let pem = try await OpenSSL.certificate()
     for good in [pem, pem + pem, "a comment\n" + pem, pem.replacing("\n", with: "\r\n")] {
-      #expect(Files().with("/etc/b/ca", good, isPrivate: false).faults(provider: lines) == [])
+      #expect(NamedFiles().with("/etc/b/ca", good, isPrivate: false).faults(provider: lines) == [])
     }
     let der = pem.split(separator: "\n")
     let short = (der.prefix(2) + der.dropFirst(3)).joined(separator: "\n")
@@ -88,11 +88,11 @@ struct NamedFilesTests {
     ]
     for text in bad {
       #expect(
-        Files().with("/etc/b/ca", text).faults(provider: lines)
+        NamedFiles().with("/etc/b/ca", text).faults(provider: lines)
           == ["5:14: ca_file: /etc/b/ca contains no certificate in PEM, or a malformed one"])
     }
     #expect(
-      Files().faults(provider: lines) == ["5:14: ca_file: /etc/b/ca cannot be read: No such file or directory"])
+      NamedFiles().faults(provider: lines) == ["5:14: ca_file: /etc/b/ca cannot be read: No such file or directory"])
   }
 
   @Test(
@@ -104,7 +104,7 @@ struct NamedFilesTests {
     ])
   func `a pin is the hash of a key`(pin: String, isAllowed: Bool) {
     #expect(
-      Files().faults(provider: Self.provider + "pins: [\"\(pin)\"]")
+      NamedFiles().faults(provider: Self.provider + "pins: [\"\(pin)\"]")
         == (isAllowed ? [] : ["5:12: pins[0]: must be sha256/ and the base64 of 32 bytes, 44 characters"]))
   }
 }

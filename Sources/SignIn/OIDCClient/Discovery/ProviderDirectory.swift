@@ -61,6 +61,12 @@ public actor ProviderDirectory {
     return try await fetchKeys()
   }
 
+  /// The keys of the last fetch; without one, they are fetched.
+  func currentKeys() async throws(OIDCError) -> ProviderKeys {
+    if let keys { return keys }
+    return try await fetchKeys()
+  }
+
   /// Fetches metadata and keys ahead of the first token. A failure is reported when they are needed.
   func fetchKeysIfNeeded() async {
     if keys == nil { _ = try? await fetchKeys() }

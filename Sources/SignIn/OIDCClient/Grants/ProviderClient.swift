@@ -153,12 +153,30 @@ public struct ProviderClient: Sendable {
     await directory.fetchKeysIfNeeded()
   }
 
+  /// The number of the provider's keys for signatures.
+  func keyCount() async throws(OIDCError) -> Int {
+    guard let directory else { throw .notOffered("keys") }
+    return try await directory.currentKeys().count
+  }
+
   /// Every rule of an ID token, and whether it holds.
-  public func findings(_ token: IDToken) async throws(OIDCError) -> [IDTokenVerifier.Finding] {
+  ///
+  /// - Parameters:
+  ///   - keys: The provider's keys; `nil` to fetch them. The token itself is sent nowhere.
+  ///   - nonce: The nonce of the sign-in; `nil` not to compare it.
+  ///   - accessToken: The access token that came with it; `nil` not to compare it.
+  public func findings(
+    _ token: IDToken, keys: ProviderKeys? = nil, nonce: String? = nil, accessToken: String? = nil
+  ) async throws(OIDCError) -> [IDTokenVerifier.Finding] {
     guard let directory, let issuer = provider.issuer else { throw .notOffered("ID tokens") }
+    // A stored token may be of any age.
     let expected = IDTokenExpectation(
-      issuer: issuer, clientID: provider.clientID, time: dependencies.now(), longestAge: .infinity)
-    return await IDTokenVerifier(keys: try await directory.keys(for: token)).findings(token, as: expected)
+      issuer: issuer, clientID: provider.clientID, nonce: nonce, accessToken: accessToken, time: dependencies.now(),
+      longestAge: .infinity)
+    var found = keys
+    if found == nil { found = try await directory.keys(for: token) }
+    guard let found else { throw .notOffered("keys") }
+    return await IDTokenVerifier(keys: found).findings(token, as: expected)
   }
 
   /// Exchanges a grant whose tokens are kept elsewhere. An ID token is verified.

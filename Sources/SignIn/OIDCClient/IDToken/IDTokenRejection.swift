@@ -48,3 +48,26 @@ extension IDTokenRejection {
     }
   }
 }
+
+extension IDTokenRejection: CustomStringConvertible {
+  /// A clause without a full stop. Values from the token are quoted and shortened.
+  public var description: String {
+    switch self {
+    case .malformed(let reason): reason
+    case .issuer(let found): "iss is \(Self.quoted(found)), which is not the provider"
+    case .audience(let found): "aud is \(found.map { Self.quoted($0) }.joined(separator: ", ")), which is not this client alone"
+    case .authorizedParty(let found): "azp is \(Self.quoted(found)), which is not this client"
+    case .algorithm(let found): "alg is \(Self.quoted(found)), which is not accepted or not for the key"
+    case .unknownKey(let found): "the provider has no key \(Self.quoted(found))"
+    case .ambiguousKey: "it names no key, and the provider has several"
+    case .signature: "its signature is not that of the provider's key"
+    case .expired: "it has expired, or has no exp"
+    case .issuedAt: "iat is in the future, too long ago, or missing"
+    case .nonce: "nonce is not that of this sign-in"
+    case .accessTokenHash: "at_hash is not that of the access token"
+    case .subject: "sub is missing, or another user than before"
+    }
+  }
+
+  private static func quoted(_ text: String?) -> String { text.map { "\"\($0.prefix(100))\"" } ?? "missing" }
+}

@@ -25,6 +25,9 @@ public struct ProviderKeys: Sendable {
     keys = document.keys.compactMap(\.key).filter(\.isForSignatures)
   }
 
+  /// The number of keys for signatures.
+  public var count: Int { keys.count }
+
   /// Whether there is a key with this identifier. Without one, the keys may have been changed since.
   public func contains(_ keyID: String) -> Bool { keys.contains { $0.kid == keyID } }
 

@@ -15,8 +15,8 @@ public struct ProviderFault: Sendable, Hashable, CustomStringConvertible {
 extension IdentityProvider {
   /// The rules that this provider breaks, in the order of its properties; empty if a client can use it.
   ///
-  /// Judges the value by itself: sends nothing, reads no file, and knows no other provider. Each rule stops what would
-  /// otherwise send a code or a token to the wrong place, or fail only at the provider.
+  /// Judges the value by itself: sends nothing, reads no file, and knows no other provider. The rules refuse
+  /// providers that would get codes or tokens over an insecure connection, or that would fail at the first request.
   public var faults: [ProviderFault] {
     identityFaults + endpointFaults + clientFaults + scopeFaults + trustFaults + fallbackFaults
   }

@@ -1,4 +1,4 @@
-internal import CKeyutils
+internal import CLinux
 internal import Glibc
 
 /// Keeps the secrets of this process out of files that outlive it.

@@ -1,13 +1,12 @@
-internal import CommandSupport
 internal import Glibc
 
 /// The terminal of the user, which is there even if the standard streams are files.
-final class Terminal {
+public final class Terminal {
   private let descriptor: Int32
   private var original = termios()
 
   /// Opens it; `nil` if the process has none.
-  init?() {
+  public init?() {
     descriptor = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
     guard descriptor >= 0 else { return nil }
     guard tcgetattr(descriptor, &original) == 0 else {
@@ -19,7 +18,7 @@ final class Terminal {
   deinit { close(descriptor) }
 
   /// Writes `text`.
-  func write(_ text: String) {
+  public func write(_ text: String) {
     var bytes = Array(text.utf8)[...]
     while !bytes.isEmpty {
       let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -32,7 +31,7 @@ final class Terminal {
   ///
   /// - Parameter isSecret: Whether not to show what is typed.
   /// - Returns: `nil` at the end of the input.
-  func ask(_ question: String, isSecret: Bool = false) -> String? {
+  public func ask(_ question: String, isSecret: Bool = false) -> String? {
     write(question)
     if isSecret { set { $0.c_lflag &= ~tcflag_t(ECHO) } }
     defer {
@@ -53,7 +52,7 @@ final class Terminal {
   }
 
   /// The rows and columns.
-  var size: (rows: Int, columns: Int) {
+  public var size: (rows: Int, columns: Int) {
     var size = winsize()
     guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_row > 0, size.ws_col > 0 else { return (24, 80) }
     return (Int(size.ws_row), Int(size.ws_col))
@@ -61,7 +60,7 @@ final class Terminal {
 
   /// Calls `body` while the terminal hands over each key as it is pressed, on a screen of its own. Afterwards it is
   /// what it was, also after a signal.
-  func withScreen(_ body: () throws -> Void) rethrows {
+  public func withScreen(_ body: () throws -> Void) rethrows {
     set { mode in
       mode.c_lflag &= ~tcflag_t(ECHO | ICANON | ISIG | IEXTEN)
       mode.c_iflag &= ~tcflag_t(IXON | ICRNL)
@@ -76,7 +75,7 @@ final class Terminal {
 
   /// Waits for keys for at most `milliseconds`. Returns an empty array when none came, and `nil` when the terminal is
   /// gone.
-  func keys(within milliseconds: Int32) -> [UInt8]? {
+  public func keys(within milliseconds: Int32) -> [UInt8]? {
     var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     guard poll(&wanted, 1, milliseconds) > 0 else { return [] }
     var buffer = [UInt8](repeating: 0, count: 256)

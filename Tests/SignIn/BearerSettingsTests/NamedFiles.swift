@@ -3,11 +3,11 @@ import OIDCClient
 import TestSupport
 
 /// The files that a test has in place of a disk, by path.
-struct Files: Sendable {
+struct NamedFiles: Sendable {
   var contents: [String: SettingsFile] = [:]
 
   /// A file with `text`, by default with mode 0600.
-  func with(_ path: String, _ text: String, isPrivate: Bool = true) -> Files {
+  func with(_ path: String, _ text: String, isPrivate: Bool = true) -> NamedFiles {
     var files = self
     files.contents[path] = SettingsFile(bytes: Array(text.utf8), isPrivate: isPrivate)
     return files

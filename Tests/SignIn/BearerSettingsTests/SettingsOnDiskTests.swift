@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite("bearer.yaml on disk")
-struct DiskTests {
+struct SettingsOnDiskTests {
   private static let yaml =
     "providers:\n  work: { issuer: 'https://a.example', client_id: c, client_secret_file: ./s }\n"
 
@@ -43,7 +43,7 @@ struct DiskTests {
       try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
       #expect(faults(folder) == ["error: bearer.yaml: cannot be read: not a regular file"])
       try FileManager.default.removeItem(atPath: path)
-      // Nobody writes to this pipe.
+      // No process writes to this pipe.
       #expect(mkfifo(path, 0o600) == 0)
       #expect(faults(folder) == ["error: bearer.yaml: cannot be read: not a regular file"])
       try FileManager.default.removeItem(atPath: path)
@@ -58,39 +58,16 @@ struct DiskTests {
     try await Places.withTemporaryFolder { folder in
       try write(Self.yaml, folder + "/bearer.yaml")
       try write("s3cret", folder + "/s")
-      let manager = ConfigurationManager(path: folder + "/bearer.yaml")
+      let manager = ConfigurationManager { try BearerSettings(file: folder + "/bearer.yaml").providers }
       let provider = try #require(try manager.loadConfiguration().first)
       #expect(try manager.selectProvider("work") == provider)
       try manager.validateProvider(provider)
-      #expect(throws: BearerSettingsErrors.self) { try manager.selectProvider("wrok") }
+      #expect(throws: AuthenticationError.self) { try manager.selectProvider("wrok") }
       let bad = IdentityProvider(id: "x", name: "", issuer: try #require(URL(string: "http://a.example")), clientID: "")
-      let error = #expect(throws: BearerSettingsErrors.self) { try manager.validateProvider(bad) }
-      #expect(error?.faults.map(\.key) == ["name", "issuer", "client_id"].map { "providers.x.\($0)" })
+      #expect(throws: AuthenticationError.self) { try manager.validateProvider(bad) }
       // A change of the file takes effect at the next call.
       try write(Self.yaml.replacing("work", with: "other"), folder + "/bearer.yaml")
       #expect(try manager.loadConfiguration().map(\.id) == ["other"])
     }
-  }
-}
-
-@Suite("The reference of bearer.yaml")
-struct ReferenceTests {
-  private let article = Result {
-    try ProjectFile.text("Sources/SignIn/BearerSettings/BearerSettings.docc/Configuration.md")
-  }
-
-  @Test func `the tables contain each key, in order, and no other`() throws {
-    let keys = try article.get().matches(of: /(?m)^\| `(\w+)` \|/).map { String($0.output.1) }
-    #expect(keys == BearerSettings.topKeys + BearerSettings.providerKeys)
-  }
-
-  @Test func `the example is valid, and its faults would be seen`() async throws {
-    let example = String(try #require(try article.get().firstMatch(of: /(?s)```yaml\n(.*?)```/)).output.1)
-    let files = Files().with("/etc/b/./backup.secret", "s3cret\n")
-      .with("/etc/b/./roots.pem", try await OpenSSL.certificate())
-      .with("/etc/b/./builds.pem", try await OpenSSL.privateKey())
-    let settings = try files.read(example)
-    #expect(settings.providers.map(\.id) == ["work", "backup", "builds", "forge"] && settings.standard?.id == "work")
-    #expect(files.faults(example.replacing("client_id", with: "client")).count == 8)
   }
 }

@@ -1,0 +1,22 @@
+public import ArgumentParser
+
+/// The command `bearer`: signs in with an identity provider, and keeps the tokens.
+public struct BearerTool: AsyncParsableCommand {
+  public static let configuration = CommandConfiguration(
+    commandName: "bearer",
+    abstract: "Sign in with an identity provider, and have a valid token at any time.",
+    discussion: """
+      Example:
+        bearer login work                                                   # opens the browser
+        curl -H "Authorization: Bearer $(bearer token work)" https://api.example.com/
+
+      Providers are in $XDG_CONFIG_HOME/sallyport/bearer.yaml. Tokens are kept encrypted, and renewed when needed.
+      """,
+    version: "0.1.0",
+    subcommands: [
+      LoginCommand.self, TokenCommand.self, StatusCommand.self, LogoutCommand.self, ProvidersCommand.self,
+      ExplainCommand.self,
+    ])
+
+  public init() {}
+}

@@ -1,0 +1,86 @@
+internal import ArgumentParser
+internal import CommandSupport
+internal import Foundation
+internal import OIDCClient
+
+struct TokenCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "token",
+    abstract: "Print a valid access token.",
+    discussion: """
+      Renews the token if less than a minute of it remains; of many calls at once, one does. Examples:
+        curl -H "Authorization: Bearer $(bearer token work)" https://api.example.com/
+        bearer token work --header GET https://api.example.com/ | curl -H @- https://api.example.com/
+      """)
+
+  @OptionGroup var options: BearerOptions
+
+  @Argument(help: "The provider (default: the one of the configuration).")
+  var provider: String?
+
+  @Option(
+    parsing: .upToNextOption,
+    help: ArgumentHelp(
+      "Print header fields for a request with this method to this URL; needed for tokens that are bound to a key (DPoP).",
+      valueName: "method url"))
+  var header: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "Renew the token if it is still the one in this file (- is standard input), which a service answered with 401.",
+      valueName: "file"))
+  var rejected: String?
+
+  private struct Output: Encodable {
+    let access_token: String
+    let token_type: String
+    let expires_at: Int
+    let scope: String?
+  }
+
+  func validate() throws {
+    guard header.isEmpty || (header.count == 2 && URL(string: header[1])?.host() != nil) else {
+      throw ValidationError("--header needs a method and a URL")
+    }
+  }
+
+  func run() async throws {
+    let access = try options.access()
+    let provider = try access.provider(provider)
+    let rejected = try rejected.map(InputFile.firstLine)
+    let session = try access.session(provider)
+    let account: StoredAccount
+    do throws(SessionError) { account = try await session.tokens(rejecting: rejected) } catch {
+      throw Failure(error, at: provider)
+    }
+    if !header.isEmpty {
+      try printHeader(account, provider)
+    } else if options.json {
+      JSONOutput.print(
+        Output(
+          access_token: account.tokens.accessToken, token_type: account.tokens.tokenType,
+          expires_at: Int(account.expiresAt.timeIntervalSince1970), scope: account.tokens.scope))
+    } else {
+      StandardOutput.write(account.tokens.accessToken + "\n")
+      if account.dpopKey != nil {
+        StandardError.write(
+          "warning: this token is bound to a key, so that it is of no use alone\nhint: use --header METHOD URL\n")
+      }
+    }
+  }
+
+  private func printHeader(_ account: StoredAccount, _ provider: IdentityProvider) throws(Failure) {
+    guard let key = account.dpopKey, let url = URL(string: header[1]) else {
+      StandardOutput.write("Authorization: Bearer \(account.tokens.accessToken)\n")
+      return
+    }
+    do throws(OIDCError) {
+      let proof = try key.proof(
+        method: header[0].uppercased(), url: url, accessToken: account.tokens.accessToken,
+        jti: UUID().uuidString, now: Date())
+      StandardOutput.write("Authorization: DPoP \(account.tokens.accessToken)\nDPoP: \(proof)\n")
+    } catch {
+      throw Failure(error, at: provider)
+    }
+  }
+}

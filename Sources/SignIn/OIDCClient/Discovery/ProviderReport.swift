@@ -1,0 +1,52 @@
+/// What a look at a provider found, for operators.
+public struct ProviderReport: Sendable, Hashable, Encodable {
+  /// What does not hold, with its code.
+  public struct Problem: Sendable, Hashable, Encodable {
+    /// The code, for scripts.
+    public let code: String
+    /// One sentence.
+    public let text: String
+  }
+
+  /// The name in the configuration.
+  public let provider: String
+  /// The issuer; `nil` with plain OAuth 2.0.
+  public let issuer: String?
+  /// The grants that this client can use there.
+  public var grants: [String] = []
+  /// Further features: revocation, logout, bound tokens, issuer in redirects.
+  public var features: [String] = []
+  /// The number of keys that can verify ID tokens; `nil` if there are none to fetch.
+  public var keys: Int?
+  /// What does not hold.
+  public var problems: [Problem] = []
+}
+
+extension ProviderClient {
+  /// Fetches metadata and keys, and reports what they offer.
+  public func report() async -> ProviderReport {
+    var report = ProviderReport(provider: provider.id, issuer: provider.issuer)
+    do throws(OIDCError) {
+      let resolved = try await resolved()
+      let metadata = try await metadata()
+      if resolved.authorizationEndpoint != nil { report.grants.append("browser") }
+      if resolved.endpoints.deviceAuthorization != nil { report.grants.append("device") }
+      if provider.allowsPasswordGrant { report.grants.append("password") }
+      if resolved.endpoints.revocation != nil { report.features.append("revocation") }
+      if resolved.endpoints.endSession != nil { report.features.append("logout page") }
+      if metadata?.offersDPoP == true { report.features.append("DPoP") }
+      if metadata?.namesIssuerInRedirects == true { report.features.append("issuer in redirects") }
+      if let methods = metadata?.challengeMethods, !methods.contains(PKCE.method) {
+        throw OIDCError.notOffered("PKCE with \(PKCE.method)")
+      }
+      if provider.dpop == .required, metadata?.offersDPoP == false { throw OIDCError.notOffered("DPoP with ES256") }
+      if provider.type == .openIDConnect {
+        report.keys = try await keyCount()
+        if report.keys == 0 { throw OIDCError.malformed("the provider's keys have none for signatures") }
+      }
+    } catch {
+      report.problems.append(.init(code: error.code, text: "\(error)"))
+    }
+    return report
+  }
+}
