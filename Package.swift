@@ -116,7 +116,8 @@ let package = Package(
     target(.common, "ByteCoding"),
     target(.common, "GateWire"),
     target(
-      .common, "CommandSupport", ["ByteCoding", "CLinux", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+      .common, "CommandSupport",
+      ["ByteCoding", "CLinux", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
     target(.common, "Markup"),
     target(.common, "CBOR", ["CLibCBOR"]),
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
@@ -443,9 +444,11 @@ if !gateOnly && !fuzzing {
     target(
       .signIn, "BearerTool",
       [
-        "BearerSettings", "ByteCoding", "CommandSupport", "HTTPClientTransport", "HTTPExchange", "OIDCClient", "QRCodes",
+        "BearerSettings", "ByteCoding", "CommandSupport", "HTTPClientTransport", "HTTPExchange", "OIDCClient",
+        "QRCodes",
         "SecretService", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + nio),
+    tests(.signIn, "BearerToolTests", ["HTTPExchange", "OIDCClient", "TestSupport", "bearer"]),
     executable(.signIn, "bearer", ["BearerTool", "CommandSupport", "ProcessSignals"]),
     tests(.authenticator, "QRCodesTests", ["QRCodes", "TestSupport"]),
     target(

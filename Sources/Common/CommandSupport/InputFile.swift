@@ -3,7 +3,8 @@ internal import Glibc
 /// Files that the user names.
 public enum InputFile {
   /// The content of `path`, or of standard input for `-`; `nil` if `ifPresent` and there is no such file.
-  public static func read(_ path: String, largest: Int = 64 << 20, ifPresent: Bool = false) throws(Failure) -> [UInt8]? {
+  public static func read(_ path: String, largest: Int = 64 << 20, ifPresent: Bool = false) throws(Failure) -> [UInt8]?
+  {
     let descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else {
       if errno == ENOENT, ifPresent { return nil }

@@ -39,7 +39,8 @@ extension Failure {
     case .untrusted(let reason):
       self.init(.protocolFault, text, hint: Self.handshakeHint(for: reason))
     case .lost: self.init(.unavailable, text, hint: "the gate's log may say why")
-    case .malformed: self.init(.protocolFault, text, hint: "is it a gate that answers at this address?")
+    case .malformed, .tooLarge:
+      self.init(.protocolFault, text, hint: "is it a gate that answers at this address?")
     }
   }
 

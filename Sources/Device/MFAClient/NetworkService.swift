@@ -143,7 +143,7 @@ extension NetworkError {
     case .gate(.transport(let error)):
       switch error {
       case .unreachable, .untrusted: false
-      case .lost, .malformed: true
+      case .lost, .malformed, .tooLarge: true
       }
     case .gate(.cancelled): true
     case .gate: false

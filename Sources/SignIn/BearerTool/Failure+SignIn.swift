@@ -49,7 +49,8 @@ extension Failure {
 
   private static func hint(for code: String, _ provider: IdentityProvider) -> String {
     switch code {
-    case "mfa_required": "this provider asks for a second factor: sign in with the browser, `bearer login \(provider.id)`"
+    case "mfa_required":
+      "this provider asks for a second factor: sign in with the browser, `bearer login \(provider.id)`"
     case "invalid_client", "unauthorized_client": "see client_id, authentication and the secret in the configuration"
     case "invalid_scope": "see scopes in the configuration"
     case "access_denied": "the sign-in was declined"

@@ -18,7 +18,7 @@ public final class HTTPClientTransport: HTTPTransport {
     public var authorityFile: String?
     /// SHA-256 hashes of public keys (SubjectPublicKeyInfo). If there are any, the server's key must be one of them.
     public var pins: Set<[UInt8]>
-    /// The largest body of an answer, in bytes. A larger one is malformed.
+    /// The largest body of an answer, in bytes.
     public var largestAnswer: Int
     /// The time for a connection with its handshake, in seconds.
     public var connectTime: Int
@@ -81,6 +81,8 @@ public final class HTTPClientTransport: HTTPTransport {
       return HTTPResponse(
         status: Int(answer.status.code), headers: answer.headers.map { HTTPField($0.name, $0.value) },
         body: Array(body.readableBytesView))
+    } catch is NIOTooManyBytesError {
+      throw .tooLarge(options.largestAnswer)
     } catch {
       throw TransportError(error)
     }
@@ -107,7 +109,6 @@ extension TransportError {
     case is PinMismatch: self = .untrusted("the server's public key is none of the pinned ones")
     case let error as NIOSSLError: self = Self(error)
     case let error as NIOSSLExtraError: self = .untrusted("\(error)")
-    case is NIOTooManyBytesError: self = .malformed("it is longer than allowed")
     case let error as NIOConnectionError:
       self = .unreachable(error.connectionErrors.last.map { "\($0.error)" } ?? "\(error.host) has no address")
     case let error as HTTPClientError where error == .connectTimeout:

@@ -10,6 +10,8 @@ public enum TransportError: Error, Sendable, Hashable {
   case lost(String)
   /// The answer broke its protocol.
   case malformed(String)
+  /// The answer is longer than this many bytes, the most that is read.
+  case tooLarge(Int)
 }
 
 extension TransportError: CustomStringConvertible {
@@ -22,6 +24,7 @@ extension TransportError: CustomStringConvertible {
     case .untrusted(let reason): "no trusted connection: \(reason)"
     case .lost(let reason): "\(server)'s answer was lost: \(reason)"
     case .malformed(let reason): "\(server)'s answer is malformed: \(reason)"
+    case .tooLarge(let limit): "\(server)'s answer is longer than \(limit) bytes"
     }
   }
 }

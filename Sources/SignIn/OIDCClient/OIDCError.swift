@@ -57,7 +57,7 @@ extension OIDCError {
     case .transport(.untrusted): "provider_untrusted"
     case .transport(.lost): "answer_lost"
     case .transport(.malformed), .malformed: "answer_malformed"
-    case .tooLarge: "document_too_large"
+    case .transport(.tooLarge), .tooLarge: "document_too_large"
     case .otherIssuer: "discovery_of_another_issuer"
     case .redirected: "redirect_refused"
     case .status: "server_error"

@@ -146,7 +146,8 @@ private actor RedirectExchange {
       head.headers["Host"] == [expected.port.map { "\(host):\($0)" } ?? host],
       // Browsers say so of a request by a script or an image. A navigation is what a provider causes.
       head.headers["Sec-Fetch-Mode"].allSatisfy({ $0 == "navigate" }),
-      head.uri.hasPrefix("/"), let url = URL(string: "\(expected.scheme ?? "http")://\(head.headers["Host"][0])\(head.uri)"),
+      head.uri.hasPrefix("/"),
+      let url = URL(string: "\(expected.scheme ?? "http")://\(head.headers["Host"][0])\(head.uri)"),
       url.path(percentEncoded: true) == (expected.percentEncodedPath.isEmpty ? "/" : expected.percentEncodedPath)
     else { return nil }
     return url

@@ -55,7 +55,8 @@ extension IDTokenRejection: CustomStringConvertible {
     switch self {
     case .malformed(let reason): reason
     case .issuer(let found): "iss is \(Self.quoted(found)), which is not the provider"
-    case .audience(let found): "aud is \(found.map { Self.quoted($0) }.joined(separator: ", ")), which is not this client alone"
+    case .audience(let found):
+      "aud is \(found.map { Self.quoted($0) }.joined(separator: ", ")), which is not this client alone"
     case .authorizedParty(let found): "azp is \(Self.quoted(found)), which is not this client"
     case .algorithm(let found): "alg is \(Self.quoted(found)), which is not accepted or not for the key"
     case .unknownKey(let found): "the provider has no key \(Self.quoted(found))"

@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+"""providers.py NAME, providers.py --self-test NAME: starts an OpenID provider that others wrote, with TLS by Caddy.
+
+NAME is nanoidp, glewlwyd or mock. Prints one line of JSON when the provider is ready, and runs until standard input
+closes; then ends its children and removes its folder. The packages nanoidp and oidc-provider-mock are in PYTHONPATH.
+`--self-test` signs in by each grant instead, prints what was seen, and exits 1 if the table below says otherwise.
+"""
+
+import importlib.util
+import json
+import os
+import sys
+
+import glewlwyd
+import round_trips
+from loopback import Authority, Failure, Run, free_port, main_of
+from provider_quirks import QUIRKS
+
+DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
+ACCOUNT = {"public_client": "public-client", "confidential_client": "confidential-client",
+           "secret": "secret-of-the-client-42", "username": "user", "password": "password-of-the-user-42"}
+
+
+class Provider:
+    """A provider at `port`, whose public URL is `url`. `issuers` has one issuer for each algorithm."""
+
+    grants = ["authorization_code", "refresh_token", "password", DEVICE]
+    public_client = ACCOUNT["public_client"]
+    redirect_ports = None  # Any port.
+
+    def __init__(self, run, url):
+        self.run, self.url, self.port, self.issuers = run, url, free_port(), {"RS256": url}
+
+    def start(self):
+        """Starts the provider, and returns when it accepts connections."""
+        raise NotImplementedError
+
+
+class NanoIDP(Provider):
+    def start(self):
+        require("nanoidp")
+        import yaml
+        folder = self.run.folder / "nanoidp"
+        folder.mkdir()
+        client = {"redirect_uris": ["http://127.0.0.1/callback"], "allowed_scopes": round_trips.SCOPES}
+        settings = {
+            "config_version": 1,
+            "server": {"host": "127.0.0.1", "port": self.port},
+            "oauth": {
+                "issuer": self.url, "issuer_from_proxy_headers": True, "audience": "api",
+                "refresh_token_rotation": True, "require_pkce": True,
+                "clients": [
+                    {**client, "client_id": ACCOUNT["public_client"], "token_endpoint_auth_method": "none"},
+                    {**client, "client_id": ACCOUNT["confidential_client"], "client_secret": ACCOUNT["secret"]}]},
+            "jwt": {"keys_dir": str(folder / "keys")},
+            "session": {"secret_key": os.urandom(16).hex(), "enforce_password_check": True},
+            "device_flow": {"polling_interval": 1},
+            "logging": {"level": "WARNING", "log_token_requests": False, "verbose_logging": False}}
+        users = {"config_version": 1, "users": {
+            ACCOUNT["username"]: {"password": ACCOUNT["password"], "email": "user@example.com"}}}
+        (folder / "settings.yaml").write_text(yaml.safe_dump(settings))
+        (folder / "users.yaml").write_text(yaml.safe_dump(users))
+        self.run.start("nanoidp", [sys.executable, "-m", "nanoidp", "--config", str(folder), "--strict-config"])
+        self.run.wait_for_port(self.port)
+
+
+class Mock(Provider):
+    grants = ["authorization_code", "refresh_token"]
+    public_client = None  # The token endpoint wants a secret, and accepts any.
+
+    def start(self):
+        require("oidc_provider_mock")
+        self.run.start("mock", [
+            sys.executable, "-m", "oidc_provider_mock", "--port", str(self.port), "--user-claims",
+            json.dumps({"sub": ACCOUNT["username"], "email": "user@example.com"})])
+        self.run.wait_for_port(self.port)
+
+
+class Glewlwyd(Provider):
+    def __init__(self, run, url):
+        super().__init__(run, url)
+        self.issuers = {"ES256": f"{url}/api/es256", "EdDSA": f"{url}/api/eddsa"}
+        # Glewlwyd compares whole redirect URIs, and knows no rule for loopback addresses.
+        self.redirect_ports = [free_port() for _ in range(8)]
+
+    def start(self):
+        glewlwyd.start(self.run, self.port, self.url)
+        uris = [f"http://127.0.0.1:{port}/callback" for port in self.redirect_ports]
+        glewlwyd.configure(self.port, self.url, ACCOUNT, uris)
+
+
+def require(module):
+    if importlib.util.find_spec(module) is None:
+        raise Failure(f"Python has no module {module}", "run scripts/test --providers, or set PYTHONPATH to "
+                      "a folder into which pip installed nanoidp, oidc-provider-mock and websockets")
+
+
+PROVIDERS = {"nanoidp": NanoIDP, "glewlwyd": Glewlwyd, "mock": Mock}
+
+
+def start(run, name):
+    """Starts the provider behind Caddy and returns what a client must know of it."""
+    authority, port = Authority(run.folder), free_port()
+    provider = PROVIDERS[name](run, f"https://localhost:{port}")
+    start_caddy(run, authority, port, provider.port)
+    provider.start()
+    run.wait_for_port(port)
+    return {
+        "issuer": next(iter(provider.issuers.values())), "issuers": provider.issuers, "ca_file": str(authority.file),
+        **ACCOUNT, "public_client": provider.public_client, "grants": provider.grants,
+        "redirect_ports": provider.redirect_ports, "quirks": QUIRKS[name]}
+
+
+def start_caddy(run, authority, port, upstream):
+    certificate, key = authority.issue()
+    file = run.folder / "Caddyfile"
+    file.write_text(f"""{{
+\tadmin off
+\tauto_https off
+\tstorage file_system {run.folder}/caddy
+}}
+https://localhost:{port} {{
+\tbind 127.0.0.1
+\ttls {certificate} {key}
+\treverse_proxy 127.0.0.1:{upstream}
+}}
+""")
+    run.start("caddy", ["caddy", "run", "--adapter", "caddyfile", "--config", str(file)],
+              HOME=str(run.folder), XDG_CONFIG_HOME=str(run.folder), XDG_DATA_HOME=str(run.folder))
+
+
+def program():
+    arguments = sys.argv[1:]
+    test = arguments[:1] == ["--self-test"]
+    name = (arguments[1:] if test else arguments)[:1]
+    if len(arguments) != 1 + test or name[0] not in PROVIDERS:
+        raise Failure("providers.py needs one name", f"choose one of {', '.join(PROVIDERS)}")
+    with Run(name[0]) as run:
+        description = start(run, name[0])
+        if test:
+            return max(round_trips.compare(description, algorithm) for algorithm in description["issuers"])
+        run.serve(description)
+    return 0
+
+
+if __name__ == "__main__":
+    main_of(program)
