@@ -1,6 +1,6 @@
 public import ByteCoding
 import Crypto
-public import Foundation
+import Foundation
 public import JWTKit
 import Locking
 public import MFADomain

@@ -277,8 +277,8 @@ struct FederationStoreTests {
     arguments: TestDatabase.allCases)
   func unique(_ database: TestDatabase) async throws {
     let (store, now) = (try await database.open(), Timestamp(seconds: 1_767_225_600))
-    let users = try ["ada", "bob"].map { User(id: UUID(), username: try Username($0), createdAt: now) }
-    func identity(_ user: User, _ issuer: String, _ subject: String) -> FederatedIdentity {
+    let users = try ["ada", "bob"].map { MFADomain.User(id: UUID(), username: try Username($0), createdAt: now) }
+    func identity(_ user: MFADomain.User, _ issuer: String, _ subject: String) -> FederatedIdentity {
       FederatedIdentity(
         userID: user.id, subject: ProviderSubject(issuer: issuer, subject: subject), createdAt: now)
     }
