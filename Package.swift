@@ -474,7 +474,9 @@ if !gateOnly && !fuzzing {
     target(
       .mfa, "MFAStore", ["MFADomain", "ByteCoding", "GroupCommit", "Locking", "OneTimePasswords", "Postgres", grdb]),
     target(
-      .mfa, "MFATokens", ["MFADomain", "ByteCoding", "Locking", crypto, jwtKit, httpClient] + nio + [nioSSL, logging]),
+      .mfa, "MFATokens",
+      ["MFADomain", "ByteCoding", "Locking", "HTTPClientTransport", "OIDCClient", crypto, jwtKit, httpClient] + nio
+        + [nioSSL, logging]),
     target(
       .mfa, "MFADelivery",
       ["MFADomain", "ByteCoding", "Locking", httpClient, lifecycle, logging, metrics] + nio + [nioSSL]),
@@ -500,8 +502,8 @@ if !gateOnly && !fuzzing {
     support(
       .mfa, "MFAFixtures",
       [
-        "MFADomain", "MFAStore", "MFATokens", "MFAService", "MFAWire", "ByteCoding", "CBOR", "Locking", "TestSupport",
-        crypto, cryptoExtras, jwtKit, httpClient, logging,
+        "MFADomain", "MFAStore", "MFATokens", "MFAService", "MFAWire", "ByteCoding", "CBOR", "Locking", "OIDCClient",
+        "TestSupport", crypto, cryptoExtras, jwtKit, httpClient, logging,
       ] + nio),
     program(
       .mfa, "mfa-bench", in: "MFABenchmark",
@@ -517,7 +519,7 @@ if !gateOnly && !fuzzing {
       .mfa, "MFAServiceTests",
       [
         "MFADomain", "MFAFixtures", "MFAService", "MFAStore", "MFATokens", "MFAWire", "ByteCoding", "Locking",
-        "OneTimePasswords", "Postgres", "PostgresServers", "TestSupport", crypto, logging, grdb,
+        "OIDCClient", "OneTimePasswords", "Postgres", "PostgresServers", "TestSupport", crypto, logging, grdb,
       ] + nio),
     tests(
       .mfa, "MFAEndToEndTests",

@@ -54,6 +54,15 @@ public struct BackendSettings: Sendable, Hashable {
     public let userVerification: String
   }
 
+  /// The identity provider whose ID tokens are a first factor.
+  public struct Provider: Sendable, Hashable {
+    public let issuer: String
+    /// The client ids of the app at the provider.
+    public let audiences: [String]
+    /// The PEM file with the roots for the provider; `nil` for the roots of the system.
+    public let authorityFile: String?
+  }
+
   /// The rules that the operator can set.
   public struct Policy: Sendable, Hashable {
     /// The accounts that must set up a second factor: `nobody`, `admins` or `everyone`.
@@ -101,6 +110,8 @@ public struct BackendSettings: Sendable, Hashable {
   public let issuer: String
   /// The settings of security keys; `nil` turns them off.
   public let webAuthn: WebAuthn?
+  /// The settings of the identity provider; `nil` turns it off.
+  public let provider: Provider?
   public let policy: Policy
   public let limits: Limits
   public let metrics: ListenPlace?

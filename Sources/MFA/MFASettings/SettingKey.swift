@@ -76,6 +76,11 @@ public struct SettingKey: Sendable, Hashable {
       "webauthn.user_verification", .choice(["required", "preferred", "discouraged"]), default: "preferred",
       "Whether a key must verify its user by PIN or biometry."),
     SettingKey(
+      "oidc.issuer", .text,
+      "The identity provider whose ID tokens are a first factor: an https URL, or http on loopback. Off if not set."),
+    SettingKey("oidc.audience", .text, "The app's client ids at the identity provider, separated by commas."),
+    SettingKey("oidc.ca_file", .file, "PEM file with the roots that verify the identity provider."),
+    SettingKey(
       "policy.second_factor_for", .choice(["nobody", "admins", "everyone"]), default: "nobody",
       "The users who must set up a second factor."),
     SettingKey(

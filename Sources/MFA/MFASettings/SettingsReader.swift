@@ -69,11 +69,12 @@ private struct SettingsSheet {
     let texting = self.texting()
     let mail = self.mail()
     let webAuthn = self.webAuthn()
+    let provider = self.provider()
     let metrics = given("metrics.listen") == nil ? nil : place("metrics.listen")
     guard let listen, let database, let gate, let texting else { return nil }
     return BackendSettings(
       listen: listen, database: database, gate: gate, texting: texting, mail: mail, domain: value("domain"),
-      issuer: value("issuer"), webAuthn: webAuthn, policy: policy, limits: limits, metrics: metrics,
+      issuer: value("issuer"), webAuthn: webAuthn, provider: provider, policy: policy, limits: limits, metrics: metrics,
       logLevel: value("log.level"),
       logsStatements: value("log.sql") == "on")
   }
@@ -197,6 +198,34 @@ private struct SettingsSheet {
     }
     return BackendSettings.WebAuthn(
       relyingParty: party, origins: origins, userVerification: value("webauthn.user_verification"))
+  }
+
+  private mutating func provider() -> BackendSettings.Provider? {
+    guard ["oidc.issuer", "oidc.audience", "oidc.ca_file"].contains(where: { given($0) != nil }) else { return nil }
+    let (issuer, audience) = (required("oidc.issuer"), required("oidc.audience"))
+    if let issuer, !Self.isIssuer(issuer) {
+      refuse(
+        "oidc.issuer",
+        "must be an https URL, or an http URL on loopback, without user, query and fragment: the provider's keys "
+          + "are fetched from it")
+    }
+    if value("policy.device_unlock") == "biometric" {
+      refuse(
+        "oidc.issuer",
+        "cannot be set together with policy.device_unlock: biometric, because an ID token does not prove biometry")
+    }
+    let audiences = audience?.split { $0 == "," || $0 == " " }.map(String.init) ?? []
+    if audience != nil, audiences.isEmpty { refuse("oidc.audience", "has no client id") }
+    guard let issuer else { return nil }
+    return BackendSettings.Provider(issuer: issuer, audiences: audiences, authorityFile: given("oidc.ca_file"))
+  }
+
+  /// Whether `text` may be an issuer (OpenID Connect Core 1.0, section 2). http is accepted on loopback.
+  private static func isIssuer(_ text: String) -> Bool {
+    guard let parts = URLComponents(string: text), let host = parts.host, !host.isEmpty,
+      ["http", "https"].contains(parts.scheme), parts.user == nil, parts.query == nil, parts.fragment == nil
+    else { return false }
+    return isTrustworthy(text)
   }
 
   /// Given values are validated and the defaults are valid, so the values after `??` are never used.

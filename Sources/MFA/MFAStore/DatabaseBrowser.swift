@@ -52,6 +52,8 @@ public struct DatabaseBrowser: Sendable {
       "last_used_at",
     ],
     "key_challenges": ["session_id", "ceremony", "expires_at", "used"],
+    "federated_identities": ["user_id", "issuer", "subject", "created_at", "last_used_at"],
+    "federation_challenges": ["id", "binding", "expires_at", "used"],
     "obligations": ["word", "since"],
     "networks": ["user_id", "binding", "network", "last_seen_at"],
   ]

@@ -34,7 +34,7 @@ struct MFASchema {
       Step { try SQLRecords(sql: $0).renewNameKeys() }, Step(securityKeys),
       Step(recoveries + refusals + networks), Step(liveSessions + ages + obligations),
       Step(historyKeys),
-      Step(creators) { try SQLRecords(sql: $0).renewNameKeys() },
+      Step(creators) { try SQLRecords(sql: $0).renewNameKeys() }, Step(federation),
     ]
   }
 
@@ -152,6 +152,22 @@ struct MFASchema {
         used BIGINT NOT NULL, PRIMARY KEY (session_id, ceremony))
       """,
       "CREATE INDEX key_challenges_by_end ON key_challenges (expires_at)",
+    ]
+  }
+
+  private var federation: [String] {
+    [
+      """
+      CREATE TABLE federated_identities (
+        user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE, issuer TEXT NOT NULL, subject TEXT NOT NULL,
+        created_at BIGINT NOT NULL, last_used_at BIGINT, PRIMARY KEY (user_id, issuer), UNIQUE (issuer, subject))
+      """,
+      """
+      CREATE TABLE federation_challenges (
+        id TEXT NOT NULL PRIMARY KEY, bytes \(blob) NOT NULL, binding TEXT NOT NULL, expires_at BIGINT NOT NULL,
+        used BIGINT NOT NULL)
+      """,
+      "CREATE INDEX federation_challenges_by_end ON federation_challenges (expires_at)",
     ]
   }
 

@@ -18,11 +18,16 @@ public struct EnrollRequest: WireValue {
   public var linkCode: String?
   /// The token of a recovery that is ready.
   public var recoveryToken: String?
+  /// The challenge of `idToken`, from `POST /auth/oidc/challenge`.
+  public var challengeId: String?
+  /// An ID token. It connects a new account to the user of the identity provider.
+  public var idToken: String?
 
   /// Creates the request.
   public init(
     username: String, phoneNumber: String?, publicKey: String?, method: String, deviceId: String,
-    deviceModel: String?, authMethod: String? = nil, linkCode: String? = nil, recoveryToken: String? = nil
+    deviceModel: String?, authMethod: String? = nil, linkCode: String? = nil, recoveryToken: String? = nil,
+    challengeId: String? = nil, idToken: String? = nil
   ) {
     self.username = username
     self.phoneNumber = phoneNumber
@@ -33,6 +38,8 @@ public struct EnrollRequest: WireValue {
     self.authMethod = authMethod
     self.linkCode = linkCode
     self.recoveryToken = recoveryToken
+    self.challengeId = challengeId
+    self.idToken = idToken
   }
 
   public static let schema = JSONSchema.object([
@@ -50,6 +57,8 @@ public struct EnrollRequest: WireValue {
     .optional("linkCode", .code, "A link code from another device of the account. It adds this device."),
     .optional(
       "recoveryToken", .recoveryToken, "Of a recovery that is ready. It adds this device and removes all others."),
+    .optional("challengeId", .uuid, "Required with idToken: its challenge, from POST /auth/oidc/challenge."),
+    .optional("idToken", .idToken, "Connects a new account to the user of the identity provider."),
   ])
 }
 

@@ -15,5 +15,7 @@ extension JSONSchema {
   static let trustToken = JSONSchema.string(minLength: 1, maxLength: 128)
   static let recoveryToken = JSONSchema.string(minLength: 1, maxLength: 128)
   static let recoveryState = JSONSchema.oneOf(["waiting", "ready", "completed", "cancelled", "expired"])
+  /// The bound keeps a whole request below 64 KiB.
+  static let idToken = JSONSchema.string(minLength: 1, maxLength: 49_152)
   static let success = JSONSchema.boolean
 }

@@ -59,6 +59,23 @@ public enum MFAOperations {
   public static let verifyOTP = WireOperation<VerifyOTPRequest, TokenResponse>(
     "auth.verify-otp", .post, "/auth/verify-otp")
 
+  // MARK: Identity provider
+
+  /// `POST /auth/oidc/challenge`.
+  public static let identityChallenge = WireOperation<EmptyRequest, IdentityChallengeResponse>(
+    "auth.oidc-challenge", .post, "/auth/oidc/challenge")
+  /// `POST /auth/oidc`.
+  public static let signInWithIdentity = WireOperation<IdentityTokenRequest, TokenResponse>(
+    "auth.oidc", .post, "/auth/oidc")
+  /// `POST /auth/oidc/bind`.
+  public static let bindIdentity = WireOperation<IdentityTokenRequest, MessageResponse>(
+    "auth.oidc-bind", .post, "/auth/oidc/bind")
+  /// `GET /auth/oidc`.
+  public static let identities = WireOperation<EmptyRequest, IdentityList>("auth.oidc-identities", .get, "/auth/oidc")
+  /// `POST /auth/oidc/unbind`.
+  public static let unbindIdentity = WireOperation<EmptyRequest, MessageResponse>(
+    "auth.oidc-unbind", .post, "/auth/oidc/unbind")
+
   // MARK: Authenticator and e-mail codes
 
   /// `POST /auth/mfa/enroll`.

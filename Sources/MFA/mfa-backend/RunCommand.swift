@@ -64,6 +64,8 @@ struct RunCommand: AsyncParsableCommand {
 
   @OptionGroup var webAuthn: WebAuthnOptions
 
+  @OptionGroup var provider: ProviderOptions
+
   @OptionGroup var limits: LimitOptions
 
   private var flags: [SettingFlag] {
@@ -73,7 +75,7 @@ struct RunCommand: AsyncParsableCommand {
       SettingFlag("--audience", "gate.audience", audience), SettingFlag("--metrics", "metrics.listen", metrics),
       SettingFlag("--log-level", "log.level", logLevel),
       SettingFlag("--log-sql", "log.sql", logsStatements ? "on" : nil),
-    ].compactMap(\.self) + delivery.flags + webAuthn.flags + limits.flags
+    ].compactMap(\.self) + delivery.flags + webAuthn.flags + provider.flags + limits.flags
   }
 
   func run() async throws {
@@ -120,7 +122,9 @@ struct RunCommand: AsyncParsableCommand {
     let (outbox, carriers) = try settings.outbox(logger)
     var policy = Policy(settings)
     try await policy.datePolicy(in: store, at: WallClock.system.now())
-    let context = DomainContext(store: store, vault: vault, outbox: outbox, tokens: tokens, policy: policy)
+    let context = DomainContext(
+      store: store, vault: vault, outbox: outbox, tokens: tokens, policy: policy,
+      provider: try settings.provider?.tokens())
     let server = MFAServer(
       context: context, registry: OperationRegistry(context, logger: logger, rateLimits: RateLimits(settings.limits)),
       callers: CallerReader(gate: gate, tokens: tokens, clock: .system, entropy: .system, logger: logger),

@@ -16,7 +16,13 @@ struct BackendBehindGate: Sendable {
   let log: String
 
   /// Calls `body` with a gate and a backend, and stops both afterwards.
-  static func serving<R>(_ further: String = "", _ body: (BackendBehindGate) async throws -> R) async throws -> R {
+  ///
+  /// - Parameters:
+  ///   - further: additional sections of the gate's configuration.
+  ///   - options: additional options of the backend.
+  static func serving<R>(
+    _ further: String = "", options: [String] = [], _ body: (BackendBehindGate) async throws -> R
+  ) async throws -> R {
     try await Places.withTemporaryFolder { folder in
       let socket = folder + "/mfa.sock"
       var plan = GatePlan()
@@ -32,7 +38,7 @@ struct BackendBehindGate: Sendable {
           "--ephemeral", "--sms-sink", "log", "--webauthn-rp-id", "localhost", "--listen", "unix:" + socket,
           "--gate-jwks", gate.baseURL + "/.well-known/sallyport/jwks.json", "--gate-ca", gate.folder.tlsAuthorityPath,
           "--gate-issuer", "https://gate.test", "--audience", "mfa",
-        ], log: log)
+        ] + options, log: log)
       defer { backend.process.kill() }
       return try await body(
         BackendBehindGate(gate: gate, backend: backend, socket: socket, data: folder + "/data", log: log))

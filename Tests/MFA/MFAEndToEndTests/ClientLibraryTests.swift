@@ -5,6 +5,7 @@ import Foundation
 import GateProcesses
 import Locking
 import MFAClient
+import MFAFixtures
 import MFAViewModels
 import MFAWire
 import SimulatedDevice
@@ -59,6 +60,14 @@ private struct TestApp: Sendable {
         username: username, phoneNumber: "+1234567890", publicKey: Base64.encode(pair.publicKey),
         method: MFAMethod.secureEnclave.rawValue, deviceId: deviceID, deviceModel: phone.settings.model,
         authMethod: protection.authMethod.rawValue))
+  }
+
+  /// Asks for a challenge, and returns the provider's answer to it.
+  func identity(from provider: TestProvider) async throws -> IdentityTokenRequest {
+    let challenge = try await network.call(MFAOperations.identityChallenge, EmptyRequest())
+    #expect(challenge.expiresIn == 600)
+    let token = try await provider.token(for: challenge.challenge, at: WallClock.system.now())
+    return IdentityTokenRequest(challengeId: challenge.challengeId, idToken: token)
   }
 
   /// Signs in with the key.
@@ -137,6 +146,43 @@ struct ClientLibraryTests {
       let status = try await app.network.call(
         MFAOperations.deviceStatus, DeviceStatusRequest(deviceId: app.deviceID), token: tokens.token)
       #expect(status.enrolled && status.hasPublicKey && status.phoneNumber == "+1234567890")
+    }
+  }
+
+  @Test(
+    "B-050 an app connects its account at the first enrolment and signs in with an ID token, by the library",
+    arguments: TestApp.Way.allCases)
+  fileprivate func identityProvider(_ way: TestApp.Way) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let server = try await ProviderServer(in: folder)
+      defer { server.process.kill() }
+      try await BackendBehindGate.serving(options: server.options) { household in
+        let app = try TestApp(household, by: way)
+        let pair = try await app.phone.createKey(app.tag, protection: .userPresence)
+        let identity = try await app.identity(from: server.provider)
+        let enrolled = try await app.network.call(
+          MFAOperations.enroll,
+          EnrollRequest(
+            username: app.username, phoneNumber: nil, publicKey: Base64.encode(pair.publicKey),
+            method: MFAMethod.secureEnclave.rawValue, deviceId: app.deviceID, deviceModel: nil,
+            challengeId: identity.challengeId, idToken: identity.idToken))
+        #expect(enrolled.deviceId == app.deviceID)
+        let tokens = try await app.network.call(
+          MFAOperations.signInWithIdentity, app.identity(from: server.provider))
+        #expect(tokens.scope == "mfa_setup")
+        await #expect {
+          try await app.network.call(MFAOperations.identities, EmptyRequest(), token: tokens.token)
+        } throws: {
+          ($0 as? BackendRefusal)?.code == "mfa_required"
+        }
+        app.phone.plan(.approve)
+        let full = try await app.signIn()
+        let list = try await app.network.call(MFAOperations.identities, EmptyRequest(), token: full.token)
+        #expect(list.identities.map(\.subject) == ["ada"] && list.identities[0].lastUsedAt != nil)
+        let unbound = try await app.network.call(
+          MFAOperations.unbindIdentity, EmptyRequest(), token: full.token)
+        #expect(unbound.message == "Identity provider disconnected")
+      }
     }
   }
 

@@ -21,6 +21,7 @@ public struct TestBackend: Sendable {
   public static func with<R: Sendable>(
     store: (any Store)? = nil, rateLimits: RateLimits = .unlimited, limits: SocketLimits = SocketLimits(),
     bodyTime: Duration = .seconds(10), patience: Duration = .seconds(60), policy: Policy = Policy(),
+    provider: TestProvider? = nil,
     logger: Logger = Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() },
     _ body: (TestBackend) async throws -> R
   ) async throws -> R {
@@ -31,7 +32,8 @@ public struct TestBackend: Sendable {
     let vault = try await Vault.open(in: store, with: .ephemeral(.system), entropy: .system)
     let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa")
     let context = DomainContext(
-      store: store, vault: vault, outbox: outbox, tokens: tokens, clock: clock.wall, policy: policy)
+      store: store, vault: vault, outbox: outbox, tokens: tokens, clock: clock.wall, policy: policy,
+      provider: provider?.tokens)
     let verifier = GateIdentityVerifier(
       source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, store: store,
       clock: clock.wall, logger: logger)

@@ -127,7 +127,8 @@ struct OlderDatabaseTests {
       let queue = try DatabaseQueue(path: folder + "/mfa.db")
       for (table, column) in [
         ("challenges", "expires_at"), ("codes", "created_at"), ("pushes", "created_at"),
-        ("key_challenges", "expires_at"), ("sessions", "expires_at"), ("trusted_devices", "expires_at"),
+        ("key_challenges", "expires_at"), ("federation_challenges", "expires_at"), ("sessions", "expires_at"),
+        ("trusted_devices", "expires_at"),
         ("brakes", "last_use"), ("gate_identities", "expires_at"), ("notices", "at"), ("networks", "last_seen_at"),
         ("recoveries", "expires_at"), ("refusal_tallies", "since"),
       ] {
@@ -145,6 +146,7 @@ struct OlderDatabaseTests {
         let store = try old.open()
         #expect(try await store.read { try $0.unendedRecovery(of: UUID()) } == nil, "from version \(version)")
         #expect(try await store.read { try $0.securityKeys(of: UUID()) } == [], "from version \(version)")
+        #expect(try await store.read { try $0.federatedIdentities(of: UUID()) } == [], "from version \(version)")
       }
     }
   }

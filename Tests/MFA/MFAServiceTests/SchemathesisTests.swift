@@ -31,7 +31,7 @@ struct SchemathesisTests {
     "A-140 answers to Schemathesis have a described status, type and body, and none has status 500",
     .enabled("schemathesis cannot be installed: it needs python3-venv and PyPI") { await Schemathesis.isThere() })
   func schemathesis() async throws {
-    try await TestBackend.with(policy: .withSecurityKeys()) { backend in
+    try await TestBackend.with(policy: .withSecurityKeys(), provider: TestProvider()) { backend in
       let phone = TestPhone()
       let (token, _) = try await backend.setUp(phone)
       try await Places.withTemporaryFolder { folder in

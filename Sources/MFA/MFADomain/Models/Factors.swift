@@ -96,7 +96,7 @@ public struct Notice: Sendable, Hashable {
   public enum Kind: String, Sendable, Hashable {
     case deviceEnrolled, deviceRemoved, methodChanged, locked, unlocked, sessionRevoked, trustRevoked, mfaEnabled,
       mfaDisabled, emailConfirmed, securityKeyAdded, securityKeyRemoved, recoveryStarted, recoveryCancelled,
-      recoveryCompleted
+      recoveryCompleted, identityConnected, identityDisconnected
     /// A security key's count of signatures did not grow: there may be a copy of it.
     case securityKeySuspected
   }

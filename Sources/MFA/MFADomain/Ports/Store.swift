@@ -43,7 +43,7 @@ public struct MFAStoreError: Error, Sendable, Hashable {
 public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & SessionRecords & CodeRecords
   & AttemptLimiterRecords
   & FactorRecords & TrustRecords & PushRecords & NoticeRecords & AuditRecords & KeyRecords & IdentityRecords
-  & SecurityKeyRecords & RecoveryRecords & NetworkRecords
+  & SecurityKeyRecords & RecoveryRecords & NetworkRecords & FederationRecords
 
 /// The spent identities of the gate.
 public protocol IdentityRecords {
@@ -163,6 +163,25 @@ public protocol SecurityKeyRecords {
   /// `true`.
   func spend(_ challenge: KeyChallenge, at now: Timestamp) throws -> Bool
   func removeKeyChallenges(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
+}
+
+/// The connections of accounts to identity providers, and the challenges for their ID tokens.
+public protocol FederationRecords {
+  /// - Throws: if the account has an identity of this issuer, or if another account has this subject.
+  func insert(_ identity: FederatedIdentity) throws
+  /// Updates the last use.
+  func update(_ identity: FederatedIdentity) throws
+  /// The connection of the user of a provider, to any account.
+  func federatedIdentity(of subject: ProviderSubject) throws -> FederatedIdentity?
+  /// The connections of an account, by issuer.
+  func federatedIdentities(of userID: UUID) throws -> [FederatedIdentity]
+  /// Removes the connections of an account, and returns their number.
+  func removeFederatedIdentities(of userID: UUID) throws -> Int
+  func insert(_ challenge: FederationChallenge) throws
+  func federationChallenge(_ id: UUID) throws -> FederationChallenge?
+  /// Spends the challenge and returns whether it was open at `now`. Of concurrent callers, one gets `true`.
+  func spend(federationChallenge id: UUID, at now: Timestamp) throws -> Bool
+  func removeFederationChallenges(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 /// The trusted devices.

@@ -45,6 +45,12 @@ public enum MFARefusal: Error, Sendable, Hashable {
   /// The credential is registered already, by whomever.
   case securityKeyExists
   case tooManySecurityKeys(limit: Int)
+  /// The operator has not configured an identity provider.
+  case federationOff
+  /// The answer with an ID token is refused. The client does not learn the reason.
+  case federationRefused(FederationRejection)
+  /// The account or the user of the provider is connected otherwise.
+  case identityConnected
 }
 
 /// Which step of a sign-in by signature failed.
@@ -106,6 +112,9 @@ extension MFARefusal {
     case .securityKeyRefused(let fault), .registrationRefused(let fault): fault.rawValue
     case .securityKeyExists: "credential_known"
     case .tooManySecurityKeys: "too_many_keys"
+    case .federationOff: "identity_provider_off"
+    case .federationRefused(let fault): fault.rawValue
+    case .identityConnected: "identity_connected"
     }
   }
 }

@@ -72,7 +72,7 @@ public struct Administration: Sendable {
     }
   }
 
-  /// Removes all devices, the second factor and all trust, ends the sessions, and returns a code that brings a device
+  /// Removes all devices, the second factor, all trust and the connection to an identity provider, ends the sessions, and returns a code that brings a device
   /// into the account: for a user who has lost all devices and whom the operator knows.
   ///
   /// Lost devices may be in other hands, so none stays. A device that the user still has is enrolled again by the code.
@@ -82,6 +82,7 @@ public struct Administration: Sendable {
       let records = work.records
       try records.removeTOTP(of: user.id)
       try records.removeSecurityKeys(of: user.id)
+      _ = try records.removeFederatedIdentities(of: user.id)
       try records.replaceBackupCodes(of: user.id, with: [])
       try records.saveEmail(nil, of: user.id)
       try records.removeTrustedDevices(of: user.id, boundTo: nil)

@@ -32,6 +32,12 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case securityKeyRefused = "security_key.refused"
   /// A valid signature whose count did not grow.
   case securityKeyCloned = "security_key.clone_suspected"
+  /// The account was connected to a user of the identity provider.
+  case identityConnected = "identity.connected"
+  case identityDisconnected = "identity.disconnected"
+  /// An ID token has begun a session.
+  case identityAccepted = "identity.accepted"
+  case identityRefused = "identity.refused"
   case deviceTrusted = "device.trusted"
   case trustRevoked = "trust.revoked"
   case trustUsed = "trust.used"
@@ -170,7 +176,7 @@ extension AuditEvent {
     switch self {
     case .enrolmentRefused, .challengeRefused, .signatureRefused, .codeWithheld, .codeRefused, .codeThrottled,
       .trustRefused, .refreshRefused, .bindingRefused, .accessRefused, .pushRefused, .recoveryRefused,
-      .securityKeyRefused:
+      .securityKeyRefused, .identityRefused:
       true
     case .deviceEnrolled, .deviceReenrolled, .deviceUnenrolled, .deviceUpgraded, .deviceDowngraded, .linkCodeMade,
       .signatureAccepted, .codeSent, .codeAccepted, .totpOffered, .totpConfirmed, .totpRemoved, .emailConfirmed,
@@ -178,7 +184,7 @@ extension AuditEvent {
       .sessionRevoked, .refreshReused, .pushStarted, .pushApproved, .pushDenied, .userLocked, .userUnlocked,
       .roleChanged, .factorReset, .recoveryStarted, .recoveryCancelled, .recoveryCompleted, .refusalsRepeated,
       .historyKeyed, .securityKeyRegistered, .securityKeyRenamed, .securityKeyRemoved, .securityKeyAccepted,
-      .securityKeyCloned:
+      .securityKeyCloned, .identityConnected, .identityDisconnected, .identityAccepted:
       false
     }
   }

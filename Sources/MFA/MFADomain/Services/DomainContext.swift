@@ -10,10 +10,13 @@ public struct DomainContext: Sendable {
   public let entropy: Entropy
   public let policy: Policy
   public let hub: NotificationHub
+  /// The verifier of the identity provider's tokens; `nil` if no provider is configured.
+  public let provider: (any IdentityTokenVerifier)?
 
   public init(
     store: any Store, vault: Vault, outbox: any Outbox, tokens: any AccessTokenIssuer, clock: WallClock = .system,
-    entropy: Entropy = .system, policy: Policy = Policy(), hub: NotificationHub = NotificationHub()
+    entropy: Entropy = .system, policy: Policy = Policy(), hub: NotificationHub = NotificationHub(),
+    provider: (any IdentityTokenVerifier)? = nil
   ) {
     self.store = store
     self.vault = vault
@@ -23,6 +26,7 @@ public struct DomainContext: Sendable {
     self.entropy = entropy
     self.policy = policy
     self.hub = hub
+    self.provider = provider
   }
 }
 

@@ -20,18 +20,24 @@ public struct Enrolment: Sendable {
     public let linkCode: CodeGuess?
     /// The token of a recovery that is ready to be completed.
     public let recoveryToken: String?
+    /// The answer of the identity provider that the new account is connected to.
+    public let identity: Federation.Answer?
 
-    /// - Throws: if the key or the number that the method requires is missing.
+    /// - Throws: if the key or the number that the method requires is missing, or if an identity comes with a proof for
+    ///   an existing account.
     public init(
       username: Username, deviceID: DeviceID, model: DeviceModel, method: MFAMethod, authMethod: AuthMethod?,
       publicKey: DevicePublicKey?, phoneNumber: PhoneNumber?, linkCode: CodeGuess? = nil,
-      recoveryToken: String? = nil
+      recoveryToken: String? = nil, identity: Federation.Answer? = nil
     ) throws(InvalidValue) {
       if method == .secureEnclave, publicKey == nil {
         throw InvalidValue(field: "publicKey", rule: "is required for the method secureEnclave")
       }
       if method == .smsOTP, phoneNumber == nil {
         throw InvalidValue(field: "phoneNumber", rule: "is required for the method smsOTP")
+      }
+      if identity != nil, linkCode != nil || recoveryToken != nil {
+        throw InvalidValue(field: "idToken", rule: "cannot be combined with linkCode or recoveryToken")
       }
       self.username = username
       self.deviceID = deviceID
@@ -42,6 +48,7 @@ public struct Enrolment: Sendable {
       self.phoneNumber = phoneNumber
       self.linkCode = linkCode
       self.recoveryToken = recoveryToken
+      self.identity = identity
     }
   }
 
@@ -52,22 +59,32 @@ public struct Enrolment: Sendable {
   /// treated like a new one: its earlier binding to the caller proves nothing, since it may have been removed because
   /// it was lost. A user without a device needs a recovery or an operator's code.
   ///
+  /// An identity of a provider connects a new account only: an existing account is connected by a session of it.
+  ///
   /// A repeated call has the same result and changes nothing: the app may have lost the response.
   ///
   /// - Throws: `.deviceExists`, `.forbidden`, `.tooManyDevices`, `.tooManyAccounts`; what `freshSession`,
-  ///   `spendLinkCode` and `completeRecovery` throw.
+  ///   `spendLinkCode` and `completeRecovery` throw; with an identity `.federationRefused`, `.identityConnected` and
+  ///   `.federationOff`.
   public func enrol(_ application: Application, by caller: Caller) async throws -> Device {
     try context.policy.checkUnlock(application.method, application.authMethod)
     let phoneNumber = try application.phoneNumber.map {
       try context.vault.seal($0.text, for: Self.phonePlace(application.deviceID))
     }
     let newID = context.entropy.uuid()
-    return try await context.write(by: caller) { work in
+    let now = context.clock.now()
+    let examined = try await application.identity.examined(in: context, by: caller, at: now)
+    return try await context.write(by: caller, at: now) { work in
       let known = try work.records.device(application.deviceID)
       let user = try work.records.user(named: application.username)
-      if let known, let user, try application.isDone(by: known, of: user, for: caller, work.vault) {
+      if let known, let user, try application.isDone(by: known, of: user, for: caller, work.vault),
+        try work.isConnected(examined, to: user)
+      {
         work.wakeSockets(of: user.id)
         return known
+      }
+      if examined != nil, user != nil {
+        throw InvalidValue(field: "idToken", rule: "is accepted for a new username only; use auth.oidc-bind")
       }
       if let token = application.recoveryToken {
         try work.completeRecovery(token, application.username, replacing: known, of: user)
@@ -79,7 +96,9 @@ public struct Enrolment: Sendable {
       if user == nil {
         try application.username.checkAsNew()
         try work.checkAccountLimit(for: application.username)
+        let subject = try examined.map { try work.admit($0, asNew: application.username) }
         try work.records.insert(owner)
+        if let subject { try work.connect(subject, to: owner) }
       }
       let device = Device(
         id: application.deviceID, userID: owner.id, model: application.model, method: application.method,
@@ -163,6 +182,15 @@ extension Enrolment.Application {
     else { return false }
     return try known.phoneNumber.map { try vault.openText($0, for: Enrolment.phonePlace(known.id)) }
       == phoneNumber?.text
+  }
+}
+
+extension Federation.Answer? {
+  fileprivate func examined(
+    in context: DomainContext, by caller: Caller, at now: Timestamp
+  ) async throws -> ExaminedAnswer? {
+    guard let self else { return nil }
+    return try await context.examine(self, by: caller, at: now)
   }
 }
 

@@ -22,11 +22,16 @@ extension UnitOfWork where Initiator == Caller {
     return scope
   }
 
+  /// The scope of a session that has proved nothing but a first factor which opens nothing alone: the second factor is
+  /// missing, or must be set up.
+  func scopeBeforeSecondFactor(of user: User) throws -> LoginSession.Scope {
+    try records.secondFactorSince(of: user.id) == nil ? .setup : .pending
+  }
+
   private func scopeOfProof(_ proof: TrustProof?, for user: User, on device: Device?) throws -> LoginSession.Scope {
-    guard try records.secondFactorSince(of: user.id) != nil else {
-      return policy.blocks(user, at: now) ? .setup : .full
-    }
-    guard let proof else { return .pending }
+    let least = try scopeBeforeSecondFactor(of: user)
+    if least == .setup { return policy.blocks(user, at: now) ? .setup : .full }
+    guard let proof else { return least }
     guard proof.binding != .debugBuild,
       var trusted = try records.trustedDevices(of: user.id, at: now).first(where: {
         $0.binding == proof.binding && constantTimeEqual($0.tokenHash, proof.tokenHash)

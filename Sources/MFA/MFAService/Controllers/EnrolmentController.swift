@@ -27,7 +27,7 @@ struct EnrolmentController {
         .invalidRequest, .sessionRequired, .freshProofRequired, .boundElsewhere, .forbidden, .deviceExists,
         .tooManyDevices, .tooManyAccounts, .accountLocked, .secondFactorRequired, .codeInvalid, .codeExpired,
         .rateLimited,
-        .recoveryPending,
+        .recoveryPending, .authenticationFailed, .identityConnected,
       ]
     ) { request, caller in
       let device = try await enrolment.enrol(try Enrolment.Application(request), by: caller)
@@ -87,7 +87,17 @@ extension Enrolment.Application {
       publicKey: request.publicKey.present.map(DevicePublicKey.init(base64:)),
       phoneNumber: request.phoneNumber.present.map { text throws(InvalidValue) in try PhoneNumber(text) },
       linkCode: request.linkCode.present.map { text throws(InvalidValue) in try CodeGuess(text) },
-      recoveryToken: request.recoveryToken.present.checked("recoveryToken"))
+      recoveryToken: request.recoveryToken.present.checked("recoveryToken"),
+      identity: Federation.Answer(challengeID: request.challengeId.present, idToken: request.idToken.present))
+  }
+}
+
+extension Federation.Answer {
+  /// Returns `nil` without a token. A challenge alone is ignored, as other operations have a field of this name.
+  fileprivate init?(challengeID: String?, idToken: String?) throws(InvalidValue) {
+    guard let idToken else { return nil }
+    guard let challengeID else { throw InvalidValue(field: "challengeId", rule: "is required with idToken") }
+    try self.init(challengeID: challengeID, idToken: idToken)
   }
 }
 

@@ -11,6 +11,7 @@ extension OperationRegistry {
         + AuthenticationController(
           authentication: Authentication(context), codes: SMSCodes(context)
         ).operations
+        + FederationController(federation: Federation(context)).operations
         + DirectoryController(directory: Directory(context)).operations
         + SecondFactorController(
           secondFactor: SecondFactor(context), codes: EmailCodes(context), trust: Trust(context)

@@ -125,8 +125,9 @@ public struct OperationRegistry: Sendable {
     _ error: any Error, _ message: Logger.Message, of name: String?, requestID: String, _ identity: GateIdentity?
   ) {
     let code = (error as? RPCError)?.refusal.code ?? PublicRefusal(error).code
-    // Security keys that the operator turned off are not a fault of the server.
-    let isFault = (code == .internalError || code == .unavailable) && error as? MFARefusal != .securityKeysOff
+    // A feature that the operator turned off is not a fault of the server.
+    let isOff = [.securityKeysOff, .federationOff].contains(error as? MFARefusal)
+    let isFault = (code == .internalError || code == .unavailable) && !isOff
     let reason: String? =
       switch error {
       case let refusal as MFARefusal: refusal.cause

@@ -31,6 +31,7 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
   case securityKeyExists = "key_exists"
   case tooManySecurityKeys = "too_many_keys"
   case recoveryPending = "recovery_pending"
+  case identityConnected = "identity_connected"
   case unavailable
   case internalError = "internal_error"
 
@@ -44,7 +45,7 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
     case .methodNotAllowed: 405
     case .requestTimeout: 408
     case .deviceExists, .tooManyDevices, .tooManyAccounts, .noPhoneNumber, .noEmailAddress, .alreadyEnabled,
-      .notEnabled, .securityKeyExists, .tooManySecurityKeys, .recoveryPending:
+      .notEnabled, .securityKeyExists, .tooManySecurityKeys, .recoveryPending, .identityConnected:
       409
     case .codeExpired: 410
     case .payloadTooLarge: 413
@@ -128,7 +129,8 @@ public struct PublicRefusal: Error, Sendable, Hashable {
   init(_ refusal: MFARefusal) {
     switch refusal {
     case .invalid(let value): self.init(.invalidRequest, "\(value.field) \(value.rule)")
-    case .authenticationFailed, .securityKeyRefused: self.init(.authenticationFailed, "Authentication failed")
+    case .authenticationFailed, .securityKeyRefused, .federationRefused:
+      self.init(.authenticationFailed, "Authentication failed")
     case .sessionRequired:
       self.init(.sessionRequired, "A valid access token is required", authenticate: "Bearer error=\"invalid_token\"")
     case .secondFactorRequired: self.init(.secondFactorRequired, "MFA verification required")
@@ -160,6 +162,9 @@ public struct PublicRefusal: Error, Sendable, Hashable {
       self.init(.recoveryPending, "A recovery of this account is waiting", retryAfter: wait)
     case .overloaded(let wait): self.init(.unavailable, "Service temporarily unavailable", retryAfter: wait)
     case .securityKeysOff: self.init(.unavailable, "Security keys are turned off")
+    case .federationOff: self.init(.unavailable, "Signing in with an identity provider is turned off")
+    case .identityConnected:
+      self.init(.identityConnected, "The account or the user of the identity provider is already connected")
     case .registrationRefused(let fault):
       self.init(.invalidRequest, "The security key was not registered: \(Self.text(of: fault))")
     case .securityKeyExists: self.init(.securityKeyExists, "This security key is already registered")
