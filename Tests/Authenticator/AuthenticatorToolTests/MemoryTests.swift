@@ -6,14 +6,6 @@ import Testing
 
 @Suite("The memory of authenticator", .timeLimit(.minutes(2)))
 struct MemoryTests {
-  /// Runs a command, and prints the most memory that it had, in KiB, below what it printed itself.
-  private static let measured = """
-    import resource, subprocess, sys
-    code = subprocess.run(sys.argv[1:]).returncode
-    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-    sys.exit(code)
-    """
-
   @Test(
     "A command needs at most 64 MiB beyond the key derivation, with 1,000 entries",
     arguments: [
@@ -30,12 +22,10 @@ struct MemoryTests {
       let links = entries.map { ($0.uri?.text ?? "").replacing("Service", with: "Other") + "\n" }
       try Data(links.joined().utf8).write(to: URL(fileURLWithPath: folder + "/links.txt"))
       try FileManager.default.createDirectory(atPath: folder + "/shared", withIntermediateDirectories: true)
-      let run = try await ChildProcess.run(
-        "/usr/bin/python3",
-        ["-c", Self.measured, try Places.product("authenticator")] + command.split(separator: " ").map(String.init),
-        environment: shell.environment, in: folder)
-      #expect(run.exit == .code(0), "\(run.errors)")
-      let most = try #require(run.output.last.flatMap { Int($0) })
+      let most = try #require(
+        try await ChildProcess.peakMemory(
+          try Places.product("authenticator"), command.split(separator: " ").map(String.init),
+          environment: shell.environment, in: folder))
       print("authenticator \(command): \(most) KiB")
       #expect(most <= 65 << 10)
     }

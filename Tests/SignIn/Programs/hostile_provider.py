@@ -6,7 +6,8 @@
   --plain               http, for clients that must refuse it or allow it on loopback
 
 Prints one line of JSON when ready, and runs until standard input closes. No browser is needed: /authorize redirects at
-once, as if the user had signed in. `POST /control` accepts the settings of `Settings`, and `rotate_keys` and `reset`.
+once, as if the user had signed in. `POST /control` accepts the settings of `Settings`, and `rotate_keys`, `reset` and
+`issuer`.
 `GET /control` returns the counters. The faults are in `hostile_faults.py`.
 """
 

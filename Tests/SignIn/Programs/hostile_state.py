@@ -105,6 +105,7 @@ class Provider:
         with self.lock:
             change = dict(change or {})
             rotate, reset = change.pop("rotate_keys", False), change.pop("reset", False)
+            self.issuer = change.pop("issuer", self.issuer)  # For a proxy in front, which has another port.
             known = {field.name for field in dataclasses.fields(Settings)}
             if set(change) - known or change.get("fault") not in (None, *hostile_faults.NAMES):
                 raise Refusal(400, "unknown_setting", f"known: {sorted(known)}, faults: {hostile_faults.NAMES}")

@@ -78,6 +78,7 @@ for algorithm, key, kid in [("RS256", RSA, "rsa"), ("RS384", RSA, "rsa"), ("RS51
     wrong = {"rsa": OTHER_RSA, "p256": ec.generate_private_key(ec.SECP256R1()),
              "p384": ec.generate_private_key(ec.SECP384R1()), "ed": ed25519.Ed25519PrivateKey.generate()}[kid]
     case(algorithm + " by another key", "wrong_signature", minted(key=wrong, algorithm=algorithm, kid=kid))
+case("at_hash of EdDSA with SHA-256", None, minted(claims("RS256"), key=ED, algorithm="EdDSA", kid="ed"))
 case("no kid, one key", None, minted(kid=None), [jwk(RSA, None)])
 case("no kid, one key of the kind", None, minted(kid=None))
 case("aud is a list", None, minted(claims(aud=["app"])))

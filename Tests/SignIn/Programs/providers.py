@@ -3,7 +3,24 @@
 
 NAME is nanoidp, glewlwyd or mock. Prints one line of JSON when the provider is ready, and runs until standard input
 closes; then ends its children and removes its folder. The packages nanoidp and oidc-provider-mock are in PYTHONPATH.
-`--self-test` signs in by each grant instead, prints what was seen, and exits 1 if the table below says otherwise.
+`--self-test` signs in by each grant instead, prints what was seen, and exits 1 if provider_quirks.py says otherwise.
+
+In the JSON, `redirect_ports` null means any port of http://127.0.0.1:PORT/callback, and a list means these ports only.
+
+nanoidp 3.4    RS256. `iss` in the redirect. The public client may use each grant and revoke. Rotates refresh tokens; a
+               second use revokes the family. Refresh returns an ID token without `nonce`. The confidential client
+               must use client_secret_basic. Never answers `slow_down`.
+glewlwyd 2.7   ES256, and EdDSA at a second issuer, whose `at_hash` is made with SHA-256. Access tokens are JWTs. `iss`
+               in the redirect, although discovery does not promise it. Discovery lists neither `refresh_token` nor
+               `password` in grant_types_supported. `token_type` is `bearer`. Refuses refresh tokens with 400 and
+               passwords with 403, both without a body; codes with 403 `invalid_code`; device codes that are unknown
+               with `access_denied`. One-use refresh tokens; a second use revokes the chain. Refresh returns no ID
+               token. The public client may neither revoke (401) nor use passwords (403). `slow_down` after a fast
+               poll. DPoP. `sub` is random, and not the user name.
+mock 0.3       RS256; ID tokens have no `kid`, and the key has one. No `iss` in the redirect. No public client:
+               client_secret_basic with any secret; refresh refuses client_secret_post. No password, PKCE check,
+               rotation or revocation. Refresh returns no ID token and no refresh token. Any user name signs in.
+All            return a refresh token without the scope offline_access.
 """
 
 import importlib.util

@@ -5,6 +5,7 @@ internal import OIDCClient
 /// A sign-in in the browser, which comes back to a port of this machine (RFC 8252, section 7.3).
 struct BrowserSignIn {
   let client: ProviderClient
+  let nonce: String?
   let startsBrowser: Bool
   let limit: Duration
 
@@ -21,7 +22,7 @@ struct BrowserSignIn {
   }
 
   private func signIn(_ listener: LoopbackListener) async throws -> StoredAccount {
-    let request = try await client.begin(redirectURI: listener.redirectURI)
+    let request = try await client.begin(redirectURI: listener.redirectURI, nonce: nonce)
     if !(startsBrowser && SystemBrowser.open(request.url)) {
       StandardError.write("open this address in a browser on this machine:\n\n\(request.url.absoluteString)\n\n")
     }

@@ -33,6 +33,11 @@ struct LoginCommand: AsyncParsableCommand {
         + "password_grant: true.", valueName: "name"))
   var username: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "The nonce of the ID token, where a service that is to accept it asks for one.", valueName: "text"))
+  var nonce: String?
+
   @Flag(help: "Print the address, and start no browser.")
   var noBrowser = false
 
@@ -51,6 +56,9 @@ struct LoginCommand: AsyncParsableCommand {
   func validate() throws {
     guard [device, paste, username != nil].count(where: { $0 }) <= 1 else {
       throw ValidationError("--device, --paste and --username exclude one another")
+    }
+    guard nonce == nil || !(device || username != nil) else {
+      throw ValidationError("--nonce is for sign-ins in a browser")
     }
     guard (1...3600).contains(timeout) else { throw ValidationError("--timeout must be 1 to 3600") }
   }
@@ -99,7 +107,7 @@ struct LoginCommand: AsyncParsableCommand {
     if device { return try await confirm(client) }
     if paste { return try await pasted(client) }
     return try await BrowserSignIn(
-      client: client, startsBrowser: !noBrowser, limit: .seconds(timeout)
+      client: client, nonce: nonce, startsBrowser: !noBrowser, limit: .seconds(timeout)
     ).run()
   }
 
@@ -115,7 +123,7 @@ struct LoginCommand: AsyncParsableCommand {
   private func pasted(_ client: ProviderClient) async throws -> StoredAccount {
     // No process listens there: the browser shows an error, and the address in its bar is what is wanted.
     let redirectURI = client.provider.endpoints.redirectURI?.absoluteString ?? "http://127.0.0.1:1/callback"
-    let request = try await client.begin(redirectURI: redirectURI)
+    let request = try await client.begin(redirectURI: redirectURI, nonce: nonce)
     StandardError.write("open this address in any browser:\n\n\(request.url.absoluteString)\n\n")
     StandardError.write("it ends at an address that begins with \(redirectURI) and cannot be shown; paste it here:\n")
     let line: String

@@ -31,6 +31,9 @@ struct TokenCommand: AsyncParsableCommand {
       valueName: "file"))
   var rejected: String?
 
+  @Flag(help: "Print the ID token of the sign-in in place of the access token; it is not renewed.")
+  var id = false
+
   private struct Output: Encodable {
     let access_token: String
     let token_type: String
@@ -39,6 +42,9 @@ struct TokenCommand: AsyncParsableCommand {
   }
 
   func validate() throws {
+    guard !id || (header.isEmpty && rejected == nil && !options.json) else {
+      throw ValidationError("--id stands alone")
+    }
     guard header.isEmpty || (header.count == 2 && URL(string: header[1])?.host() != nil) else {
       throw ValidationError("--header needs a method and a URL")
     }
@@ -47,6 +53,7 @@ struct TokenCommand: AsyncParsableCommand {
   func run() async throws {
     let access = try options.access()
     let provider = try access.provider(provider)
+    if id { return try printIDToken(access, provider) }
     let rejected = try rejected.map(InputFile.firstLine)
     let session = try access.session(provider)
     let account: StoredAccount
@@ -67,6 +74,16 @@ struct TokenCommand: AsyncParsableCommand {
           "warning: this token is bound to a key, so that it is of no use alone\nhint: use --header METHOD URL\n")
       }
     }
+  }
+
+  private func printIDToken(_ access: AccountAccess, _ provider: IdentityProvider) throws(Failure) {
+    let account: StoredAccount?
+    do throws(TokenStoreError) { account = try access.store.account(provider.id) } catch { throw Failure(error) }
+    guard let account else { throw Failure(.notSignedIn, at: provider) }
+    guard let token = account.tokens.idToken else {
+      throw Failure(.notOffered("ID tokens: the scope openid is missing"), at: provider)
+    }
+    StandardOutput.write(token + "\n")
   }
 
   private func printHeader(_ account: StoredAccount, _ provider: IdentityProvider) throws(Failure) {

@@ -30,8 +30,10 @@ public struct ProviderClient: Sendable {
 
   /// Begins a sign-in in the browser, which comes back to `redirectURI`.
   ///
+  /// - Parameter nonce: What the ID token must carry, where a service that is to accept it has asked for that; otherwise
+  ///   a random text.
   /// - Throws: `.notOffered` if the provider has no authorization endpoint, or refuses S256.
-  public func begin(redirectURI: String) async throws(OIDCError) -> AuthorizationRequest {
+  public func begin(redirectURI: String, nonce given: String? = nil) async throws(OIDCError) -> AuthorizationRequest {
     let provider = try await resolved()
     guard let endpoint = provider.authorizationEndpoint else { throw .notOffered("sign-in with a browser") }
     let metadata = try await metadata()
@@ -40,7 +42,7 @@ public struct ProviderClient: Sendable {
     }
     let pkce = PKCE(randomBytes: dependencies.random(32))
     let state = dependencies.randomText()
-    let nonce = provider.type == .openIDConnect ? dependencies.randomText() : nil
+    let nonce = provider.type == .openIDConnect ? given ?? dependencies.randomText() : nil
     var fields = [
       ("response_type", "code"), ("client_id", provider.clientID), ("redirect_uri", redirectURI), ("state", state),
       ("code_challenge", pkce.challenge), ("code_challenge_method", PKCE.method),

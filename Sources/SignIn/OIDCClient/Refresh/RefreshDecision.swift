@@ -83,6 +83,8 @@ enum RefreshFailure: Sendable, Hashable {
       case .refused, .redirected: .requestRefused
       case .status(429, _, let pause): .postponed(pause ?? 30)
       case .status(503, _, let pause?): .postponed(pause)
+      // Some providers, such as glewlwyd, refuse a token without a body.
+      case .status(400, _, _): .tokenRefused("status_400")
       case .status(let status, _, _) where (400..<500).contains(status): .requestRefused
       default: .uncertain
       }

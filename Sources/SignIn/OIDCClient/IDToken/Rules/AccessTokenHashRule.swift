@@ -11,13 +11,15 @@ struct AccessTokenHashRule: IDTokenRule {
       let algorithm = SignatureAlgorithm(rawValue: token.algorithm)
     else { return }
     let bytes = Array(accessToken.utf8)
-    let digest: [UInt8] =
+    let digests: [[UInt8]] =
       switch algorithm {
-      case .rs256, .ps256, .es256: Array(SHA256.hash(data: bytes))
-      case .rs384, .es384: Array(SHA384.hash(data: bytes))
-      // Ed25519 signs with SHA-512 inside.
-      case .rs512, .eddsa: Array(SHA512.hash(data: bytes))
+      case .rs256, .ps256, .es256: [Array(SHA256.hash(data: bytes))]
+      case .rs384, .es384: [Array(SHA384.hash(data: bytes))]
+      case .rs512: [Array(SHA512.hash(data: bytes))]
+      // Ed25519 signs with SHA-512 inside. EdDSA names no hash, and some providers, such as glewlwyd, use SHA-256.
+      case .eddsa: [Array(SHA512.hash(data: bytes)), Array(SHA256.hash(data: bytes))]
       }
-    guard Base64URL.decode(hash) == Array(digest.prefix(digest.count / 2)) else { throw .accessTokenHash }
+    let found = Base64URL.decode(hash)
+    guard digests.contains(where: { found == Array($0.prefix($0.count / 2)) }) else { throw .accessTokenHash }
   }
 }
