@@ -173,9 +173,10 @@ struct ClientLibraryTests {
         await #expect {
           try await app.network.call(MFAOperations.identities, EmptyRequest(), token: tokens.token)
         } throws: {
-          ($0 as? BackendRefusal)?.code == "mfa_required"
+          if case .refused(let refusal) = $0 as? NetworkError { refusal.code == "mfa_required" } else { false }
         }
-        app.phone.plan(.approve)
+        // The permission for Face ID, and the sign-in.
+        app.phone.plan(.approve, .approve)
         let full = try await app.signIn()
         let list = try await app.network.call(MFAOperations.identities, EmptyRequest(), token: full.token)
         #expect(list.identities.map(\.subject) == ["ada"] && list.identities[0].lastUsedAt != nil)
