@@ -3,46 +3,6 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A terminal of 80 columns and 12 rows, by tmux.
-private struct Tmux {
-  let socket: String
-
-  func run(_ words: String...) async throws -> [String] {
-    let run = try await ChildProcess.run(try Places.tool("tmux"), ["-S", socket, "-f", "/dev/null"] + words)
-    guard run.exit == .code(0) else { throw ScreenMissing(text: run.errors.joined()) }
-    return run.output
-  }
-
-  func start(_ command: String, _ environment: [String: String?]) async throws {
-    let variables = environment.compactMap { name, value in value.map { "\(name)='\($0)'" } }.joined(separator: " ")
-    _ = try await run("new-session", "-d", "-x", "80", "-y", "12", "env \(variables) \(command); sleep 60")
-    _ = try await run("set", "-s", "set-clipboard", "on")
-  }
-
-  func press(_ keys: String...) async throws {
-    for key in keys { _ = try await run("send-keys", key) }
-  }
-
-  /// The lines of the screen, once one of them contains `text`.
-  @discardableResult
-  func screen(with text: String, styled: Bool = false) async throws -> [String] {
-    var lines: [String] = []
-    for _ in 0..<200 {
-      lines = styled ? try await run("capture-pane", "-p", "-e") : try await run("capture-pane", "-p")
-      if lines.contains(where: { $0.contains(text) }) { return lines }
-      try await Task.sleep(for: .milliseconds(50))
-    }
-    throw ScreenMissing(text: "\(text) is not in \(lines)")
-  }
-
-  func stop() async { _ = try? await run("kill-server") }
-}
-
-private struct ScreenMissing: Error, CustomStringConvertible {
-  let text: String
-  var description: String { text }
-}
-
 @Suite("authenticator on a terminal", .timeLimit(.minutes(3)))
 struct TerminalTests {
   private let secret = Array("an unmistakable secret".utf8)
@@ -54,14 +14,7 @@ struct TerminalTests {
         VaultEntry(issuer: "GitHub", account: "alice", secret: secret, at: 1),
         VaultEntry(issuer: "Bank", account: "bob", secret: secret, kind: .hotp, at: 1),
       ])
-      let tmux = Tmux(socket: folder + "/tmux")
-      do {
-        try await body(shell, tmux)
-      } catch {
-        await tmux.stop()
-        throw error
-      }
-      await tmux.stop()
+      try await Tmux.withTerminal(in: folder) { tmux in try await body(shell, tmux) }
     }
   }
 

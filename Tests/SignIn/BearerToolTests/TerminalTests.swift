@@ -1,0 +1,39 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("bearer on a terminal", .timeLimit(.minutes(2)))
+struct TerminalTests {
+  @Test("C-055 The terminal asks, hides the password, shows the error and what to do, and then the result")
+  func password() async throws {
+    try await withHostileProvider { shell, _ in
+      try await Tmux.withTerminal(in: shell.folder) { tmux in
+        let bearer = try Places.product("bearer")
+        try await tmux.start("sh -c '\(bearer) login --username user work; \(bearer) login --username user work'", shell.environment)
+        try await tmux.screen(with: "password of user:")
+        try await tmux.press("wrong", "Enter")
+        try await tmux.screen(with: "error: invalid_grant: work: the provider refuses")
+        let asked = try await tmux.screen(with: "hint: begin again: `bearer login work`")
+        #expect(!asked.contains { $0.contains("wrong") && $0.contains("password of") }, "\(asked)")
+        try await tmux.press("password-of-the-user-42", "Enter")
+        let screen = try await tmux.screen(with: "signed in at work as user 1")
+        #expect(!screen.contains { $0.contains("of-the-user") }, "\(screen)")
+      }
+    }
+  }
+
+  @Test("C-056 Each step is text without color, reached by the keyboard, and a QR code has its address beside it")
+  func device() async throws {
+    try await withHostileProvider { shell, provider in
+      try await provider.control(#"{"pending": 1}"#)
+      try await Tmux.withTerminal(in: shell.folder) { tmux in
+        _ = try await tmux.start("\(try Places.product("bearer")) login --device work", shell.environment)
+        _ = try await tmux.run("resize-window", "-x", "100", "-y", "50")
+        let waiting = try await tmux.screen(with: "and enter ", styled: true)
+        #expect(waiting.contains { $0.contains("\(provider.description.issuer)/device") })
+        let screen = try await tmux.screen(with: "signed in at work", styled: true)
+        #expect(!screen.contains { $0.contains("\u{1B}[3") }, "\(screen)")
+      }
+    }
+  }
+}
