@@ -30,16 +30,17 @@ public actor AccountSession {
   /// - Parameter rejected: An access token that a service answered with 401, although it has not expired.
   /// - Throws: `SessionError`. With `.uncertain`, nothing was deleted, and the next call tries once.
   public func tokens(rejecting rejected: String? = nil) async throws(SessionError) -> StoredAccount {
-    if let account = try usable(rejecting: rejected) { return account }
-    if let flight {
+    while true {
+      if let account = try usable(rejecting: rejected) { return account }
+      guard let flight else { return try await fly(rejecting: rejected) }
       let result = await flight.value
-      // A flight that began before the rejection may bring the rejected token.
-      if case .success(let account) = result, account.tokens.accessToken == rejected {
-        return try await fly(rejecting: rejected)
-      }
+      // The first that resumes clears it, so that no caller joins a flight that has ended.
+      if self.flight == flight { self.flight = nil }
+      // A flight that began before the rejection may bring the rejected token. Then one caller starts the next flight, and
+      // the others join it.
+      if case .success(let account) = result, account.tokens.accessToken == rejected { continue }
       return try result.get()
     }
-    return try await fly(rejecting: rejected)
   }
 
   /// Stores the tokens of a new sign-in.
@@ -111,7 +112,8 @@ public actor AccountSession {
     while true {
       do { if let lock = try store.lock(account) { return lock } } catch { throw .store(error) }
       if try meanwhile() != nil { return nil }
-      guard clock.now() < end else { throw .busy }
+      // In a cancelled task a pause takes no time.
+      guard clock.now() < end, !Task.isCancelled else { throw .busy }
       // Of many that wait, not all ask at once.
       await clock.sleep(.milliseconds(10 + Int(clock.random(1).first ?? 0) / 8))
     }
