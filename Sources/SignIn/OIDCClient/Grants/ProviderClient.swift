@@ -106,18 +106,34 @@ public struct ProviderClient: Sendable {
 
   // MARK: Refresh, revocation, logout
 
-  /// Exchanges the refresh token of `account`. The request is sent once.
-  func refresh(_ account: StoredAccount) async throws(OIDCError) -> StoredAccount {
-    guard let token = account.tokens.refreshToken else { throw .notOffered("a refresh") }
+  /// Fetches what a refresh of `account` needs, before the refresh token is sent: a token that was exchanged is lost if its
+  /// answer cannot be verified.
+  func prepareRefresh(of account: StoredAccount) async throws(OIDCError) -> IdentityProvider {
     let provider = try await resolved()
+    if account.tokens.idToken != nil, let directory { _ = try await directory.currentKeys() }
+    return provider
+  }
+
+  /// Exchanges the refresh token of `account` at `provider`, which `prepareRefresh` returned. The request is sent once.
+  func refresh(_ account: StoredAccount, at provider: IdentityProvider) async throws(FailedRefresh) -> StoredAccount {
     let sentAt = dependencies.now()
-    let answer = try await tokenEndpoint(of: provider).redeem(.refreshToken(token), boundTo: account.dpopKey)
-    var renewed = try await verified(
-      answer, from: provider, nonce: nil, subject: account.user?.id, key: account.dpopKey, sentAt: sentAt,
-      needsIDToken: false)
-    // What the provider does not send again stays (RFC 6749, section 6; Core, section 12.2).
-    renewed.keep(from: account)
-    return renewed
+    let answer: TokenResponse
+    do throws(OIDCError) {
+      guard let token = account.tokens.refreshToken else { throw .notOffered("a refresh") }
+      answer = try await tokenEndpoint(of: provider).redeem(.refreshToken(token), boundTo: account.dpopKey)
+    } catch {
+      throw FailedRefresh(stage: .exchanging, error: error)
+    }
+    do throws(OIDCError) {
+      var renewed = try await verified(
+        answer, from: provider, nonce: nil, subject: account.user?.id, key: account.dpopKey, sentAt: sentAt,
+        needsIDToken: false)
+      // What the provider does not send again stays (RFC 6749, section 6; Core, section 12.2).
+      renewed.keep(from: account)
+      return renewed
+    } catch {
+      throw FailedRefresh(stage: .verifying, error: error)
+    }
   }
 
   /// Revokes the tokens (RFC 7009): the refresh token, and the access token where there is no other.

@@ -133,24 +133,34 @@ public actor AccountSession {
   private func exchange(_ old: StoredAccount, rejecting rejected: String?) async throws(SessionError) -> StoredAccount {
     var number = 1
     while true {
-      var sent = old
-      sent.refreshState = .sent(at: client.dependencies.now())
-      try write(sent)
-      let failed: OIDCError
-      switch await client.refreshing(old) {
-      case .success(let renewed):
-        try write(renewed)
-        return renewed
-      case .failure(let error): failed = error
+      let failed: FailedRefresh
+      switch try await attempt(old) {
+      case .success(let renewed): return renewed
+      case .failure(let failure): failed = failure
       }
-      let failure = RefreshFailure(failed)
-      try settle(old, after: failure)
+      let meaning = RefreshFailure(failed)
+      try settle(old, after: meaning)
       guard failed.isPassing, number < Backoff.attempts else {
-        return try fallback(old, rejecting: rejected, failed, failure)
+        return try fallback(old, rejecting: rejected, failed.error, meaning)
       }
       await client.dependencies.sleep(Backoff.pause(after: number, random: client.dependencies.random(1).first ?? 0))
       number += 1
     }
+  }
+
+  /// Sends the refresh token of `old` once. The store says so before, and has the new tokens before they are returned.
+  private func attempt(_ old: StoredAccount) async throws(SessionError) -> Result<StoredAccount, FailedRefresh> {
+    let provider: IdentityProvider
+    do throws(OIDCError) { provider = try await client.prepareRefresh(of: old) } catch {
+      return .failure(FailedRefresh(stage: .preparing, error: error))
+    }
+    var sent = old
+    sent.refreshState = .sent(at: client.dependencies.now())
+    try write(sent)
+    let renewed: StoredAccount
+    do throws(FailedRefresh) { renewed = try await client.refresh(old, at: provider) } catch { return .failure(error) }
+    try write(renewed)
+    return .success(renewed)
   }
 
   /// Stores what a failed refresh says about the token.
@@ -195,12 +205,6 @@ public actor AccountSession {
   }
 }
 
-extension ProviderClient {
-  fileprivate func refreshing(_ account: StoredAccount) async -> Result<StoredAccount, OIDCError> {
-    do throws(OIDCError) { return .success(try await refresh(account)) } catch { return .failure(error) }
-  }
-}
-
 extension OIDCError {
   /// Whether another provider may be asked: the network failed. A certificate that is not to be trusted is an attack or a
   /// fault, and a refusal is an answer.
@@ -209,10 +213,5 @@ extension OIDCError {
     case .transport(.unreachable), .transport(.lost): true
     default: false
     }
-  }
-
-  /// Whether the same request may succeed a moment later.
-  fileprivate var isPassing: Bool {
-    if case .transport(.unreachable) = self { true } else { false }
   }
 }

@@ -62,6 +62,26 @@ extension RefreshState {
   }
 }
 
+/// A refresh that failed, and how far it came: what the error says about the refresh token depends on it.
+struct FailedRefresh: Error, Hashable {
+  enum Stage: Sendable, Hashable, CaseIterable {
+    /// The refresh token was not sent yet: the discovery document or the keys could not be fetched.
+    case preparing
+    /// The refresh token was sent, as far as the error does not say otherwise.
+    case exchanging
+    /// The provider has issued new tokens, which cannot be used.
+    case verifying
+  }
+
+  let stage: Stage
+  let error: OIDCError
+
+  /// Whether the same request may succeed a moment later, and is safe to send again.
+  var isPassing: Bool {
+    if case .transport(.unreachable) = error { stage != .verifying } else { false }
+  }
+}
+
 /// What a failed refresh says about the refresh token. A value, as above.
 enum RefreshFailure: Sendable, Hashable {
   /// The provider never saw the request: the token is what it was, and the request may be repeated.
@@ -75,7 +95,19 @@ enum RefreshFailure: Sendable, Hashable {
   /// The provider may have replaced the token: the answer was lost, or cannot be used.
   case uncertain
 
-  init(_ error: OIDCError) {
+  init(_ failed: FailedRefresh) {
+    self =
+      switch (failed.stage, failed.error) {
+      case (.preparing, .status(429, _, let pause)): .postponed(pause ?? 30)
+      case (.preparing, .status(503, _, let pause?)): .postponed(pause)
+      case (.preparing, _): .notDelivered
+      case (.exchanging, let error): Self(ofExchange: error)
+      // The old token may be replaced, whatever went wrong afterwards.
+      case (.verifying, _): .uncertain
+      }
+  }
+
+  private init(ofExchange error: OIDCError) {
     self =
       switch error {
       case .transport(.unreachable), .transport(.untrusted), .notOffered, .clientKey, .otherIssuer: .notDelivered
