@@ -16,7 +16,8 @@ public struct ProviderClient: Sendable {
     self.provider = provider
     self.dependencies = dependencies
     directory = provider.issuer.map {
-      ProviderDirectory(issuer: $0, transport: dependencies.transport, now: dependencies.now)
+      ProviderDirectory(
+        issuer: $0, keysURL: provider.endpoints.jwksURI, transport: dependencies.transport, now: dependencies.now)
     }
   }
 
