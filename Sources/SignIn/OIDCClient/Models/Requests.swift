@@ -72,10 +72,12 @@ public struct TokenResponse: Sendable, Hashable {
     where !token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) {
       throw .malformed("a token contains characters that are not allowed (RFC 6749, appendix A)")
     }
+    // Some providers send an empty text in place of no token. It must not replace the token of before.
+    func present(_ token: String?) -> String? { token == "" ? nil : token }
     tokens = AuthTokens(
-      accessToken: document.access_token, refreshToken: document.refresh_token, tokenType: document.token_type,
+      accessToken: document.access_token, refreshToken: present(document.refresh_token), tokenType: document.token_type,
       expiresIn: document.expires_in?.seconds ?? Self.assumedLifetime, scope: document.scope,
-      idToken: document.id_token)
+      idToken: present(document.id_token))
     namesLifetime = document.expires_in != nil
   }
 
