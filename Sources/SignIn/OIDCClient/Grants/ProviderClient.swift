@@ -149,7 +149,9 @@ public struct ProviderClient: Sendable {
       ("token_type_hint", refresh == nil ? "access_token" : "refresh_token"),
     ]
     let answer = try await tokenEndpoint(of: provider).post(fields, to: endpoint)
-    guard answer.status == 200 || answer.status == 204 else { throw answer.error(of: "the revocation endpoint") }
+    guard answer.status == 200 || answer.status == 204 else {
+      throw answer.error(of: "the revocation endpoint", withholding: [refresh ?? account.tokens.accessToken])
+    }
   }
 
   /// Where a browser ends the session at the provider (RP-Initiated Logout 1.0); `nil` if the provider has no such page.

@@ -98,6 +98,13 @@ public struct TokenResponse: Sendable, Hashable {
 }
 
 // The grants and tokens stay out of logs.
+extension NetworkRequest: CustomStringConvertible, CustomReflectable {
+  /// The method and the host.
+  public var description: String { "\(exchange.method.rawValue) to \(exchange.url.host() ?? "-")" }
+  /// No members.
+  public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
 extension TokenRequest: CustomReflectable {
   /// The provider.
   public var customMirror: Mirror { Mirror(self, children: ["provider": provider.id]) }
