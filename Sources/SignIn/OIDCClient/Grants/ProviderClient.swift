@@ -250,7 +250,7 @@ public struct ProviderClient: Sendable {
   ) async throws(OIDCError) -> StoredAccount {
     let tokens = answer.tokens
     switch tokens.tokenType.lowercased() {
-    case "bearer" where key == nil || provider.dpop == .automatic: break
+    case "bearer" where provider.dpop == .automatic || (provider.dpop == .off && key == nil): break
     case "dpop" where key != nil: break
     default: throw .tokenType(tokens.tokenType)
     }

@@ -18,7 +18,7 @@ public struct NetworkRequest: Sendable, Hashable {
 
 /// A grant that is to be exchanged for tokens (RFC 6749, section 4).
 public struct TokenRequest: Sendable, Hashable {
-  /// The provider, with its endpoints known.
+  /// The provider.
   public let provider: IdentityProvider
   /// What is exchanged.
   public let grant: Grant
