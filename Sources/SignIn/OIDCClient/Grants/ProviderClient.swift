@@ -77,13 +77,15 @@ public struct ProviderClient: Sendable {
     return try DeviceAuthorization(json: answer.body, at: dependencies.now())
   }
 
-  /// Asks until the person has confirmed the code, refused, or let it expire.
+  /// Asks until the person has confirmed the code, refused, or let it expire. A cancelled task stops as if it had expired.
   public func finish(_ authorization: DeviceAuthorization) async throws(OIDCError) -> StoredAccount {
     let provider = try await resolved()
     var interval = authorization.interval
     while true {
-      await dependencies.sleep(.seconds(interval))
-      guard dependencies.now() < authorization.expiresAt else { throw .deviceCodeExpired }
+      // No provider can make a program wait longer than the code is valid.
+      let remaining = authorization.expiresAt.timeIntervalSince(dependencies.now())
+      await dependencies.sleep(.seconds(min(Double(interval), max(remaining, 0))))
+      guard dependencies.now() < authorization.expiresAt, !Task.isCancelled else { throw .deviceCodeExpired }
       do throws(OIDCError) {
         return try await redeem(.deviceCode(authorization.deviceCode), at: provider, nonce: nil)
       } catch {
@@ -110,6 +112,8 @@ public struct ProviderClient: Sendable {
   /// Fetches what a refresh of `account` needs, before the refresh token is sent: a token that was exchanged is lost if its
   /// answer cannot be verified.
   func prepareRefresh(of account: StoredAccount) async throws(OIDCError) -> IdentityProvider {
+    // A bearer token from before the entry demanded DPoP: its successor would be refused.
+    guard provider.dpop != .required || account.dpopKey != nil else { throw .tokenType(account.tokens.tokenType) }
     let provider = try await resolved()
     if account.tokens.idToken != nil, let directory { _ = try await directory.currentKeys() }
     return provider
