@@ -97,7 +97,11 @@ public actor AccountSession {
     let found: StoredAccount?
     do { found = try store.account(account) } catch { throw .store(error) }
     guard let found else { throw .notSignedIn }
-    guard found.issuer == client.provider.issuer, found.clientID == client.provider.clientID else { throw .otherClient }
+    let provider = client.provider
+    guard found.issuer == provider.issuer, found.clientID == provider.clientID,
+      // Without an issuer, the name alone says which provider has issued the tokens.
+      found.issuer != nil || found.providerID == provider.id
+    else { throw .otherClient }
     return found
   }
 

@@ -28,6 +28,9 @@ public enum RefreshDecision: Sendable, Hashable {
   /// An access token is renewed when fewer seconds of it remain.
   public static let margin: TimeInterval = 60
 
+  /// The longest pause that a provider can ask for, in seconds. A longer one means that the clock was set back.
+  static let longestPause: TimeInterval = 86_400
+
   /// Decides for `account` at `now`.
   ///
   /// - Parameter rejected: The access token that a service answered with 401; `nil` if there was no such answer. If it is
@@ -47,7 +50,7 @@ public enum RefreshDecision: Sendable, Hashable {
       self = isStillValid ? .use : .signIn(.noRefreshToken)
     case .settled: self = .refresh
     case .sent: self = .tryOnce
-    case .paused(let end) where end > now: self = isStillValid ? .use : .wait(until: end)
+    case .paused(let end) where end > now && end.timeIntervalSince(now) <= Self.longestPause: self = isStillValid ? .use : .wait(until: end)
     case .paused: self = .refresh
     case .refused(let code, let afterLostAnswer):
       self =
