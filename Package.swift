@@ -116,7 +116,8 @@ let package = Package(
     target(.common, "ByteCoding"),
     target(.common, "GateWire"),
     target(
-      .common, "CommandSupport", ["ByteCoding", "CLinux", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+      .common, "CommandSupport",
+      ["ByteCoding", "CLinux", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
     target(.common, "Markup"),
     target(.common, "CBOR", ["CLibCBOR"]),
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
@@ -432,7 +433,8 @@ if !gateOnly && !fuzzing {
         "ByteCoding", "HTTPExchange", "Locking", crypto, cryptoExtras, jwtKit,
         .target(name: "ProcessSignals", condition: .when(platforms: [.linux])),
       ]),
-    tests(.signIn, "OIDCClientTests", ["HTTPExchange", "Locking", "OIDCClient", "TestSupport"]),
+    tests(
+      .signIn, "OIDCClientTests", ["ByteCoding", "HTTPExchange", "Locking", "OIDCClient", "TestSupport", crypto]),
     target(.signIn, "HTTPClientTransport", ["HTTPExchange", crypto, httpClient] + nio + [nioSSL]),
     target(.signIn, "BearerSettings", ["ByteCoding", "OIDCClient", "YAMLSource"]),
     tests(.signIn, "BearerSettingsTests", ["BearerSettings", "OIDCClient", "TestSupport"]),
@@ -443,7 +445,8 @@ if !gateOnly && !fuzzing {
     target(
       .signIn, "BearerTool",
       [
-        "BearerSettings", "ByteCoding", "CommandSupport", "HTTPClientTransport", "HTTPExchange", "OIDCClient", "QRCodes",
+        "BearerSettings", "ByteCoding", "CommandSupport", "HTTPClientTransport", "HTTPExchange", "OIDCClient",
+        "QRCodes",
         "SecretService", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + nio),
     executable(.signIn, "bearer", ["BearerTool", "CommandSupport", "ProcessSignals"]),

@@ -34,7 +34,9 @@ public final class AuthenticationManager: AuthenticationManagerProtocol, Sendabl
   public var authenticationState: AuthenticationState { state.withLock { $0 } }
 
   /// Whether the store has an access token that has not expired. Asks for no biometry, and sends nothing.
-  public func isAuthenticated() -> Bool { (try? store.account(account)).flatMap { $0 }.map { $0.expiresAt > now() } ?? false }
+  public func isAuthenticated() -> Bool {
+    (try? store.account(account)).flatMap { $0 }.map { $0.expiresAt > now() } ?? false
+  }
 
   /// Signs in with user name and password.
   ///

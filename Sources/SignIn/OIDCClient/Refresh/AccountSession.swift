@@ -74,7 +74,9 @@ public actor AccountSession {
   private func fly(rejecting rejected: String?) async throws(SessionError) -> StoredAccount {
     // Not a child of the caller: a caller that gives up must not break off what others wait for.
     let task = Task<Result<StoredAccount, SessionError>, Never> {
-      do throws(SessionError) { return .success(try await refresh(rejecting: rejected)) } catch { return .failure(error) }
+      do throws(SessionError) { return .success(try await refresh(rejecting: rejected)) } catch {
+        return .failure(error)
+      }
     }
     flight = task
     let result = await task.value

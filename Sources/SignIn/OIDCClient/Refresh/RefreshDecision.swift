@@ -50,7 +50,8 @@ public enum RefreshDecision: Sendable, Hashable {
       self = isStillValid ? .use : .signIn(.noRefreshToken)
     case .settled: self = .refresh
     case .sent: self = .tryOnce
-    case .paused(let end) where end > now && end.timeIntervalSince(now) <= Self.longestPause: self = isStillValid ? .use : .wait(until: end)
+    case .paused(let end) where end > now && end.timeIntervalSince(now) <= Self.longestPause:
+      self = isStillValid ? .use : .wait(until: end)
     case .paused: self = .refresh
     case .refused(let code, let afterLostAnswer):
       self =
