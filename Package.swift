@@ -433,7 +433,8 @@ if !gateOnly && !fuzzing {
         "ByteCoding", "HTTPExchange", "Locking", crypto, cryptoExtras, jwtKit,
         .target(name: "ProcessSignals", condition: .when(platforms: [.linux])),
       ]),
-    tests(.signIn, "OIDCClientTests", ["HTTPExchange", "Locking", "OIDCClient", "TestSupport"]),
+    tests(
+      .signIn, "OIDCClientTests", ["ByteCoding", "HTTPExchange", "Locking", "OIDCClient", "TestSupport", crypto]),
     target(.signIn, "HTTPClientTransport", ["HTTPExchange", crypto, httpClient] + nio + [nioSSL]),
     target(.signIn, "BearerSettings", ["ByteCoding", "OIDCClient", "YAMLSource"]),
     tests(.signIn, "BearerSettingsTests", ["BearerSettings", "OIDCClient", "TestSupport"]),

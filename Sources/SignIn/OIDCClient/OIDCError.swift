@@ -47,6 +47,19 @@ public struct ProviderRefusal: Sendable, Hashable {
     self.explanation = explanation
     self.retryAfter = retryAfter
   }
+
+  /// The refusal that a provider sent, with at most 300 characters of its text; `nil` if the code is none. The code
+  /// becomes an exit text and a log line (RFC 6749, appendix A.7).
+  init?(received error: String, explanation: String?, retryAfter: Int? = nil) {
+    guard (1...64).contains(error.utf8.count), error.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
+    self.init(error: error, explanation: explanation.map { String($0.prefix(300)) }, retryAfter: retryAfter)
+  }
+
+  /// The refusal without its text if that repeats one of `secrets`, as some providers do with a refresh token.
+  func withholding(_ secrets: [String]) -> ProviderRefusal {
+    let repeats = secrets.contains { !$0.isEmpty && explanation?.contains($0.prefix(16)) == true }
+    return repeats ? ProviderRefusal(error: error, retryAfter: retryAfter) : self
+  }
 }
 
 extension OIDCError {

@@ -18,3 +18,10 @@ public struct PKCE: Sendable, Hashable {
   /// The name of the method in requests and in discovery documents.
   public static let method = "S256"
 }
+
+extension PKCE: CustomStringConvertible, CustomReflectable {
+  /// The method.
+  public var description: String { Self.method }
+  /// No members: the verifier stays out of logs.
+  public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

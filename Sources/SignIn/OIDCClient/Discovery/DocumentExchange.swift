@@ -31,6 +31,8 @@ struct DocumentExchange: Sendable {
 extension HTTPResponse {
   /// `Retry-After` in seconds; a date, which is relative to another clock, is not read.
   var retryAfter: Int? {
-    value(of: "Retry-After").flatMap { Int($0) }.flatMap { (0...86_400).contains($0) ? $0 : nil }
+    value(of: "Retry-After").flatMap { Int($0) }.flatMap {
+      (0...Int(RefreshDecision.longestPause)).contains($0) ? $0 : nil
+    }
   }
 }

@@ -12,6 +12,7 @@ public actor ProviderDirectory {
 
   /// The issuer, exactly as in its discovery document.
   public nonisolated let issuer: String
+  private let keysURL: URL?
   private let exchange: DocumentExchange
   private let now: @Sendable () -> Date
   private var metadataFetch: Task<Result<ProviderMetadata, OIDCError>, Never>?
@@ -19,9 +20,13 @@ public actor ProviderDirectory {
   private var keys: ProviderKeys?
   private var keysFetchedAt: Date?
 
-  /// Uses `transport`, which must follow no redirects; `now` is the clock.
-  public init(issuer: String, transport: any HTTPTransport, now: @escaping @Sendable () -> Date = { Date() }) {
+  /// Uses `transport`, which must follow no redirects; `now` is the clock. The keys are at `keysURL`; without one, the
+  /// discovery document says where.
+  public init(
+    issuer: String, keysURL: URL? = nil, transport: any HTTPTransport, now: @escaping @Sendable () -> Date = { Date() }
+  ) {
     self.issuer = issuer
+    self.keysURL = keysURL
     exchange = DocumentExchange(transport: transport)
     self.now = now
   }
@@ -54,8 +59,12 @@ public actor ProviderDirectory {
   public func keys(for token: IDToken) async throws(OIDCError) -> ProviderKeys {
     if let keys, let fetched = keysFetchedAt {
       let isKnown = token.keyID.map(keys.contains) ?? true
-      if isKnown || now().timeIntervalSince(fetched) < Self.shortestPause { return keys }
-      keysFetchedAt = now()
+      if isKnown { return keys }
+      // The fetch that another token began may bring this one's key. A clock that was set back delays no fetch.
+      if keysFetch == nil {
+        if (0..<Self.shortestPause).contains(now().timeIntervalSince(fetched)) { return keys }
+        keysFetchedAt = now()
+      }
       return (try? await fetchKeys()) ?? keys
     }
     return try await fetchKeys()
@@ -77,7 +86,9 @@ public actor ProviderDirectory {
       keysFetch
       ?? Task {
         do throws(OIDCError) {
-          guard let url = try await metadata().jwksURI else { throw .notOffered("keys: jwks_uri is missing") }
+          var found = keysURL
+          if found == nil { found = try await metadata().jwksURI }
+          guard let url = found else { throw .notOffered("keys: jwks_uri is missing") }
           return .success(try ProviderKeys(json: await exchange.document(at: url, called: "the provider's keys")))
         } catch {
           return .failure(error)
@@ -85,10 +96,13 @@ public actor ProviderDirectory {
       }
     keysFetch = fetch
     let result = await fetch.value
-    if keysFetch == fetch { keysFetch = nil }
-    if case .success(let fetched) = result {
-      keys = fetched
-      keysFetchedAt = now()
+    // Only the first that resumes: a later one might replace newer keys.
+    if keysFetch == fetch {
+      keysFetch = nil
+      if case .success(let fetched) = result {
+        keys = fetched
+        keysFetchedAt = now()
+      }
     }
     return try result.get()
   }

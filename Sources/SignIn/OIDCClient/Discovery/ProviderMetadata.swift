@@ -84,27 +84,7 @@ public struct ProviderMetadata: Sendable, Hashable {
 }
 
 extension URL {
-  /// Whether what is sent there stays between client and server: https, or http on loopback.
-  var isConfidential: Bool {
-    guard let host = host(percentEncoded: false), !host.isEmpty else { return false }
-    switch scheme?.lowercased() {
-    case "https": return true
-    case "http": return isLoopbackHost(host)
-    default: return false
-    }
-  }
-}
-
-/// Whether `host` is this machine: `localhost`, 127.0.0.0/8 or `::1`.
-func isLoopbackHost(_ host: String) -> Bool {
-  let host = host.lowercased().trimming("[", "]")
-  if host == "localhost" || host == "::1" { return true }
-  let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-  return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
-}
-
-extension String {
-  fileprivate func trimming(_ first: Character, _ last: Character) -> String {
-    hasPrefix(String(first)) && hasSuffix(String(last)) ? String(dropFirst().dropLast()) : self
-  }
+  /// Whether what is sent there stays between client and server, by the rules for a configured endpoint: https, or http on
+  /// loopback, without a user or a fragment.
+  var isConfidential: Bool { EndpointRules.problems(self, .endpoint).isEmpty }
 }

@@ -30,7 +30,10 @@ public struct AuthorizationRequest: Sendable, Hashable {
       guard found == issuer || (found == nil && !namesIssuer) else { throw .redirectIssuer(found) }
     }
     if let error = fields["error"] {
-      throw .refused(ProviderRefusal(error: String(error.prefix(64)), explanation: fields["error_description"]))
+      guard let refusal = ProviderRefusal(received: error, explanation: fields["error_description"]) else {
+        throw .malformed("the redirect has an error that is no code")
+      }
+      throw .refused(refusal)
     }
     guard let code = fields["code"], !code.isEmpty else { throw .malformed("the redirect has no code") }
     return code

@@ -33,9 +33,13 @@ public struct DeviceAuthorization: Sendable, Hashable {
       let interval: Int?
     }
     guard let document = try? JSONDecoder().decode(Document.self, from: Data(json)),
+      // They are shown on terminals.
       [document.verification_uri, document.verification_uri_complete ?? document.verification_uri].allSatisfy({
-        URL(string: $0)?.isConfidential == true
-      })
+        EndpointRules.url($0)?.isConfidential == true
+      }),
+      (1...64).contains(document.user_code.count),
+      !document.user_code.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }),
+      !document.device_code.isEmpty
     else { throw .malformed("the answer of the device authorization endpoint") }
     deviceCode = document.device_code
     userCode = document.user_code

@@ -16,7 +16,8 @@ public struct ProviderClient: Sendable {
     self.provider = provider
     self.dependencies = dependencies
     directory = provider.issuer.map {
-      ProviderDirectory(issuer: $0, transport: dependencies.transport, now: dependencies.now)
+      ProviderDirectory(
+        issuer: $0, keysURL: provider.endpoints.jwksURI, transport: dependencies.transport, now: dependencies.now)
     }
   }
 
@@ -78,13 +79,15 @@ public struct ProviderClient: Sendable {
     return try DeviceAuthorization(json: answer.body, at: dependencies.now())
   }
 
-  /// Asks until the person has confirmed the code, refused, or let it expire.
+  /// Asks until the person has confirmed the code, refused, or let it expire. A cancelled task stops as if it had expired.
   public func finish(_ authorization: DeviceAuthorization) async throws(OIDCError) -> StoredAccount {
     let provider = try await resolved()
     var interval = authorization.interval
     while true {
-      await dependencies.sleep(.seconds(interval))
-      guard dependencies.now() < authorization.expiresAt else { throw .deviceCodeExpired }
+      // No provider can make a program wait longer than the code is valid.
+      let remaining = authorization.expiresAt.timeIntervalSince(dependencies.now())
+      await dependencies.sleep(.seconds(min(Double(interval), max(remaining, 0))))
+      guard dependencies.now() < authorization.expiresAt, !Task.isCancelled else { throw .deviceCodeExpired }
       do throws(OIDCError) {
         return try await redeem(.deviceCode(authorization.deviceCode), at: provider, nonce: nil)
       } catch {
@@ -108,18 +111,36 @@ public struct ProviderClient: Sendable {
 
   // MARK: Refresh, revocation, logout
 
-  /// Exchanges the refresh token of `account`. The request is sent once.
-  func refresh(_ account: StoredAccount) async throws(OIDCError) -> StoredAccount {
-    guard let token = account.tokens.refreshToken else { throw .notOffered("a refresh") }
+  /// Fetches what a refresh of `account` needs, before the refresh token is sent: a token that was exchanged is lost if its
+  /// answer cannot be verified.
+  func prepareRefresh(of account: StoredAccount) async throws(OIDCError) -> IdentityProvider {
+    // A bearer token from before the entry demanded DPoP: its successor would be refused.
+    guard provider.dpop != .required || account.dpopKey != nil else { throw .tokenType(account.tokens.tokenType) }
     let provider = try await resolved()
+    if account.tokens.idToken != nil, let directory { _ = try await directory.currentKeys() }
+    return provider
+  }
+
+  /// Exchanges the refresh token of `account` at `provider`, which `prepareRefresh` returned. The request is sent once.
+  func refresh(_ account: StoredAccount, at provider: IdentityProvider) async throws(FailedRefresh) -> StoredAccount {
     let sentAt = dependencies.now()
-    let answer = try await tokenEndpoint(of: provider).redeem(.refreshToken(token), boundTo: account.dpopKey)
-    var renewed = try await verified(
-      answer, from: provider, nonce: nil, subject: account.user?.id, key: account.dpopKey, sentAt: sentAt,
-      needsIDToken: false)
-    // What the provider does not send again stays (RFC 6749, section 6; Core, section 12.2).
-    renewed.keep(from: account)
-    return renewed
+    let answer: TokenResponse
+    do throws(OIDCError) {
+      guard let token = account.tokens.refreshToken else { throw .notOffered("a refresh") }
+      answer = try await tokenEndpoint(of: provider).redeem(.refreshToken(token), boundTo: account.dpopKey)
+    } catch {
+      throw FailedRefresh(stage: .exchanging, error: error)
+    }
+    do throws(OIDCError) {
+      var renewed = try await verified(
+        answer, from: provider, nonce: nil, subject: account.user?.id, key: account.dpopKey, sentAt: sentAt,
+        needsIDToken: false)
+      // What the provider does not send again stays (RFC 6749, section 6; Core, section 12.2).
+      renewed.keep(from: account)
+      return renewed
+    } catch {
+      throw FailedRefresh(stage: .verifying, error: error)
+    }
   }
 
   /// Revokes the tokens (RFC 7009): the refresh token, and the access token where there is no other.
@@ -134,7 +155,9 @@ public struct ProviderClient: Sendable {
       ("token_type_hint", refresh == nil ? "access_token" : "refresh_token"),
     ]
     let answer = try await tokenEndpoint(of: provider).post(fields, to: endpoint)
-    guard answer.status == 200 || answer.status == 204 else { throw answer.error(of: "the revocation endpoint") }
+    guard answer.status == 200 || answer.status == 204 else {
+      throw answer.error(of: "the revocation endpoint", withholding: [refresh ?? account.tokens.accessToken])
+    }
   }
 
   /// Where a browser ends the session at the provider (RP-Initiated Logout 1.0); `nil` if the provider has no such page.
@@ -233,7 +256,7 @@ public struct ProviderClient: Sendable {
   ) async throws(OIDCError) -> StoredAccount {
     let tokens = answer.tokens
     switch tokens.tokenType.lowercased() {
-    case "bearer" where key == nil || provider.dpop == .automatic: break
+    case "bearer" where provider.dpop == .automatic || (provider.dpop == .off && key == nil): break
     case "dpop" where key != nil: break
     default: throw .tokenType(tokens.tokenType)
     }

@@ -55,7 +55,7 @@ struct TokenEndpoint: Sendable {
     {
       answer = try await post(fields, to: provider.tokenEndpoint, key: key, nonce: nonce)
     }
-    guard answer.status == 200 else { throw answer.error(of: "the token endpoint") }
+    guard answer.status == 200 else { throw answer.error(of: "the token endpoint", withholding: grant.secrets) }
     return try TokenResponse(json: answer.body)
   }
 
@@ -102,6 +102,16 @@ struct TokenEndpoint: Sendable {
 }
 
 extension TokenRequest.Grant {
+  /// What no message may repeat.
+  fileprivate var secrets: [String] {
+    switch self {
+    case .authorizationCode(let code, _, let verifier): [code, verifier]
+    case .refreshToken(let token): [token]
+    case .password(let credentials, _): [credentials.password]
+    case .deviceCode(let code): [code]
+    }
+  }
+
   /// The fields of the form beyond `grant_type`.
   fileprivate var fields: [(String, String)] {
     switch self {
@@ -123,18 +133,14 @@ extension HTTPResponse {
       let error: String
       let error_description: String?
     }
-    guard let document = try? JSONDecoder().decode(Document.self, from: Data(body)),
-      // The code becomes an exit text and a log line (RFC 6749, appendix A.7).
-      (1...64).contains(document.error.utf8.count), document.error.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
-    else { return nil }
-    return ProviderRefusal(
-      error: document.error, explanation: document.error_description.map { String($0.prefix(300)) },
-      retryAfter: retryAfter)
+    guard let document = try? JSONDecoder().decode(Document.self, from: Data(body)) else { return nil }
+    return ProviderRefusal(received: document.error, explanation: document.error_description, retryAfter: retryAfter)
   }
 
-  /// The error that this answer is. With a status of the server's own failure, an error in the body says nothing more.
-  func error(of name: String) -> OIDCError {
-    if (400..<500).contains(status), status != 429, let refusal { return .refused(refusal) }
+  /// The error that this answer is, without a text that repeats one of `secrets`. With a status of the server's own
+  /// failure, an error in the body says nothing more.
+  func error(of name: String, withholding secrets: [String] = []) -> OIDCError {
+    if (400..<500).contains(status), status != 429, let refusal { return .refused(refusal.withholding(secrets)) }
     return .status(status, of: name, retryAfter: retryAfter)
   }
 }

@@ -111,3 +111,10 @@ extension IDToken.Claims: Decodable {
     name = try? text(.name)
   }
 }
+
+extension IDToken: CustomStringConvertible, CustomReflectable {
+  /// The algorithm.
+  public var description: String { "ID token, \(algorithm)" }
+  /// No members: the token stays out of logs.
+  public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

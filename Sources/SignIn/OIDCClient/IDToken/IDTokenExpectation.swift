@@ -38,3 +38,8 @@ public struct IDTokenExpectation: Sendable, Hashable {
     self.longestAge = longestAge
   }
 }
+
+extension IDTokenExpectation: CustomReflectable {
+  /// The issuer and the client: nonce and access token stay out of logs.
+  public var customMirror: Mirror { Mirror(self, children: ["issuer": issuer, "clientID": clientID]) }
+}

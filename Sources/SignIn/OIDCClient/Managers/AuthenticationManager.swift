@@ -71,7 +71,10 @@ public final class AuthenticationManager: AuthenticationManagerProtocol, Sendabl
   /// - Throws: `AuthenticationError`. `.tokenExpired` is the end of it: a refresh that fails calls for no other refresh.
   public func refreshTokenIfNeeded() async throws -> Bool {
     do {
-      guard let stored = try store.account(account) else { return false }
+      guard let stored = try store.account(account) else {
+        state.withLock { $0 = .unauthenticated }
+        return false
+      }
       try biometry?.check(reason: "renew your sign-in")
       guard let session = sessions.first(where: { $0.client.provider.id == stored.providerID })?.session else {
         throw SessionError.otherClient

@@ -49,9 +49,7 @@ public struct KeychainManager: KeychainManagerProtocol, Sendable {
 
   /// Deletes the tokens of all users.
   public func clearAllTokens() throws {
-    try Self.translated { () throws(TokenStoreError) in
-      for name in try tokenStore.names() { try tokenStore.delete(name) }
-    }
+    try Self.translated { () throws(TokenStoreError) in try tokenStore.clear() }
   }
 
   private static func translated<Value>(_ body: () throws(TokenStoreError) -> Value) throws -> Value {

@@ -23,18 +23,28 @@ public struct LoggedTransport: HTTPTransport {
     }
   }
 
-  /// The fields whose values are shown. All others may be secret.
+  /// The fields of a form whose values are shown.
   private static let shown: Set<String> = [
     "grant_type", "client_id", "scope", "redirect_uri", "token_type_hint", "client_assertion_type",
   ]
 
-  /// Method, URL without its query, and the fields of a form, most of them without their values.
+  /// The fields of a form whose names are shown. A body that is no form may be taken for a name.
+  private static let named: Set<String> = shown.union([
+    "code", "code_verifier", "refresh_token", "username", "password", "device_code", "token", "client_secret",
+    "client_assertion",
+  ])
+
+  /// Method, URL without user and query, and the known fields of a form, most of them without their values.
   private static func line(_ request: HTTPRequest) -> String {
     var url = URLComponents(url: request.url, resolvingAgainstBaseURL: true)
+    url?.user = nil
+    url?.password = nil
     url?.query = nil
     url?.fragment = nil
     let body = request.body.isEmpty ? [:] : FormEncoding.decode(String(decoding: request.body, as: UTF8.self)) ?? [:]
-    let fields = body.keys.sorted().map { name in "\(name)=\(shown.contains(name) ? body[name] ?? "" : "...")" }
+    let fields = body.keys.filter(named.contains).sorted().map { name in
+      "\(name)=\(shown.contains(name) ? body[name] ?? "" : "...")"
+    }
     return ([request.method.rawValue, url?.string ?? "-"] + fields).joined(separator: " ")
   }
 }

@@ -26,10 +26,13 @@ public struct NetworkManager: NetworkManagerProtocol, Sendable {
     }
   }
 
-  /// Exchanges a grant for tokens, once. An ID token in the answer is not verified here: `ProviderClient` does.
+  /// Exchanges a grant for tokens, once, at the provider's token endpoint, which is discovered if need be. An ID token in
+  /// the answer is verified.
+  ///
+  /// - Throws: `AuthenticationError`; `.configurationError` for a password if the provider's entry does not allow it.
   public func performTokenRequest(_ request: TokenRequest) async throws -> TokenResponse {
     do throws(OIDCError) {
-      return try await TokenEndpoint(provider: request.provider, dependencies: dependencies).redeem(request.grant)
+      return try await ProviderClient(provider: request.provider, dependencies: dependencies).exchange(request.grant)
     } catch {
       throw AuthenticationError(error)
     }

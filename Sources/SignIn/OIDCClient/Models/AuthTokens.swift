@@ -85,7 +85,11 @@ public struct AuthenticationResult: Sendable, Hashable {
 // Secrets stay out of logs, error messages and debuggers' summaries.
 extension AuthTokens: CustomStringConvertible, CustomReflectable {
   /// The kind and the lifetime.
-  public var description: String { "\(tokenType) token for \(Int(expiresIn)) s" }
+  public var description: String {
+    // An app may have created the value with any number.
+    let lifetime = Int(exactly: expiresIn.rounded(.towardZero)).map { "\($0)" } ?? "\(expiresIn)"
+    return "\(tokenType) token for \(lifetime) s"
+  }
   /// No members.
   public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -192,3 +192,17 @@ extension IdentityProvider: CustomStringConvertible, CustomReflectable {
   /// No members: `dump` shows no secret.
   public var customMirror: Mirror { Mirror(self, children: ["id": id]) }
 }
+
+extension ClientAuthentication: CustomStringConvertible, CustomReflectable {
+  /// The name in metadata, without the key.
+  public var description: String {
+    switch self {
+    case .none: "none"
+    case .basic: "basic"
+    case .post: "post"
+    case .privateKeyJWT: "private_key_jwt"
+    }
+  }
+  /// No members: a private key stays out of logs.
+  public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

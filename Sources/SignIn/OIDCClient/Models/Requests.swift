@@ -18,7 +18,7 @@ public struct NetworkRequest: Sendable, Hashable {
 
 /// A grant that is to be exchanged for tokens (RFC 6749, section 4).
 public struct TokenRequest: Sendable, Hashable {
-  /// The provider, with its endpoints known.
+  /// The provider.
   public let provider: IdentityProvider
   /// What is exchanged.
   public let grant: Grant
@@ -72,10 +72,12 @@ public struct TokenResponse: Sendable, Hashable {
     where !token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) {
       throw .malformed("a token contains characters that are not allowed (RFC 6749, appendix A)")
     }
+    // Some providers send an empty text in place of no token. It must not replace the token of before.
+    func present(_ token: String?) -> String? { token == "" ? nil : token }
     tokens = AuthTokens(
-      accessToken: document.access_token, refreshToken: document.refresh_token, tokenType: document.token_type,
+      accessToken: document.access_token, refreshToken: present(document.refresh_token), tokenType: document.token_type,
       expiresIn: document.expires_in?.seconds ?? Self.assumedLifetime, scope: document.scope,
-      idToken: document.id_token)
+      idToken: present(document.id_token))
     namesLifetime = document.expires_in != nil
   }
 
@@ -96,6 +98,13 @@ public struct TokenResponse: Sendable, Hashable {
 }
 
 // The grants and tokens stay out of logs.
+extension NetworkRequest: CustomStringConvertible, CustomReflectable {
+  /// The method and the host.
+  public var description: String { "\(exchange.method.rawValue) to \(exchange.url.host() ?? "-")" }
+  /// No members.
+  public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
 extension TokenRequest: CustomReflectable {
   /// The provider.
   public var customMirror: Mirror { Mirror(self, children: ["provider": provider.id]) }

@@ -30,16 +30,17 @@ public actor AccountSession {
   /// - Parameter rejected: An access token that a service answered with 401, although it has not expired.
   /// - Throws: `SessionError`. With `.uncertain`, nothing was deleted, and the next call tries once.
   public func tokens(rejecting rejected: String? = nil) async throws(SessionError) -> StoredAccount {
-    if let account = try usable(rejecting: rejected) { return account }
-    if let flight {
+    while true {
+      if let account = try usable(rejecting: rejected) { return account }
+      guard let flight else { return try await fly(rejecting: rejected) }
       let result = await flight.value
-      // A flight that began before the rejection may bring the rejected token.
-      if case .success(let account) = result, account.tokens.accessToken == rejected {
-        return try await fly(rejecting: rejected)
-      }
+      // The first that resumes clears it, so that no caller joins a flight that has ended.
+      if self.flight == flight { self.flight = nil }
+      // A flight that began before the rejection may bring the rejected token. Then one caller starts the next flight, and
+      // the others join it.
+      if case .success(let account) = result, account.tokens.accessToken == rejected { continue }
       return try result.get()
     }
-    return try await fly(rejecting: rejected)
   }
 
   /// Stores the tokens of a new sign-in.
@@ -98,7 +99,11 @@ public actor AccountSession {
     let found: StoredAccount?
     do { found = try store.account(account) } catch { throw .store(error) }
     guard let found else { throw .notSignedIn }
-    guard found.issuer == client.provider.issuer, found.clientID == client.provider.clientID else { throw .otherClient }
+    let provider = client.provider
+    guard found.issuer == provider.issuer, found.clientID == provider.clientID,
+      // Without an issuer, the name alone says which provider has issued the tokens.
+      found.issuer != nil || found.providerID == provider.id
+    else { throw .otherClient }
     return found
   }
 
@@ -113,7 +118,8 @@ public actor AccountSession {
     while true {
       do { if let lock = try store.lock(account) { return lock } } catch { throw .store(error) }
       if try meanwhile() != nil { return nil }
-      guard clock.now() < end else { throw .busy }
+      // In a cancelled task a pause takes no time.
+      guard clock.now() < end, !Task.isCancelled else { throw .busy }
       // Of many that wait, not all ask at once.
       await clock.sleep(.milliseconds(10 + Int(clock.random(1).first ?? 0) / 8))
     }
@@ -133,24 +139,34 @@ public actor AccountSession {
   private func exchange(_ old: StoredAccount, rejecting rejected: String?) async throws(SessionError) -> StoredAccount {
     var number = 1
     while true {
-      var sent = old
-      sent.refreshState = .sent(at: client.dependencies.now())
-      try write(sent)
-      let failed: OIDCError
-      switch await client.refreshing(old) {
-      case .success(let renewed):
-        try write(renewed)
-        return renewed
-      case .failure(let error): failed = error
+      let failed: FailedRefresh
+      switch try await attempt(old) {
+      case .success(let renewed): return renewed
+      case .failure(let failure): failed = failure
       }
-      let failure = RefreshFailure(failed)
-      try settle(old, after: failure)
+      let meaning = RefreshFailure(failed)
+      try settle(old, after: meaning)
       guard failed.isPassing, number < Backoff.attempts else {
-        return try fallback(old, rejecting: rejected, failed, failure)
+        return try fallback(old, rejecting: rejected, failed.error, meaning)
       }
       await client.dependencies.sleep(Backoff.pause(after: number, random: client.dependencies.random(1).first ?? 0))
       number += 1
     }
+  }
+
+  /// Sends the refresh token of `old` once. The store says so before, and has the new tokens before they are returned.
+  private func attempt(_ old: StoredAccount) async throws(SessionError) -> Result<StoredAccount, FailedRefresh> {
+    let provider: IdentityProvider
+    do throws(OIDCError) { provider = try await client.prepareRefresh(of: old) } catch {
+      return .failure(FailedRefresh(stage: .preparing, error: error))
+    }
+    var sent = old
+    sent.refreshState = .sent(at: client.dependencies.now())
+    try write(sent)
+    let renewed: StoredAccount
+    do throws(FailedRefresh) { renewed = try await client.refresh(old, at: provider) } catch { return .failure(error) }
+    try write(renewed)
+    return .success(renewed)
   }
 
   /// Stores what a failed refresh says about the token.
@@ -195,12 +211,6 @@ public actor AccountSession {
   }
 }
 
-extension ProviderClient {
-  fileprivate func refreshing(_ account: StoredAccount) async -> Result<StoredAccount, OIDCError> {
-    do throws(OIDCError) { return .success(try await refresh(account)) } catch { return .failure(error) }
-  }
-}
-
 extension OIDCError {
   /// Whether another provider may be asked: the network failed. A certificate that is not to be trusted is an attack or a
   /// fault, and a refusal is an answer.
@@ -209,10 +219,5 @@ extension OIDCError {
     case .transport(.unreachable), .transport(.lost): true
     default: false
     }
-  }
-
-  /// Whether the same request may succeed a moment later.
-  fileprivate var isPassing: Bool {
-    if case .transport(.unreachable) = self { true } else { false }
   }
 }

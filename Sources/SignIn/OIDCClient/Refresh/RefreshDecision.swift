@@ -28,6 +28,9 @@ public enum RefreshDecision: Sendable, Hashable {
   /// An access token is renewed when fewer seconds of it remain.
   public static let margin: TimeInterval = 60
 
+  /// The longest pause that a provider can ask for, in seconds. A longer one means that the clock was set back.
+  static let longestPause: TimeInterval = 86_400
+
   /// Decides for `account` at `now`.
   ///
   /// - Parameter rejected: The access token that a service answered with 401; `nil` if there was no such answer. If it is
@@ -47,7 +50,8 @@ public enum RefreshDecision: Sendable, Hashable {
       self = isStillValid ? .use : .signIn(.noRefreshToken)
     case .settled: self = .refresh
     case .sent: self = .tryOnce
-    case .paused(let end) where end > now: self = isStillValid ? .use : .wait(until: end)
+    case .paused(let end) where end > now && end.timeIntervalSince(now) <= Self.longestPause:
+      self = isStillValid ? .use : .wait(until: end)
     case .paused: self = .refresh
     case .refused(let code, let afterLostAnswer):
       self =
@@ -59,6 +63,26 @@ public enum RefreshDecision: Sendable, Hashable {
 extension RefreshState {
   fileprivate var refusal: String? {
     if case .refused(let code, _) = self { code } else { nil }
+  }
+}
+
+/// A refresh that failed, and how far it came: what the error says about the refresh token depends on it.
+struct FailedRefresh: Error, Hashable {
+  enum Stage: Sendable, Hashable, CaseIterable {
+    /// The refresh token was not sent yet: the discovery document or the keys could not be fetched.
+    case preparing
+    /// The refresh token was sent, as far as the error does not say otherwise.
+    case exchanging
+    /// The provider has issued new tokens, which cannot be used.
+    case verifying
+  }
+
+  let stage: Stage
+  let error: OIDCError
+
+  /// Whether the same request may succeed a moment later, and is safe to send again.
+  var isPassing: Bool {
+    if case .transport(.unreachable) = error { stage != .verifying } else { false }
   }
 }
 
@@ -75,7 +99,19 @@ enum RefreshFailure: Sendable, Hashable {
   /// The provider may have replaced the token: the answer was lost, or cannot be used.
   case uncertain
 
-  init(_ error: OIDCError) {
+  init(_ failed: FailedRefresh) {
+    self =
+      switch (failed.stage, failed.error) {
+      case (.preparing, .status(429, _, let pause)): .postponed(pause ?? 30)
+      case (.preparing, .status(503, _, let pause?)): .postponed(pause)
+      case (.preparing, _): .notDelivered
+      case (.exchanging, let error): Self(ofExchange: error)
+      // The old token may be replaced, whatever went wrong afterwards.
+      case (.verifying, _): .uncertain
+      }
+  }
+
+  private init(ofExchange error: OIDCError) {
     self =
       switch error {
       case .transport(.unreachable), .transport(.untrusted), .notOffered, .clientKey, .otherIssuer: .notDelivered

@@ -40,11 +40,13 @@
         let box = key.seal(plaintext, header: header + Data(Self.fileName(of: name).utf8))
       else { throw .file(place, reason: "the tokens cannot be encrypted") }
       do {
-        let draft = try TemporaryFile(for: place)
-        try draft.withDescriptor { descriptor in
-          try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: header + box)
+        try FileWriting.alone {
+          let draft = try TemporaryFile(for: place)
+          try draft.withDescriptor { descriptor in
+            try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: header + box)
+          }
+          try draft.place()
         }
-        try draft.place()
       } catch let error as TemporaryFile.WriteError {
         throw .file(place, reason: String(cString: strerror(error.number)))
       } catch {
@@ -54,6 +56,12 @@
 
     public func delete(_ name: String) throws(TokenStoreError) {
       guard unlink(place(of: name)) == 0 || errno == ENOENT else { throw Self.fault(place(of: name)) }
+    }
+
+    public func clear() throws(TokenStoreError) {
+      for file in files() {
+        guard unlink(path + "/" + file) == 0 || errno == ENOENT else { throw Self.fault(path + "/" + file) }
+      }
     }
 
     public func names() throws(TokenStoreError) -> [String] {
@@ -160,12 +168,14 @@
       do {
         try FileManager.default.createDirectory(
           atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        let draft = try TemporaryFile(for: place)
-        try draft.withDescriptor { descriptor in
-          try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: Data(TokenKey().bytes))
+        try FileWriting.alone {
+          let draft = try TemporaryFile(for: place)
+          try draft.withDescriptor { descriptor in
+            try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: Data(TokenKey().bytes))
+          }
+          // Where another process made one since, that one is used.
+          _ = try draft.placeIfAbsent()
         }
-        // Where another process made one since, that one is used.
-        _ = try draft.placeIfAbsent()
       } catch let error as TemporaryFile.WriteError {
         throw .file(place, reason: String(cString: strerror(error.number)))
       } catch {
@@ -188,6 +198,16 @@
         if descriptor >= 0 { close(descriptor) }
         descriptor = -1
       }
+    }
+  }
+
+  private enum FileWriting {
+    private static let turn = LockedValue(())
+
+    /// Calls `body` in one thread of this process at a time: the name of a temporary file has the process in it, so that
+    /// two threads would write the same file.
+    static func alone(_ body: () throws -> Void) throws {
+      try turn.withLock { _ in try body() }
     }
   }
 

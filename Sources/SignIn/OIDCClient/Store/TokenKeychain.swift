@@ -1,4 +1,5 @@
 public import Foundation
+internal import Locking
 
 /// The calls of Apple's keychain that a store of tokens needs, with Apple's statuses.
 public protocol KeychainItems: Sendable {
@@ -16,13 +17,15 @@ public protocol KeychainItems: Sendable {
 
 /// A store in a keychain, which encrypts and guards by itself.
 ///
-/// An app is one process, so that a lock is always free; `AccountSession` joins the tasks.
+/// An app is one process, so that locks exclude only the tasks that use this value and its copies: a refresh whose answer
+/// arrives after a logout must not store its tokens again.
 public struct TokenKeychain: TokenStore {
   private static let notFound: OSStatus = -25_300
   private static let duplicate: OSStatus = -25_299
   private static let decode: OSStatus = -26_275
 
   private let items: any KeychainItems
+  private let held = LockedValue<Set<String>>([])
 
   /// Uses `items`.
   public init(items: any KeychainItems) { self.items = items }
@@ -60,10 +63,29 @@ public struct TokenKeychain: TokenStore {
     return accounts.sorted()
   }
 
-  public func lock(_ name: String) throws(TokenStoreError) -> (any TokenLock)? { FreeLock() }
+  public func lock(_ name: String) throws(TokenStoreError) -> (any TokenLock)? {
+    held.withLock { $0.insert(name).inserted } ? NameLock(name, among: held) : nil
+  }
+}
 
-  private struct FreeLock: TokenLock {
-    func release() {}
+/// A name in a set of names, until it is released.
+private final class NameLock: TokenLock {
+  private let name: LockedValue<String?>
+  private let held: LockedValue<Set<String>>
+
+  init(_ name: String, among held: LockedValue<Set<String>>) {
+    self.name = LockedValue(name)
+    self.held = held
+  }
+
+  deinit { release() }
+
+  func release() {
+    let released = name.withLock { name in
+      defer { name = nil }
+      return name
+    }
+    if let released { held.withLock { _ = $0.remove(released) } }
   }
 }
 

@@ -8,10 +8,19 @@ public protocol TokenStore: Sendable {
   func write(_ account: StoredAccount, as name: String) throws(TokenStoreError)
   /// Deletes the account. It is no error if there is none.
   func delete(_ name: String) throws(TokenStoreError)
+  /// Deletes all accounts, readable or not.
+  func clear() throws(TokenStoreError)
   /// The names of all accounts.
   func names() throws(TokenStoreError) -> [String]
   /// Takes the lock of an account, which excludes other processes; `nil` if it is taken.
   func lock(_ name: String) throws(TokenStoreError) -> (any TokenLock)?
+}
+
+extension TokenStore {
+  /// Deletes each account that `names` returns.
+  public func clear() throws(TokenStoreError) {
+    for name in try names() { try delete(name) }
+  }
 }
 
 /// A lock that is held until it is released, or the process ends in whatever way.

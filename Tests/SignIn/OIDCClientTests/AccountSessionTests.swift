@@ -1,0 +1,436 @@
+import Foundation
+import HTTPExchange
+import TestSupport
+import Testing
+
+@testable import OIDCClient
+
+/// A bench with a stored account and its session.
+private struct Signed: Sendable {
+  let bench: Bench
+  let store: MemoryStore
+  let session: AccountSession
+
+  init(
+    _ transport: ScriptedTransport, remaining: TimeInterval = 0, refresh: String? = "refresh-0",
+    state: RefreshState = .settled, provider: IdentityProvider = .plain(), user: User? = nil, idToken: String? = nil
+  ) {
+    bench = Bench(transport)
+    store = MemoryStore(
+      .sample(
+        at: bench.clock.now, remaining: remaining, refresh: refresh, state: state, provider: provider, user: user,
+        idToken: idToken))
+    session = AccountSession(account: "work", client: bench.client(provider), store: store)
+  }
+
+  /// The access token, or the code of the error.
+  func outcome(rejecting rejected: String? = nil) async -> String {
+    do throws(SessionError) { return try await session.tokens(rejecting: rejected).tokens.accessToken } catch {
+      return error.code
+    }
+  }
+
+  /// The outcomes of many tasks, which all ask before `door` is opened.
+  func outcomes(
+    of count: Int, rejecting rejected: String? = nil, joining isFlying: Bool = false, until door: Door
+  ) async throws -> [String] {
+    let before = store.content.value.reads
+    let tasks = (0..<count).map { _ in Task { await outcome(rejecting: rejected) } }
+    // Each reads the store before it joins the flight, and a flight that begins reads it twice.
+    let reads = before + count + (isFlying ? 0 : 2)
+    _ = try await store.content.wait(for: "\(count) callers") { $0.reads >= reads ? true : nil }
+    door.open()
+    var outcomes: [String] = []
+    for task in tasks { outcomes.append(await task.value) }
+    return outcomes
+  }
+}
+
+@Suite("The session of an account", .timeLimit(.minutes(2)))
+struct AccountSessionTests {
+  private static let unreachable = Result<HTTPResponse, TransportError>.failure(.unreachable("no route"))
+  private static let lost = Result<HTTPResponse, TransportError>.failure(.lost("reset"))
+
+  // MARK: One refresh
+
+  @Test("C-012 A hundred tasks share one refresh", arguments: [nil, "access-0"])
+  func single(rejected: String?) async throws {
+    let door = Door()
+    let signed = Signed(
+      ScriptedTransport { _, number throws(TransportError) in
+        await door.pass()
+        return .tokens(number)
+      }, remaining: rejected == nil ? 59 : 300)
+    let outcomes = try await signed.outcomes(of: 100, rejecting: rejected, until: door)
+    #expect(outcomes.count == 100 && Set(outcomes) == ["access-1"])
+    #expect(
+      signed.bench.transport.forms == [
+        ["grant_type": "refresh_token", "refresh_token": "refresh-0", "client_id": "app"]
+      ])
+    // Those who still have the old token come late, and find it renewed.
+    #expect(await signed.outcome(rejecting: "access-0") == "access-1")
+    #expect(signed.bench.transport.sent.count == 1)
+  }
+
+  @Test("A token with a minute left is used without a request, and without a lock")
+  func fresh() async throws {
+    let signed = Signed(ScriptedTransport([]), remaining: 60)
+    signed.store.hold()
+    #expect(await signed.outcome() == "access-0")
+    #expect(await signed.outcome(rejecting: "another") == "access-0")
+    #expect(signed.store.content.value.locks == 0)
+  }
+
+  @Test("A caller that is cancelled does not break the refresh of the others")
+  func cancelled() async throws {
+    let door = Door()
+    let signed = Signed(
+      ScriptedTransport { _, number throws(TransportError) in
+        await door.pass()
+        if Task.isCancelled { throw .lost("cancelled") }
+        return .tokens(number)
+      })
+    let first = Task { await signed.outcome() }
+    _ = try await signed.bench.transport.requests.wait(for: "the request") { $0.isEmpty ? nil : true }
+    first.cancel()
+    let outcomes = try await signed.outcomes(of: 10, joining: true, until: door)
+    #expect(Set(outcomes) == ["access-1"])
+    #expect(await first.value == "access-1")
+    #expect(signed.bench.transport.sent.count == 1)
+  }
+
+  @Test("Callers whose token was rejected during a refresh that brings it again share the next refresh")
+  func rejectedDuringFlight() async throws {
+    let door = Door()
+    // The first flight finds no provider and falls back to the old token, which is still valid for some seconds.
+    let signed = Signed(
+      ScriptedTransport { _, number throws(TransportError) in
+        await door.pass()
+        if number <= 3 { throw .unreachable("no route") }
+        return .tokens(number)
+      }, remaining: 30)
+    let first = Task { await signed.outcome() }
+    _ = try await signed.bench.transport.requests.wait(for: "the request") { $0.isEmpty ? nil : true }
+    let before = signed.store.content.value.reads
+    let others = (0..<100).map { _ in Task { await signed.outcome(rejecting: "access-0") } }
+    _ = try await signed.store.content.wait(for: "the callers") { $0.reads >= before + 100 ? true : nil }
+    door.open()
+    #expect(await first.value == "access-0")
+    for other in others { #expect(await other.value == "access-4") }
+    #expect(signed.bench.transport.sent.count == 4)
+  }
+
+  @Test("C-014 The store says sent before the request, and has the new tokens before they are returned")
+  func order() async throws {
+    let store = Watched<MemoryStore?>(nil)
+    let seen = Watched<[String]>([])
+    let signed = Signed(
+      ScriptedTransport { _, number throws(TransportError) in
+        seen.update { $0 = store.value?.writes ?? [] }
+        return .tokens(number)
+      })
+    store.update { $0 = signed.store }
+    #expect(await signed.outcome() == "access-1")
+    #expect(seen.value == ["access-0 sent"])
+    #expect(signed.store.writes == ["access-0 sent", "access-1 settled"])
+    #expect(signed.store.stored?.tokens.refreshToken == "refresh-1")
+    #expect(signed.store.content.value.held.isEmpty)
+  }
+
+  @Test("A store that fails lets no request out")
+  func storeFails() async throws {
+    let signed = Signed(ScriptedTransport([.success(.tokens(1))]))
+    signed.store.content.update { $0.fault = .damaged("file") }
+    #expect(await signed.outcome() == "store_unusable")
+    #expect(signed.bench.transport.sent.isEmpty && signed.store.content.value.held.isEmpty)
+  }
+
+  @Test("New tokens that cannot be stored are not returned")
+  func storeFailsLater() async throws {
+    let store = Watched<MemoryStore?>(nil)
+    let signed = Signed(
+      ScriptedTransport { _, number throws(TransportError) in
+        store.value?.content.update { $0.fault = .file("disk", reason: "full") }
+        return .tokens(number)
+      })
+    store.update { $0 = signed.store }
+    #expect(await signed.outcome() == "store_unusable")
+    signed.store.content.update { $0.fault = nil }
+    #expect(signed.store.stored?.refreshState.word == "sent")
+    #expect(signed.store.content.value.held.isEmpty)
+  }
+
+  // MARK: What a failure leaves
+
+  @Test("A lost answer is uncertain, the next call tries once, and a refusal then deletes nothing")
+  func lostAnswer() async throws {
+    let signed = Signed(ScriptedTransport([Self.lost, .success(.refusal("invalid_grant"))]))
+    #expect(await signed.outcome() == "refresh_uncertain")
+    #expect(signed.store.stored?.refreshState.word == "sent" && signed.bench.transport.sent.count == 1)
+    #expect(await signed.outcome() == "answer_was_lost")
+    #expect(signed.store.stored?.refreshState.word == "lost invalid_grant")
+    #expect(signed.store.stored?.tokens.refreshToken == "refresh-0")
+    #expect(await signed.outcome() == "answer_was_lost" && signed.bench.transport.sent.count == 2)
+  }
+
+  @Test("A lost answer is forgotten if the provider still accepts the token")
+  func lostAnswerAccepted() async throws {
+    let signed = Signed(ScriptedTransport([Self.lost, .success(.tokens(2))]))
+    #expect(await signed.outcome() == "refresh_uncertain")
+    #expect(await signed.outcome() == "access-2")
+    #expect(signed.store.stored?.refreshState == .settled)
+  }
+
+  @Test("What was uncertain stays uncertain while nothing else is known", arguments: [429, 503, 401])
+  func staysUncertain(status: Int) async throws {
+    let answer = HTTPResponse.json("", status: status, [HTTPField("Retry-After", "5")])
+    let signed = Signed(ScriptedTransport([.success(answer)]), state: .sent(at: .distantPast))
+    _ = await signed.outcome()
+    #expect(signed.store.stored?.refreshState == .sent(at: .distantPast))
+  }
+
+  @Test("A refused refresh token is deleted, and no further request is sent")
+  func refused() async throws {
+    let signed = Signed(ScriptedTransport([.success(.refusal("invalid_grant"))]))
+    #expect(await signed.outcome() == "sign_in_needed")
+    #expect(signed.store.stored?.tokens.refreshToken == nil)
+    #expect(signed.store.stored?.tokens.accessToken == "access-0")
+    #expect(await signed.outcome() == "sign_in_needed" && signed.bench.transport.sent.count == 1)
+  }
+
+  @Test("A refusal of the client leaves the token alone")
+  func clientRefused() async throws {
+    let signed = Signed(ScriptedTransport([.success(.refusal("invalid_client", status: 401))]))
+    #expect(await signed.outcome() == "invalid_client")
+    #expect(signed.store.stored?.refreshState == .settled && signed.store.stored?.tokens.refreshToken == "refresh-0")
+  }
+
+  @Test(
+    "C-043 An unreachable provider is asked three times, after pauses, and then the old token serves while it is valid")
+  func unreachable() async throws {
+    let signed = Signed(ScriptedTransport([Self.unreachable, Self.unreachable, Self.unreachable]), remaining: 30)
+    #expect(await signed.outcome() == "access-0")
+    #expect(signed.bench.transport.sent.count == 3)
+    let pauses = signed.bench.clock.pauses.value
+    #expect(pauses.count == 2 && pauses[0] <= .milliseconds(250) && pauses[1] <= .milliseconds(500))
+    #expect(signed.store.stored?.refreshState == .settled)
+    signed.bench.clock.advance(by: 30)
+    #expect(await signed.outcome() == "refresh_uncertain" && signed.bench.transport.sent.count == 4)
+  }
+
+  @Test("An unreachable provider and an expired token are an error")
+  func unreachableAndExpired() async throws {
+    let signed = Signed(ScriptedTransport([Self.unreachable, Self.unreachable, Self.unreachable]))
+    #expect(await signed.outcome() == "provider_unreachable")
+    let again = Signed(ScriptedTransport([Self.unreachable, .success(.tokens(2))]))
+    #expect(await again.outcome() == "access-2")
+  }
+
+  @Test(
+    "C-043 Retry-After of 429 and 503 is respected",
+    arguments: [(429, "120", 120), (503, "120", 120), (429, "soon", 30)])
+  func paused(status: Int, field: String, seconds: Int) async throws {
+    let busy = HTTPResponse.json("", status: status, [HTTPField("retry-after", field)])
+    let signed = Signed(ScriptedTransport([.success(busy), .success(.tokens(2))]))
+    #expect(await signed.outcome() == "provider_busy")
+    signed.bench.clock.advance(by: TimeInterval(seconds) - 1)
+    #expect(await signed.outcome() == "provider_busy" && signed.bench.transport.sent.count == 1)
+    signed.bench.clock.advance(by: 1)
+    #expect(await signed.outcome() == "access-2")
+  }
+
+  @Test(
+    "A Retry-After that is no small number pauses for the usual time",
+    arguments: ["-1", "86401", "99999999999999999999", "1e3", "", "Wed, 25 Nov 2026 00:00:00 GMT"])
+  func strangePause(field: String) async throws {
+    let busy = HTTPResponse.json("", status: 429, [HTTPField("Retry-After", field)])
+    let signed = Signed(ScriptedTransport([.success(busy)]))
+    #expect(await signed.outcome() == "provider_busy")
+    #expect(signed.store.stored?.refreshState == .paused(until: signed.bench.clock.now.addingTimeInterval(30)))
+  }
+
+  @Test("An answer that may have been an exchange is uncertain", arguments: [500, 502, 504])
+  func serverError(status: Int) async throws {
+    let signed = Signed(ScriptedTransport([.success(.json("", status: status))]))
+    #expect(await signed.outcome() == "refresh_uncertain")
+    #expect(signed.store.stored?.refreshState.word == "sent" && signed.bench.transport.sent.count == 1)
+  }
+
+  // MARK: What an answer brings
+
+  @Test("An answer without a refresh token, or with an empty one, keeps the old one", arguments: [true, false])
+  func keeps(isEmpty: Bool) async throws {
+    let more = isEmpty ? #","refresh_token":"","id_token":"""# : ""
+    let answer = #"{"access_token":"access-1","token_type":"bearer","expires_in":"300"\#(more)}"#
+    let signed = Signed(ScriptedTransport([.success(.json(answer))]))
+    #expect(await signed.outcome() == "access-1")
+    #expect(signed.store.stored?.tokens.refreshToken == "refresh-0" && signed.store.stored?.tokens.scope == "files")
+  }
+
+  private static let ada = User(id: "ada", username: "ada", email: nil, displayName: nil)
+
+  @Test("A refreshed ID token of another user is refused, and of the same user accepted", arguments: ["ada", "eve"])
+  func subject(name: String) async throws {
+    let minter = Minter()
+    let signed = Signed(
+      Discovery.transport(keys: { minter.jwks }) { _, number throws(TransportError) in
+        .tokens(1, idToken: (try? minter.token(at: ManualClock().now, subject: name)) ?? "")
+      }, provider: .discovered(), user: Self.ada, idToken: "old")
+    #expect(await signed.outcome() == (name == "ada" ? "access-1" : "refresh_uncertain"))
+    #expect(signed.store.stored?.user == Self.ada)
+  }
+
+  @Test("A refresh token is not sent before the keys are there, and never again after new tokens were issued")
+  func keysFirst() async throws {
+    let minter = Minter()
+    let isDown = Watched(true)
+    let signed = Signed(
+      ScriptedTransport { request, number throws(TransportError) in
+        switch request.url.path {
+        case Discovery.path: return .json(Discovery.document())
+        case "/keys":
+          if isDown.value { throw .unreachable("no route") }
+          return .json(minter.jwks)
+        default:
+          // From now on the keys cannot be fetched, and the token is under another key.
+          isDown.update { $0 = true }
+          return .tokens(1, idToken: (try? Minter("k2").token(at: ManualClock().now)) ?? "")
+        }
+      }, provider: .discovered(), user: Self.ada, idToken: "old")
+    #expect(await signed.outcome() == "provider_unreachable")
+    #expect(signed.bench.transport.count(of: "/token") == 0)
+    #expect(signed.store.stored?.refreshState == .settled)
+    isDown.update { $0 = false }
+    #expect(await signed.outcome() == "refresh_uncertain")
+    #expect(signed.bench.transport.count(of: "/token") == 1)
+    #expect(signed.store.stored?.refreshState.word == "sent")
+  }
+
+  @Test("A discovery that fails says nothing against the refresh token", arguments: [500, 404, 200])
+  func discoveryFails(status: Int) async throws {
+    let signed = Signed(ScriptedTransport([.success(.json("", status: status))]), provider: .discovered())
+    #expect(await signed.outcome() == (status == 200 ? "answer_malformed" : "server_error"))
+    #expect(signed.store.stored?.refreshState == .settled)
+    #expect(!signed.store.writes.contains("access-0 sent"))
+  }
+
+  // MARK: Other processes
+
+  @Test("While another process refreshes, nothing is sent, and its tokens are used")
+  func otherProcess() async throws {
+    let signed = Signed(ScriptedTransport([]))
+    signed.store.hold()
+    let now = signed.bench.clock.now
+    signed.store.content.update {
+      $0.onLock = { number, content in
+        guard number == 3 else { return }
+        content.accounts["work"] = .sample(at: now)
+        content.held = []
+      }
+    }
+    #expect(await signed.outcome() == "access-0")
+    #expect(signed.store.content.value.locks == 3)
+    #expect(signed.bench.transport.sent.isEmpty)
+  }
+
+  @Test("Another process that does not finish is an error after a minute, and its lock stays")
+  func busy() async throws {
+    let signed = Signed(ScriptedTransport([]))
+    signed.store.hold()
+    let begin = signed.bench.clock.now
+    #expect(await signed.outcome() == "account_locked")
+    #expect((60...61).contains(signed.bench.clock.now.timeIntervalSince(begin)))
+    #expect(signed.store.content.value.held == ["work"] && signed.bench.transport.sent.isEmpty)
+    let pauses = signed.bench.clock.pauses.value
+    #expect(
+      pauses.allSatisfy { (Duration.milliseconds(10)...(.milliseconds(42))).contains($0) } && Set(pauses).count > 5)
+  }
+
+  @Test("A cancelled logout does not spin while another process holds the lock")
+  func cancelledWait() async throws {
+    let signed = Signed(ScriptedTransport([]))
+    signed.store.hold()
+    let task = Task {
+      while !Task.isCancelled { await Task.yield() }
+      return await Result { () async throws(SessionError) in try await signed.session.logOut() }
+    }
+    task.cancel()
+    #expect(await task.value == .failure(.busy))
+    #expect(signed.bench.clock.pauses.value.isEmpty)
+  }
+
+  @Test("Tokens of another client, issuer or provider are not sent")
+  func otherClient() async throws {
+    for provider in [
+      IdentityProvider.plain(clientID: "other"), .plain(issuer: "https://login.example.com"), .plain(id: "home"),
+    ] {
+      let signed = Signed(ScriptedTransport([.success(.tokens(1))]), provider: .plain())
+      let session = AccountSession(account: "work", client: signed.bench.client(provider), store: signed.store)
+      await #expect(throws: SessionError.otherClient) { try await session.tokens() }
+      #expect(signed.bench.transport.sent.isEmpty)
+    }
+  }
+
+  @Test("Without an account nobody is signed in")
+  func nobody() async throws {
+    let signed = Signed(ScriptedTransport([]))
+    try signed.store.delete("work")
+    #expect(await signed.outcome() == "not_signed_in")
+  }
+
+  // MARK: Logout
+
+  @Test("C-026 A logout revokes the refresh token and deletes the account")
+  func logout() async throws {
+    let signed = Signed(ScriptedTransport([.success(.json(""))]))
+    #expect(try await signed.session.logOut() == nil)
+    #expect(signed.store.stored == nil && signed.store.content.value.held.isEmpty)
+    #expect(
+      signed.bench.transport.forms
+        == [["token": "refresh-0", "token_type_hint": "refresh_token", "client_id": "app"]])
+    #expect(signed.bench.transport.sent.first?.url.path == "/revoke")
+  }
+
+  @Test("C-026 A logout deletes the account even if the provider cannot be reached or refuses")
+  func logoutUnreachable() async throws {
+    for answer in [Self.unreachable, Self.lost, .success(.refusal("invalid_client", status: 401))] {
+      let signed = Signed(ScriptedTransport([answer]))
+      #expect(try await signed.session.logOut() != nil)
+      #expect(signed.store.stored == nil)
+    }
+    let withoutRefresh = Signed(ScriptedTransport([.success(.json("", status: 204))]), refresh: nil)
+    #expect(try await withoutRefresh.session.logOut() == nil)
+    #expect(withoutRefresh.bench.transport.forms.first?["token_type_hint"] == "access_token")
+  }
+
+  @Test("A logout waits for a refresh, and nothing is stored after it", arguments: [false, true])
+  func logoutDuringRefresh(isKeychain: Bool) async throws {
+    let (door, pauses) = (Door(), Door())
+    let bench = Bench(
+      ScriptedTransport { request, number throws(TransportError) in
+        if request.url.path == "/token" { await door.pass() }
+        return .tokens(number)
+      })
+    let store: any TokenStore = isKeychain ? TokenKeychain(items: FakeKeychain()) : MemoryStore()
+    try store.write(.sample(at: bench.clock.now, remaining: 0), as: "work")
+    let session = AccountSession(account: "work", client: bench.client(), store: store)
+    let refresh = Task { try? await session.tokens() }
+    _ = try await bench.transport.requests.wait(for: "the request") { $0.isEmpty ? nil : true }
+    bench.clock.stop(at: pauses)
+    let logout = Task { try await session.logOut() }
+    _ = try await bench.clock.pauses.wait(for: "the logout to wait") { $0.isEmpty ? nil : true }
+    door.open()
+    _ = await refresh.value
+    pauses.open()
+    #expect(try await logout.value == nil)
+    #expect(try store.account("work") == nil)
+    // What is revoked is the token that the refresh brought.
+    #expect(bench.transport.forms(to: "/revoke").map { $0["token"] } == ["refresh-1"])
+  }
+}
+
+extension Result where Success: Sendable {
+  fileprivate init(_ body: () async throws(Failure) -> Success) async {
+    do throws(Failure) { self = .success(try await body()) } catch { self = .failure(error) }
+  }
+}
