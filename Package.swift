@@ -81,8 +81,8 @@ let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v16)],
-  // `AttestClient`, `ByteCoding`, `GateWire`, `HTTPExchange`, `MFAClient`, `MFAViewModels` and `MFAWire` are for Apple's
-  // platforms, too; the others need OpenSSL and Linux.
+  // `AttestClient`, `ByteCoding`, `GateWire`, `HTTPExchange`, `URLSessionExchange`, `MFAClient`, `MFAViewModels`, `MFAWire`
+  // and `OIDCClient` are for Apple's platforms, too; the others need OpenSSL and Linux.
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "ByteCoding", targets: ["ByteCoding"]),
@@ -90,6 +90,7 @@ let package = Package(
     .library(name: "Cryptography", targets: ["Cryptography"]),
     .library(name: "GateWire", targets: ["GateWire"]),
     .library(name: "HTTPExchange", targets: ["HTTPExchange"]),
+    .library(name: "URLSessionExchange", targets: ["URLSessionExchange"]),
     .library(name: "AttestClient", targets: ["AttestClient"]),
     .library(name: "MFAWire", targets: ["MFAWire"]),
     .library(name: "MFAClient", targets: ["MFAClient"]),
@@ -157,10 +158,11 @@ let package = Package(
     cTarget(.gate, "CUpgradeChild"),
     target(.gate, "GracefulUpgrade", ["CUpgradeChild", "Locking"]),
     target(.signIn, "HTTPExchange"),
+    target(.signIn, "URLSessionExchange", ["HTTPExchange"]),
     target(
       .device, "AttestClient",
       [
-        "ByteCoding", "GateWire", "HTTPExchange", "Locking",
+        "ByteCoding", "GateWire", "HTTPExchange", "Locking", "URLSessionExchange",
         .target(name: "Cryptography", condition: .when(platforms: [.linux])),
       ]),
     target(.mfa, "MFAWire"),
@@ -221,7 +223,9 @@ let package = Package(
     tests(
       .attestation, "AppAttestTests",
       ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice", "TestSupport"]),
-    tests(.signIn, "HTTPExchangeTests", ["HTTPExchange", "TestSupport", "Transport", "TransportEngine"]),
+    tests(
+      .signIn, "URLSessionExchangeTests",
+      ["HTTPExchange", "TestSupport", "Transport", "TransportEngine", "URLSessionExchange"]),
     tests(
       .device, "AttestClientTests",
       [
@@ -449,7 +453,8 @@ if !gateOnly && !fuzzing {
         "QRCodes",
         "SecretService", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + nio),
-    tests(.signIn, "BearerToolTests", ["HTTPExchange", "OIDCClient", "TestSupport", "bearer"]),
+    tests(
+      .signIn, "BearerToolTests", ["HTTPExchange", "OIDCClient", "TestSupport", "URLSessionExchange", "bearer"]),
     executable(.signIn, "bearer", ["BearerTool", "CommandSupport", "ProcessSignals"]),
     tests(.authenticator, "QRCodesTests", ["QRCodes", "TestSupport"]),
     target(

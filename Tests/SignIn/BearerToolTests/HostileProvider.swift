@@ -1,6 +1,7 @@
 import Foundation
 import HTTPExchange
 import TestSupport
+import URLSessionExchange
 
 /// A provider that a Python program plays: well-behaved, except for one fault at a time.
 final class HostileProvider: Sendable {

@@ -212,6 +212,26 @@ struct DirectoryTests {
     #expect(await provider.knows(new))
   }
 
+  @Test("A key that the provider has withdrawn is used for an hour, and longer only while the provider cannot be reached")
+  func withdrawn() async throws {
+    let (old, new) = (Minter("k1"), Minter("k2"))
+    let provider = Provider(old.jwks)
+    provider.door.open()
+    #expect(await provider.knows(old))
+    provider.keys.update { $0 = new.jwks }
+    provider.bench.clock.advance(by: 3599)
+    #expect(await provider.knows(old))
+    provider.isDown.update { $0 = true }
+    provider.bench.clock.advance(by: 1)
+    #expect(await provider.knows(old))
+    provider.isDown.update { $0 = false }
+    #expect(await provider.knows(old))
+    provider.bench.clock.advance(by: 300)
+    #expect(await !provider.knows(old))
+    #expect(await provider.knows(new))
+    #expect(provider.bench.transport.count(of: Discovery.path) == 3 && provider.fetches == 2)
+  }
+
   @Test("A clock that was set back delays no fetch of unknown keys")
   func clock() async throws {
     let (old, new) = (Minter("k1"), Minter("k2"))

@@ -4,11 +4,15 @@ public import HTTPExchange
 /// The metadata and the keys of one issuer: fetched when they are needed, and kept.
 ///
 /// Concurrent callers share one fetch. A provider that changes its keys is noticed by the first token with an unknown key
-/// identifier; the keys are then fetched again, at most once in five minutes, so that forged identifiers cause no load.
-/// While the provider cannot be reached, the keys of the last fetch stay in use.
+/// identifier; the keys are then fetched again, at most once in five minutes, so that forged identifiers cause no load. A
+/// key that the provider has withdrawn is used for at most an hour. While the provider cannot be reached, the keys of the
+/// last fetch stay in use.
 public actor ProviderDirectory {
   /// The shortest time between two fetches of the keys because of an unknown identifier, in seconds.
   public static let shortestPause: TimeInterval = 300
+
+  /// The age at which metadata and keys are fetched again, in seconds: a provider may have withdrawn a key.
+  public static let longestUse: TimeInterval = 3600
 
   /// The issuer, exactly as in its discovery document.
   public nonisolated let issuer: String
@@ -19,6 +23,7 @@ public actor ProviderDirectory {
   private var keysFetch: Task<Result<ProviderKeys, OIDCError>, Never>?
   private var keys: ProviderKeys?
   private var keysFetchedAt: Date?
+  private var keysAskedAt: Date?
 
   /// Uses `transport`, which must follow no redirects; `now` is the clock. The keys are at `keysURL`; without one, the
   /// discovery document says where.
@@ -57,17 +62,17 @@ public actor ProviderDirectory {
   /// - Throws: As `metadata()`, if there are no keys at all. With keys of an earlier fetch, an unreachable provider is no
   ///   error: the token is then judged by them.
   public func keys(for token: IDToken) async throws(OIDCError) -> ProviderKeys {
-    if let keys, let fetched = keysFetchedAt {
-      let isKnown = token.keyID.map(keys.contains) ?? true
-      if isKnown { return keys }
-      // The fetch that another token began may bring this one's key. A clock that was set back delays no fetch.
-      if keysFetch == nil {
-        if (0..<Self.shortestPause).contains(now().timeIntervalSince(fetched)) { return keys }
-        keysFetchedAt = now()
-      }
-      return (try? await fetchKeys()) ?? keys
-    }
-    return try await fetchKeys()
+    guard let keys, let fetched = keysFetchedAt, let asked = keysAskedAt else { return try await fetchKeys() }
+    // A clock that was set back delays no fetch.
+    let isFresh = (0..<Self.longestUse).contains(now().timeIntervalSince(fetched))
+    if isFresh, token.keyID.map(keys.contains) ?? true { return keys }
+    // The fetch that another token began may bring this one's key.
+    if keysFetch == nil, (0..<Self.shortestPause).contains(now().timeIntervalSince(asked)) { return keys }
+    let known = metadataFetch
+    if !isFresh, keysFetch == nil { metadataFetch = nil }
+    let found = try? await fetchKeys()
+    if metadataFetch == nil { metadataFetch = known }
+    return found ?? keys
   }
 
   /// The keys of the last fetch; without one, they are fetched.
@@ -94,6 +99,7 @@ public actor ProviderDirectory {
           return .failure(error)
         }
       }
+    if keysFetch == nil { keysAskedAt = now() }
     keysFetch = fetch
     let result = await fetch.value
     // Only the first that resumes: a later one might replace newer keys.

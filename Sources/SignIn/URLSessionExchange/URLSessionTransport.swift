@@ -1,3 +1,5 @@
+public import HTTPExchange
+
 #if canImport(Darwin)
   public import Foundation
 #else

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import Transport
 import TransportEngine
+import URLSessionExchange
 
 #if canImport(FoundationNetworking)
   import FoundationNetworking
