@@ -292,6 +292,20 @@ struct ManagerTests {
     }
   }
 
+  @Test("Where tokens must be bound, an exchange without a key is refused")
+  func required() async {
+    let bench = Bench([.success(.tokens(1))])
+    let service = IdentityProviderService { _ in bench.dependencies }
+    #expect(
+      await outcome { _ = try await service.refreshToken("r", provider: .plain(dpop: .required)) } == "configuration")
+    // A stored bearer token of before is not spent for an answer that would be refused.
+    let client = bench.client(.plain(dpop: .required))
+    let session = AccountSession(
+      account: "work", client: client, store: MemoryStore(.sample(at: bench.clock.now, remaining: 0)))
+    await #expect(throws: SessionError.provider(.tokenType("Bearer"))) { try await session.tokens() }
+    #expect(bench.transport.sent.count == 1)
+  }
+
   // MARK: Configuration
 
   @Test("C-015 Of several providers one is selected by its identifier, and an unknown one is an error")
