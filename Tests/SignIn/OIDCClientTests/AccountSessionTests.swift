@@ -199,6 +199,19 @@ struct AccountSessionTests {
     #expect(await signed.outcome() == "sign_in_needed" && signed.bench.transport.sent.count == 1)
   }
 
+  @Test("A refused account is deleted, unless another process has signed in since")
+  func deleteRefused() async throws {
+    let signed = Signed(ScriptedTransport([.success(.refusal("invalid_grant"))]))
+    #expect(await signed.outcome() == "sign_in_needed")
+    let refused = try #require(signed.store.stored)
+    try signed.store.write(.sample(at: signed.bench.clock.now), as: "work")
+    try await signed.session.deleteRefused()
+    #expect(signed.store.stored?.tokens.refreshToken == "refresh-0")
+    try signed.store.write(refused, as: "work")
+    try await signed.session.deleteRefused()
+    #expect(signed.store.stored == nil && signed.store.content.value.held.isEmpty)
+  }
+
   @Test("A refusal of the client leaves the token alone")
   func clientRefused() async throws {
     let signed = Signed(ScriptedTransport([.success(.refusal("invalid_client", status: 401))]))
