@@ -45,7 +45,7 @@ struct ManagerTests {
   // MARK: State
 
   @Test(
-    "B-050, C-013, C-050 A sign-in leads from unauthenticated by authenticating to authenticated, and a logout back")
+    "C-013, C-050 A sign-in leads from unauthenticated by authenticating to authenticated, and a logout back")
   func states() async throws {
     let door = Door()
     let bench = Bench(
