@@ -57,17 +57,21 @@ public actor ProviderDirectory {
   /// - Throws: As `metadata()`, if there are no keys at all. With keys of an earlier fetch, an unreachable provider is no
   ///   error: the token is then judged by them.
   public func keys(for token: IDToken) async throws(OIDCError) -> ProviderKeys {
-    if let keys, let fetched = keysFetchedAt {
-      let isKnown = token.keyID.map(keys.contains) ?? true
-      if isKnown { return keys }
-      // The fetch that another token began may bring this one's key. A clock that was set back delays no fetch.
-      if keysFetch == nil {
-        if (0..<Self.shortestPause).contains(now().timeIntervalSince(fetched)) { return keys }
-        keysFetchedAt = now()
-      }
-      return (try? await fetchKeys()) ?? keys
+    guard let keys else { return try await fetchKeys() }
+    if token.keyID.map(keys.contains) ?? true { return keys }
+    return await changedKeys() ?? keys
+  }
+
+  /// The keys of another fetch, because a token fits none of the present ones.
+  ///
+  /// - Returns: `nil` if the last fetch was less than five minutes ago, or this one fails.
+  func changedKeys() async -> ProviderKeys? {
+    // The fetch that another token began may bring this one's key. A clock that was set back delays no fetch.
+    if keysFetch == nil {
+      if let keysFetchedAt, (0..<Self.shortestPause).contains(now().timeIntervalSince(keysFetchedAt)) { return nil }
+      keysFetchedAt = now()
     }
-    return try await fetchKeys()
+    return try? await fetchKeys()
   }
 
   /// The keys of the last fetch; without one, they are fetched.

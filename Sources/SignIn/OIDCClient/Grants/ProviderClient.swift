@@ -280,7 +280,13 @@ public struct ProviderClient: Sendable {
     do throws(IDTokenRejection) { token = try IDToken(text) } catch { throw OIDCError.idToken(error) }
     let keys = try await directory.keys(for: token)
     do throws(IDTokenRejection) { try await IDTokenVerifier(keys: keys).verify(token, as: expected) } catch {
-      throw OIDCError.idToken(error)
+      // Without a key identifier, only the signature shows that the provider has changed its keys.
+      guard error == .signature, token.keyID == nil, let changed = await directory.changedKeys() else {
+        throw OIDCError.idToken(error)
+      }
+      do throws(IDTokenRejection) { try await IDTokenVerifier(keys: changed).verify(token, as: expected) } catch {
+        throw OIDCError.idToken(error)
+      }
     }
     return token.claims
   }
