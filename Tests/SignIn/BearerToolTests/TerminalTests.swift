@@ -9,7 +9,8 @@ struct TerminalTests {
     try await withHostileProvider { shell, _ in
       try await Tmux.withTerminal(in: shell.folder) { tmux in
         let bearer = try Places.product("bearer")
-        try await tmux.start("sh -c '\(bearer) login --username user work; \(bearer) login --username user work'", shell.environment)
+        try await tmux.start(
+          "sh -c '\(bearer) login --username user work; \(bearer) login --username user work'", shell.environment)
         try await tmux.screen(with: "password of user:")
         try await tmux.press("wrong", "Enter")
         try await tmux.screen(with: "error: invalid_grant: work: the provider refuses")

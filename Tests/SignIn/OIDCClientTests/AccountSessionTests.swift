@@ -117,7 +117,8 @@ struct AccountSessionTests {
     door.open()
     #expect(await first.value == "access-0")
     for other in others { #expect(await other.value == "access-4") }
-    #expect(signed.bench.transport.sent.count == 4)
+    // Each flight takes the lock once.
+    #expect(signed.bench.transport.sent.count == 4 && signed.store.content.value.locks == 2)
   }
 
   @Test("C-014 The store says sent before the request, and has the new tokens before they are returned")
@@ -196,6 +197,19 @@ struct AccountSessionTests {
     #expect(signed.store.stored?.tokens.refreshToken == nil)
     #expect(signed.store.stored?.tokens.accessToken == "access-0")
     #expect(await signed.outcome() == "sign_in_needed" && signed.bench.transport.sent.count == 1)
+  }
+
+  @Test("A refused account is deleted, unless another process has signed in since")
+  func deleteRefused() async throws {
+    let signed = Signed(ScriptedTransport([.success(.refusal("invalid_grant"))]))
+    #expect(await signed.outcome() == "sign_in_needed")
+    let refused = try #require(signed.store.stored)
+    try signed.store.write(.sample(at: signed.bench.clock.now), as: "work")
+    try await signed.session.deleteRefused()
+    #expect(signed.store.stored?.tokens.refreshToken == "refresh-0")
+    try signed.store.write(refused, as: "work")
+    try await signed.session.deleteRefused()
+    #expect(signed.store.stored == nil && signed.store.content.value.held.isEmpty)
   }
 
   @Test("A refusal of the client leaves the token alone")
@@ -306,6 +320,20 @@ struct AccountSessionTests {
     #expect(signed.store.stored?.refreshState.word == "sent")
   }
 
+  @Test("New tokens whose keys cannot be fetched are lost, and the old refresh token is not sent again")
+  func keysLater() async throws {
+    let signed = Signed(
+      ScriptedTransport { request, number throws(TransportError) in
+        switch request.url.path {
+        case Discovery.path: return .json(Discovery.document())
+        case "/keys": throw .unreachable("no route")
+        default: return .tokens(1, idToken: (try? Minter().token(at: ManualClock().now)) ?? "")
+        }
+      }, provider: .discovered(), user: Self.ada)
+    #expect(await signed.outcome() == "refresh_uncertain")
+    #expect(signed.bench.transport.count(of: "/token") == 1)
+  }
+
   @Test("A discovery that fails says nothing against the refresh token", arguments: [500, 404, 200])
   func discoveryFails(status: Int) async throws {
     let signed = Signed(ScriptedTransport([.success(.json("", status: status))]), provider: .discovered())
@@ -331,6 +359,21 @@ struct AccountSessionTests {
     #expect(await signed.outcome() == "access-0")
     #expect(signed.store.content.value.locks == 3)
     #expect(signed.bench.transport.sent.isEmpty)
+  }
+
+  @Test("C-012 Twenty processes with one folder send one request")
+  func processes() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let transport = ScriptedTransport { _, number throws(TransportError) in .tokens(number) }
+      func store() -> TokenFolder { TokenFolder(path: folder + "/tokens", key: TokenKeyFile(path: folder + "/key")) }
+      try store().write(.sample(at: ManualClock().now, remaining: 0), as: "work")
+      let tasks = (0..<20).map { _ in
+        let session = AccountSession(account: "work", client: Bench(transport).client(), store: store())
+        return Task { try await session.tokens().tokens.accessToken }
+      }
+      for task in tasks { #expect(try await task.value == "access-1") }
+      #expect(transport.sent.count == 1)
+    }
   }
 
   @Test("Another process that does not finish is an error after a minute, and its lock stays")

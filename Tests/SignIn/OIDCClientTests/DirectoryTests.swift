@@ -212,7 +212,8 @@ struct DirectoryTests {
     #expect(await provider.knows(new))
   }
 
-  @Test("A key that the provider has withdrawn is used for an hour, and longer only while the provider cannot be reached")
+  @Test(
+    "A key that the provider has withdrawn is used for an hour, and longer only while the provider cannot be reached")
   func withdrawn() async throws {
     let (old, new) = (Minter("k1"), Minter("k2"))
     let provider = Provider(old.jwks)
@@ -241,6 +242,32 @@ struct DirectoryTests {
     provider.keys.update { $0 = new.jwks }
     provider.bench.clock.advance(by: -86_400)
     #expect(await provider.knows(new))
+  }
+
+  @Test("A provider whose keys have no identifiers can change them, and forged tokens cause no load")
+  func withoutIdentifiers() async throws {
+    let (old, new) = (Minter(namesKey: false), Minter(namesKey: false))
+    let (current, keys) = (Watched(old), Watched(old.jwks))
+    let clock = ManualClock()
+    let transport = Discovery.transport(keys: { keys.value }) { _, number throws(TransportError) in
+      .tokens(number, idToken: try? current.value.token(at: clock.now))
+    }
+    let dependencies = SignInDependencies(transport: transport, now: { clock.now })
+    let client = ProviderClient(provider: .discovered(allowsPasswordGrant: true), dependencies: dependencies)
+    func signsIn() async -> Bool {
+      (try? await client.signIn(with: Credentials(username: "ada", password: "x"))) != nil
+    }
+    #expect(await signsIn())
+    current.update { $0 = new }
+    #expect(await !signsIn())
+    clock.advance(by: 300)
+    #expect(await !signsIn())
+    #expect(transport.count(of: "/keys") == 2)
+    keys.update { $0 = new.jwks }
+    #expect(await !signsIn())
+    clock.advance(by: 300)
+    #expect(await signsIn())
+    #expect(transport.count(of: "/keys") == 3)
   }
 
   @Test("Without keys, an error is no memory: the next call asks again")

@@ -31,7 +31,8 @@ private func expectation() -> IDTokenExpectation {
 
 @Suite("ID tokens", .timeLimit(.minutes(2)))
 struct IDTokenTests {
-  @Test func `each broken rule has its own code, and the token without the fault is accepted`() async throws {
+  @Test("C-011, C-016 Each broken rule has its own code, and the token without the fault is accepted")
+  func rules() async throws {
     let cases = try await Minted.make()
     #expect(cases.count >= 40)
     for item in cases {

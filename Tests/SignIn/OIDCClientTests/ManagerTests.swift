@@ -45,7 +45,7 @@ struct ManagerTests {
   // MARK: State
 
   @Test(
-    "B-050, C-013, C-050 A sign-in leads from unauthenticated by authenticating to authenticated, and a logout back")
+    "C-013, C-050 A sign-in leads from unauthenticated by authenticating to authenticated, and a logout back")
   func states() async throws {
     let door = Door()
     let bench = Bench(
@@ -290,6 +290,20 @@ struct ManagerTests {
         } == expected)
       if !isAllowed { #expect(bench.transport.sent.isEmpty) }
     }
+  }
+
+  @Test("Where tokens must be bound, an exchange without a key is refused")
+  func required() async {
+    let bench = Bench([.success(.tokens(1))])
+    let service = IdentityProviderService { _ in bench.dependencies }
+    #expect(
+      await outcome { _ = try await service.refreshToken("r", provider: .plain(dpop: .required)) } == "configuration")
+    // A stored bearer token of before is not spent for an answer that would be refused.
+    let client = bench.client(.plain(dpop: .required))
+    let session = AccountSession(
+      account: "work", client: client, store: MemoryStore(.sample(at: bench.clock.now, remaining: 0)))
+    await #expect(throws: SessionError.provider(.tokenType("Bearer"))) { try await session.tokens() }
+    #expect(bench.transport.sent.count == 1)
   }
 
   // MARK: Configuration

@@ -156,14 +156,18 @@ extension IdentityProvider {
 struct Minter: Sendable {
   private let key = P256.Signing.PrivateKey()
   let keyID: String
+  /// Whether tokens and keys name the key.
+  let namesKey: Bool
 
-  init(_ keyID: String = "k1") { self.keyID = keyID }
+  init(_ keyID: String = "k1", namesKey: Bool = true) { (self.keyID, self.namesKey) = (keyID, namesKey) }
+
+  private var member: String { namesKey ? #","kid":"\#(keyID)""# : "" }
 
   /// The public key as a member of a JWKS.
   var jwk: String {
     let point = Array(key.publicKey.rawRepresentation)
     let (x, y) = (Base64URL.encode(Array(point[..<32])), Base64URL.encode(Array(point[32...])))
-    return #"{"kty":"EC","crv":"P-256","kid":"\#(keyID)","x":"\#(x)","y":"\#(y)"}"#
+    return #"{"kty":"EC","crv":"P-256"\#(member),"x":"\#(x)","y":"\#(y)"}"#
   }
 
   var jwks: String { #"{"keys":[\#(jwk)]}"# }
@@ -173,7 +177,7 @@ struct Minter: Sendable {
     let claims =
       #"{"iss":"https://login.example.com","sub":"\#(subject)","aud":"\#(audience)","iat":\#(seconds),"#
       + #""exp":\#(seconds + 300)\#(nonce.map { #","nonce":"\#($0)""# } ?? "")}"#
-    let header = #"{"alg":"ES256","kid":"\#(keyID)"}"#
+    let header = #"{"alg":"ES256"\#(member)}"#
     let text = [header, claims].map { Base64URL.encode(Array($0.utf8)) }.joined(separator: ".")
     return text + "." + Base64URL.encode(Array(try key.signature(for: Array(text.utf8)).rawRepresentation))
   }

@@ -62,17 +62,29 @@ public actor ProviderDirectory {
   /// - Throws: As `metadata()`, if there are no keys at all. With keys of an earlier fetch, an unreachable provider is no
   ///   error: the token is then judged by them.
   public func keys(for token: IDToken) async throws(OIDCError) -> ProviderKeys {
-    guard let keys, let fetched = keysFetchedAt, let asked = keysAskedAt else { return try await fetchKeys() }
-    // A clock that was set back delays no fetch.
-    let isFresh = (0..<Self.longestUse).contains(now().timeIntervalSince(fetched))
+    guard let keys else { return try await fetchKeys() }
     if isFresh, token.keyID.map(keys.contains) ?? true { return keys }
-    // The fetch that another token began may bring this one's key.
-    if keysFetch == nil, (0..<Self.shortestPause).contains(now().timeIntervalSince(asked)) { return keys }
+    return await changedKeys() ?? keys
+  }
+
+  /// The keys of another fetch, because a token fits none of the present ones, or those are old.
+  ///
+  /// - Returns: `nil` if the last try was less than five minutes ago, or this one fails.
+  func changedKeys() async -> ProviderKeys? {
+    // The fetch that another token began may bring this one's key. A clock that was set back delays no fetch.
+    guard keysFetch == nil else { return try? await fetchKeys() }
+    if let keysAskedAt, (0..<Self.shortestPause).contains(now().timeIntervalSince(keysAskedAt)) { return nil }
+    // After an hour, the address of the keys may have changed, too. Where it cannot be learned, the known one stays.
     let known = metadataFetch
-    if !isFresh, keysFetch == nil { metadataFetch = nil }
+    if !isFresh { metadataFetch = nil }
     let found = try? await fetchKeys()
     if metadataFetch == nil { metadataFetch = known }
-    return found ?? keys
+    return found
+  }
+
+  /// Whether the keys are of the last hour. A clock that was set back delays no fetch.
+  private var isFresh: Bool {
+    keysFetchedAt.map { (0..<Self.longestUse).contains(now().timeIntervalSince($0)) } ?? false
   }
 
   /// The keys of the last fetch; without one, they are fetched.

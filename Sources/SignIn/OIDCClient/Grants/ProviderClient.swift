@@ -74,7 +74,8 @@ public struct ProviderClient: Sendable {
     let provider = try await resolved()
     guard let endpoint = provider.endpoints.deviceAuthorization else { throw .notOffered("the device grant") }
     let scopes = provider.scopes.isEmpty ? [] : [("scope", provider.scopes.joined(separator: " "))]
-    let answer = try await tokenEndpoint(of: provider).post(scopes, to: endpoint)
+    let answer = try await tokenEndpoint(of: provider).post(
+      scopes, to: endpoint, called: "the device authorization endpoint")
     guard answer.status == 200 else { throw answer.error(of: "the device authorization endpoint") }
     return try DeviceAuthorization(json: answer.body, at: dependencies.now())
   }
@@ -154,7 +155,7 @@ public struct ProviderClient: Sendable {
       ("token", refresh ?? account.tokens.accessToken),
       ("token_type_hint", refresh == nil ? "access_token" : "refresh_token"),
     ]
-    let answer = try await tokenEndpoint(of: provider).post(fields, to: endpoint)
+    let answer = try await tokenEndpoint(of: provider).post(fields, to: endpoint, called: "the revocation endpoint")
     guard answer.status == 200 || answer.status == 204 else {
       throw answer.error(of: "the revocation endpoint", withholding: [refresh ?? account.tokens.accessToken])
     }
@@ -282,7 +283,13 @@ public struct ProviderClient: Sendable {
     do throws(IDTokenRejection) { token = try IDToken(text) } catch { throw OIDCError.idToken(error) }
     let keys = try await directory.keys(for: token)
     do throws(IDTokenRejection) { try await IDTokenVerifier(keys: keys).verify(token, as: expected) } catch {
-      throw OIDCError.idToken(error)
+      // Without a key identifier, only the signature shows that the provider has changed its keys.
+      guard error == .signature, token.keyID == nil, let changed = await directory.changedKeys() else {
+        throw OIDCError.idToken(error)
+      }
+      do throws(IDTokenRejection) { try await IDTokenVerifier(keys: changed).verify(token, as: expected) } catch {
+        throw OIDCError.idToken(error)
+      }
     }
     return token.claims
   }

@@ -55,13 +55,17 @@ struct TokenEndpoint: Sendable {
     {
       answer = try await post(fields, to: provider.tokenEndpoint, key: key, nonce: nonce)
     }
-    guard answer.status == 200 else { throw answer.error(of: "the token endpoint", withholding: grant.secrets) }
+    // GitHub, for one, names its errors with status 200.
+    guard answer.status == 200, answer.refusal == nil else {
+      throw answer.error(of: "the token endpoint", withholding: grant.secrets)
+    }
     return try TokenResponse(json: answer.body)
   }
 
   /// Sends a form with the client's authentication to an endpoint of the provider.
   func post(
-    _ fields: [(String, String)], to url: URL, key: DPoPKey? = nil, nonce: String? = nil
+    _ fields: [(String, String)], to url: URL, called name: String = "the token endpoint", key: DPoPKey? = nil,
+    nonce: String? = nil
   ) async throws(OIDCError) -> HTTPResponse {
     var headers = DocumentExchange.fields + [HTTPField("Content-Type", "application/x-www-form-urlencoded")]
     let authentication = try authenticate()
@@ -73,7 +77,7 @@ struct TokenEndpoint: Sendable {
     }
     let body = FormEncoding.encode(fields + authentication.fields)
     return try await exchange.send(
-      HTTPRequest(method: .post, url: url, headers: headers, body: Array(body.utf8)), called: "the token endpoint")
+      HTTPRequest(method: .post, url: url, headers: headers, body: Array(body.utf8)), called: name)
   }
 
   /// What proves which client this is.
@@ -140,7 +144,9 @@ extension HTTPResponse {
   /// The error that this answer is, without a text that repeats one of `secrets`. With a status of the server's own
   /// failure, an error in the body says nothing more.
   func error(of name: String, withholding secrets: [String] = []) -> OIDCError {
-    if (400..<500).contains(status), status != 429, let refusal { return .refused(refusal.withholding(secrets)) }
+    if status == 200 || (400..<500).contains(status), status != 429, let refusal {
+      return .refused(refusal.withholding(secrets))
+    }
     return .status(status, of: name, retryAfter: retryAfter)
   }
 }

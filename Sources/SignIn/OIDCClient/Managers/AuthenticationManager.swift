@@ -61,7 +61,7 @@ public final class AuthenticationManager: AuthenticationManagerProtocol, Sendabl
       state.withLock { $0 = .authenticated(user: storedUser()) }
       return AuthenticationResult(providerID: tokens.providerID, user: tokens.user, tokens: tokens.tokens)
     } catch {
-      throw await failed(error)
+      throw failed(error)
     }
   }
 
@@ -79,11 +79,14 @@ public final class AuthenticationManager: AuthenticationManagerProtocol, Sendabl
       guard let session = sessions.first(where: { $0.client.provider.id == stored.providerID })?.session else {
         throw SessionError.otherClient
       }
-      _ = try await session.tokens()
+      do throws(SessionError) { _ = try await session.tokens() } catch {
+        if case .signInNeeded(.refused) = error { try? await session.deleteRefused() }
+        throw error
+      }
       state.withLock { $0 = .authenticated(user: storedUser()) }
       return true
     } catch {
-      throw await failed(error)
+      throw failed(error)
     }
   }
 
@@ -91,7 +94,7 @@ public final class AuthenticationManager: AuthenticationManagerProtocol, Sendabl
   public func logout() async {
     let provider = (try? store.account(account))?.providerID
     let session = (sessions.first { $0.client.provider.id == provider } ?? sessions[0]).session
-    if (try? await session.logOut()) == nil { try? store.delete(account) }
+    do throws(SessionError) { _ = try await session.logOut() } catch { try? store.delete(account) }
     state.withLock { $0 = .unauthenticated }
   }
 
@@ -115,8 +118,8 @@ public final class AuthenticationManager: AuthenticationManagerProtocol, Sendabl
     (try? store.account(account))?.user ?? User(id: account, username: account, email: nil, displayName: nil)
   }
 
-  /// Records a failure. A refused refresh token or password leaves nothing that could be used again.
-  private func failed(_ error: any Error) async -> AuthenticationError {
+  /// Records a failure.
+  private func failed(_ error: any Error) -> AuthenticationError {
     let shown =
       switch error {
       case let error as AuthenticationError: error
@@ -125,7 +128,6 @@ public final class AuthenticationManager: AuthenticationManagerProtocol, Sendabl
       case let error as TokenStoreError: AuthenticationError(error)
       default: AuthenticationError.networkError(underlying: error)
       }
-    if case .signInNeeded(.refused) = error as? SessionError { try? store.delete(account) }
     state.withLock { $0 = .error(shown) }
     return shown
   }

@@ -1,4 +1,5 @@
 public import Foundation
+internal import HTTPExchange
 
 #if canImport(Darwin)
   public import Darwin
@@ -69,6 +70,8 @@ extension AuthenticationError: LocalizedError {
   public var errorDescription: String? {
     switch self {
     case .invalidCredentials: Self.text("The sign-in was refused. Sign in again.")
+    case .networkError(OIDCError.transport(.untrusted)):
+      Self.text("The connection to the provider is not secure. Use another network, or ask its operator.")
     case .networkError: Self.text("The provider cannot be reached. Check the connection and try again.")
     case .serverError(let status):
       Self.text("The provider has a problem (status %@). Try again later.", "\(status)")

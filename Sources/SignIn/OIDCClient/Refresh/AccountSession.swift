@@ -69,6 +69,14 @@ public actor AccountSession {
     return fault
   }
 
+  /// Deletes the account if the provider has certainly refused its refresh token. An account that was replaced since stays.
+  func deleteRefused() async throws(SessionError) {
+    let lock = try await lock { () throws(SessionError) in nil }
+    defer { lock?.release() }
+    guard case .refused(_, afterLostAnswer: false) = try stored().refreshState else { return }
+    do { try store.delete(account) } catch { throw .store(error) }
+  }
+
   // MARK: One refresh
 
   private func fly(rejecting rejected: String?) async throws(SessionError) -> StoredAccount {
