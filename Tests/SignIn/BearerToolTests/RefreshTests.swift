@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("bearer refreshes, whoever asks", .timeLimit(.minutes(5)))
+@Suite("bearer refreshes once, however many ask", .timeLimit(.minutes(5)))
 struct RefreshTests {
   /// Signs in so that the next call of `token` refreshes.
   private func signInBriefly(_ shell: BearerShell, _ provider: HostileProvider) async throws {

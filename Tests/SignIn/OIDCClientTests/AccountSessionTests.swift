@@ -414,7 +414,7 @@ struct AccountSessionTests {
     }
   }
 
-  @Test("Without an account nobody is signed in")
+  @Test("Without an account there are no tokens")
   func nobody() async throws {
     let signed = Signed(ScriptedTransport([]))
     try signed.store.delete("work")

@@ -67,7 +67,7 @@ public final class AuthenticationManager: AuthenticationManagerProtocol, Sendabl
 
   /// Renews the access token if less than a minute of it remains.
   ///
-  /// - Returns: Whether there is a valid access token now. `false` if nobody is signed in.
+  /// - Returns: Whether there is a valid access token now. `false` if there are no tokens.
   /// - Throws: `AuthenticationError`. `.tokenExpired` is the end of it: a refresh that fails calls for no other refresh.
   public func refreshTokenIfNeeded() async throws -> Bool {
     do {

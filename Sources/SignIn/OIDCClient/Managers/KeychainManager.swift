@@ -9,8 +9,8 @@ public struct KeychainManager: KeychainManagerProtocol, Sendable {
   private let biometry: (any BiometricCheck)?
   private let now: @Sendable () -> Date
 
-  /// Uses `store` for tokens of `provider`. With `biometry`, tokens are returned only to a person whom the device
-  /// recognises.
+  /// Uses `store` for tokens of `provider`. With `biometry`, tokens are returned only after the device has recognised
+  /// its owner.
   public init(
     provider: IdentityProvider, store: any TokenStore, biometry: (any BiometricCheck)? = nil,
     now: @escaping @Sendable () -> Date = { Date() }

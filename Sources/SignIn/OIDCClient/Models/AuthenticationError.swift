@@ -8,7 +8,7 @@ internal import HTTPExchange
   public typealias OSStatus = Int32
 #endif
 
-/// Why somebody is not signed in, in the categories that an app shows.
+/// The reason why a person is not signed in, in the categories that an app shows.
 public enum AuthenticationError: Error, Sendable {
   /// The provider refuses the user name and password, or the grant: sign in again.
   case invalidCredentials

@@ -40,7 +40,7 @@ extension SessionError: CustomStringConvertible {
   /// One sentence without a full stop.
   public var description: String {
     switch self {
-    case .notSignedIn: "nobody is signed in"
+    case .notSignedIn: "this account is not signed in"
     case .signInNeeded(.noRefreshToken): "the sign-in has expired, and there is no refresh token"
     case .signInNeeded(.refused(let code)): "the provider refuses the refresh token (\(code))"
     case .signInNeeded(.refusedAfterLostAnswer(let code)):
