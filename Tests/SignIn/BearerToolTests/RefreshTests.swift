@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("bearer refreshes once, however many ask", .timeLimit(.minutes(5)))
+@Suite("bearer refreshes once, however many ask", .timeLimit(.minutes(20)))
 struct RefreshTests {
   /// Signs in so that the next call of `token` refreshes.
   private func signInBriefly(_ shell: BearerShell, _ provider: HostileProvider) async throws {
@@ -128,18 +128,22 @@ struct RefreshTests {
         }
         _ = try await victim?.exit()
         let next = try await shell.run("token work")
+        let status = try await shell.run("status").output.joined()
         let after = try await provider.control()
-        if next.code == 0 {
+        // An access token that is still valid is used after a loss, too; the status says what comes then.
+        if next.code == 0, !status.contains("answer to a refresh was lost") {
           if after.refreshes == before.refreshes { untouched += 1 } else { survived += 1 }
         } else {
-          #expect(next.fault == "answer_was_lost", "\(next)")
+          #expect(next.code == 0 || next.fault == "answer_was_lost", "\(next)")
+          #expect(status.contains("signed out: the answer to a refresh was lost"), "\(status)")
           // The provider had answered a request whose process is gone.
           #expect(after.refreshes > before.refreshes)
           lost += 1
           #expect(try await shell.signIn(provider).code == 0)
         }
       }
-      #expect(survived + lost + untouched == rounds && survived > 0, "\(survived), \(lost), \(untouched)")
+      print("rounds with a kill: \(survived) renewed, \(lost) with a lost answer, \(untouched) without a refresh")
+      #expect(survived + lost + untouched == rounds && survived > 0)
     }
   }
 

@@ -67,7 +67,10 @@ struct StatusCommand: ParsableCommand {
   private static func state(of account: StoredAccount, at now: Date) -> String {
     let remaining = Int(account.expiresAt.timeIntervalSince(now))
     switch RefreshDecision(account, at: now) {
-    case .use: return "valid for \(duration(remaining))"
+    case .use:
+      guard case .refused(_, let afterLostAnswer) = account.refreshState else { return "valid for \(duration(remaining))" }
+      return "valid for \(duration(remaining)), then signed out"
+        + (afterLostAnswer ? ": the answer to a refresh was lost" : " by the provider")
     case .refresh: return remaining > 0 ? "valid for \(duration(remaining)), then renewed" : "renewed when needed"
     case .tryOnce: return "uncertain: the answer to a refresh was lost; the next call tries once"
     case .wait(let end): return "waiting \(duration(Int(end.timeIntervalSince(now)))), as the provider asks"
