@@ -68,7 +68,9 @@ struct StatusCommand: ParsableCommand {
     let remaining = Int(account.expiresAt.timeIntervalSince(now))
     switch RefreshDecision(account, at: now) {
     case .use:
-      guard case .refused(_, let afterLostAnswer) = account.refreshState else { return "valid for \(duration(remaining))" }
+      guard case .refused(_, let afterLostAnswer) = account.refreshState else {
+        return "valid for \(duration(remaining))"
+      }
       return "valid for \(duration(remaining)), then signed out"
         + (afterLostAnswer ? ": the answer to a refresh was lost" : " by the provider")
     case .refresh: return remaining > 0 ? "valid for \(duration(remaining)), then renewed" : "renewed when needed"
