@@ -81,8 +81,8 @@ let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v16)],
-  // `AttestClient`, `ByteCoding`, `GateWire`, `HTTPExchange`, `URLSessionExchange`, `MFAClient`, `MFAViewModels`, `MFAWire`
-  // and `OIDCClient` are for Apple's platforms, too; the others need OpenSSL and Linux.
+  // `AttestClient`, `ByteCoding`, `GateWire`, `HTTPExchange`, `URLSessionExchange`, `MFAClient`, `MFAViewModels`,
+  // `MFAWire` and `OIDCClient` are for Apple's platforms, too; the others need OpenSSL and Linux.
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "ByteCoding", targets: ["ByteCoding"]),

@@ -98,8 +98,17 @@ struct RefusalTests {
       #expect(try await shell.signIn(provider).code == 0)
       let other = "sha256/" + Data(count: 32).base64EncodedString()
       try shell.configure(["work": trusted + ["pins: [\"\(other)\"]"]])
+      // What the provider was asked for: a request that it received would be there.
+      func asked() async throws -> [String] {
+        try await ChildProcess.run(
+          "/usr/bin/curl",
+          ["-s", "--cacert", provider.description.ca_file, provider.description.issuer + "/control"]
+        ).output
+      }
+      let before = try await asked()
       let refused = try await shell.signIn(provider)
       #expect(refused.code == 76 && refused.fault == "provider_untrusted", "\(refused)")
+      #expect(try await asked() == before && before.joined().contains("paths"))
       try shell.configure(["work": provider.entry()])
       #expect(try await shell.signIn(provider).fault == "provider_untrusted")
       try await provider.stop()
