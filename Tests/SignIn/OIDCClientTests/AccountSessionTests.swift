@@ -415,7 +415,7 @@ struct AccountSessionTests {
   }
 
   @Test("Without an account there are no tokens")
-  func nobody() async throws {
+  func missing() async throws {
     let signed = Signed(ScriptedTransport([]))
     try signed.store.delete("work")
     #expect(await signed.outcome() == "not_signed_in")

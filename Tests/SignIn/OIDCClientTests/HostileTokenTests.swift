@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Hostile ID tokens")
 struct HostileTokenTests {
-  /// A token whose signature is that of nobody.
+  /// A token with a signature that no key made.
   private func forged(_ claims: String, header: String = #"{"alg":"ES256"}"#) -> String {
     [header, claims, "x"].map { Base64URL.encode(Array($0.utf8)) }.joined(separator: ".")
   }

@@ -158,7 +158,7 @@ struct KeychainTests {
     for name in names { #expect(try manager().retrieveTokens(for: name) == nil) }
   }
 
-  @Test("C-019 Tokens are returned only to the person whom the device recognises")
+  @Test("C-019 Tokens are returned only after the device has recognised its owner")
   func biometry() throws {
     try manager().store(tokens: tokens(), for: "ada")
     let (owner, stranger) = (FakeBiometry(isOwner: true), FakeBiometry(isOwner: false))

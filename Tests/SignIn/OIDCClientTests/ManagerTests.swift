@@ -120,7 +120,7 @@ struct ManagerTests {
     #expect(bench.transport.sent.isEmpty)
   }
 
-  @Test("C-012 A fresh token needs no refresh, and nobody who is not signed in gets one")
+  @Test("C-012 A fresh token needs no refresh, and without a sign-in there is none")
   func notNeeded() async throws {
     let bench = Bench([])
     let store = MemoryStore(.sample(at: bench.clock.now, remaining: 300))
@@ -135,7 +135,7 @@ struct ManagerTests {
     func check(reason: String) throws(TokenStoreError) { throw .notRecognised }
   }
 
-  @Test("C-019 A person whom the device does not recognise gets no refresh")
+  @Test("C-019 Without the recognised owner there is no refresh")
   func biometry() async throws {
     let bench = Bench([])
     let store = MemoryStore(.sample(at: bench.clock.now, remaining: 0))
