@@ -22,12 +22,15 @@ final class HostileProvider: Sendable {
   /// What was asked of it, and what it refused.
   struct Counters: Decodable, Sendable {
     let grants: [String: Int]
+    let paths: [String: Int]
     let refresh_tokens: [String: Int]
     let refusals: [String: Int]
     let jwks_fetches: Int
     let revoked_families: Int
 
     var refreshes: Int { grants["refresh_token"] ?? 0 }
+    /// Counted on arrival, before the delay of `delay_ms`.
+    var tokenRequests: Int { paths["/token"] ?? 0 }
   }
 
   let description: Description

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(
   "A session without a secret service", .timeLimit(.minutes(2)),
-  .enabled("dbus-daemon is not installed; scripts/setup installs it") {
+  .enabled("dbus-daemon is not installed; scripts/setup --tests installs it") {
     FileManager.default.isExecutableFile(atPath: "/usr/bin/dbus-daemon")
   })
 struct AbsenceTests {

@@ -4,7 +4,7 @@ import Testing
 
 @Suite(
   "Secrets in GNOME Keyring", .timeLimit(.minutes(2)),
-  .enabled("gnome-keyring is not installed; scripts/setup installs it") {
+  .enabled("gnome-keyring is not installed; scripts/setup --tests installs it") {
     FileManager.default.isExecutableFile(atPath: "/usr/bin/gnome-keyring-daemon")
   })
 struct KeyringTests {

@@ -1,0 +1,33 @@
+import TestSupport
+import Testing
+
+@Suite("The packages of scripts/setup")
+struct SetupTests {
+  /// What it would install if none of the programs in PATH were there.
+  private func missing(_ options: String...) async throws -> Set<String> {
+    let (exit, output, errors) = try await ChildProcess.run(
+      "/bin/bash", [ProjectFile.path("scripts/setup"), "--list"] + options, environment: ["PATH": "/nonexistent"])
+    try #require(exit == .code(0), "\(errors)")
+    return Set(output)
+  }
+
+  @Test func `a build needs headers, and no server`() async throws {
+    let gate: Set = ["pkg-config", "libssl-dev", "libcbor-dev", "libsqlite3-dev", "libpq-dev"]
+    #expect(try await missing("--gate") == gate)
+    let all = try await missing()
+    #expect(all.isStrictSuperset(of: gate))
+    #expect(all.allSatisfy { $0 == "pkg-config" || $0.hasSuffix("-dev") }, "\(all)")
+  }
+
+  @Test func `the tests need more, and further packages can be named`() async throws {
+    let tests = try await missing("--tests", "testssl.sh")
+    #expect(tests.isStrictSuperset(of: try await missing()))
+    #expect(tests.contains("testssl.sh") && tests.contains("oathtool"))
+  }
+
+  @Test func `an unknown option is refused, with a hint`() async throws {
+    let (exit, _, errors) = try await ChildProcess.run("/bin/bash", [ProjectFile.path("scripts/setup"), "--test"])
+    #expect(exit == .code(64) && errors.first == "error: unknown argument --test")
+    #expect(errors.last?.hasPrefix("hint: ") == true)
+  }
+}
