@@ -55,8 +55,11 @@ func library(_ name: String, pkgConfig: String? = nil, package: String? = nil) -
     name: name, path: Room.common.source(name), pkgConfig: pkgConfig, providers: package.map { [.apt([$0])] })
 }
 
+/// What continuous integration tests is optimized; the tests themselves are not, which halves the time to compile them.
+let testSettings = settings + (isStrict ? [.unsafeFlags(["-Onone"])] : [])
+
 func tests(_ room: Room, _ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .testTarget(name: name, dependencies: dependencies, path: room.test(name), swiftSettings: settings)
+  .testTarget(name: name, dependencies: dependencies, path: room.test(name), swiftSettings: testSettings)
 }
 
 /// What several test targets share; it stands among them.

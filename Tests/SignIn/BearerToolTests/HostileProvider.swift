@@ -61,6 +61,15 @@ final class HostileProvider: Sendable {
     return try JSONDecoder().decode(Counters.self, from: Data(answer.body))
   }
 
+  /// Waits, for a minute at most, until its counters are so.
+  func wait(_ what: String, until condition: (Counters) -> Bool) async throws {
+    let end = ContinuousClock.now + .seconds(60)
+    while !condition(try await control()) {
+      guard ContinuousClock.now < end else { throw Refused(text: "waited in vain for \(what)") }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
   private struct Refused: Error { let text: String }
 
   /// Ends it, with everything that it left.

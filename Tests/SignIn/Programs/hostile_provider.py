@@ -83,6 +83,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return
             self.server.provider.count("paths", path)
             time.sleep(self.server.provider.settings.delay_ms / 1000)
+            end = time.monotonic() + 60
+            while path == "/token" and self.server.provider.settings.hold_tokens and time.monotonic() < end:
+                time.sleep(0.005)
             query = dict(urllib.parse.parse_qsl(address.query, keep_blank_values=True))
             fields = dict(urllib.parse.parse_qsl(body.decode(), keep_blank_values=True)) if body else {}
             self.route(path, query, fields)

@@ -38,6 +38,7 @@ class Settings:
 
     fault: str | None = None
     delay_ms: int = 0  # Milliseconds before every answer.
+    hold_tokens: bool = False  # Requests for tokens wait, for a minute at most, until this is false again.
     access_token_lifetime: int = 3600  # Seconds.
     id_token_lifetime: int = 300
     algorithm: str = "RS256"  # Or ES256.
