@@ -27,7 +27,7 @@ extension GateServer {
     announce()
     let tasks = [
       Task { await obeyReloads(service) }, Task { await obeyUpgrades() },
-      Task { await watchCertificates() }, Task { await noteActivity() },
+      Task { await watchCertificates() }, Task { await remindOfCertificates() }, Task { await noteActivity() },
       Task { [memory, logger] in await StoreHealthLog(store: memory.store, logger: logger).run() },
     ]
     let stop = await stops.next()
