@@ -291,9 +291,9 @@ let package = Package(
     tests(
       .gate, "GateRuntimeTests",
       [
-        "ByteCoding", "GateRuntime", "GateService", "GracefulUpgrade", "Settings", "SimulatedDevice", "Systemd",
-        "TestSupport",
-        "Transport", "TransportEngine",
+        "ByteCoding", "Cryptography", "GateRuntime", "GateService", "GracefulUpgrade", "JSONLog", "Settings",
+        "SimulatedDevice", "Systemd", "TestSupport", "Transport", "TransportEngine",
+        .product(name: "Logging", package: "swift-log"),
       ]),
     tests(.common, "JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests(
@@ -346,8 +346,8 @@ let package = Package(
     tests(
       .gate, "ObservabilityTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "GateProcesses", "GateService", "SimulatedDevice", "TestSupport",
-        "Transport", "TransportEngine", "attest", "sallyport",
+        "AppAttest", "AttestGate", "ByteCoding", "GateProcesses", "GateService", "GateWire", "SimulatedDevice",
+        "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
       ]),
     tests(.gate, "PackagingTests", ["sallyport", "attest", "TestSupport"]),
     tests(.common, "SystemdTests", ["Systemd"]),

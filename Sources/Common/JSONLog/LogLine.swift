@@ -66,6 +66,7 @@ struct LogLine {
     switch value {
     case .string(let text): JSONText.append(text, to: &bytes)
     case .stringConvertible(let value as any BinaryInteger & CustomStringConvertible): bytes += value.description.utf8
+    case .stringConvertible(let value as Double) where value.isFinite: bytes += value.description.utf8
     case .stringConvertible(let value as Bool): bytes += value.description.utf8
     case .stringConvertible(let value): JSONText.append(value.description, to: &bytes)
     case .array(let values):

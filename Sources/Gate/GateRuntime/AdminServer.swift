@@ -2,6 +2,7 @@ package import GateService
 internal import Logging
 internal import Preflight
 internal import Settings
+internal import Transport
 internal import TransportEngine
 
 /// The listener for operators: plain HTTP/1.1, on a Unix socket or a loopback address.
@@ -23,16 +24,36 @@ package enum AdminServer {
         .configuration, error: "admin.listen: \(settings.address.text) is not a valid address",
         hint: "write 127.0.0.1:port")
     }
+    let group: AdminSocketGroup?
+    do throws(StartError) { group = try AdminSocketGroup.of(settings) } catch { throw SallyportError(error) }
+    let engine = try listen(
+      at: address, inherited, AdminRouter(resources, access: access, hosts: .thisMachine), limits, logger)
+    do throws(UnixSocketFile.AccessError) {
+      // Also for an inherited socket: the old process may have had another group.
+      if case .unix(let path) = address { try UnixSocketFile.admit(group: group?.id, at: path) }
+    } catch {
+      // The file of an inherited socket belongs to the old process, which continues to serve.
+      if inherited.parent == nil { engine.stop() }
+      throw SallyportError(
+        .cannotBind, error: "admin.group: cannot give the socket to the group \(group?.name ?? ""): \(error)",
+        hint: "run the gate with this group (Group= in a systemd unit), or as a member of it")
+    }
+    logger.info("admin server listening", metadata: ["address": "\(engine.address)"])
+    return engine
+  }
+
+  private static func listen(
+    at address: SocketAddress, _ inherited: InheritedSockets, _ router: AdminRouter, _ limits: EngineLimits,
+    _ logger: Logger
+  ) throws(SallyportError) -> Engine {
     do throws(Engine.StartError) {
-      let engine = try SideListener.start(
-        .admin, at: address, inherited, AdminRouter(resources, access: access, hosts: .thisMachine), limits,
+      return try SideListener.start(
+        .admin, at: address, inherited, router, limits,
         report: { event in
           // The other events concern TLS and PROXY headers.
           guard case .acceptPaused(let reason) = event else { return }
           logger.error("admin accept paused", metadata: ["reason": "\(reason)"])
         })
-      logger.info("admin server listening", metadata: ["address": "\(engine.address)"])
-      return engine
     } catch {
       throw SallyportError(
         .cannotBind, error: "admin.listen: cannot listen at \(error)",

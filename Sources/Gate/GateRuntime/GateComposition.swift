@@ -14,7 +14,7 @@ struct SharedState: Sendable {
   let store: any GateStore
   let identityKeys: IdentityKeys
   let sessions = LiveSessions()
-  let metrics = GateMetrics()
+  let metrics = GateMetrics(connectionRefusals: ConnectionRefusal.allCases.map(\.rawValue))
   let rates = RateLedger()
   let gates = NodeCount()
   let latest = ClockUpperBound()

@@ -27,7 +27,7 @@ extension GateServer {
     announce()
     let tasks = [
       Task { await obeyReloads(service) }, Task { await obeyUpgrades() },
-      Task { await watchCertificates() }, Task { await noteActivity() },
+      Task { await watchCertificates() }, Task { await remindOfCertificates() }, Task { await noteActivity() },
       Task { [memory, logger] in await StoreHealthLog(store: memory.store, logger: logger).run() },
     ]
     let stop = await stops.next()
@@ -50,7 +50,7 @@ extension GateServer {
     for task in [heartbeat, following] { await task.value }
     service.leave()
     await memory.store.close()
-    logger.info("stopped", metadata: ["cut_off": "\(cut)"])
+    logger.info("stopped", metadata: ["cut_off": .number(cut)])
     sink.flush()
     signals.stop()
   }
@@ -100,7 +100,10 @@ extension GateServer {
     let sessions = await engine.traffic().sessions
     logger.notice(
       "new process took over: open sessions continue in this process",
-      metadata: ["process": "\(id)", "sessions": "\(sessions)", "at_most": "\(settings.linger)"])
+      metadata: [
+        "process": .number(id), "sessions": .number(sessions),
+        "linger_seconds": .number(settings.linger.components.seconds),
+      ])
     heartbeat.cancel()
     generation.maintenanceTask?.cancel()
     let request = await requestWhileLeaving(for: settings.linger)

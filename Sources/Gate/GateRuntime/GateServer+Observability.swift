@@ -3,6 +3,7 @@ internal import ByteCoding
 internal import Cryptography
 internal import GateService
 internal import Locking
+internal import Preflight
 internal import Settings
 internal import TransportEngine
 
@@ -10,7 +11,7 @@ extension GateServer {
   /// The endpoints that need no authentication.
   nonisolated var openResources: [any AdminResource] {
     [
-      HealthResource(readiness),
+      HealthResource(readiness, upstreams: memory.metrics.upstreamHealth),
       MetricsResource(memory.metrics.registry),
     ]
   }
@@ -29,11 +30,17 @@ extension GateServer {
       ReadinessCheck("listener") { [isLeaving] in
         isLeaving.withLock(\.self) ? .unready("the gate is shutting down") : .ready("ok")
       },
-      ReadinessCheck("enforcement") { [enforcement] in .ready(enforcement.withLock(\.self)) },
-      // The certificates in use are still valid, so this fault does not make the gate unready.
-      ReadinessCheck("certificates") { [metrics = memory.metrics] in
-        metrics.reloadState.certificateFault == nil
-          ? .ready("ok") : .ready("WARNING: changed certificate files cannot be loaded, old ones in use: see status")
+      ReadinessCheck("enforcement") { [enforcement] in
+        let meaning = enforcement.withLock(\.self)
+        return meaning == GateSettings.AppAttest.Enforcement.enforce.rawValue ? .ready(meaning) : .warning(meaning)
+      },
+      // A certificate does not make the gate unready: another gate probably serves the same one.
+      ReadinessCheck("certificates") { [metrics = memory.metrics, certificates] in
+        if metrics.reloadState.certificateFault != nil {
+          return .warning("WARNING: changed certificate files cannot be loaded, old ones in use: see status")
+        }
+        guard let notice = certificates.withLock(\.self).notice(at: .now()) else { return .ready("ok") }
+        return .warning("WARNING: \(notice): renew it")
       },
     ]
   }
@@ -64,7 +71,8 @@ extension GateServer {
           open: traffic.sessions, connections: traffic.connections,
           newest: memory.sessions.newest(Self.mostListed).map { SessionDescription($0, at: now) }),
         traffic: .init(bytesFromClients: traffic.bytesFromClients, bytesFromUpstreams: traffic.bytesFromUpstreams),
-        activity: activity, refusals: refusals, certificates: await certificateStates(at: now),
+        activity: activity, refusals: refusals, upstreams: memory.metrics.upstreamHealth.states,
+        certificates: await certificateStates(at: now),
         certificateFault: memory.metrics.reloadState.certificateFault, store: storeState,
         configuration: configurationState)
     }
@@ -80,7 +88,8 @@ extension GateServer {
     return served.certificates.map { name, certificate in
       GateStatus.CertificateState(
         name: name, subject: certificate.subject, endsAt: certificate.notAfter.description,
-        secondsLeft: certificate.notAfter.since(now).components.seconds, isFileServed: !replaced.contains(name))
+        secondsLeft: certificate.notAfter.since(now).components.seconds, isFileServed: !replaced.contains(name),
+        endsSoon: CertificateNotice.endsSoon(certificate, at: now))
     }
   }
 

@@ -104,6 +104,7 @@ extension GateServer {
     GateServer.announce(settings, next.served, with: logger)
     generation.maintenanceTask?.cancel()
     generation = next
+    next.responder.begin()
     generation.maintenanceTask = maintenanceTask(by: next.composition)
     settle(on: next)
     enforcement.withLock { $0 = settings.enforcementMeaning }
@@ -128,6 +129,18 @@ extension GateServer {
   }
 
   // MARK: Certificates
+
+  /// Repeats the warnings of certificates that end soon once a day, until the task is cancelled. The start and each
+  /// reload warn too.
+  func remindOfCertificates() async {
+    var reminder = DailyReminder(last: startedAt)
+    while !Task.isCancelled {
+      // Short, since a machine that was suspended should not be a day late.
+      try? await Task.sleep(for: .seconds(600))
+      let now = Timestamp.now()
+      if !Task.isCancelled, reminder.isDue(at: now) { generation.served.warn(logger, at: now) }
+    }
+  }
 
   /// Reloads certificate files that have changed. A file is read once it has stayed unchanged for one polling
   /// interval, so that a certificate is not loaded with the key of another one.

@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 internal import GateService
 internal import Glibc
+internal import JSONLog
 internal import Locking
 internal import Logging
 internal import GracefulUpgrade
@@ -19,7 +20,7 @@ extension GateServer {
     switch outcome {
     case .done(let id):
       logger.notice(
-        "upgrade completed", metadata: ["reason": "\(reason)", "process": "\(id)", "program": "\(program.path)"])
+        "upgrade completed", metadata: ["reason": "\(reason)", "process": .number(id), "program": "\(program.path)"])
     case .refused(let fault):
       logger.error(
         "upgrade failed: this process continues to serve",

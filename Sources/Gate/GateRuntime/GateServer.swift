@@ -23,11 +23,15 @@ package actor GateServer {
   nonisolated let memory: SharedState
   let logger: Logger
   /// The settings and services in use.
-  var generation: Generation
+  var generation: Generation {
+    didSet { certificates.withLock { $0 = generation.served } }
+  }
   /// The contents of the files that are read only at start.
   nonisolated let secrets: SecretFiles
   /// Whether the gate is shutting down; `/readyz` then reports the gate as not ready.
   nonisolated let isLeaving = LockedValue(false)
+  /// The certificates in use, for `/readyz`; always those of `generation`.
+  nonisolated let certificates: LockedValue<ServedCertificates>
   /// The active enforcement mode, as text for `/readyz`.
   nonisolated let enforcement: LockedValue<String>
   nonisolated let stops: StopRequests
@@ -153,6 +157,7 @@ package actor GateServer {
     self.memory = memory
     activity = ActivityLog(of: memory.metrics)
     self.generation = generation
+    certificates = LockedValue(generation.served)
     self.secrets = secrets
     self.program = program
     self.isUpgradeChild = isUpgradeChild
@@ -177,6 +182,7 @@ package actor GateServer {
           .configuration, error: "routes: \(error)", hint: "set upstream_tls.ca_file to a PEM file of CA certificates")
       }
     }
+    generation.responder.begin()
     GateGauges.register(in: memory.metrics.registry, for: self)
     metrics = try MetricsServer.start(settings.metrics, openResources, inherited, logger: logger)
     admin = try AdminServer.start(settings.admin, describedResources, inherited, logger: logger)
@@ -185,7 +191,7 @@ package actor GateServer {
     if inherited.parent != nil, settings.listen.port != 0, settings.listen.port != engine.address.port {
       logger.warning(
         "listening port unchanged: a new port needs a restart",
-        metadata: ["setting": "listen.port", "port": "\(engine.address.port)"])
+        metadata: ["setting": "listen.port", "port": .number(engine.address.port)])
     }
   }
 

@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import JSONLog
 internal import Logging
 
 /// Reports this gate as a live member of the cluster, and learns the number of members. There is one instance per
@@ -28,7 +29,8 @@ struct Heartbeat: Sendable {
         live.see(count, at: .now)
         gates.set(live.count)
         if live.count != before {
-          logger.info("cluster membership changed", metadata: ["gates": "\(live.count)", "before": "\(before)"])
+          logger.info(
+            "cluster membership changed", metadata: ["gates": .number(live.count), "before": .number(before)])
         }
       }
       await Rest.about(.seconds(5))

@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import JSONLog
 internal import Logging
 
 /// Performs store maintenance in the background, off the event loops.
@@ -33,11 +34,11 @@ struct MaintenanceService: Sendable {
   private func log(_ report: StoreMaintenance.Report) {
     switch report.ring {
     case .rotated: logger.notice("challenge key rotated: nonces of the old key stay valid until they expire")
-    case .pruned(let count): logger.info("expired challenge keys removed", metadata: ["keys": "\(count)"])
+    case .pruned(let count): logger.info("expired challenge keys removed", metadata: ["keys": .number(count)])
     case nil: break
     }
     if report.removedKeys > 0 {
-      logger.notice("unused keys removed", metadata: ["keys": "\(report.removedKeys)"])
+      logger.notice("unused keys removed", metadata: ["keys": .number(report.removedKeys)])
     }
   }
 }

@@ -1,6 +1,8 @@
 internal import ByteCoding
 internal import Cryptography
+internal import JSONLog
 internal import Logging
+internal import Preflight
 internal import Settings
 internal import TransportEngine
 
@@ -12,6 +14,32 @@ struct ServedCertificates: Sendable {
   /// Digests of the files at load time.
   let files: CertificateFiles
 
+  /// Logs a warning for each certificate that clients refuse at `now`, and for each that ends soon.
+  func warn(_ logger: Logger, at now: Timestamp) {
+    for (name, certificate) in certificates
+    where CertificateNotice.endsSoon(certificate, at: now) || now < certificate.notBefore {
+      var metadata: Logger.Metadata = [
+        "certificate": "\(name)", "not_before": "\(certificate.notBefore)", "not_after": "\(certificate.notAfter)",
+      ]
+      if now < certificate.notBefore || certificate.notAfter < now {
+        logger.warning("certificate expired or not yet valid: clients cannot connect", metadata: metadata)
+      } else {
+        metadata["days_left"] = .number(certificate.notAfter.since(now).components.seconds / 86_400)
+        logger.warning("certificate ends soon: renew it", metadata: metadata)
+      }
+    }
+  }
+
+  /// The first certificate to end of those that end soon, as text for `/readyz`; `nil` if none does.
+  func notice(at now: Timestamp) -> String? {
+    let ending = certificates.filter { CertificateNotice.endsSoon($0.certificate, at: now) }
+    guard let first = ending.min(by: { $0.certificate.notAfter < $1.certificate.notAfter }) else { return nil }
+    let end = first.certificate.notAfter
+    return "\(first.name) \(end < now ? "ended" : "ends") at \(end)"
+  }
+}
+
+extension ServedCertificates {
   /// - Parameter files: the state of the files just before `tls` was loaded from them.
   init(_ tls: ServerTLS, from files: CertificateFiles) {
     var certificates = tls.certificates.enumerated().compactMap { index, der in
@@ -21,19 +49,7 @@ struct ServedCertificates: Sendable {
     if let first = authorities.min(by: { $0.notAfter < $1.notAfter }) {
       certificates.append((CertificateFiles.authorityName, first))
     }
-    self.certificates = certificates
-    self.files = files
-  }
-
-  /// Logs a warning for each certificate that clients refuse at `now`.
-  func warn(_ logger: Logger, at now: Timestamp) {
-    for (name, certificate) in certificates where now < certificate.notBefore || certificate.notAfter < now {
-      logger.warning(
-        "certificate expired or not yet valid: clients cannot connect",
-        metadata: [
-          "certificate": "\(name)", "not_before": "\(certificate.notBefore)", "not_after": "\(certificate.notAfter)",
-        ])
-    }
+    self.init(certificates: certificates, files: files)
   }
 }
 

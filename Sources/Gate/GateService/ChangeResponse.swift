@@ -1,5 +1,6 @@
 public import AppAttest
 public import AttestGate
+internal import JSONLog
 public import Logging
 internal import Transport
 
@@ -94,7 +95,7 @@ public struct ChangeResponse: Sendable {
     guard count > 0 else { return }
     logger.notice(
       "sessions of revoked key closed",
-      metadata: ["key": "\(KeyHash(of: keyID).short)", "sessions": .stringConvertible(count)])
+      metadata: ["key": "\(KeyHash(of: keyID).short)", "sessions": .number(count)])
   }
 
   private func closeUnreadable(_ keyID: KeyID, because reason: String) {
@@ -102,7 +103,7 @@ public struct ChangeResponse: Sendable {
     logger.error(
       "key record damaged",
       metadata: [
-        "key": "\(KeyHash(of: keyID).short)", "sessions": .stringConvertible(count), "detail": "\(reason)",
+        "key": "\(KeyHash(of: keyID).short)", "sessions": .number(count), "detail": "\(reason)",
       ])
   }
 }

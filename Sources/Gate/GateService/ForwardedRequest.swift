@@ -41,6 +41,7 @@ struct ForwardedRequest: ForwardOrder {
 
   func finished(_ summary: ForwardSummary) {
     session.end()
+    if summary.status != nil { context.metrics.upstreamAnswered(on: route.path) }
     var fields = fields
     fields.append("status", summary.status)
     fields.append("complete", summary.isComplete)

@@ -1,11 +1,15 @@
 public import AttestGate
 public import ByteCoding
+internal import GateWire
 internal import Locking
 public import Prometheus
+internal import Transport
 
 /// The metrics of the gate. No label contains client input: no key, address or path.
 public final class GateMetrics: Sendable {
   public let registry: MetricsRegistry
+  /// The results of the attempts to reach upstreams.
+  public let upstreamHealth: UpstreamHealth
 
   private let challenges: Counter
   private let registrations: CounterFamily
@@ -16,6 +20,7 @@ public final class GateMetrics: Sendable {
   private let storeCalls: HistogramFamily
   private let upstreams: HistogramFamily
   private let upstreamFailures: CounterFamily
+  private let upstreamAttempts: CounterFamily
   private let handshakes: Histogram
   private let failedHandshakes: Counter
   private let pauses: Counter
@@ -26,8 +31,12 @@ public final class GateMetrics: Sendable {
   private let admitted: [String: Counter]
   private let works: [Stopwatch.Work: Histogram]
 
-  public init(registry: MetricsRegistry = MetricsRegistry()) {
+  /// - Parameter connectionRefusals: The codes with which the engine refuses connections.
+  public init(
+    registry: MetricsRegistry = MetricsRegistry(), connectionRefusals: [String] = [], clock: WallClock = .system
+  ) {
     self.registry = registry
+    upstreamHealth = UpstreamHealth(clock: clock)
     challenges = registry.counters("sallyport_challenges_total", "Issued nonces.").counter()
     registrations = registry.counters(
       "sallyport_registrations_total", "Answered registration requests.", labels: ["result", "code"])
@@ -46,6 +55,9 @@ public final class GateMetrics: Sendable {
     upstreamFailures = registry.counters(
       "sallyport_upstream_failures_total", "Admitted requests and sessions whose upstream was unavailable.",
       labels: ["route"])
+    upstreamAttempts = registry.counters(
+      "sallyport_upstream_attempts_total", "Attempts to reach the upstream for admitted requests.",
+      labels: ["route", "result"])
     handshakes = registry.histograms(
       "sallyport_tls_handshake_duration_seconds", "Time from accepting a connection to the end of its TLS handshake."
     ).histogram()
@@ -71,6 +83,60 @@ public final class GateMetrics: Sendable {
         }
       })
     registerReloadState()
+    registerUpstreamHealth()
+    createCounters(connectionRefusals: connectionRefusals)
+  }
+
+  /// Creates the counters of all label values, so that each is exported from the start with 0: `rate()` and
+  /// `increase()` do not see the first event of a counter that appears with it.
+  private func createCounters(connectionRefusals: [String]) {
+    for result in ["registered", "repeated"] { _ = registrations.counter(result, "") }
+    for code in GateRefusalCode.allCases {
+      _ = registrations.counter("refused", code.rawValue)
+      _ = admissions.counter("refused", "", code.rawValue)
+      _ = admissions.counter("would_refuse", "none", code.rawValue)
+      _ = refusals.counter(code.rawValue, String(code.definition.status))
+    }
+    for end in SessionSummary.End.words { _ = closes.counter(end) }
+    for result in ["done", "refused"] { _ = reloads.counter(result) }
+    for code in connectionRefusals { _ = refusedConnections.counter(code) }
+  }
+
+  /// Creates the counters of `routes`, and shows the health of their upstreams.
+  func serve(_ routes: [Route]) {
+    upstreamHealth.serve(routes)
+    for route in routes {
+      _ = upstreams.histogram(route.path)
+      _ = upstreamFailures.counter(route.path)
+      for result in UpstreamResult.allCases { _ = upstreamAttempts.counter(route.path, result.rawValue) }
+    }
+  }
+
+  private func registerUpstreamHealth() {
+    registry.values(
+      "sallyport_upstream_failing",
+      "1 if the last attempt to reach the upstream failed, or at least half of the last 16, else 0.", labels: ["route"]
+    ) {
+      [upstreamHealth] in upstreamHealth.records.map { Sample($0.health.isFailing ? 1 : 0, $0.route) }
+    }
+    registry.values(
+      "sallyport_upstream_last_success_timestamp_seconds",
+      "Unix time of the last attempt that reached the upstream; absent before the first.", labels: ["route"]
+    ) {
+      [upstreamHealth] in
+      upstreamHealth.records.compactMap { record in
+        record.health.lastSuccess.map { Sample(Double($0.seconds), record.route) }
+      }
+    }
+    registry.values(
+      "sallyport_upstream_last_failure_timestamp_seconds",
+      "Unix time of the last failed attempt to reach the upstream; absent before the first.", labels: ["route"]
+    ) {
+      [upstreamHealth] in
+      upstreamHealth.records.compactMap { record in
+        record.health.lastFailure.map { Sample(Double($0.at.seconds), record.route) }
+      }
+    }
   }
 
   private func registerReloadState() {
@@ -130,8 +196,25 @@ public final class GateMetrics: Sendable {
 
   func refused(_ code: String, status: Int) { refusals.counter(code, String(status)).add() }
 
-  func opened(on route: String, after duration: Duration) { upstreams.histogram(route).observe(duration) }
-  func upstreamFailed(on route: String) { upstreamFailures.counter(route).add() }
+  func opened(on route: String, after duration: Duration) {
+    upstreams.histogram(route).observe(duration)
+    upstreamAnswered(on: route)
+  }
+  /// Counts an attempt that reached the upstream.
+  func upstreamAnswered(on route: String) { attempted(.connected, on: route) }
+  /// Counts an opening handshake that the upstream answered with a status other than 101.
+  func upstreamAnswered(_ refusal: UpstreamError, on route: String) {
+    attempted(UpstreamResult(refusal), detail: refusal.detail, on: route)
+  }
+  /// Counts an attempt without an answer that can be passed on.
+  func upstreamFailed(_ fault: UpstreamError, on route: String) {
+    upstreamFailures.counter(route).add()
+    attempted(UpstreamResult(fault), detail: fault.detail, on: route)
+  }
+  private func attempted(_ result: UpstreamResult, detail: String? = nil, on route: String) {
+    upstreamAttempts.counter(route, result.rawValue).add()
+    upstreamHealth.note(result, detail: detail, on: route)
+  }
   func closed(_ end: String) { closes.counter(end).add() }
 
   /// Records the duration of a TLS handshake. The engine calls this method and the ones below.
@@ -147,7 +230,7 @@ extension GateMetrics {
     var counts = ActivityCounts()
     counts.admitted = admitted.values.reduce(0) { $0 &+ $1.value }
     for (labels, value) in registrations.values where labels.first == "registered" { counts.registered &+= value }
-    for (labels, value) in refusals.values where labels.count == 2 {
+    for (labels, value) in refusals.values where labels.count == 2 && value > 0 {
       counts.refusals[.init(code: labels[0], status: labels[1])] = value
     }
     return counts

@@ -55,6 +55,9 @@ public struct GateResponder: RequestResponder {
     self.clock = clock
   }
 
+  /// Shows this responder's routes in the metrics and the status from now on.
+  public func begin() { metrics.serve(routes.routes) }
+
   /// Decides about `request`. Challenges, and refusals that need no credentials, return without waiting. Other
   /// decisions wait for the store.
   public func respond(to request: Request, from peer: Peer) async -> Disposition {

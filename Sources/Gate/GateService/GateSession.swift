@@ -31,6 +31,7 @@ struct GateSession: RelayPlan {
   func response(to fault: UpstreamError) -> Response {
     var fields = fields
     guard case .refused(let refusal) = fault else { return context.refuse(fault, on: route.path, logging: fields) }
+    context.metrics.upstreamAnswered(fault, on: route.path)
     fields.append("status", refusal.status)
     fields.append("code", "upstream_refused")
     fields.append("step", fault.step)
@@ -91,8 +92,11 @@ extension RequestContext {
 }
 
 extension SessionSummary.End {
+  /// The words of all ends.
+  static let words = ["closed_by_client", "closed_by_upstream", "closed_by_gate", "lost_client", "lost_upstream"]
+
   /// The side that closed the session, and whether it sent a Close frame.
-  fileprivate var word: String {
+  var word: String {
     switch self {
     case .closed(let side, _): "closed_by_\(side.rawValue)"
     case .closedByGate: "closed_by_gate"

@@ -75,7 +75,7 @@ struct RequestContext: Sendable {
   ///
   /// - Parameter route: The path of the route whose upstream failed.
   func refuse(_ fault: UpstreamError, on route: String, logging fields: LogFields) -> Response {
-    metrics.upstreamFailed(on: route)
+    metrics.upstreamFailed(fault, on: route)
     let refusal = RequestRefusal.upstreamUnavailable(fault)
     return refuse(refusal, refusal.report, logging: fields, closes: false)
   }

@@ -43,7 +43,7 @@ public struct Route: Sendable, Hashable {
 /// The routes of a configuration.
 public struct RouteTable: Sendable, Hashable {
   /// Sorted by the length of the path, the longest first.
-  private let routes: [Route]
+  let routes: [Route]
 
   /// Returns `nil` if two routes have the same path.
   public init?(_ routes: [Route]) {

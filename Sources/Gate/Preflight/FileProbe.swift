@@ -95,9 +95,6 @@ struct FileProbe {
 // MARK: - Certificates
 
 extension FileProbe {
-  /// How long before a certificate expires the probe warns.
-  private static let notice: Duration = .seconds(14 * 86400)
-
   private func certificates(in file: String, for key: String, _ report: inout ProbeReport) -> [Certificate]? {
     guard let bytes = content(of: file, for: key, &report) else { return nil }
     do throws(CryptographyError) {
@@ -133,7 +130,7 @@ extension FileProbe {
           key, "\(name) is not valid before \(certificate.notBefore)", hint: "check the clock of this machine")
       } else if instant > certificate.notAfter {
         report.fail(key, "\(name) expired on \(certificate.notAfter)", hint: "renew the certificate")
-      } else if certificate.notAfter.since(instant) < Self.notice {
+      } else if CertificateNotice.endsSoon(certificate, at: instant) {
         let days = certificate.notAfter.since(instant).components.seconds / 86400
         report.warn(
           key, "\(name) expires in \(days) days, on \(certificate.notAfter)", hint: "renew the certificate")

@@ -19,7 +19,9 @@ struct ListeningProbe {
       let hint =
         "the socket's folder must exist and be writable for this user, and no other file may have the socket's name"
       switch admin.address {
-      case .unix(let path): probe(path, "admin.listen", hint: hint, &report)
+      case .unix(let path):
+        probe(path, "admin.listen", hint: hint, &report)
+        probeGroup(of: admin, socket: path, &report)
       case .loopback:
         if let address = admin.address.socket { probe(address, "admin.listen", "admin.listen", hint: nil, &report) }
       }
@@ -46,9 +48,38 @@ struct ListeningProbe {
     }
   }
 
+  private func probeGroup(of admin: GateSettings.Admin, socket path: String, _ report: inout ProbeReport) {
+    let group: AdminSocketGroup
+    do throws(StartError) {
+      guard let configured = try AdminSocketGroup.of(admin) else { return }
+      group = configured
+    } catch {
+      report.fail(error)
+      return
+    }
+    var status = stat()
+    let (folder, key) = (Self.folder(of: path), "admin.group")
+    let mayPass = { (bit: UInt32) in status.st_mode & bit != 0 }
+    if !group.mayBeGivenFiles {
+      report.warn(
+        key, "this user is not a member of \(group.name)",
+        hint: "expected if the gate runs as another user; otherwise run it with this group (Group= in a systemd unit)")
+    } else if stat(folder, &status) == 0, !mayPass(status.st_gid == group.id ? 0o010 : 0o001) {
+      report.warn(
+        key, "members of \(group.name) cannot enter \(folder)",
+        hint: "give the folder to the group with mode 0750 (RuntimeDirectoryMode= in a systemd unit)")
+    } else {
+      report.pass(key, "members of \(group.name) may use the socket")
+    }
+  }
+
+  private static func folder(of path: String) -> String {
+    path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+  }
+
   /// A bind would create the socket file, so the probe only checks the folder and the existing file.
   private func probe(_ path: String, _ key: String, hint: String, _ report: inout ProbeReport) {
-    let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    let folder = Self.folder(of: path)
     guard access(folder, W_OK | X_OK) == 0 else {
       let reason = String(cString: strerror(errno))
       report.fail(key, "cannot create a socket in \(folder): \(reason)", hint: hint)

@@ -188,6 +188,8 @@ extension GateSettings {
       case loopback(address: String, port: UInt16)
     }
     public var address: Address
+    /// The name of the group whose members may use the Unix socket; `nil` for its user alone, and on loopback.
+    public var group: String?
     /// The file existed at validation. `nil` for a Unix socket, and only there.
     public var tokenFile: String?
   }

@@ -75,6 +75,21 @@ struct JSONLogTests {
       ])
   }
 
+  @Test("Numbers in metadata are JSON numbers, and values that JSON cannot write as numbers are strings")
+  func numbers() throws {
+    let sink = sink()
+    logger(sink).notice(
+      "stopped",
+      metadata: [
+        "cut_off": .number(0), "port": .number(UInt16(6200)), "share": .stringConvertible(0.25),
+        "endless": .stringConvertible(Double.infinity), "text": "7",
+      ])
+    sink.flush()
+    #expect(
+      try lines().first?.hasSuffix(
+        #""message":"stopped","cut_off":0,"endless":"inf","port":6200,"share":0.25,"text":"7"}"#) == true)
+  }
+
   @Test("Metadata cannot replace the reserved members of a line")
   func reservedNames() throws {
     let sink = sink()

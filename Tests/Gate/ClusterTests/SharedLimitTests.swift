@@ -31,7 +31,7 @@ struct SharedLimitTests {
 
   private func count(_ gates: Int, at gate: GateProcess) async throws {
     _ = try await gate.process.errors.first("\(gates) gates to be counted", within: .seconds(90)) {
-      $0.contains("cluster membership changed") && $0.contains(#""gates":"\#(gates)""#)
+      $0.contains("cluster membership changed") && $0.contains(#""gates":\#(gates)"#)
     }
   }
 

@@ -56,10 +56,16 @@ public struct Visitor: Sendable {
     try await open("/", phone.credentials(over: challenge(), counter: counter))
   }
 
+  /// Sends an ordinary request.
+  public func ask(_ method: String, _ target: String, body: [UInt8] = []) async throws -> Response {
+    try await connection().send(
+      method, target, headers: HeaderFields([.init(name: "Host", value: host)]), body: body)
+  }
+
   /// Returns the code with which the gate refuses `credentials`; `nil` if it admits them.
-  public func refusal(of credentials: HeaderFields) async throws -> String? {
+  public func refusal(of credentials: HeaderFields, at target: String = "/") async throws -> String? {
     do throws(ClientError) {
-      try await open("/", credentials).close()
+      try await open(target, credentials).close()
       return nil
     } catch {
       guard case .refused(let answer) = error else { throw error }

@@ -84,6 +84,29 @@ struct LogTests {
     }
   }
 
+  @Test("No line has a number as a string: not of a start, a session, a reload, a revocation or a stop")
+  func numbers() async throws {
+    try await ObservabilityBench.serving { bench in
+      let (phone, hash) = try await bench.registeredPhone()
+      let socket = try await bench.visitor.open(as: phone, counter: 1)
+      #expect(try await bench.ask("POST", "/v1/keys/\(hash)/revoke").status == 200)
+      _ = try await bench.gate.process.errors.first("the close") { $0.contains(#""message":"session closed""#) }
+      withExtendedLifetime(socket) {}
+      #expect(try await bench.ask("POST", "/v1/reload").status == 200)
+      bench.gate.process.send(SIGTERM)
+      #expect(try await bench.gate.process.exit() == .code(0))
+      let lines = try await bench.gate.process.errors.all().filter { $0.hasPrefix("{") }
+      #expect(lines.count >= 8)
+      for line in lines {
+        for (name, value) in try Self.fields(line) {
+          guard let text = value as? String, !text.isEmpty else { continue }
+          #expect(!text.allSatisfy { $0.isNumber }, "\(name) in \(line)")
+        }
+      }
+      #expect(lines.contains { $0.contains(#""sessions":1"#) } && lines.last?.contains(#""cut_off":0"#) == true)
+    }
+  }
+
   @Test("The log has no line below the configured level")
   func level() async throws {
     try await Self.serving { gate, _ in

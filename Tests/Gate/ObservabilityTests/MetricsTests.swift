@@ -2,6 +2,7 @@ import AppAttest
 import AttestGate
 import Foundation
 import GateProcesses
+import GateWire
 import SimulatedDevice
 import TestSupport
 import Testing
@@ -50,6 +51,36 @@ struct MetricsTests {
         let later = closed.value(sample.name, sample.labels) ?? -1
         #expect(later >= Double(sample.value) ?? .infinity, "\(sample.name) fell")
       }
+    }
+  }
+
+  @Test("Each counter is exported with 0 from the start, for all values of its labels, and no request adds another")
+  func zeros() async throws {
+    try await ObservabilityBench.serving { bench in
+      let start = try await bench.metrics.scrape()
+      for code in GateRefusalCode.allCases {
+        let labels = ["code": code.rawValue, "status": "\(code.definition.status)"]
+        #expect(start.value("sallyport_refusals_total", labels) == 0, "\(code)")
+      }
+      for result in ["connected", "refused", "server_error", "unreachable", "timed_out", "misbehaved"] {
+        #expect(start.value("sallyport_upstream_attempts_total", ["route": "/", "result": result]) == 0, "\(result)")
+      }
+      for code in ["per_ip", "proxy_untrusted", "proxy_header", "proxy_time"] {
+        #expect(start.value("sallyport_connections_refused_total", ["code": code]) == 0, "\(code)")
+      }
+      _ = try await bench.refuseInManyWays()
+      await (try await bench.visitor.open(as: bench.registeredPhone().phone, counter: 1)).close()
+      let later = try await bench.metrics.scrape {
+        $0.value("sallyport_session_closes_total", ["end": "closed_by_client"]) ?? 0 > 0
+      }
+      let known = Set(
+        start.samples.filter { $0.kind == "counter" }.map {
+          [$0.name] + $0.labels.sorted { $0.key < $1.key }.map(\.value)
+        })
+      for sample in later.samples where sample.kind == "counter" {
+        #expect(known.contains([sample.name] + sample.labels.sorted { $0.key < $1.key }.map(\.value)), "\(sample)")
+      }
+      #expect(later.value("sallyport_upstream_attempts_total", ["route": "/", "result": "connected"]) == 2)
     }
   }
 
@@ -123,7 +154,8 @@ struct MetricsListenerTests {
       #expect(try await metrics.ask("GET", "/livez").text == "ok\n")
       #expect(
         try await metrics.ask("GET", "/readyz?verbose").text
-          == "[+] store: ok\n[+] listener: ok\n[+] enforcement: enforce\n[+] certificates: ok\nready\n")
+          == "[+] store: ok\n[+] listener: ok\n[+] enforcement: enforce\n[+] certificates: ok\n"
+          + "[+] upstream /: not tried yet\nready\n")
       #expect(try await metrics.ask("GET", "/metrics").status == 200)
       for target in ["/v1/keys", "/v1/sessions", "/v1/status", "/status", "/attest/challenge", "/"] {
         #expect(try await metrics.ask("GET", target).status == 404, "\(target)")

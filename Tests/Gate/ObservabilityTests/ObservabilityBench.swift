@@ -43,6 +43,31 @@ struct ObservabilityBench {
     return (phone, KeyHash(of: try #require(KeyID(base64: phone.keyID))).text)
   }
 
+  /// Sends requests that are refused with different codes, and returns the codes.
+  func refuseInManyWays() async throws -> Set<String> {
+    var codes: Set<String> = []
+    for (method, path, body) in [
+      ("GET", "/.well-known/sallyport/none", ""), ("POST", "/attest/challenge", ""), ("GET", "/plain", ""),
+      ("POST", "/attest/register", "x"),
+      ("POST", "/attest/register", #"{"keyId":"x","attestation":"x","nonce":"x"}"#),
+    ] {
+      let answer = try await visitor.ask(method, path, body: Array(body.utf8))
+      codes.insert(try #require(answer.headers.first("X-Attest-Error"), "\(method) \(path)"))
+    }
+    let (phone, _) = try await registeredPhone()
+    let used = try phone.credentials(over: await visitor.challenge(), counter: 5)
+    _ = try await visitor.open("/", used)
+    let unknown = try Phone(of: gate.authority)
+    for credentials in [
+      HeaderFields(), HeaderFields([.init(name: "Origin", value: "http://evil.example")]), used,
+      try phone.credentials(over: await visitor.challenge(), counter: 5),
+      try unknown.credentials(over: await visitor.challenge(), counter: 1),
+    ] {
+      codes.insert(try #require(try await visitor.refusal(of: credentials)))
+    }
+    return codes
+  }
+
   /// Runs `sallyport` with the gate's configuration.
   func sallyport(_ arguments: [String]) async throws -> (status: Int32?, output: [String], errors: [String]) {
     let (exit, output, errors) = try await ChildProcess.run(

@@ -42,12 +42,78 @@ struct StatusTests {
     }
   }
 
+  @Test("An upstream that does not answer is in the status, in /readyz?verbose, in the metrics and on the page")
+  func upstream() async throws {
+    let echo = try await EchoProcess()
+    defer { echo.process.kill() }
+    var plan = GatePlan()
+    plan.routes = [("/", echo.upstream), ("/down", "ws://127.0.0.1:1")]
+    plan.admin = #"{ listen: "unix:DIR/admin.sock" }"#
+    plan.further = #"metrics: { listen: "127.0.0.1:0" }"#
+    try await GateProcess.serving(plan) { gate in
+      let bench = ObservabilityBench(
+        gate: gate, visitor: try Visitor(to: gate), metrics: try await MetricsPort(of: gate))
+      let (phone, _) = try await bench.registeredPhone()
+      func upstreams() async throws -> [GateStatus.UpstreamState] {
+        let status = AdminJSON.value(GateStatus.self, in: try await bench.ask("GET", "/v1/status").body)
+        return try #require(status?.upstreams)
+      }
+      func failing(_ route: String) async throws -> Double? {
+        try await bench.metrics.scrape().value("sallyport_upstream_failing", ["route": route])
+      }
+      #expect(try await upstreams().map(\.condition) == [.untried, .untried])
+      #expect(try await failing("/down") == 0)
+
+      let socket = try await bench.visitor.open(as: phone, counter: 1)
+      defer { withExtendedLifetime(socket) {} }
+      let credentials = try phone.credentials(over: await bench.visitor.challenge(), counter: 2)
+      #expect(try await bench.visitor.refusal(of: credentials, at: "/down") == "upstream_unavailable")
+      let states = try await upstreams()
+      #expect(states.map(\.route) == ["/", "/down"] && states.map(\.condition) == [.available, .failing])
+      #expect(states[0].connected == 1 && states[0].lastSuccess != nil && states[0].lastFailure == nil)
+      #expect(states[1].failed == 1 && states[1].recentFailures == 1 && states[1].lastSuccess == nil)
+      #expect(states[1].lastFailureReason?.hasPrefix("unreachable: ") == true, "\(states[1])")
+      #expect(try await failing("/") == 0)
+      #expect(try await failing("/down") == 1)
+
+      let ready = try await bench.ask("GET", "/readyz?verbose")
+      #expect(ready.status == 200 && ready.text.contains("[+] upstream /: ok, last success 20"), "\(ready.text)")
+      #expect(ready.text.contains("[+] upstream /down: WARNING: 1 of the last 1 attempts failed, last failure 20"))
+      #expect(ready.text.contains("(unreachable)") && !ready.text.contains("127.0.0.1"))
+      let json = try await bench.ask("GET", "/readyz?verbose", accept: "application/json").text
+      #expect(json.components(separatedBy: #""warning":true"#).count == 2)
+
+      let page = try await bench.ask("GET", "/status").text
+      #expect(page.contains(#"<span class="pill warn">ready, with warnings</span>"#))
+      #expect(page.contains("Upgrades fail: 1 of the last 1 attempts to reach the upstream of /down"))
+      let command = try await bench.sallyport(["status"])
+      #expect(command.status == 0 && command.output[0].contains(": ready, with warnings, up "))
+      #expect(command.output.contains { $0.contains("/down to ws://127.0.0.1:1: WARNING: 1 of the last 1") })
+    }
+  }
+
+  @Test("The page has health above refusals, and all reasons of refusals")
+  func order() async throws {
+    try await ObservabilityBench.serving { bench in
+      let reasons = try await bench.refuseInManyWays()
+      #expect(reasons.count > 8)
+      let page = try await bench.ask("GET", "/status").text
+      let health = try #require(page.range(of: "<h2>Health</h2>"))
+      let refusals = try #require(page.range(of: "<h2>Refusals by reason</h2>"))
+      #expect(health.lowerBound < refusals.lowerBound)
+      for code in reasons { #expect(page.contains("<code>\(code)</code>"), "\(code)") }
+      let output = try await bench.sallyport(["status"]).output
+      #expect(output.count { $0.hasPrefix("  refused ") } == 8)
+      #expect(output.contains { $0.hasSuffix("and \(reasons.count - 8) more reasons: --json lists all") }, "\(output)")
+    }
+  }
+
   @Test("The status of an older gate without file_served is parsed")
   func older() throws {
     let start = #"{"name":"server","subject":"CN=a","ends_at":"2027-01-01T00:00:00Z","seconds_left":5"#
     for (end, isServed) in [("}", true), (#","file_served":true}"#, true), (#","file_served":false}"#, false)] {
       let state = try JSONDecoder().decode(GateStatus.CertificateState.self, from: Data((start + end).utf8))
-      #expect(state.isFileServed == isServed && state.secondsLeft == 5)
+      #expect(state.isFileServed == isServed && state.secondsLeft == 5 && !state.endsSoon)
     }
   }
 

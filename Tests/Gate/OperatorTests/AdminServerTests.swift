@@ -37,17 +37,54 @@ struct AdminServerTests {
       #expect(try await bench.ask("GET", "/livez").text == "ok\n")
       let ready = try await bench.ask("GET", "/readyz?verbose")
       #expect(ready.status == 200)
-      #expect(ready.text == "[+] store: ok\n[+] listener: ok\n[+] enforcement: enforce\n[+] certificates: ok\nready\n")
+      #expect(
+        ready.text
+          == "[+] store: ok\n[+] listener: ok\n[+] enforcement: enforce\n[+] certificates: ok\n"
+          + "[+] upstream /: not tried yet\nready\n")
       let json = try await bench.ask("GET", "/readyz?verbose", accept: "application/json")
       #expect(json.headers.first("Content-Type") == "application/json")
       #expect(
         json.text == #"{"checks":[{"detail":"ok","name":"store","ready":true},"#
           + #"{"detail":"ok","name":"listener","ready":true},"#
           + #"{"detail":"enforce","name":"enforcement","ready":true},"#
-          + #"{"detail":"ok","name":"certificates","ready":true}],"ready":true}"# + "\n")
+          + #"{"detail":"ok","name":"certificates","ready":true},"#
+          + #"{"detail":"not tried yet","name":"upstream /","ready":true}],"ready":true}"# + "\n")
       bench.gate.process.send(SIGTERM)
       #expect(try await bench.gate.process.exit() == .code(0))
       #expect(!FileManager.default.fileExists(atPath: bench.socket))
+    }
+  }
+
+  @Test(
+    "With admin.group the socket has mode 0660 and that group; a group that does not exist stops the start and check")
+  func group() async throws {
+    // Only root may give files to a group that is not its own.
+    let group = try #require(geteuid() == 0 ? getgrnam("daemon") : getgrgid(getegid())).pointee
+    let (name, id) = (String(cString: group.gr_name), group.gr_gid)
+    try await AdminBench.serving(admin: "{ listen: \"unix:DIR/admin.sock\", group: \(name) }") { bench in
+      var status = stat()
+      #expect(lstat(bench.socket, &status) == 0)
+      #expect(status.st_mode & 0o777 == 0o660 && status.st_gid == id)
+      let text = try String(contentsOfFile: bench.config[1], encoding: .utf8)
+      try text.replacingOccurrences(of: "group: \(name)", with: "group: no-such-group")
+        .write(toFile: bench.config[1], atomically: true, encoding: .utf8)
+      let other = try await sallyport(["run"] + bench.config)
+      #expect(other.status == 78 && other.isFailure)
+      #expect(other.errors.contains("error: admin.group: there is no group no-such-group"), "\(other.errors)")
+      let check = try await sallyport(["check"] + bench.config)
+      #expect(check.status == 1)
+      #expect(
+        (check.output + check.errors).contains { $0.contains("admin.group: there is no group no-such-group") },
+        "\(check.output)")
+    }
+  }
+
+  @Test("/ leads to the status page")
+  func root() async throws {
+    try await AdminBench.serving { bench in
+      let answer = try await bench.ask("GET", "/")
+      #expect(answer.status == 302 && answer.headers.first("Location") == "/status")
+      #expect(try await bench.ask("POST", "/").status == 405)
     }
   }
 

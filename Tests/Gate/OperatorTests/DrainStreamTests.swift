@@ -133,7 +133,7 @@ struct DrainStreamTests {
       }
       #expect(try await gate.process.exit(within: .seconds(60)) == .code(0))
       let log = try await gate.process.errors.all()
-      #expect(log.last?.contains(#""cut_off":"0""#) == true)
+      #expect(log.last?.contains(#""cut_off":0"#) == true)
       let upstreams = try await backend.output.first(count, "each socket's result") { $0.hasPrefix("{") }
         .map { try JSONDecoder().decode(Account.self, from: Data($0.utf8)) }
       for client in clients {

@@ -244,7 +244,7 @@ struct UpgradeTests {
         $0.contains(#""message":"upgrade completed""#)
       }
       let id = try #require(
-        line.components(separatedBy: #""process":""#).last.flatMap { pid_t($0.prefix { $0 != "\"" }) })
+        line.components(separatedBy: #""process":"#).last.flatMap { pid_t($0.prefix(while: \.isNumber)) })
       bench.newProcesses.withLock { $0.append(id) }
       #expect(try await bench.gate.process.exit() == .code(0))
       #expect(UnixSocketFile.state(at: moved) == .live && UnixSocketFile.state(at: bench.socket) != .live)

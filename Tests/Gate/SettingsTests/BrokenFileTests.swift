@@ -121,6 +121,12 @@ struct BrokenFileTests {
       "1:48: admin.token_file: the first line of DIR/prose.pem is not a token of 16 characters or more",
       "2:20: metrics.listen: port 6201 is used by admin.listen at 127.0.0.1: two listeners cannot share it"),
     Broken(
+      "a group for a loopback address", "admin: { listen: '127.0.0.1:6201', token_file: good.token, group: staff }",
+      "1:67: admin.group: has no effect for a loopback address, which every user of this machine can reach"),
+    Broken(
+      "a group without a listener", "admin: { group: staff }",
+      "1:17: admin.group: has no effect without admin.listen"),
+    Broken(
       "a token without a listener", "admin: { token_file: good.token }",
       "1:22: admin.token_file: has no effect without admin.listen"),
   ]

@@ -35,7 +35,7 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
     case .drain: .members(["draining": .truth])
     case .liveness: .members(["live": .truth])
     case .readiness: .members(["ready": .truth], ["checks": .list(of: .check)])
-    case .check: .members(["name": .string, "ready": .truth, "detail": .string])
+    case .check: .members(["name": .string, "ready": .truth, "detail": .string], ["warning": .truth])
     case .status: Self.statusContent
     case .counts: .members(["admitted": .count, "refused": .count, "registered": .count])
     case .document: ["type": "object", "required": ["openapi", "info", "paths"]]
@@ -58,6 +58,14 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
       "age_seconds": .integer, "address": .string,
     ], ["key": .string, "app": .string])
 
+  private static let upstreamContent = JSONContent.members(
+    [
+      "route": .string, "upstream": .string, "condition": ["enum": ["untried", "available", "failing"]],
+      "connected": .count, "refused": .count, "failed": .count, "recent_attempts": .count, "recent_failures": .count,
+    ], ["last_success": moment, "last_failure": moment, "last_failure_reason": .string])
+
+  private static let moment = JSONContent.members(["at": .instant, "seconds_ago": .count])
+
   private static let statusContent = JSONContent.members(
     [
       "version": .string, "ready": .truth, "checks": .list(of: .check),
@@ -70,9 +78,11 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
         "minutes": .list(of: .counts),
       ]),
       "refusals": .list(.members(["code": .string, "status": .string, "last_hour": .count, "total": .count])),
+      "upstreams": .list(upstreamContent),
       "certificates": .list(
         .members([
           "name": .string, "subject": .string, "ends_at": .instant, "seconds_left": .integer, "file_served": .truth,
+          "ends_soon": .truth,
         ])),
       "store": .members(["place": .string, "healthy": .truth, "detail": .string]),
       "configuration": .members(["current": .truth, "loaded_at": .instant], ["fault": .string]),

@@ -7,6 +7,8 @@ public struct ReadinessCheck: Sendable {
   /// The last known state, with a text for people.
   public enum Outcome: Sendable, Hashable {
     case ready(String)
+    /// Ready, but an operator should act.
+    case warning(String)
     case unready(String)
   }
 
@@ -24,6 +26,7 @@ public struct ReadinessCheck: Sendable {
   public var state: GateStatus.Check {
     switch outcome() {
     case .ready(let detail): GateStatus.Check(name: name, ready: true, detail: detail)
+    case .warning(let detail): GateStatus.Check(name: name, ready: true, detail: detail, warning: true)
     case .unready(let detail): GateStatus.Check(name: name, ready: false, detail: detail)
     }
   }
@@ -43,8 +46,13 @@ public struct ReadinessCheck: Sendable {
 /// `/livez` and `/readyz`, for service managers and load balancers.
 public struct HealthResource: AdminResource {
   private let checks: [ReadinessCheck]
+  private let upstreams: UpstreamHealth?
 
-  public init(_ checks: [ReadinessCheck]) { self.checks = checks }
+  /// - Parameter upstreams: Adds a line for each route's upstream, which does not change the readiness.
+  public init(_ checks: [ReadinessCheck], upstreams: UpstreamHealth? = nil) {
+    self.checks = checks
+    self.upstreams = upstreams
+  }
 
   public var operations: [AdminOperation] {
     [
@@ -55,7 +63,7 @@ public struct HealthResource: AdminResource {
         request.wantsJSON ? .json(["live": true]) : .text("ok\n")
       },
       AdminOperation(
-        "GET", "/readyz", "Reports whether new sessions can be admitted; upstreams are not checked.",
+        "GET", "/readyz", "Reports whether new sessions can be admitted; upstreams only cause warnings.",
         parameters: ["verbose"],
         answers: AdminAnswers(200, 503, schema: .readiness, types: ["text/plain", "application/json"])
       ) { request throws(AdminError) in readiness(isVerbose: try request.flag("verbose"), inJSON: request.wantsJSON) },
@@ -68,7 +76,7 @@ public struct HealthResource: AdminResource {
   }
 
   private func readiness(isVerbose: Bool, inJSON: Bool) -> Response {
-    let checks = checks.map(\.state)
+    let checks = checks.map(\.state) + (upstreams?.checks ?? [])
     let isReady = checks.allSatisfy(\.ready)
     let status = isReady ? 200 : 503
     if inJSON {

@@ -17,6 +17,8 @@ public struct GateStatus: Codable, Sendable, Hashable {
   public var activity: Activity
   /// Sorted by their number in the last hour, the highest first.
   public var refusals: [RefusalCount]
+  /// The upstream of each route; `nil` from a gate of an older version.
+  public var upstreams: [UpstreamState]?
   public var certificates: [CertificateState]
   /// Why changed certificates cannot be used, with a line for each fault; absent if there is none.
   public var certificateFault: String?
@@ -24,8 +26,8 @@ public struct GateStatus: Codable, Sendable, Hashable {
   public var configuration: Configuration
 
   enum CodingKeys: String, CodingKey {
-    case version, ready, checks, enforcement, address, sessions, traffic, activity, refusals, certificates, store
-    case configuration
+    case version, ready, checks, enforcement, address, sessions, traffic, activity, refusals, upstreams
+    case certificates, store, configuration
     case certificateFault = "certificate_fault"
     case startedAt = "started_at"
     case uptimeSeconds = "uptime_seconds"
@@ -34,11 +36,13 @@ public struct GateStatus: Codable, Sendable, Hashable {
   public init(
     version: String, ready: Bool, checks: [Check], enforcement: String, address: String, startedAt: String,
     uptimeSeconds: Int64, sessions: Sessions, traffic: Traffic, activity: Activity, refusals: [RefusalCount],
-    certificates: [CertificateState], certificateFault: String? = nil, store: Store, configuration: Configuration
+    upstreams: [UpstreamState], certificates: [CertificateState], certificateFault: String? = nil, store: Store,
+    configuration: Configuration
   ) {
     (self.version, self.ready, self.checks, self.enforcement) = (version, ready, checks, enforcement)
     (self.address, self.startedAt, self.uptimeSeconds) = (address, startedAt, uptimeSeconds)
     (self.sessions, self.traffic, self.activity, self.refusals) = (sessions, traffic, activity, refusals)
+    self.upstreams = upstreams
     (self.certificates, self.certificateFault) = (certificates, certificateFault)
     (self.store, self.configuration) = (store, configuration)
   }
@@ -48,6 +52,8 @@ public struct GateStatus: Codable, Sendable, Hashable {
     public var name: String
     public var ready: Bool
     public var detail: String
+    /// `true` if an operator should act although the gate is ready; otherwise absent.
+    public var warning: Bool?
   }
 
   /// The open sessions and connections.
@@ -121,6 +127,54 @@ public struct GateStatus: Codable, Sendable, Hashable {
     }
   }
 
+  /// The upstream of a route, as the last requests found it.
+  public struct UpstreamState: Codable, Sendable, Hashable {
+    public enum Condition: String, Codable, Sendable, Hashable, CaseIterable {
+      /// No request has been admitted for this route yet.
+      case untried
+      case available
+      /// The last attempt failed, or at least half of the recent ones.
+      case failing
+    }
+
+    /// The path of the route.
+    public var route: String
+    /// The upstream in the notation of the configuration.
+    public var upstream: String
+    public var condition: Condition
+    /// The number of attempts since the start that reached the upstream.
+    public var connected: UInt64
+    /// The number of opening handshakes that the upstream itself refused with a status below 500.
+    public var refused: UInt64
+    public var failed: UInt64
+    /// The number of remembered attempts, at most 16.
+    public var recentAttempts: Int
+    public var recentFailures: Int
+    public var lastSuccess: Moment?
+    public var lastFailure: Moment?
+    public var lastFailureReason: String?
+
+    enum CodingKeys: String, CodingKey {
+      case route, upstream, condition, connected, refused, failed
+      case recentAttempts = "recent_attempts"
+      case recentFailures = "recent_failures"
+      case lastSuccess = "last_success"
+      case lastFailure = "last_failure"
+      case lastFailureReason = "last_failure_reason"
+    }
+  }
+
+  /// An instant, and its distance by the clock of the gate.
+  public struct Moment: Codable, Sendable, Hashable {
+    public var at: String
+    public var secondsAgo: Int64
+
+    enum CodingKeys: String, CodingKey {
+      case at
+      case secondsAgo = "seconds_ago"
+    }
+  }
+
   /// A certificate of the gate or of a client authority.
   public struct CertificateState: Codable, Sendable, Hashable {
     /// `server`, then `server_2` and so on for additional certificates, or `client_ca`. If there are several client
@@ -133,17 +187,24 @@ public struct GateStatus: Codable, Sendable, Hashable {
     /// Whether the files contain the active certificate; `false` if they were replaced and the new certificate is not
     /// active, or not yet.
     public var isFileServed: Bool
+    /// Whether the certificate has ended or should be renewed now.
+    public var endsSoon: Bool
 
     enum CodingKeys: String, CodingKey {
       case name, subject
+      case endsSoon = "ends_soon"
       case isFileServed = "file_served"
       case endsAt = "ends_at"
       case secondsLeft = "seconds_left"
     }
 
-    public init(name: String, subject: String, endsAt: String, secondsLeft: Int64, isFileServed: Bool = true) {
+    public init(
+      name: String, subject: String, endsAt: String, secondsLeft: Int64, isFileServed: Bool = true,
+      endsSoon: Bool = false
+    ) {
       (self.name, self.subject, self.endsAt, self.secondsLeft) = (name, subject, endsAt, secondsLeft)
       self.isFileServed = isFileServed
+      self.endsSoon = endsSoon
     }
 
     public init(from decoder: any Decoder) throws {
@@ -152,8 +213,9 @@ public struct GateStatus: Codable, Sendable, Hashable {
       subject = try fields.decode(String.self, forKey: .subject)
       endsAt = try fields.decode(String.self, forKey: .endsAt)
       secondsLeft = try fields.decode(Int64.self, forKey: .secondsLeft)
-      // A gate that still runs an older version does not send this member.
+      // A gate that still runs an older version does not send these members.
       isFileServed = try fields.decodeIfPresent(Bool.self, forKey: .isFileServed) ?? true
+      endsSoon = try fields.decodeIfPresent(Bool.self, forKey: .endsSoon) ?? false
     }
   }
 
@@ -185,5 +247,15 @@ public struct GateStatus: Codable, Sendable, Hashable {
     public init(current: Bool, loadedAt: String, fault: String?) {
       (self.current, self.loadedAt, self.fault) = (current, loadedAt, fault)
     }
+  }
+}
+
+extension GateStatus {
+  /// Whether an operator should act although the gate may be ready: a check warns, an upstream fails, changed files are
+  /// not in use, a certificate ends soon, or clients are admitted without verification.
+  public var hasWarnings: Bool {
+    enforcement != "enforce" || configuration.fault != nil || certificateFault != nil
+      || checks.contains { $0.warning == true } || certificates.contains { $0.endsSoon || !$0.isFileServed }
+      || upstreams?.contains { $0.condition == .failing } == true
   }
 }

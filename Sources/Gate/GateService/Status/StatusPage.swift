@@ -15,7 +15,7 @@ struct StatusPage {
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <meta http-equiv="refresh" content="\(Self.refresh)">
-    <title>\(status.ready ? "ready" : "not ready") · sallyport</title>
+    <title>\(condition.text) · sallyport</title>
     \(Self.style)
     </head>
     <body>
@@ -25,8 +25,8 @@ struct StatusPage {
     \(figures)
     \(ActivityChart(activity: status.activity).card)
     <div class="pair">
-    \(refusals)
     \(health)
+    \(refusals)
     </div>
     \(sessions)
     <footer><span>Refreshes every \(Self.refresh) seconds</span><a href="/v1/status">as JSON</a>
@@ -41,11 +41,16 @@ struct StatusPage {
   // The style sheet is a constant, and the page's Content-Security-Policy contains its hash.
   private static let style = HTML(stringLiteral: "<style>\(StatusStyle.text)</style>")
 
+  private var condition: (text: String, tone: String) {
+    guard status.ready else { return ("not ready", "bad") }
+    return status.hasWarnings ? ("ready, with warnings", "warn") : ("ready", "good")
+  }
+
   private var header: HTML {
     """
     <header>
     <h1>sallyport</h1>
-    <span class="pill\(status.ready ? "" : " bad")">\(status.ready ? "ready" : "not ready")</span>
+    <span class="pill \(condition.tone)">\(condition.text)</span>
     <p>\(status.version) · up \(Figures.span(seconds: status.uptimeSeconds)) · listening on \(status.address)</p>
     </header>
     """
@@ -64,9 +69,17 @@ struct StatusPage {
       default: .nothing
       }
     return """
-      \(open)\(refused("The configuration was not reloaded: the one before is served", status.configuration.fault))\
+      \(open)\(status.upstreams?.filter { $0.condition == .failing }.map(failing) ?? [])\(refused("The configuration was not reloaded: the one before is served", status.configuration.fault))\
       \(refused("A changed certificate cannot be used: the one before is served", status.certificateFault))
       """
+  }
+
+  private func failing(_ upstream: GateStatus.UpstreamState) -> HTML {
+    """
+    <section class="notice warn">Upgrades fail: \(upstream.recentFailures) of the last \
+    \(upstream.recentAttempts) attempts to reach the upstream of \(upstream.route)
+    <p>\(upstream.upstream): \(upstream.lastFailureReason ?? "")</p></section>
+    """
   }
 
   private func refused(_ what: String, _ fault: String?) -> HTML {
@@ -103,7 +116,7 @@ struct StatusPage {
     return """
       <section class="card"><h2>Refusals by reason</h2>
       <table><thead><tr><th>reason</th><th class="number">last hour</th><th class="number">since start</th></tr></thead>
-      <tbody>\(status.refusals.prefix(12).map { row($0, of: most) })</tbody></table></section>
+      <tbody>\(status.refusals.map { row($0, of: most) })</tbody></table></section>
       """
   }
 
@@ -122,12 +135,15 @@ struct StatusPage {
   private var health: HTML {
     """
     <section class="card"><h2>Health</h2><dl>
-    \(status.checks.filter { $0.name != "store" }.map { entry($0.name, $0.ready, $0.detail, nil) })
-    \(entry("store", status.store.healthy, status.store.detail, status.store.place))
+    \(status.checks.filter { $0.name != "store" }.map { check in
+      entry(check.name, !check.ready ? "bad" : check.warning == true ? "warn" : "good", check.detail, nil)
+    })
+    \(entry("store", status.store.healthy ? "good" : "bad", status.store.detail, status.store.place))
+    \((status.upstreams ?? []).map(upstream))
     \(status.certificates.map(certificate))
     \(entry(
-      "configuration", status.configuration.current, status.configuration.current ? "as in the file" : "not reloaded",
-      "loaded \(status.configuration.loadedAt)"))
+      "configuration", status.configuration.current ? "good" : "warn",
+      status.configuration.current ? "as in the file" : "not reloaded", "loaded \(status.configuration.loadedAt)"))
     <dt>traffic</dt><dd>\(Figures.bytes(status.traffic.bytesFromClients)) from clients<small>\
     \(Figures.bytes(status.traffic.bytesFromUpstreams)) from upstreams, \
     \(Figures.count(status.sessions.connections)) connections now</small></dd>
@@ -135,14 +151,29 @@ struct StatusPage {
     """
   }
 
-  private func entry(_ name: String, _ isGood: Bool, _ text: String, _ detail: String?) -> HTML {
+  private func entry(_ name: String, _ tone: String, _ text: String, _ detail: String?) -> HTML {
     let small: HTML = if let detail { "<small>\(detail)</small>" } else { .nothing }
-    return "<dt>\(name)</dt><dd><span class=\"\(isGood ? "good" : "bad")\">\(text)</span>\(small)</dd>"
+    return "<dt>\(name)</dt><dd><span class=\"\(tone)\">\(text)</span>\(small)</dd>"
+  }
+
+  private func upstream(_ upstream: GateStatus.UpstreamState) -> HTML {
+    let (tone, text) =
+      switch upstream.condition {
+      case .untried: ("quiet", "not tried yet")
+      case .available: ("good", "ok")
+      case .failing: ("warn", "\(upstream.recentFailures) of the last \(upstream.recentAttempts) attempts failed")
+      }
+    let success = upstream.lastSuccess.map { ", last success \(Figures.span(seconds: $0.secondsAgo)) ago" } ?? ""
+    let failure = upstream.lastFailure.map { ", last failure \(Figures.span(seconds: $0.secondsAgo)) ago" } ?? ""
+    return """
+      <dt>upstream \(upstream.route)</dt>
+      <dd><span class="\(tone)">\(text)</span><small>\(upstream.upstream)\(success)\(failure)</small></dd>
+      """
   }
 
   private func certificate(_ certificate: GateStatus.CertificateState) -> HTML {
     let left = certificate.secondsLeft
-    let tone = left < 7 * 86_400 ? "bad" : left < 21 * 86_400 ? "warn" : "good"
+    let tone = left <= 0 ? "bad" : certificate.endsSoon ? "warn" : "good"
     let text = left > 0 ? "expires in \(Figures.span(seconds: left))" : "has expired"
     let replaced: HTML =
       certificate.isFileServed

@@ -11,6 +11,11 @@ public struct StatusResource: AdminResource {
 
   public var operations: [AdminOperation] {
     [
+      AdminOperation("GET", "/", "Leads to the status page.", answers: AdminAnswers(302, types: ["text/plain"])) {
+        _ throws(AdminError) in
+        .admin(
+          status: 302, "text/plain; charset=utf-8", "/status\n", headers: [.init(name: "Location", value: "/status")])
+      },
       AdminOperation(
         "GET", "/status", "Shows the state of the gate as a page without scripts.",
         answers: AdminAnswers(200, schema: .status, types: ["text/html", "application/json"])

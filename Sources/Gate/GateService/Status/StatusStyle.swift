@@ -2,7 +2,7 @@
 enum StatusStyle {
   static let text = """
     :root { color-scheme: light dark; --ground: #f6f6f3; --card: #ffffff; --ink: #20252a; --dim: #656d75;
-      --line: #e5e5df; --good: #2c7a61; --bad: #b5452c; --warn: #946200; --soft: #e3efe9; --softbad: #f8e6e0;
+      --line: #e5e5df; --good: #28705a; --bad: #a53c25; --warn: #855800; --soft: #e3efe9; --softbad: #f8e6e0;
       --softwarn: #f6ecd6; }
     @media (prefers-color-scheme: dark) { :root { --ground: #131618; --card: #1b1f22; --ink: #e4e6e3; --dim: #969da4;
       --line: #2b3035; --good: #7fc4aa; --bad: #ec8f76; --warn: #dcb066; --soft: #1f322b; --softbad: #3a231d;
@@ -17,6 +17,7 @@ enum StatusStyle {
     h2 { font-size: .8rem; font-weight: 600; color: var(--dim); margin-bottom: .75rem; }
     .pill { border-radius: 1rem; padding: .15rem .75rem; font-size: .85rem; font-weight: 600; background: var(--soft);
       color: var(--good); }
+    .pill.warn { background: var(--softwarn); color: var(--warn); }
     .pill.bad { background: var(--softbad); color: var(--bad); }
     .card, .notice { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
       padding: 1.1rem 1.25rem; min-width: 0; }
@@ -42,8 +43,8 @@ enum StatusStyle {
     .refused { fill: var(--bad); }
     .track { fill: var(--line); }
     .bar { height: .3rem; margin-top: .15rem; }
-    dl { display: grid; grid-template-columns: max-content 1fr; gap: .5rem 1.25rem; }
-    dt { color: var(--dim); }
+    dl { display: grid; grid-template-columns: fit-content(40%) 1fr; gap: .5rem 1.25rem; }
+    dt { color: var(--dim); overflow-wrap: anywhere; }
     dd { min-width: 0; overflow-wrap: anywhere; }
     dd small { display: block; color: var(--dim); font-size: .85rem; }
     .good { color: var(--good); } .bad { color: var(--bad); } .warn { color: var(--warn); }
@@ -59,6 +60,7 @@ enum StatusStyle {
     footer { color: var(--dim); font-size: .85rem; display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; }
     a { color: inherit; }
     @media (max-width: 45rem) { body { padding: 1.5rem 1rem 2rem; } .figures { grid-template-columns: 1fr 1fr; }
-      .pair { grid-template-columns: 1fr; } .wide { display: none; } .figures strong { font-size: 1.65rem; } }
+      .pair { grid-template-columns: 1fr; } .wide { display: none; } .figures strong { font-size: 1.65rem; }
+      th, td { padding-right: .6rem; } td code { overflow-wrap: anywhere; } dl { column-gap: .9rem; } }
     """
 }

@@ -144,6 +144,9 @@ enum Keys {
     "admin.listen", .adminAddress, example: "unix:/run/sallyport/admin.sock",
     "The admin server's address. A Unix socket is accessible only to its user (mode 0600). By default there is none."
   )
+  static let adminGroup = Key(
+    "admin.group", .text(form: "the name of a group"), example: "sallyport-admin",
+    "The group whose members may use the admin socket too (mode 0660). By default only its user may.")
   static let adminToken = Key(
     "admin.token_file", .file, credential: "admin.token", example: "admin.token",
     "A file with the admin token on its first line. Required for a loopback address, not allowed for a socket.")
@@ -184,7 +187,7 @@ public enum SettingsTable {
     Keys.registrationsPerAddress.definition, Keys.upgradesPerAddress.definition, Keys.upgradesPerKey.definition,
     Keys.issuer.definition, Keys.audience.definition, Keys.identityKeyLife.definition,
     Keys.identityKeyOverlap.definition, Keys.strippedHeaders.definition,
-    Keys.adminListen.definition, Keys.adminToken.definition, Keys.metricsListen.definition,
+    Keys.adminListen.definition, Keys.adminGroup.definition, Keys.adminToken.definition, Keys.metricsListen.definition,
     Keys.logFormat.definition, Keys.logLevel.definition,
     Keys.drainTimeout.definition, Keys.unreadyDelay.definition, Keys.linger.definition,
   ]

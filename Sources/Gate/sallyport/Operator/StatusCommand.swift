@@ -8,7 +8,7 @@ internal import Settings
 struct StatusCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Shows the state of a running gate: readiness, sessions, refusals, certificates, store, configuration.",
+    abstract: "Shows the state of a running gate: readiness, sessions, refusals, upstreams, certificates, store.",
     discussion: """
       Exits 0 if the gate is ready, 1 if it is not, 69 if no gate runs. The gate needs an admin server: admin.listen. \
       The same status is available for browsers at /status.
@@ -49,8 +49,13 @@ struct StatusText {
   }
 
   private var heading: String {
-    "sallyport \(TerminalText.printable(status.version)): \(status.ready ? "ready" : "not ready"), "
+    "sallyport \(TerminalText.printable(status.version)): \(condition), "
       + "up \(Figures.span(seconds: status.uptimeSeconds)), listening at \(TerminalText.printable(status.address))"
+  }
+
+  private var condition: String {
+    guard status.ready else { return "not ready" }
+    return status.hasWarnings ? "ready, with warnings" : "ready"
   }
 
   private var rows: [(name: String, value: String)] {
@@ -71,9 +76,13 @@ struct StatusText {
           + "\(Figures.bytes(status.traffic.bytesFromUpstreams)) from upstreams"
       ),
     ]
-    rows += status.refusals.prefix(8).map {
+    rows += status.refusals.prefix(Self.mostRefusals).map {
       ("refused", "\($0.code): \($0.lastHour) in the last hour, \($0.total) in total")
     }
+    if status.refusals.count > Self.mostRefusals {
+      rows.append(("", "and \(status.refusals.count - Self.mostRefusals) more reasons: --json lists all"))
+    }
+    rows += (status.upstreams ?? []).flatMap { Self.rows(of: $0) }
     rows += status.certificates.map { certificate in
       let left = certificate.secondsLeft
       let end = left > 0 ? "expires in \(Figures.span(seconds: left))" : "EXPIRED"
@@ -87,6 +96,24 @@ struct StatusText {
     rows.append(("configuration", "loaded \(status.configuration.loadedAt)"))
     rows += Self.lines(of: status.configuration.fault, under: "not reloaded")
     return rows
+  }
+
+  private static let mostRefusals = 8
+
+  private static func rows(of upstream: GateStatus.UpstreamState) -> [(String, String)] {
+    let attempts = "\(upstream.recentFailures) of the last \(upstream.recentAttempts) attempts failed"
+    let state =
+      switch upstream.condition {
+      case .untried: "not tried yet"
+      case .available: "ok"
+      case .failing: "WARNING: \(attempts)"
+      }
+    let success = upstream.lastSuccess.map { "last success \(Figures.span(seconds: $0.secondsAgo)) ago" }
+    let failure = upstream.lastFailure.map { moment in
+      "last failure \(Figures.span(seconds: moment.secondsAgo)) ago (\(upstream.lastFailureReason ?? ""))"
+    }
+    let rest = [success, failure].compactMap(\.self).map { ("", $0) }
+    return [("upstream", "\(upstream.route) to \(upstream.upstream): \(state)")] + rest
   }
 
   private static func lines(of fault: String?, under name: String) -> [(String, String)] {

@@ -1,0 +1,166 @@
+internal import ByteCoding
+internal import Locking
+internal import Transport
+
+/// The results of the attempts to reach each route's upstream.
+///
+/// Each admitted request is an attempt. Nothing probes an upstream: the state is that of the last requests. It lives
+/// as long as the process; a reload keeps the results of routes whose upstream stays the same.
+public final class UpstreamHealth: Sendable {
+  private let routes = LockedValue<[String: RouteHealth]>([:])
+  private let clock: WallClock
+
+  init(clock: WallClock = .system) { self.clock = clock }
+
+  /// Keeps the results of `current` and forgets those of other routes.
+  func serve(_ current: [Route]) {
+    routes.withLock { routes in
+      let old = routes
+      routes = Dictionary(
+        uniqueKeysWithValues: current.map { route in
+          let known = old[route.path].flatMap { $0.upstream == route.upstreamText ? $0 : nil }
+          return (route.path, known ?? RouteHealth(upstream: route.upstreamText))
+        })
+    }
+  }
+
+  /// Records the result of an attempt. Results for a route that is no longer served are dropped.
+  func note(_ result: UpstreamResult, detail: String? = nil, on route: String) {
+    let now = clock.now()
+    routes.withLock { routes -> Void in routes[route]?.note(result, detail: detail, at: now) }
+  }
+
+  /// The state of each route's upstream, sorted by path.
+  public var states: [GateStatus.UpstreamState] {
+    let now = clock.now()
+    return sorted.map { GateStatus.UpstreamState(route: $0.key, $0.value, at: now) }
+  }
+
+  /// A check for each route. An upstream does not make the gate unready, since the gate may have other routes and a
+  /// load balancer cannot repair it.
+  var checks: [GateStatus.Check] {
+    sorted.map { path, health in
+      GateStatus.Check(
+        name: "upstream \(path)", ready: true, detail: health.summary, warning: health.isFailing ? true : nil)
+    }
+  }
+
+  /// The results of each route, for metrics.
+  var records: [(route: String, health: RouteHealth)] { sorted.map { ($0.key, $0.value) } }
+
+  private var sorted: [(key: String, value: RouteHealth)] {
+    routes.withLock(\.self).sorted { $0.key < $1.key }
+  }
+}
+
+/// The result of an attempt to reach an upstream.
+enum UpstreamResult: String, Sendable, Hashable, CaseIterable {
+  /// The upstream gave its 101, accepted the TCP connection, or answered an ordinary request.
+  case connected
+  /// The upstream answered the opening handshake with a status below 500: it is available, and refuses this client.
+  case refused
+  /// The upstream answered the opening handshake with a status of 500 or above.
+  case serverError = "server_error"
+  /// Name resolution, connection or TLS failed.
+  case unreachable
+  case timedOut = "timed_out"
+  /// The answer violates HTTP or the WebSocket handshake.
+  case misbehaved
+
+  /// Whether the upstream is to blame.
+  var isFailure: Bool {
+    switch self {
+    case .connected, .refused: false
+    case .serverError, .unreachable, .timedOut, .misbehaved: true
+    }
+  }
+
+  init(_ fault: UpstreamError) {
+    switch fault {
+    case .unreachable: self = .unreachable
+    case .timedOut: self = .timedOut
+    case .misbehaved: self = .misbehaved
+    case .refused(let response): self = response.status < 500 ? .refused : .serverError
+    }
+  }
+}
+
+/// The results of the attempts to reach one upstream.
+struct RouteHealth: Sendable, Hashable {
+  struct Failure: Sendable, Hashable {
+    let at: Timestamp
+    let result: UpstreamResult
+    /// The reason with addresses, for operators.
+    let detail: String?
+  }
+
+  let upstream: String
+  private(set) var counts: [UpstreamResult: UInt64] = [:]
+  private(set) var lastSuccess: Timestamp?
+  private(set) var lastFailure: Failure?
+  private(set) var recent = RecentAttempts()
+
+  init(upstream: String) { self.upstream = upstream }
+
+  mutating func note(_ result: UpstreamResult, detail: String?, at now: Timestamp) {
+    counts[result, default: 0] += 1
+    recent.note(isFailure: result.isFailure)
+    if result.isFailure {
+      lastFailure = Failure(at: now, result: result, detail: detail)
+    } else if result == .connected {
+      lastSuccess = now
+    }
+  }
+
+  var isTried: Bool { recent.count > 0 }
+
+  /// Whether the last attempt failed, or at least half of the recent ones, if there are enough to judge.
+  var isFailing: Bool { recent.lastFailed || recent.count >= 4 && recent.failures * 2 >= recent.count }
+
+  /// The state without addresses, since `/readyz` needs no token.
+  fileprivate var summary: String {
+    guard isTried else { return "not tried yet" }
+    var parts = [isFailing ? "WARNING: \(recent.failures) of the last \(recent.count) attempts failed" : "ok"]
+    if let lastSuccess { parts.append("last success \(lastSuccess.wholeSecond)") }
+    if let lastFailure { parts.append("last failure \(lastFailure.at.wholeSecond) (\(lastFailure.result.rawValue))") }
+    return parts.joined(separator: ", ")
+  }
+}
+
+/// Which of the last attempts failed.
+struct RecentAttempts: Sendable, Hashable {
+  static let capacity = 16
+
+  /// One bit for each attempt, the newest lowest; set if it failed.
+  private var bits: UInt16 = 0
+  private(set) var count = 0
+
+  var failures: Int { bits.nonzeroBitCount }
+  var lastFailed: Bool { bits & 1 == 1 }
+
+  mutating func note(isFailure: Bool) {
+    bits = bits << 1 | (isFailure ? 1 : 0)
+    count = min(count + 1, Self.capacity)
+  }
+}
+
+extension GateStatus.UpstreamState {
+  fileprivate init(route: String, _ health: RouteHealth, at now: Timestamp) {
+    let failure = health.lastFailure
+    self.init(
+      route: route, upstream: health.upstream,
+      condition: health.isFailing ? .failing : health.isTried ? .available : .untried,
+      connected: health.counts[.connected] ?? 0, refused: health.counts[.refused] ?? 0,
+      failed: health.counts.reduce(0) { $0 + ($1.key.isFailure ? $1.value : 0) },
+      recentAttempts: health.recent.count, recentFailures: health.recent.failures,
+      lastSuccess: health.lastSuccess.map { .init(at: $0.wholeSecond.description, $0, now) },
+      lastFailure: failure.map { .init(at: $0.at.wholeSecond.description, $0.at, now) },
+      lastFailureReason: failure.map { [$0.result.rawValue, $0.detail].compactMap(\.self).joined(separator: ": ") })
+  }
+}
+
+extension GateStatus.Moment {
+  fileprivate init(at text: String, _ instant: Timestamp, _ now: Timestamp) {
+    self.init(at: text, secondsAgo: max(0, now.since(instant).components.seconds))
+  }
+}
