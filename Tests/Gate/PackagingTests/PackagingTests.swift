@@ -101,63 +101,6 @@ struct PackagingTests {
       }
     }
   }
-
-  static let analyzer = try? Places.tool("systemd-analyze")
-
-  @Test(
-    "The systemd unit is hardened: its exposure is at most 2.0",
-    .enabled(if: analyzer != nil, "there is no systemd-analyze: install systemd to run this"))
-  func exposure() async throws {
-    let unit = ProjectFile.root + "/config/systemd/sallyport.service"
-    let (exit, output, errors) = try await run(
-      #require(Self.analyzer), "security", "--offline=true", "--threshold=20", "--no-pager", unit)
-    #expect(exit == .code(0), "\(output.suffix(1)) \(errors)")
-    #expect(output.last?.contains("Overall exposure level for sallyport.service") == true)
-    // A unit without hardening fails, which shows that the check works.
-    try await Places.withTemporaryFolder { folder in
-      let bare = folder + "/bare.service"
-      try "[Service]\nExecStart=/bin/true\n".write(toFile: bare, atomically: true, encoding: .utf8)
-      let (exit, _, _) = try await run(
-        #require(Self.analyzer), "security", "--offline=true", "--threshold=20", "--no-pager", bare)
-      #expect(exit != .code(0))
-    }
-  }
-
-  @Test(
-    "systemd accepts every line of the units, and finds the manual where the article installs it",
-    .enabled(if: analyzer != nil, "there is no systemd-analyze: install systemd to run this"))
-  func syntax() async throws {
-    try await Places.withTemporaryFolder { folder in
-      for name in try FileManager.default.contentsOfDirectory(atPath: ProjectFile.root + "/config/systemd") {
-        let unit = try String(contentsOfFile: ProjectFile.root + "/config/systemd/" + name, encoding: .utf8)
-        // Replaces the program's path, because the program is not installed here.
-        try unit.replacingOccurrences(of: "/usr/bin/sallyport", with: "/bin/true")
-          .write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
-      }
-      func verify() async throws -> (exit: ChildProcess.Exit, lines: [String]) {
-        let (exit, output, errors) = try await run(
-          #require(Self.analyzer), "verify", folder + "/sallyport.service",
-          environment: ["SYSTEMD_UNIT_PATH": folder + ":", "MANPATH": folder + "/man"])
-        return (exit, (output + errors).filter { $0.contains("sallyport") })
-      }
-      let bare = try await verify()
-      #expect(bare.exit != .code(0) && bare.lines.joined().contains("man sallyport(1)"), "\(bare)")
-      try await installManuals(in: folder)
-      let verdict = try await verify()
-      #expect(verdict.exit == .code(0) && verdict.lines.isEmpty, "\(verdict)")
-    }
-  }
-
-  /// Runs the article's line that installs the manual pages, with `folder` instead of /usr/share.
-  private func installManuals(in folder: String) async throws {
-    let article = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Installing.md")
-    let line = try #require(article.split(separator: "\n").first { $0.hasPrefix("scripts/manuals ") })
-    let command = line.replacing("/usr/share", with: folder).replacing(".build/release", with: Places.products)
-      .replacing(".build/manuals", with: folder + "/manuals")
-    let (exit, _, errors) = try await ChildProcess.run(
-      Places.tool("bash"), ["-e", "-c", String(command)], in: ProjectFile.root, within: .seconds(120))
-    try #require(exit == .code(0), "\(errors)")
-  }
 }
 
 @Suite("The articles' commands", .timeLimit(.minutes(3)))
