@@ -81,6 +81,11 @@ let gateOnly = Context.environment["SALLYPORT_GATE_ONLY"] == "1"
 /// Whether to build the fuzz targets and what they fuzz, and nothing else. `scripts/fuzz` sets this and its own flags.
 let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
 
+/// The commit for `--version`, with `+` if files differ from it. The scripts that build for other machines set it.
+/// `Context.gitInformation` would be wrong: the package manager keeps the result of this manifest until the manifest or
+/// the environment changes, which a new commit does not do.
+let commit = (Context.environment["SALLYPORT_COMMIT"] ?? "").filter { $0.isLetter || $0.isNumber || $0 == "+" }
+
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v16)],
@@ -122,6 +127,11 @@ let package = Package(
     target(
       .common, "CommandSupport",
       ["ByteCoding", "CLinux", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+    // Only this file is compiled again for each commit.
+    .target(
+      name: "CSourceCommit", path: Room.common.source("CSourceCommit"),
+      cSettings: [.define("SALLYPORT_COMMIT", to: "\"\(commit)\"")]),
+    target(.common, "ProgramVersion", ["CSourceCommit"]),
     target(.common, "Markup"),
     target(.common, "CBOR", ["CLibCBOR"]),
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
@@ -180,15 +190,15 @@ let package = Package(
       .gate, "GateRuntime",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "GracefulUpgrade", "JSONLog", "Locking",
-        "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "Prometheus", "SQLiteStore", "Settings", "Systemd",
-        "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
+        "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "ProgramVersion", "Prometheus", "SQLiteStore", "Settings",
+        "Systemd", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
       ]),
     executable(
       .gate, "sallyport",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority", "Cryptography", "GateRuntime",
-        "GateService", "KeyTransfer", "Locking", "Preflight", "ProcessSignals", "Settings", "SimulatedDevice",
-        "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
+        "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority", "CommandSupport", "Cryptography",
+        "GateRuntime", "GateService", "KeyTransfer", "Locking", "Preflight", "ProcessSignals", "ProgramVersion",
+        "Settings", "SimulatedDevice", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     executable(.device, "attest", ["AttestTool", "CommandSupport", "ProcessSignals", "TransportEngine"]),
@@ -198,7 +208,7 @@ let package = Package(
         "AttestClient", "ByteCoding", "CommandSupport", "Cryptography", "DeviceLab", "GateWire", "Locking", "MFAClient",
         "MFAViewModels",
         "MFAWire",
-        "ProcessSignals", "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine",
+        "ProcessSignals", "ProgramVersion", "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(.common, "TestSupport", ["Locking"]),
@@ -453,7 +463,7 @@ if !gateOnly && !fuzzing {
       .signIn, "BearerTool",
       [
         "BearerSettings", "ByteCoding", "CommandSupport", "HTTPClientTransport", "HTTPExchange", "OIDCClient",
-        "QRCodes",
+        "ProgramVersion", "QRCodes",
         "SecretService", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + nio),
     tests(
@@ -464,7 +474,7 @@ if !gateOnly && !fuzzing {
       .authenticator, "AuthenticatorTool",
       [
         "AuthenticatorVault", "ByteCoding", "CKeyutils", "CommandSupport", "OneTimePasswords", "ProcessSignals",
-        "QRCodes", "VaultFormats", "VaultSync", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "ProgramVersion", "QRCodes", "VaultFormats", "VaultSync", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     executable(.authenticator, "authenticator", ["AuthenticatorTool", "CommandSupport", "ProcessSignals"]),
     tests(
@@ -505,7 +515,7 @@ if !gateOnly && !fuzzing {
       .mfa, "mfa-backend",
       [
         "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "MFASettings", "MFAMetrics", "JSONLog",
-        "ByteCoding", "CEarlySignals", "Postgres", "ProcessSignals", lifecycle, unixSignals, logging, metrics,
+        "ByteCoding", "CEarlySignals", "CommandSupport", "Postgres", "ProcessSignals", "ProgramVersion", lifecycle, unixSignals, logging, metrics,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(

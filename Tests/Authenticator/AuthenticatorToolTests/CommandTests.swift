@@ -50,6 +50,10 @@ struct CommandTests {
     }
   }
 
+  @Test func `help fits 80 columns, and its examples can be pasted`() async throws {
+    #expect(try await ProgramHelp.faults(of: "authenticator") == [])
+  }
+
   @Test func `a code from a counter is used once, and saved before it is shown`() async throws {
     try await withShell { shell in
       try shell.makeVault([bank])
