@@ -94,7 +94,7 @@ struct DevCommand: AsyncParsableCommand {
   /// file, because another gate may be running with it.
   private func open(_ folder: AuthorityFolder, appID: String) async throws(SallyportError) -> GateServer {
     try checkFlags(in: folder)
-    let path = folder.path + "/sallyport.yaml"
+    let path = DevFolder(path: folder.path).configuration
     let before = try? Data(contentsOf: URL(filePath: path))
     try writeConfiguration(to: path, in: folder, appID: appID)
     do throws(SallyportError) {
@@ -175,18 +175,15 @@ struct DevCommand: AsyncParsableCommand {
       """)
   }
 
-  /// Returns the folder of `--folder`, or one in the user's data folder (XDG Base Directory). A shared folder is
-  /// never used, because the folder holds private keys.
+  /// Returns the folder of `--folder`, or the standard one.
   private func chosenFolder() throws(SallyportError) -> String {
     if let folder { return folder }
-    let environment = ProcessInfo.processInfo.environment
-    func absolute(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
-    guard let data = absolute("XDG_DATA_HOME") ?? absolute("HOME").map({ $0 + "/.local/share" }) else {
+    guard let standard = DevFolder.standard(ProcessInfo.processInfo.environment) else {
       throw SallyportError(
         .noInput, error: "no folder for the CA: neither HOME nor XDG_DATA_HOME is set to an absolute path",
         hint: "name a folder with --folder")
     }
-    return data + "/sallyport/dev"
+    return standard.path
   }
 
   private static func absolute(_ path: String) -> String {
@@ -212,9 +209,9 @@ struct DevCommand: AsyncParsableCommand {
       store: { url: \(quoted("sqlite://" + folder.path + "/state.db")) }
 
       """
-    // The path of a Unix socket has at most 107 bytes.
-    let socket = folder.path + "/admin.sock"
-    if socket.utf8.count <= 107 { text += "admin: { listen: \(quoted("unix:" + socket)) }\n" }
+    if let socket = DevFolder(path: folder.path).adminSocket {
+      text += "admin: { listen: \(quoted("unix:" + socket)) }\n"
+    }
     if let clientCA { text += "debug_mtls: { client_ca_file: \(quoted(Self.absolute(clientCA))) }\n" }
     do {
       try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
