@@ -133,6 +133,7 @@ let package = Package(
       cSettings: [.define("SALLYPORT_COMMIT", to: "\"\(commit)\"")]),
     target(.common, "ProgramVersion", ["CSourceCommit"]),
     target(.common, "Markup"),
+    target(.common, "QREncoding", ["CQREncode"]),
     target(.common, "CBOR", ["CLibCBOR"]),
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
     target(.attestation, "AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
@@ -190,7 +191,8 @@ let package = Package(
       .gate, "GateRuntime",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "GracefulUpgrade", "JSONLog", "Locking",
-        "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "ProgramVersion", "Prometheus", "SQLiteStore", "Settings",
+        "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "ProgramVersion", "Prometheus", "SQLiteStore",
+        "Settings",
         "Systemd", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
       ]),
     executable(
@@ -198,7 +200,8 @@ let package = Package(
       [
         "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority", "CommandSupport", "Cryptography",
         "GateRuntime", "GateService", "KeyTransfer", "Locking", "Preflight", "ProcessSignals", "ProgramVersion",
-        "Settings", "SimulatedDevice", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
+        "QREncoding", "Settings", "SimulatedDevice", "Transport", "TransportEngine",
+        .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     executable(.device, "attest", ["AttestTool", "CommandSupport", "ProcessSignals", "TransportEngine"]),
@@ -443,7 +446,7 @@ if !gateOnly && !fuzzing {
     .target(
       name: "CZXing", path: Room.authenticator.source("CZXing"),
       linkerSettings: [.linkedLibrary("ZXing")]),
-    target(.authenticator, "QRCodes", ["CPNG", "CQREncode", "CTurboJPEG", "CZXing"]),
+    target(.authenticator, "QRCodes", ["CPNG", "CTurboJPEG", "CZXing", "QREncoding"]),
     target(
       .signIn, "OIDCClient",
       [
@@ -463,25 +466,26 @@ if !gateOnly && !fuzzing {
       .signIn, "BearerTool",
       [
         "BearerSettings", "ByteCoding", "CommandSupport", "HTTPClientTransport", "HTTPExchange", "OIDCClient",
-        "ProgramVersion", "QRCodes",
-        "SecretService", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "ProgramVersion", "QREncoding", "SecretService",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + nio),
     tests(
       .signIn, "BearerToolTests", ["HTTPExchange", "OIDCClient", "TestSupport", "URLSessionExchange", "bearer"]),
     executable(.signIn, "bearer", ["BearerTool", "CommandSupport", "ProcessSignals"]),
-    tests(.authenticator, "QRCodesTests", ["QRCodes", "TestSupport"]),
+    tests(.authenticator, "QRCodesTests", ["QRCodes", "QREncoding", "TestSupport"]),
     target(
       .authenticator, "AuthenticatorTool",
       [
         "AuthenticatorVault", "ByteCoding", "CKeyutils", "CommandSupport", "OneTimePasswords", "ProcessSignals",
-        "ProgramVersion", "QRCodes", "VaultFormats", "VaultSync", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "ProgramVersion", "QRCodes", "QREncoding", "VaultFormats", "VaultSync",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     executable(.authenticator, "authenticator", ["AuthenticatorTool", "CommandSupport", "ProcessSignals"]),
     tests(
       .authenticator, "AuthenticatorToolTests",
       [
         "AuthenticatorTool", "AuthenticatorVault", "ByteCoding", "CommandSupport", "OneTimePasswords", "QRCodes",
-        "TestSupport", "VaultFormats", "authenticator",
+        "QREncoding", "TestSupport", "VaultFormats", "authenticator",
       ]),
     tests(
       .authenticator, "VaultSyncTests",
@@ -515,7 +519,8 @@ if !gateOnly && !fuzzing {
       .mfa, "mfa-backend",
       [
         "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "MFASettings", "MFAMetrics", "JSONLog",
-        "ByteCoding", "CEarlySignals", "CommandSupport", "Postgres", "ProcessSignals", "ProgramVersion", lifecycle, unixSignals, logging, metrics,
+        "ByteCoding", "CEarlySignals", "CommandSupport", "Postgres", "ProcessSignals", "ProgramVersion", lifecycle,
+        unixSignals, logging, metrics,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(
@@ -544,7 +549,8 @@ if !gateOnly && !fuzzing {
       .mfa, "MFAEndToEndTests",
       [
         "AttestClient", "AttestTool", "ByteCoding", "GateProcesses", "Locking", "MFAClient", "MFADomain", "MFAFixtures",
-        "MFAStore", "MFAViewModels", "MFAWire", "PostgresServers", "QRCodes", "SimulatedDevice", "SimulatedPhone",
+        "MFAStore", "MFAViewModels", "MFAWire", "PostgresServers", "QRCodes", "QREncoding", "SimulatedDevice",
+        "SimulatedPhone",
         "TestSupport", "TransportEngine", crypto, "attest", "authenticator", "mfa-backend", "sallyport",
       ]),
     tests(

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import OneTimePasswords
 import QRCodes
+import QREncoding
 import TestSupport
 import Testing
 
