@@ -81,6 +81,11 @@ let gateOnly = Context.environment["SALLYPORT_GATE_ONLY"] == "1"
 /// Whether to build the fuzz targets and what they fuzz, and nothing else. `scripts/fuzz` sets this and its own flags.
 let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
 
+/// The commit for `--version`, with `+` if files differ from it. The scripts that build for other machines set it.
+/// `Context.gitInformation` would be wrong: the package manager keeps the result of this manifest until the manifest or
+/// the environment changes, which a new commit does not do.
+let commit = (Context.environment["SALLYPORT_COMMIT"] ?? "").filter { $0.isLetter || $0.isNumber || $0 == "+" }
+
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v16)],
@@ -122,7 +127,13 @@ let package = Package(
     target(
       .common, "CommandSupport",
       ["ByteCoding", "CLinux", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+    // Only this file is compiled again for each commit.
+    .target(
+      name: "CSourceCommit", path: Room.common.source("CSourceCommit"),
+      cSettings: [.define("SALLYPORT_COMMIT", to: "\"\(commit)\"")]),
+    target(.common, "ProgramVersion", ["CSourceCommit"]),
     target(.common, "Markup"),
+    target(.common, "QREncoding", ["CQREncode"]),
     target(.common, "CBOR", ["CLibCBOR"]),
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
     target(.attestation, "AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
@@ -180,15 +191,17 @@ let package = Package(
       .gate, "GateRuntime",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "GracefulUpgrade", "JSONLog", "Locking",
-        "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "Prometheus", "SQLiteStore", "Settings", "Systemd",
-        "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
+        "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "ProgramVersion", "Prometheus", "SQLiteStore",
+        "Settings",
+        "Systemd", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
       ]),
     executable(
       .gate, "sallyport",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority", "Cryptography", "GateRuntime",
-        "GateService", "KeyTransfer", "Locking", "Preflight", "ProcessSignals", "Settings", "SimulatedDevice",
-        "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
+        "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority", "CommandSupport", "Cryptography",
+        "GateRuntime", "GateService", "KeyTransfer", "Locking", "Preflight", "ProcessSignals", "ProgramVersion",
+        "QREncoding", "Settings", "SimulatedDevice", "Transport", "TransportEngine",
+        .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     executable(.device, "attest", ["AttestTool", "CommandSupport", "ProcessSignals", "TransportEngine"]),
@@ -198,7 +211,7 @@ let package = Package(
         "AttestClient", "ByteCoding", "CommandSupport", "Cryptography", "DeviceLab", "GateWire", "Locking", "MFAClient",
         "MFAViewModels",
         "MFAWire",
-        "ProcessSignals", "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine",
+        "ProcessSignals", "ProgramVersion", "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(.common, "TestSupport", ["Locking"]),
@@ -433,7 +446,7 @@ if !gateOnly && !fuzzing {
     .target(
       name: "CZXing", path: Room.authenticator.source("CZXing"),
       linkerSettings: [.linkedLibrary("ZXing")]),
-    target(.authenticator, "QRCodes", ["CPNG", "CQREncode", "CTurboJPEG", "CZXing"]),
+    target(.authenticator, "QRCodes", ["CPNG", "CTurboJPEG", "CZXing", "QREncoding"]),
     target(
       .signIn, "OIDCClient",
       [
@@ -453,25 +466,26 @@ if !gateOnly && !fuzzing {
       .signIn, "BearerTool",
       [
         "BearerSettings", "ByteCoding", "CommandSupport", "HTTPClientTransport", "HTTPExchange", "OIDCClient",
-        "QRCodes",
-        "SecretService", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "ProgramVersion", "QREncoding", "SecretService",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + nio),
     tests(
       .signIn, "BearerToolTests", ["HTTPExchange", "OIDCClient", "TestSupport", "URLSessionExchange", "bearer"]),
     executable(.signIn, "bearer", ["BearerTool", "CommandSupport", "ProcessSignals"]),
-    tests(.authenticator, "QRCodesTests", ["QRCodes", "TestSupport"]),
+    tests(.authenticator, "QRCodesTests", ["QRCodes", "QREncoding", "TestSupport"]),
     target(
       .authenticator, "AuthenticatorTool",
       [
         "AuthenticatorVault", "ByteCoding", "CKeyutils", "CommandSupport", "OneTimePasswords", "ProcessSignals",
-        "QRCodes", "VaultFormats", "VaultSync", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "ProgramVersion", "QRCodes", "QREncoding", "VaultFormats", "VaultSync",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     executable(.authenticator, "authenticator", ["AuthenticatorTool", "CommandSupport", "ProcessSignals"]),
     tests(
       .authenticator, "AuthenticatorToolTests",
       [
         "AuthenticatorTool", "AuthenticatorVault", "ByteCoding", "CommandSupport", "OneTimePasswords", "QRCodes",
-        "TestSupport", "VaultFormats", "authenticator",
+        "QREncoding", "TestSupport", "VaultFormats", "authenticator",
       ]),
     tests(
       .authenticator, "VaultSyncTests",
@@ -505,7 +519,8 @@ if !gateOnly && !fuzzing {
       .mfa, "mfa-backend",
       [
         "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "MFASettings", "MFAMetrics", "JSONLog",
-        "ByteCoding", "CEarlySignals", "Postgres", "ProcessSignals", lifecycle, unixSignals, logging, metrics,
+        "ByteCoding", "CEarlySignals", "CommandSupport", "Postgres", "ProcessSignals", "ProgramVersion", lifecycle,
+        unixSignals, logging, metrics,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(
@@ -534,7 +549,8 @@ if !gateOnly && !fuzzing {
       .mfa, "MFAEndToEndTests",
       [
         "AttestClient", "AttestTool", "ByteCoding", "GateProcesses", "Locking", "MFAClient", "MFADomain", "MFAFixtures",
-        "MFAStore", "MFAViewModels", "MFAWire", "PostgresServers", "QRCodes", "SimulatedDevice", "SimulatedPhone",
+        "MFAStore", "MFAViewModels", "MFAWire", "PostgresServers", "QRCodes", "QREncoding", "SimulatedDevice",
+        "SimulatedPhone",
         "TestSupport", "TransportEngine", crypto, "attest", "authenticator", "mfa-backend", "sallyport",
       ]),
     tests(

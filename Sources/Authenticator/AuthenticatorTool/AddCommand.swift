@@ -13,7 +13,7 @@ struct AddCommand: ParsableCommand {
       The secret is asked for, or read from standard input or a file, never from the command line, which others can
       see. Example:
         authenticator add GitHub:alice
-        authenticator add --secret-file uri.txt           # otpauth://totp/GitHub:alice?secret=…
+        authenticator add --secret-file uri.txt        # has an otpauth:// URI
       """)
 
   @OptionGroup var options: VaultOptions

@@ -1,4 +1,5 @@
 public import ArgumentParser
+internal import ProgramVersion
 
 /// The command `authenticator`: one-time codes in the terminal.
 public struct AuthenticatorTool: AsyncParsableCommand {
@@ -7,14 +8,14 @@ public struct AuthenticatorTool: AsyncParsableCommand {
     abstract: "One-time codes in the terminal, in a vault that loses nothing.",
     discussion: """
       Example:
-        authenticator import aegis-backup.json      # or: authenticator scan picture.png, authenticator add GitHub:alice
-        authenticator                               # the list: type to search, Enter copies
-        authenticator code github                   # one code, for scripts
+        authenticator import aegis-backup.json   # or: scan FILE, add NAME
+        authenticator                            # the list: type to search
+        authenticator code github                # one code, for scripts
 
       The vault is $XDG_DATA_HOME/sallyport/authenticator/vault, encrypted under your passphrase. No command uses the
       network.
       """,
-    version: "0.1.0",
+    version: ProjectVersion.line(of: "authenticator", cryptography: "BoringSSL of swift-crypto"),
     subcommands: [
       ListCommand.self, CodeCommand.self, AddCommand.self, ScanCommand.self, ImportCommand.self,
       ExportCommand.self, QRCommand.self, EditCommand.self,

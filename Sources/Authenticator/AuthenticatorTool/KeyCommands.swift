@@ -77,7 +77,8 @@ struct PassphraseCommand: ParsableCommand {
       The key of the vault stays the same: an older copy of the file still opens with its older passphrase.
       `authenticator sync` brings the new passphrase to the other machines. Example:
         authenticator passphrase
-        authenticator passphrase --passphrase-file old.txt --new-passphrase-file new.txt
+        authenticator passphrase --passphrase-file old.txt \\
+          --new-passphrase-file new.txt
       """)
 
   @OptionGroup var options: VaultOptions

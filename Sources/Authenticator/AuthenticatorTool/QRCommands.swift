@@ -6,6 +6,7 @@ internal import Foundation
 internal import OneTimePasswords
 internal import ProcessSignals
 internal import QRCodes
+internal import QREncoding
 internal import VaultFormats
 
 struct ScanCommand: ParsableCommand {

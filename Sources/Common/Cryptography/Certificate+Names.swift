@@ -1,16 +1,25 @@
 extension Certificate {
   /// The DNS names of the subject (RFC 5280 section 4.2.1.6), unchanged; empty if the extension is malformed.
   public var dnsNames: [String] {
-    guard let value = extensionValue(oid: "2.5.29.17") else { return [] }
     // GeneralName, dNSName [2] IMPLICIT IA5String.
-    let dnsName = ASN1Tag(octet: 0x82)
+    alternativeNames(ASN1Tag(octet: 0x82)).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// The IP addresses of the subject, of 4 or 16 bytes; empty if the extension is malformed.
+  public var ipAddresses: [[UInt8]] {
+    // GeneralName, iPAddress [7] IMPLICIT OCTET STRING.
+    alternativeNames(ASN1Tag(octet: 0x87)).map(Array.init)
+  }
+
+  private func alternativeNames(_ tag: ASN1Tag) -> [ArraySlice<UInt8>] {
+    guard let value = extensionValue(oid: "2.5.29.17") else { return [] }
     var outer = ASN1Reader(value)
-    var names: [String] = []
+    var names: [ArraySlice<UInt8>] = []
     do throws(ASN1Error) {
       var list = try outer.enter(.sequence)
       while !list.isAtEnd {
         let element = try list.next()
-        if element.tag == dnsName { names.append(String(decoding: element.content, as: UTF8.self)) }
+        if element.tag == tag { names.append(element.content) }
       }
       return names
     } catch {

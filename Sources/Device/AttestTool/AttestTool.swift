@@ -1,4 +1,6 @@
 public import ArgumentParser
+internal import ProgramVersion
+internal import TransportEngine
 
 /// The command `attest`: a simulated device on the command line.
 public struct AttestTool: AsyncParsableCommand {
@@ -7,12 +9,12 @@ public struct AttestTool: AsyncParsableCommand {
     abstract: "A simulated iOS device: registers keys with a gate and opens authenticated WebSockets.",
     discussion: """
       Example:
-        sallyport dev --upstream ws://127.0.0.1:8080            # prints the folder of its authority
-        attest connect wss://localhost:6200/ --authority DIR    # makes and registers a device, opens a pipe
+        sallyport dev --upstream ws://127.0.0.1:8080         # prints its folder
+        attest connect wss://localhost:6200/ --authority DIR    # opens a pipe
 
-      SALLYPORT_AUTHORITY can name the authority, too. Only gates that trust this authority accept a simulated device.
+      The device is made and registered if need be. SALLYPORT_AUTHORITY can name the authority, too. Only gates that trust this authority accept a simulated device.
       """,
-    version: "0.1.0",
+    version: ProjectVersion.line(of: "attest", cryptography: "OpenSSL \(OpenSSLProcess.version)"),
     subcommands: [
       DeviceCommand.self, RegisterCommand.self, HeadersCommand.self, ConnectCommand.self, EchoCommand.self,
       EnrollCommand.self, SignInCommand.self, VerifyCommand.self, UpgradeCommand.self, DowngradeCommand.self,

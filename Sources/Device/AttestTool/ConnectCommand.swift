@@ -15,7 +15,8 @@ struct ConnectCommand: AsyncParsableCommand {
       made and registered first if necessary. Example:
         attest connect wss://localhost:6200/ --authority DIR
         attest connect wss://localhost:6200/ --authority DIR --once hello
-        attest connect wss://localhost:6200/ --ca ca.pem --cert client.crt --key client.key    # debug builds
+        attest connect wss://localhost:6200/ --ca ca.pem \\
+          --cert client.crt --key client.key    # debug builds
       """)
 
   @OptionGroup var options: GlobalOptions

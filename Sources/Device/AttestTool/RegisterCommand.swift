@@ -86,8 +86,10 @@ struct HeadersCommand: AsyncParsableCommand {
 
       Example:
         attest headers wss://localhost:6200/ --authority DIR > headers
-        curl --cacert DIR/tls-ca.pem -H @headers -H 'Upgrade: websocket' -H 'Connection: Upgrade' \\
-          -H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==' https://localhost:6200/
+        curl --cacert DIR/tls-ca.pem -H @headers https://localhost:6200/ \\
+          -H 'Upgrade: websocket' -H 'Connection: Upgrade' \\
+          -H 'Sec-WebSocket-Version: 13' \\
+          -H 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=='
       """)
 
   @OptionGroup var options: GlobalOptions

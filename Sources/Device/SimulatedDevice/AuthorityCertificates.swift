@@ -54,13 +54,12 @@ extension CertificateTemplate {
   }
 
   static func tlsServer(
-    _ key: ECPrivateKey, under issuer: SigningIdentity, _ validity: Validity
+    _ names: ServerNames, _ key: ECPrivateKey, under issuer: SigningIdentity, _ validity: Validity
   ) -> CertificateTemplate {
+    let names = names.adding(to: .loopback)
     var template = endEntity("localhost", key, under: issuer, validity)
-    let loopback = [UInt8](repeating: 0, count: 15) + [1]
     template.extensions += [
-      .extendedKeyUsage([.tlsServer]),
-      .subjectAlternativeNames(dns: ["localhost"], addresses: [[127, 0, 0, 1], loopback]),
+      .extendedKeyUsage([.tlsServer]), .subjectAlternativeNames(dns: names.hosts, addresses: names.addresses),
     ]
     return template
   }

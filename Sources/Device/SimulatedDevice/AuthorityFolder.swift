@@ -30,18 +30,20 @@ public struct AuthorityFolder: Sendable, Hashable {
   /// Loads the authority. Makes it first if the folder is absent or empty, or if an earlier attempt was interrupted.
   ///
   /// If two processes do this at the same time, one makes the authority and both load it. A server certificate that
-  /// expires within thirty days is replaced. An authority that was made for another app is not changed; see
-  /// `TestAuthority.appID`.
-  public func loadOrMake(appID: String, at instant: Timestamp) throws(AuthorityFolderError) -> TestAuthority {
+  /// expires within thirty days, or is not for all of `names`, is replaced. An authority that was made for another app
+  /// is not changed; see `TestAuthority.appID`.
+  public func loadOrMake(
+    appID: String, names: ServerNames = .loopback, at instant: Timestamp
+  ) throws(AuthorityFolderError) -> TestAuthority {
     try attempt { () throws(PrivateFile.AccessError) in try PrivateFile.makeFolder(path) }
     let lock = try attempt { () throws(PrivateFile.AccessError) in try FileLock(path: path, waits: true) }
     defer { lock.release() }
     try attempt { () throws(PrivateFile.AccessError) in try AtomicFileSet(folder: path).settle() }
     let content: [String]
     do { content = try FileManager.default.contentsOfDirectory(atPath: path) } catch { throw .unreadable("\(error)") }
-    guard content.isEmpty else { return try renewed(load(), at: instant) }
+    guard content.isEmpty else { return try renewed(load(), names, at: instant) }
     let authority = try cryptographically { () throws(CryptographyError) in
-      try TestAuthority(appID: appID, at: instant)
+      try TestAuthority(appID: appID, names: names, at: instant)
     }
     try save(authority)
     return authority
@@ -102,11 +104,17 @@ public struct AuthorityFolder: Sendable, Hashable {
     try write(files)
   }
 
-  private func renewed(_ authority: TestAuthority, at instant: Timestamp) throws(AuthorityFolderError) -> TestAuthority
-  {
-    guard authority.server.certificate.notAfter < instant.advanced(by: .seconds(30 * 86400)) else { return authority }
+  private func renewed(
+    _ authority: TestAuthority, _ names: ServerNames, at instant: Timestamp
+  ) throws(AuthorityFolderError) -> TestAuthority {
+    let certificate = authority.server.certificate
+    let expiresSoon = certificate.notAfter < instant.advanced(by: .seconds(30 * 86400))
+    guard expiresSoon || !names.areCovered(by: certificate) else { return authority }
+    // The old host names stay, so that a start with one name does not end the use of another. Addresses change by
+    // themselves, and would become ever more.
+    let names = names.adding(to: ServerNames(hosts: certificate.dnsNames))
     var authority = authority
-    try cryptographically { () throws(CryptographyError) in try authority.renewServer(at: instant) }
+    try cryptographically { () throws(CryptographyError) in try authority.renewServer(names: names, at: instant) }
     try write(files(of: authority.server, as: "server"))
     return authority
   }

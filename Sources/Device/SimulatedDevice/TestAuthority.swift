@@ -22,7 +22,7 @@ public struct TestAuthority: Sendable {
   public let receiptSigner: SigningIdentity
   /// Signs the gate's own certificate. P-256.
   public let tlsAuthority: SigningIdentity
-  /// The gate's TLS certificate, for `localhost`, `127.0.0.1` and `::1`. P-256.
+  /// The gate's TLS certificate, for loopback and the names that were given. P-256.
   public var server: SigningIdentity
 
   init(
@@ -42,7 +42,9 @@ public struct TestAuthority: Sendable {
 
   /// A new authority for the app `appID`, with new keys. It is valid from a day before `instant`, so that clocks may
   /// differ, for ten years; the server's certificate is valid for a year.
-  public init(appID: String, at instant: Timestamp) throws(CryptographyError) {
+  ///
+  /// - Parameter names: Those of the server, in addition to those of loopback.
+  public init(appID: String, names: ServerNames = .loopback, at instant: Timestamp) throws(CryptographyError) {
     let validity = Validity(from: instant, years: 10)
     let attestationRoot = try SigningIdentity.root { .root("Simulated App Attestation Root CA", $0, validity) }
     let receiptRoot = try SigningIdentity.root { .root("Simulated Receipt Root CA", $0, validity) }
@@ -60,12 +62,16 @@ public struct TestAuthority: Sendable {
       receiptIntermediate: receiptIntermediate,
       receiptSigner: try receiptIntermediate.issue(.p256) { .receiptSigner($0, under: receiptIntermediate, validity) },
       tlsAuthority: tlsAuthority,
-      server: try Self.serverIdentity(under: tlsAuthority, at: instant))
+      server: try Self.serverIdentity(names, under: tlsAuthority, at: instant))
   }
 
   /// Replaces the server's certificate by one that is valid for a year from `instant`.
-  public mutating func renewServer(at instant: Timestamp) throws(CryptographyError) {
-    server = try Self.serverIdentity(under: tlsAuthority, at: instant)
+  ///
+  /// - Parameter names: Those of the server, in addition to those of loopback.
+  public mutating func renewServer(
+    names: ServerNames = .loopback, at instant: Timestamp
+  ) throws(CryptographyError) {
+    server = try Self.serverIdentity(names, under: tlsAuthority, at: instant)
   }
 
   /// A TLS client's certificate for the debug path, valid for a year.
@@ -74,8 +80,8 @@ public struct TestAuthority: Sendable {
   }
 
   private static func serverIdentity(
-    under authority: SigningIdentity, at instant: Timestamp
+    _ names: ServerNames, under authority: SigningIdentity, at instant: Timestamp
   ) throws(CryptographyError) -> SigningIdentity {
-    try authority.issue(.p256) { .tlsServer($0, under: authority, Validity(from: instant, years: 1)) }
+    try authority.issue(.p256) { .tlsServer(names, $0, under: authority, Validity(from: instant, years: 1)) }
   }
 }

@@ -22,14 +22,17 @@ package struct SallyportError: Error {
   package let status: Status
   /// Whole lines, each with its `error: ` or `hint: `.
   package let lines: String
+  /// The part of the error that says why, to be part of another message.
+  package let cause: String?
 
-  package init(_ status: Status, lines: String) {
+  package init(_ status: Status, lines: String, cause: String? = nil) {
     self.status = status
     self.lines = lines
+    self.cause = cause
   }
 
-  package init(_ status: Status, error: String, hint: String) {
-    self.init(status, lines: "error: \(error)\nhint: \(hint)")
+  package init(_ status: Status, error: String, hint: String, cause: String? = nil) {
+    self.init(status, lines: "error: \(error)\nhint: \(hint)", cause: cause)
   }
 
   /// A fault that keeps a gate from starting.

@@ -8,7 +8,7 @@ extension SettingsLoader {
     do throws(ConfigurationErrors) {
       return try load()
     } catch {
-      let hint = file == nil ? "\nhint: no configuration file was named: -c FILE does" : ""
+      let hint = file == nil ? "\nhint: \(ConfigurationSearch.advice)" : ""
       throw SallyportError(.configuration, lines: error.description + hint)
     }
   }

@@ -1,4 +1,6 @@
-/// The version of the programs.
+internal import ProgramVersion
+
+/// The version of the gate, in its log, metrics and documents.
 package enum Version {
-  package static let text = "0.1.0"
+  package static let text = ProjectVersion.number
 }

@@ -159,6 +159,12 @@ public final class LiveSessions: Sendable {
     close(state.withLock { Array($0.byKey[keyID] ?? []) }, code, reason)
   }
 
+  /// Returns the ids that begin with `text`, at most `limit`, the oldest session first.
+  public func ids(beginning text: String, limit: Int) -> [String] {
+    let found = state.withLock { state in state.places.filter { $0.value.record.id.hasPrefix(text) } }
+    return found.sorted { $0.key < $1.key }.prefix(limit).map(\.value.record.id)
+  }
+
   /// Closes the session with the request id `id`. Returns `false` if there is none.
   public func close(id: String, _ code: CloseCode, reason: String) -> Bool {
     close(state.withLock { state in state.places.filter { $0.value.record.id == id }.map(\.key) }, code, reason) > 0

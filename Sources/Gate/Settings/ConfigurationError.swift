@@ -43,11 +43,9 @@ public struct ConfigurationErrors: Error, Sendable, Hashable {
 }
 
 extension ConfigurationErrors: CustomStringConvertible {
-  /// One `error:` line for each fault, then one `hint:` line for each distinct hint.
+  /// One `error:` line for each fault, followed by its `hint:` line.
   public var description: String {
-    var hints: [String] = []
-    for hint in faults.compactMap(\.hint) where !hints.contains(hint) { hints.append(hint) }
-    return (faults.map { "error: \($0)" } + hints.map { "hint: \($0)" }).joined(separator: "\n")
+    HintedMessage.lines(faults.map { HintedMessage("error: \($0)", hint: $0.hint) })
   }
 }
 

@@ -192,6 +192,13 @@ extension GateSettings {
     public var group: String?
     /// The file existed at validation. `nil` for a Unix socket, and only there.
     public var tokenFile: String?
+
+    /// Creates the settings of an admin server, for example of one that is found without a configuration.
+    public init(address: Address, group: String? = nil, tokenFile: String? = nil) {
+      self.address = address
+      self.group = group
+      self.tokenFile = tokenFile
+    }
   }
 
   public enum Store: Sendable, Hashable {

@@ -73,10 +73,12 @@ public struct SettingsLoader: Sendable {
       }
       return FileLayer.entries(of: text, at: file, in: workingDirectory)
     } catch {
+      let isNamedByVariable = file == environment[ConfigurationSearch.variable]
       entries.refuseFile(
         ConfigurationError(
           .file(file, line: 1, column: 1), nil, "cannot read the file: \(error.reason)",
-          hint: "name a configuration file that this user can read"))
+          hint: (isNamedByVariable ? "\(ConfigurationSearch.variable) names this file; " : "")
+            + "name a configuration file that this user can read"))
       return entries
     }
   }

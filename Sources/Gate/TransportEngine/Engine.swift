@@ -58,6 +58,8 @@ public enum ConnectionRefusal: String, Sendable, Hashable, CaseIterable {
   case malformedProxyHeader = "proxy_header"
   /// The PROXY header did not arrive in time.
   case slowProxyHeader = "proxy_time"
+  /// The client sent an HTTP request without TLS. It gets an answer of one sentence.
+  case plainHTTP = "plain_http"
 }
 
 /// The configuration and state that all loops of an engine share.

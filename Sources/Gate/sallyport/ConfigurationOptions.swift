@@ -1,10 +1,13 @@
 internal import ArgumentParser
+internal import FoundationEssentials
 internal import GateRuntime
 internal import Settings
 
 /// The options that select a command's configuration.
 struct ConfigurationOptions: ParsableArguments {
-  @Option(name: [.short, .customLong("config")], help: "The configuration file (YAML).")
+  @Option(
+    name: [.short, .customLong("config")],
+    help: "The configuration file (YAML; default: SALLYPORT_CONFIG, then /etc/sallyport/sallyport.yaml if it exists).")
   var config: String?
 
   @Option(name: .customLong("set"), help: "A setting as KEY=VALUE, for example listen.port=6201. May be repeated.")
@@ -24,6 +27,11 @@ struct ConfigurationOptions: ParsableArguments {
       }
       flags.append(FlagSetting(flag: "--set", key: String(parts[0]), text: String(parts[1])))
     }
-    return SettingsLoader(file: config, flags: flags)
+    return SettingsLoader(file: config ?? ConfigurationSearch.ofProcess.file, flags: flags)
   }
+}
+
+extension ConfigurationSearch {
+  /// The search of a command, with the environment of this process.
+  static var ofProcess: ConfigurationSearch { ConfigurationSearch(environment: ProcessInfo.processInfo.environment) }
 }

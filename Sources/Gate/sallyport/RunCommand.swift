@@ -6,14 +6,14 @@ internal import Settings
 struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
-    abstract: "Runs the gate with a configuration file, until SIGTERM or SIGINT.",
+    abstract: "Runs the gate until SIGTERM or SIGINT.",
     discussion: """
       Settings come from flags, the environment (SALLYPORT_LISTEN__PORT=…), a .env file in the working directory, the \
       file, and defaults, in this order. Log lines go to standard error: as text on a terminal, as JSON otherwise.
 
       Example:
 
-        sallyport run -c /etc/sallyport/sallyport.yaml
+        sallyport run -c gate.yaml
       """)
 
   @OptionGroup var options: ConfigurationOptions

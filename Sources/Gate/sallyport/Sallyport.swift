@@ -1,6 +1,8 @@
 internal import ArgumentParser
-internal import GateRuntime
+internal import CommandSupport
+internal import Glibc
 internal import ProcessSignals
+internal import ProgramVersion
 internal import TransportEngine
 
 /// The gate's command line.
@@ -14,7 +16,7 @@ struct Sallyport: AsyncParsableCommand {
 
         sallyport dev --upstream ws://127.0.0.1:8080
       """,
-    version: Version.text,
+    version: ProjectVersion.line(of: "sallyport", cryptography: "OpenSSL \(OpenSSLProcess.version)"),
     subcommands: [
       RunCommand.self, DevCommand.self, CheckCommand.self, StatusCommand.self, ReloadCommand.self, UpgradeCommand.self,
       DrainCommand.self,
@@ -26,24 +28,6 @@ struct Sallyport: AsyncParsableCommand {
   static func main() async {
     StandardDescriptors.occupy()
     OpenSSLProcess.prepare()
-    do {
-      var command = try parseAsRoot()
-      if var command = command as? any AsyncParsableCommand {
-        try await command.run()
-      } else {
-        try command.run()
-      }
-    } catch {
-      end(with: error)
-    }
-  }
-
-  /// Exits with the parser's status, and formats usage errors like all other errors.
-  private static func end(with error: any Error) -> Never {
-    // A failed command has printed its error and throws a bare status, which may equal the parser's own.
-    guard !(error is ExitCode), exitCode(for: error) == .validationFailure else { exit(withError: error) }
-    let help = fullMessage(for: error).split(separator: "\n").last.map { $0.drop { $0 == " " } } ?? ""
-    Console.error("error: \(message(for: error))\nhint: \(help)")
-    exit(withError: ExitCode.validationFailure)
+    Glibc.exit(await execute())
   }
 }

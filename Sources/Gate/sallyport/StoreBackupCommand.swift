@@ -17,7 +17,7 @@ struct StoreBackupCommand: AsyncParsableCommand {
 
       Example:
 
-        sallyport store backup /var/backups/sallyport-monday.db -c /etc/sallyport/sallyport.yaml
+        sallyport store backup /var/backups/sallyport-monday.db
       """)
 
   @Argument(help: "The file to create. It must not exist.")

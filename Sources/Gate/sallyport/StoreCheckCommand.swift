@@ -13,7 +13,7 @@ struct StoreCheckCommand: AsyncParsableCommand {
 
       Example:
 
-        sallyport store check -c /etc/sallyport/sallyport.yaml
+        sallyport store check
       """)
 
   @OptionGroup var target: StoreTarget

@@ -8,8 +8,8 @@ struct StoreCommand: AsyncParsableCommand {
     discussion: """
       Example: a backup while the gate runs, and a test restore
 
-        sallyport store backup /var/backups/sallyport-monday.db -c /etc/sallyport/sallyport.yaml
-        sallyport store restore /var/backups/sallyport-monday.db --store sqlite:///tmp/trial.db
+        sallyport store backup /var/backups/monday.db
+        sallyport store restore /var/backups/monday.db --store sqlite:///tmp/t.db
       """,
     subcommands: [
       StoreMigrateCommand.self, StoreCheckCommand.self, StoreBackupCommand.self, StoreRestoreCommand.self,

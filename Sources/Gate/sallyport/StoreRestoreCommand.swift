@@ -20,7 +20,7 @@ struct StoreRestoreCommand: AsyncParsableCommand {
 
       Example:
 
-        sallyport store restore /var/backups/sallyport-monday.db -c /etc/sallyport/sallyport.yaml
+        sallyport store restore /var/backups/sallyport-monday.db
       """)
 
   @Argument(help: "A file that `sallyport store backup` wrote.")

@@ -14,7 +14,7 @@ struct StoreRotateCommand: AsyncParsableCommand {
 
       Example:
 
-        sallyport store rotate -c /etc/sallyport/sallyport.yaml
+        sallyport store rotate
       """)
 
   @Flag(help: "Refuse nonces of the old keys immediately.")

@@ -7,7 +7,12 @@ internal import Settings
 
 /// The options that select a command's store and output format.
 struct StoreTarget: ParsableArguments {
-  @Option(name: [.short, .customLong("config")], help: "The gate's configuration file (YAML), which names the store.")
+  @Option(
+    name: [.short, .customLong("config")],
+    help: """
+      The gate's configuration file (YAML), which names the store (default: SALLYPORT_CONFIG, then \
+      /etc/sallyport/sallyport.yaml).
+      """)
   var config: String?
 
   @Option(
@@ -19,7 +24,7 @@ struct StoreTarget: ParsableArguments {
   var json = false
 
   func validate() throws {
-    guard (config == nil) != (url == nil) else { throw ValidationError("name the store: -c FILE or --store URL") }
+    if config != nil, url != nil { throw ValidationError("name one store: -c FILE or --store URL") }
   }
 
   /// Returns the selected store, and the challenge settings of its gate if the configuration is known.
@@ -28,8 +33,15 @@ struct StoreTarget: ParsableArguments {
   /// operator may lack permission to read the gate's keys.
   func resolve() throws(SallyportError) -> StorePlaces {
     if let url { return StorePlaces(store: try .named(url)) }
+    let file = config ?? ConfigurationSearch.ofProcess.file
+    // Without a configuration the store is never a guess: a restore would write to it.
+    guard file != nil || ProcessInfo.processInfo.environment["SALLYPORT_STORE__URL"] != nil else {
+      throw SallyportError(
+        .usage, error: "the store is not known",
+        hint: "name it: --store URL, or -c FILE with the gate's configuration; \(ConfigurationSearch.advice)")
+    }
     do throws(ConfigurationErrors) {
-      return try SettingsLoader(file: config).loadStorePlaces()
+      return try SettingsLoader(file: file).loadStorePlaces()
     } catch {
       throw SallyportError(.configuration, lines: error.description)
     }

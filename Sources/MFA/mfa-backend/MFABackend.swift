@@ -1,6 +1,8 @@
 internal import ArgumentParser
+internal import CommandSupport
 internal import Glibc
 internal import ProcessSignals
+internal import ProgramVersion
 
 /// The MFA backend's command.
 @main
@@ -15,13 +17,13 @@ struct MFABackend: AsyncParsableCommand {
       --gate-jwks https://localhost:6200/.well-known/sallyport/jwks.json --gate-ca DIR/tls-ca.pem \
       --gate-issuer sallyport --audience sallyport-upstream
       """,
-    version: "0.1.0",
+    version: ProjectVersion.line(of: "mfa-backend", cryptography: "BoringSSL of swift-crypto"),
     subcommands: [RunCommand.self, AdminCommand.self, AuditCommand.self, KeysCommand.self])
 
   static func main() async {
     StandardDescriptors.occupy()
     // A write to a closed pipe must return an error: a command then exits with its status, and a server continues.
     signal(SIGPIPE, SIG_IGN)
-    await main(nil)
+    Glibc.exit(await execute())
   }
 }

@@ -1,4 +1,5 @@
 public import ArgumentParser
+internal import ProgramVersion
 
 /// The command `bearer`: signs in with an identity provider, and keeps the tokens.
 public struct BearerTool: AsyncParsableCommand {
@@ -7,12 +8,12 @@ public struct BearerTool: AsyncParsableCommand {
     abstract: "Sign in with an identity provider, and have a valid token at any time.",
     discussion: """
       Example:
-        bearer login work                                                   # opens the browser
-        curl -H "Authorization: Bearer $(bearer token work)" https://api.example.com/
+        bearer login work                                # opens the browser
+        curl --oauth2-bearer "$(bearer token work)" https://api.example.com/
 
       Providers are in $XDG_CONFIG_HOME/sallyport/bearer.yaml. Tokens are kept encrypted, and renewed when needed.
       """,
-    version: "0.1.0",
+    version: ProjectVersion.line(of: "bearer", cryptography: "BoringSSL of swift-crypto"),
     subcommands: [
       LoginCommand.self, TokenCommand.self, StatusCommand.self, LogoutCommand.self, ProvidersCommand.self,
       ExplainCommand.self,

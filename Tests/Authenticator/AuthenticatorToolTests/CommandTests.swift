@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import OneTimePasswords
 import QRCodes
+import QREncoding
 import TestSupport
 import Testing
 
@@ -48,6 +49,10 @@ struct CommandTests {
       let help = try await ChildProcess.run(program, words + ["--help"], environment: ["TERM": "xterm"])
       #expect(help.exit == .code(0) && help.output.contains { $0.contains("Example") }, "\(words)")
     }
+  }
+
+  @Test func `help fits 80 columns, and its examples can be pasted`() async throws {
+    #expect(try await ProgramHelp.faults(of: "authenticator") == [])
   }
 
   @Test func `a code from a counter is used once, and saved before it is shown`() async throws {

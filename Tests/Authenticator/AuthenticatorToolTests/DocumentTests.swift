@@ -1,6 +1,7 @@
 import AuthenticatorVault
 import Foundation
 import QRCodes
+import QREncoding
 import TestSupport
 import Testing
 import VaultFormats

@@ -1,5 +1,6 @@
 import Foundation
 import QRCodes
+import QREncoding
 import TestSupport
 import Testing
 

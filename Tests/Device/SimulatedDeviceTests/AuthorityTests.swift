@@ -64,6 +64,30 @@ struct AuthorityTests {
     }
   }
 
+  @Test("Another name replaces the server's certificate, and nothing else; the old host names stay")
+  func names() throws {
+    try withFolder { path in
+      let folder = AuthorityFolder(path: path)
+      let first = try folder.loadOrMake(appID: Self.appID, at: Self.now)
+      #expect(first.server.certificate.dnsNames == ["localhost"])
+      #expect(first.server.certificate.ipAddresses == ServerNames.loopback.addresses)
+      let named = ServerNames(hosts: ["gate.local"], addresses: [[192, 0, 2, 7]])
+      let second = try folder.loadOrMake(appID: Self.appID, names: named, at: Self.now)
+      #expect(second.server.certificate.dnsNames == ["localhost", "gate.local"])
+      #expect(second.server.certificate.ipAddresses == ServerNames.loopback.addresses + [[192, 0, 2, 7]])
+      #expect(second.tlsAuthority.certificate == first.tlsAuthority.certificate)
+      // All of these names are covered.
+      for covered in [named, .loopback, ServerNames(hosts: ["gate.local"])] {
+        let third = try folder.loadOrMake(appID: Self.appID, names: covered, at: Self.now)
+        #expect(third.server.certificate == second.server.certificate)
+      }
+      let moved = ServerNames(hosts: ["other.local"], addresses: [[192, 0, 2, 8]])
+      let fourth = try folder.loadOrMake(appID: Self.appID, names: moved, at: Self.now)
+      #expect(Set(fourth.server.certificate.dnsNames) == ["localhost", "gate.local", "other.local"])
+      #expect(fourth.server.certificate.ipAddresses == ServerNames.loopback.addresses + [[192, 0, 2, 8]])
+    }
+  }
+
   @Test("Of several concurrent callers, one creates the authority")
   func concurrent() async throws {
     let path = FileManager.default.temporaryDirectory.path + "/authority-\(UUID().uuidString)"

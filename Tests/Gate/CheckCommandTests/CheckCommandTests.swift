@@ -50,7 +50,7 @@ private let sound = """
 
 @Suite("sallyport check", .timeLimit(.minutes(2)))
 struct CheckCommandTests {
-  @Test("The command reports all errors with their places, then warnings and hints, and exits 78")
+  @Test("The command reports all errors with their places and hints, then warnings, and exits 78")
   func faults() async throws {
     try await Shell.with { shell in
       try shell.write("listen: { prot: 1 }\napp_attest: { enforcement: off }\nsession: { ping: 5 }\n", to: "gate.yaml")
@@ -60,12 +60,12 @@ struct CheckCommandTests {
         errors.map { $0.hasPrefix("hint: ") ? "hint" : $0 } == [
           "error: gate.yaml:1:1: tls.cert_file: missing",
           "error: gate.yaml:1:1: tls.key_file: missing",
+          "hint",
           "error: gate.yaml:1:11: listen.prot: unknown key (did you mean listen.port)",
           "error: gate.yaml:3:18: session.ping: 5 has no unit: write ms, s, m, h or d (did you mean 5s)",
           "warning: routes: not set: / is forwarded to ws://127.0.0.1:8080",
           "warning: gate.yaml:2:28: app_attest.enforcement: enforcement is OFF: all clients are admitted "
             + "without verification",
-          "hint",
         ])
     }
   }

@@ -68,8 +68,12 @@ struct KeysTests {
       let store = ["--store", bench.url]
       let refused = try await sallyport(["keys", "revoke", String(hashes[0].prefix(6))] + store)
       #expect(refused.status == 64)
+      // Those that follow the store's order of key ids.
+      let candidates = [hashes, hashes.reversed()].map { $0.map { $0.prefix(16) }.joined(separator: ", ") }
       #expect(
-        refused.errors == ["error: Several keys begin with these characters", "hint: give more characters of the hash"])
+        candidates.map { "error: Several keys begin with these characters: \($0)" }.contains(refused.errors[0]),
+        "\(refused)")
+      #expect(refused.errors.dropFirst() == ["hint: give more characters of the hash"])
       // The first name is valid, the second is ambiguous: no key is revoked.
       let half = try await sallyport(["keys", "revoke", hashes[0], String(hashes[0].prefix(6))] + store)
       #expect(half.status == 64)

@@ -31,9 +31,11 @@ struct Transcript {
 }
 
 /// Runs `sallyport` with `arguments`, without a terminal.
-func sallyport(_ arguments: [String], input: [UInt8] = [], in folder: String? = nil) async throws -> Transcript {
+func sallyport(
+  _ arguments: [String], input: [UInt8] = [], environment: [String: String?] = [:], in folder: String? = nil
+) async throws -> Transcript {
   let (exit, output, errors) = try await ChildProcess.run(
-    Places.product("sallyport"), arguments, input: input, in: folder)
+    Places.product("sallyport"), arguments, input: input, environment: environment, in: folder)
   return Transcript(status: exit.code, output: output, errors: errors)
 }
 

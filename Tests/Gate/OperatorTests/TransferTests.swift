@@ -45,7 +45,7 @@ struct TransferTests {
     }
   }
 
-  @Test("An export to a device or a named pipe writes to it, and one to a link writes to the link's target")
+  @Test("An export to a device or a named pipe writes to it, and one to a link with --force to its target")
   func otherFiles() async throws {
     try await StoreBench.with(Self.entries()) { bench in
       let (exit, output, _) = try await ChildProcess.run(
@@ -62,7 +62,15 @@ struct TransferTests {
       try Data().write(to: URL(fileURLWithPath: bench.folder + "/elsewhere/keys"))
       try manager.createSymbolicLink(
         atPath: bench.folder + "/link", withDestinationPath: bench.folder + "/elsewhere/keys")
-      #expect(try await sallyport(["keys", "export", bench.folder + "/link", "--store", bench.url]).status == 0)
+      let export = ["keys", "export", bench.folder + "/link", "--store", bench.url]
+      let refused = try await sallyport(export)
+      #expect(refused.status == 73)
+      #expect(
+        refused.errors == [
+          "error: \(bench.folder)/link exists", "hint: name another file, or replace this one with --force",
+        ])
+      #expect(try Data(contentsOf: URL(fileURLWithPath: bench.folder + "/elsewhere/keys")).isEmpty)
+      #expect(try await sallyport(export + ["--force"]).status == 0)
       #expect(try Self.keys(in: bench.folder + "/elsewhere/keys").count == Self.count)
       #expect(
         try manager.attributesOfItem(atPath: bench.folder + "/link")[.type] as? FileAttributeType == .typeSymbolicLink)

@@ -28,21 +28,83 @@ struct ProgramTests {
     }
   }
 
-  @Test("Errors are printed without colors, on a terminal or not, with NO_COLOR or without")
-  func mistakes() async throws {
-    for environment in [[:], ["NO_COLOR": "1"], ["TERM": "xterm-256color"]] as [[String: String?]] {
-      // script(1) gives the program a terminal.
-      let program = try Places.product("sallyport")
-      for (tool, arguments) in [
-        (program, ["check", "--colour"]),
-        (try Places.tool("script"), ["-qec", "\(program) check --colour", "/dev/null"]),
-      ] {
-        let (exit, output, errors) = try await ChildProcess.run(tool, arguments, environment: environment)
-        let text = (output + errors).joined(separator: "\n")
-        #expect(exit == .code(64) && text.contains("error: ") && text.contains("hint: "), "\(text)")
-        #expect(!text.contains("\u{1B}"))
-      }
+  @Test("Help fits 80 columns, and its examples can be pasted", arguments: ["sallyport", "attest"])
+  func width(_ program: String) async throws {
+    #expect(try await ProgramHelp.faults(of: program) == [])
+  }
+
+  @Test("An example that a program does not accept is found")
+  func wrongExamples() throws {
+    let json = """
+      {"commandName": "p", "subcommands": [{"commandName": "sub", "arguments": [
+        {"kind": "positional", "isOptional": false, "isRepeating": false},
+        {"kind": "option", "isOptional": true, "isRepeating": false, "names": [{"kind": "long", "name": "form"}],
+         "allValues": ["a"]},
+        {"kind": "flag", "isOptional": true, "isRepeating": false, "names": [{"kind": "short", "name": "v"}]}]}]}
+      """
+    let command = try JSONDecoder().decode(CommandDescription.self, from: Data(json.utf8))
+    func fault(_ text: String) -> String? {
+      ShellText.commands(in: text).first { $0.first == "p" }.flatMap { command.fault(in: $0.dropFirst()) }
     }
+    #expect(fault("p sub x --form a -v   # a comment") == nil)
+    #expect(fault("curl -d \"$(p sub x \\\n  --form=a)\" | cat") == nil)
+    #expect(fault("p sub --form a") == "an argument is missing")
+    #expect(fault("p sub x y") == "there are more arguments than it takes")
+    #expect(fault("p sub x --forms a") == "--forms is not an option")
+    #expect(fault("p sub x --form b") == "--form has no value b")
+    #expect(fault("p sub x --form") == "--form has no value")
+    #expect(fault("p sbu") == "there are more arguments than it takes")
+  }
+
+  @Test("The words error and hint have colors on a terminal that shows them, unless NO_COLOR is set")
+  func colors() async throws {
+    // script(1) gives the program a terminal.
+    let program = try Places.product("sallyport")
+    let script = try Places.tool("script")
+    let cases: [(onTerminal: Bool, type: String, noColor: String?, isColored: Bool)] = [
+      (false, "xterm-256color", nil, false), (true, "xterm-256color", nil, true), (true, "dumb", nil, false),
+      (true, "xterm-256color", "1", false), (true, "xterm-256color", "", true),
+    ]
+    for (onTerminal, type, noColor, isColored) in cases {
+      let (exit, output, errors) = try await ChildProcess.run(
+        onTerminal ? script : program,
+        onTerminal ? ["-qec", "\(program) check --colour", "/dev/null"] : ["check", "--colour"],
+        environment: ["TERM": type, "NO_COLOR": noColor])
+      let text = (output + errors).joined(separator: "\n")
+      #expect(exit == .code(64))
+      #expect(
+        text.contains(isColored ? "\u{1B}[1;31merror:\u{1B}[0m Unknown option" : "error: Unknown option"), "\(text)")
+      #expect(text.contains(isColored ? "\u{1B}[36mhint:\u{1B}[0m " : "hint: "))
+      #expect(isColored || !text.contains("\u{1B}"), "\(text)")
+    }
+  }
+
+  @Test(
+    "A command that does not exist is refused, with the one that was probably meant",
+    arguments: [
+      ("sallyport", "chekc", "did you mean `sallyport check`? `sallyport --help` lists the commands"),
+      ("sallyport", "keys lsit", "did you mean `sallyport keys list`? `sallyport keys --help` lists the commands"),
+      ("sallyport", "frobnicate", "`sallyport --help` lists the commands"),
+      ("attest", "conect", "did you mean `attest connect`? `attest --help` lists the commands"),
+    ])
+  func unknownCommand(program: String, words: String, hint: String) async throws {
+    let arguments = words.split(separator: " ").map(String.init)
+    let run = try await ChildProcess.run(Places.product(program), arguments)
+    #expect(run.exit == .code(64) && run.output == [])
+    #expect(run.errors == ["error: unknown command \(arguments.last ?? "")", "hint: \(hint)"])
+  }
+
+  @Test("The version names program, release, commit and OpenSSL", arguments: ["sallyport", "attest"])
+  func version(_ program: String) async throws {
+    let version = try await ChildProcess.run(Places.product(program), ["--version"])
+    let line = try #require(version.output.first)
+    let (_, openSSL, _) = try await ChildProcess.run(Places.tool("openssl"), ["version"])
+    let number = try #require(openSSL.first?.split(separator: " ").dropFirst().first)
+    #expect(
+      line.wholeMatch(of: /(\w+) \d+\.\d+\.\d+ \(commit ([0-9a-f]{12}\+?|unknown), OpenSSL (\S+)\)/)?.output.3
+        == number,
+      "\(line)")
+    #expect(line.hasPrefix(program + " "))
   }
 }
 
@@ -73,7 +135,7 @@ struct PackagingTests {
       }
       let (_, text, _) = try await run(
         Places.tool("groff"), "-man", "-Tascii", "-P-c", "-P-b", "-P-u", folder + "/man/man1/sallyport-check.1")
-      for words in ["--effective", "sallyport check -c /etc/sallyport/sallyport.yaml", "the configuration is invalid"] {
+      for words in ["--effective", "sallyport check -c gate.yaml", "the configuration is invalid"] {
         #expect(text.contains { $0.contains(words) }, "\(text)")
       }
     }

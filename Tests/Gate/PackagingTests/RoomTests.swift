@@ -12,13 +12,13 @@ struct RoomTests {
   ]
 
   /// Additional imports of single targets: `sallyport dev` uses a simulated device, the client's tools use the engine,
-  /// clients of the MFA backend use its wire format, the library of an app sends the requests that signing in uses, the
-  /// backend verifies ID tokens by the rules of a client of their provider, and `bearer` shows a QR code.
+  /// clients of the MFA backend use its wire format, the library of an app sends the requests that signing in uses, and
+  /// the backend verifies ID tokens by the rules of a client of their provider.
   private static let exceptions: [String: Set<String>] = [
     "sallyport": ["SimulatedDevice"], "AttestTool": ["Transport", "TransportEngine", "MFAWire"],
     "attest": ["TransportEngine"], "AttestClient": ["HTTPExchange", "URLSessionExchange"],
     "MFAClient": ["MFAWire"], "MFAViewModels": ["MFAWire"], "DeviceLab": ["MFAWire"], "MFADomain": ["OneTimePasswords"],
-    "BearerTool": ["QRCodes"], "MFATokens": ["OIDCClient", "HTTPClientTransport"], "MFAStore": ["OneTimePasswords"],
+    "MFATokens": ["OIDCClient", "HTTPClientTransport"], "MFAStore": ["OneTimePasswords"],
     "MFAService": ["OneTimePasswords"],
   ]
 

@@ -2,6 +2,7 @@ import Foundation
 import GateProcesses
 import MFAFixtures
 import QRCodes
+import QREncoding
 import SimulatedDevice
 import TestSupport
 import Testing

@@ -44,6 +44,10 @@ struct DocumentTests {
     }
   }
 
+  @Test func `help fits 80 columns, and its examples can be pasted`() async throws {
+    #expect(try await ProgramHelp.faults(of: "bearer") == [])
+  }
+
   @Test func `every command, option and code of the program is in the article, and the example is a configuration`()
     async throws
   {

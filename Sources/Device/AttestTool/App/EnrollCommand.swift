@@ -11,7 +11,8 @@ struct EnrollCommand: AsyncParsableCommand {
       Makes a key on the simulated phone, tests it, and gives the backend its public half. Prompts are answered on the \
       terminal or by --answers; Face ID asks for its permission first. An enrolment that was interrupted is finished. \
       Example:
-        attest enroll wss://localhost:6200/ --authority DIR --user ada --phone +15550100 --answers approve,approve
+        attest enroll wss://localhost:6200/ --authority DIR --user ada \\
+          --phone +15550100 --answers approve,approve
       """)
 
   @OptionGroup var options: AppOptions
@@ -76,7 +77,8 @@ struct UpgradeCommand: AsyncParsableCommand {
     abstract: "Give the enrolled device a new key; the old one is deleted.",
     discussion: """
       Needs a session: sign in first. The new key is tested before the backend hears of it. Example:
-        attest upgrade wss://localhost:6200/ --authority DIR --with passcode --answers approve
+        attest upgrade wss://localhost:6200/ --authority DIR --with passcode \\
+          --answers approve
       """)
 
   @OptionGroup var options: AppOptions

@@ -13,7 +13,9 @@ struct SignInCommand: AsyncParsableCommand {
       The session is kept for `attest verify`, `upgrade` and `unenroll`. --token prints the access token for other \
       programs. A code is asked for on the terminal, or found with --messages. Example:
         attest signin wss://localhost:6200/ --authority DIR --answers approve
-        curl --oauth2-bearer "$(attest signin wss://localhost:6200/ --authority DIR --answers approve --token)" …
+        curl --cacert DIR/tls-ca.pem --oauth2-bearer "$(attest signin \\
+          wss://localhost:6200/ --authority DIR --answers approve --token)" \\
+          https://localhost:6200/
       """)
 
   @OptionGroup var options: AppOptions

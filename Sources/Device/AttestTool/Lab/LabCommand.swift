@@ -12,9 +12,9 @@ struct LabCommand: AsyncParsableCommand {
     commandName: "lab",
     abstract: "An app with a second factor on a simulated phone: a page to try it, and scenarios that judge a backend.",
     discussion: """
-      Example:
-        attest lab wss://localhost:6200/ --authority DIR --messages backend.log        # prints the URL of the page
-        attest lab run wss://localhost:6200/ --authority DIR --messages backend.log    # plays the scenarios
+      Example: a page whose URL is printed, or all scenarios
+        attest lab wss://localhost:6200/ --authority DIR --messages b.log
+        attest lab run wss://localhost:6200/ --authority DIR --messages b.log
       """,
     subcommands: [LabServeCommand.self, LabRunCommand.self], defaultSubcommand: LabServeCommand.self)
 }
@@ -27,7 +27,7 @@ struct LabServeCommand: AsyncParsableCommand {
       The page shows an app and its phone. Prompts wait until they are answered on the page, and the phone's settings \
       can be changed at any time. It uses a running gate with an MFA backend; `scripts/lab` starts all of it. The page \
       is for browsers on this machine, and its URL has a secret. SIGINT and SIGTERM stop it. Example:
-        attest lab wss://localhost:6200/ --authority DIR --messages backend.log
+        attest lab wss://localhost:6200/ --authority DIR --messages b.log
       """)
 
   @OptionGroup var options: GlobalOptions

@@ -18,10 +18,11 @@ struct LabRunCommand: AsyncParsableCommand {
       code is 1 if one fails. Only the documented API is used, so that other servers can be judged, too.
 
       Example:
-        sallyport dev --forward all --upstream unix:/tmp/mfa.sock …
-        mfa-backend run --ephemeral --sms-sink log … 2> backend.log
-        attest lab run wss://localhost:6200/ --authority DIR --messages backend.log
-        attest lab run A-S08 A-S10 wss://localhost:6200/ --authority DIR --messages backend.log --by socket
+        attest lab run wss://localhost:6200/ --authority DIR --messages b.log
+        attest lab run A-S08 A-S10 wss://localhost:6200/ --authority DIR \\
+          --messages b.log --by socket
+
+      where b.log is the log of `mfa-backend run --sms-sink log` behind a gate.
       """)
 
   @OptionGroup var options: GlobalOptions

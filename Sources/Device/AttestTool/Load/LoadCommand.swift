@@ -11,7 +11,7 @@ struct LoadCommand: AsyncParsableCommand {
         attest load wss://localhost:6200/ --authority DIR -c 32 -d 10s
         attest load wss://localhost:6200/ --authority DIR -c 100 -d 10s --rate 5000
         attest load wss://localhost:6200/ --authority DIR -c 8 -d 10s --connect
-        attest load wss://127.0.0.1:8443/ --ca ca.pem --open -c 32 --size 16KiB --json
+        attest load wss://127.0.0.1:8443/ --ca ca.pem --open -c 32 --size 16KiB
       With --rate, the time of an answer counts from the time at which its message was due, so a stall of the server
       counts for all messages that had to wait. Exit status 1: sockets were lost, or messages came back changed.
       """)

@@ -19,9 +19,11 @@ public enum AdminError: Error, Sendable, Hashable {
   /// The key name is neither a hash nor the beginning of one.
   case malformedKey
   case unknownKey
-  /// At least two keys begin with the given characters.
-  case ambiguousKey
+  /// At least two keys begin with the given characters. The values are more of the hashes of some of them.
+  case ambiguousKey(candidates: [String])
   case unknownSession
+  /// At least two sessions begin with the given characters. The values are the ids of some of them.
+  case ambiguousSession(candidates: [String])
   case storeUnavailable(StoreError)
   /// The old configuration stays active.
   case configurationRefused(reason: String)
@@ -80,13 +82,18 @@ struct AdminRefusal {
         hint: "log lines show the first 16 characters; sallyport keys list shows complete hashes")
     case .unknownKey:
       self.init(404, "unknown_key", "No such key is registered", hint: "sallyport keys list shows all keys")
-    case .ambiguousKey:
+    case .ambiguousKey(let candidates):
       self.init(
-        409, "ambiguous_key", "Several keys begin with these characters", hint: "give more characters of the hash")
+        409, "ambiguous_key", "Several keys begin with these characters: \(Self.list(candidates))",
+        hint: "give more characters of the hash")
     case .unknownSession:
       self.init(
         404, "unknown_session", "No such session is open at this gate",
         hint: "sallyport sessions list shows all sessions of this gate; other gates have their own")
+    case .ambiguousSession(let candidates):
+      self.init(
+        409, "ambiguous_session", "Several sessions begin with these characters: \(Self.list(candidates))",
+        hint: "give more characters of the id")
     case .storeUnavailable(let error):
       self.init(
         503, "store_unavailable", "The store is unavailable: \(error.step)",
@@ -106,6 +113,13 @@ struct AdminRefusal {
       let report = RequestRefusal.malformedRequest(fault).report
       self.init(report.code.definition.status, report.code.rawValue, report.text)
     }
+  }
+
+  /// The most candidates that a refusal lists.
+  static let mostCandidates = 5
+
+  private static func list(_ candidates: [String]) -> String {
+    candidates.prefix(mostCandidates).joined(separator: ", ") + (candidates.count > mostCandidates ? " and more" : "")
   }
 
   /// Splits the lines of `reason` into the faults and the first hint. The hint is empty, or ends with a separator for

@@ -113,9 +113,13 @@ public struct KeyResource: AdminResource {
   /// - Throws: `.malformedKey`, `.unknownKey`, `.ambiguousKey` or `.storeUnavailable`.
   private func record(named text: String) async throws(AdminError) -> KeyRecord {
     guard let name = KeyName(text) else { throw .malformedKey }
-    let records = try await asking { () throws(StoreError) in try await store.keys(hashPrefix: name.text, limit: 2) }
+    let records = try await asking { () throws(StoreError) in
+      try await store.keys(hashPrefix: name.text, limit: AdminRefusal.mostCandidates + 1)
+    }
     guard let record = records.first else { throw .unknownKey }
-    guard records.count == 1 else { throw .ambiguousKey }
+    guard records.count == 1 else {
+      throw .ambiguousKey(candidates: KeyHash.distinct(records.map { KeyHash(of: $0.key.keyID).text }))
+    }
     return record
   }
 
@@ -178,6 +182,14 @@ public struct KeyResource: AdminResource {
 
   private func asking<Value>(_ body: () async throws(StoreError) -> Value) async throws(AdminError) -> Value {
     do throws(StoreError) { return try await body() } catch { throw .storeUnavailable(error) }
+  }
+}
+
+extension KeyHash {
+  /// The beginnings of `hashes`, as long as in the log, or longer where two hashes would look the same.
+  fileprivate static func distinct(_ hashes: [String]) -> [String] {
+    let length = (16...KeyName.length).first { length in Set(hashes.map { $0.prefix(length) }).count == hashes.count }
+    return hashes.map { String($0.prefix(length ?? KeyName.length)) }
   }
 }
 

@@ -24,7 +24,7 @@ public struct SessionResource: AdminResource {
       ) { request throws(AdminError) in .json(try list(request)) },
       AdminOperation(
         "DELETE", "/v1/sessions/{id}", "Closes a session with 1001; its device may open another one.",
-        answers: AdminAnswers(200, schema: .sessionClosing, refusals: [404])
+        answers: AdminAnswers(200, schema: .sessionClosing, refusals: [404, 409])
       ) {
         request throws(AdminError) in .json(try close(request))
       },
@@ -50,9 +50,21 @@ public struct SessionResource: AdminResource {
       sessions: page.records.map { SessionDescription($0, at: now) }, next: page.next.map(String.init))
   }
 
+  /// The least number of characters that name a session.
+  public static let leastLength = 6
+
+  /// Returns the id of the one session that `text` names: its id, or the first characters of it.
+  private func sessionID(beginning text: String) throws(AdminError) -> String {
+    guard text.utf8.count >= Self.leastLength else { throw .unknownSession }
+    let ids = sessions.ids(beginning: text, limit: AdminRefusal.mostCandidates + 1)
+    guard let id = ids.first else { throw .unknownSession }
+    guard ids.count == 1 else { throw .ambiguousSession(candidates: ids) }
+    return id
+  }
+
   // 1001 instead of 3003: the key is not revoked, and a client that gets 3003 would discard its key.
   private func close(_ request: AdminRequest) throws(AdminError) -> SessionClosing {
-    let id = request.value("id")
+    let id = try sessionID(beginning: request.value("id"))
     guard sessions.close(id: id, .goingAway, reason: "closed by an operator") else { throw .unknownSession }
     logger.notice("session closed by operator", metadata: ["session": "\(id)", "request_id": "\(request.id)"])
     return SessionClosing(id: id, closed: true)

@@ -11,6 +11,19 @@ public enum Figures {
     }
   }
 
+  /// Returns how long ago an instant was, in its largest unit: `now`, `45 s ago`, `3 min ago`, `5 h ago`, `41 d ago`.
+  ///
+  /// An instant in the future is `now`: clocks of two machines differ.
+  public static func ago(seconds: Int64) -> String {
+    switch seconds {
+    case ..<1: "now"
+    case ..<60: "\(seconds) s ago"
+    case ..<3600: "\(seconds / 60) min ago"
+    case ..<86_400: "\(seconds / 3600) h ago"
+    default: "\(seconds / 86_400) d ago"
+    }
+  }
+
   /// Returns a size in powers of 1000: `512 B`, `1.5 kB`, `20 MB`.
   public static func bytes(_ count: UInt64) -> String {
     var (value, unit) = (Double(count), 0)

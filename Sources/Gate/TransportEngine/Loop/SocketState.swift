@@ -59,10 +59,15 @@ struct SocketState {
     return SSL_is_init_finished(tls) == 1
   }
 
-  /// Releases everything. The peer sees a reset if it sent bytes that were not read, otherwise the end of the stream.
-  mutating func close() {
+  /// Continues without TLS, of which nothing was sent yet.
+  mutating func dropTLS() {
     if let tls { SSL_free(tls) }
     tls = nil
+  }
+
+  /// Releases everything. The peer sees a reset if it sent bytes that were not read, otherwise the end of the stream.
+  mutating func close() {
+    dropTLS()
     outbox.removeAll()
     if fd >= 0 { Glibc.close(fd) }
     fd = -1

@@ -135,6 +135,10 @@ extension EventLoop {
     guard let http = session.pointee.http else { return }
     let client = session.pointee.ends
     let reception = client.pointee.link.receive(greetedBy: &http.hello, into: plain.start, through: window)
+    guard http.hello.stage != .plainHTTP else {
+      refusePlainHTTP(session, http)
+      return
+    }
     guard client.pointee.link.failure == nil, client.pointee.link.isHandshakeDone || !reception.ended else {
       reportHandshake(session, client.pointee.link.failure ?? "the client closed the connection")
       destroy(session)
@@ -148,6 +152,18 @@ extension EventLoop {
     }
     startRequest(session)
     requestReceived(session, reception)
+  }
+
+  /// Answers an HTTP request without TLS, without reading the request, and closes the connection.
+  private func refusePlainHTTP(_ session: SessionRef, _ http: HTTPConnection) {
+    service?.report(.connectionRefused(.plainHTTP, address: http.address))
+    session.pointee.ends.pointee.link.dropTLS()
+    let type = HeaderFields.Field(name: "Content-Type", value: "text/plain")
+    answer(
+      session,
+      Response(
+        status: 400, headers: HeaderFields([type]), body: Array("this port speaks TLS: use https:// or wss://\n".utf8),
+        closes: true))
   }
 
   private func reportHandshake(_ session: SessionRef, _ reason: String) {

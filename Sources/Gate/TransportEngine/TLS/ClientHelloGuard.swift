@@ -20,11 +20,15 @@ struct ClientHelloGuard {
     /// The beginning of a ClientHello is valid, and OpenSSL has not answered it yet.
     case underWay
     case answered
+    /// The client has sent the method of an HTTP request in place of a ClientHello.
+    case plainHTTP
   }
 
   enum Verdict: Equatable {
     case incomplete
     case sound
+    /// The method of an HTTP request without TLS.
+    case plainHTTP
     case fault(String)
   }
 
@@ -48,10 +52,8 @@ struct ClientHelloGuard {
     }
     guard let type = record.first else { return .incomplete }
     guard type == 22 else {
-      return .fault(
-        (0x41...0x5A).contains(type)
-          ? "not TLS, probably plain HTTP: the first byte is the letter \(Unicode.Scalar(type))"
-          : "not a TLS handshake record: the first byte is \(type)")
+      let verdict = stage == .first ? Self.judgeMethod(bytes) : nil
+      return verdict ?? .fault("not a TLS handshake record: the first byte is \(type)")
     }
     guard record.count >= 5 else { return .incomplete }
     guard Int(record[3]) << 8 | Int(record[4]) >= 4 else {
@@ -63,6 +65,20 @@ struct ClientHelloGuard {
     let length = Int(record[6]) << 16 | Int(record[7]) << 8 | Int(record[8])
     return length <= Self.longest ? .sound : .fault("a ClientHello of \(length) bytes is too long")
   }
+
+  /// Judges whether `bytes` begin an HTTP request; `nil` if they begin with no method that clients use.
+  ///
+  /// The first byte of a TLS record is no letter, so that no TLS client is taken for one that speaks HTTP.
+  private static func judgeMethod(_ bytes: UnsafeRawBufferPointer) -> Verdict? {
+    let matching = methods.filter { zip($0, bytes).allSatisfy(==) }
+    if matching.contains(where: { $0.count <= bytes.count }) { return .plainHTTP }
+    return matching.isEmpty ? nil : .incomplete
+  }
+
+  /// Those of RFC 9110 and RFC 5789, and the preface of HTTP/2 (RFC 9113 section 3.4), each with the blank after it.
+  private static let methods = [
+    "GET ", "HEAD ", "POST ", "PUT ", "DELETE ", "CONNECT ", "OPTIONS ", "TRACE ", "PATCH ", "PRI ",
+  ].map { Array($0.utf8) }
 
   /// Returns whether `flight`, the server's answer to a ClientHello, is a HelloRetryRequest (section 4.1.3).
   static func isRetryRequest(_ flight: UnsafeRawBufferPointer) -> Bool {
@@ -82,7 +98,9 @@ extension SocketState {
     greetedBy hello: inout ClientHelloGuard, into plain: UnsafeMutableRawPointer,
     through window: UnsafeMutablePointer<TLSBuffers>
   ) -> Reception {
-    guard let tls, hello.stage != .answered else { return receive(into: plain, through: window) }
+    guard let tls, hello.stage != .answered, hello.stage != .plainHTTP else {
+      return receive(into: plain, through: window)
+    }
     let held = hello.held.count
     guard let got = fetch(into: window.pointee.incoming + held, TLSBuffers.incomingCapacity - held) else {
       return Reception(count: 0, ended: hasEnded)
@@ -99,6 +117,9 @@ extension SocketState {
         switch hello.judge(bytes) {
         case .incomplete:
           hello.held = Array(bytes)
+          return Reception()
+        case .plainHTTP:
+          hello.stage = .plainHTTP
           return Reception()
         case .fault(let rule):
           failure = "TLS handshake: \(rule)"

@@ -14,6 +14,11 @@ public enum OpenSSLProcess {
     _ = OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
   }
 
+  /// The version of the library that this process uses, such as `3.0.17`.
+  public static var version: String {
+    OpenSSL_version(OPENSSL_VERSION_STRING).map { String(cString: $0) } ?? "unknown"
+  }
+
   /// Frees the record buffers of a thread that has used TLS. The thread calls this last.
   static func threadEnds() { sallyport_free_record_buffers() }
 }

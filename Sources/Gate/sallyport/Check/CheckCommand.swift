@@ -17,7 +17,8 @@ struct CheckCommand: AsyncParsableCommand {
 
       Example:
 
-        sallyport check -c /etc/sallyport/sallyport.yaml
+        sallyport check
+        sallyport check -c gate.yaml
 
       Three documents are generated from the settings definitions. The schema is for editors and validators, the \
       reference and the example are for people:
@@ -58,9 +59,12 @@ struct CheckCommand: AsyncParsableCommand {
     if example { return Console.write(ConfigurationExample.text) }
     let status: Int32
     do throws(SallyportError) {
-      let diagnostics = Self.judged(try options.loader().examine())
+      let loader = try options.loader()
+      let diagnostics = Self.judged(loader.examine())
       let probes = offline ? [] : await Self.probe(diagnostics)
-      let report = CheckReport(diagnostics: diagnostics, probes: probes)
+      let report = CheckReport(
+        diagnostics: diagnostics, probes: probes, foundFile: options.config == nil ? loader.file : nil,
+        hasFile: loader.file != nil)
       tell(report)
       status = report.status
     } catch {

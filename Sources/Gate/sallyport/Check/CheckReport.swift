@@ -9,6 +9,10 @@ struct CheckReport {
   let diagnostics: ConfigurationDiagnostics
   /// Empty if no probe ran.
   let probes: [ProbeResult]
+  /// The file, if the command line does not name it.
+  var foundFile: String?
+  /// `false` if the environment alone was checked.
+  var hasFile = true
 
   /// The exit status: 78 for a fault, 1 for a failed probe, otherwise 0.
   var status: Int32 {
@@ -18,17 +22,16 @@ struct CheckReport {
 
   // MARK: For people
 
-  /// The `error:` lines, the `warning:` lines, and one `hint:` line for each distinct hint.
+  /// The errors, then the warnings, each with its hint.
   var complaints: String {
     let failures = probes.filter { $0.outcome == .failed }
     let doubts = probes.filter { $0.outcome == .warning }
-    var hints: [String] = []
-    for hint in diagnostics.faults.compactMap(\.hint) + (failures + doubts).compactMap(\.hint)
-    where !hints.contains(hint) { hints.append(hint) }
-    let lines =
-      diagnostics.faults.map { "error: \($0)" } + failures.map { "error: \($0)" }
-      + diagnostics.warnings.map { "warning: \($0)" } + doubts.map { "warning: \($0)" } + hints.map { "hint: \($0)" }
-    return lines.joined(separator: "\n")
+    var messages = diagnostics.faults.map { HintedMessage("error: \($0)", hint: $0.hint) }
+    messages += failures.map { HintedMessage("error: \($0)", hint: $0.hint) }
+    messages += diagnostics.warnings.map { HintedMessage("warning: \($0)", hint: nil) }
+    messages += doubts.map { HintedMessage("warning: \($0)", hint: $0.hint) }
+    let lines = HintedMessage.lines(messages)
+    return hasFile || diagnostics.settings != nil ? lines : "\(lines)\nhint: \(ConfigurationSearch.advice)"
   }
 
   /// The `ok:` lines and a summary line.
@@ -37,7 +40,8 @@ struct CheckReport {
     let failed = probes.count { $0.outcome == .failed }
     let warnings = diagnostics.warnings.count + probes.count { $0.outcome == .warning }
     let parts = [
-      "configuration valid", failed == 0 ? nil : "\(failed) of \(probes.count) probes failed",
+      foundFile.map { "\($0): configuration valid" } ?? "configuration valid",
+      failed == 0 ? nil : "\(failed) of \(probes.count) probes failed",
       warnings == 0 ? nil : warnings == 1 ? "1 warning" : "\(warnings) warnings",
     ]
     return (passed + [parts.compactMap(\.self).joined(separator: "; ")]).joined(separator: "\n")

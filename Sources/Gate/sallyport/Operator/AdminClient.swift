@@ -59,7 +59,7 @@ struct AdminClient {
   private static func unavailable(_ admin: GateSettings.Admin, _ reason: String) -> SallyportError {
     SallyportError(
       .unavailable, error: "the gate's admin server at \(admin.address.text) cannot be reached: \(reason)",
-      hint: "run the command as the gate's user; keys commands can use --store URL instead")
+      hint: "run the command as the gate's user; keys commands can use --store URL instead", cause: reason)
   }
 
   /// Works on the store without a gate. Running gates notice changes within 2 s.

@@ -14,7 +14,7 @@ struct KeysRevokeCommand: AsyncParsableCommand {
 
       Example:
 
-        sallyport keys revoke -c gate.yaml Kq3bX0rJ6mVwYd1s
+        sallyport keys revoke Kq3bX0rJ
       """)
 
   @OptionGroup var options: StoreOptions
@@ -32,7 +32,7 @@ struct KeysRestoreCommand: AsyncParsableCommand {
     discussion: """
       Example:
 
-        sallyport keys restore -c gate.yaml Kq3bX0rJ6mVwYd1s
+        sallyport keys restore Kq3bX0rJ
       """)
 
   @OptionGroup var options: StoreOptions
@@ -71,7 +71,7 @@ struct KeysRemoveCommand: AsyncParsableCommand {
 
       Example:
 
-        sallyport keys rm -c gate.yaml Kq3bX0rJ6mVwYd1s --yes
+        sallyport keys rm Kq3bX0rJ --yes
       """)
 
   @OptionGroup var options: StoreOptions

@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import ByteCoding
 internal import GateRuntime
 internal import GateService
-internal import Glibc
 
 /// The parent of the commands that manage registered keys.
 struct KeysCommand: AsyncParsableCommand {
@@ -10,12 +9,12 @@ struct KeysCommand: AsyncParsableCommand {
     commandName: "keys",
     abstract: "Lists, revokes, restores, removes and copies registered keys.",
     discussion: """
-      Uses the admin server of the running gate; if no gate runs, works on the store, and gates that share it notice \
+      Finds the running gate by its admin socket; if no gate runs, works on the store, and gates that share it notice \
       within 2 seconds. Export and import always work on the store.
 
       Example: which keys of an app are revoked
 
-        sallyport keys list -c /etc/sallyport/sallyport.yaml --app AAABBBCCC1.com.example.app --state revoked
+        sallyport keys list --app AAABBBCCC1.com.example.app --state revoked
       """,
     subcommands: [
       KeysListCommand.self, KeysShowCommand.self, KeysRevokeCommand.self, KeysRestoreCommand.self,
@@ -29,11 +28,11 @@ struct KeysListCommand: AsyncParsableCommand {
     abstract: "Lists keys.",
     discussion: """
       Prints a table on a terminal, otherwise tab-separated lines: hash, app, environment, state, counter, last use, \
-      registration. With --json, one line of JSON per key.
+      registration. With --json, one line of JSON per key. The table shortens hashes; every command accepts them so.
 
       Example:
 
-        sallyport keys list -c gate.yaml --state revoked --json
+        sallyport keys list --state revoked --json
       """)
 
   enum State: String, ExpressibleByArgument, CaseIterable { case active, revoked }
@@ -68,7 +67,13 @@ struct KeysListCommand: AsyncParsableCommand {
   }
 
   private func list(at client: AdminClient) async throws(SallyportError) {
-    var table = Table("KEY", "APP", "ENVIRONMENT", "STATE", "COUNTER", "LAST USED", "REGISTERED")
+    var table = Table(
+      [
+        .init(heading: "KEY"), .init(heading: "APP", loss: .middle), .init(heading: "ENVIRONMENT", loss: .all(2)),
+        .init(heading: "STATE"), .init(heading: "COUNTER", loss: .all(3)), .init(heading: "LAST USED"),
+        .init(heading: "REGISTERED", loss: .all(1)),
+      ], whenEmpty: selectsAll ? "no keys yet" : "no such keys")
+    let now = Timestamp.now()
     var rest = limit ?? .max
     var cursor: String?
     repeat {
@@ -79,17 +84,20 @@ struct KeysListCommand: AsyncParsableCommand {
       if json {
         for key in page.keys { Console.print(JSONText.encoding(key)) }
       } else {
-        table.print(page.keys.map(Self.row))
+        table.print(page.keys.map { Self.row($0, in: table, at: now) })
       }
       rest -= page.keys.count
       cursor = page.next
     } while cursor != nil && rest > 0
+    if !json { table.end() }
   }
 
-  private static func row(_ key: KeyDescription) -> [String] {
-    let name = Terminal.isTerminal(STDOUT_FILENO) ? String(key.key.prefix(16)) : key.key
-    return [
-      name, key.app, key.environment, key.state, "\(key.counter)", key.lastUsedAt ?? "-", key.registeredAt,
+  private var selectsAll: Bool { app == nil && state == nil && prefix == nil }
+
+  private static func row(_ key: KeyDescription, in table: Table, at now: Timestamp) -> [String] {
+    [
+      table.short(key.key), key.app, key.environment, key.state, "\(key.counter)", table.time(key.lastUsedAt, at: now),
+      table.time(key.registeredAt, at: now),
     ]
   }
 }
@@ -101,7 +109,7 @@ struct KeysShowCommand: AsyncParsableCommand {
     discussion: """
       Example: show a key from a log line
 
-        sallyport keys show -c gate.yaml Kq3bX0rJ6mVwYd1s
+        sallyport keys show Kq3bX0rJ
       """)
 
   @OptionGroup var options: StoreOptions

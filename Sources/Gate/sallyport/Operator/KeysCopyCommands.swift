@@ -15,12 +15,12 @@ struct KeysExportCommand: AsyncParsableCommand {
     discussion: """
       The file has a header, a line for each key, and a trailer with their number and SHA-256, so that an import \
       detects a truncated file. Gates can keep running. The file contains no secrets, but data about your users: its \
-      mode is 0600.
+      mode is 0600. An existing file is replaced only with --force.
 
       Example: from SQLite to PostgreSQL
 
         sallyport keys export - --store sqlite:///var/lib/sallyport/state.db |
-          sallyport keys import - --store postgres://sallyport@db.example/sallyport
+          sallyport keys import - --store postgres://sallyport@db/sallyport
       """)
 
   @OptionGroup var options: StoreOptions
@@ -28,14 +28,17 @@ struct KeysExportCommand: AsyncParsableCommand {
   @Argument(help: "The file to write, or - for standard output.")
   var file: String
 
+  @Flag(help: "Replace an existing file.")
+  var force = false
+
   @Flag(help: "Print the number of exported keys as JSON on standard error.")
   var json = false
 
   func run() async throws {
     TemporaryFileRegistry.endWithSignals()
     do throws(SallyportError) {
-      let place = try options.places().store
-      let output = try OutputFile(path: file)
+      let output = try OutputFile(path: file, isReplacing: force)
+      let place = try await options.storePlace()
       let count = try await OpenStore.with(place) { store throws(SallyportError) in try await export(store, to: output)
       }
       try output.finish()
@@ -72,9 +75,13 @@ final class OutputFile {
   }
 
   private let target: Target
+  private let isReplacing: Bool
 
-  /// - Parameter path: `-` for standard output.
-  init(path: String) throws(SallyportError) {
+  /// - Parameters:
+  ///   - path: `-` for standard output.
+  ///   - isReplacing: Whether the file may replace another one.
+  init(path: String, isReplacing: Bool) throws(SallyportError) {
+    self.isReplacing = isReplacing
     guard path != "-" else {
       (self.path, target) = (path, .stream(STDOUT_FILENO))
       return
@@ -87,6 +94,7 @@ final class OutputFile {
       (self.path, target) = (path, .stream(descriptor))
       return
     }
+    guard !isThere || isReplacing else { throw Self.exists(path) }
     let path = isThere ? Self.file(at: path) : path
     self.path = path
     do throws(TemporaryFile.WriteError) {
@@ -118,10 +126,21 @@ final class OutputFile {
   func finish() throws(SallyportError) {
     guard case .draft(let draft) = target else { return }
     do {
-      try draft.place()
+      if isReplacing {
+        try draft.place()
+      } else if try !draft.placeIfAbsent() {
+        throw Self.exists(path)
+      }
+    } catch let error as SallyportError {
+      throw error
     } catch {
       throw Self.failure(path, (error as? TemporaryFile.WriteError)?.number ?? errno)
     }
+  }
+
+  private static func exists(_ path: String) -> SallyportError {
+    SallyportError(
+      .cannotCreate, error: "\(path) exists", hint: "name another file, or replace this one with --force")
   }
 
   /// Resolves symbolic links in `path`.
@@ -151,7 +170,7 @@ struct KeysImportCommand: AsyncParsableCommand {
 
       Example:
 
-        sallyport keys import keys.jsonl -c gate.yaml
+        sallyport keys import keys.jsonl
       """)
 
   @OptionGroup var options: StoreOptions
@@ -164,7 +183,7 @@ struct KeysImportCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(SallyportError) {
-      let place = try options.places().store
+      let place = try await options.storePlace()
       if file != "-" { try await check() }
       try await OpenStore.with(place, isNew: true) { store throws(SallyportError) in try await merge(into: store) }
     } catch {

@@ -14,7 +14,7 @@ struct ReloadCommand: AsyncParsableCommand {
 
       Example:
 
-        sallyport reload -c /etc/sallyport/sallyport.yaml
+        sallyport reload
       """)
 
   @OptionGroup var configuration: ConfigurationOption
@@ -49,7 +49,7 @@ struct DrainCommand: AsyncParsableCommand {
 
       Example:
 
-        sallyport drain -c /etc/sallyport/sallyport.yaml
+        sallyport drain
       """)
 
   @OptionGroup var configuration: ConfigurationOption

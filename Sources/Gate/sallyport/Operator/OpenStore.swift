@@ -12,7 +12,7 @@ enum OpenStore {
   static func with<Value>(
     _ place: GateSettings.Store, isNew: Bool = false, _ body: (any GateStore) async throws(SallyportError) -> Value
   ) async throws(SallyportError) -> Value {
-    if case .sqlite(let path) = place, !isNew, access(path, F_OK) != 0, errno == ENOENT || errno == ENOTDIR {
+    if case .sqlite(let path) = place, !isNew, !exists(place) {
       throw SallyportError(
         .noInput, error: "no store exists at \(path)",
         hint: "name the gate's configuration with -c FILE, or the store with --store URL")
@@ -32,6 +32,12 @@ enum OpenStore {
       await store.close()
       throw error
     }
+  }
+
+  /// Whether there may be a store: `false` only for a SQLite file that does not exist.
+  static func exists(_ place: GateSettings.Store) -> Bool {
+    guard case .sqlite(let path) = place else { return true }
+    return access(path, F_OK) == 0 || errno != ENOENT && errno != ENOTDIR
   }
 
   static func failure(_ error: StoreError, of store: any GateStore) -> SallyportError {

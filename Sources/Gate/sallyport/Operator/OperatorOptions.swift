@@ -1,16 +1,27 @@
 internal import ArgumentParser
 internal import AttestGate
+internal import FoundationEssentials
 internal import GateRuntime
 internal import Settings
 
 /// The option that selects a gate's configuration.
 struct ConfigurationOption: ParsableArguments {
-  @Option(name: [.short, .customLong("config")], help: "The gate's configuration file (YAML).")
+  @Option(
+    name: [.short, .customLong("config")],
+    help: "The gate's configuration file (YAML; default: SALLYPORT_CONFIG, otherwise the gate that is running).")
   var config: String?
 
-  func places() throws(SallyportError) -> OperatorPlaces {
+  /// Whether the user names a gate: by its configuration, or by the address of its admin server. Then no other gate is
+  /// asked.
+  private var namesGate: Bool { file != nil || ProcessInfo.processInfo.environment["SALLYPORT_ADMIN__LISTEN"] != nil }
+
+  private var file: String? { config ?? ConfigurationSearch.ofProcess.namedFile }
+
+  /// The places of the named configuration, or of the one that is found.
+  private func places() throws(SallyportError) -> OperatorPlaces {
+    let file = file ?? ConfigurationSearch.ofProcess.file
     do throws(ConfigurationErrors) {
-      return try SettingsLoader(file: config).loadPlaces()
+      return try SettingsLoader(file: file).loadPlaces()
     } catch {
       let hasHint = error.faults.contains { $0.hint != nil }
       throw SallyportError(
@@ -18,6 +29,46 @@ struct ConfigurationOption: ParsableArguments {
         lines: error.description
           + (hasHint ? "" : "\nhint: name the gate's configuration with -c FILE; keys commands can use --store URL"))
     }
+  }
+
+  /// Connects to the admin server of the gate that runs with the configuration, or of the one gate that runs.
+  func client() async throws(SallyportError) -> AdminClient {
+    guard namesGate else {
+      let finder = await GateFinder.search()
+      guard let gate = try finder.gate() else { throw finder.failure }
+      return gate.client
+    }
+    guard let admin = try places().admin else {
+      throw SallyportError(
+        .configuration, error: "the configuration has no admin server",
+        hint: "name the gate's configuration with -c FILE; add admin: { listen: \"unix:/run/sallyport/admin.sock\" }")
+    }
+    guard let client = try await AdminClient.gate(at: admin) else {
+      throw SallyportError(
+        .unavailable, error: "no gate is running at \(admin.address.text)",
+        hint:
+          "start it: sallyport run -c FILE; if admin.listen changed since the start, use SIGHUP or SIGTERM instead"
+      )
+    }
+    return client
+  }
+
+  /// A gate that runs, or its store.
+  fileprivate enum Target {
+    case gate(AdminClient, store: GateSettings.Store?)
+    /// No gate runs. `tried` has the places where one was looked for, if the user named none.
+    case store(GateSettings.Store, tried: GateFinder?)
+  }
+
+  fileprivate func target() async throws(SallyportError) -> Target {
+    guard namesGate else {
+      let finder = await GateFinder.search()
+      if let gate = try finder.gate() { return .gate(gate.client, store: gate.store) }
+      return .store(try places().store, tried: finder)
+    }
+    let places = try places()
+    if let client = try await AdminClient.gate(at: places.admin) { return .gate(client, store: places.store) }
+    return .store(places.store, tried: nil)
   }
 }
 
@@ -27,22 +78,39 @@ struct StoreOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Use this store instead of the configuration: sqlite:///path or postgres://….", valueName: "url"))
+      "Use this store instead of a gate's: sqlite:///path or postgres://….", valueName: "url"))
   var store: String?
 
-  func places() throws(SallyportError) -> OperatorPlaces {
-    guard let store else { return try configuration.places() }
+  /// The store of the gate, for commands that never ask the gate itself.
+  func storePlace() async throws(SallyportError) -> GateSettings.Store {
     // The configuration's password belongs to another store.
-    return OperatorPlaces(store: try .named(store))
+    if let store { return try .named(store) }
+    switch try await configuration.target() {
+    case .gate(_, let store?): return store
+    case .store(let store, let tried):
+      if let tried, !OpenStore.exists(store) { throw tried.failure }
+      return store
+    case .gate(_, nil):
+      throw SallyportError(
+        .usage, error: "the gate at \(GateFinder.standardSocket) does not tell where its store is",
+        hint: "name its configuration with -c FILE, or the store with --store URL")
+    }
   }
 
   /// Calls `body` with an admin client of the running gate, or of the store if no gate runs.
   func withAdminClient(_ body: (AdminClient) async throws(SallyportError) -> Void) async throws(SallyportError) {
-    let places = try places()
-    if let client = try await AdminClient.gate(at: places.admin) {
-      try await body(client)
-    } else {
-      try await OpenStore.with(places.store) { store throws(SallyportError) in try await body(AdminClient.over(store)) }
+    if let store { return try await Self.with(try .named(store), body) }
+    switch try await configuration.target() {
+    case .gate(let client, _): try await body(client)
+    case .store(let store, let tried):
+      if let tried, !OpenStore.exists(store) { throw tried.failure }
+      try await Self.with(store, body)
     }
+  }
+
+  private static func with(
+    _ store: GateSettings.Store, _ body: (AdminClient) async throws(SallyportError) -> Void
+  ) async throws(SallyportError) {
+    try await OpenStore.with(store) { store throws(SallyportError) in try await body(AdminClient.over(store)) }
   }
 }

@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import ByteCoding
 internal import GateRuntime
 internal import GateService
-internal import Glibc
 internal import Settings
 
 /// The parent of the commands that manage open sessions.
@@ -15,28 +14,9 @@ struct SessionsCommand: AsyncParsableCommand {
 
       Example:
 
-        sallyport sessions list -c /etc/sallyport/sallyport.yaml
+        sallyport sessions list
       """,
     subcommands: [SessionsListCommand.self, SessionsCloseCommand.self])
-}
-
-extension ConfigurationOption {
-  /// Connects to the admin server of the gate that runs with the configuration.
-  func client() async throws(SallyportError) -> AdminClient {
-    guard let admin = try places().admin else {
-      throw SallyportError(
-        .configuration, error: "the configuration has no admin server",
-        hint: "name the gate's configuration with -c FILE; add admin: { listen: \"unix:/run/sallyport/admin.sock\" }")
-    }
-    guard let client = try await AdminClient.gate(at: admin) else {
-      throw SallyportError(
-        .unavailable, error: "no gate is running at \(admin.address.text)",
-        hint:
-          "start it: sallyport run -c FILE; if admin.listen changed since the start, use SIGHUP or SIGTERM instead"
-      )
-    }
-    return client
-  }
 }
 
 struct SessionsListCommand: AsyncParsableCommand {
@@ -49,7 +29,7 @@ struct SessionsListCommand: AsyncParsableCommand {
 
       Example: the sessions of one key
 
-        sallyport sessions list -c gate.yaml --key Kq3bX0rJ6mVwYd1s
+        sallyport sessions list --key Kq3bX0rJ
       """)
 
   @OptionGroup var configuration: ConfigurationOption
@@ -65,7 +45,13 @@ struct SessionsListCommand: AsyncParsableCommand {
   func run() async throws {
     do throws(SallyportError) {
       let client = try await configuration.client()
-      var table = Table("SESSION", "KEY", "APP", "ROUTE", "METHOD", "OPENED", "AGE", "CLIENT")
+      var table = Table(
+        [
+          .init(heading: "SESSION"), .init(heading: "KEY"), .init(heading: "APP", loss: .middle),
+          .init(heading: "ROUTE", loss: .middle), .init(heading: "METHOD", loss: .all(2)), .init(heading: "OPENED"),
+          .init(heading: "CLIENT", loss: .all(1)),
+        ], whenEmpty: key == nil ? "no open sessions" : "no open sessions of this key")
+      let now = Timestamp.now()
       var cursor: String?
       repeat {
         let query = Query(("limit", "500"), ("after", cursor), ("key", key?.text))
@@ -73,21 +59,22 @@ struct SessionsListCommand: AsyncParsableCommand {
         if json {
           for session in page.sessions { Console.print(JSONText.encoding(session)) }
         } else {
-          table.print(page.sessions.map(Self.row))
+          table.print(page.sessions.map { Self.row($0, in: table, at: now) })
         }
         cursor = page.next
       } while cursor != nil
+      if !json { table.end() }
     } catch {
       throw error.told()
     }
   }
 
-  private static func row(_ session: SessionDescription) -> [String] {
-    let key = session.key.map { Terminal.isTerminal(STDOUT_FILENO) ? String($0.prefix(16)) : $0 }
-    return [
-      session.id, key ?? "-", session.app ?? "-", session.route, session.method, session.openedAt,
-      "\(session.ageSeconds)", session.address,
-    ]
+  private static func row(_ session: SessionDescription, in table: Table, at now: Timestamp) -> [String] {
+    // The opening time for a person is the age.
+    [
+      table.short(session.id), session.key.map(table.short) ?? "-", session.app ?? "-", session.route, session.method,
+      table.time(session.openedAt, at: now),
+    ] + (table.isForPerson ? [] : ["\(session.ageSeconds)"]) + [session.address]
   }
 }
 
@@ -100,20 +87,25 @@ struct SessionsCloseCommand: AsyncParsableCommand {
 
       Example:
 
-        sallyport sessions close -c gate.yaml 5f1d0c7e9a3b4286b1c2d3e4f5a60718
+        sallyport sessions close 5f1d0c7e
       """)
 
   @OptionGroup var configuration: ConfigurationOption
 
-  @Argument(help: "The session ids: the request ids in the log of the requests that opened them.")
+  @Argument(
+    help: "The session ids, or 6 or more characters of them: the request ids of the requests that opened them.")
   var id: [String]
 
   @Flag(help: "Print each session as one line of JSON.")
   var json = false
 
   func validate() throws {
-    for id in id where id.isEmpty || !id.utf8.allSatisfy({ Self.digits.contains($0) }) {
-      throw ValidationError("\"\(TerminalText.printable(id))\" is not a session id: 32 hex digits")
+    for id in id
+    where !(SessionResource.leastLength...32).contains(id.utf8.count)
+      || !id.utf8.allSatisfy({ Self.digits.contains($0) })
+    {
+      throw ValidationError(
+        "\"\(TerminalText.printable(id))\" is not a session id: 32 hex digits, or 6 or more of them")
     }
   }
 

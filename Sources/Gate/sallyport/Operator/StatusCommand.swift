@@ -15,7 +15,7 @@ struct StatusCommand: AsyncParsableCommand {
 
       Example:
 
-        sallyport status -c /etc/sallyport/sallyport.yaml
+        sallyport status
       """)
 
   @OptionGroup var configuration: ConfigurationOption

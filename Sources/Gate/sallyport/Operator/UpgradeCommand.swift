@@ -17,7 +17,7 @@ struct UpgradeCommand: AsyncParsableCommand {
 
       Example:
 
-        sallyport upgrade -c /etc/sallyport/sallyport.yaml
+        sallyport upgrade
       """)
 
   @OptionGroup var configuration: ConfigurationOption

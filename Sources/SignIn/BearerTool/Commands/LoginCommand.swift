@@ -3,7 +3,7 @@ internal import ByteCoding
 internal import CommandSupport
 internal import Foundation
 internal import OIDCClient
-internal import QRCodes
+internal import QREncoding
 
 struct LoginCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -9,8 +9,9 @@ struct TokenCommand: AsyncParsableCommand {
     abstract: "Print a valid access token.",
     discussion: """
       Renews the token if less than a minute of it remains; of many calls at once, one does. Examples:
-        curl -H "Authorization: Bearer $(bearer token work)" https://api.example.com/
-        bearer token work --header GET https://api.example.com/ | curl -H @- https://api.example.com/
+        curl --oauth2-bearer "$(bearer token work)" https://api.example.com/
+        bearer token work --header GET https://api.example.com/ |
+          curl -H @- https://api.example.com/
       """)
 
   @OptionGroup var options: BearerOptions

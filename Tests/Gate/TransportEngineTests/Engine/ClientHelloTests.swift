@@ -35,11 +35,14 @@ extension EngineTests {
     private final class Gate: Sendable {
       let gate: TestGate
       let reasons: LockedValue<[String]>
+      let refusals: LockedValue<[ConnectionRefusal]>
       init(_ files: TLSFolder) throws {
         let reasons = LockedValue<[String]>([])
-        self.reasons = reasons
+        let refusals = LockedValue<[ConnectionRefusal]>([])
+        (self.reasons, self.refusals) = (reasons, refusals)
         gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: 1), tls: files.server()) { event in
           if case .handshakeFailed(_, let reason, _) = event { reasons.withLock { $0.append(reason) } }
+          if case .connectionRefused(let refusal, _, _) = event { refusals.withLock { $0.append(refusal) } }
         }
       }
     }
@@ -71,7 +74,13 @@ extension EngineTests {
         "another message", [22, 3, 1, 2, 0, 11], .fault("not a ClientHello but a handshake message of type 11")),
       Beginning("an alert", [21], .fault("not a TLS handshake record: the first byte is 21")),
       Beginning("SSL 2", [0x80], .fault("not a TLS handshake record: the first byte is 128")),
-      Beginning("plain HTTP", [71], .fault("not TLS, probably plain HTTP: the first byte is the letter G")),
+      Beginning("a letter that begins no method", [90], .fault("not a TLS handshake record: the first byte is 90")),
+      Beginning("plain HTTP", Array("GET ".utf8), .plainHTTP),
+      Beginning("the longest method", Array("OPTIONS ".utf8), .plainHTTP),
+      Beginning("an unknown method", Array("GEX".utf8), .fault("not a TLS handshake record: the first byte is 71")),
+      Beginning(
+        "plain HTTP in place of a second ClientHello", [71], isSecond: true,
+        .fault("not a TLS handshake record: the first byte is 71")),
       Beginning("a change of cipher specs", [20], .fault("not a TLS handshake record: the first byte is 20")),
       Beginning("a second ClientHello", [22, 3, 3, 2, 0, 1, 0, 1, 0xFC], isSecond: true),
       Beginning("a change, a second ClientHello", changeCipherSpec + [22, 3, 3, 2, 0, 1, 0, 1, 0xFC], isSecond: true),
@@ -106,6 +115,48 @@ extension EngineTests {
       }
       #expect(try client.readToEnd() == [])
       #expect(gate.reasons.withLock { $0 } == ["TLS handshake: a ClientHello of 131392 bytes is too long"])
+    }
+
+    @Test(
+      "A request in plain HTTP gets 400 with one sentence and the end of the stream, however its bytes arrive",
+      arguments: [1, 3, 4, 1000])
+    func plainHTTP(piece: Int) throws {
+      let gate = try Gate(TLSFolder())
+      let client = try gate.gate.connect()
+      var rest = Array("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)[...]
+      while !rest.isEmpty {
+        try client.send(Array(rest.prefix(piece)))
+        rest = rest.dropFirst(piece)
+      }
+      let answer = String(decoding: try client.readToEnd(), as: UTF8.self)
+      #expect(answer.hasPrefix("HTTP/1.1 400 Bad Request\r\n"), "\(answer)")
+      #expect(answer.contains("\r\nConnection: close\r\n"))
+      #expect(answer.hasSuffix("\r\n\r\nthis port speaks TLS: use https:// or wss://\n"))
+      #expect(gate.refusals.withLock { $0 } == [.plainHTTP])
+      #expect(gate.reasons.withLock { $0 } == [])
+    }
+
+    @Test("The beginning of a method gets no answer, neither when the client ends nor when it only waits")
+    func halfMethod() throws {
+      let gate = try Gate(TLSFolder())
+      let client = try gate.gate.connect()
+      try client.send(Array("POS".utf8))
+      client.sendEnd()
+      #expect(try client.readToEnd() == [])
+      #expect(gate.refusals.withLock { $0 } == [])
+      #expect(gate.reasons.withLock(\.count) == 1)
+    }
+
+    @Test("After the answer to plain HTTP, a ClientHello on the same connection is not read")
+    func helloAfterPlainHTTP() throws {
+      let files = try TLSFolder()
+      let gate = try Gate(files)
+      let client = try gate.gate.connect()
+      try client.send(Array("GET / HTTP/1.1\r\n".utf8) + hello(files))
+      let answer = try client.readToEnd()
+      #expect(String(decoding: answer, as: UTF8.self).hasSuffix("wss://\n"))
+      #expect(answer.count < 400)
+      #expect(gate.refusals.withLock { $0 } == [.plainHTTP])
     }
 
     @Test("A ClientHello may arrive byte by byte")

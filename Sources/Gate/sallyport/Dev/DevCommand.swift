@@ -15,14 +15,19 @@ internal import TransportEngine
 struct DevCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "dev",
-    abstract: "Runs a development gate with its own CA. Simulated devices are admitted, real devices are not.",
+    abstract: "Runs a development gate with its own CA, for simulated devices or for a phone.",
     discussion: """
       Creates a TLS certificate and the roots of simulated devices in a folder, or uses those that are there. The \
-      app's environment is development.
+      app's environment is development. Simulated devices are admitted and real ones are not; with --real it is the \
+      other way round.
 
-      Example:
+      With --host other machines reach the gate. The certificate is for this name and the addresses of this machine, \
+      and a phone gets the CA as a profile, over plain HTTP from a port of its own.
+
+      Example: for simulated devices, and for a phone
 
         sallyport dev --upstream ws://127.0.0.1:8080
+        sallyport dev --host gate.local --real --app-id AAABBBCCC1.com.example.app
       """)
 
   @Option(help: "Where admitted sessions go: ws://, wss://, unix:/path or tcp://.")
@@ -34,13 +39,22 @@ struct DevCommand: AsyncParsableCommand {
   @Option(help: "The folder of the CA and the gate's state.")
   var folder: String?
 
-  @Option(help: "The address to listen on.")
-  var address = "127.0.0.1"
+  @Option(help: "The name or address under which a phone reaches the gate.")
+  var host: String?
+
+  @Flag(help: "Admit real devices with a development build of --app-id, by Apple's roots.")
+  var real = false
+
+  @Option(help: "The address to listen on (default: 127.0.0.1, with --host every address).")
+  var address: String?
 
   @Option(help: "The port to listen on; 0 selects any free port.")
   var port: UInt16 = 6200
 
-  @Option(help: "The app of the simulated devices, TEAMID.bundle.id (default: SALLYPORT1.com.example.app).")
+  @Option(help: "With --host, the port that serves the profile; 0 selects any free port.")
+  var profilePort: UInt16 = 6201
+
+  @Option(help: "The app of the devices, TEAMID.bundle.id (default: SALLYPORT1.com.example.app).")
   var appID: String?
 
   @Option(help: "The CA certificate (PEM) for client certificates of debug builds.")
@@ -51,12 +65,19 @@ struct DevCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(SallyportError) {
+      let host = try chosenHost()
+      let app = try chosenApp()
       let folder = AuthorityFolder(path: Self.absolute(try chosenFolder()))
-      let authority = try authority(in: folder)
-      let server = try await open(folder, appID: authority.appID)
+      let authority = try authority(in: folder, for: host)
+      let server = try await open(folder, appID: app ?? authority.appID)
+      let profiles = host == nil ? nil : try profileServer(of: authority)
+      defer { profiles?.stop() }
       let settings = await server.settings
       await server.serve {
-        announce(authority, in: folder, url: "wss://localhost:\(server.port)/")
+        DevAnnouncement(
+          authority: authority, folder: folder.path, appID: app ?? authority.appID, isReal: real, upstream: upstream,
+          host: host, port: server.port, profile: host.flatMap { profiles?.url(host: $0) }
+        ).print(asJSON: json)
         Task { await warnOfUpstream(settings) }
       }
     } catch {
@@ -64,15 +85,48 @@ struct DevCommand: AsyncParsableCommand {
     }
   }
 
-  private func authority(in folder: AuthorityFolder) throws(SallyportError) -> TestAuthority {
-    if let appID, AppID(appID) == nil {
+  private func chosenHost() throws(SallyportError) -> DevHost? {
+    guard let host else { return nil }
+    guard let chosen = DevHost(host) else {
+      throw SallyportError(
+        .usage, error: "--host: \(host) is neither a host name nor an address",
+        hint: "write it as in a URL, without scheme and port: gate.local, or 192.168.1.5")
+    }
+    return chosen
+  }
+
+  /// The app of `--app-id`, which real devices need: their app is never the example's.
+  private func chosenApp() throws(SallyportError) -> String? {
+    guard let appID else {
+      guard !real else {
+        throw SallyportError(
+          .usage, error: "--real: the app is not known", hint: "add --app-id TEAMID.bundle.id, as Xcode shows them")
+      }
+      return nil
+    }
+    guard AppID(appID) != nil else {
       throw SallyportError(
         .usage, error: "--app-id: \(appID) is not TEAMID.bundle.id, with ten characters of A-Z and 0-9 before the dot",
         hint: "write AAABBBCCC1.com.example.app")
     }
+    return appID
+  }
+
+  private func profileServer(of authority: TestAuthority) throws(SallyportError) -> ProfileServer {
+    let every = SocketAddress.ipv6([UInt8](repeating: 0, count: 16), port: profilePort)
+    let own = address.flatMap(DevHost.bytes(ofAddress:)).map { bytes in
+      bytes.count == 4 ? SocketAddress.ipv4(bytes, port: profilePort) : .ipv6(bytes, port: profilePort)
+    }
+    return try ProfileServer(of: authority.tlsAuthority.certificate, at: own ?? every) { client in
+      Console.error("profile fetched by \(client.host)")
+    }
+  }
+
+  private func authority(in folder: AuthorityFolder, for host: DevHost?) throws(SallyportError) -> TestAuthority {
     let authority: TestAuthority
     do throws(AuthorityFolderError) {
-      authority = try folder.loadOrMake(appID: appID ?? "SALLYPORT1.com.example.app", at: .now())
+      authority = try folder.loadOrMake(
+        appID: appID ?? "SALLYPORT1.com.example.app", names: host?.serverNames ?? .loopback, at: .now())
     } catch {
       // The folder holds something else, so nothing in it may be overwritten.
       if case .absent(let path) = error {
@@ -82,7 +136,8 @@ struct DevCommand: AsyncParsableCommand {
       }
       throw SallyportError(.cannotCreate, error: error.description, hint: error.hint)
     }
-    if let appID, appID != authority.appID {
+    // The CA may serve several apps of real devices: a phone then trusts it once.
+    if !real, let appID, appID != authority.appID {
       throw SallyportError(
         .usage, error: "--app-id: the devices in \(folder.path) run \(authority.appID)",
         hint: "name another folder with --folder")
@@ -94,7 +149,7 @@ struct DevCommand: AsyncParsableCommand {
   /// file, because another gate may be running with it.
   private func open(_ folder: AuthorityFolder, appID: String) async throws(SallyportError) -> GateServer {
     try checkFlags(in: folder)
-    let path = folder.path + "/sallyport.yaml"
+    let path = DevFolder(path: folder.path).configuration
     let before = try? Data(contentsOf: URL(filePath: path))
     try writeConfiguration(to: path, in: folder, appID: appID)
     do throws(SallyportError) {
@@ -115,12 +170,14 @@ struct DevCommand: AsyncParsableCommand {
     }
   }
 
+  private var listenAddress: String { address ?? (host == nil ? "127.0.0.1" : "::") }
+
   // MARK: Faults
 
   /// The command-line flags, with the settings keys that they become.
   private var givenFlags: [FlagSetting] {
     let flags = [
-      FlagSetting(flag: "--address", key: "listen.address", text: address),
+      FlagSetting(flag: "--address", key: "listen.address", text: listenAddress),
       FlagSetting(flag: "--port", key: "listen.port", text: "\(port)"),
       FlagSetting(flag: "--upstream", key: "routes[0].upstream", text: upstream),
       FlagSetting(flag: "--forward", key: "routes[0].forward", text: forward),
@@ -152,41 +209,15 @@ struct DevCommand: AsyncParsableCommand {
     return SallyportError(failure.status, lines: lines)
   }
 
-  /// Prints the values that a developer needs for the next step.
-  private func announce(_ authority: TestAuthority, in folder: AuthorityFolder, url: String) {
-    let fingerprint = Hex.encode(authority.server.certificate.fingerprint)
-    let next = "attest connect \(url) --authority \(folder.path)"
-    guard !json else {
-      Console.print(
-        JSONText.object([
-          "url": url, "fingerprint": fingerprint, "folder": folder.path, "app": authority.appID, "upstream": upstream,
-          "next": next,
-        ]))
-      return
-    }
-    Console.print(
-      """
-      url          \(url)
-      fingerprint  SHA-256 \(fingerprint)
-      folder       \(folder.path)
-      app          \(authority.appID) (environment development, simulated roots)
-      upstream     \(upstream)
-      next         \(next)
-      """)
-  }
-
-  /// Returns the folder of `--folder`, or one in the user's data folder (XDG Base Directory). A shared folder is
-  /// never used, because the folder holds private keys.
+  /// Returns the folder of `--folder`, or the standard one.
   private func chosenFolder() throws(SallyportError) -> String {
     if let folder { return folder }
-    let environment = ProcessInfo.processInfo.environment
-    func absolute(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
-    guard let data = absolute("XDG_DATA_HOME") ?? absolute("HOME").map({ $0 + "/.local/share" }) else {
+    guard let standard = DevFolder.standard(ProcessInfo.processInfo.environment) else {
       throw SallyportError(
         .noInput, error: "no folder for the CA: neither HOME nor XDG_DATA_HOME is set to an absolute path",
         hint: "name a folder with --folder")
     }
-    return data + "/sallyport/dev"
+    return standard.path
   }
 
   private static func absolute(_ path: String) -> String {
@@ -201,20 +232,19 @@ struct DevCommand: AsyncParsableCommand {
     var text = """
       # Generated by sallyport dev. Each start overwrites it.
       version: 1
-      listen: { address: \(quoted(address)), port: \(port) }
+      listen: { address: \(quoted(listenAddress)), port: \(port) }
       tls: { cert_file: \(quoted(folder.serverCertificatePath)), key_file: \(quoted(folder.serverKeyPath)) }
       app_attest:
         apps: [{ team_id: \(quoted(String(parts[0]))), bundle_id: \(quoted(String(parts.last ?? ""))), \
       environments: [development] }]
-        trust: { attestation_root_file: \(quoted(folder.attestationRootPath)), \
-      receipt_root_file: \(quoted(folder.receiptRootPath)) }
+        \(trust(of: folder))
       routes: [{ path: /, upstream: \(quoted(upstream)), forward: \(quoted(forward)) }]
       store: { url: \(quoted("sqlite://" + folder.path + "/state.db")) }
 
       """
-    // The path of a Unix socket has at most 107 bytes.
-    let socket = folder.path + "/admin.sock"
-    if socket.utf8.count <= 107 { text += "admin: { listen: \(quoted("unix:" + socket)) }\n" }
+    if let socket = DevFolder(path: folder.path).adminSocket {
+      text += "admin: { listen: \(quoted("unix:" + socket)) }\n"
+    }
     if let clientCA { text += "debug_mtls: { client_ca_file: \(quoted(Self.absolute(clientCA))) }\n" }
     do {
       try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
@@ -222,6 +252,12 @@ struct DevCommand: AsyncParsableCommand {
       throw SallyportError(
         .cannotCreate, error: "cannot write \(path)", hint: "choose another folder with --folder")
     }
+  }
+
+  private func trust(of folder: AuthorityFolder) -> String {
+    guard !real else { return "# Real devices: Apple's roots." }
+    return "trust: { attestation_root_file: \(quoted(folder.attestationRootPath)), "
+      + "receipt_root_file: \(quoted(folder.receiptRootPath)) }"
   }
 
   /// Returns a double-quoted YAML scalar. JSON string escapes are valid in YAML.

@@ -1,0 +1,111 @@
+internal import FoundationEssentials
+internal import GateRuntime
+internal import Settings
+
+/// Finds the running gate of a command that names no configuration.
+///
+/// It looks at the admin server of `/etc/sallyport/sallyport.yaml` and the environment, at the standard socket, and at
+/// the development gate in the user's data folder. A development gate in another folder is found by its configuration.
+struct GateFinder {
+  /// The standard socket of a gate, which the shipped configuration names.
+  static let standardSocket = "/run/sallyport/admin.sock"
+
+  /// A running gate.
+  struct Found {
+    let client: AdminClient
+    /// Its store; `nil` if only its socket is known.
+    let store: GateSettings.Store?
+    /// How its admin server is named in errors.
+    let name: String
+  }
+
+  /// A place where no gate was found, and why.
+  struct Tried {
+    let place: String
+    let reason: String
+    /// Whether a gate may run there that this user must not ask.
+    var isClosed = false
+
+    var text: String { "\(place) (\(reason))" }
+  }
+
+  private var found: [Found] = []
+  private(set) var tried: [Tried] = []
+  private var sockets: Set<String> = []
+  private let environment: [String: String]
+  private let search: ConfigurationSearch
+
+  /// Asks every place. Returns when each has answered.
+  static func search(_ environment: [String: String] = ProcessInfo.processInfo.environment) async -> GateFinder {
+    var finder = GateFinder(environment)
+    await finder.tryConfiguration()
+    await finder.tryServer(.init(address: .unix(path: standardSocket)), store: nil)
+    await finder.tryDevelopmentGate()
+    return finder
+  }
+
+  private init(_ environment: [String: String]) {
+    self.environment = environment
+    search = ConfigurationSearch(environment: environment)
+  }
+
+  /// The one gate that runs; `nil` if none does.
+  ///
+  /// - Throws: `.usage` if there are several.
+  func gate() throws(SallyportError) -> Found? {
+    guard found.count > 1 else { return found.first }
+    throw SallyportError(
+      .usage, error: "several gates are running: \(found.map(\.name).joined(separator: ", "))",
+      hint: "name one: -c with its configuration, or SALLYPORT_ADMIN__LISTEN with one of these addresses")
+  }
+
+  /// The error of a command that needs a running gate.
+  var failure: SallyportError {
+    let places = tried.map(\.text).joined(separator: ", ")
+    guard let closed = tried.first(where: \.isClosed) else {
+      return SallyportError(
+        .unavailable, error: "no running gate was found; tried \(places)",
+        hint: "start one: sallyport run, or sallyport dev; name a gate elsewhere with -c FILE or SALLYPORT_CONFIG")
+    }
+    return SallyportError(
+      .unavailable, error: "no gate could be asked; tried \(places)",
+      hint: "run the command as the user of the gate at \(closed.place), for example with sudo -u sallyport")
+  }
+
+  // MARK: Places
+
+  private mutating func tryConfiguration() async {
+    let file = ConfigurationSearch.standardFile
+    let loader = SettingsLoader(file: search.hasStandardFile ? file : nil, environment: environment)
+    do throws(ConfigurationErrors) {
+      let places = try loader.loadPlaces()
+      if let admin = places.admin { return await tryServer(admin, store: places.store) }
+      tried.append(Tried(place: file, reason: search.hasStandardFile ? "names no admin server" : "does not exist"))
+    } catch {
+      // A fault must not keep an operator from a gate that runs.
+      let reason = error.faults.first.map { $0.reason } ?? "invalid"
+      tried.append(Tried(place: file, reason: reason))
+    }
+  }
+
+  private mutating func tryDevelopmentGate() async {
+    guard let folder = DevFolder.standard(environment), let socket = folder.adminSocket else { return }
+    let places = try? SettingsLoader(file: folder.configuration, environment: [:], workingDirectory: folder.path)
+      .loadPlaces()
+    await tryServer(.init(address: .unix(path: socket)), store: places?.store)
+  }
+
+  private mutating func tryServer(_ admin: GateSettings.Admin, store: GateSettings.Store?) async {
+    let name = if case .unix(let path) = admin.address { path } else { admin.address.text }
+    guard sockets.insert(name).inserted else { return }
+    do throws(SallyportError) {
+      if let client = try await AdminClient.gate(at: admin) {
+        found.append(Found(client: client, store: store, name: admin.address.text))
+      } else {
+        tried.append(Tried(place: name, reason: "no gate listens"))
+      }
+    } catch {
+      tried.append(Tried(place: name, reason: error.cause ?? error.reason, isClosed: true))
+    }
+  }
+}
