@@ -50,7 +50,7 @@ struct TableTests {
 
   @Test("A list without keys says so on a terminal, and is empty elsewhere")
   func empty() async throws {
-    try await StoreBench.with([]) { bench in
+    try await StoreBench.with([]) { bench async throws in
       let list = ["keys", "list", "--store", bench.url]
       #expect(try await Self.typed(list, columns: 80) == ["no keys yet"])
       #expect(try await Self.typed(list + ["--state", "revoked"], columns: 80) == ["no such keys"])
