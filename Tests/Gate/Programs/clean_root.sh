@@ -129,6 +129,8 @@ cd /test
 ! command -v swift >/dev/null && ! find / -xdev -name 'libswiftCore*' | grep -q . || fail "this system has Swift"
 # As on Debian's own systems, systemd is there before. The test needs openssl for certificates.
 (apt-get --quiet update && apt-get --quiet --yes install systemd openssl) >/test/apt.log 2>&1 || fail "apt-get"
+# systemd makes it with the first service that has a user of its own.
+install -d -m 700 /var/lib/private
 list_files >/test/before
 stand_ins
 
@@ -217,8 +219,13 @@ apt install --reinstall ./sallyport_*.deb
 cmp /test/mine /etc/sallyport/sallyport.yaml || fail "an update has replaced the configuration"
 passed "an update keeps the configuration"
 
+# What systemd makes for the dynamic user of the MFA backend.
+install -d -m 700 /var/lib/private/mfa-backend /run/mfa-backend
+ln -s private/mfa-backend /var/lib/mfa-backend
+touch /var/lib/private/mfa-backend/state.db
 kill "$(cat /test/echo.pid)"
 wait || true
+[[ -s /var/lib/sallyport/state.db && -s /etc/sallyport/tls/privkey.pem ]] || fail "the gate has left nothing to purge"
 apt purge sallyport sallyport-mfa
 # What is new and belongs to no package, except for what Debian's packages make of themselves.
 list_files >/test/after
