@@ -71,7 +71,7 @@ struct PackageTests {
       Places.tool("podman"), ["--runtime", "runc"] + arguments, within: .seconds(120))
   }
 
-  private let limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"]
+  private let limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"]
 
   @Test("The image runs the gate as an ordinary user with a read-only root, and closes within podman's grace period")
   func image() async throws {

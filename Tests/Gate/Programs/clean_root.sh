@@ -129,6 +129,8 @@ cd /test
 ! command -v swift >/dev/null && ! find / -xdev -name 'libswiftCore*' | grep -q . || fail "this system has Swift"
 # As on Debian's own systems, systemd is there before. The test needs openssl for certificates.
 (apt-get --quiet update && apt-get --quiet --yes install systemd openssl) >/test/apt.log 2>&1 || fail "apt-get"
+# systemd makes it with the first service that has a user of its own.
+install -d -m 700 /var/lib/private
 list_files >/test/before
 stand_ins
 
@@ -136,20 +138,22 @@ began=$SECONDS
 # The article's own line; the packages lie in the folder /test.
 source <(commands_of Install)
 useradd --create-home guest
-as_guest() { setpriv --reuid=guest --regid=guest --clear-groups env HOME=/home/guest "$@"; }
-as_guest attest echo --listen 127.0.0.1:0 >/test/echo.log 2>&1 &
+# No function: in the background, its process would be a shell's, and killing it would leave the program running.
+as_guest=(setpriv --reuid=guest --regid=guest --clear-groups env HOME=/home/guest)
+"${as_guest[@]}" attest echo --listen 127.0.0.1:0 >/test/echo.log 2>&1 &
 echo $! >/test/echo.pid
 echo_url=$(await /test/echo.log '^ws://')
-as_guest sallyport dev --folder /home/guest/dev --port 0 --upstream "$echo_url" >/test/dev.log 2>&1 &
+"${as_guest[@]}" sallyport dev --folder /home/guest/dev --port 0 --upstream "$echo_url" >/test/dev.log 2>&1 &
 echo $! >/test/dev.pid
 url=$(await /test/dev.log '^url ' | awk '{ print $2 }')
-as_guest attest register "$url" --authority /home/guest/dev >/test/client.log 2>&1 || fail "attest register"
-[[ $(as_guest attest connect "$url" --authority /home/guest/dev --once hello 2>>/test/client.log) == hello ]] ||
+"${as_guest[@]}" attest register "$url" --authority /home/guest/dev >/test/client.log 2>&1 || fail "attest register"
+[[ $("${as_guest[@]}" attest connect "$url" --authority /home/guest/dev --once hello 2>>/test/client.log) == hello ]] ||
   fail "no echo"
 elapsed=$((SECONDS - began))
 [[ $elapsed -le 60 ]] || fail "the first echoed frame came after $elapsed s"
 passed "first echoed frame $elapsed s after the start of the installation"
 kill "$(cat /test/dev.pid)"
+wait "$(cat /test/dev.pid)" || fail "the development gate exited with $?"
 
 apt install ./sallyport-mfa_*.deb
 for program in sallyport attest mfa-backend; do
@@ -172,11 +176,11 @@ source <(commands_of Start) >/test/status.log
 grep -q ': ready, ' /test/status.log || fail "sallyport status reports no readiness: $(cat /test/status.log)"
 passed "the article's commands configure and start the gate"
 [[ $(stat -c '%U:%G %a' /etc/sallyport/tls/privkey.pem) == "sallyport:sallyport 400" ]] || fail "the key is $(stat -c '%U:%G %a' /etc/sallyport/tls/privkey.pem)"
-if as_guest cat /etc/sallyport/tls/privkey.pem >/dev/null 2>&1; then fail "another user can read the private key"; fi
+if "${as_guest[@]}" cat /etc/sallyport/tls/privkey.pem >/dev/null 2>&1; then fail "another user can read the private key"; fi
 [[ $(served) == 1001 ]] || fail "the gate serves certificate $(served)"
 
 mkfifo /test/in
-as_guest attest connect "wss://localhost:$gate_port/" --authority /home/guest/dev --ca /test/ca.pem --stay </test/in >/test/socket.log 2>&1 &
+"${as_guest[@]}" attest connect "wss://localhost:$gate_port/" --authority /home/guest/dev --ca /test/ca.pem --stay </test/in >/test/socket.log 2>&1 &
 socket=$!
 echo "$socket" >/test/socket.pid
 exec 3>/test/in
@@ -217,8 +221,13 @@ apt install --reinstall ./sallyport_*.deb
 cmp /test/mine /etc/sallyport/sallyport.yaml || fail "an update has replaced the configuration"
 passed "an update keeps the configuration"
 
+# What systemd makes for the dynamic user of the MFA backend.
+install -d -m 700 /var/lib/private/mfa-backend /run/mfa-backend
+ln -s private/mfa-backend /var/lib/mfa-backend
+touch /var/lib/private/mfa-backend/state.db
 kill "$(cat /test/echo.pid)"
 wait || true
+[[ -s /var/lib/sallyport/state.db && -s /etc/sallyport/tls/privkey.pem ]] || fail "the gate has left nothing to purge"
 apt purge sallyport sallyport-mfa
 # What is new and belongs to no package, except for what Debian's packages make of themselves.
 list_files >/test/after
