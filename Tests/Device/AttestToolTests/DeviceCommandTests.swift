@@ -67,7 +67,7 @@ struct DeviceCommandTests {
       (["show", "nobody"], 66, "there is no device nobody"),
       (["rm", "nobody"], 66, "there is no device nobody"),
       (["rm", "../.."], 64, "not a name for a device"),
-      (["paint"], 64, "nexpected argument"),
+      (["paint"], 64, "unknown command paint"),
     ])
   func mistakes(arguments: [String], status: Int32, message: String) async throws {
     let place = try Workplace()
@@ -135,7 +135,7 @@ struct CommandLineTests {
     #expect(help.output.contains("attest " + command.joined(separator: " ")))
     let version = try await place.run(command + ["--version"])
     #expect(version.status == 0)
-    #expect(version.output == "0.1.0\n")
+    #expect(version.output.hasPrefix("attest 0.1.0 (commit ") && version.output.contains(", OpenSSL 3."))
   }
 
   @Test(

@@ -12,7 +12,7 @@ struct SetupTests {
   }
 
   @Test func `a build needs headers, and no server`() async throws {
-    let gate: Set = ["pkg-config", "libssl-dev", "libcbor-dev", "libsqlite3-dev", "libpq-dev"]
+    let gate: Set = ["pkg-config", "libssl-dev", "libcbor-dev", "libsqlite3-dev", "libpq-dev", "libqrencode-dev"]
     #expect(try await missing("--gate") == gate)
     let all = try await missing()
     #expect(all.isStrictSuperset(of: gate))

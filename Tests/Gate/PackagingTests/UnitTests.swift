@@ -141,8 +141,8 @@ struct DebianFilesTests {
       try #require(made == .code(0), "\(errors)")
       let shipped = try ProjectFile.text("config/debian/sallyport.yaml")
         .replacing("/etc/sallyport/tls", with: folder)
-      // Without the comment signs of the example.
-      let complete = shipped.replacing(/(?m)^#(app_attest:|  +\S)/) { "\($0.output.1)" }
+      // Without the comment signs of the example, which ends at an empty line.
+      let complete = shipped.replacing(/#app_attest:(?:\n#.*)*/) { $0.output.replacing("\n#", with: "\n").dropFirst() }
       try #require(complete.contains("\n    - team_id: AAABBBCCC1\n"))
       for (text, mentionsApps) in [(shipped, true), (complete, false)] {
         try text.write(toFile: folder + "/sallyport.yaml", atomically: true, encoding: .utf8)

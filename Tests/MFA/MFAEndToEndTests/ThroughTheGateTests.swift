@@ -112,7 +112,7 @@ struct ThroughTheGateTests {
     }
   }
 
-  @Test("A-215 clients reach the backend only by TLS, because the gate does not answer plain HTTP")
+  @Test("A-215 clients reach the backend only by TLS, because the gate serves nothing over plain HTTP")
   func tlsAlone() async throws {
     try await BackendBehindGate.serving { servers in
       let plain = try await curl("GET", "http://localhost:\(servers.gate.port)/api/v1/openapi.json")

@@ -112,7 +112,7 @@ extension EngineTests {
       let failure = try #require(await failures.next())
       #expect(failure.reason.contains("certificate verify failed: ") && failure.commonName == "somebody")
       let otherClient = try ScriptedSocket(connectingTo: engine.address.port)
-      try otherClient.send("GET / HTTP/1.1\r\n\r\n")
+      try otherClient.send("no TLS\r\n\r\n")
       let other = try #require(await failures.next())
       #expect(other.commonName == nil)
     }
