@@ -56,6 +56,8 @@ public struct CommandDescription: Decodable {
     let isRepeating: Bool
     var names: [Name]?
     var allValues: [String]?
+    /// One word for each value.
+    var valueName: String?
   }
 
   let commandName: String
@@ -100,6 +102,9 @@ public struct CommandDescription: Decodable {
       guard argument.kind == "option" else { continue }
       guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else { return "\(name) has no value" }
       if let all = argument.allValues, !all.contains(value) { return "\(name) has no value \(value)" }
+      for _ in (argument.valueName ?? "").split(separator: " ").dropFirst() where rest.popFirst() == nil {
+        return "\(name) has too few values"
+      }
     }
     let positional = arguments.filter { $0.kind == "positional" }
     guard values >= positional.count(where: { !$0.isOptional }) else { return "an argument is missing" }
