@@ -157,7 +157,6 @@ extension EventLoop {
   /// Answers an HTTP request without TLS, without reading the request, and closes the connection.
   private func refusePlainHTTP(_ session: SessionRef, _ http: HTTPConnection) {
     service?.report(.connectionRefused(.plainHTTP, address: http.address))
-    session.pointee.ends.pointee.link.dropTLS()
     let type = HeaderFields.Field(name: "Content-Type", value: "text/plain")
     answer(
       session,

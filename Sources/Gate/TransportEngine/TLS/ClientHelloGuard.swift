@@ -94,13 +94,13 @@ struct ClientHelloGuard {
 
 extension SocketState {
   /// Receives like `receive(into:through:)`, for a server's handshake.
+  ///
+  /// If the client speaks HTTP without TLS, so does the server from then on: OpenSSL never sees such bytes.
   mutating func receive(
     greetedBy hello: inout ClientHelloGuard, into plain: UnsafeMutableRawPointer,
     through window: UnsafeMutablePointer<TLSBuffers>
   ) -> Reception {
-    guard let tls, hello.stage != .answered, hello.stage != .plainHTTP else {
-      return receive(into: plain, through: window)
-    }
+    guard let tls, hello.stage != .answered else { return receive(into: plain, through: window) }
     let held = hello.held.count
     guard let got = fetch(into: window.pointee.incoming + held, TLSBuffers.incomingCapacity - held) else {
       return Reception(count: 0, ended: hasEnded)
@@ -120,6 +120,7 @@ extension SocketState {
           return Reception()
         case .plainHTTP:
           hello.stage = .plainHTTP
+          dropTLS()
           return Reception()
         case .fault(let rule):
           failure = "TLS handshake: \(rule)"

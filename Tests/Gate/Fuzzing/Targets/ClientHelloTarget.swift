@@ -19,6 +19,7 @@ extension FuzzTarget {
 /// - Memory is bounded.
 /// - No handshake completes.
 /// - No error is left for the next connection.
+/// - OpenSSL never sees an HTTP request without TLS.
 enum ClientHelloInvariants {
   /// The maximum number of bytes that OpenSSL may allocate for a connection before its answer: record buffers in both
   /// directions, a message buffer, and its own state.
@@ -39,6 +40,7 @@ enum ClientHelloInvariants {
   private struct Outcome: Equatable {
     var failure: String?
     var hasEnded = false
+    var isPlainHTTP = false
     var isAnswered = false
     /// The headers of the answer's record and message. The bytes after them are random.
     var answer: [UInt8] = []
@@ -49,18 +51,19 @@ enum ClientHelloInvariants {
     let before = OpenSSLMemory.count
     var connection = Connection { server.makeStream(in: $0) }
     var hello = ClientHelloGuard()
-    for piece in pieces where !connection.link.hasEnded {
+    for piece in pieces where !connection.link.hasEnded && hello.stage != .plainHTTP {
       connection.put(piece)
       let reception = connection.link.receive(greetedBy: &hello, into: plain.start, through: connection.bio.window)
       try require(ERR_peek_error() == 0, "no error is left for the next connection")
       try require(reception.count == 0 && !connection.link.isHandshakeDone, "no handshake completes without keys")
+      try require((connection.link.tls == nil) == (hello.stage == .plainHTTP), "only HTTP without TLS ends TLS")
       let pinned = OpenSSLMemory.count - before
       try require(hello.stage == .answered || pinned <= limit, "memory before the answer is bounded", "\(pinned) bytes")
     }
     let link = connection.link
     let outcome = Outcome(
-      failure: link.failure, hasEnded: link.hasEnded, isAnswered: hello.stage == .answered,
-      answer: Array(connection.take().prefix(9)))
+      failure: link.failure, hasEnded: link.hasEnded, isPlainHTTP: hello.stage == .plainHTTP,
+      isAnswered: hello.stage == .answered, answer: Array(connection.take().prefix(9)))
     connection.close()
     try require(OpenSSLMemory.count - first <= commonLimit, "a closed connection frees its memory")
     return outcome
@@ -123,7 +126,8 @@ enum ClientHelloInvariants {
   static func seeds() throws -> [[UInt8]] {
     var streams: [[UInt8]] = [
       // Announces 131,392 bytes.
-      [22, 3, 1, 0, 4, 1, 2, 1, 0x40], [22, 3, 1, 0, 3, 1, 0, 1], Array("GET / HTTP/1.1\r\n".utf8), [0x80, 0x2E, 1],
+      [22, 3, 1, 0, 4, 1, 2, 1, 0x40], [22, 3, 1, 0, 3, 1, 0, 1], Array("GET / HTTP/1.1\r\n".utf8),
+      Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8), Array("PO".utf8), [0x80, 0x2E, 1],
     ]
     for groups in ["X25519:P-256", "P-384", "P-521:X25519"] {
       for isOld in [false, true] {
