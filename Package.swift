@@ -210,7 +210,8 @@ let package = Package(
       .device, "AttestTool",
       [
         "AttestClient", "ByteCoding", "CommandSupport", "Cryptography", "DeviceLab", "GateWire", "Locking", "MFAClient",
-        "MFAViewModels", "MFAWire", "ProcessSignals", "ProgramVersion", "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine",
+        "MFAViewModels", "MFAWire", "ProcessSignals", "ProgramVersion", "SimulatedDevice", "SimulatedPhone",
+        "Transport", "TransportEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(.common, "TestSupport", ["Locking"]),

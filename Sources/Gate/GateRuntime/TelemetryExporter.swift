@@ -11,16 +11,18 @@ internal import TransportEngine
 
 /// Sends spans and metrics to a collector, by OTLP over HTTP.
 ///
-/// Its connections have a thread of their own. Nothing that serves clients waits for it: spans that find the queue full are dropped, and a
-/// batch that the collector does not accept after three attempts is lost. Both are counted.
+/// Its connections have a thread of their own. Nothing that serves clients waits for it: spans that find the queue full
+/// are dropped, and a batch that the collector does not accept in three attempts is lost. Both are counted.
 final class TelemetryExporter: Sendable {
   /// The most spans of one request to the collector.
   private static let batch = 512
   private static let spanInterval = Duration.seconds(5)
   private static let metricsInterval = Duration.seconds(60)
   private static let attempts = 3
-  /// For connecting, and again for the request.
+  /// For one attempt, from connecting to the end of the answer.
   private static let patience = Duration.seconds(3)
+  /// The longest pause that a collector can ask for by `Retry-After`.
+  private static let longestPause = Duration.seconds(30)
   /// For all exports after the stop, so that a slow collector cannot delay the exit.
   private static let lastPatience = Duration.seconds(3)
 
@@ -82,8 +84,9 @@ final class TelemetryExporter: Sendable {
     return fields
   }
 
-  /// Exports until the task is cancelled, and then once more what is left, for at most `lastPatience` if the collector
-  /// accepts it. Nothing more is sent to a collector that failed before.
+  /// Exports until the task is cancelled, and then once more what is left, unless the collector failed before.
+  ///
+  /// Returns within `patience`, for the attempt under way, and `lastPatience` of the cancellation.
   func run() async {
     var nextMetrics = ContinuousClock.now + Self.metricsInterval
     while !Task.isCancelled {
@@ -121,8 +124,9 @@ final class TelemetryExporter: Sendable {
     var pause = Duration.seconds(1)
     for attempt in 1...Self.attempts {
       let fault: String
+      var wait = pause * Double.random(in: 0.75...1.25)
       do throws(ClientError) {
-        let answer = try await post(body, to: path, until: deadline)
+        let answer = try await post(body, to: path, until: deadline ?? .now + Self.patience)
         if (200..<300).contains(answer.status) {
           report(nil)
           return true
@@ -133,25 +137,28 @@ final class TelemetryExporter: Sendable {
           report(fault)
           return false
         }
+        if let seconds = answer.headers.first("Retry-After").flatMap({ UInt16($0) }) {
+          wait = max(wait, min(.seconds(Int(seconds)), Self.longestPause))
+        }
       } catch {
         fault = error.description
       }
       report(fault)
       guard attempt < Self.attempts, !Task.isCancelled else { break }
-      try? await Task.sleep(for: pause * Double.random(in: 0.75...1.25))
+      try? await Task.sleep(for: wait)
+      guard !Task.isCancelled else { break }
       pause *= 2
     }
     return false
   }
 
   private func post(
-    _ body: [UInt8], to path: String, until deadline: ContinuousClock.Instant?
+    _ body: [UInt8], to path: String, until deadline: ContinuousClock.Instant
   ) async throws(ClientError) -> Response {
     func patience() throws(ClientError) -> Duration {
-      guard let deadline else { return Self.patience }
       let remaining = deadline - .now
       guard remaining > .zero else { throw .timedOut }
-      return min(remaining, Self.patience)
+      return remaining
     }
     let collector = settings.collector
     // A new connection for each batch: one every few seconds costs little, and no stale one must be detected.

@@ -82,17 +82,27 @@ private struct Collector {
   })
 struct TelemetryExportTests {
   private func serving(
-    _ telemetry: String, _ body: (GateProcess, Visitor, _ upstream: ChildProcess) async throws -> Void
+    _ telemetry: String, forwardsAll: Bool = false,
+    _ body: (GateProcess, Visitor, _ upstream: ChildProcess) async throws -> Void
   ) async throws {
-    let backend = try ChildProcess(
-      "/usr/bin/python3", [ProjectFile.path("Tests/Gate/Programs/backend.py"), "websocket"])
+    let (backend, port) = try await server("websocket")
     defer { backend.kill() }
-    let place = try await backend.output.first("the place") { $0.contains("place") }
-    let port = try #require(JSONDecoder().decode([String: UInt16].self, from: Data(place.utf8))["place"])
+    let (silent, silentPort) = try await server("silent")
+    defer { silent.kill() }
     var plan = GatePlan()
-    plan.routes = [("/", "ws://127.0.0.1:\(port)"), ("/down", "ws://127.0.0.1:1")]
+    plan.forwardsAll = forwardsAll
+    plan.routes = [
+      ("/", "ws://127.0.0.1:\(port)"), ("/down", "ws://127.0.0.1:1"), ("/silent", "ws://127.0.0.1:\(silentPort)"),
+    ]
     plan.further = "metrics: { listen: \"127.0.0.1:0\" }\n" + telemetry
     try await GateProcess.serving(plan) { gate in try await body(gate, try Visitor(to: gate), backend) }
+  }
+
+  /// Starts an independent server of the kind that `backend.py` names.
+  private func server(_ kind: String) async throws -> (process: ChildProcess, port: UInt16) {
+    let process = try ChildProcess("/usr/bin/python3", [ProjectFile.path("Tests/Gate/Programs/backend.py"), kind])
+    let place = try await process.output.first("the place") { $0.contains("place") }
+    return (process, try #require(JSONDecoder().decode([String: UInt16].self, from: Data(place.utf8))["place"]))
   }
 
   /// Returns the traceparent that the upstream got.
@@ -165,23 +175,64 @@ struct TelemetryExportTests {
     }
   }
 
-  @Test("With a server that is no collector, the gate serves, reports it once, and exits in time")
-  func noCollector() async throws {
-    let echo = try ChildProcess("/usr/bin/python3", [ProjectFile.path("Tests/Gate/Programs/backend.py"), "tcp"])
-    defer { echo.kill() }
-    let place = try await echo.output.first("the place") { $0.contains("place") }
-    let port = try #require(JSONDecoder().decode([String: UInt16].self, from: Data(place.utf8))["place"])
+  @Test("A client that resets its connection before its upstream answers has a span that says so")
+  func leaving() async throws {
+    let collector = try await Collector()
+    defer { collector.process.kill() }
+    let telemetry = "telemetry: { otlp: \"http://127.0.0.1:\(collector.port)\", sample: 1 }"
+    try await serving(telemetry, forwardsAll: true) { gate, visitor, _ in
+      let phone = try Phone(of: gate.authority)
+      try await visitor.register(phone)
+      var request = "GET /silent HTTP/1.1\r\nHost: localhost:\(gate.port)\r\n"
+      for field in try phone.credentials(over: await visitor.challenge(), counter: 1).fields {
+        request += "\(field.name): \(field.value)\r\n"
+      }
+      let (exit, _, errors) = try await ChildProcess.run(
+        "/usr/bin/python3",
+        [
+          ProjectFile.path("Tests/Gate/Programs/leaving_client.py"), String(gate.port),
+          gate.folder.tlsAuthorityPath,
+        ], input: Array((request + "\r\n").utf8))
+      try #require(exit == .code(0), "\(errors)")
+      let line = try await collector.process.output.first("the span", within: .seconds(30)) {
+        $0.contains("GET /silent")
+      }
+      let items = try #require(JSONDecoder().decode(Collector.Request.self, from: Data(line.utf8)).items)
+      let root = try #require(items.first { $0.name == "GET /silent" })
+      #expect(root.attributes?["error.type"] == .text("client_left"))
+      #expect(root.attributes?["http.response.status_code"] == nil)
+      let upstream = try #require(items.first { $0.name == "upstream" && $0.parent == root.id })
+      #expect(upstream.attributes?["error.type"] == .text("client_left"))
+      #expect(try #require(upstream.end) - #require(upstream.start) > 300_000_000)
+    }
+  }
+
+  @Test(
+    "Without a collector that answers, the gate serves, reports it once, counts what is lost, and exits in time",
+    arguments: ["tcp", "silent"])
+  func noCollector(_ kind: String) async throws {
+    let (process, port) = try await server(kind)
+    defer { process.kill() }
     try await serving("telemetry: { otlp: \"http://127.0.0.1:\(port)\", sample: 1 }") { gate, visitor, _ in
       _ = try await visitor.challenge()
+      let metrics = try await MetricsPort(of: gate)
+      let results = "sallyport_telemetry_spans_total"
+      let before = try await metrics.scrape()
+      #expect(before.value(results, ["result": "lost"]) == 0 && before.value(results, ["result": "exported"]) == 0)
+      #expect(before.value("sallyport_telemetry_dropped_spans_total") == 0)
       let line = try await gate.process.errors.first("the failure", within: .seconds(30)) {
         $0.contains(#""message":"telemetry export failed""#)
       }
       #expect(line.contains("127.0.0.1:\(port)"), "\(line)")
       #expect(try await visitor.challenge().isEmpty == false)
+      let after = try await metrics.scrape { $0.value(results, ["result": "lost"]) ?? 0 > 0 }
+      // The handshake, the decision, the store's part of it, and the request itself.
+      #expect(after.value(results, ["result": "lost"]) ?? 0 >= 3)
+      #expect(after.value(results, ["result": "exported"]) == 0)
       let start = ContinuousClock.now
       gate.process.send(SIGTERM)
       #expect(try await gate.process.exit() == .code(0))
-      #expect(ContinuousClock.now - start < .seconds(15))
+      #expect(ContinuousClock.now - start < .seconds(12))
       let failures = gate.process.errors.lines.filter { $0.contains("telemetry export failed") }
       #expect(failures.count == 1)
     }
