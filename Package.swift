@@ -147,9 +147,10 @@ let package = Package(
       .gate, "GateService",
       [
         "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "GateWire", "JSONLog", "Locking", "Markup",
-        "Prometheus", "Transport", .product(name: "Logging", package: "swift-log"),
+        "Prometheus", "Telemetry", "Transport", .product(name: "Logging", package: "swift-log"),
       ]),
     target(.common, "Prometheus", ["Locking"]),
+    target(.gate, "Telemetry", ["ByteCoding", "Locking", "Prometheus"]),
     target(.common, "JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
     target(
       .gate, "SQLiteStore",
@@ -192,8 +193,8 @@ let package = Package(
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "GracefulUpgrade", "JSONLog", "Locking",
         "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "ProgramVersion", "Prometheus", "SQLiteStore",
-        "Settings",
-        "Systemd", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
+        "Settings", "Systemd", "Telemetry", "Transport", "TransportEngine",
+        .product(name: "Logging", package: "swift-log"),
       ]),
     executable(
       .gate, "sallyport",
@@ -209,9 +210,8 @@ let package = Package(
       .device, "AttestTool",
       [
         "AttestClient", "ByteCoding", "CommandSupport", "Cryptography", "DeviceLab", "GateWire", "Locking", "MFAClient",
-        "MFAViewModels",
-        "MFAWire",
-        "ProcessSignals", "ProgramVersion", "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine",
+        "MFAViewModels", "MFAWire", "ProcessSignals", "ProgramVersion", "SimulatedDevice", "SimulatedPhone",
+        "Transport", "TransportEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(.common, "TestSupport", ["Locking"]),
@@ -362,6 +362,7 @@ let package = Package(
         "AppAttest", "AttestGate", "ByteCoding", "GateProcesses", "GateService", "GateWire", "SimulatedDevice",
         "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
       ]),
+    tests(.gate, "TelemetryTests", ["ByteCoding", "Prometheus", "Telemetry"]),
     tests(.gate, "PackagingTests", ["sallyport", "attest", "TestSupport"]),
     tests(.common, "SystemdTests", ["Systemd"]),
     tests(.common, "ProcessSignalsTests", ["ProcessSignals", "Locking", "TestSupport"]),

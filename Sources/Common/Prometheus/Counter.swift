@@ -40,6 +40,12 @@ public final class CounterFamily: MetricFamily {
     counters.withLock(\.self).sorted { $0.key.lexicographicallyPrecedes($1.key) }.map { ($0.key, $0.value.value) }
   }
 
+  func snapshot() -> MetricSnapshot {
+    var snapshot = MetricSnapshot(description)
+    snapshot.samples = values.map { Sample(Double($0.value), labels: $0.labels) }
+    return snapshot
+  }
+
   func write(to writer: inout ExpositionWriter) {
     for (labels, value) in values { writer.sample(description.name, zip(description.labels, labels), Double(value)) }
   }

@@ -59,6 +59,17 @@ public final class HistogramFamily: MetricFamily {
     }
   }
 
+  func snapshot() -> MetricSnapshot {
+    var snapshot = MetricSnapshot(description)
+    let sorted = histograms.withLock(\.self).sorted { $0.key.lexicographicallyPrecedes($1.key) }
+    snapshot.distributions = sorted.map { labels, histogram in
+      let state = histogram.snapshot
+      return .init(
+        labels: labels, bounds: bounds.map(\.inSeconds), counts: state.counts, sum: state.sum.inSeconds)
+    }
+    return snapshot
+  }
+
   func write(to writer: inout ExpositionWriter) {
     for (labels, histogram) in histograms.withLock(\.self).sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
       let state = histogram.snapshot

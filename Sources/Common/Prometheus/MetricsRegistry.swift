@@ -56,6 +56,15 @@ public final class MetricsRegistry: Sendable {
   }
 }
 
+extension MetricsRegistry {
+  /// The values of all families, for exports other than the text format.
+  public func snapshot() async -> [MetricSnapshot] {
+    var snapshots: [MetricSnapshot] = []
+    for family in families.withLock(\.self) { snapshots.append(await family.snapshot()) }
+    return snapshots
+  }
+}
+
 /// The type of a family in Prometheus.
 public enum MetricKind: String, Sendable, Hashable { case counter, gauge, histogram }
 
@@ -66,6 +75,10 @@ public struct Sample: Sendable, Hashable {
   public let value: Double
 
   public init(_ value: Double, _ labels: String...) {
+    self.init(value, labels: labels)
+  }
+
+  init(_ value: Double, labels: [String]) {
     self.labels = labels
     self.value = value
   }
@@ -82,11 +95,18 @@ struct FamilyDescription: Sendable {
 protocol MetricFamily: Sendable {
   var description: FamilyDescription { get }
   func write(to writer: inout ExpositionWriter) async
+  func snapshot() async -> MetricSnapshot
 }
 
 private struct ReadFamily: MetricFamily {
   let description: FamilyDescription
   let read: @Sendable () async -> [Sample]
+
+  func snapshot() async -> MetricSnapshot {
+    var snapshot = MetricSnapshot(description)
+    snapshot.samples = await read()
+    return snapshot
+  }
 
   func write(to writer: inout ExpositionWriter) async {
     for sample in await read() {

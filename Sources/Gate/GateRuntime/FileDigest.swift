@@ -15,6 +15,9 @@ struct SecretFiles: Sendable {
 
   init(of settings: GateSettings) {
     if case .postgres(_, let file?) = settings.store { digests.append(("store.password_file", FileDigest.of(file))) }
+    if let file = settings.telemetry?.headersFile {
+      digests.append(("telemetry.headers_file", FileDigest.of(file)))
+    }
     if let file = settings.admin?.tokenFile { digests.append(("admin.token_file", FileDigest.of(file))) }
   }
 

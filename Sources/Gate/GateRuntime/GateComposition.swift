@@ -6,6 +6,7 @@ internal import Glibc
 internal import Logging
 internal import Preflight
 internal import Settings
+internal import Telemetry
 internal import Transport
 internal import TransportEngine
 
@@ -18,12 +19,24 @@ struct SharedState: Sendable {
   let rates = RateLedger()
   let gates = NodeCount()
   let latest = ClockUpperBound()
+  /// `nil` without `telemetry.otlp`.
+  let telemetry: TelemetryExporter?
 
-  init(_ settings: GateSettings) throws(SallyportError) {
+  init(_ settings: GateSettings, logger: Logger) throws(SallyportError) {
+    if let settings = settings.telemetry {
+      telemetry = try TelemetryExporter(settings, registry: metrics.registry, logger: logger)
+    } else {
+      telemetry = nil
+    }
     do throws(StartError) { try settings.store.judge() } catch { throw SallyportError(error) }
     store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     identityKeys = IdentityKeys(storage: store)
   }
+}
+
+extension SharedState {
+  /// Measures the steps of decisions.
+  var stopwatch: Stopwatch { telemetry == nil ? metrics.stopwatch : metrics.tracingStopwatch }
 }
 
 /// The services of a gate, built from its settings and rebuilt when those change.
@@ -41,7 +54,7 @@ struct GateComposition: Sendable {
   init(_ settings: GateSettings, memory: SharedState) throws(SallyportError) {
     self.settings = settings
     self.memory = memory
-    let (store, metrics) = (memory.store, memory.metrics)
+    let store = memory.store
     guard let apps = AllowedApps(settings.appAttest.apps.compactMap(AppPolicy.init)) else {
       throw Self.impossible("app_attest.apps")
     }
@@ -56,7 +69,7 @@ struct GateComposition: Sendable {
     }
     do throws(CryptographyError) {
       assertions = try AssertionRule(
-        apps: apps, challenges: challenges, registry: store, window: window, stopwatch: metrics.stopwatch)
+        apps: apps, challenges: challenges, registry: store, window: window, stopwatch: memory.stopwatch)
     } catch {
       throw SallyportError(
         .software, error: "OpenSSL cannot generate a key: \(error)", hint: "check the system's OpenSSL installation")
@@ -70,7 +83,7 @@ struct GateComposition: Sendable {
       routes: try routes(), limits: settings.session.limits, sessions: sessions,
       limiter: RequestLimiter(settings.limits.requests, ledger: memory.rates, gates: memory.gates),
       trustedProxies: settings.listen.forwardAuthProxies, stripHeaders: Set(settings.identity.strippedHeaders),
-      logger: logger, metrics: metrics)
+      logger: logger, metrics: metrics, tracer: try tracer())
   }
 
   /// The certificates and the TLS settings of the public listener.
@@ -117,6 +130,13 @@ struct GateComposition: Sendable {
       logger: logger)
   }
 
+  private func tracer() throws(SallyportError) -> Tracer? {
+    guard let telemetry = memory.telemetry, let settings = settings.telemetry else { return nil }
+    guard let sampler = Sampler(ratio: settings.sample) else { throw Self.impossible("telemetry.sample") }
+    let database = if case .postgres = self.settings.store { "postgresql" } else { "sqlite" }
+    return Tracer(sampler: sampler, queue: telemetry.queue, database: database)
+  }
+
   private func registrar() throws(SallyportError) -> Registrar {
     let trust = settings.appAttest.trust
     let verifier = AttestationVerifier(
@@ -127,7 +147,7 @@ struct GateComposition: Sendable {
     let limiter = VerificationLimiter(width: sysconf(Int32(_SC_NPROCESSORS_ONLN)) - 1)
     return Registrar(
       apps: apps, verifier: verifier, challenges: challenges, registry: store, limiter: limiter,
-      stopwatch: metrics.stopwatch)
+      stopwatch: memory.stopwatch)
   }
 
   private func routes() throws(SallyportError) -> RouteTable {

@@ -30,6 +30,7 @@ extension GateServer {
       Task { await watchCertificates() }, Task { await remindOfCertificates() }, Task { await noteActivity() },
       Task { [memory, logger] in await StoreHealthLog(store: memory.store, logger: logger).run() },
     ]
+    let exporting = memory.telemetry.map { telemetry in Task { await telemetry.run() } }
     let stop = await stops.next()
     isLeaving.withLock { $0 = true }
     for task in tasks { task.cancel() }
@@ -49,6 +50,9 @@ extension GateServer {
     await generation.maintenanceTask?.value
     for task in [heartbeat, following] { await task.value }
     service.leave()
+    // Last, so that the spans and counts of the shutdown are exported too.
+    exporting?.cancel()
+    await exporting?.value
     await memory.store.close()
     logger.info("stopped", metadata: ["cut_off": .number(cut)])
     sink.flush()

@@ -199,8 +199,9 @@ extension GateSettings {
     if admin != old.admin { changed.append("admin") }
     if metrics != old.metrics { changed.append("metrics") }
     if log != old.log { changed.append("log") }
+    if telemetry != old.telemetry { changed.append("telemetry") }
     (listen, store, mostWaitingForStore, admin) = (old.listen, old.store, old.mostWaitingForStore, old.admin)
-    (metrics, log) = (old.metrics, old.log)
+    (metrics, log, telemetry) = (old.metrics, old.log, old.telemetry)
     return changed
   }
 }

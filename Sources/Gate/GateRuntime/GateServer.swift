@@ -112,7 +112,7 @@ package actor GateServer {
     CoreDumps.forbid()
 
     let secrets = SecretFiles(of: settings)
-    let memory = try SharedState(settings)
+    let memory = try SharedState(settings, logger: logger)
     let composition = try GateComposition(settings, memory: memory)
     let files = CertificateFiles(of: settings)
     let tls = try composition.tls()

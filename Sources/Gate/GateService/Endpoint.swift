@@ -23,6 +23,18 @@ enum Endpoint: Sendable, Hashable {
     }
   }
 
+  /// The path of the route or of the gate's own endpoint; `nil` for a path that names neither.
+  var pattern: String? {
+    switch self {
+    case .challenge: "/attest/challenge"
+    case .registration: "/attest/register"
+    case .verification: "/attest/verify"
+    case .keySet: "/.well-known/sallyport/jwks.json"
+    case .route(let route): route.path
+    case .reserved, .nowhere: nil
+    }
+  }
+
   private static func isReserved(_ path: String) -> Bool {
     ["/attest", "/.well-known/sallyport"].contains { path == $0 || path.hasPrefix($0 + "/") }
   }

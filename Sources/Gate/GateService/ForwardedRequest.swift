@@ -26,7 +26,11 @@ struct ForwardedRequest: ForwardOrder {
     self.session = session
   }
 
-  func refusal() -> Response? { session.isRevoked ? context.refuseRevoked(principal) : nil }
+  func refusal() -> Response? {
+    guard session.isRevoked, let response = context.refuseRevoked(principal) else { return nil }
+    context.trace?.answered(nil, status: response.status)
+    return response
+  }
   func opened(_ control: SessionControl) { session.opened(control) }
 
   func answerFields(from upstream: HeaderFields) -> HeaderFields {
@@ -36,12 +40,17 @@ struct ForwardedRequest: ForwardOrder {
   }
 
   func response(to fault: UpstreamError) -> Response {
-    context.refuse(fault, on: route.path, logging: fields)
+    let response = context.refuse(fault, on: route.path, logging: fields)
+    context.trace?.answered(UpstreamResult(fault), status: response.status)
+    return response
   }
 
   func finished(_ summary: ForwardSummary) {
     session.end()
-    if summary.status != nil { context.metrics.upstreamAnswered(on: route.path) }
+    if let status = summary.status {
+      context.metrics.upstreamAnswered(on: route.path)
+      context.trace?.answered(.connected, status: status)
+    }
     var fields = fields
     fields.append("status", summary.status)
     fields.append("complete", summary.isComplete)

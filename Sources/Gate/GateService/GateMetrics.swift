@@ -184,6 +184,14 @@ public final class GateMetrics: Sendable {
     Stopwatch { [works] work, duration in works[work]?.observe(duration) }
   }
 
+  /// Measures the same, and adds the steps to the spans of the current request.
+  public var tracingStopwatch: Stopwatch {
+    Stopwatch { [works] work, duration in
+      works[work]?.observe(duration)
+      RequestTrace.current?.worked(work, for: duration)
+    }
+  }
+
   func issuedChallenge() { challenges.add() }
 
   func registered(isRepetition: Bool) { registrations.counter(isRepetition ? "repeated" : "registered", "").add() }

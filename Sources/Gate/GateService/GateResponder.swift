@@ -20,6 +20,7 @@ public struct GateResponder: RequestResponder {
   private let sanitizer: HeaderSanitizer
   private let logger: Logger
   private let clock: WallClock
+  private let tracer: Tracer?
   let metrics: GateMetrics
 
   /// - Parameters:
@@ -33,11 +34,12 @@ public struct GateResponder: RequestResponder {
   ///   - stripHeaders: The names of further header fields to remove before a request reaches an upstream.
   ///   - logger: Gets one line for each refusal, opened session and closed session. It must not block.
   ///   - metrics: Counts the decisions.
+  ///   - tracer: Collects spans; `nil` for none.
   public init(
     gate: Gate, registrar: Registrar, challenges: Challenges, identities: IdentityIssuer, routes: RouteTable,
     limits: SessionLimits = .init(), sessions: LiveSessions = LiveSessions(),
     limiter: RequestLimiter = RequestLimiter(), trustedProxies: [AddressRange] = [], stripHeaders: Set<String> = [],
-    logger: Logger, metrics: GateMetrics = GateMetrics(),
+    logger: Logger, metrics: GateMetrics = GateMetrics(), tracer: Tracer? = nil,
     clock: WallClock = .system
   ) {
     self.gate = gate
@@ -52,6 +54,7 @@ public struct GateResponder: RequestResponder {
     sanitizer = HeaderSanitizer(stripHeaders: stripHeaders)
     self.logger = logger
     self.metrics = metrics
+    self.tracer = tracer
     self.clock = clock
   }
 
@@ -61,8 +64,22 @@ public struct GateResponder: RequestResponder {
   /// Decides about `request`. Challenges, and refusals that need no credentials, return without waiting. Other
   /// decisions wait for the store.
   public func respond(to request: Request, from peer: Peer) async -> Disposition {
-    let context = RequestContext(request, from: peer, logger: logger, metrics: metrics)
-    switch Endpoint(path: request.path, routes: routes) {
+    guard let trace = tracer?.trace(of: request, from: peer) else {
+      return await decide(
+        request, from: peer, in: RequestContext(request, from: peer, logger: logger, metrics: metrics))
+    }
+    let context = RequestContext(request, from: peer, logger: logger, metrics: metrics, trace: trace)
+    let disposition = await RequestTrace.$current.withValue(trace) {
+      await decide(request, from: peer, in: context)
+    }
+    trace.decided(disposition)
+    return disposition
+  }
+
+  private func decide(_ request: Request, from peer: Peer, in context: RequestContext) async -> Disposition {
+    let endpoint = Endpoint(path: request.path, routes: routes)
+    context.trace?.matched(endpoint.pattern)
+    switch endpoint {
     case .challenge:
       guard request.method == "GET" else { return .respond(context.refuse(.methodNotAllowed(allowed: "GET"))) }
       return .respond(await challenge(from: peer, in: context))
@@ -189,7 +206,9 @@ public struct GateResponder: RequestResponder {
       }
       count(admission)
       let head = UpstreamHead(
-        request: request, peer: peer, admission: admission, identity: identity, sanitizer: sanitizer)
+        request: request, peer: peer, admission: admission, identity: identity, sanitizer: sanitizer,
+        trace: context.trace)
+      context.trace?.admitted(to: route.upstreamText)
       guard request.upgrade != nil else {
         return .forward(
           ForwardedRequest(admission, to: route, context: context, session: session), head: head.lines)

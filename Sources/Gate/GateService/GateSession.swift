@@ -30,7 +30,12 @@ struct GateSession: RelayPlan {
   /// Passes the upstream's own refusal to the client. Other failures are logged, and the client gets the gate's 502.
   func response(to fault: UpstreamError) -> Response {
     var fields = fields
-    guard case .refused(let refusal) = fault else { return context.refuse(fault, on: route.path, logging: fields) }
+    guard case .refused(let refusal) = fault else {
+      let response = context.refuse(fault, on: route.path, logging: fields)
+      context.trace?.answered(UpstreamResult(fault), status: response.status)
+      return response
+    }
+    context.trace?.answered(UpstreamResult(fault), status: refusal.status)
     context.metrics.upstreamAnswered(fault, on: route.path)
     fields.append("status", refusal.status)
     fields.append("code", "upstream_refused")
@@ -45,10 +50,15 @@ struct GateSession: RelayPlan {
     return fields
   }
 
-  func refusal() -> Response? { session.isRevoked ? context.refuseRevoked(principal) : nil }
+  func refusal() -> Response? {
+    guard session.isRevoked, let response = context.refuseRevoked(principal) else { return nil }
+    context.trace?.answered(nil, status: response.status)
+    return response
+  }
 
   func opened(_ control: SessionControl) {
     session.opened(control)
+    context.trace?.answered(.connected, status: 101)
     context.metrics.opened(on: route.path, after: ContinuousClock.now - admittedAt)
     context.logger.log(level: .info, "session opened", fields)
   }

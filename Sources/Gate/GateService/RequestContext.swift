@@ -16,9 +16,12 @@ struct RequestContext: Sendable {
   let wantsJSON: Bool
   let logger: Logger
   let metrics: GateMetrics
+  /// The spans of the request; `nil` without telemetry.
+  let trace: RequestTrace?
   private let address: SocketAddress
 
-  init(_ request: Request, from peer: Peer, logger: Logger, metrics: GateMetrics) {
+  init(_ request: Request, from peer: Peer, logger: Logger, metrics: GateMetrics, trace: RequestTrace? = nil) {
+    self.trace = trace
     id = request.id
     address = peer.address
     path = request.path
@@ -32,6 +35,7 @@ struct RequestContext: Sendable {
     address = peer.address
     path = nil
     wantsJSON = false
+    trace = nil
     self.logger = logger
     self.metrics = metrics
   }

@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import Telemetry
 internal import Transport
 
 /// The head of a request to an upstream: an opening handshake or an ordinary request.
@@ -8,6 +9,8 @@ struct UpstreamHead {
   let admission: Admission
   let identity: UpstreamIdentity
   let sanitizer: HeaderSanitizer
+  /// The trace that the gate exports; `nil` without telemetry.
+  let trace: RequestTrace?
 
   /// An opening handshake, from the request line to the empty line.
   var openingHandshake: [UInt8] { lines + "\r\n".utf8 }
@@ -43,9 +46,11 @@ struct UpstreamHead {
     return fields
   }
 
-  // The trace begins here and uses the request id, so that logs and traces can be matched. The sampled flag is set,
-  // since upstreams that follow the parent's flag would otherwise record no traces.
-  private var traceparent: String { "00-\(request.id)-\(request.id.suffix(16))-01" }
+  // Without telemetry, the trace begins here and uses the request id, so that logs and traces can be matched. The
+  // sampled flag is set, since upstreams that follow the parent's flag would otherwise record no traces.
+  private var traceparent: String {
+    trace?.upstreamContext.traceparent ?? "00-\(request.id)-\(request.id.suffix(16))-01"
+  }
 
   // A Unix socket has no address for this field. RFC 7239 section 6.2 defines `unknown` for that case.
   private var forwardedFor: String {

@@ -25,6 +25,8 @@ public struct GateSettings: Sendable, Hashable {
   public var admin: Admin?
   /// `nil`: only the admin server provides metrics.
   public var metrics: Metrics?
+  /// `nil`: nothing is exported.
+  public var telemetry: Telemetry?
   public var log: Log
   /// How long the gate continues to accept sessions after a stop signal.
   public var unreadyDelay: Duration

@@ -4,11 +4,26 @@ public struct Peer: Sendable {
   public let address: SocketAddress
   /// The client certificate, if the TLS handshake verified it against the configured authority; otherwise `nil`.
   public let verifiedCertificate: PeerCertificate?
+  /// The TLS handshake, for the first request of a connection; otherwise `nil`.
+  public var handshake: HandshakeTiming?
 
-  public init(address: SocketAddress, verifiedCertificate: PeerCertificate? = nil) {
+  public init(
+    address: SocketAddress, verifiedCertificate: PeerCertificate? = nil, handshake: HandshakeTiming? = nil
+  ) {
     self.address = address
     self.verifiedCertificate = verifiedCertificate
+    self.handshake = handshake
   }
+}
+
+/// How long a TLS handshake took, and how long ago it was completed.
+public struct HandshakeTiming: Sendable, Hashable {
+  /// From accepting the connection, in whole milliseconds.
+  public let duration: Duration
+  /// From the end of the handshake to the end of the request's head, in whole milliseconds.
+  public let age: Duration
+
+  public init(duration: Duration, age: Duration) { (self.duration, self.age) = (duration, age) }
 }
 
 /// A client certificate that the TLS handshake verified.

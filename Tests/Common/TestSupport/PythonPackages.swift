@@ -16,15 +16,24 @@ public struct PythonPackages: Sendable {
   }
 
   /// The path of the interpreter.
-  public var python: String { folder + "/bin/python3" }
+  public var python: String { program("python3") }
+
+  /// The path of a program that one of the packages brings.
+  public func program(_ name: String) -> String { "\(folder)/bin/\(name)" }
 
   /// Installs the packages unless they are present. Returns whether they are present afterwards.
+  ///
+  /// A file that is written last names what is installed, so an interrupted installation and another version are
+  /// replaced.
   public func arePresent() async -> Bool {
-    if await succeeds(python, ["-c", modules]) { return true }
+    let record = folder + "/installed.txt"
+    let wanted = packages.joined(separator: "\n") + "\n"
+    if (try? String(contentsOfFile: record, encoding: .utf8)) == wanted { return true }
+    try? FileManager.default.removeItem(atPath: folder)
     guard await succeeds("/usr/bin/python3", ["-m", "venv", folder]),
-      await succeeds(folder + "/bin/pip", ["-q", "install"] + packages)
+      await succeeds(program("pip"), ["-q", "install"] + packages), await succeeds(python, ["-c", modules])
     else { return false }
-    return await succeeds(python, ["-c", modules])
+    return (try? wanted.write(toFile: record, atomically: true, encoding: .utf8)) != nil
   }
 
   private func succeeds(_ path: String, _ arguments: [String]) async -> Bool {

@@ -7,25 +7,9 @@ import Testing
 import Transport
 import TransportEngine
 
-/// Schemathesis, which generates requests from an OpenAPI document; installed from PyPI into its own folder.
-enum Schemathesis {
-  private static let folder = ProjectFile.path(".build/schemathesis")
-  static let program = folder + "/bin/schemathesis"
-
-  /// Installs Schemathesis unless it is installed, and returns whether it is installed.
-  static func isThere() async -> Bool {
-    if FileManager.default.isExecutableFile(atPath: program) { return true }
-    let commands = [
-      ("/usr/bin/python3", ["-m", "venv", folder]), (folder + "/bin/pip", ["-q", "install", "schemathesis>=4,<5"]),
-    ]
-    for (path, arguments) in commands {
-      guard let run = try? await ChildProcess.run(path, arguments, within: .seconds(240)), run.exit == .code(0) else {
-        return false
-      }
-    }
-    return true
-  }
-}
+/// Schemathesis, which generates requests from an OpenAPI document.
+private let schemathesis = PythonPackages(
+  name: "schemathesis", packages: ["schemathesis>=4,<5"], modules: "import schemathesis.cli")
 
 @Suite("The OpenAPI description of the admin server", .serialized, .timeLimit(.minutes(10)))
 struct OpenAPITests {
@@ -74,8 +58,8 @@ struct OpenAPITests {
 
   @Test(
     "Answers to Schemathesis match the description: no 5xx, and no undocumented status, type or body",
-    .enabled("schemathesis cannot be installed: it needs python3-venv and PyPI") { await Schemathesis.isThere() })
-  func schemathesis() async throws {
+    .enabled("schemathesis cannot be installed: it needs python3-venv and PyPI") { await schemathesis.arePresent() })
+  func generatedRequests() async throws {
     let port = try Places.freePort()
     let token = String(repeating: "0123456789abcdef", count: 4)
     let echo = try await EchoProcess()
@@ -96,7 +80,7 @@ struct OpenAPITests {
       ]
       defer { withExtendedLifetime(sessions) {} }
       let (exit, output, errors) = try await ChildProcess.run(
-        Schemathesis.program,
+        schemathesis.program("schemathesis"),
         [
           "run", "http://127.0.0.1:\(port)/v1/openapi.json", "--header", "Authorization: Bearer \(token)",
           "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",

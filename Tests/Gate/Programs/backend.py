@@ -4,6 +4,7 @@
     backend.py tls CERTIFICATE KEY          the same with TLS
     backend.py unix PATH                    the same at a Unix socket
     backend.py tcp                          plain TCP
+    backend.py silent                       TCP that reads and never answers
 
 Writes lines of JSON: {"place": port or path} first, then {"path": ..., "headers": [[name, value], ...]} for each
 WebSocket that opens and {"closed": code} for each that closes.
@@ -39,11 +40,19 @@ async def echo_bytes(reader, writer):
     writer.close()
 
 
+async def read_silently(reader, writer):
+    while await reader.read(65536):
+        pass
+    writer.close()
+
+
 async def main(kind, *arguments):
     if kind == "unix":
         server = await websockets.unix_serve(echo, arguments[0])
     elif kind == "tcp":
         server = await asyncio.start_server(echo_bytes, "127.0.0.1", 0)
+    elif kind == "silent":
+        server = await asyncio.start_server(read_silently, "127.0.0.1", 0)
     else:
         context = None
         if kind == "tls":

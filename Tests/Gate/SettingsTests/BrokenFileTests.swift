@@ -127,6 +127,29 @@ struct BrokenFileTests {
       "a group without a listener", "admin: { group: staff }",
       "1:17: admin.group: has no effect without admin.listen"),
     Broken(
+      "a collector without a scheme", "telemetry: { otlp: 'localhost:4318' }",
+      "1:20: telemetry.otlp: \"localhost:4318\" is not a URL with http:// or https:// (did you mean "
+        + "http://localhost:4318)"),
+    Broken(
+      "a collector with the path of spans", "telemetry: { otlp: 'http://localhost:4318/v1/traces' }",
+      "1:20: telemetry.otlp: the gate adds /v1/traces and /v1/metrics itself (did you mean http://localhost:4318)"),
+    Broken(
+      "a share in percent", "telemetry: { otlp: 'http://localhost:4318', sample: 5 }",
+      "1:53: telemetry.sample: \"5\" is not a number from 0 to 1"),
+    Broken(
+      "a collector with a password", "telemetry: { otlp: 'http://user:secret@localhost:4318' }",
+      "1:20: telemetry.otlp: the URL of a collector cannot have a user, a query or a fragment"),
+    Broken(
+      "authorities for a collector without TLS",
+      "telemetry: { otlp: 'http://localhost:4318', ca_file: good.token }",
+      "1:54: telemetry.ca_file: has no effect for http://, which has no certificates"),
+    Broken(
+      "authorities without a collector", "telemetry: { ca_file: good.token }",
+      "1:23: telemetry.ca_file: has no effect without telemetry.otlp"),
+    Broken(
+      "header fields without a name", "telemetry: { otlp: 'http://localhost:4318', headers_file: prose.pem }",
+      "1:59: telemetry.headers_file: DIR/prose.pem has no header fields, or a line that is not one"),
+    Broken(
       "a token without a listener", "admin: { token_file: good.token }",
       "1:22: admin.token_file: has no effect without admin.listen"),
   ]

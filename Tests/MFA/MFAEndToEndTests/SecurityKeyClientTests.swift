@@ -5,34 +5,16 @@ import MFAFixtures
 import TestSupport
 import Testing
 
-/// python-fido2 and soft-webauthn, installed from PyPI into their own folder.
-enum SecurityKeyClients {
-  private static let folder = ProjectFile.path(".build/webauthn-mfa")
-  static let python = folder + "/bin/python3"
-  static let program = ProjectFile.path("Tests/MFA/Programs/security_keys.py")
-  private static let modules = "import fido2.client, soft_webauthn, jwt"
-
-  /// Installs the programs if they are absent. Returns whether they are installed.
-  static func areThere() async -> Bool {
-    if await succeeds(python, ["-c", modules]) { return true }
-    let packages = ["fido2==1.2.0", "soft-webauthn==0.1.4", "pyjwt>=2,<3", "cryptography>=42"]
-    guard await succeeds("/usr/bin/python3", ["-m", "venv", folder]),
-      await succeeds(folder + "/bin/pip", ["-q", "install"] + packages)
-    else { return false }
-    return await succeeds(python, ["-c", modules])
-  }
-
-  private static func succeeds(_ path: String, _ arguments: [String]) async -> Bool {
-    guard FileManager.default.isExecutableFile(atPath: path) else { return false }
-    return (try? await ChildProcess.run(path, arguments, within: .seconds(240)))?.exit == .code(0)
-  }
-}
+/// Libraries of security keys that others wrote.
+private let clientLibraries = PythonPackages(
+  name: "webauthn-mfa", packages: ["fido2==1.2.0", "soft-webauthn==0.1.4", "pyjwt>=2,<3", "cryptography>=42"],
+  modules: "import fido2.client, soft_webauthn, jwt")
 
 @Suite("Independent security key clients", .serialized, .timeLimit(.minutes(10)))
 struct SecurityKeyClientTests {
   @Test(
     "A-223 A-224 python-fido2 with each algorithm and soft-webauthn register with the real server and sign in",
-    .enabled("they cannot be installed: that needs python3-venv and PyPI") { await SecurityKeyClients.areThere() })
+    .enabled("they cannot be installed: that needs python3-venv and PyPI") { await clientLibraries.arePresent() })
   func clients() async throws {
     let gate = try TestGate(clock: .system)
     try await Places.withTemporaryFolder { folder in
@@ -43,9 +25,10 @@ struct SecurityKeyClientTests {
       defer { backend.process.kill() }
       let port = try #require(backend.port)
       let run = try await ChildProcess.run(
-        SecurityKeyClients.python,
+        clientLibraries.python,
         [
-          SecurityKeyClients.program, "http://127.0.0.1:\(port)/api/v1", folder + "/gate.pem", "example.org",
+          ProjectFile.path("Tests/MFA/Programs/security_keys.py"), "http://127.0.0.1:\(port)/api/v1",
+          folder + "/gate.pem", "example.org",
           "https://login.example.org",
         ], within: .seconds(120))
       #expect(run.exit == .code(0), "\(run.errors.joined(separator: "\n"))")

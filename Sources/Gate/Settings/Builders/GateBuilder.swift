@@ -16,6 +16,7 @@ extension SettingsBuilder {
     let limits = limits()
     let identity = identity()
     let admin = admin()
+    let telemetry = telemetry()
     refuseSharedAddresses(listen, admin, value(Keys.metricsListen))
     guard let listen, let tls, let appAttest, let session, let store, let limits, let identity, let log = log(),
       let mostWaitingForStore = value(Keys.mostWaitingForStore), let pruneUnusedAfter = pruneUnusedAfter(session),
@@ -26,8 +27,8 @@ extension SettingsBuilder {
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
       store: store, mostWaitingForStore: mostWaitingForStore, pruneUnusedAfter: pruneUnusedAfter,
       stateFolder: stateFolder(of: store), limits: limits, identity: identity, admin: admin,
-      metrics: value(Keys.metricsListen), log: log, unreadyDelay: unreadyDelay, drainTimeout: drainTimeout,
-      linger: linger,
+      metrics: value(Keys.metricsListen), telemetry: telemetry, log: log, unreadyDelay: unreadyDelay,
+      drainTimeout: drainTimeout, linger: linger,
       warnings: earlier + warnings,
       effective: effectiveValues())
   }

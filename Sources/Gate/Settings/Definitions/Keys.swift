@@ -188,6 +188,8 @@ public enum SettingsTable {
     Keys.issuer.definition, Keys.audience.definition, Keys.identityKeyLife.definition,
     Keys.identityKeyOverlap.definition, Keys.strippedHeaders.definition,
     Keys.adminListen.definition, Keys.adminGroup.definition, Keys.adminToken.definition, Keys.metricsListen.definition,
+    Keys.telemetryCollector.definition, Keys.telemetrySample.definition, Keys.telemetryCA.definition,
+    Keys.telemetryHeaders.definition,
     Keys.logFormat.definition, Keys.logLevel.definition,
     Keys.drainTimeout.definition, Keys.unreadyDelay.definition, Keys.linger.definition,
   ]

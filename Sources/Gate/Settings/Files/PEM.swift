@@ -29,6 +29,8 @@ enum FileContentRule: Sendable {
   case privateKey
   /// See `TokenFile`.
   case token
+  /// See `HeaderLines`.
+  case headerLines
   case anything
 
   /// Returns a description of the violation, or `nil` if the file is readable and has the required content.
@@ -46,6 +48,8 @@ enum FileContentRule: Sendable {
     switch self {
     case .anything:
       return nil
+    case .headerLines:
+      return HeaderLines.fields(in: bytes) == nil ? "\(path) has no header fields, or a line that is not one" : nil
     case .token:
       return TokenFile.token(in: bytes) == nil ? TokenFile.reason(path) : nil
     case .certificates:

@@ -9,6 +9,8 @@ final class HTTPConnection {
   /// The address of the socket, until a trusted proxy reports the client's.
   var address: SocketAddress
   let acceptedAt: Milliseconds
+  /// When the TLS handshake was completed; `nil` before that, and without TLS.
+  var handshakeEndedAt: Milliseconds?
   var peer: Peer
   /// The digests of the authorities that verified a client certificate.
   var clientAuthorities: Set<[UInt8]> = []

@@ -204,11 +204,15 @@ extension EventLoop {
       head.wantsClose || intent != nil || isLeaving || http.answered + 1 >= service.limits.maxRequests
     let request = Request(head, id: http.request.id, body: body, upgrade: intent)
     dropStaleCertificate(of: session, http, service)
-    let peer = http.peer
+    var peer = http.peer
+    // From the loop's time, which costs no call of the clock.
+    if http.answered == 0, let end = http.handshakeEndedAt {
+      peer.handshake = HandshakeTiming(duration: .milliseconds(end - http.acceptedAt), age: .milliseconds(now - end))
+    }
     session.pointee.phase = .decision
     let token = session.pointee.token
     // Runs on this loop at once: a decision that does not wait is complete when this returns.
-    Task.immediate(executorPreference: self) { [self] in
+    Task.immediate(executorPreference: self) { [self, peer] in
       let disposition = await service.responder.respond(to: request, from: peer)
       guard let session = slots.session(token), session.pointee.phase == .decision else { return }
       carryOut(disposition, for: session)

@@ -148,6 +148,7 @@ extension EventLoop {
     guard client.pointee.link.isHandshakeDone else { return }
     if let tls = client.pointee.link.tls {
       http.peer = Peer(address: http.address, verifiedCertificate: PeerCertificate(verifiedBy: tls))
+      http.handshakeEndedAt = now
       service?.report(.handshakeCompleted(.milliseconds(now - http.acceptedAt)))
     }
     startRequest(session)

@@ -1,0 +1,185 @@
+internal import ByteCoding
+internal import GateService
+internal import JSONLog
+internal import Locking
+internal import Logging
+internal import Prometheus
+internal import Settings
+internal import Telemetry
+internal import Transport
+internal import TransportEngine
+
+/// Sends spans and metrics to a collector, by OTLP over HTTP.
+///
+/// Its connections have a thread of their own. Nothing that serves clients waits for it: spans that find the queue full
+/// are dropped, and a batch that the collector does not accept in three attempts is lost. Both are counted.
+final class TelemetryExporter: Sendable {
+  /// The most spans of one request to the collector.
+  private static let batch = 512
+  private static let spanInterval = Duration.seconds(5)
+  private static let metricsInterval = Duration.seconds(60)
+  private static let attempts = 3
+  /// For one attempt, from connecting to the end of the answer.
+  private static let patience = Duration.seconds(3)
+  /// The longest pause that a collector can ask for by `Retry-After`.
+  private static let longestPause = Duration.seconds(30)
+  /// For all exports after the stop, so that a slow collector cannot delay the exit.
+  private static let lastPatience = Duration.seconds(3)
+
+  let queue = SpanQueue()
+  private let settings: GateSettings.Telemetry
+  private let client: ClientEngine
+  private let tls: ClientTLS?
+  private let fields: HeaderFields
+  private let encoding: OTLPEncoding
+  private let registry: MetricsRegistry
+  private let logger: Logger
+  private let startedAt = Timestamp.now()
+  private let exported: Counter
+  private let lost: Counter
+  private let isFailing = LockedValue(false)
+
+  /// - Throws: `SallyportError` if a file of the settings cannot be used.
+  init(_ settings: GateSettings.Telemetry, registry: MetricsRegistry, logger: Logger) throws(SallyportError) {
+    self.settings = settings
+    self.registry = registry
+    self.logger = logger
+    let collector = settings.collector
+    do throws(ServerTLS.SetupError) {
+      tls = try collector.isSecure ? ClientTLS(authorityFile: settings.caFile) : nil
+    } catch {
+      throw SallyportError(
+        .configuration, error: "telemetry.ca_file: \(error)", hint: "set it to a PEM file of CA certificates")
+    }
+    do throws(ClientError) {
+      client = try ClientEngine()
+    } catch {
+      throw SallyportError(
+        .software, error: "telemetry: \(error)", hint: "the system has no threads or descriptors left")
+    }
+    let host = collector.host.contains(":") ? "[\(collector.host)]" : collector.host
+    var fields = HeaderFields([
+      .init(name: "Host", value: "\(host):\(collector.port)"), .init(name: "Content-Type", value: "application/json"),
+      .init(name: "User-Agent", value: "sallyport/\(Version.text)"),
+    ])
+    for field in try Self.fields(in: settings.headersFile) { fields.append(field.name, field.value) }
+    self.fields = fields
+    var random = SystemRandomNumberGenerator()
+    let instance = Hex.encode((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) })
+    encoding = OTLPEncoding(service: "sallyport", version: Version.text, instance: instance)
+    let results = registry.counters(
+      "sallyport_telemetry_spans_total", "Spans by the result of their export.", labels: ["result"])
+    (exported, lost) = (results.counter("exported"), results.counter("lost"))
+    registry.values(
+      "sallyport_telemetry_dropped_spans_total", "Spans that were dropped because the queue was full.", kind: .counter
+    ) { [queue] in [Sample(Double(queue.dropped))] }
+  }
+
+  private static func fields(in file: String?) throws(SallyportError) -> [(name: String, value: String)] {
+    guard let file else { return [] }
+    guard let bytes = try? FileContent.read(file), let fields = HeaderLines.fields(in: bytes) else {
+      throw SallyportError(
+        .configuration, error: "telemetry.headers_file: \(file) has no header fields", hint: HeaderLines.hint)
+    }
+    return fields
+  }
+
+  /// Exports until the task is cancelled, and then once more what is left, unless the collector failed before.
+  ///
+  /// Returns within `patience`, for the attempt under way, and `lastPatience` of the cancellation.
+  func run() async {
+    var nextMetrics = ContinuousClock.now + Self.metricsInterval
+    while !Task.isCancelled {
+      try? await Task.sleep(for: Self.spanInterval)
+      guard !Task.isCancelled else { break }
+      await exportSpans()
+      guard .now >= nextMetrics, !Task.isCancelled else { continue }
+      nextMetrics = ContinuousClock.now + Self.metricsInterval
+      await exportMetrics()
+    }
+    guard !isFailing.withLock(\.self) else { return }
+    let deadline = ContinuousClock.now + Self.lastPatience
+    await exportSpans(until: deadline)
+    await exportMetrics(until: deadline)
+  }
+
+  private func exportSpans(until deadline: ContinuousClock.Instant? = nil) async {
+    while true {
+      let spans = queue.take(Self.batch)
+      guard !spans.isEmpty else { return }
+      let isAccepted = await send(encoding.traces(spans), to: "/v1/traces", until: deadline)
+      (isAccepted ? exported : lost).add(UInt64(spans.count))
+      // Later batches would wait for the same collector; they stay in the bounded queue.
+      guard isAccepted else { return }
+    }
+  }
+
+  private func exportMetrics(until deadline: ContinuousClock.Instant? = nil) async {
+    let body = encoding.metrics(await registry.snapshot(), since: startedAt, at: .now())
+    _ = await send(body, to: "/v1/metrics", until: deadline)
+  }
+
+  /// Sends `body`, again after failures that may pass. Returns whether the collector accepted it.
+  private func send(_ body: [UInt8], to path: String, until deadline: ContinuousClock.Instant?) async -> Bool {
+    var pause = Duration.seconds(1)
+    for attempt in 1...Self.attempts {
+      let fault: String
+      var wait = pause * Double.random(in: 0.75...1.25)
+      do throws(ClientError) {
+        let answer = try await post(body, to: path, until: deadline ?? .now + Self.patience)
+        if (200..<300).contains(answer.status) {
+          report(nil)
+          return true
+        }
+        fault = "status \(answer.status)"
+        // By the protocol, only these statuses may be repeated.
+        guard [429, 502, 503, 504].contains(answer.status) else {
+          report(fault)
+          return false
+        }
+        if let seconds = answer.headers.first("Retry-After").flatMap({ UInt16($0) }) {
+          wait = max(wait, min(.seconds(Int(seconds)), Self.longestPause))
+        }
+      } catch {
+        fault = error.description
+      }
+      report(fault)
+      guard attempt < Self.attempts, !Task.isCancelled else { break }
+      try? await Task.sleep(for: wait)
+      guard !Task.isCancelled else { break }
+      pause *= 2
+    }
+    return false
+  }
+
+  private func post(
+    _ body: [UInt8], to path: String, until deadline: ContinuousClock.Instant
+  ) async throws(ClientError) -> Response {
+    func patience() throws(ClientError) -> Duration {
+      let remaining = deadline - .now
+      guard remaining > .zero else { throw .timedOut }
+      return remaining
+    }
+    let collector = settings.collector
+    // A new connection for each batch: one every few seconds costs little, and no stale one must be detected.
+    let connection = try await client.connect(
+      host: collector.host, port: collector.port, tls: tls, timeout: try patience())
+    return try await connection.send(
+      "POST", collector.path + path, headers: fields, body: body, timeout: try patience())
+  }
+
+  /// Logs when exports begin to fail, and when they succeed again.
+  private func report(_ fault: String?) {
+    let changed = isFailing.withLock { isFailing in
+      defer { isFailing = fault != nil }
+      return isFailing != (fault != nil)
+    }
+    guard changed else { return }
+    let place: Logger.MetadataValue = "\(settings.collector.host):\(settings.collector.port)"
+    if let fault {
+      logger.warning("telemetry export failed", metadata: ["collector": place, "reason": "\(fault)"])
+    } else {
+      logger.notice("telemetry exported again", metadata: ["collector": place])
+    }
+  }
+}
