@@ -27,3 +27,19 @@ extension Certificate {
     }
   }
 }
+
+extension Certificate {
+  /// The identifier of the issuer's key (RFC 5280 section 4.2.1.1); `nil` if the extension is absent, malformed or
+  /// names the issuer in another way.
+  public var authorityKeyIdentifier: [UInt8]? {
+    guard let value = extensionValue(oid: "2.5.29.35") else { return nil }
+    var outer = ASN1Reader(value)
+    do throws(ASN1Error) {
+      var fields = try outer.enter(.sequence)
+      // keyIdentifier [0] IMPLICIT OCTET STRING.
+      return try fields.nextIfPresent(ASN1Tag(octet: 0x80)).map { Array($0.content) }
+    } catch {
+      return nil
+    }
+  }
+}

@@ -51,6 +51,12 @@ public struct CertificateExtension: Sendable, Hashable {
     return CertificateExtension(.authorityKeyIdentifier, value: DER.sequence(content))
   }
 
+  /// Critical: the SHA-256 digest of a key authorization, with which a server answers a TLS-ALPN-01 challenge (RFC 8737
+  /// section 3).
+  public static func acmeIdentifier(_ digest: [UInt8]) -> CertificateExtension {
+    CertificateExtension(.acmeIdentifier, isCritical: true, value: DER.octetString(digest))
+  }
+
   /// The DER of the `Extension`.
   var encoded: [UInt8] {
     DER.sequence(

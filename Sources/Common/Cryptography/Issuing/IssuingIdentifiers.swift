@@ -14,6 +14,12 @@ extension ObjectIdentifier {
   static let authorityKeyIdentifier = ObjectIdentifier(encoded: [0x55, 0x1D, 35])
   static let extendedKeyUsage = ObjectIdentifier(encoded: [0x55, 0x1D, 37])
 
+  /// The attribute of a request that lists the requested extensions (RFC 2985 section 5.4.2): 1.2.840.113549.1.9.14.
+  static let extensionRequest = ObjectIdentifier(
+    encoded: [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x09, 0x0E])
+  /// The extension that answers a challenge of ACME (RFC 8737 section 3): 1.3.6.1.5.5.7.1.31.
+  static let acmeIdentifier = ObjectIdentifier(encoded: [0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x01, 0x1F])
+
   /// The purpose of a TLS server's certificate: 1.3.6.1.5.5.7.3.1.
   public static let tlsServer = ObjectIdentifier(encoded: [0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01])
   /// The purpose of a TLS client's certificate: 1.3.6.1.5.5.7.3.2.
