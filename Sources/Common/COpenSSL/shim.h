@@ -65,6 +65,10 @@ static inline int sallyport_SSL_new_index(CRYPTO_EX_free *end) {
   return SSL_get_ex_new_index(0, NULL, NULL, NULL, end);
 }
 
+static inline int sallyport_SSL_CTX_add1_chain_cert(SSL_CTX *ctx, X509 *certificate) {
+  return (int)SSL_CTX_add1_chain_cert(ctx, certificate);
+}
+
 static inline uint64_t sallyport_SSL_OP_for_gate(void) {
   return SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE |
          SSL_OP_IGNORE_UNEXPECTED_EOF;

@@ -322,6 +322,8 @@ struct EngineLog: Sendable {
       var metadata: Logger.Metadata = ["client": "\(address.host)", "reason": "\(reason)"]
       if let commonName { metadata["common_name"] = "\(commonName)" }
       logger.info("TLS handshake failed", metadata: metadata)
+    case .challengeAnswered(let address):
+      logger.info("ACME challenge answered", metadata: ["client": "\(address.host)"])
     case .acceptPaused(let reason):
       metrics.acceptPaused()
       logger.error("accept paused", metadata: ["reason": "\(reason)"])

@@ -41,6 +41,8 @@ public enum EngineEvent: Sendable, Hashable {
   /// A TLS handshake failed. `commonName` is the common name in a rejected client certificate: ASCII, other
   /// characters escaped, at most 64 characters of the name.
   case handshakeFailed(address: SocketAddress, reason: String, commonName: String? = nil)
+  /// A connection got the certificate of a TLS-ALPN-01 challenge, and was closed.
+  case challengeAnswered(address: SocketAddress)
   /// The process has no descriptors or no memory for another connection. The listener pauses
   /// for a moment and continues.
   case acceptPaused(reason: String)

@@ -147,6 +147,12 @@ extension EventLoop {
     updateInterest(session, .client)
     guard client.pointee.link.isHandshakeDone else { return }
     if let tls = client.pointee.link.tls {
+      guard !ChallengeResponder.hasAnswered(tls) else {
+        // A validator sends nothing, and nothing that it sent is read (RFC 8737 section 3).
+        service?.report(.challengeAnswered(address: http.address))
+        beginLingeringClose(session)
+        return
+      }
       http.peer = Peer(address: http.address, verifiedCertificate: PeerCertificate(verifiedBy: tls))
       http.handshakeEndedAt = now
       service?.report(.handshakeCompleted(.milliseconds(now - http.acceptedAt)))
@@ -168,7 +174,9 @@ extension EventLoop {
 
   private func reportHandshake(_ session: SessionRef, _ reason: String) {
     guard let service, let http = session.pointee.http else { return }
-    let refusal = session.pointee.ends.pointee.link.tls.flatMap(CertificateRefusal.of)
+    let tls = session.pointee.ends.pointee.link.tls
+    let refusal = tls.flatMap(CertificateRefusal.of)
+    let reason = tls.map { SSL_get_certificate($0) == nil } == true ? "no certificate yet: \(reason)" : reason
     service.report(
       .handshakeFailed(
         address: http.address, reason: [reason, refusal?.reason].compactMap(\.self).joined(separator: ": "),

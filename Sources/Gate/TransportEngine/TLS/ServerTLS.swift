@@ -42,6 +42,42 @@ public final class ServerTLS: Sendable {
     }
   }
 
+  /// Uses certificates in memory, and answers challenges for more.
+  ///
+  /// - Parameters:
+  ///   - certificates: The first is for clients that send no name or a name that no certificate matches. Without any,
+  ///     only challenges are answered and all other handshakes fail.
+  ///   - challenges: Answers challenges in the handshakes of this listener.
+  ///   - clientAuthorityFile: As below.
+  /// - Throws: `SetupError` if a certificate or a file cannot be used.
+  public init(
+    _ certificates: [CertificateMaterial], challenges: ChallengeResponder, minimumVersion: MinimumVersion = .tls12,
+    clientAuthorityFile: String? = nil
+  ) throws(SetupError) {
+    var contexts: [OpaquePointer] = []
+    do throws(SetupError) {
+      // All contexts differ only in their certificate.
+      for certificate in certificates.isEmpty ? [nil] : certificates.map(Optional.some) {
+        contexts.append(
+          try Self.makeContext(minimumVersion, clientAuthorityFile) { context throws(SetupError) in
+            if let certificate { try Self.load(certificate, into: context) }
+          })
+      }
+    } catch {
+      for context in contexts { SSL_CTX_free(context) }
+      throw error
+    }
+    context = contexts.removeFirst()
+    clientAuthorities = Self.authorities(of: context)
+    guard challenges.install(in: context) else {
+      for context in contexts { SSL_CTX_free(context) }
+      throw SetupError(file: "-", reason: OpenSSLError("cannot answer challenges").description)
+    }
+    guard contexts.isEmpty || CertificateChoice.install(in: context, further: contexts) else {
+      throw SetupError(file: "-", reason: OpenSSLError("cannot be combined with others").description)
+    }
+  }
+
   /// Reads the files.
   ///
   /// - Parameters:
@@ -80,15 +116,25 @@ public final class ServerTLS: Sendable {
   private static func makeContext(
     _ files: CertificateFiles, _ minimumVersion: MinimumVersion, _ clientAuthorityFile: String?
   ) throws(SetupError) -> OpaquePointer {
+    try makeContext(minimumVersion, clientAuthorityFile) { context throws(SetupError) in
+      try load(certificateFile: files.certificateFile, keyFile: files.keyFile, into: context)
+    }
+  }
+
+  /// - Parameter loadCertificate: Loads the certificate that the context presents.
+  private static func makeContext(
+    _ minimumVersion: MinimumVersion, _ clientAuthorityFile: String?,
+    _ loadCertificate: (OpaquePointer) throws(SetupError) -> Void
+  ) throws(SetupError) -> OpaquePointer {
     ERR_clear_error()
     guard let context = SSL_CTX_new(TLS_server_method()) else {
-      throw SetupError(file: files.certificateFile, reason: OpenSSLError("TLS is not available").description)
+      throw SetupError(file: "-", reason: OpenSSLError("TLS is not available").description)
     }
     configureForGate(context, minimum: minimumVersion)
     sallyport_SSL_CTX_set_max_cert_list(context, longestCertificates)
     SSL_CTX_set_alpn_select_cb(context, selectHTTP11, nil)
     do throws(SetupError) {
-      try load(certificateFile: files.certificateFile, keyFile: files.keyFile, into: context)
+      try loadCertificate(context)
       if let clientAuthorityFile { try askForCertificates(of: clientAuthorityFile, in: context) }
     } catch {
       SSL_CTX_free(context)
