@@ -12,6 +12,7 @@ enum PostgresSchema {
     ("keys, nonces, challenge keys, changes", keys + nonces + challengeKeys + changes),
     ("identity keys", identityKeys),
     ("age of challenge keys, live gates", gates),
+    ("shared documents", documents),
   ]
 
   /// The id of the migration lock: an arbitrary number that is the same in every version, and the schema.
@@ -136,6 +137,15 @@ enum PostgresSchema {
       seen_at TIMESTAMPTZ NOT NULL
     ) WITH (fillfactor = 50)
     """,
+  ]
+
+  private static let documents = [
+    """
+    CREATE TABLE shared_documents (
+      name TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+      content BYTEA NOT NULL
+    )
+    """
   ]
 
   // The position comes from a row that stays locked until the commit. Positions therefore become visible in order,
