@@ -164,6 +164,9 @@ let package = Package(
     target(.common, "YAMLSource", [.product(name: "Yams", package: "Yams")]),
     target(.gate, "Settings", ["ByteCoding", "YAMLSource"]),
     target(
+      .gate, "ACME",
+      ["ByteCoding", "Cryptography", "Locking", "ProcessSignals", "Transport", "TransportEngine"]),
+    target(
       .gate, "Preflight", ["AttestGate", "ByteCoding", "Cryptography", "Settings", "Transport", "TransportEngine"]),
     target(.gate, "ClientAuthority", ["ByteCoding", "Cryptography"]),
     target(.common, "Systemd"),
@@ -260,6 +263,12 @@ let package = Package(
         "AttestTool", "AttestClient", "ByteCoding", "CommandSupport", "Cryptography", "GateWire", "SimulatedDevice",
         "Transport",
         "TransportEngine", "attest", "sallyport", "Locking", "TestSupport",
+      ]),
+    tests(
+      .gate, "ACMETests",
+      [
+        "ACME", "ByteCoding", "Cryptography", "GateProcesses", "Locking", "PostgresServers", "SimulatedDevice",
+        "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
       ]),
     tests(.common, "ByteCodingTests", ["ByteCoding"]),
     tests(

@@ -1,0 +1,121 @@
+public import ByteCoding
+
+/// Why a certificate was not obtained.
+public enum ACMEError: Error, Sendable, Hashable {
+  /// The server cannot be reached, or did not answer in time.
+  case unreachable(server: String, reason: String)
+  /// The certificate of the server is not trusted.
+  case untrusted(server: String, reason: String)
+  /// An answer does not follow RFC 8555.
+  case malformed(url: String, reason: String)
+  /// The server refused a request.
+  case refused(step: Step, Problem)
+  /// The server accepts no more requests until an instant; `nil` if it does not say when.
+  case rateLimited(Problem, until: Timestamp?)
+  /// The server could not validate `name`.
+  case notValidated(name: String, Problem)
+  /// The server does not offer TLS-ALPN-01 for `name`.
+  case noChallenge(name: String)
+  /// The server makes accounts only for its customers.
+  case bindingRequired
+  /// The server did not finish in time.
+  case unfinished(step: Step)
+  /// The certificate is not the one that was ordered.
+  case unusable(reason: String)
+  /// The certificate is not valid at the time of this machine.
+  case clock(notBefore: Timestamp, notAfter: Timestamp)
+  /// The account, the certificate or its key cannot be read or written.
+  case storage(reason: String)
+
+  /// The part of an order that failed.
+  public enum Step: String, Sendable, Hashable {
+    case account, order, authorization, challenge, finalization, certificate
+    case renewalInformation = "renewal information"
+  }
+
+  /// One word for a metric's label: one of `codes`.
+  public var code: String {
+    switch self {
+    case .unreachable: OwnCode.unreachable.rawValue
+    case .untrusted: OwnCode.untrusted.rawValue
+    case .malformed: "malformed"
+    case .refused(_, let problem): problem.code
+    case .rateLimited: "rateLimited"
+    case .notValidated(_, let problem): problem.code
+    case .noChallenge: OwnCode.noChallenge.rawValue
+    case .bindingRequired: "externalAccountRequired"
+    case .unfinished: OwnCode.unfinished.rawValue
+    case .unusable: OwnCode.unusable.rawValue
+    case .clock: OwnCode.clock.rawValue
+    case .storage: OwnCode.storage.rawValue
+    }
+  }
+
+  /// The codes of failures that have none in RFC 8555.
+  private enum OwnCode: String, CaseIterable {
+    case unreachable, untrusted, noChallenge, unfinished, unusable, clock, storage
+  }
+
+  /// Every value of `code`.
+  public static let codes = Problem.codes.union(OwnCode.allCases.map(\.rawValue)).union([Problem.unknown])
+}
+
+extension ACMEError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .unreachable(let server, let reason): "\(server) cannot be reached: \(reason)"
+    case .untrusted(let server, let reason): "\(server) is not trusted: \(reason)"
+    case .malformed(let url, let reason): "\(url) is not an answer of an ACME server: \(reason)"
+    case .refused(let step, let problem): "the ACME server refused the \(step.rawValue): \(problem)"
+    case .rateLimited(let problem, let until):
+      "the ACME server accepts no more orders\(until.map { " until \($0)" } ?? " for now"): \(problem)"
+    case .notValidated(let name, let problem): "the ACME server could not validate \(name): \(problem)"
+    case .noChallenge(let name): "the ACME server does not offer tls-alpn-01 for \(name)"
+    case .bindingRequired: "the ACME server makes accounts only for its customers"
+    case .unfinished(let step): "the ACME server did not finish the \(step.rawValue) in time"
+    case .unusable(let reason): "the certificate of the ACME server cannot be used: \(reason)"
+    case .clock(let notBefore, let notAfter):
+      "the new certificate, valid from \(notBefore) to \(notAfter), is not valid at the time of this machine"
+    case .storage(let reason): "the certificate cannot be stored or read: \(reason)"
+    }
+  }
+
+  /// What an operator can do about it.
+  public var hint: String {
+    switch self {
+    case .unreachable: "check tls.acme.directory, the name servers and the firewall of this machine"
+    case .untrusted:
+      "for a private ACME server set tls.acme.ca_file to its CA (PEM); otherwise check this machine's clock"
+    case .malformed: "check tls.acme.directory: it is the URL of the server's directory"
+    case .refused(_, let problem) where problem.code == "unauthorized":
+      "the server does not accept the account: ask its operator, or remove account.json to register again"
+    case .refused(_, let problem): Self.hint(for: problem.code)
+    case .rateLimited: "nothing to do: the gate waits; more names in one certificate need fewer orders"
+    case .notValidated(_, let problem): Self.hint(for: problem.code)
+    case .noChallenge: "use a server that offers tls-alpn-01, such as Let's Encrypt, or certificate files"
+    case .bindingRequired: "set tls.acme.eab.key_id and tls.acme.eab.key_file to the server's values for your account"
+    case .unfinished: "nothing to do unless it happens again: the gate tries again"
+    case .unusable: "report this to the operator of the ACME server"
+    case .clock: "set the clock of this machine (timedatectl)"
+    case .storage: "check the state folder and its permissions, or the store"
+    }
+  }
+
+  /// RFC 8555 section 6.7.
+  private static func hint(for code: String) -> String {
+    switch code {
+    case "connection", "tls", "unauthorized", "incorrectResponse":
+      "port 443 of the name must lead to this gate's listener, without TLS termination in between"
+    case "dns": "the name needs an A or AAAA record that leads to this gate"
+    case "caa": "allow the authority in the CAA record of the name, or remove the record"
+    case "rejectedIdentifier", "unsupportedIdentifier":
+      "the authority does not issue for this name: correct tls.acme.domains"
+    case "invalidContact", "unsupportedContact": "correct tls.acme.email"
+    case "externalAccountRequired":
+      "set tls.acme.eab.key_id and tls.acme.eab.key_file to the server's values for your account"
+    case "userActionRequired": "agree to the terms of service at the server's page"
+    case "badNonce": "check whether a proxy caches answers of the ACME server"
+    default: "correct tls.acme as the server says; the gate tries again"
+    }
+  }
+}

@@ -1,0 +1,88 @@
+public import ByteCoding
+
+/// The places of a server's operations (RFC 8555 section 7.1.1).
+public struct Directory: Sendable, Hashable, Codable {
+  public struct Metadata: Sendable, Hashable, Codable {
+    public var termsOfService: String?
+    public var externalAccountRequired: Bool?
+  }
+
+  public var newNonce: String
+  public var newAccount: String
+  public var newOrder: String
+  /// Where the server recommends when to renew (RFC 9773); `nil` if it does not.
+  public var renewalInfo: String?
+  public var meta: Metadata?
+}
+
+/// An account (RFC 8555 section 7.1.2).
+struct Account: Decodable {
+  var status: String
+}
+
+/// An order (RFC 8555 section 7.1.3).
+struct Order: Decodable {
+  enum Status: String, Decodable { case pending, ready, processing, valid, invalid }
+
+  var status: Status
+  var authorizations: [String]
+  var finalize: String
+  var certificate: String?
+  var error: Problem?
+}
+
+/// The state of one name of an order (RFC 8555 section 7.1.4).
+struct Authorization: Decodable {
+  enum Status: String, Decodable { case pending, valid, invalid, deactivated, expired, revoked }
+
+  var identifier: Identifier
+  var status: Status
+  var challenges: [Challenge]
+
+  /// The challenge that the listener can answer by itself.
+  var tlsALPN: Challenge? { challenges.first { $0.type == "tls-alpn-01" } }
+}
+
+/// A way to prove control of a name (RFC 8555 section 7.1.5).
+struct Challenge: Decodable {
+  var type: String
+  var url: String
+  var token: String?
+  var error: Problem?
+}
+
+/// When a server wants a certificate to be renewed (RFC 9773 section 4.2).
+public struct RenewalWindow: Sendable, Hashable, Codable {
+  public var start: Timestamp
+  public var end: Timestamp
+  /// A page that explains the recommendation, if there is one.
+  public var explanation: String?
+
+  private struct Document: Codable {
+    struct Window: Codable { var start, end: String }
+    var suggestedWindow: Window
+    var explanationURL: String?
+  }
+
+  /// Creates a window.
+  public init(start: Timestamp, end: Timestamp, explanation: String? = nil) {
+    (self.start, self.end, self.explanation) = (start, end, explanation)
+  }
+
+  public init(from decoder: any Decoder) throws {
+    let document = try Document(from: decoder)
+    guard let start = Timestamp(rfc3339: document.suggestedWindow.start),
+      let end = Timestamp(rfc3339: document.suggestedWindow.end), start < end
+    else {
+      throw DecodingError.dataCorrupted(
+        .init(codingPath: decoder.codingPath, debugDescription: "the suggested window is not a period"))
+    }
+    self.init(start: start, end: end, explanation: document.explanationURL)
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    try Document(
+      suggestedWindow: .init(start: start.description, end: end.description), explanationURL: explanation
+    ).encode(to: encoder)
+  }
+}
