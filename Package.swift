@@ -167,7 +167,8 @@ let package = Package(
       .gate, "ACME",
       ["ByteCoding", "Cryptography", "Locking", "ProcessSignals", "Transport", "TransportEngine"]),
     target(
-      .gate, "Preflight", ["AttestGate", "ByteCoding", "Cryptography", "Settings", "Transport", "TransportEngine"]),
+      .gate, "Preflight",
+      ["ACME", "AttestGate", "ByteCoding", "Cryptography", "Settings", "Transport", "TransportEngine"]),
     target(.gate, "ClientAuthority", ["ByteCoding", "Cryptography"]),
     target(.common, "Systemd"),
     cTarget(.common, "CSignals"),
@@ -194,9 +195,9 @@ let package = Package(
     target(
       .gate, "GateRuntime",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "GracefulUpgrade", "JSONLog", "Locking",
-        "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "ProgramVersion", "Prometheus", "SQLiteStore",
-        "Settings", "Systemd", "Telemetry", "Transport", "TransportEngine",
+        "ACME", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "GracefulUpgrade", "JSONLog",
+        "Locking", "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "ProgramVersion", "Prometheus",
+        "SQLiteStore", "Settings", "Systemd", "Telemetry", "Transport", "TransportEngine",
         .product(name: "Logging", package: "swift-log"),
       ]),
     executable(

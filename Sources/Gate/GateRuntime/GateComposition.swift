@@ -21,6 +21,7 @@ struct SharedState: Sendable {
   let latest = ClockUpperBound()
   /// `nil` without `telemetry.otlp`.
   let telemetry: TelemetryExporter?
+  let managed: ManagedCertificates
 
   init(_ settings: GateSettings, logger: Logger) throws(SallyportError) {
     if let settings = settings.telemetry {
@@ -31,6 +32,7 @@ struct SharedState: Sendable {
     do throws(StartError) { try settings.store.judge() } catch { throw SallyportError(error) }
     store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     identityKeys = IdentityKeys(storage: store)
+    managed = ManagedCertificates(metrics: metrics)
   }
 }
 
@@ -89,7 +91,7 @@ struct GateComposition: Sendable {
   /// The certificates and the TLS settings of the public listener.
   func tls() throws(SallyportError) -> ServerTLS {
     do throws(StartError) {
-      return try ListenerFiles(of: settings).load()
+      return try ListenerFiles(of: settings).load(memory.managed.material, challenges: memory.managed.challenges)
     } catch {
       throw SallyportError(error)
     }

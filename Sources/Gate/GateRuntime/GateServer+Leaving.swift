@@ -18,6 +18,7 @@ extension GateServer {
   /// - Parameter announce: called when the gate serves.
   package func serve(announce: () -> Void = {}) async {
     generation.maintenanceTask = maintenanceTask(by: generation.composition)
+    generation.certificateTask = certificateTask(by: generation.composition)
     let following = Task { [changes] in await changes.run() }
     let heartbeat = heartbeat()
     let service = ServiceState(engine: engine)
@@ -34,6 +35,7 @@ extension GateServer {
     let stop = await stops.next()
     isLeaving.withLock { $0 = true }
     for task in tasks { task.cancel() }
+    generation.certificateTask?.cancel()
     let cut =
       switch stop {
       case .end(let reason): await end(reason, service)

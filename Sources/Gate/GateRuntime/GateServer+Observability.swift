@@ -1,3 +1,4 @@
+internal import ACME
 internal import AttestGate
 internal import ByteCoding
 internal import Cryptography
@@ -34,8 +35,9 @@ extension GateServer {
         let meaning = enforcement.withLock(\.self)
         return meaning == GateSettings.AppAttest.Enforcement.enforce.rawValue ? .ready(meaning) : .warning(meaning)
       },
-      // A certificate does not make the gate unready: another gate probably serves the same one.
-      ReadinessCheck("certificates") { [metrics = memory.metrics, certificates] in
+      // A certificate that ends does not make the gate unready: another gate probably serves the same one.
+      ReadinessCheck("certificates") { [metrics = memory.metrics, certificates, managed = memory.managed] in
+        if let wait = managed.wait { return .unready(wait) }
         if metrics.reloadState.certificateFault != nil {
           return .warning("WARNING: changed certificate files cannot be loaded, old ones in use: see status")
         }
@@ -85,11 +87,14 @@ extension GateServer {
       CertificateFiles(of: settings)
     }
     let replaced = (files ?? .unreadable).names(differingFrom: served.files)
+    let managed = memory.managed.status
     return served.certificates.map { name, certificate in
-      GateStatus.CertificateState(
+      var state = GateStatus.CertificateState(
         name: name, subject: certificate.subject, endsAt: certificate.notAfter.description,
         secondsLeft: certificate.notAfter.since(now).components.seconds, isFileServed: !replaced.contains(name),
         endsSoon: CertificateNotice.endsSoon(certificate, at: now))
+      if certificate == managed?.certificate?.leaf { state.renewal = managed.map(CertificateRenewal.init) }
+      return state
     }
   }
 
@@ -103,5 +108,13 @@ extension GateServer {
     return GateStatus.Configuration(
       current: state.fault == nil, loadedAt: Timestamp(seconds: state.lastSuccess.seconds).description,
       fault: state.fault)
+  }
+}
+
+extension CertificateRenewal {
+  fileprivate init(_ status: CertificateStatus) {
+    self.init(
+      obtainedAt: status.obtainedAt?.wholeSecond.description, nextAt: status.nextAttempt?.wholeSecond.description,
+      fault: status.lastFailure?.text)
   }
 }

@@ -17,7 +17,7 @@ extension GateServer {
   }
 
   /// Runs `work` after all earlier work, so that two reloads never replace the engine's settings at the same time.
-  private func inTurn<Result: Sendable>(
+  func inTurn<Result: Sendable>(
     _ work: @escaping @Sendable (isolated GateServer) async -> Result
   ) async -> Result {
     let before = lastTurn
@@ -84,6 +84,10 @@ extension GateServer {
       unchanged = sections + files.filter { file in !sections.contains { file.hasPrefix($0 + ".") } }
       let composition = try GateComposition(settings, memory: memory)
       let certificates = CertificateFiles(of: settings)
+      // From certificate files to ACME: the old certificate is served until the first new one arrives.
+      if settings.tls.acme != nil, let files = current.tls.files.first, let material = CertificateMaterial(files) {
+        memory.managed.standIn(material)
+      }
       tls = try composition.tls()
       generation = Generation(
         composition: composition, responder: try composition.responder(logger: logger),
@@ -103,9 +107,18 @@ extension GateServer {
     }
     GateServer.announce(settings, next.served, with: logger)
     generation.maintenanceTask?.cancel()
+    let old = generation
     generation = next
     next.responder.begin()
     generation.maintenanceTask = maintenanceTask(by: next.composition)
+    memory.managed.configure(settings)
+    // An order in progress is not interrupted by a change of other settings.
+    if old.certificateTask != nil, old.composition.settings.tls.acme == settings.tls.acme {
+      generation.certificateTask = old.certificateTask
+    } else {
+      old.certificateTask?.cancel()
+      generation.certificateTask = certificateTask(by: next.composition, after: old.certificateTask)
+    }
     settle(on: next)
     enforcement.withLock { $0 = settings.enforcementMeaning }
   }
@@ -117,7 +130,7 @@ extension GateServer {
   }
 
   /// Uses `tls` for new connections, and `next` to decide on requests.
-  private func serve(_ next: Generation, tls: ServerTLS) async throws(SallyportError) {
+  func serve(_ next: Generation, tls: ServerTLS) async throws(SallyportError) {
     do throws(ServerTLS.SetupError) {
       try await engine.replace(
         responder: next.responder, tls: tls, limits: next.composition.settings.limits.engine,
@@ -172,7 +185,8 @@ extension GateServer {
       generation.served = ServedCertificates(tls, from: files)
       generation.served.warn(logger, at: .now())
       logger.notice(
-        "certificate reloaded", metadata: ["file": "\(generation.composition.settings.tls.certificateFile)"])
+        "certificate reloaded",
+        metadata: ["file": "\(composition.settings.tls.files.first?.certificateFile ?? "debug_mtls.client_ca_file")"])
       memory.metrics.renewedCertificates(.done(needingRestart: []))
     } catch {
       keepCertificates(files, error)
@@ -203,5 +217,14 @@ extension GateSettings {
     (listen, store, mostWaitingForStore, admin) = (old.listen, old.store, old.mostWaitingForStore, old.admin)
     (metrics, log, telemetry) = (old.metrics, old.log, old.telemetry)
     return changed
+  }
+}
+
+extension CertificateMaterial {
+  /// Reads the files; `nil` if one of them cannot be read.
+  fileprivate init?(_ files: GateSettings.TLS.Files) {
+    guard let chain = try? FileContent.read(files.certificateFile), let key = try? FileContent.read(files.keyFile)
+    else { return nil }
+    self.init(chainPEM: String(decoding: chain, as: UTF8.self), keyPEM: String(decoding: key, as: UTF8.self))
   }
 }

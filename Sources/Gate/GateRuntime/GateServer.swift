@@ -64,6 +64,8 @@ package actor GateServer {
     var certificates: CertificateFiles
     /// The store maintenance, scheduled by these settings.
     var maintenanceTask: Task<Void, Never>?
+    /// Obtains certificates; `nil` if they come from files.
+    var certificateTask: Task<Void, Never>?
   }
 
   /// Opens the store, reads the certificates and starts to listen.
@@ -115,11 +117,12 @@ package actor GateServer {
     let memory = try SharedState(settings, logger: logger)
     let composition = try GateComposition(settings, memory: memory)
     let files = CertificateFiles(of: settings)
+    if let folder = settings.stateFolder { makeStateFolder(folder, logger) }
+    let fault = await announce(memory.store, with: logger)
+    await loadManagedCertificate(settings, memory, logger)
     let tls = try composition.tls()
     let served = ServedCertificates(tls, from: files)
-    if let folder = settings.stateFolder { makeStateFolder(folder, logger) }
     announce(settings, served, with: logger)
-    let fault = await announce(memory.store, with: logger)
     if let fault, inherited.parent != nil {
       throw SallyportError(
         .unavailable, error: "the store at \(memory.store.place) cannot be used: \(fault)",

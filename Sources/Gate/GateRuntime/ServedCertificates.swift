@@ -69,10 +69,8 @@ struct CertificateFiles: Sendable, Hashable {
   /// Reads the certificates, keys and client CA of `settings`, some kilobytes. Contents are compared because
   /// modification times are unreliable when a whole folder is replaced.
   init(of settings: GateSettings) {
-    let tls = settings.tls
-    let servers = [(tls.certificateFile, tls.keyFile)] + tls.further.map { ($0.certificateFile, $0.keyFile) }
-    for (index, (certificate, key)) in servers.enumerated() {
-      digests[Self.serverName(index)] = [FileDigest.of(certificate), FileDigest.of(key)]
+    for (index, files) in settings.tls.files.enumerated() {
+      digests[Self.serverName(index)] = [FileDigest.of(files.certificateFile), FileDigest.of(files.keyFile)]
     }
     if let authority = settings.debugMTLS?.clientCAFile { digests[Self.authorityName] = [FileDigest.of(authority)] }
   }

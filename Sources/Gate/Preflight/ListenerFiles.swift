@@ -9,16 +9,28 @@ public struct ListenerFiles: Sendable {
   public init(of settings: GateSettings) { self.settings = settings }
 
   /// Loads the certificates and TLS settings of the public listener.
+  ///
+  /// - Parameters:
+  ///   - managed: The certificates that the gate obtained by itself, if `tls.acme` is set; none before the first.
+  ///   - challenges: Answers the challenges of the ACME server, if `tls.acme` is set.
   /// - Throws: `StartError` for the first fault.
-  public func load() throws(StartError) -> ServerTLS {
+  public func load(
+    _ managed: [CertificateMaterial] = [], challenges: ChallengeResponder = ChallengeResponder()
+  ) throws(StartError) -> ServerTLS {
     if let fault = (pairs.flatMap(\.faults) + authorityFaults).first { throw fault }
     let tls = settings.tls
+    let minimumVersion: ServerTLS.MinimumVersion = tls.leastVersion == .v1_2 ? .tls12 : .tls13
+    let clientAuthorityFile = settings.debugMTLS?.clientCAFile
     do throws(ServerTLS.SetupError) {
-      return try ServerTLS(
-        .init(certificateFile: tls.certificateFile, keyFile: tls.keyFile),
-        further: tls.further.map { .init(certificateFile: $0.certificateFile, keyFile: $0.keyFile) },
-        minimumVersion: tls.leastVersion == .v1_2 ? .tls12 : .tls13,
-        clientAuthorityFile: settings.debugMTLS?.clientCAFile)
+      switch tls.source {
+      case .acme:
+        return try ServerTLS(
+          managed, challenges: challenges, minimumVersion: minimumVersion, clientAuthorityFile: clientAuthorityFile)
+      case .files(let first, let further):
+        return try ServerTLS(
+          .init(first), further: further.map(ServerTLS.CertificateFiles.init), minimumVersion: minimumVersion,
+          clientAuthorityFile: clientAuthorityFile)
+      }
     } catch {
       throw StartError("tls", error.description, hint: Pair.hint("cert_file", "key_file"))
     }
@@ -26,10 +38,10 @@ public struct ListenerFiles: Sendable {
 
   /// The server certificates with their keys.
   var pairs: [Pair] {
-    [Pair("tls", settings.tls.certificateFile, settings.tls.keyFile, isFurther: false)]
-      + settings.tls.further.enumerated().map { index, further in
-        Pair("tls.certificates[\(index)]", further.certificateFile, further.keyFile, isFurther: true)
-      }
+    settings.tls.files.enumerated().map { index, files in
+      let place = index == 0 ? "tls" : "tls.certificates[\(index - 1)]"
+      return Pair(place, files.certificateFile, files.keyFile, isFurther: index > 0)
+    }
   }
 
   /// A certificate and its key, with the settings keys that name them.
@@ -107,5 +119,11 @@ public struct ListenerFiles: Sendable {
 
   private static func certificates(in file: String) throws -> [Certificate] {
     try Certificate.certificates(pem: String(decoding: FileContent.read(file), as: UTF8.self))
+  }
+}
+
+extension ServerTLS.CertificateFiles {
+  fileprivate init(_ files: GateSettings.TLS.Files) {
+    self.init(certificateFile: files.certificateFile, keyFile: files.keyFile)
   }
 }

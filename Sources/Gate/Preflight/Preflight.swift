@@ -29,9 +29,10 @@ public struct Preflight: Sendable {
   public func run() async -> [ProbeResult] {
     async let upstreams = UpstreamProbe(settings: settings).run()
     async let stored = probeStore()
+    async let authority = ACMEProbe(settings: settings).run()
     let listener = ListeningProbe(settings: settings).run()
     let files = FileProbe(settings: settings, instant: instant).run()
-    return await listener + files + upstreams + stored
+    return await listener + files + authority + upstreams + stored
   }
 
   /// Probes only the upstreams: one result for each route, within `patience`.

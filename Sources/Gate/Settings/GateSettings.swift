@@ -60,19 +60,31 @@ extension GateSettings {
       case v1_2 = "1.2"
       case v1_3 = "1.3"
     }
-    /// A PEM chain, leaf first. An absolute path; validation found a certificate in the file.
-    public var certificateFile: String
-    /// PEM, not encrypted. An absolute path; validation found a key in the file.
-    public var keyFile: String
-    /// An additional certificate, for clients that request one of its names (SNI).
-    public struct Further: Sendable, Hashable {
-      /// See `TLS.certificateFile`.
+    /// Where the certificates come from.
+    public enum Source: Sendable, Hashable {
+      /// The first is for clients that request no name or a name that no other certificate has.
+      case files(Files, further: [Files])
+      case acme(ACME)
+    }
+    /// A certificate with its key.
+    public struct Files: Sendable, Hashable {
+      /// A PEM chain, leaf first. An absolute path; validation found a certificate in the file.
       public var certificateFile: String
-      /// See `TLS.keyFile`.
+      /// PEM, not encrypted. An absolute path; validation found a key in the file.
       public var keyFile: String
     }
-    /// In the order of selection.
-    public var further: [Further]
+    public var source: Source
+
+    /// The certificates in files, in the order of selection; empty for certificates by ACME.
+    public var files: [Files] {
+      if case .files(let first, let further) = source { [first] + further } else { [] }
+    }
+
+    /// `nil` for certificates in files.
+    public var acme: ACME? {
+      if case .acme(let acme) = source { acme } else { nil }
+    }
+
     public var leastVersion: Version
     public enum Reload: String, Sendable, Hashable, CaseIterable { case auto, off }
     /// Whether changed files are loaded without a reload command.

@@ -21,6 +21,10 @@ public struct GatePlan: Sendable {
   public var storeURL: String?
   /// The value of `admin`, in YAML; `DIR` stands for the gate's folder. `nil` for no admin server.
   public var admin: String?
+  /// The port to listen on; 0 for any free port.
+  public var port: UInt16 = 0
+  /// The value of `tls`, in YAML; `nil` for a certificate of the gate's authority.
+  public var tls: String?
   /// Additional sections, in YAML; `DIR` stands for the gate's folder.
   public var further = ""
 
@@ -33,14 +37,15 @@ public struct GatePlan: Sendable {
     let trust =
       "trust: { attestation_root_file: \"\(folder.attestationRootPath)\", receipt_root_file: "
       + "\"\(folder.receiptRootPath)\" }"
+    let files = "{ cert_file: \"\(folder.serverCertificatePath)\", key_file: \"\(folder.serverKeyPath)\" }"
     let routes = routes.map {
       "{ path: \"\($0.path)\", upstream: \"\($0.upstream)\", forward: \(forwardsAll ? "all" : "upgrades") }"
     }
     .joined(separator: ", ")
     return """
       version: 1
-      listen: { address: "127.0.0.1", port: 0, loops: 2 }
-      tls: { cert_file: "\(folder.serverCertificatePath)", key_file: "\(folder.serverKeyPath)" }
+      listen: { address: "127.0.0.1", port: \(port), loops: 2 }
+      tls: \(tls ?? files)
       app_attest:
         enforcement: \(isEnforcing ? "enforce" : "off")
         challenge_ttl: \(challengeTTL)

@@ -124,8 +124,8 @@ struct LayerTests {
     let settings = try SettingsLoader(
       file: "etc/gate.yaml", environment: ["SALLYPORT_TLS__KEY_FILE": "./key.pem"], workingDirectory: workspace.folder
     ).load()
-    #expect(settings.tls.certificateFile == "\(workspace.folder)/etc/tls/cert.pem")
-    #expect(settings.tls.keyFile == "\(workspace.folder)/key.pem")
+    #expect(settings.tls.files.first?.certificateFile == "\(workspace.folder)/etc/tls/cert.pem")
+    #expect(settings.tls.files.first?.keyFile == "\(workspace.folder)/key.pem")
   }
 
   @Test("Files in the credentials folder are used only where no file is configured")
@@ -135,14 +135,14 @@ struct LayerTests {
     try workspace.write(Workspace.key, to: "credentials/tls.key", permissions: 0o600)
     let folder = "\(workspace.folder)/credentials"
     var settings = try workspace.load(environment: ["CREDENTIALS_DIRECTORY": folder])
-    #expect(settings.tls.keyFile == "\(folder)/tls.key")
+    #expect(settings.tls.files.first?.keyFile == "\(folder)/tls.key")
     #expect(
       settings.effective.first { $0.key == "tls.key_file" }?.origin == .credential("\(folder)/tls.key"))
     #expect(settings.appAttest.challengeKeysFile == nil)
 
     settings = try workspace.load(
       environment: ["CREDENTIALS_DIRECTORY": folder, "SALLYPORT_TLS__KEY_FILE": "key.pem"])
-    #expect(settings.tls.keyFile == "\(workspace.folder)/key.pem")
+    #expect(settings.tls.files.first?.keyFile == "\(workspace.folder)/key.pem")
   }
 
   @Test("The gate creates a store's folder only if the store's path is the default")

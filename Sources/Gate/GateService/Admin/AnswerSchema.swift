@@ -80,10 +80,11 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
       "refusals": .list(.members(["code": .string, "status": .string, "last_hour": .count, "total": .count])),
       "upstreams": .list(upstreamContent),
       "certificates": .list(
-        .members([
-          "name": .string, "subject": .string, "ends_at": .instant, "seconds_left": .integer, "file_served": .truth,
-          "ends_soon": .truth,
-        ])),
+        .members(
+          [
+            "name": .string, "subject": .string, "ends_at": .instant, "seconds_left": .integer, "file_served": .truth,
+            "ends_soon": .truth,
+          ], ["renewal": .members([:], ["obtained_at": .instant, "next_at": .instant, "fault": .string])])),
       "store": .members(["place": .string, "healthy": .truth, "detail": .string]),
       "configuration": .members(["current": .truth, "loaded_at": .instant], ["fault": .string]),
     ], ["certificate_fault": .string])

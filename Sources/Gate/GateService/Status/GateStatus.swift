@@ -189,9 +189,11 @@ public struct GateStatus: Codable, Sendable, Hashable {
     public var isFileServed: Bool
     /// Whether the certificate has ended or should be renewed now.
     public var endsSoon: Bool
+    /// How the gate renews it by itself (ACME); `nil` for certificates from files.
+    public var renewal: CertificateRenewal?
 
     enum CodingKeys: String, CodingKey {
-      case name, subject
+      case name, subject, renewal
       case endsSoon = "ends_soon"
       case isFileServed = "file_served"
       case endsAt = "ends_at"
@@ -216,6 +218,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
       // A gate that still runs an older version does not send these members.
       isFileServed = try fields.decodeIfPresent(Bool.self, forKey: .isFileServed) ?? true
       endsSoon = try fields.decodeIfPresent(Bool.self, forKey: .endsSoon) ?? false
+      renewal = try fields.decodeIfPresent(CertificateRenewal.self, forKey: .renewal)
     }
   }
 

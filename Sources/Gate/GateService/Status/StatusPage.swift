@@ -178,10 +178,11 @@ struct StatusPage {
     let replaced: HTML =
       certificate.isFileServed
       ? .nothing : #"<span class="warn">its file contains another certificate, which is not active</span>"#
+    let renewal: HTML = if let renewal = certificate.renewal { "<small>\(renewal.text)</small>" } else { .nothing }
     return """
       <dt>\(certificate.name == "client_ca" ? "client authority" : "certificate")</dt>
       <dd><span class="\(tone)">\(text)</span><small>\(certificate.subject), until \(certificate.endsAt)</small>\
-      \(replaced)</dd>
+      \(renewal)\(replaced)</dd>
       """
   }
 

@@ -1,6 +1,6 @@
 extension SettingsBuilder {
   private static let certificateHint =
-    "set tls: { cert_file: …, key_file: … }; the gate never serves plaintext, `sallyport dev` makes a test certificate"
+    "set tls: { cert_file: …, key_file: … }, or tls: { acme: { domains: [NAME] } }; `sallyport dev` makes a test certificate"
 
   /// The settings, or `nil` if any value is faulty.
   mutating func settings(warnings earlier: [Warning]) -> GateSettings? {
@@ -79,19 +79,29 @@ extension SettingsBuilder {
   }
 
   private mutating func tls() -> GateSettings.TLS? {
+    let files = [path(Keys.certificate), path(Keys.privateKey), SettingPath.root["tls"]["certificates"]].first {
+      entries.values[$0] != nil || entries.containers[$0] != nil
+    }
+    let acme = acme(besides: files)
+    let source = givesACME ? acme.map(GateSettings.TLS.Source.acme) : certificateFiles()
+    guard let source, let least = value(Keys.leastVersion), let reload = value(Keys.certificateReload) else {
+      return nil
+    }
+    return GateSettings.TLS(source: source, leastVersion: least, reload: reload)
+  }
+
+  private mutating func certificateFiles() -> GateSettings.TLS.Source? {
     let certificate = required(Keys.certificate, hint: Self.certificateHint)
     let key = required(Keys.privateKey, hint: Self.certificateHint)
     check(.certificates, Keys.certificate)
     checkSecretKeys(.privateKey, Keys.privateKey)
     let further = furtherCertificates()
-    guard let certificate, let key, let least = value(Keys.leastVersion), let reload = value(Keys.certificateReload)
-    else { return nil }
-    return GateSettings.TLS(
-      certificateFile: certificate, keyFile: key, further: further, leastVersion: least, reload: reload)
+    guard let certificate, let key else { return nil }
+    return .files(.init(certificateFile: certificate, keyFile: key), further: further)
   }
 
-  private mutating func furtherCertificates() -> [GateSettings.TLS.Further] {
-    var further: [GateSettings.TLS.Further] = []
+  private mutating func furtherCertificates() -> [GateSettings.TLS.Files] {
+    var further: [GateSettings.TLS.Files] = []
     for index in elementIndices(of: SettingPath.root["tls"]["certificates"]) {
       let certificate = required(Keys.furtherCertificate, index)
       let key = required(Keys.furtherKey, index)

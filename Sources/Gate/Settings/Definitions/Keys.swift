@@ -11,11 +11,11 @@ enum Keys {
     "listen.loops", .countOrAuto(1...256), default: "auto", "The number of event loops; `auto` is one per core.")
 
   static let certificate = Key(
-    "tls.cert_file", .file, isRequired: true, credential: "tls.cert", example: "fullchain.pem",
-    "The server's certificate chain (PEM), leaf first.")
+    "tls.cert_file", .file, credential: "tls.cert", example: "fullchain.pem",
+    "The server's certificate chain (PEM), leaf first. Required, unless `tls.acme` obtains certificates.")
   static let privateKey = Key(
-    "tls.key_file", .file, isRequired: true, credential: "tls.key", example: "privkey.pem",
-    "The certificate's private key (PEM), not encrypted.")
+    "tls.key_file", .file, credential: "tls.key", example: "privkey.pem",
+    "The certificate's private key (PEM), not encrypted. Required with `tls.cert_file`.")
   static let furtherCertificate = Key(
     "tls.certificates[].cert_file", .file, isRequired: true, example: "api.pem",
     "The chain (PEM) of another certificate, for clients that request one of its names (SNI).")
@@ -170,7 +170,9 @@ public enum SettingsTable {
     Keys.address.definition, Keys.port.definition, Keys.loops.definition,
     Keys.proxyProtocol.definition, Keys.trustedProxies.definition,
     Keys.certificate.definition, Keys.privateKey.definition, Keys.furtherCertificate.definition,
-    Keys.furtherKey.definition, Keys.leastVersion.definition,
+    Keys.furtherKey.definition, Keys.acmeDomains.definition, Keys.acmeEmail.definition,
+    Keys.acmeDirectory.definition, Keys.acmeCA.definition, Keys.acmeBindingKeyID.definition,
+    Keys.acmeBindingKey.definition, Keys.leastVersion.definition,
     Keys.certificateReload.definition,
     Keys.clientCA.definition, Keys.allowedSubjects.definition, Keys.forbidWithProduction.definition,
     Keys.enforcement.definition, Keys.teamID.definition, Keys.bundleID.definition, Keys.environments.definition,

@@ -31,6 +31,8 @@ enum FileContentRule: Sendable {
   case token
   /// See `HeaderLines`.
   case headerLines
+  /// A key in base64url on the first line, for external account binding.
+  case base64URLKey
   case anything
 
   /// Returns a description of the violation, or `nil` if the file is readable and has the required content.
@@ -52,6 +54,8 @@ enum FileContentRule: Sendable {
       return HeaderLines.fields(in: bytes) == nil ? "\(path) has no header fields, or a line that is not one" : nil
     case .token:
       return TokenFile.token(in: bytes) == nil ? TokenFile.reason(path) : nil
+    case .base64URLKey:
+      return BindingKeyFile.key(in: bytes) == nil ? "\(path) contains no key in base64url" : nil
     case .certificates:
       return labels.contains("CERTIFICATE") ? nil : "\(path) contains no certificate: no PEM block CERTIFICATE"
     case .privateKey:

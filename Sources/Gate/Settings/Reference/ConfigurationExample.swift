@@ -24,6 +24,9 @@ public enum ConfigurationExample {
   /// Lists of sections that the example shows with one element, because a gate hardly works without them.
   private static let shownLists: Set<String> = ["app_attest.apps", "routes"]
 
+  /// Keys that the example shows although they are not required: a gate needs a certificate from somewhere.
+  private static let shownKeys: Set<String> = ["tls.cert_file", "tls.key_file"]
+
   /// A key, and the steps of its path below the current section.
   private struct Row {
     var steps: ArraySlice<String>
@@ -78,7 +81,7 @@ public enum ConfigurationExample {
   private static func value(
     _ key: KeyDefinition, written start: String, isList: Bool = false, indentation: Int
   ) -> [Line] {
-    let isOff = key.standard == nil && !key.isRequired
+    let isOff = key.standard == nil && !key.isRequired && !shownKeys.contains(key.pattern)
     let text = EffectiveYAML.scalar(key.standard ?? key.example ?? "")
     // Names of files need no explanation.
     let values = key.isPath ? [] : ["Values: \(key.form)."]

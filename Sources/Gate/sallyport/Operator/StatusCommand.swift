@@ -88,6 +88,7 @@ struct StatusText {
       let end = left > 0 ? "expires in \(Figures.span(seconds: left))" : "EXPIRED"
       return (certificate.name == "client_ca" ? "client CA" : "certificate", "\(end) (\(certificate.subject))")
     }
+    rows += status.certificates.compactMap(\.renewal).map { ("", $0.text) }
     rows += status.certificates.filter { !$0.isFileServed }.map {
       ("NOT SERVED", "the changed files of \($0.name): the previous certificate is still in use")
     }

@@ -1,0 +1,134 @@
+internal import ACME
+internal import AttestGate
+internal import ByteCoding
+internal import Cryptography
+internal import GateService
+internal import Logging
+internal import Settings
+internal import TransportEngine
+
+extension GateServer {
+  /// Obtains certificates and renews them, if the settings of `composition` say so; runs until the task is cancelled.
+  ///
+  /// - Parameter previous: The task of earlier settings, cancelled. It ends first, because both answer challenges.
+  func certificateTask(
+    by composition: GateComposition, after previous: Task<Void, Never>? = nil
+  ) -> Task<Void, Never>? {
+    guard let acme = composition.settings.tls.acme else { return nil }
+    return Task { [self] in
+      await previous?.value
+      do {
+        let keeper = try await keeper(acme, composition.settings)
+        await keeper.run()
+      } catch let error as SallyportError {
+        logger.error("certificates not obtained", metadata: ["fault": "\(error.plainLines)"])
+      } catch {
+        logger.error("certificates not obtained", metadata: ["fault": "\(error)", "hint": "\(Self.hint(of: error))"])
+      }
+    }
+  }
+
+  /// Reads the certificate that an earlier process or another gate stored, so that the listener has it from its first
+  /// connection on. A failure is not fatal: it is read again later.
+  static func loadManagedCertificate(_ settings: GateSettings, _ memory: SharedState, _ logger: Logger) async {
+    memory.managed.configure(settings)
+    guard let acme = settings.tls.acme else { return }
+    do {
+      let order = try acme.orderSettings()
+      if let stored = try await CertificateKeeper.stored(order, in: settings.certificateStorage(memory.store)) {
+        memory.managed.adopt(stored)
+      } else {
+        logger.warning(
+          "no certificate yet: TLS handshakes fail until the first one arrives",
+          metadata: ["names": "\(acme.domains.joined(separator: " "))", "directory": "\(acme.directory)"])
+      }
+    } catch {
+      logger.error("stored certificate not read", metadata: ["reason": "\(error)"])
+    }
+  }
+
+  private static func hint(of error: any Error) -> String { (error as? ACMEError)?.hint ?? "" }
+
+  private func keeper(_ acme: GateSettings.TLS.ACME, _ settings: GateSettings) async throws -> CertificateKeeper {
+    let (order, transport) = try await fileReads.run {
+      () throws(SallyportError) -> (CertificateOrderSettings, EngineTransport) in
+      let order = try acme.orderSettings()
+      do throws(ACMEError) {
+        return (order, try EngineTransport(authorityFile: acme.caFile))
+      } catch {
+        throw SallyportError(.configuration, error: "tls.acme: \(error)", hint: error.hint)
+      }
+    }
+    let (managed, logger) = (memory.managed, logger)
+    return CertificateKeeper(
+      order, client: ACMEClient(directory: acme.directory, transport: transport),
+      storage: settings.certificateStorage(memory.store),
+      listener: CertificateKeeper.Listener(
+        serve: { [weak self] certificate in
+          managed.adopt(certificate)
+          await self?.inTurn { await $0.serveManagedCertificate() }
+        },
+        answer: { managed.answer($0, logger: logger) },
+        note: { event in
+          managed.count(event)
+          CertificateLog(logger: logger).write(event)
+        },
+        status: { managed.note($0) }))
+  }
+
+  /// Presents the certificate of `memory.managed` on new connections. Open ones are not affected.
+  private func serveManagedCertificate() async {
+    let composition = generation.composition
+    // A reload may have chosen certificate files in the meantime.
+    guard composition.settings.tls.acme != nil else { return }
+    do throws(SallyportError) {
+      let tls = try await fileReads.run { () throws(SallyportError) in try composition.tls() }
+      try await serve(generation, tls: tls)
+      generation.served = ServedCertificates(tls, from: generation.certificates)
+      generation.served.warn(logger, at: .now())
+    } catch {
+      logger.error("certificate not served: the old one stays active", metadata: ["fault": "\(error.plainLines)"])
+    }
+  }
+}
+
+/// Writes the events of certificates to the log.
+struct CertificateLog: Sendable {
+  let logger: Logger
+
+  func write(_ event: CertificateEvent) {
+    switch event {
+    case .accountMade(let url): logger.notice("ACME account registered", metadata: ["account": "\(url)"])
+    case .ordering(let end):
+      logger.info("certificate ordered", metadata: end.map { ["replaces_until": "\($0)"] } ?? [:])
+    case .obtained(let certificate, let byOtherGate, let renewal):
+      logger.notice(
+        byOtherGate ? "certificate of another gate adopted" : "certificate obtained",
+        metadata: [
+          "names": "\(certificate.leaf.dnsNames.joined(separator: " "))", "not_after": "\(certificate.notAfter)",
+          "renewal": "\(renewal.wholeSecond)",
+        ])
+    case .failed(let error, let attempts, let retry, let hasCertificate):
+      logger.error(
+        hasCertificate ? "certificate renewal failed: the old certificate stays active" : "certificate order failed",
+        metadata: [
+          "code": "\(error.code)", "reason": "\(error)", "hint": "\(error.hint)", "attempts": "\(attempts)",
+          "retry": "\(retry.wholeSecond)",
+        ])
+    case .learned(let window, let renewal):
+      var metadata: Logger.Metadata = [
+        "from": "\(window.start)", "to": "\(window.end)", "renewal": "\(renewal.wholeSecond)",
+      ]
+      if let explanation = window.explanation { metadata["explanation"] = "\(explanation)" }
+      logger.info("ACME server suggests a time for the renewal", metadata: metadata)
+    case .clocksDiffer(let difference):
+      logger.warning(
+        "the clock of this machine differs from the ACME server's: certificates may seem invalid",
+        metadata: ["difference_seconds": "\(difference.components.seconds)", "hint": "set the clock (timedatectl)"])
+    case .storageFailed(let error):
+      logger.error(
+        "certificate storage unavailable: it will be retried",
+        metadata: ["reason": "\(error)", "hint": "\(error.hint)"])
+    }
+  }
+}

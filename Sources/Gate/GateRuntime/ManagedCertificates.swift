@@ -1,0 +1,165 @@
+internal import ACME
+internal import AttestGate
+internal import ByteCoding
+internal import Cryptography
+internal import GateService
+internal import Locking
+internal import Logging
+internal import Preflight
+internal import PostgresStore
+internal import Prometheus
+internal import Settings
+internal import TransportEngine
+
+/// The certificate that the gate obtains by itself, and the challenges that its listener answers. It lives as long as
+/// the process: a reload keeps the certificate.
+final class ManagedCertificates: Sendable {
+  private struct State: Sendable {
+    var material: CertificateMaterial?
+    var status: CertificateStatus?
+    var lastSuccess: Timestamp?
+    var isConfigured = false
+    /// The digests of the challenges that are answered now.
+    var digests: [String: [UInt8]] = [:]
+  }
+
+  /// Answers challenges in the listener's handshakes.
+  let challenges = ChallengeResponder()
+  private let state = LockedValue(State())
+  private let certificates: CounterFamily
+  private let failures: CounterFamily
+
+  private enum Origin: String, CaseIterable { case ordered, otherGate = "other_gate" }
+
+  init(metrics: GateMetrics) {
+    certificates = metrics.registry.counters(
+      "sallyport_acme_certificates_total", "Certificates obtained by ACME: ordered here, or by another gate.",
+      labels: ["origin"])
+    failures = metrics.registry.counters(
+      "sallyport_acme_failures_total", "Failed attempts to obtain a certificate by ACME.", labels: ["code"])
+    registerTimes(in: metrics.registry)
+  }
+
+  private func registerTimes(in registry: MetricsRegistry) {
+    registry.values(
+      "sallyport_acme_last_success_timestamp_seconds", "When this gate last got a certificate by ACME."
+    ) { [weak self] in
+      self?.state.withLock(\.lastSuccess).map { [Sample(Double($0.seconds))] } ?? []
+    }
+    registry.values(
+      "sallyport_acme_next_attempt_timestamp_seconds", "When the next certificate will be ordered by ACME."
+    ) { [weak self] in
+      self?.state.withLock(\.status)?.nextAttempt.map { [Sample(Double($0.seconds))] } ?? []
+    }
+    registry.values(
+      "sallyport_acme_certificate_missing", "1 while the listener waits for its first certificate by ACME, else 0."
+    ) { [weak self] in
+      guard let state = self?.state.withLock(\.self), state.isConfigured else { return [] }
+      return [Sample(state.material == nil ? 1 : 0)]
+    }
+  }
+
+  /// What the listener presents: nothing before the first certificate.
+  var material: [CertificateMaterial] { state.withLock { $0.material.map { [$0] } ?? [] } }
+
+  /// What is known about the certificate; `nil` without ACME.
+  var status: CertificateStatus? { state.withLock { $0.isConfigured ? $0.status ?? CertificateStatus() : nil } }
+
+  /// Whether the listener has no certificate yet. The text says why.
+  var wait: String? {
+    state.withLock { state in
+      guard state.isConfigured, state.material == nil else { return nil }
+      let reason = state.status?.lastFailure.map { ": \($0.text)" } ?? ""
+      let next = state.status?.nextAttempt.map { "; next attempt at \($0.wholeSecond)" } ?? ""
+      return "waiting for the first certificate\(reason)\(next)"
+    }
+  }
+
+  /// Takes over a certificate, to be served by the listener's next configuration.
+  func adopt(_ certificate: IssuedCertificate) {
+    state.withLock { $0.material = CertificateMaterial(certificate) }
+  }
+
+  /// Serves the files of an earlier configuration until the first certificate arrives.
+  func standIn(_ material: CertificateMaterial) {
+    state.withLock { state in
+      if state.material == nil { state.material = material }
+    }
+  }
+
+  /// Begins or ends the use of ACME. All counters exist from then on, so that an alert sees the first failure.
+  func configure(_ settings: GateSettings) {
+    state.withLock { $0.isConfigured = settings.tls.acme != nil }
+    guard settings.tls.acme != nil else { return }
+    for origin in Origin.allCases { _ = certificates.counter(origin.rawValue) }
+    for code in ACMEError.codes { _ = failures.counter(code) }
+  }
+
+  /// Answers exactly these challenges from now on.
+  func answer(_ digests: [String: [UInt8]], logger: Logger) {
+    let isNew = state.withLock { state in
+      defer { state.digests = digests }
+      return state.digests != digests
+    }
+    guard isNew else { return }
+    do {
+      var certificates: [String: CertificateMaterial] = [:]
+      for (name, digest) in digests {
+        let (certificate, key) = try ChallengeCertificate.make(for: name, digest: digest, at: .now())
+        certificates[name] = CertificateMaterial(chainPEM: certificate, keyPEM: key)
+      }
+      try challenges.answer(certificates)
+    } catch {
+      logger.error("ACME challenge not answered", metadata: ["reason": "\(error)"])
+    }
+  }
+
+  func note(_ status: CertificateStatus) { state.withLock { $0.status = status } }
+
+  func count(_ event: CertificateEvent) {
+    switch event {
+    case .obtained(_, let byOtherGate, _):
+      certificates.counter((byOtherGate ? Origin.otherGate : .ordered).rawValue).add()
+      state.withLock { $0.lastSuccess = .now() }
+    case .failed(let error, _, _, _): failures.counter(error.code).add()
+    case .accountMade, .ordering, .learned, .clocksDiffer, .storageFailed: break
+    }
+  }
+}
+
+extension CertificateMaterial {
+  init(_ certificate: IssuedCertificate) {
+    self.init(chainPEM: certificate.chainPEM, keyPEM: certificate.keyPEM)
+  }
+}
+
+extension GateSettings.TLS.ACME {
+  /// What to order, and where.
+  func orderSettings() throws(SallyportError) -> CertificateOrderSettings {
+    var external: ExternalAccountBinding?
+    if let binding {
+      guard let bytes = try? FileContent.read(binding.keyFile), let key = BindingKeyFile.key(in: bytes) else {
+        throw SallyportError(
+          .configuration, error: "tls.acme.eab.key_file: \(binding.keyFile) contains no key in base64url",
+          hint: "write the key to it as the authority shows it")
+      }
+      external = ExternalAccountBinding(keyID: binding.keyID, key: key)
+    }
+    return CertificateOrderSettings(directory: directory, names: domains, email: email, binding: external)
+  }
+}
+
+extension GateSettings {
+  /// Where account and certificates are kept: in a shared store, or in a folder next to the SQLite file.
+  func certificateStorage(_ store: any GateStore) -> any CertificateStorage {
+    switch self.store {
+    case .sqlite(let path):
+      let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+      return CertificateFolder(path: "\(folder)/acme")
+    case .postgres:
+      // The store of these settings is a PostgresStore; a test's stand-in may share nothing.
+      guard let documents = store as? any SharedDocuments else { return CertificateFolder(path: "/nonexistent") }
+      return StoreDocuments(documents: documents, feed: store)
+    }
+  }
+}

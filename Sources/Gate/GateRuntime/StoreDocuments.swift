@@ -1,0 +1,36 @@
+internal import ACME
+internal import AttestGate
+
+/// Keeps certificates in a store that gates share.
+struct StoreDocuments: CertificateStorage {
+  let documents: any SharedDocuments
+  let feed: any ChangeFeed
+
+  var isShared: Bool { true }
+
+  func content(of document: CertificateDocument) async throws(ACMEError) -> [UInt8]? {
+    try await Self.storing { () throws(StoreError) in try await documents.document(Self.name(of: document)) }
+  }
+
+  func write(_ content: [UInt8]?, to document: CertificateDocument) async throws(ACMEError) {
+    try await Self.storing { () throws(StoreError) in
+      try await documents.setDocument(Self.name(of: document), to: content)
+    }
+  }
+
+  func lock(_ scope: String) async throws(ACMEError) -> Bool {
+    try await Self.storing { () throws(StoreError) in try await documents.lockDocuments("acme/\(scope)") }
+  }
+
+  func unlock(_ scope: String) async { try? await documents.unlockDocuments("acme/\(scope)") }
+
+  func notices() -> AsyncStream<Void> { feed.notices() }
+
+  private static func name(of document: CertificateDocument) -> String { "acme/\(document.name)" }
+
+  private static func storing<Value>(
+    _ body: () async throws(StoreError) -> Value
+  ) async throws(ACMEError) -> Value {
+    do throws(StoreError) { return try await body() } catch { throw .storage(reason: "\(error.step): \(error)") }
+  }
+}

@@ -1,0 +1,30 @@
+internal import ACME
+internal import Settings
+
+/// Checks whether the ACME server answers with a directory. Nothing is ordered, and no account is made.
+struct ACMEProbe {
+  let settings: GateSettings
+
+  func run() async -> [ProbeResult] {
+    guard let acme = settings.tls.acme else { return [] }
+    var report = ProbeReport(settings)
+    let key = "tls.acme.directory"
+    do throws(ACMEError) {
+      let client = ACMEClient(directory: acme.directory, transport: try EngineTransport(authorityFile: acme.caFile))
+      let directory = try await client.services()
+      if directory.meta?.externalAccountRequired == true, acme.binding == nil {
+        throw .bindingRequired
+      }
+      if let difference = await client.clockDifference, abs(difference.components.seconds) > 60 {
+        report.warn(
+          key, "the clock of this machine differs from the ACME server's by \(difference.components.seconds) s",
+          hint: "set the clock of this machine (timedatectl)")
+      }
+      let terms = directory.meta?.termsOfService.map { "; its terms of service: \($0)" } ?? ""
+      report.pass(key, "\(acme.directory) answers\(terms)")
+    } catch {
+      report.fail(key, "\(error)", hint: error.hint)
+    }
+    return report.results
+  }
+}

@@ -1,0 +1,47 @@
+/// The settings of certificates by ACME.
+extension Keys {
+  static let acmeDomains = Key(
+    "tls.acme.domains[]", .certificateName, example: "gate.example.com",
+    "The names of the certificate. Port 443 of each must lead to the gate. Setting them accepts the terms of service "
+      + "of the ACME server.")
+  static let acmeEmail = Key(
+    "tls.acme.email", .emailAddress, example: "ops@example.com",
+    "Where the ACME server may write about the certificates.")
+  static let acmeDirectory = Key(
+    "tls.acme.directory", .directoryURL, example: GateSettings.TLS.ACME.letsEncrypt,
+    "The directory of the ACME server. By default Let's Encrypt.")
+  static let acmeCA = Key(
+    "tls.acme.ca_file", .file, example: "acme-ca.pem",
+    "The CA (PEM) of a private ACME server's own certificate, instead of the system's CAs.")
+  static let acmeBindingKeyID = Key(
+    "tls.acme.eab.key_id", .text(form: "the name that the authority gave"), example: "kid-1",
+    "The name of the key for external account binding, for authorities that require an account of theirs.")
+  static let acmeBindingKey = Key(
+    "tls.acme.eab.key_file", .file, credential: "tls.acme.eab.key", example: "acme-eab.key",
+    "A file with that key in base64url, as the authority shows it.")
+}
+
+extension GateSettings.TLS {
+  /// Certificates that the gate obtains by itself.
+  public struct ACME: Sendable, Hashable {
+    /// The directory of Let's Encrypt, which is used unless another one is given.
+    public static let letsEncrypt = "https://acme-v02.api.letsencrypt.org/directory"
+
+    /// In lower case; at least one, without repetitions.
+    public var domains: [String]
+    public var email: String?
+    /// A URL with `https`.
+    public var directory: String
+    /// PEM. An absolute path; validation found a certificate in the file. `nil` for the system's CAs.
+    public var caFile: String?
+    /// `nil`: the server needs no account of its own.
+    public var binding: Binding?
+
+    /// A key for external account binding.
+    public struct Binding: Sendable, Hashable {
+      public var keyID: String
+      /// An absolute path; validation found a key in the file.
+      public var keyFile: String
+    }
+  }
+}
