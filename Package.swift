@@ -195,9 +195,9 @@ let package = Package(
     target(
       .gate, "GateRuntime",
       [
-        "ACME", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "GracefulUpgrade", "JSONLog",
-        "Locking", "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "ProgramVersion", "Prometheus",
-        "SQLiteStore", "Settings", "Systemd", "Telemetry", "Transport", "TransportEngine",
+        "ACME", "AppAttest", "AttestGate", "ByteCoding", "CLinux", "Cryptography", "GateService", "GracefulUpgrade",
+        "JSONLog", "Locking", "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "ProgramVersion",
+        "Prometheus", "SQLiteStore", "Settings", "Systemd", "Telemetry", "Transport", "TransportEngine",
         .product(name: "Logging", package: "swift-log"),
       ]),
     executable(

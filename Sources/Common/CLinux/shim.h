@@ -1,8 +1,8 @@
 #ifndef SALLYPORT_CLINUX_SHIM_H
 #define SALLYPORT_CLINUX_SHIM_H
 
-// What Swift's Glibc module leaves out of Linux: epoll, eventfd, timerfd, accept4, getrandom, name resolution and the
-// protection of a process that has secrets from being dumped.
+// What Swift's Glibc module leaves out of Linux: epoll, eventfd, timerfd, accept4, getrandom, name resolution, the
+// processors of a process, and the protection of a process that has secrets from being dumped.
 
 #include <errno.h>
 #include <netdb.h>
@@ -15,6 +15,9 @@
 
 // Declared by <sys/socket.h> only with _GNU_SOURCE, which is too late to define here.
 extern int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+
+// The same for <sched.h>: the set of processors on which the thread `id` may run, one bit each; 0 is the caller.
+extern int sched_getaffinity(pid_t id, size_t size, void *set);
 
 // <sys/timerfd.h> would bring types along that Swift knows from Glibc, and take them away from it.
 struct shim_timer_times {

@@ -22,6 +22,8 @@ struct SharedState: Sendable {
   /// `nil` without `telemetry.otlp`.
   let telemetry: TelemetryExporter?
   let managed: ManagedCertificates
+  /// Fixed at the start, like the event loops.
+  let processors = ProcessorAllowance.current
 
   init(_ settings: GateSettings, logger: Logger) throws(SallyportError) {
     if let settings = settings.telemetry {
@@ -145,8 +147,8 @@ struct GateComposition: Sendable {
       apps: apps.environments,
       attestationRoots: try Self.roots(in: trust.attestationRootFile, otherwise: AppleRoots.appAttestation),
       receiptRoots: try Self.roots(in: trust.receiptRootFile, otherwise: AppleRoots.appleRootG3))
-    // Leaves one core for admissions on machines with several.
-    let limiter = VerificationLimiter(width: sysconf(Int32(_SC_NPROCESSORS_ONLN)) - 1)
+    // Leaves one processor for admissions if there are several.
+    let limiter = VerificationLimiter(width: memory.processors.count - 1)
     return Registrar(
       apps: apps, verifier: verifier, challenges: challenges, registry: store, limiter: limiter,
       stopwatch: memory.stopwatch)

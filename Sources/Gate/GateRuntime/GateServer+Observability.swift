@@ -72,12 +72,18 @@ extension GateServer {
         sessions: .init(
           open: traffic.sessions, connections: traffic.connections,
           newest: memory.sessions.newest(Self.mostListed).map { SessionDescription($0, at: now) }),
+        loops: loops,
         traffic: .init(bytesFromClients: traffic.bytesFromClients, bytesFromUpstreams: traffic.bytesFromUpstreams),
         activity: activity, refusals: refusals, upstreams: memory.metrics.upstreamHealth.states,
         certificates: await certificateStates(at: now),
         certificateFault: memory.metrics.reloadState.certificateFault, store: storeState,
         configuration: configurationState)
     }
+  }
+
+  private var loops: GateStatus.Loops {
+    if let chosen = generation.composition.settings.listen.loops { return .init(count: chosen, reason: "listen.loops") }
+    return .init(count: memory.processors.count, reason: memory.processors.reason)
   }
 
   private func certificateStates(at now: Timestamp) async -> [GateStatus.CertificateState] {

@@ -7,7 +7,8 @@ internal import TransportEngine
 extension GateServer {
   /// Opens the public listener. It does not accept connections yet.
   static func start(
-    _ generation: Generation, _ tls: ServerTLS, _ inherited: InheritedSockets, _ log: EngineLog
+    _ generation: Generation, _ tls: ServerTLS, _ inherited: InheritedSockets, _ processors: ProcessorAllowance,
+    _ log: EngineLog
   ) throws(SallyportError) -> Engine {
     let listen = generation.composition.settings.listen
     guard let address = SocketAddress(literal: listen.address, port: listen.port) else {
@@ -17,7 +18,8 @@ extension GateServer {
     }
     do throws(Engine.StartError) {
       return try serve(
-        at: address, or: inherited.takePublic(), generation.composition.settings, tls, generation.responder, log)
+        at: address, or: inherited.takePublic(), generation.composition.settings, tls, generation.responder,
+        processors, log)
     } catch {
       throw SallyportError(
         .cannotBind, error: "cannot listen at \(error)",
@@ -32,9 +34,9 @@ extension GateServer {
   /// Uses the inherited sockets in `passed`, or opens one at `address` if there are none.
   private static func serve(
     at address: SocketAddress, or passed: [Int32], _ settings: GateSettings, _ tls: ServerTLS,
-    _ responder: GateResponder, _ log: EngineLog
+    _ responder: GateResponder, _ processors: ProcessorAllowance, _ log: EngineLog
   ) throws(Engine.StartError) -> Engine {
-    let loops = settings.listen.loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN))
+    let loops = settings.listen.loops ?? processors.count
     let (limits, proxies) = (settings.limits.engine, settings.listen.proxyProtocol)
     guard passed.isEmpty else {
       return try Engine(

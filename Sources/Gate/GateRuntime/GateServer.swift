@@ -131,7 +131,8 @@ package actor GateServer {
     let generation = Generation(
       composition: composition, responder: try composition.responder(logger: logger), served: served,
       certificates: files)
-    let engine = try start(generation, tls, inherited, EngineLog(logger: logger, metrics: memory.metrics))
+    let engine = try start(
+      generation, tls, inherited, memory.processors, EngineLog(logger: logger, metrics: memory.metrics))
     let server = GateServer(
       engine: engine, loader: loader, memory: memory, generation: generation, program: program,
       secrets: secrets, isUpgradeChild: inherited.parent != nil, signals, logger, sink)

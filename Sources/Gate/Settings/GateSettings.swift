@@ -47,7 +47,7 @@ extension GateSettings {
     public var address: String
     /// 0 selects any free port.
     public var port: UInt16
-    /// The number of event loops; `nil` for one per core.
+    /// The number of event loops; `nil` for one per usable processor.
     public var loops: Int?
     /// `nil`: connections carry no PROXY header.
     public var proxies: Proxies?

@@ -12,6 +12,8 @@ public struct GatePlan: Sendable {
   public var routes: [(path: String, upstream: String)] = [("/", "ws://127.0.0.1:1")]
   /// Whether ordinary requests are forwarded too.
   public var forwardsAll = false
+  /// The value of `listen.loops`.
+  public var loops = "2"
   public var hasApp = true
   /// Whether the app is in production, for which only Apple's root is trusted.
   public var isProduction = false
@@ -44,7 +46,7 @@ public struct GatePlan: Sendable {
     .joined(separator: ", ")
     return """
       version: 1
-      listen: { address: "127.0.0.1", port: \(port), loops: 2 }
+      listen: { address: "127.0.0.1", port: \(port), loops: \(loops) }
       tls: \(tls ?? files)
       app_attest:
         enforcement: \(isEnforcing ? "enforce" : "off")
@@ -73,14 +75,18 @@ public struct GateProcess: Sendable {
 
   /// Starts a gate in the folder at `path`. A gate that starts there again has the state of the first.
   ///
-  /// - Parameter program: Another path to the program, such as a link.
-  public init(_ plan: GatePlan, in path: String, program: String? = nil) async throws {
+  /// - Parameters:
+  ///   - program: Another path to the program, such as a link.
+  ///   - launcher: A program and its arguments, in front of those of the gate, which it becomes.
+  public init(
+    _ plan: GatePlan, in path: String, program: String? = nil, launcher: [String] = []
+  ) async throws {
     folder = AuthorityFolder(path: path)
     authority = try folder.loadOrMake(appID: "\(GatePlan.teamID).\(GatePlan.bundleID)", at: .now())
     let file = path + "/gate.yaml"
     try plan.yaml(in: folder).write(toFile: file, atomically: true, encoding: .utf8)
-    process = try ChildProcess(
-      program ?? Places.product("sallyport"), ["run", "-c", file], environment: Self.withoutSettings, in: path)
+    let command = launcher + [try program ?? Places.product("sallyport"), "run", "-c", file]
+    process = try ChildProcess(command[0], Array(command[1...]), environment: Self.withoutSettings, in: path)
     let line = try await process.errors.first("the gate's port") { $0.contains(#""message":"listening""#) }
     port = try Self.lastNumber(in: line, after: #""address":""#)
   }

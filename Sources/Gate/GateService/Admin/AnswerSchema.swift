@@ -72,6 +72,7 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
       "enforcement": ["enum": ["enforce", "monitor", "off"]], "address": .string, "started_at": .instant,
       "uptime_seconds": .integer,
       "sessions": .members(["open": .count, "connections": .count, "newest": .list(of: .session)]),
+      "loops": .members(["count": .count, "reason": .string]),
       "traffic": .members(["bytes_from_clients": .count, "bytes_from_upstreams": .count]),
       "activity": .members([
         "last_minute": AnswerSchema.counts.reference, "last_hour": AnswerSchema.counts.reference,

@@ -13,6 +13,8 @@ public struct GateStatus: Codable, Sendable, Hashable {
   public var startedAt: String
   public var uptimeSeconds: Int64
   public var sessions: Sessions
+  /// The event loops of the public listener; `nil` from a gate of an older version.
+  public var loops: Loops?
   public var traffic: Traffic
   public var activity: Activity
   /// Sorted by their number in the last hour, the highest first.
@@ -26,7 +28,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
   public var configuration: Configuration
 
   enum CodingKeys: String, CodingKey {
-    case version, ready, checks, enforcement, address, sessions, traffic, activity, refusals, upstreams
+    case version, ready, checks, enforcement, address, sessions, loops, traffic, activity, refusals, upstreams
     case certificates, store, configuration
     case certificateFault = "certificate_fault"
     case startedAt = "started_at"
@@ -35,13 +37,15 @@ public struct GateStatus: Codable, Sendable, Hashable {
 
   public init(
     version: String, ready: Bool, checks: [Check], enforcement: String, address: String, startedAt: String,
-    uptimeSeconds: Int64, sessions: Sessions, traffic: Traffic, activity: Activity, refusals: [RefusalCount],
+    uptimeSeconds: Int64, sessions: Sessions, loops: Loops, traffic: Traffic, activity: Activity,
+    refusals: [RefusalCount],
     upstreams: [UpstreamState], certificates: [CertificateState], certificateFault: String? = nil, store: Store,
     configuration: Configuration
   ) {
     (self.version, self.ready, self.checks, self.enforcement) = (version, ready, checks, enforcement)
     (self.address, self.startedAt, self.uptimeSeconds) = (address, startedAt, uptimeSeconds)
-    (self.sessions, self.traffic, self.activity, self.refusals) = (sessions, traffic, activity, refusals)
+    (self.sessions, self.loops) = (sessions, loops)
+    (self.traffic, self.activity, self.refusals) = (traffic, activity, refusals)
     self.upstreams = upstreams
     (self.certificates, self.certificateFault) = (certificates, certificateFault)
     (self.store, self.configuration) = (store, configuration)
@@ -67,6 +71,15 @@ public struct GateStatus: Codable, Sendable, Hashable {
     public init(open: Int, connections: Int, newest: [SessionDescription]) {
       (self.open, self.connections, self.newest) = (open, connections, newest)
     }
+  }
+
+  /// The threads that carry the connections.
+  public struct Loops: Codable, Sendable, Hashable {
+    public var count: Int
+    /// Why there are so many.
+    public var reason: String
+
+    public init(count: Int, reason: String) { (self.count, self.reason) = (count, reason) }
   }
 
   /// The relayed WebSocket bytes since the start, including frame headers.

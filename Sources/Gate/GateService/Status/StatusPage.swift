@@ -144,6 +144,7 @@ struct StatusPage {
     \(entry(
       "configuration", status.configuration.current ? "good" : "warn",
       status.configuration.current ? "as in the file" : "not reloaded", "loaded \(status.configuration.loadedAt)"))
+    \(status.loops.map { loops in entry("event loops", "good", "\(loops.count)", loops.reason) } ?? .nothing)
     <dt>traffic</dt><dd>\(Figures.bytes(status.traffic.bytesFromClients)) from clients<small>\
     \(Figures.bytes(status.traffic.bytesFromUpstreams)) from upstreams, \
     \(Figures.count(status.sessions.connections)) connections now</small></dd>

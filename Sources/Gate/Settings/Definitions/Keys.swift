@@ -8,7 +8,8 @@ enum Keys {
   static let address = Key("listen.address", .address, default: "::", "The address to listen on.")
   static let port = Key("listen.port", .port, default: "6200", "The port to listen on; 0 selects any free port.")
   static let loops = Key(
-    "listen.loops", .countOrAuto(1...256), default: "auto", "The number of event loops; `auto` is one per core.")
+    "listen.loops", .countOrAuto(1...256), default: "auto",
+    "The number of event loops; `auto` is one per processor that the gate may use.")
 
   static let certificate = Key(
     "tls.cert_file", .file, credential: "tls.cert", example: "fullchain.pem",

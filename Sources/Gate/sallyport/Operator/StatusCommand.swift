@@ -67,8 +67,9 @@ struct StatusText {
     default: break
     }
     rows += status.checks.map { ($0.name, $0.detail) }
+    rows.append(("sessions", "\(status.sessions.open) open, \(status.sessions.connections) connections"))
+    if let loops = status.loops { rows.append(("event loops", "\(loops.count): \(loops.reason)")) }
     rows += [
-      ("sessions", "\(status.sessions.open) open, \(status.sessions.connections) connections"),
       ("last minute", Self.text(activity.lastMinute)), ("last hour", Self.text(activity.lastHour)),
       (
         "traffic",
