@@ -9,14 +9,16 @@
 /// `Synchronization.Mutex` does the same, but on Linux the thread sanitizer does not recognize it and reports each
 /// use as a race. It recognizes the locks of pthreads.
 public final class LockedValue<Value: Sendable>: @unchecked Sendable {
-  // Guarded by `mutex`.
-  private var value: Value
+  // Guarded by `mutex`, which makes the dynamic check of exclusive access to a property superfluous.
+  @usableFromInline
+  let value: UnsafeMutablePointer<Value>
   // On the heap, since a lock must not move.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
   /// Guards `value` from now on.
   public init(_ value: Value) {
-    self.value = value
+    self.value = .allocate(capacity: 1)
+    self.value.initialize(to: value)
     mutex = .allocate(capacity: 1)
     mutex.initialize(to: pthread_mutex_t())
     let code = pthread_mutex_init(mutex, nil)
@@ -25,6 +27,8 @@ public final class LockedValue<Value: Sendable>: @unchecked Sendable {
   }
 
   deinit {
+    value.deinitialize(count: 1)
+    value.deallocate()
     pthread_mutex_destroy(mutex)
     mutex.deinitialize(count: 1)
     mutex.deallocate()
@@ -32,11 +36,18 @@ public final class LockedValue<Value: Sendable>: @unchecked Sendable {
 
   /// Returns the result of `body` for the value, while no other thread can access it. `body` must not wait, and must
   /// not take the same lock.
+  @inlinable
   public func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    return try body(&value)
+    lock()
+    defer { unlock() }
+    return try body(&value.pointee)
   }
+
+  @usableFromInline
+  func lock() { pthread_mutex_lock(mutex) }
+
+  @usableFromInline
+  func unlock() { pthread_mutex_unlock(mutex) }
 }
