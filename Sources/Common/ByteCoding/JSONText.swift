@@ -16,6 +16,51 @@ public enum JSONText {
     bytes.append(UInt8(ascii: "\""))
   }
 
+  /// Appends `prefix` and `name` in quotation marks. Both are ASCII without quotation marks, backslashes and control
+  /// characters, which is not checked again.
+  public static func append(_ name: StaticString, after prefix: StaticString, to bytes: inout [UInt8]) {
+    bytes.append(UInt8(ascii: "\""))
+    if prefix.utf8CodeUnitCount > 0 {
+      bytes.append(contentsOf: UnsafeBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount))
+    }
+    bytes.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  /// Removes a string from the beginning of `bytes`, which `append` wrote, and returns its text; `nil` if they begin
+  /// otherwise.
+  public static func takeString(from bytes: inout ArraySlice<UInt8>) -> String? {
+    guard bytes.first == UInt8(ascii: "\"") else { return nil }
+    var text: [UInt8] = []
+    var rest = bytes.dropFirst()
+    while let byte = rest.popFirst() {
+      switch byte {
+      case UInt8(ascii: "\""):
+        bytes = rest
+        return String(decoding: text, as: UTF8.self)
+      case UInt8(ascii: "\\"):
+        guard let scalar = takeEscape(from: &rest) else { return nil }
+        text += String(scalar).utf8
+      default: text.append(byte)
+      }
+    }
+    return nil
+  }
+
+  /// Removes the rest of an escape sequence after its backslash.
+  private static func takeEscape(from bytes: inout ArraySlice<UInt8>) -> Unicode.Scalar? {
+    switch bytes.popFirst().map(Unicode.Scalar.init) {
+    case "n": return "\n"
+    case "r": return "\r"
+    case "t": return "\t"
+    case "u":
+      let digits = String(decoding: bytes.prefix(4), as: UTF8.self)
+      bytes = bytes.dropFirst(4)
+      return UInt32(digits, radix: 16).flatMap(Unicode.Scalar.init)
+    case let character: return character
+    }
+  }
+
   /// Appends `number` in decimal digits.
   public static func append(_ number: Int64, to bytes: inout [UInt8]) {
     if number < 0 { bytes.append(UInt8(ascii: "-")) }

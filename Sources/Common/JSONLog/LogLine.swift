@@ -12,17 +12,17 @@ struct LogLine {
   /// The object, without a line end and without one inside it.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
-    bytes.reserveCapacity(512)
+    bytes.reserveCapacity(640)
     bytes.append(contentsOf: #"{"time":""#.utf8)
     Timestamp(milliseconds: time.milliseconds).append(to: &bytes)
     bytes.append(UInt8(ascii: "\""))
-    append("level", level.rawValue, to: &bytes)
-    append("logger", logger, to: &bytes)
-    append("message", message, to: &bytes)
+    append(",\"level\":", level.rawValue, to: &bytes)
+    append(",\"logger\":", logger, to: &bytes)
+    append(",\"message\":", message, to: &bytes)
     let isSingle = metadata.count < 2
     for (name, value) in isSingle ? Array(metadata) : metadata.sorted(by: { $0.key < $1.key }) {
       if case .stringConvertible(let fields as LogFields) = value {
-        append(fields, to: &bytes)
+        bytes += fields.json
       } else {
         appendName(of: name, to: &bytes)
         append(value, to: &bytes)
@@ -32,28 +32,14 @@ struct LogLine {
     return bytes
   }
 
-  private func append(_ fields: LogFields, to bytes: inout [UInt8]) {
-    for (name, value) in fields.members {
-      appendName(of: name, to: &bytes)
-      switch value {
-      case .text(let text): JSONText.append(text, to: &bytes)
-      case .integer(let number): JSONText.append(number, to: &bytes)
-      case .flag(let flag): bytes.append(contentsOf: flag ? "true".utf8 : "false".utf8)
-      }
-    }
-  }
-
-  private func append(_ name: String, _ text: String, to bytes: inout [UInt8]) {
-    begin(name, to: &bytes)
+  private func append(_ beginning: StaticString, _ text: String, to bytes: inout [UInt8]) {
+    bytes.append(contentsOf: UnsafeBufferPointer(start: beginning.utf8Start, count: beginning.utf8CodeUnitCount))
     JSONText.append(text, to: &bytes)
   }
 
   /// Appends the name of a field of the event, changed if it equals one of the line's own names.
   private func appendName(of name: String, to bytes: inout [UInt8]) {
-    switch name {
-    case "time", "level", "logger", "message": begin("metadata." + name, to: &bytes)
-    default: begin(name, to: &bytes)
-    }
+    begin(ReservedNames.contains(name) ? "\(ReservedNames.prefix)\(name)" : name, to: &bytes)
   }
 
   private func begin(_ name: String, after mark: Unicode.Scalar = ",", to bytes: inout [UInt8]) {
