@@ -40,11 +40,10 @@ struct HeaderSanitizer: Sendable {
       names: Self.names.union(Self.connectionNames).union(stripHeaders), prefixes: Self.prefixes)
   }
 
-  /// Returns `headers` without the fields that a client must not send to an upstream. The others keep their order,
-  /// names and values.
-  func cleaned(_ headers: HeaderFields) -> HeaderFields {
+  /// Calls `body` with the fields of `headers` that a client may send to an upstream, in their order.
+  func forEachKept(in headers: HeaderFields, _ body: (HeaderFields.Field) -> Void) {
     let named = Self.namedByConnection(in: headers)
-    return HeaderFields(headers.fields.filter { field in !isRemoved(field.name) && !named.contains(field.name) })
+    for field in headers.fields where !isRemoved(field.name) && !named.contains(field.name) { body(field) }
   }
 
   /// Returns `true` for a name that no upstream may receive, and for one that an upstream could confuse with the
@@ -66,9 +65,7 @@ struct HeaderSanitizer: Sendable {
   /// The names that the client's `Connection` field removes. For a plain `Connection: Upgrade` there are none, since
   /// `Upgrade` is removed anyway.
   private static func namedByConnection(in headers: HeaderFields) -> NamedFields {
-    let values = headers.values(of: "Connection")
-    if values.allSatisfy({ HeaderFields.isSame($0, "Upgrade") }) { return NamedFields(names: []) }
-    return NamedFields(names: options(of: headers).subtracting(handshakeNames))
+    NamedFields(names: options(of: headers).subtracting(handshakeNames))
   }
 
   private struct NamedFields {
@@ -77,8 +74,13 @@ struct HeaderSanitizer: Sendable {
     func contains(_ name: String) -> Bool { !names.isEmpty && names.contains(name.lowercased()) }
   }
 
-  /// The names in the `Connection` fields.
+  /// The names in the `Connection` fields, in lowercase; without `upgrade` if it is alone, which is removed anyway.
   private static func options(of headers: HeaderFields) -> Set<String> {
+    switch headers.only("Connection") {
+    case .absent: return []
+    case .once(let value) where HeaderFields.isSame(value, "Upgrade"): return []
+    case .once, .repeated: break
+    }
     let options = headers.values(of: "Connection").flatMap { $0.split(separator: ",") }
     return Set(options.map { String($0.trimmingSpaces()).lowercased() })
   }
@@ -90,23 +92,28 @@ extension HeaderSanitizer {
   ///
   /// - Parameter keepsDate: Whether the upstream's `Date` is kept. `false` where the engine writes a new one.
   static func cleaned(fromUpstream headers: HeaderFields, keepsDate: Bool = false) -> HeaderFields {
-    let named = options(of: headers)
+    let named = NamedFields(names: options(of: headers))
     return HeaderFields(
       headers.fields.filter { field in
-        let name = field.name.lowercased()
-        return
-          !(named.contains(name) || connectionNames.contains(name) || isGates(name)
-          || (name == "date" && !keepsDate))
+        var name = field.name
+        let isRemoved = name.withUTF8 { answerNames.contains($0) }
+        return !isRemoved && !named.contains(field.name) && (keepsDate || !HeaderFields.isSame(field.name, "Date"))
       })
   }
-}
 
-extension HeaderSanitizer {
-  /// Returns `true` if only the gate sets the field `name`, given in lowercase. An underscore counts as a hyphen, as
-  /// many servers treat it.
-  private static func isGates(_ name: String) -> Bool {
-    let name = String(decoding: name.utf8.map { $0 == UInt8(ascii: "_") ? UInt8(ascii: "-") : $0 }, as: UTF8.self)
-    return name.hasPrefix("x-attest-") || name == "x-request-id"
+  /// The fields of a connection, and those that only the gate sets. Many servers treat an underscore as a hyphen, so
+  /// each has a form with underscores.
+  private static let answerNames = {
+    let gates = (name: "x-request-id", prefix: "x-attest-")
+    return FieldNameSet(
+      names: connectionNames.union(Self.spellings(of: gates.name)), prefixes: Self.spellings(of: gates.prefix))
+  }()
+
+  /// Returns `name` with each hyphen as it is and as an underscore.
+  private static func spellings(of name: String) -> [String] {
+    name.reduce([""]) { spellings, character in
+      spellings.flatMap { character == "-" ? [$0 + "-", $0 + "_"] : [$0 + String(character)] }
+    }
   }
 }
 

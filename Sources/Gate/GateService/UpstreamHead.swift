@@ -21,29 +21,23 @@ struct UpstreamHead {
   /// `HeaderSanitizer` keeps. The gate sets all others.
   var lines: [UInt8] {
     var head = HeadBytes()
-    head.line(request.method, " ", request.target, " HTTP/1.1")
-    for field in sanitizer.cleaned(request.headers).fields { head.line(field.name, ": ", field.value) }
-    for field in ownFields.fields { head.line(field.name, ": ", field.value) }
-    return head.bytes
-  }
-
-  private var ownFields: HeaderFields {
-    var fields = HeaderFields()
-    if request.upgrade != nil {
-      fields.append("Connection", "Upgrade")
-      fields.append("Upgrade", "websocket")
-    }
-    identity.append(to: &fields)
+    head.write(request.method)
+    head.write(" ")
+    head.write(request.target)
+    head.write(" HTTP/1.1\r\n")
+    sanitizer.forEachKept(in: request.headers) { head.field($0.name, $0.value) }
+    if request.upgrade != nil { head.write("Connection: Upgrade\r\nUpgrade: websocket\r\n") }
+    identity.forEach { head.field($0, $1) }
     // Sent only if the certificate admitted the client: next to an assertion it would say nothing about the device.
     if case .certificate = admission.principal, let certificate = peer.verifiedCertificate {
-      fields.append("Client-Cert", certificate.fieldValue)
+      head.field("Client-Cert", certificate.fieldValue)
     }
-    fields.append("X-Request-Id", request.id)
-    fields.append("traceparent", traceparent)
-    fields.append("X-Forwarded-For", forwardedFor)
-    fields.append("X-Forwarded-Proto", "https")
-    if let host = request.headers.first("Host") { fields.append("X-Forwarded-Host", host) }
-    return fields
+    head.field("X-Request-Id", request.id)
+    head.field("traceparent", traceparent)
+    head.field("X-Forwarded-For", forwardedFor)
+    head.write("X-Forwarded-Proto: https\r\n")
+    if let host = request.headers.first("Host") { head.field("X-Forwarded-Host", host) }
+    return head.bytes
   }
 
   // Without telemetry, the trace begins here and uses the request id, so that logs and traces can be matched. The
@@ -67,9 +61,19 @@ private struct HeadBytes {
 
   init() { bytes.reserveCapacity(2048) }
 
-  mutating func line(_ parts: String...) {
-    for var part in parts { part.withUTF8 { bytes.append(contentsOf: $0) } }
-    bytes.append(UInt8(ascii: "\r"))
-    bytes.append(UInt8(ascii: "\n"))
+  mutating func write(_ text: StaticString) {
+    bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+
+  mutating func write(_ text: String) {
+    var text = text
+    text.withUTF8 { bytes.append(contentsOf: $0) }
+  }
+
+  mutating func field(_ name: String, _ value: String) {
+    write(name)
+    write(": ")
+    write(value)
+    write("\r\n")
   }
 }

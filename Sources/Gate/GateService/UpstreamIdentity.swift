@@ -20,10 +20,10 @@ struct UpstreamIdentity: Sendable {
     }
   }
 
-  /// Appends the fields that have a value.
-  func append(to fields: inout HeaderFields) {
-    for (name, value) in zip(Self.names, values) {
-      if let value { fields.append(name, value) }
+  /// Calls `body` with the fields that have a value.
+  func forEach(_ body: (_ name: String, _ value: String) -> Void) {
+    for (index, name) in Self.names.enumerated() {
+      if let value = values[index] { body(name, value) }
     }
   }
 

@@ -20,9 +20,13 @@ extension HeaderFields {
 
   /// Returns the options of `Connection` (RFC 9110 section 7.6.1), in lowercase.
   func connectionOptions() throws(HeadError) -> [String] {
+    // What most clients and servers send with a handshake.
+    if case .once(let value) = only("Connection"), HeaderFields.isSame(value, "upgrade") { return Self.upgradeAlone }
     guard let tokens = tokens(of: "Connection") else { throw .connectionSyntax }
     return tokens.map { $0.lowercased() }
   }
+
+  private static let upgradeAlone = ["upgrade"]
 
   /// Returns the declared framing of the body.
   ///

@@ -23,11 +23,14 @@ extension EventLoop {
   }
 
   private func makeRequestID() -> String {
-    func digits(_ value: UInt64) -> String {
-      let text = String(value, radix: 16)
-      return String(repeating: "0", count: 16 - text.utf8.count) + text
+    let halves: [2 of UInt64] = [random.next(), random.next()]
+    return String(unsafeUninitializedCapacity: 32) { digits in
+      for index in 0..<32 {
+        let digit = UInt8(truncatingIfNeeded: halves[index / 16] >> UInt64(60 - index % 16 * 4)) & 15
+        digits[index] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+      }
+      return 32
     }
-    return digits(random.next()) + digits(random.next())
   }
 
   func requestReadable(_ session: SessionRef) {
