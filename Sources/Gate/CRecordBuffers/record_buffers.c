@@ -30,25 +30,34 @@ static __thread struct {
   int count;
 } kept;
 
-static void *take(size_t size, const char *file, int line) {
-  (void)file, (void)line;
-  if (size < least_size || size > buffer_size) return malloc(size);
+static __attribute__((noinline)) void *take_buffer(void) {
   return kept.count > 0 ? kept.blocks[--kept.count] : aligned_alloc(alignment, buffer_size);
 }
 
-// Decides by alignment and size only: any block of the right size may be reused, even one that malloc allocated.
-static int is_record_buffer(void *block) {
-  if ((uintptr_t)block % alignment != 0) return 0;
-  size_t size = malloc_usable_size(block);
-  return size >= buffer_size && size < buffer_size + slack;
+static void *take(size_t size, const char *file, int line) {
+  (void)file, (void)line;
+  if (size < least_size || size > buffer_size) return malloc(size);
+  return take_buffer();
 }
 
-static void give_back(void *block, const char *file, int line) {
-  (void)file, (void)line;
-  if (block != NULL && kept.count < most_kept && is_record_buffer(block)) {
+// Decides by size alone whether an aligned block is a record buffer: any block of the right size may be reused, even
+// one that malloc allocated.
+static __attribute__((noinline)) void give_back_aligned(void *block) {
+  size_t size = block != NULL && kept.count < most_kept ? malloc_usable_size(block) : 0;
+  if (size >= buffer_size && size < buffer_size + slack) {
     kept.blocks[kept.count++] = block;
   } else {
     free(block);
+  }
+}
+
+// A handshake frees about two thousand blocks, so that each instruction here counts.
+static void give_back(void *block, const char *file, int line) {
+  (void)file, (void)line;
+  if ((uintptr_t)block % alignment != 0) {
+    free(block);
+  } else {
+    give_back_aligned(block);
   }
 }
 

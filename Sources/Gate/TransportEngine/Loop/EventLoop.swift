@@ -7,6 +7,9 @@ internal import Locking
 ///
 /// `@unchecked Sendable`: from `run()` on, only the loop's own thread touches the state, except `mailbox`, `wakeUp`
 /// and `waitingForEnd`. Other threads pass closures through `execute`.
+///
+/// The exclusive access to what each event reads is not checked again at run time: no closure is passed in whose body
+/// could change it meanwhile, and the check would cost a connection some thousand instructions.
 final class EventLoop: @unchecked Sendable {
   typealias Job = @Sendable (EventLoop) -> Void
 
@@ -14,18 +17,25 @@ final class EventLoop: @unchecked Sendable {
   let bio: WindowBIO
   let plain = PlainBuffer()
   /// The time at which the current wake-up began.
+  @exclusivity(unchecked)
   private(set) var now: Milliseconds
+  /// The number of the current wake-up.
+  @exclusivity(unchecked)
+  private(set) var turn: UInt64 = 0
   var timers: TimerWheel
   var slots = SlotTable()
   var random = RandomPool()
   /// The responder and its configuration. `nil` in a loop that only opens connections.
+  @exclusivity(unchecked)
   var service: SessionService?
   /// Tests replace it.
   var resolver: Resolver
   /// The number of sessions, in any phase.
+  @exclusivity(unchecked)
   var sessionCount = 0
   /// The traffic of the sessions that have ended.
   var ended = EngineTraffic()
+  @exclusivity(unchecked)
   var drain: Drain?
   var keptUpstreams = UpstreamPool()
   var listeners: [Listener] = []
@@ -97,6 +107,7 @@ final class EventLoop: @unchecked Sendable {
       let delay = timers.delay(from: now).map { Int32(min($0, 60_000)) } ?? -1
       let count = epoll_wait(epoll, events, Int32(capacity), delay)
       now = monotonicMilliseconds()
+      turn &+= 1
       for index in 0..<Int(max(count, 0)) { dispatch(events[index]) }
       while let slot = timers.nextExpired(now: now) { expire(slot) }
     }

@@ -47,6 +47,13 @@ enum Socket {
     throw SystemCallError("connect")
   }
 
+  /// Returns the result of the connection attempt that `connect` has begun: 0 for a connection, an error number, or
+  /// `nil` while it is under way.
+  static func outcome(of fd: Int32, to address: SocketAddress) -> Int32? {
+    guard withSystemAddress(address, { Glibc.connect(fd, $0, $1) }) != 0 else { return 0 }
+    return [EALREADY, EINPROGRESS, EINTR].contains(errno) ? nil : errno
+  }
+
   /// Calls `body` with `address` as a system address.
   static func withSystemAddress<Result>(
     _ address: SocketAddress, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result

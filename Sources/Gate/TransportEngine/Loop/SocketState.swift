@@ -52,6 +52,9 @@ struct SocketState {
     guard let tls else { return true }
     return SSL_get_shutdown(tls) & SSL_RECEIVED_SHUTDOWN != 0
   }
+  /// Whether the peer ended its stream with TLS but without close_notify. Such a stream may be truncated and its
+  /// connection has failed (RFC 8446 section 6.1): the peer has left, and reads nothing more.
+  var hasLeft: Bool { hasEnded && tls != nil && failure == nil && !endedInOrder }
   /// Whether the socket may be read: the peer may send more, and the outbox has room for the responses.
   var mayRead: Bool { !hasEnded && outbox.count <= Self.outboxBound }
   var isHandshakeDone: Bool {
@@ -306,6 +309,10 @@ extension SocketState {
     guard isOpen, !hasSentEnd, failure == nil else { return }
     guard outbox.isEmpty else {
       endsAfterOutbox = true
+      return
+    }
+    if hasLeft {
+      hasSentEnd = true
       return
     }
     if let tls, isHandshakeDone, SSL_get_shutdown(tls) & SSL_SENT_SHUTDOWN == 0 {

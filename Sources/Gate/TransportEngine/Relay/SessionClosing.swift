@@ -110,7 +110,9 @@ extension EventLoop {
     let end = session.pointee.ends + side.index
     let other = session.pointee.ends + side.other.index
     if session.pointee.end == nil { session.pointee.end = .lost(side.name, reason) }
-    if side == .upstream, !end.pointee.frames.hasClosed, end.pointee.frames.isAtBoundary, end.pointee.held.isEmpty {
+    if side == .upstream, !end.pointee.frames.hasClosed, end.pointee.frames.isAtBoundary, end.pointee.held.isEmpty,
+      !other.pointee.link.hasLeft
+    {
       enqueue(session, .close(.badGateway, reason: "connection to the service behind the gate lost"), to: .client)
     }
     if end.pointee.link.failure != nil || other.pointee.isToldToClose || end.pointee.frames.hasClosed,
@@ -179,7 +181,8 @@ extension EventLoop {
     var last = end.pointee.link.lastHeard
     for index in 0..<2 where index == side.index || !isHeard {
       let other = session.pointee.ends + index
-      guard other.pointee.link.isOpen else { continue }
+      // The kernel need not be asked about a peer that was heard just now.
+      guard other.pointee.link.isOpen, last < now else { continue }
       other.pointee.link.noteTaking(at: now)
       last = max(last, other.pointee.link.lastTaken, isHeard ? 0 : other.pointee.link.lastHeard)
     }

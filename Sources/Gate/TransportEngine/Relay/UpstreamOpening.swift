@@ -57,11 +57,21 @@ extension EventLoop {
         upstream.pointee.link = SocketState()
         upstream.pointee.link.fd = try Socket.make(for: address)
         if case .unix = address {} else { Socket.disableDelay(on: upstream.pointee.link.fd) }
-        let isConnected = try Socket.connect(upstream.pointee.link.fd, to: address)
-        setInterest(session, .upstream, Readiness.output)
-        timers.schedule(session.pointee.timer, at: http.request.attempt.nextTimeout(at: now))
-        if isConnected { established(session) }
-        return
+        var outcome: Int32? = try Socket.connect(upstream.pointee.link.fd, to: address) ? 0 : nil
+        // Within a machine the attempt ends before connect(2) returns, which does not say so.
+        if outcome == nil, address.isLoopback { outcome = Socket.outcome(of: upstream.pointee.link.fd, to: address) }
+        switch outcome {
+        case nil:
+          setInterest(session, .upstream, Readiness.output)
+          timers.schedule(session.pointee.timer, at: http.request.attempt.nextTimeout(at: now))
+          return
+        case 0:
+          established(session)
+          return
+        case let code?:
+          http.request.attempt.lastError = "connect: \(SystemCallError.text(of: code))"
+          upstream.pointee.link.close()
+        }
       } catch {
         http.request.attempt.lastError = "\(address): \(error)"
         upstream.pointee.link.close()

@@ -16,6 +16,8 @@ final class Listener: LoopChannel {
   init(fd: Int32, isShared: Bool = false) {
     self.fd = fd
     self.isShared = isShared
+    // Linux passes the option on to accepted sockets. A Unix socket has none.
+    Socket.disableDelay(on: fd)
     timer.initialize(to: TimerNode())
   }
 
@@ -39,6 +41,10 @@ final class Listener: LoopChannel {
   private static let backlog: Int32 = 4096
   /// The maximum number of connections that are accepted in one round.
   private static let most = 32
+  /// The number of connections to accept in the next round.
+  private var width = 1
+  /// The loop's turn after one in which a whole round was accepted.
+  private var nextTurn: UInt64 = 0
 
   /// Marks the socket as shared with other listeners.
   func share() { isShared = true }
@@ -48,7 +54,7 @@ final class Listener: LoopChannel {
   func leave(in loop: EventLoop) {
     // At most one full queue: clients may keep connecting while this runs.
     var rounds = isShared ? 0 : Int(Self.backlog) / Self.most
-    while rounds > 0, acceptSome(in: loop) { rounds -= 1 }
+    while rounds > 0, accept(Self.most, in: loop) { rounds -= 1 }
     stop(in: loop)
   }
 
@@ -59,12 +65,17 @@ final class Listener: LoopChannel {
     loop.remove(self)
   }
 
-  override func ready(_ events: UInt32, in loop: EventLoop) { _ = acceptSome(in: loop) }
+  /// Accepts one connection: to learn that there is no second one would cost as much as the next event. In a flood,
+  /// when the queue is not empty in the next turn either, each round is twice as wide as the one before.
+  override func ready(_ events: UInt32, in loop: EventLoop) {
+    width = loop.turn == nextTurn ? min(width * 2, Self.most) : 1
+    if accept(width, in: loop) { nextTurn = loop.turn + 1 }
+  }
 
-  /// Accepts a bounded number of connections, so that a flood of new ones does not delay the open ones. Returns
-  /// `false` if the queue is empty or accepting failed.
-  private func acceptSome(in loop: EventLoop) -> Bool {
-    for _ in 0..<Self.most {
+  /// Accepts at most `count` connections, so that a flood of new ones does not delay the open ones. Returns `false` if
+  /// the queue is empty or accepting failed.
+  private func accept(_ count: Int, in loop: EventLoop) -> Bool {
+    for _ in 0..<count {
       var storage = sockaddr_storage()
       var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
       let accepted = withUnsafeMutablePointer(to: &storage) { pointer in
@@ -135,6 +146,15 @@ extension Listener {
 }
 
 extension SocketAddress {
+  /// Whether the address reaches this machine alone (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3).
+  var isLoopback: Bool {
+    switch self {
+    case .ipv4(let bytes, _): bytes.first == 127
+    case .ipv6(let bytes, _): bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1
+    case .unix: true
+    }
+  }
+
   func withPort(of other: SocketAddress) -> SocketAddress {
     switch (self, other) {
     case (.ipv4(let bytes, _), .ipv4(_, let port)), (.ipv4(let bytes, _), .ipv6(_, let port)):

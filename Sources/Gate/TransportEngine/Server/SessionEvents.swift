@@ -15,7 +15,6 @@ extension EventLoop {
       Glibc.close(fd)
       return
     }
-    Socket.disableDelay(on: fd)
     var tls: OpaquePointer?
     if let context = service.tls {
       tls = context.makeStream(in: bio)
