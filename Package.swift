@@ -507,13 +507,19 @@ if !gateOnly && !fuzzing {
     target(.mfa, "MFADomain", ["ByteCoding", "CBOR", "Locking", "OneTimePasswords", crypto, cryptoExtras]),
     target(
       .mfa, "MFAStore", ["MFADomain", "ByteCoding", "GroupCommit", "Locking", "OneTimePasswords", "Postgres", grdb]),
+    target(.mfa, "ConnectionFaults", [httpClient] + nio + [nioSSL]),
     target(
       .mfa, "MFATokens",
-      ["MFADomain", "ByteCoding", "Locking", "HTTPClientTransport", "OIDCClient", crypto, jwtKit, httpClient] + nio
+      [
+        "ConnectionFaults", "MFADomain", "ByteCoding", "Locking", "HTTPClientTransport", "OIDCClient", crypto, jwtKit,
+        httpClient,
+      ] + nio
         + [nioSSL, logging]),
     target(
       .mfa, "MFADelivery",
-      ["MFADomain", "ByteCoding", "Locking", httpClient, lifecycle, logging, metrics] + nio + [nioSSL]),
+      ["ConnectionFaults", "MFADomain", "ByteCoding", "Locking", httpClient, lifecycle, logging, metrics] + nio + [
+        nioSSL
+      ]),
     target(
       .mfa, "MFAService",
       [
@@ -604,6 +610,13 @@ if Context.environment["SALLYPORT_CORE_ONLY"] == "1" {
   ])
   package.products = []
   package.targets.removeAll { !core.contains($0.name) }
+}
+
+// For work on some test targets, for example `SALLYPORT_TESTS=MFACommandTests,MFASettingsTests`.
+if let names = Context.environment["SALLYPORT_TESTS"] {
+  let kept = needed(by: Set(names.split(separator: ",").map(String.init)))
+  package.products = []
+  package.targets.removeAll { !kept.contains($0.name) }
 }
 
 // For work on one room, for example `SALLYPORT_ROOM=SignIn`.

@@ -44,7 +44,8 @@ package final class PostgresConnection {
 
   private var lastMessage: String {
     let message = withPointer { PQerrorMessage($0).map { String(cString: $0) } } ?? ""
-    let lines = message.split(whereSeparator: \.isNewline)
+    // libpq indents continued lines with a tab.
+    let lines = message.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }
     return lines.isEmpty ? "the connection was lost" : lines.joined(separator: "; ")
   }
 }

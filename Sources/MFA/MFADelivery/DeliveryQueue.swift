@@ -32,7 +32,8 @@ final class DeliveryQueue: Sendable {
   }
 
   private let kind: String
-  private let provider: (any MessageProvider)?
+  /// A message is delivered by the provider that is set when its attempt begins.
+  private let provider: LockedValue<(any MessageProvider)?>
   private let schedule: QueuedOutbox.Schedule
   private let logger: Logger
   private let queue: AsyncStream<Waiting>
@@ -40,27 +41,42 @@ final class DeliveryQueue: Sendable {
   private let tired: AsyncStream<Waiting>
   private let bed: AsyncStream<Waiting>.Continuation
   private let resting = LockedValue(0)
+  private let queued = LockedValue(0)
 
   init(kind: String, provider: (any MessageProvider)?, schedule: QueuedOutbox.Schedule, logger: Logger) {
     self.kind = kind
-    self.provider = provider
+    self.provider = LockedValue(provider)
     self.schedule = schedule
     self.logger = logger
     (queue, entrance) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(schedule.capacity))
     (tired, bed) = AsyncStream.makeStream()
   }
 
+  /// Delivers from now on, also waiting messages, through `provider`.
+  func replaceProvider(_ provider: (any MessageProvider)?) { self.provider.withLock { $0 = provider } }
+
+  /// The messages that wait for their first attempt, and those that wait for another one.
+  var waiting: (queued: Int, retrying: Int) { (queued.withLock { $0 }, resting.withLock { $0 }) }
+
   func send(_ message: OutgoingMessage) {
-    guard provider != nil else { return tell(.dropped, .error, ["reason": "no provider is configured"]) }
+    guard provider.withLock({ $0 != nil }) else {
+      return tell(.dropped, .error, ["reason": "no provider is configured"])
+    }
     enter(Waiting(message: message, end: .now + message.lifetime))
   }
 
   private func enter(_ waiting: Waiting) {
+    queued.withLock { $0 += 1 }
     switch entrance.yield(waiting) {
-    case .dropped: tell(.dropped, .error, ["reason": "queue full"])
-    case .terminated: tell(.lost, .warning, ["reason": "stopping"])
+    case .dropped: leave(.dropped, .error, "queue full")
+    case .terminated: leave(.lost, .warning, "stopping")
     default: break
     }
+  }
+
+  private func leave(_ outcome: Outcome, _ level: Logger.Level, _ reason: Logger.MetadataValue) {
+    queued.withLock { $0 -= 1 }
+    tell(outcome, level, ["reason": reason])
   }
 
   /// Refuses further messages; `run` returns after the last waiting message.
@@ -117,6 +133,7 @@ final class DeliveryQueue: Sendable {
     await withTaskGroup(of: Void.self) { group in
       var running = 0
       for await waiting in queue {
+        queued.withLock { $0 -= 1 }
         if running == max(1, schedule.mostAtOnce) {
           await group.next()
           running -= 1
@@ -128,7 +145,10 @@ final class DeliveryQueue: Sendable {
   }
 
   private func deliver(_ waiting: Waiting) async {
-    guard let provider else { return }
+    // A reload may have turned delivery off.
+    guard let provider = provider.withLock({ $0 }) else {
+      return tell(.dropped, .error, ["reason": "no provider is configured"])
+    }
     var wait = schedule.pause
     let attempts = waiting.rest == nil ? max(1, schedule.attempts) : 1
     for attempt in 1...attempts {

@@ -48,6 +48,30 @@ public final class QueuedOutbox: Outbox, Service {
     patience = schedule.patience
   }
 
+  /// Delivers from now on, also waiting messages, through these providers.
+  public func replaceProviders(phone: (any MessageProvider)?, email: (any MessageProvider)?) {
+    self.phone.replaceProvider(phone)
+    self.email.replaceProvider(email)
+  }
+
+  /// The waiting messages of one queue.
+  public struct Waiting: Sendable, Hashable {
+    /// `sms` or `email`.
+    public let kind: String
+    /// The messages that wait for their first attempt.
+    public let queued: Int
+    /// The messages whose provider failed, and that wait for another attempt.
+    public let retrying: Int
+  }
+
+  /// The waiting messages of each queue.
+  public var waiting: [Waiting] {
+    [("sms", phone), ("email", email)].map { kind, queue in
+      let (queued, retrying) = queue.waiting
+      return Waiting(kind: kind, queued: queued, retrying: retrying)
+    }
+  }
+
   public func send(_ message: OutgoingMessage) { queue(for: message).send(message) }
 
   private func queue(for message: OutgoingMessage) -> DeliveryQueue {

@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import ConnectionFaults
 internal import Foundation
 internal import MFADomain
 internal import NIOCore
@@ -29,23 +30,39 @@ struct SMTPDialogue {
     do {
       try await speak(of: mail, to: server)
     } catch  where isHandedOver {
-      throw DeliveryFailure(reason: "no reply after the complete mail: \(error)", isTemporary: true, isDoubtful: true)
+      throw DeliveryFailure(
+        reason: "no reply after the complete mail: \(Self.reason(of: error))", isTemporary: true, isDoubtful: true)
     }
   }
 
-  private mutating func speak(of mail: SMTPMail, to server: SMTPProvider.Server) async throws {
+  private static func reason(of error: any Error) -> String {
+    (error as? DeliveryFailure)?.reason ?? ConnectionFault.reason(of: error)
+  }
+
+  /// Signs in at the server and sends nothing.
+  mutating func greet(_ server: SMTPProvider.Server, as domain: String) async throws {
+    try await open(server, as: domain)
+    try? await say("QUIT", 221)
+  }
+
+  /// Begins the dialogue, up to the first mail.
+  private mutating func open(_ server: SMTPProvider.Server, as domain: String) async throws {
     try await expect(220)
-    try await say("EHLO \(mail.domain)", 250)
+    try await say("EHLO \(domain)", 250)
     if server.usesTLS {
       try await say("STARTTLS", 220)
       try await startTLS(server)
-      try await say("EHLO \(mail.domain)", 250)
+      try await say("EHLO \(domain)", 250)
     }
     if let user = server.user, let password = server.password {
       // SASL PLAIN (RFC 4616) sends the password itself, so it needs TLS.
       guard server.usesTLS else { throw DeliveryFailure(reason: "password not sent without TLS", isTemporary: false) }
       try await say("AUTH PLAIN " + Base64.encode(Array("\0\(user)\0\(password)".utf8)), 235)
     }
+  }
+
+  private mutating func speak(of mail: SMTPMail, to server: SMTPProvider.Server) async throws {
+    try await open(server, as: mail.domain)
     try await say("MAIL FROM:<\(mail.sender.text)>", 250)
     // 251: the user is not local, and the server forwards (RFC 5321, section 4.2.3).
     try await say("RCPT TO:<\(mail.recipient.text)>", 250, 251)

@@ -1,3 +1,4 @@
+internal import ConnectionFaults
 internal import Foundation
 public import MFADomain
 internal import NIOCore
@@ -54,21 +55,34 @@ public struct SMTPProvider: MessageProvider {
     let text = MessageText(message: message, domain: domain)
     let mail = SMTPMail(
       sender: sender, recipient: recipient, subject: text.subject, body: text.body, domain: domain)
+    // A silent server must not block the queue.
+    try await talk(within: .seconds(30)) { try await $0.hand(over: mail, to: server) }
+  }
+
+  /// Connects and signs in like a delivery, and sends no mail.
+  ///
+  /// - Throws: `DeliveryFailure` if the server would not accept a mail.
+  public func probe() async throws(DeliveryFailure) {
+    try await talk(within: .seconds(10)) { try await $0.greet(server, as: domain) }
+  }
+
+  private func talk(
+    within limit: TimeAmount, _ body: (inout SMTPDialogue) async throws -> Void
+  ) async throws(DeliveryFailure) {
     do {
       let channel = try await connect()
-      // A silent server must not block the queue.
-      let deadline = channel.channel.eventLoop.scheduleTask(in: .seconds(30)) { [channel = channel.channel] in
+      let deadline = channel.channel.eventLoop.scheduleTask(in: limit) { [channel = channel.channel] in
         channel.close(promise: nil)
       }
       defer { deadline.cancel() }
       try await channel.executeThenClose { inbound, outbound in
         var dialogue = SMTPDialogue(channel: channel.channel, inbound: inbound, outbound: outbound)
-        try await dialogue.hand(over: mail, to: server)
+        try await body(&dialogue)
       }
     } catch let failure as DeliveryFailure {
       throw failure
     } catch {
-      throw DeliveryFailure(reason: "\(error)", isTemporary: true)
+      throw DeliveryFailure(reason: ConnectionFault.reason(of: error), isTemporary: true)
     }
   }
 

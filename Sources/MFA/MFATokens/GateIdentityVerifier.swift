@@ -29,6 +29,8 @@ public actor GateIdentityVerifier {
   private let logger: Logger
   private var keys: (collection: JWTKeyCollection, ids: Set<String>)?
   private var fetchedAt: Timestamp?
+  /// The time of the last successful fetch.
+  private var obtainedAt: Timestamp?
   /// The running fetch. Requests with an unknown key wait for it.
   private var fetching: Task<Void, Never>?
   /// The reason why the last fetch failed; `nil` if it succeeded.
@@ -50,12 +52,26 @@ public actor GateIdentityVerifier {
     self.logger = logger
   }
 
-  /// Fetches the gate's keys, so that a fault is found before the first request.
+  /// Fetches the gate's keys, without a request that needs them. Requests with an unknown key wait for it.
   ///
-  /// - Throws: `GateKeySource.FetchError`.
-  public func prepare() async throws {
-    fetchedAt = clock.now()
-    try await fetch()
+  /// - Throws: `GateKeySource.FetchError`, so that a fault is found before the first request.
+  public func prepare() async throws(GateKeySource.FetchError) {
+    await fetchForAll()
+    if let fault { throw fault }
+  }
+
+  /// The state of the gate's keys.
+  public enum KeyState: Sendable, Hashable {
+    /// No keys were fetched yet, so no identity can be verified. The error is that of the last attempt.
+    case missing(GateKeySource.FetchError?)
+    /// The keys of the last successful fetch. `fault` is set if a later fetch failed.
+    case present(count: Int, since: Timestamp, fault: GateKeySource.FetchError?)
+  }
+
+  /// The state of the gate's keys. Fetches nothing.
+  public var keyState: KeyState {
+    guard let keys, let obtainedAt else { return .missing(fault) }
+    return .present(count: keys.ids.count, since: obtainedAt, fault: fault)
   }
 
   /// Verifies `token` and returns its identity. The token must be signed by the gate, for this audience, unexpired
@@ -113,36 +129,33 @@ public actor GateIdentityVerifier {
     if !isKnown, let fetching {
       await fetching.value
     } else if (age ?? Self.refreshInterval) >= (isKnown ? Self.refreshInterval : Self.refetchInterval) {
-      fetchedAt = now
-      let task = Task { await self.refresh() }
-      fetching = task
-      await task.value
+      await fetchForAll()
+      if let fault { logger.error("gate keys not fetched", metadata: ["reason": "\(fault)"]) }
     }
     if let keys, keys.ids.contains(id) { return keys.collection }
     if let fault { throw MFAStoreError(reason: "gate keys not fetched: \(fault)") }
     throw Rejection(reason: "the gate publishes no key \(id)")
   }
 
-  /// Fetches the keys for all waiting requests.
-  private func refresh() async {
-    defer { fetching = nil }
-    do throws(GateKeySource.FetchError) {
-      try await fetch()
-    } catch {
-      logger.error("gate keys not fetched", metadata: ["reason": "\(error)"])
-    }
+  /// Fetches the keys for all waiting requests, or waits for the running fetch. Sets `fault`.
+  private func fetchForAll() async {
+    fetchedAt = clock.now()
+    let task = fetching ?? Task { await self.fetch() }
+    fetching = task
+    await task.value
   }
 
-  private func fetch() async throws(GateKeySource.FetchError) {
+  private func fetch() async {
+    defer { fetching = nil }
     do throws(GateKeySource.FetchError) {
       let set = try await source.keySet()
       let collection = JWTKeyCollection()
       for (id, key) in set.keys { await collection.add(ecdsa: key, kid: JWKIdentifier(string: id)) }
       keys = (collection, Set(set.keys.map(\.id)))
+      obtainedAt = clock.now()
       fault = nil
     } catch {
       fault = error
-      throw error
     }
   }
 

@@ -1,4 +1,5 @@
 internal import AsyncHTTPClient
+internal import ConnectionFaults
 internal import Foundation
 internal import Glibc
 internal import NIOCore
@@ -19,6 +20,9 @@ public enum GateKeySource: Sendable, Hashable {
     self = isURL ? .url(text, authority: authority) : .file(text)
   }
 
+  /// Whether the keys are in a file of this machine.
+  public var isFile: Bool { if case .file = self { true } else { false } }
+
   /// The reason why the keys could not be read.
   public enum FetchError: Error, Sendable, Hashable {
     /// The JWKS file or the PEM file cannot be read.
@@ -28,6 +32,11 @@ public enum GateKeySource: Sendable, Hashable {
     /// The document is not a JWKS with a usable key.
     case malformed(place: String, reason: String)
   }
+
+  /// The key set as `keySet` reads it, without its keys: for a check that only wants to know whether it is usable.
+  ///
+  /// - Returns: The number of usable keys.
+  public func probe() async throws(FetchError) -> Int { try await keySet().keys.count }
 
   /// Reads the current key set.
   func keySet() async throws(FetchError) -> JSONWebKeySet {
@@ -52,7 +61,8 @@ public enum GateKeySource: Sendable, Hashable {
       do {
         return (url, try await Self.download(url, authority: authority))
       } catch {
-        throw .unreachable(url: url, reason: (error as? JSONWebKeySet.Malformed)?.reason ?? "\(error)")
+        throw .unreachable(
+          url: url, reason: (error as? JSONWebKeySet.Malformed)?.reason ?? ConnectionFault.reason(of: error))
       }
     }
   }
@@ -64,6 +74,8 @@ public enum GateKeySource: Sendable, Hashable {
   private static func download(_ url: String, authority: String?) async throws -> [UInt8] {
     var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
     configuration.timeout = .init(connect: .seconds(5), read: .seconds(5))
+    // A refused connection would be tried again until the time is over. The caller decides when to try again.
+    configuration.connectionPool.retryConnectionEstablishment = false
     if let authority {
       var tls = TLSConfiguration.makeClientConfiguration()
       tls.trustRoots = .file(authority)
@@ -75,6 +87,17 @@ public enum GateKeySource: Sendable, Hashable {
         throw JSONWebKeySet.Malformed(reason: "status \(response.status.code)")
       }
       return Array(try await response.body.collect(upTo: 1 << 18).readableBytesView)
+    }
+  }
+}
+
+extension GateKeySource.FetchError: CustomStringConvertible {
+  /// One sentence for people, without the text of a library's error.
+  public var description: String {
+    switch self {
+    case .unreadable(let path, let reason): "\(path) cannot be read: \(reason)"
+    case .unreachable(let url, let reason): "cannot fetch the gate's keys from \(url): \(reason)"
+    case .malformed(let place, let reason): "\(place): \(reason)"
     }
   }
 }

@@ -34,6 +34,19 @@ public struct ProviderTokens: IdentityTokenVerifier {
     self.init(issuer: issuer, audiences: audiences) { try await directory.keys(for: $0) }
   }
 
+  /// Fetches the metadata of the provider at `issuer`.
+  ///
+  /// - Returns: `nil`, or the reason why it cannot be used.
+  public static func fault(of issuer: String, authorityFile: String?) async -> String? {
+    let transport = HTTPClientTransport(.init(authorityFile: authorityFile, connectTime: 5, exchangeTime: 10))
+    do throws(OIDCError) {
+      _ = try await ProviderDirectory(issuer: issuer, transport: transport).metadata()
+      return nil
+    } catch {
+      return "\(error)"
+    }
+  }
+
   public func subject(of token: String, nonce: String, at now: Timestamp) async throws -> ProviderSubject {
     let token = try Self.read(token)
     let keys: ProviderKeys
