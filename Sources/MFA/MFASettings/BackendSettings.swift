@@ -101,8 +101,8 @@ public struct BackendSettings: Sendable, Hashable {
     public let requestsOfKey: Rate
   }
 
-  public let listen: ListenPlace
-  public let database: Database
+  public internal(set) var listen: ListenPlace
+  public internal(set) var database: Database
   public let gate: Gate
   public let texting: Texting
   public let mail: Mail?
@@ -114,9 +114,61 @@ public struct BackendSettings: Sendable, Hashable {
   public let provider: Provider?
   public let policy: Policy
   public let limits: Limits
-  public let metrics: ListenPlace?
+  /// The path of the operators' Unix socket; `nil` for none.
+  public internal(set) var admin: AdminSocket?
+  public internal(set) var metrics: ListenPlace?
+  public internal(set) var shutdown: Shutdown
   public let logLevel: String
-  public let logsStatements: Bool
+  public internal(set) var logsStatements: Bool
+
+  /// The Unix socket of the operator commands.
+  public struct AdminSocket: Sendable, Hashable {
+    public let path: String
+
+    public init(path: String) { self.path = path }
+  }
+
+  /// The times of a shutdown.
+  public struct Shutdown: Sendable, Hashable {
+    /// How long the backend is unready and still serves.
+    public let unreadyDelay: Duration
+    /// How long requests have to finish.
+    public internal(set) var drainTimeout: Duration
+  }
+
+  /// These settings with the values of `old` for everything that a running process cannot change, and the keys of the
+  /// changed settings that therefore need a restart.
+  public func keepingWhatNeedsRestart(of old: BackendSettings) -> (settings: BackendSettings, needsRestart: [String]) {
+    var kept = self
+    var changed: [String] = []
+    func keep<Value: Equatable>(_ key: String, _ path: WritableKeyPath<BackendSettings, Value>) {
+      guard kept[keyPath: path] != old[keyPath: path] else { return }
+      changed.append(key)
+      kept[keyPath: path] = old[keyPath: path]
+    }
+    keep("listen", \.listen)
+    keep("database", \.database.url)
+    keep("keys_file", \.database.keysFile)
+    keep("admin.listen", \.admin)
+    keep("metrics.listen", \.metrics)
+    keep("shutdown.drain_timeout", \.shutdown.drainTimeout)
+    keep("log.sql", \.logsStatements)
+    return (kept, changed)
+  }
+}
+
+extension BackendSettings.Database {
+  /// The URL; `ephemeral` for a database in memory.
+  fileprivate var url: String {
+    get { if case .kept(let url, _) = self { url } else { "ephemeral" } }
+    set { self = newValue == "ephemeral" ? .ephemeral : .kept(url: newValue, keysFile: keysFile ?? "") }
+  }
+
+  /// `nil` for a database in memory.
+  fileprivate var keysFile: String? {
+    get { if case .kept(_, let file) = self { file } else { nil } }
+    set { if case .kept(let url, _) = self { self = .kept(url: url, keysFile: newValue ?? "") } }
+  }
 }
 
 /// A remote server: a host name or address, and a port.

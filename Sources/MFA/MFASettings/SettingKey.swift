@@ -127,7 +127,18 @@ public struct SettingKey: Sendable, Hashable {
       "Requests from one app instance that send or guess codes."),
     SettingKey(
       "limits.per_key.requests", .rate(canBeOff: false), default: "120/6s", "Other requests from one app instance."),
-    SettingKey("metrics.listen", .text, "Address of /metrics: ADDRESS:PORT on loopback. Off if not set."),
+    SettingKey(
+      "admin.listen", .text,
+      "The Unix socket of the operator commands, unix:/path, with mode 0600. It answers /livez, /readyz, /metrics and "
+        + "/status too. Off if not set."),
+    SettingKey(
+      "metrics.listen", .text, "Address of /metrics, /livez and /readyz: ADDRESS:PORT on loopback. Off if not set."),
+    SettingKey(
+      "shutdown.unready_delay", .duration, default: "0s",
+      "How long the backend reports that it is not ready, and still accepts requests, before it closes sockets."),
+    SettingKey(
+      "shutdown.drain_timeout", .duration, default: "8s",
+      "How long requests and messages have to finish before the backend exits. Container tools wait ten seconds."),
     SettingKey(
       "log.level", .choice(["debug", "info", "notice", "warning", "error"]), default: "info",
       "The lowest level that is logged."),
@@ -136,6 +147,12 @@ public struct SettingKey: Sendable, Hashable {
   ]
 
   private static let mostMessages = 1...1_000_000
+
+  /// The variable of the operators' socket.
+  public static let adminVariable = prefix + "ADMIN__LISTEN"
+
+  /// The variable that names the configuration file. It is not a setting.
+  public static let fileVariable = prefix + "CONFIG"
 
   static func at(_ path: String) -> SettingKey? { all.first { $0.path == path } }
   /// Whether `path` is a section that contains keys.

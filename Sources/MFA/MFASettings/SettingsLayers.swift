@@ -39,7 +39,9 @@ extension SettingKey {
 
 extension SettingsLayer {
   /// Reads the YAML `text` of the file `name`.
-  init(yaml text: String, of name: String) {
+  ///
+  /// - Throws: the fault of a text that is not YAML.
+  init(yaml text: String, of name: String) throws(SettingsErrors) {
     let folder = name.lastIndex(of: "/").map { String(name[..<$0]) }
     do throws(YAMLDocument.Malformed) {
       let root = try YAMLDocument.parse(text)
@@ -50,7 +52,7 @@ extension SettingsLayer {
         refuse(Self.place(root.position, name), nil, "the file must contain keys, such as listen: 127.0.0.1:8080")
       }
     } catch {
-      refuse(Self.place(error.position, name), nil, error.reason)
+      throw SettingsErrors([SettingsError(Self.place(error.position, name), nil, error.reason)])
     }
   }
 
@@ -91,8 +93,20 @@ extension SettingsLayer {
     case (.empty, nil) where SettingKey.isSection(path): break
     case (.scalar, nil) where SettingKey.isSection(path), (.list, nil) where SettingKey.isSection(path):
       refuse(start, path, "must contain keys")
-    case (_, nil): refuse(start, path, "unknown key")
+    case (_, nil): refuse(start, path, Self.reasonOfUnknownKey(path))
     }
+  }
+
+  /// Suggests a key of the same section.
+  private static func reasonOfUnknownKey(_ path: String) -> String {
+    let words = path.split(separator: ".")
+    let siblings: [String] = SettingKey.all.compactMap { key in
+      let other = key.path.split(separator: ".")
+      guard other.count >= words.count, other.starts(with: words.dropLast()) else { return nil }
+      return String(other[words.count - 1])
+    }
+    let meant = Suggestions.nearest(to: words.last ?? "", in: siblings)
+    return "unknown key" + (meant.map { " (did you mean \($0))" } ?? "")
   }
 
   /// Reads the variables that begin with `MFA_BACKEND_`. An empty variable counts as unset.
@@ -101,7 +115,7 @@ extension SettingsLayer {
   /// `MFA_BACKEND_SERVICE_HOST`); those are ignored. Every other unknown name is refused as a probable mistake.
   init(environment: [String: String]) {
     for (name, text) in environment.sorted(by: { $0.key < $1.key })
-    where name.hasPrefix(SettingKey.prefix) && !text.isEmpty {
+    where name.hasPrefix(SettingKey.prefix) && name != SettingKey.fileVariable && !text.isEmpty {
       guard let key = SettingKey.all.first(where: { $0.variable == name }) else {
         if !Self.isOfContainers(name) { refuse(.environment(name), nil, Self.reasonOfUnknown(name)) }
         continue
@@ -123,7 +137,7 @@ extension SettingsLayer {
   private static func reasonOfUnknown(_ name: String) -> String {
     let words = SettingKey.all.map { String($0.variable.dropFirst(SettingKey.prefix.count)) }
     let meant = Suggestions.nearest(to: name.dropFirst(SettingKey.prefix.count), in: words)
-    return "unknown variable" + (meant.map { "; did you mean \(SettingKey.prefix)\($0)?" } ?? "")
+    return "unknown variable" + (meant.map { " (did you mean \(SettingKey.prefix)\($0))" } ?? "")
   }
 
   /// Reads the command-line flags.

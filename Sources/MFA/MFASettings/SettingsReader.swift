@@ -1,11 +1,13 @@
 internal import Foundation
+internal import Glibc
 internal import MFADomain
 
 /// Merges the layers: flags override the environment, which overrides the file, which overrides the defaults.
 ///
 /// Reports all faults together. Its only side effect is to read the file.
 public struct SettingsReader: Sendable {
-  private let file: String?
+  /// The path of the YAML file; `nil` for none.
+  public let file: String?
   private let environment: [String: String]
   private let flags: [SettingFlag]
 
@@ -28,6 +30,19 @@ public struct SettingsReader: Sendable {
     return settings
   }
 
+  /// Reads the settings of the server with everything that a check shows. Never throws: faults are part of the result.
+  public func examine() -> SettingsDiagnostics {
+    var sheet: SettingsSheet
+    do throws(SettingsErrors) {
+      sheet = try self.sheet()
+    } catch {
+      return SettingsDiagnostics(settings: nil, faults: error.faults, values: [:])
+    }
+    let settings = sheet.settings()
+    return SettingsDiagnostics(
+      settings: sheet.faults.isEmpty ? settings : nil, faults: sheet.faults, values: sheet.values)
+  }
+
   /// Reads the database settings only, for commands that need nothing else. Other required settings may be missing.
   ///
   /// - Parameter needsKeys: whether `keys_file` is required.
@@ -39,21 +54,40 @@ public struct SettingsReader: Sendable {
     return database
   }
 
-  /// - Throws: only the fault of the file if it cannot be read; missing settings would just follow from it.
+  /// Reads the operators' socket only. Faults of other settings are ignored: `reload` must reach the backend, which
+  /// reports them.
+  ///
+  /// - Throws: `SettingsErrors`, also if the socket is not set.
+  public func readAdmin() throws(SettingsErrors) -> BackendSettings.AdminSocket {
+    var sheet = try self.sheet()
+    _ = sheet.required("admin.listen")
+    let admin = sheet.admin()
+    let own = sheet.faults.filter { $0.key == "admin.listen" }
+    guard own.isEmpty, let admin else { throw SettingsErrors(own.isEmpty ? sheet.faults : own) }
+    return admin
+  }
+
+  /// - Throws: only the fault of the file if it cannot be read or is not YAML; missing settings would just follow from
+  ///   it.
   private func sheet() throws(SettingsErrors) -> SettingsSheet {
     var layer = SettingsLayer()
     if let file {
       guard let bytes = FileManager.default.contents(atPath: file) else {
-        throw SettingsErrors([SettingsError(.nowhere, nil, "\(file) cannot be read")])
+        throw SettingsErrors([SettingsError(.nowhere, nil, "\(file) cannot be read: \(Self.fault(of: file))")])
       }
       guard let text = String(validating: bytes, as: UTF8.self) else {
         throw SettingsErrors([SettingsError(.file(file, line: 1, column: 1), nil, "not valid UTF-8")])
       }
-      layer = SettingsLayer(yaml: text, of: file)
+      layer = try SettingsLayer(yaml: text, of: file)
     }
     layer.overlay(SettingsLayer(environment: environment))
     layer.overlay(SettingsLayer(flags: flags))
     return SettingsSheet(values: layer.values, faults: layer.faults)
+  }
+
+  /// Why the file cannot be read.
+  private static func fault(of file: String) -> String {
+    access(file, R_OK) == 0 ? "not a file" : String(cString: strerror(errno))
   }
 }
 
@@ -71,11 +105,12 @@ private struct SettingsSheet {
     let webAuthn = self.webAuthn()
     let provider = self.provider()
     let metrics = given("metrics.listen") == nil ? nil : place("metrics.listen")
+    let admin = self.admin()
     guard let listen, let database, let gate, let texting else { return nil }
     return BackendSettings(
       listen: listen, database: database, gate: gate, texting: texting, mail: mail, domain: value("domain"),
-      issuer: value("issuer"), webAuthn: webAuthn, provider: provider, policy: policy, limits: limits, metrics: metrics,
-      logLevel: value("log.level"),
+      issuer: value("issuer"), webAuthn: webAuthn, provider: provider, policy: policy, limits: limits, admin: admin,
+      metrics: metrics, shutdown: shutdown, logLevel: value("log.level"),
       logsStatements: value("log.sql") == "on")
   }
 
@@ -90,10 +125,19 @@ private struct SettingsSheet {
     faults.append(SettingsError(values[path]?.origin ?? .nowhere, path, reason))
   }
 
-  private mutating func required(_ path: String) -> String? {
+  mutating func required(_ path: String) -> String? {
     // A value that is present but invalid has its fault already.
     if given(path) == nil, !faults.contains(where: { $0.key == path }) { refuse(path, "is required") }
     return given(path)
+  }
+
+  mutating func admin() -> BackendSettings.AdminSocket? {
+    guard let text = given("admin.listen") else { return nil }
+    guard case .unix(let path)? = ListenPlace(text) else {
+      refuse("admin.listen", "must be unix:/path: access is limited by the mode of the socket")
+      return nil
+    }
+    return BackendSettings.AdminSocket(path: path)
   }
 
   private mutating func place(_ path: String) -> ListenPlace? {
@@ -237,6 +281,13 @@ private struct SettingsSheet {
       accountsOfKey: Int(value("limits.per_key.accounts")) ?? 1,
       codeRequestsOfAddress: SettingKey.rate(value("limits.per_ip.code_requests")),
       codeRequestsOfKey: rate("limits.per_key.code_requests"), requestsOfKey: rate("limits.per_key.requests"))
+  }
+
+  private var shutdown: BackendSettings.Shutdown {
+    // Given values are validated, and the defaults are valid.
+    BackendSettings.Shutdown(
+      unreadyDelay: SettingKey.duration(value("shutdown.unready_delay")) ?? .zero,
+      drainTimeout: SettingKey.duration(value("shutdown.drain_timeout")) ?? .zero)
   }
 
   private func cap(_ path: String) -> Int? { SettingKey.isOff(value(path)) ? nil : Int(value(path)) }

@@ -91,10 +91,10 @@ struct SettingsTests {
   @Test(
     "an unknown variable is refused with a suggestion",
     arguments: [
-      ("MFA_BACKEND_LISTNE", "unknown variable; did you mean MFA_BACKEND_LISTEN?"),
+      ("MFA_BACKEND_LISTNE", "unknown variable (did you mean MFA_BACKEND_LISTEN)"),
       (
         "MFA_BACKEND_POLICY__MOST_DEVICE",
-        "unknown variable; did you mean MFA_BACKEND_POLICY__MOST_DEVICES?"
+        "unknown variable (did you mean MFA_BACKEND_POLICY__MOST_DEVICES)"
       ),
       ("MFA_BACKEND_ZZZZZZZZ", "unknown variable"),
     ])
@@ -133,8 +133,8 @@ struct SettingsTests {
       """
     #expect(
       try faults(yaml, environment: ["MFA_BACKEND_GATE__TYPO": "1"]) == [
-        "mfa.yaml:2:1: databse: unknown key",
-        "mfa.yaml:5:3: gate.isuer: unknown key",
+        "mfa.yaml:2:1: databse: unknown key (did you mean database)",
+        "mfa.yaml:5:3: gate.isuer: unknown key (did you mean issuer)",
         "mfa.yaml:6:14: sms.sink: must be log",
         "mfa.yaml:7:25: policy.most_devices: must be a number from 1 to 100",
         "mfa.yaml:7:45: policy.grace_period: must be a number with d, h, m or s, such as 7d",
@@ -157,13 +157,17 @@ struct SettingsTests {
       ("listen: [", "mfa.yaml:2:1: not YAML"), ("gate: 1: 2", "mfa.yaml:1:"),
     ])
   func noConfiguration(_ yaml: String, _ start: String) throws {
-    #expect(try faults(yaml + "\n").first?.hasPrefix(start) == true)
+    let faults = try faults(yaml + "\n")
+    #expect(faults.first?.hasPrefix(start) == true)
+    // Keys of a text that is not YAML are unknown, not missing.
+    #expect(faults.count == 1 || start.hasSuffix("8080"), "\(faults)")
   }
 
   @Test("an unreadable file is reported as the only fault")
   func unreadableFile() {
     let reader = SettingsReader(file: "/nowhere/mfa.yaml", environment: ["MFA_BACKEND_A__B": "1"], flags: [])
-    #expect(throws: SettingsErrors([SettingsError(.nowhere, nil, "/nowhere/mfa.yaml cannot be read")])) {
+    let fault = SettingsError(.nowhere, nil, "/nowhere/mfa.yaml cannot be read: No such file or directory")
+    #expect(throws: SettingsErrors([fault])) {
       try reader.read()
     }
   }
