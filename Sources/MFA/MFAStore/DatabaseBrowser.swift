@@ -54,6 +54,7 @@ public struct DatabaseBrowser: Sendable {
     "key_challenges": ["session_id", "ceremony", "expires_at", "used"],
     "federated_identities": ["user_id", "issuer", "subject", "created_at", "last_used_at"],
     "federation_challenges": ["id", "binding", "expires_at", "used"],
+    "idempotent_calls": ["id", "started_at"],
     "obligations": ["word", "since"],
     "networks": ["user_id", "binding", "network", "last_seen_at"],
   ]

@@ -35,6 +35,7 @@ struct MFASchema {
       Step(recoveries + refusals + networks), Step(liveSessions + ages + obligations),
       Step(historyKeys),
       Step(creators) { try SQLRecords(sql: $0).renewNameKeys() }, Step(federation),
+      Step(idempotentCalls),
     ]
   }
 
@@ -168,6 +169,19 @@ struct MFASchema {
         used BIGINT NOT NULL)
       """,
       "CREATE INDEX federation_challenges_by_end ON federation_challenges (expires_at)",
+    ]
+  }
+
+  /// The calls that send messages, for clients that repeat them under one key.
+  private var idempotentCalls: [String] {
+    [
+      """
+      CREATE TABLE idempotent_calls (
+        id TEXT NOT NULL PRIMARY KEY, caller TEXT NOT NULL, fingerprint \(blob) NOT NULL, started_at BIGINT NOT NULL,
+        answer \(blob))
+      """,
+      "CREATE INDEX idempotent_calls_by_caller ON idempotent_calls (caller, started_at)",
+      "CREATE INDEX idempotent_calls_by_age ON idempotent_calls (started_at)",
     ]
   }
 

@@ -43,7 +43,7 @@ public struct MFAStoreError: Error, Sendable, Hashable {
 public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & SessionRecords & CodeRecords
   & AttemptLimiterRecords
   & FactorRecords & TrustRecords & PushRecords & NoticeRecords & AuditRecords & KeyRecords & IdentityRecords
-  & SecurityKeyRecords & RecoveryRecords & NetworkRecords & FederationRecords
+  & SecurityKeyRecords & RecoveryRecords & NetworkRecords & FederationRecords & IdempotencyRecords
 
 /// The spent identities of the gate.
 public protocol IdentityRecords {
@@ -52,6 +52,20 @@ public protocol IdentityRecords {
   /// Of concurrent callers with the same number, in any process, one gets `true`.
   func spend(identity id: String, until end: Timestamp) throws -> Bool
   func removeIdentities(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
+}
+
+/// The calls that clients may repeat.
+public protocol IdempotencyRecords {
+  func idempotentCall(_ id: String) throws -> IdempotentCall?
+  /// Inserts the call, or replaces the one with its id.
+  func save(_ call: IdempotentCall) throws
+  /// Stores the answer of the call. Does nothing if a later call has its id.
+  func update(_ call: IdempotentCall) throws
+  /// Removes the call. Does nothing if a later call has its id.
+  func remove(_ call: IdempotentCall) throws
+  func removeIdempotentCalls(startedBefore instant: Timestamp, atMost count: Int) throws -> Int
+  /// Removes the oldest calls of a caller, so that `count` are left.
+  func removeIdempotentCalls(of caller: String, exceptNewest count: Int) throws
 }
 
 /// The users.
