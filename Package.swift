@@ -506,7 +506,10 @@ if !gateOnly && !fuzzing {
       .authenticator, "AuthenticatorVaultTests", ["AuthenticatorVault", "OneTimePasswords", "TestSupport", crypto]),
     target(.mfa, "MFADomain", ["ByteCoding", "CBOR", "Locking", "OneTimePasswords", crypto, cryptoExtras]),
     target(
-      .mfa, "MFAStore", ["MFADomain", "ByteCoding", "GroupCommit", "Locking", "OneTimePasswords", "Postgres", grdb]),
+      .mfa, "MFAStore",
+      [
+        "MFADomain", "ByteCoding", "GroupCommit", "Locking", "OneTimePasswords", "Postgres", crypto, grdb,
+      ]),
     target(.mfa, "ConnectionFaults", [httpClient] + nio + [nioSSL]),
     target(
       .mfa, "MFATokens",

@@ -101,10 +101,17 @@ private final class PendingWrite<Value: Sendable>: WriteJob {
 }
 
 /// An error of the database library.
-protocol UnderlyingStoreError: Error {}
+protocol UnderlyingStoreError: Error {
+  /// The reason for people, on one line.
+  var plainReason: String { get }
+}
 
 extension MFAStoreError {
-  init(_ error: any Error) { self = (error as? MFAStoreError) ?? MFAStoreError(reason: "\(error)") }
+  init(_ error: any Error) {
+    self =
+      (error as? MFAStoreError)
+      ?? MFAStoreError(reason: (error as? any UnderlyingStoreError)?.plainReason ?? "\(error)")
+  }
 
   /// Converts errors of the database, including unreadable rows, to `MFAStoreError`. Errors of the domain stay as they
   /// are.

@@ -96,10 +96,7 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
     // The next connection uses the normal time limit.
     defer { connection = nil }
     try transaction { sql in
-      let isMade =
-        try sql.rows("SELECT to_regclass('schema_version')::text AS name", []).first
-        .flatMap { try $0.optional("name", $0.text) } != nil
-      guard isMade || makesTables else { throw MFAStoreError.noTables }
+      guard try makesTables || Self.version(in: sql) != nil else { throw MFAStoreError.noTables }
       try sql.run("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", [])
       let found = try sql.rows("SELECT MAX(version) AS version FROM schema_version", [])
       let current = try found.first.flatMap { try $0.optional("version", $0.int) } ?? 0
@@ -112,6 +109,24 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
         try sql.run("INSERT INTO schema_version (version) VALUES (?)", [.integer(index + 1)])
       }
     }
+  }
+
+  /// The version of the tables; `nil` if there are none.
+  static func version(in sql: any SQLSession) throws -> Int? {
+    let found = try sql.rows("SELECT to_regclass('schema_version')::text AS name", []).first
+    guard let found, try found.optional("name", found.text) != nil else { return nil }
+    return try sql.rows("SELECT MAX(version) AS version FROM schema_version", []).first
+      .flatMap { try $0.optional("version", $0.int) } ?? 0
+  }
+
+  /// The number of other connections of backends and their commands to this database.
+  static func countOfOthers(in sql: any SQLSession) throws -> Int {
+    try sql.rows(
+      """
+      SELECT COUNT(*) AS count FROM pg_stat_activity
+      WHERE datname = current_database() AND application_name = 'mfa-backend' AND pid <> pg_backend_pid()
+      """, []
+    ).first?.int("count") ?? 0
   }
 
   private func within<Value>(

@@ -1,6 +1,8 @@
 internal import Postgres
 
-extension PostgresError: UnderlyingStoreError {}
+extension PostgresError: UnderlyingStoreError {
+  var plainReason: String { "\(self)" }
+}
 
 /// A connection in the dialect that the repositories share with SQLite: `?` for parameters, integers, texts and bytes.
 ///

@@ -11,6 +11,8 @@ public final class SQLiteMFAStore: Store {
   private let queue: WriteQueue
   private let trace: StatementTrace?
   private let historyKeys = HistoryKeyPlace(nil)
+  /// Prevents a restore while this store is open; `nil` in memory.
+  private let fileLock: DatabaseFileLock?
 
   /// Opens the file at `path`, or creates it with mode 0600. Its folder must exist.
   ///
@@ -23,11 +25,13 @@ public final class SQLiteMFAStore: Store {
   ) throws(MFAStoreError) {
     do {
       try Self.createPrivately(path)
+      let lock = try DatabaseFileLock(of: path, .shared)
       var configuration = Configuration()
       configuration.busyMode = .timeout(2)
       configuration.label = "mfa.store"
       let pool = try DatabasePool(path: path, configuration: configuration)
-      try self.init(writer: pool, makesTables: makesTables, mostWaiting: mostWaiting, trace: trace)
+      try self.init(
+        writer: pool, makesTables: makesTables, mostWaiting: mostWaiting, trace: trace, fileLock: lock)
       // GRDB sets NORMAL when it turns WAL on. NORMAL may lose commits at a power failure.
       try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
     } catch let fault as MFAStoreError {
@@ -48,7 +52,10 @@ public final class SQLiteMFAStore: Store {
     }
   }
 
-  private init(writer: any DatabaseWriter, makesTables: Bool, mostWaiting: Int, trace: StatementTrace?) throws {
+  private init(
+    writer: any DatabaseWriter, makesTables: Bool, mostWaiting: Int, trace: StatementTrace?,
+    fileLock: DatabaseFileLock? = nil
+  ) throws {
     var migrator = DatabaseMigrator()
     for (index, step) in MFASchema.sqlite.versions.enumerated() {
       migrator.registerMigration("\(index + 1)") { try step.take(in: SQLiteSession(db: $0)) }
@@ -62,6 +69,7 @@ public final class SQLiteMFAStore: Store {
     (writer as? DatabasePool)?.invalidateReadOnlyConnections()
     self.writer = writer
     self.trace = trace
+    self.fileLock = fileLock
     queue = WriteQueue(
       writer: SQLiteWriter(writer: writer, trace: trace), mostWaiting: mostWaiting, historyKeys: historyKeys)
   }

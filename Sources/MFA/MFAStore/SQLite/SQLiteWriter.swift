@@ -15,5 +15,10 @@ struct SQLiteWriter: SQLWriter {
   }
 }
 
-extension DatabaseError: UnderlyingStoreError {}
-extension SQLRow.Unreadable: UnderlyingStoreError {}
+extension DatabaseError: UnderlyingStoreError {
+  var plainReason: String { "\(message ?? "SQLite failed") (SQLite error \(resultCode.rawValue))" }
+}
+
+extension SQLRow.Unreadable: UnderlyingStoreError {
+  var plainReason: String { "the column \(column) has an unexpected value" }
+}

@@ -1,0 +1,139 @@
+internal import GRDB
+internal import Glibc
+public import MFADomain
+
+/// A database as a whole, for operators: its version, its migration, backups and restores.
+public struct StoreArchive: Sendable {
+  /// The version of the tables.
+  public struct SchemaState: Sendable, Hashable {
+    /// The version of the database; 0 if it has no tables.
+    public let version: Int
+    /// The version of this program.
+    public let newest: Int
+    /// Whether this program works on the database without a migration.
+    public var isCurrent: Bool { version == newest }
+  }
+
+  enum Place: Sendable, Hashable {
+    case sqlite(path: String)
+    case postgres(url: String)
+  }
+
+  let place: Place
+
+  /// A SQLite file.
+  public init(path: String) { place = .sqlite(path: path) }
+
+  /// A PostgreSQL database, `postgres://…`.
+  public init(postgres url: String) { place = .postgres(url: url) }
+
+  /// The version of the tables. Changes nothing, and does not create a file.
+  ///
+  /// - Throws: `MFAStoreError` if the database cannot be read.
+  public func schema() throws(MFAStoreError) -> SchemaState {
+    try translating {
+      switch place {
+      case .sqlite(let path):
+        guard access(path, F_OK) == 0 else { return SchemaState(version: 0, newest: Self.newest) }
+        return SchemaState(
+          version: try Self.open(path, isReadOnly: true).read(Self.version), newest: Self.newest)
+      case .postgres(let url):
+        let version = try PostgresDatabase(url: url, trace: nil).readTransaction {
+          try PostgresDatabase.version(in: $0)
+        }
+        return SchemaState(version: version ?? 0, newest: Self.newest)
+      }
+    }
+  }
+
+  /// Creates the tables, or migrates them to the version of this program.
+  ///
+  /// - Returns: The state before.
+  public func migrate() throws(MFAStoreError) -> SchemaState {
+    let before = try schema()
+    switch place {
+    case .sqlite(let path): _ = try SQLiteMFAStore(path: path)
+    case .postgres(let url): _ = try PostgresMFAStore(url: url)
+    }
+    return before
+  }
+
+  /// Calls `body` in one transaction that reads a consistent state, while backends keep running.
+  func reading<Value>(_ body: (any SQLSession) throws -> Value) throws -> Value {
+    switch place {
+    case .sqlite(let path): try Self.open(path, isReadOnly: true).read { try body(SQLiteSession(db: $0)) }
+    case .postgres(let url): try PostgresDatabase(url: url, trace: nil).readTransaction(body)
+    }
+  }
+
+  /// Calls `body` in one transaction that writes, without other users of the database.
+  ///
+  /// - Throws: `MFAStoreError.inUse`.
+  func replacing(_ body: (any SQLSession) throws -> Void) throws {
+    switch place {
+    case .sqlite(let path):
+      let lock = try DatabaseFileLock(of: path, .exclusive)
+      let queue = try Self.open(path, isReadOnly: false)
+      try queue.writeWithoutTransaction { db in
+        try db.execute(sql: "PRAGMA synchronous = FULL")
+        try db.inTransaction(.immediate) {
+          try body(SQLiteSession(db: db))
+          return .commit
+        }
+      }
+      withExtendedLifetime(lock) {}
+    case .postgres(let url):
+      let database = PostgresDatabase(url: url, trace: nil)
+      // The server forgets a connection that this command closed a moment ago only after some milliseconds.
+      var attempts = 0
+      while attempts < 20, try database.readTransaction(PostgresDatabase.countOfOthers) > 0 {
+        usleep(50_000)
+        attempts += 1
+      }
+      try database.transaction { sql in
+        guard try PostgresDatabase.countOfOthers(in: sql) == 0 else { throw MFAStoreError.inUse }
+        try body(sql)
+        // Later rows get numbers after those that were inserted.
+        _ = try sql.rows(
+          """
+          SELECT setval(pg_get_serial_sequence('trusted_devices', 'id'), MAX(id)) AS last
+          FROM trusted_devices HAVING MAX(id) IS NOT NULL
+          """, [])
+      }
+    }
+  }
+
+  /// What SQLite finds wrong with its file; empty for PostgreSQL, whose server checks its own pages.
+  public func damage() throws(MFAStoreError) -> [String] {
+    guard case .sqlite(let path) = place else { return [] }
+    return try translating {
+      try Self.open(path, isReadOnly: true).read { db in
+        let pages = try String.fetchAll(db, sql: "PRAGMA integrity_check(20)").filter { $0 != "ok" }
+        let references = try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").prefix(20).map { row in
+          "a row of \(row[0] as String? ?? "?") refers to a missing row of \(row[2] as String? ?? "?")"
+        }
+        return pages + references
+      }
+    }
+  }
+
+  private static let newest = MFASchema.sqlite.versions.count
+
+  private static func open(_ path: String, isReadOnly: Bool) throws -> DatabaseQueue {
+    var configuration = Configuration()
+    configuration.readonly = isReadOnly
+    configuration.busyMode = .timeout(5)
+    configuration.label = "mfa.archive"
+    return try DatabaseQueue(path: path, configuration: configuration)
+  }
+
+  private static func version(in db: Database) throws -> Int {
+    guard try db.tableExists("grdb_migrations") else { return 0 }
+    return try String.fetchAll(db, sql: "SELECT identifier FROM grdb_migrations").compactMap { Int($0) }.max() ?? 0
+  }
+
+  /// Converts errors of the databases.
+  func translating<Value>(_ body: () throws -> Value) throws(MFAStoreError) -> Value {
+    do { return try body() } catch { throw MFAStoreError(error) }
+  }
+}

@@ -1,0 +1,209 @@
+public import ByteCoding
+internal import GRDB
+internal import Glibc
+internal import MFADomain
+
+/// A backup: a SQLite file with the rows of a database of either kind, and a digest of all of them.
+///
+/// It contains accounts, factors, trust and the history. It contains neither sessions nor challenges nor codes, so that
+/// a restore does not make valid again what was spent or revoked. Secrets in it stay sealed: reading them needs the keys
+/// file, which is not part of it.
+public struct StoreBackup: Sendable, Hashable {
+  /// The reason why a backup cannot be written or restored.
+  public enum BackupError: Error, Sendable, Hashable {
+    case missing
+    case exists
+    /// Not a backup, or of a newer version.
+    case foreign(reason: String)
+    /// The rows differ from those that were written.
+    case damaged(reason: String)
+    case unwritable(reason: String)
+  }
+
+  public let path: String
+  public let madeAt: Timestamp
+  /// The database that it was made of, without a password.
+  public let origin: String
+  public let rows: Int64
+  public let accounts: Int64
+  /// The version of its tables. Those of an older version are migrated before a restore.
+  private let schema: Int
+  private let digest: [UInt8]
+
+  private static let version = 1
+
+  // MARK: Write
+
+  /// Writes a consistent state of `store` into a new file with mode 0600, while backends keep running. The file appears
+  /// only when it is complete.
+  ///
+  /// - Parameter origin: The database for people, without a password.
+  /// - Throws: `BackupError`, `MFAStoreError`.
+  public static func write(
+    _ store: StoreArchive, named origin: String, to path: String, at now: Timestamp
+  ) throws -> StoreBackup {
+    guard access(path, F_OK) != 0 else { throw BackupError.exists }
+    let part = path + ".part-\(getpid())"
+    let descriptor = Glibc.open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw BackupError.unwritable(reason: String(cString: strerror(errno))) }
+    close(descriptor)
+    do {
+      try fill(part, from: store, named: origin, at: now)
+      // Never replaces a file that was created meanwhile.
+      guard link(part, path) == 0 else {
+        throw errno == EEXIST ? BackupError.exists : .unwritable(reason: String(cString: strerror(errno)))
+      }
+      unlink(part)
+      return try StoreBackup(path: path)
+    } catch {
+      for suffix in ["", "-journal", "-wal", "-shm"] { unlink(part + suffix) }
+      throw error
+    }
+  }
+
+  private static func fill(_ file: String, from store: StoreArchive, named origin: String, at now: Timestamp) throws {
+    let queue = try aboutFile { try DatabaseQueue(path: file) }
+    defer { try? queue.close() }
+    try aboutFile {
+      try queue.write { db in
+        let sql: any SQLSession = SQLiteSession(db: db)
+        for step in MFASchema.sqlite.versions { try step.take(in: sql) }
+        // Rows that migrations make belong to new databases.
+        for (name, _) in ArchivedTables.all { try sql.run("DELETE FROM \(name)", []) }
+        try db.execute(
+          sql: """
+            CREATE TABLE mfa_backup (
+              version INTEGER NOT NULL, schema INTEGER NOT NULL, made_at INTEGER NOT NULL, origin TEXT NOT NULL,
+              rows INTEGER NOT NULL, digest BLOB NOT NULL)
+            """)
+      }
+    }
+    try queue.inDatabase { db in
+      try db.inTransaction {
+        let target: any SQLSession = SQLiteSession(db: db)
+        try store.translating {
+          try store.reading { source in
+            for (name, key) in ArchivedTables.all {
+              try ArchivedTables.read(name, key: key, in: source) { rows in
+                try ArchivedTables.insert(rows, into: name, target)
+              }
+            }
+          }
+        }
+        let digest = try Self.digest(of: target)
+        try target.run(
+          "INSERT INTO mfa_backup (version, schema, made_at, origin, rows, digest) VALUES (?, ?, ?, ?, ?, ?)",
+          [
+            .integer(version), .integer(MFASchema.sqlite.versions.count), .integer(now.milliseconds), .text(origin),
+            .integer(digest.count), .blob(digest.bytes),
+          ])
+        return .commit
+      }
+    }
+  }
+
+  /// The digest of all rows. An older backup does not have all tables.
+  private static func digest(of sql: any SQLSession) throws -> RowDigest {
+    var digest = RowDigest()
+    for (name, key) in ArchivedTables.all where try isThere(name, in: sql) {
+      try ArchivedTables.read(name, key: key, in: sql) { digest.add($0, of: name) }
+    }
+    return digest
+  }
+
+  private static func isThere(_ table: String, in sql: any SQLSession) throws -> Bool {
+    try !sql.rows("SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = ?", [.text(table)]).isEmpty
+  }
+
+  private static func aboutFile<Value>(_ body: () throws -> Value) throws -> Value {
+    do { return try body() } catch {
+      throw BackupError.unwritable(reason: (error as? DatabaseError)?.message ?? "\(error)")
+    }
+  }
+
+  // MARK: Read
+
+  /// Opens a backup and reads its description.
+  ///
+  /// - Throws: `BackupError`.
+  public init(path: String) throws(BackupError) {
+    guard access(path, F_OK) == 0 else { throw .missing }
+    do {
+      let (row, accounts) = try Self.open(path).read { db in
+        let sql = SQLiteSession(db: db)
+        guard let row = try sql.rows("SELECT * FROM mfa_backup", []).first else {
+          throw BackupError.damaged(reason: "its description is missing")
+        }
+        return (row, try sql.rows("SELECT COUNT(*) AS count FROM users", []).first?.integer("count") ?? 0)
+      }
+      guard try row.integer("version") == Self.version, try row.integer("schema") <= MFASchema.sqlite.versions.count
+      else { throw BackupError.foreign(reason: "a newer version wrote it") }
+      self.path = path
+      self.accounts = accounts
+      madeAt = Timestamp(milliseconds: try row.integer("made_at"))
+      origin = try row.text("origin")
+      rows = try row.integer("rows")
+      schema = max(0, Int(try row.integer("schema")))
+      digest = try row.blob("digest")
+    } catch let fault as BackupError {
+      throw fault
+    } catch {
+      throw .foreign(reason: (error as? DatabaseError)?.message ?? "\(error)")
+    }
+  }
+
+  private static func open(_ path: String) throws -> DatabaseQueue {
+    var configuration = Configuration()
+    configuration.readonly = true
+    return try DatabaseQueue(path: path, configuration: configuration)
+  }
+
+  /// Replaces everything in `store` with this backup, in one transaction. Sessions and open challenges end.
+  ///
+  /// The tables of `store` must have the version of this program. Those of the backup may be older.
+  ///
+  /// - Throws: `BackupError`; `MFAStoreError`, `.inUse` among them. Then nothing was changed.
+  public func restore(into store: StoreArchive) throws {
+    try Self.open(path).read { try verify(SQLiteSession(db: $0)) }
+    try current().read { db in
+      let source = SQLiteSession(db: db)
+      try store.translating {
+        try store.replacing { target in
+          for name in ArchivedTables.dropped + ArchivedTables.all.reversed().map(\.name) {
+            try target.run("DELETE FROM \(name)", [])
+          }
+          for (name, key) in ArchivedTables.all {
+            try ArchivedTables.read(name, key: key, in: source) { rows in
+              try ArchivedTables.insert(rows, into: name, target)
+            }
+          }
+        }
+      }
+    }
+  }
+
+  private func verify(_ source: any SQLSession) throws {
+    let found = try Self.digest(of: source)
+    guard found.count == rows else {
+      throw BackupError.damaged(reason: "it contains \(found.count) rows, but \(rows) were written")
+    }
+    guard found.bytes == digest else { throw BackupError.damaged(reason: "its rows differ from those written") }
+  }
+
+  /// The rows in tables of this version: those of the file, or of a temporary copy that was migrated.
+  private func current() throws -> DatabaseQueue {
+    let steps = MFASchema.sqlite.versions
+    let file = try Self.open(path)
+    guard schema < steps.count else { return file }
+    var configuration = Configuration()
+    // A step may create a table again, which must not delete the rows that refer to it.
+    configuration.foreignKeysEnabled = false
+    // SQLite removes a database without a name when it is closed.
+    let copy = try DatabaseQueue(path: "", configuration: configuration)
+    try file.backup(to: copy)
+    try copy.write { db in
+      for step in steps.dropFirst(schema) { try step.take(in: SQLiteSession(db: db)) }
+    }
+    return copy
+  }
+}
