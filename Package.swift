@@ -400,7 +400,6 @@ let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
-let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let httpClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
 let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
@@ -526,9 +525,8 @@ if !gateOnly && !fuzzing {
     target(
       .mfa, "MFAService",
       [
-        "MFADomain", "MFATokens", "MFAWire", "ByteCoding", "Locking", "OneTimePasswords", hummingbird, hummingbirdCore,
-        lifecycle, logging,
-        metrics,
+        "MFADomain", "MFATokens", "MFAWire", "ByteCoding", "Locking", "OneTimePasswords", "ProgramVersion", hummingbird,
+        hummingbirdCore, lifecycle, logging, metrics,
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
@@ -538,11 +536,11 @@ if !gateOnly && !fuzzing {
     executable(
       .mfa, "mfa-backend",
       [
-        "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "MFASettings", "MFAMetrics", "JSONLog",
-        "ByteCoding", "CEarlySignals", "CommandSupport", "Postgres", "ProcessSignals", "ProgramVersion", lifecycle,
-        unixSignals, logging, metrics,
+        "ConnectionFaults", "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "MFASettings",
+        "MFAMetrics", "JSONLog", "ByteCoding", "CEarlySignals", "CommandSupport", "Locking", "Postgres",
+        "ProcessSignals", "ProgramVersion", "Prometheus", "Systemd", httpClient, lifecycle, logging, metrics,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ]),
+      ] + nio),
     support(
       .mfa, "MFAFixtures",
       [
@@ -565,6 +563,9 @@ if !gateOnly && !fuzzing {
         "MFADomain", "MFAFixtures", "MFAService", "MFAStore", "MFATokens", "MFAWire", "ByteCoding", "Locking",
         "OIDCClient", "OneTimePasswords", "Postgres", "PostgresServers", "TestSupport", crypto, logging, grdb,
       ] + nio),
+    tests(
+      .mfa, "MFACommandTests",
+      ["ByteCoding", "MFADomain", "MFAFixtures", "PostgresServers", "TestSupport", "mfa-backend"]),
     tests(
       .mfa, "MFAEndToEndTests",
       [

@@ -1,6 +1,6 @@
 internal import Locking
 public import Metrics
-internal import Prometheus
+public import Prometheus
 
 /// Collects the counters and timers of the backend and its libraries, and writes them in the Prometheus text format.
 ///
@@ -13,7 +13,8 @@ public final class MetricsExposition: MetricsFactory {
     var labels: [String: [String]] = [:]
   }
 
-  private let registry = MetricsRegistry()
+  /// The metrics, for values that are kept elsewhere.
+  public let registry = MetricsRegistry()
   private let families = LockedValue(Families())
 
   /// Creates an empty registry.

@@ -1,8 +1,7 @@
 internal import Hummingbird
 internal import HummingbirdCore
 public import Logging
-public import MFADomain
-public import MFATokens
+internal import MFATokens
 internal import NIOCore
 public import ServiceLifecycle
 
@@ -16,10 +15,7 @@ public struct MFAServer: Service {
     case unix(path: String)
   }
 
-  private let context: DomainContext
-  private let registry: OperationRegistry
-  private let callers: CallerReader
-  private let tokens: AccessTokens
+  private let live: LiveService
   private let limits: SocketLimits
   private let bodyTime: Duration
   private let address: Address
@@ -33,14 +29,10 @@ public struct MFAServer: Service {
   ///   - bodyTime: the time limit for receiving a request body.
   ///   - didBind: called once the server listens, with its port; `nil` for a Unix socket.
   public init(
-    context: DomainContext, registry: OperationRegistry, callers: CallerReader, tokens: AccessTokens, address: Address,
-    limits: SocketLimits = SocketLimits(), bodyTime: Duration = .seconds(10), logger: Logger,
-    didBind: @escaping @Sendable (_ port: Int?) async -> Void = { _ in }
+    _ live: LiveService, address: Address, limits: SocketLimits = SocketLimits(), bodyTime: Duration = .seconds(10),
+    logger: Logger, didBind: @escaping @Sendable (_ port: Int?) async -> Void = { _ in }
   ) {
-    self.context = context
-    self.registry = registry
-    self.callers = callers
-    self.tokens = tokens
+    self.live = live
     self.limits = limits
     self.bodyTime = bodyTime
     self.address = address
@@ -50,11 +42,11 @@ public struct MFAServer: Service {
 
   /// Serves until the graceful shutdown of its service group.
   public func run() async throws {
-    let responder = RESTResponder(
-      registry: registry, routes: RESTRouteTable(registry.operations), callers: callers,
-      documents: PublicDocuments(jwks: tokens.jwks, operations: registry.operations))
-    let service = SocketService(
-      context: context, registry: registry, callers: callers, tokens: tokens, limits: limits, logger: logger)
+    // A reload changes neither the keys of the tokens nor the operations.
+    let first = live.current
+    let documents = PublicDocuments(jwks: first.tokens.jwks, operations: first.registry.operations)
+    let responder = RESTResponder(live: live, documents: documents)
+    let service = SocketService(live: live, limits: limits, logger: logger)
     let application = Application(
       responder: responder,
       server: HTTPServerBuilder { [bodyTime] in UpgradableChannel(responder: $0, service: service, bodyTime: bodyTime)

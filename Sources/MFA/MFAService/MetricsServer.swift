@@ -5,32 +5,32 @@ public import Logging
 internal import NIOCore
 public import ServiceLifecycle
 
-/// Serves `GET /metrics`, and nothing else, on its own address: metrics are for the operator and must not pass
-/// through the gate.
+/// Serves `/metrics`, `/livez` and `/readyz`, and nothing else, on its own address: they are for the operator and must
+/// not pass through the gate.
 public struct MetricsServer: Service {
-  private let render: @Sendable () async -> [UInt8]
+  private let router: AdminRouter
   private let address: MFAServer.Address
   private let logger: Logger
 
   /// Creates the server.
-  ///
-  /// - Parameter render: returns the metrics in the Prometheus text format, version 0.0.4.
-  public init(address: MFAServer.Address, logger: Logger, render: @escaping @Sendable () async -> [UInt8]) {
-    self.render = render
+  public init(_ router: AdminRouter, address: MFAServer.Address, logger: Logger) {
+    self.router = router
     self.address = address
     self.logger = logger
   }
 
   /// Serves until the graceful shutdown of its service group.
   public func run() async throws {
-    let responder = CallbackResponder<BasicRequestContext> { [render] request, _ in
-      guard request.uri.path == "/metrics" else { return Response(status: .notFound) }
-      guard request.method == .get || request.method == .head else {
-        return Response(status: .methodNotAllowed, headers: [.allow: "GET, HEAD"])
+    let responder = CallbackResponder<BasicRequestContext> { [router] request, _ in
+      let answer = await router.answer(
+        request.method.rawValue, request.uri.string, accept: request.headers[.accept])
+      var headers: HTTPFields = [.contentType: answer.type, .cacheControl: "no-store"]
+      for (name, value) in answer.fields {
+        if let name = HTTPField.Name(name) { headers[name] = value }
       }
       let response = Response(
-        status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
-        body: ResponseBody(byteBuffer: ByteBuffer(bytes: await render())))
+        status: HTTPResponse.Status(code: answer.status), headers: headers,
+        body: ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body)))
       return request.method == .head ? response.createHeadResponse() : response
     }
     let application = Application(
@@ -39,7 +39,7 @@ public struct MetricsServer: Service {
         configuration: .init(additionalChannelHandlers: [MalformedHeadHandler(isAnswered: false)])),
       configuration: ApplicationConfiguration(address: address.bind),
       onServerRunning: { [logger] channel in
-        logger.info("metrics listening", metadata: ["port": "\(channel.localAddress?.port ?? 0)"])
+        logger.info("metrics listening", metadata: ["port": .stringConvertible(channel.localAddress?.port ?? 0)])
       },
       logger: logger)
     try await application.run()

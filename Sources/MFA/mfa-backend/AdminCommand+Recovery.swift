@@ -5,7 +5,12 @@ internal import MFADomain
 extension AdminCommand {
   struct Recoveries: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Lists open account recoveries by backup code, one per line.")
+      abstract: "Lists open account recoveries by backup code, one per line.",
+      discussion: """
+        Example:
+
+          mfa-backend admin recoveries
+        """)
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {
@@ -27,11 +32,23 @@ extension AdminCommand {
 
   struct CancelRecovery: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      commandName: "cancel-recovery", abstract: "Stops the recovery of an account.")
+      commandName: "cancel-recovery", abstract: "Stops the recovery of an account.",
+      discussion: """
+        Example:
+
+          mfa-backend admin cancel-recovery ada
+        """)
     @OptionGroup var account: Account
 
     func run() async throws {
-      try await account.database.administer { try await $0.cancelRecovery(Username(account.name), by: $1) }
+      try await account.database.administer { administration, actor in
+        do {
+          try await administration.cancelRecovery(Username(account.name), by: actor)
+        } catch MFARefusal.notFound {
+          throw CommandError(
+            .failed, "no recovery of \(account.name) is open", hint: "mfa-backend admin recoveries lists the open ones")
+        }
+      }
     }
   }
 }

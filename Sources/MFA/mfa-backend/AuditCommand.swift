@@ -11,7 +11,7 @@ struct AuditCommand: AsyncParsableCommand {
     discussion: """
       Example:
 
-        mfa-backend audit verify --database sqlite:///var/lib/mfa/mfa.db --keys /etc/mfa/keys.json
+        mfa-backend audit verify
       """,
     subcommands: [Verify.self, Export.self])
 
@@ -23,6 +23,10 @@ struct AuditCommand: AsyncParsableCommand {
         the "head" of a "history head" line of the log with --head, or the output of an earlier run with --known.
 
         The command needs the keys file, because the hashes use a key. It changes no entry and creates no key.
+
+        Example:
+
+          mfa-backend audit verify --known "$(cat verified)"
         """)
     @OptionGroup var database: DatabaseOptions
     @Option(
@@ -71,6 +75,12 @@ struct AuditCommand: AsyncParsableCommand {
     }
   }
 
+  /// The fault in one sentence.
+  static func text(of fault: AuditTrail.Violation) -> String {
+    let line = lines(of: fault).split(whereSeparator: \.isNewline).first ?? ""
+    return String(line.dropFirst("error: ".count))
+  }
+
   private static func lines(of fault: AuditTrail.Violation) -> String {
     switch fault {
     case .changed(let sequence): "error: entry \(sequence) was changed"
@@ -89,7 +99,13 @@ struct AuditCommand: AsyncParsableCommand {
   }
 
   struct Export: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Prints every entry as one line of JSON.")
+    static let configuration = CommandConfiguration(
+      abstract: "Prints every entry as one line of JSON.",
+      discussion: """
+        Example:
+
+          mfa-backend audit export >history.jsonl
+        """)
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws { try await CommandError.telling(export) }

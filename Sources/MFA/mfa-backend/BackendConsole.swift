@@ -1,10 +1,13 @@
 internal import ArgumentParser
+internal import ByteCoding
+internal import CommandSupport
 internal import Glibc
 
 /// Output for people and for other programs.
 enum BackendConsole {
-  /// Prints a line to standard error. Ignores write errors, because they cannot be reported.
-  static func error(_ text: String) { _ = write(text + "\n", to: 2) }
+  /// Prints lines to standard error, in colors if a terminal shows them, and with U+FFFD for each character that could
+  /// steer a terminal. Ignores write errors, because they cannot be reported.
+  static func error(_ text: String) { StandardError.write(messages: TerminalText.printableLines(text)) }
 
   /// Prints a line to standard output.
   ///
@@ -15,6 +18,11 @@ enum BackendConsole {
     if fault == EPIPE { throw ExitCode(CommandError.Status.noOutput.rawValue) }
     throw CommandError(.noOutput, "standard output: \(String(cString: strerror(fault)))")
   }
+
+  /// Prints whole lines to standard output.
+  ///
+  /// - Throws: as `print`.
+  static func write(_ text: String) throws { try print(text.hasSuffix("\n") ? String(text.dropLast()) : text) }
 
   /// Writes `text` and returns the error number; `nil` once everything is written.
   private static func write(_ text: String, to descriptor: Int32) -> Int32? {

@@ -8,9 +8,13 @@ struct CommandError: Error {
   /// The exit code, from sysexits(3); 1 if it has no better one.
   enum Status: Int32 {
     case failed = 1
+    case usage = 64
+    case badData = 65
     case noInput = 66
     case unavailable = 69
+    case internalError = 70
     case cannotListen = 71
+    case cannotCreate = 73
     case noOutput = 74
     case configuration = 78
   }
@@ -20,38 +24,51 @@ struct CommandError: Error {
   let lines: String
 
   init(_ status: Status, _ error: String, hint: String? = nil) {
-    self.init(status, lines: "error: \(error)" + (hint.map { "\nhint: \($0)" } ?? ""))
+    self.init(status, errors: [error], hint: hint)
   }
 
-  private init(_ status: Status, lines: String) {
+  init(_ status: Status, errors: [String], hint: String?) {
     self.status = status
-    self.lines = lines
+    lines = (errors.map { "error: \($0)" } + (hint.map { ["hint: \($0)"] } ?? [])).joined(separator: "\n")
   }
 
   init(_ error: any Error) {
     switch error {
     case let fault as CommandError: self = fault
-    case let faults as SettingsErrors: self.init(.configuration, lines: faults.description)
-    case MFARefusal.notFound: self.init(.failed, "no such account or device")
+    case let faults as SettingsErrors:
+      self.init(
+        .configuration, errors: faults.faults.map(\.description),
+        hint: "mfa-backend check --reference lists every key with its values")
+    case MFARefusal.notFound:
+      self.init(.failed, "no such account or device", hint: "mfa-backend admin users lists the accounts")
     case let value as InvalidValue: self.init(.failed, "\(value.field) \(value.rule)")
-    case let fault as MFAStoreError: self.init(.unavailable, "the database: \(fault.reason)")
+    case let fault as MFAStoreError:
+      self.init(
+        .unavailable, "the database: \(fault.reason)",
+        hint: "check the setting database, and that the server runs and this user may connect")
     case let fault as Vault.Unopenable:
       self.init(.configuration, fault.reason, hint: "the keys file must contain every key that still seals a data key")
     case let fault as GateKeySource.FetchError: self.init(fault)
-    default: self.init(.failed, "\(error)")
+    case let refusal as MFARefusal: self.init(.failed, "refused: \(refusal.cause)")
+    default: self.init(.internalError, "unexpected: \(error)", hint: "report this as a bug")
     }
   }
 
   private init(_ fault: GateKeySource.FetchError) {
     switch fault {
-    case .unreadable(let path, let reason): self.init(.noInput, "\(path) cannot be read: \(reason)")
-    case .unreachable(let url, let reason):
+    case .unreadable:
+      self.init(.noInput, "\(fault)", hint: "check gate.jwks and gate.ca_file (--gate-jwks and --gate-ca)")
+    case .unreachable:
       self.init(
-        .unavailable, "cannot fetch the gate's keys from \(url): \(reason)",
-        hint: "start the gate first, and check --gate-jwks and --gate-ca")
-    case .malformed(let place, let reason):
-      self.init(.configuration, "\(place): \(reason)", hint: "use the JWKS that the gate publishes, with an ES256 key")
+        .unavailable, "\(fault)", hint: "start the gate, and check gate.jwks and gate.ca_file")
+    case .malformed:
+      self.init(.configuration, "\(fault)", hint: "use the JWKS that the gate publishes, with an ES256 key")
     }
+  }
+
+  /// The first error, without its prefix.
+  var reason: String {
+    String(lines.prefix { !$0.isNewline }.dropFirst("error: ".count))
   }
 
   /// Prints the lines to standard error and returns the exit code for the command-line parser.

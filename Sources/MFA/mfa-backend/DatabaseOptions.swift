@@ -10,7 +10,9 @@ internal import Postgres
 
 /// The database of a command, and the keys that seal its secrets.
 struct DatabaseOptions: ParsableArguments {
-  @Option(name: [.short, .customLong("config")], help: "The configuration file (YAML).")
+  @Option(
+    name: [.short, .customLong("config")],
+    help: "The configuration file (YAML). Default: $MFA_BACKEND_CONFIG, then /etc/mfa/mfa.yaml.")
   var config: String?
 
   @Option(help: "sqlite:///path or postgres://user@host/database")
@@ -39,7 +41,10 @@ struct DatabaseOptions: ParsableArguments {
 
   /// A reader for the settings, with the flags `more` of the command.
   func reader(with more: [SettingFlag] = []) -> SettingsReader {
-    SettingsReader(file: config, environment: ProcessInfo.processInfo.environment, flags: flags + more)
+    let environment = ProcessInfo.processInfo.environment
+    // A command line that names a database does not describe the installed backend.
+    let file = ConfigurationFile.find(config, environment, isNeeded: database == nil && !ephemeral)
+    return SettingsReader(file: file, environment: environment, flags: flags + more)
   }
 
   /// Opens the existing database and reads its keys.
@@ -63,7 +68,27 @@ extension BackendSettings.Database {
     }
   }
 
-  private var sqlitePath: String? {
+  /// Parses the URL as a connection would.
+  func judge() throws(CommandError) {
+    guard case .kept(let url, _) = self, !url.hasPrefix("sqlite:") else { return }
+    do throws(ConnectionParameters.Malformed) {
+      _ = try ConnectionParameters(url: url)
+    } catch {
+      throw CommandError(
+        .configuration, "database: \(error.reason)",
+        hint: "in user and password, write / : @ ? # as %2F %3A %40 %3F %23")
+    }
+  }
+
+  /// What to do when the database cannot be used.
+  var hintOfFailure: String {
+    sqlitePath == nil
+      ? "check the URL, and that the server runs and this user may connect"
+      : "check the path, and that this user may read and write the file and its folder"
+  }
+
+  /// The path of a SQLite file; `nil` for another database.
+  var sqlitePath: String? {
     guard case .kept(let url, _) = self, url.hasPrefix("sqlite:///") else { return nil }
     return String(url.dropFirst("sqlite://".count))
   }
@@ -76,7 +101,7 @@ extension BackendSettings.Database {
   func open(makesTables: Bool = true, logger: Logger? = nil) throws -> any Store {
     let trace = logger.map { logger in
       StatementTrace { sql, duration in
-        logger.debug("statement", metadata: ["sql": "\(sql)", "ms": "\(duration / .milliseconds(1))"])
+        logger.debug("statement", metadata: ["sql": "\(sql)", "ms": .stringConvertible(duration / .milliseconds(1))])
       }
     }
     switch self {
@@ -85,13 +110,7 @@ extension BackendSettings.Database {
       return try SQLiteMFAStore(
         path: String(url.dropFirst("sqlite://".count)), makesTables: makesTables, trace: trace)
     case .kept(let url, _):
-      do throws(ConnectionParameters.Malformed) {
-        _ = try ConnectionParameters(url: url)
-      } catch {
-        throw CommandError(
-          .configuration, "database: \(error.reason)",
-          hint: "in user and password, write / : @ ? # as %2F %3A %40 %3F %23")
-      }
+      try judge()
       return try PostgresMFAStore(url: url, makesTables: makesTables, trace: trace)
     }
   }

@@ -1,10 +1,8 @@
 internal import ArgumentParser
 internal import Foundation
-internal import Logging
 internal import MFADelivery
 internal import MFADomain
 internal import MFASettings
-internal import ServiceLifecycle
 
 /// The options for the delivery of SMS and e-mail.
 struct DeliveryOptions: ParsableArguments {
@@ -55,21 +53,27 @@ struct DeliveryOptions: ParsableArguments {
   }
 }
 
+/// The providers that messages go through; `nil` for none.
+struct MessageProviders: Sendable {
+  let phone: (any MessageProvider)?
+  let email: (any MessageProvider)?
+}
+
 extension BackendSettings {
-  /// Creates the outbox, and the services that must run for it.
-  func outbox(_ logger: Logger) throws -> (outbox: any Outbox, services: [any Service]) {
-    if texting == .log { return (LogOutbox(logger: logger), []) }
-    let queue = QueuedOutbox(phone: try smsProvider(), email: try mailProvider(), logger: logger)
-    return (queue, [queue])
+  /// Reads the secrets of the providers.
+  ///
+  /// - Throws: `CommandError` if a file cannot be read or is not private.
+  func messageProviders() throws -> MessageProviders {
+    MessageProviders(phone: try smsProvider(), email: try mailProvider())
   }
 
-  private func smsProvider() throws -> (any MessageProvider)? {
+  func smsProvider() throws -> TwilioProvider? {
     guard case .provider(let url, let account, let tokenFile, let sender) = texting else { return nil }
     return TwilioProvider(
       base: url, account: account, token: try Self.secret(in: tokenFile), sender: sender, domain: domain)
   }
 
-  private func mailProvider() throws -> (any MessageProvider)? {
+  func mailProvider() throws -> SMTPProvider? {
     guard let mail else { return nil }
     if let file = mail.authorityFile { try InputFile.require(file, "the mail server's root file") }
     return SMTPProvider(

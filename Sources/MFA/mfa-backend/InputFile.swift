@@ -31,6 +31,14 @@ enum InputFile {
     return try read(path, use)
   }
 
+  /// Whether both paths lead to the same file, which exists.
+  static func areSame(_ path: String, _ other: String) -> Bool {
+    var first = stat()
+    var second = stat()
+    return stat(path, &first) == 0 && stat(other, &second) == 0 && first.st_dev == second.st_dev
+      && first.st_ino == second.st_ino
+  }
+
   /// Checks at startup that `path` can be read, rather than at the first use.
   static func require(_ path: String, _ use: String) throws(CommandError) {
     guard access(path, R_OK) == 0 else {

@@ -13,12 +13,16 @@ struct MFABackend: AsyncParsableCommand {
     discussion: """
       Example: a backend for testing, behind `sallyport dev --forward all`, which prints the folder DIR
 
-        mfa-backend run --ephemeral --sms-sink log \
-      --gate-jwks https://localhost:6200/.well-known/sallyport/jwks.json --gate-ca DIR/tls-ca.pem \
-      --gate-issuer sallyport --audience sallyport-upstream
+        mfa-backend run --ephemeral --sms-sink log \\
+          --gate-jwks https://localhost:6200/.well-known/sallyport/jwks.json \\
+          --gate-ca DIR/tls-ca.pem --gate-issuer sallyport \\
+          --audience sallyport-upstream
       """,
     version: ProjectVersion.line(of: "mfa-backend", cryptography: "BoringSSL of swift-crypto"),
-    subcommands: [RunCommand.self, AdminCommand.self, AuditCommand.self, KeysCommand.self])
+    subcommands: [
+      RunCommand.self, StatusCommand.self, ReloadCommand.self, DrainCommand.self, AdminCommand.self, AuditCommand.self,
+      KeysCommand.self,
+    ])
 
   static func main() async {
     StandardDescriptors.occupy()

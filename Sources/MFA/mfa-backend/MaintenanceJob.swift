@@ -1,15 +1,18 @@
 internal import Logging
 internal import MFADomain
+internal import MFAService
 internal import ServiceLifecycle
 
 /// Removes expired records and sends recovery reminders, once a minute.
 struct MaintenanceJob: Service {
-  let maintenance: RecordMaintenance
+  let live: LiveService
   let logger: Logger
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
+        // A reload replaces the policy and the delivery.
+        let maintenance = RecordMaintenance(live.context)
         // A failure of one does not prevent the other.
         await report { try await maintenance.clean() }
         await report { try await maintenance.remind() }

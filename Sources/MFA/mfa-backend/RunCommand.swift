@@ -1,28 +1,16 @@
 internal import ArgumentParser
-internal import ByteCoding
-internal import Foundation
-internal import Glibc
-internal import JSONLog
-internal import Logging
-internal import MFADelivery
 internal import MFADomain
-internal import MFAMetrics
 internal import MFAService
 internal import MFASettings
-internal import MFAStore
-internal import MFATokens
-internal import Metrics
-internal import ProcessSignals
-internal import ServiceLifecycle
-internal import UnixSignals
 
-/// Serves until SIGTERM or SIGINT.
+/// Serves until SIGTERM, SIGINT or a drain request.
 struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
-    abstract: "Serves until SIGTERM or SIGINT.",
+    abstract: "Serves until SIGTERM, SIGINT or mfa-backend drain.",
     discussion: """
-      SIGHUP is ignored: settings cannot be reloaded. Restart the backend to change them.
+      SIGHUP reloads the configuration, as mfa-backend reload does. Without the gate's keys the backend answers 503 and \
+      fetches them until the gate answers.
 
       Flags override variables (MFA_BACKEND_LISTEN, MFA_BACKEND_GATE__JWKS), and variables override the file.
 
@@ -30,8 +18,10 @@ struct RunCommand: AsyncParsableCommand {
 
         mfa-backend run -c /etc/mfa/mfa.yaml
 
-        mfa-backend run --database sqlite:///var/lib/mfa/mfa.db --keys /etc/mfa/keys.json \
-      --gate-jwks https://gate:6200/.well-known/sallyport/jwks.json --gate-issuer https://gate:6200 --audience mfa
+        mfa-backend run --database sqlite:///var/lib/mfa/mfa.db \\
+          --keys /etc/mfa/keys.json --gate-issuer https://gate:6200 \\
+          --gate-jwks https://gate:6200/.well-known/sallyport/jwks.json \\
+          --audience mfa
       """)
 
   @OptionGroup var database: DatabaseOptions
@@ -51,7 +41,11 @@ struct RunCommand: AsyncParsableCommand {
   @Option(help: "The audience of the gate's identities.")
   var audience: String?
 
-  @Option(name: .customLong("metrics"), help: "Address of /metrics: ADDRESS:PORT on loopback.")
+  @Option(name: .customLong("admin"), help: "The Unix socket of the operator commands: unix:/path.")
+  var admin: String?
+
+  @Option(
+    name: .customLong("metrics"), help: "Address of /metrics, /livez and /readyz: ADDRESS:PORT on loopback.")
   var metrics: String?
 
   @Option(help: "The lowest level that is logged: debug, info, notice, warning or error.")
@@ -72,7 +66,8 @@ struct RunCommand: AsyncParsableCommand {
     [
       SettingFlag("--listen", "listen", listen), SettingFlag("--gate-jwks", "gate.jwks", gateKeys),
       SettingFlag("--gate-ca", "gate.ca_file", gateAuthority), SettingFlag("--gate-issuer", "gate.issuer", gateIssuer),
-      SettingFlag("--audience", "gate.audience", audience), SettingFlag("--metrics", "metrics.listen", metrics),
+      SettingFlag("--audience", "gate.audience", audience), SettingFlag("--admin", "admin.listen", admin),
+      SettingFlag("--metrics", "metrics.listen", metrics),
       SettingFlag("--log-level", "log.level", logLevel),
       SettingFlag("--log-sql", "log.sql", logsStatements ? "on" : nil),
     ].compactMap(\.self) + delivery.flags + webAuthn.flags + provider.flags + limits.flags
@@ -83,84 +78,11 @@ struct RunCommand: AsyncParsableCommand {
   }
 
   private func serve() async throws {
-    let settings = try database.reader(with: flags).read()
-    let sink = LineSink(descriptor: 2)
-    defer { sink.flush() }
-    var logger = Logger(label: "mfa-backend") { JSONLineHandler(label: $0, sink: sink) }
-    logger.logLevel = Logger.Level(rawValue: settings.logLevel) ?? .info
-    // SIGHUP has been ignored since before main (CEarlySignals). From here on, each one is logged.
-    ProcessSignals.hear([SIGHUP]) { [logger] _ in
-      logger.notice("signal ignored", metadata: ["signal": "SIGHUP", "hint": "restart to apply new settings"])
-    }
-    try await Self.serve(settings, logger)
-  }
-
-  /// The time that requests have to finish after SIGTERM. It is below the ten seconds that container tools wait.
-  private static let stopPatience = Duration.seconds(8)
-
-  private static func serve(_ settings: BackendSettings, _ logger: Logger) async throws {
-    for place in [settings.listen, settings.metrics].compactMap(\.self) where place.isAnswered {
-      throw CommandError(
-        .cannotListen, "cannot serve: another process listens at \(place)", hint: "stop it, or choose another address")
-    }
-    let exposition = MetricsExposition()
-    // Metrics must be set up before the first count.
-    if settings.metrics != nil { MetricsSystem.bootstrap(exposition) }
-    let store = try settings.database.open(logger: settings.logsStatements ? logger : nil)
-    let vault = try await Vault.open(in: store, with: try settings.database.keys(), entropy: .system)
-    if let began = vault.historyBegan, settings.database != .ephemeral {
-      // Expected at the first start of a new database or a new version. At any other start, it means that the key was
-      // removed.
-      logger.warning(
-        "history key created", metadata: ["entry": "\(began)", "key": "\(vault.historyKeys.newest)"])
-    }
-    let gate = GateIdentityVerifier(
-      source: GateKeySource(settings.gate.keys, authority: settings.gate.authorityFile), issuer: settings.gate.issuer,
-      audience: settings.gate.audience, store: store, logger: logger)
-    try await gate.prepare()
-    let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: settings.gate.audience)
-    let (outbox, carriers) = try settings.outbox(logger)
-    var policy = Policy(settings)
-    try await policy.datePolicy(in: store, at: WallClock.system.now())
-    let context = DomainContext(
-      store: store, vault: vault, outbox: outbox, tokens: tokens, policy: policy,
-      provider: try settings.provider?.tokens())
-    let server = MFAServer(
-      context: context, registry: OperationRegistry(context, logger: logger, rateLimits: RateLimits(settings.limits)),
-      callers: CallerReader(gate: gate, tokens: tokens, clock: .system, entropy: .system, logger: logger),
-      tokens: tokens, address: MFAServer.Address(settings.listen), logger: logger,
-      didBind: { port in logger.info("listening", metadata: ["port": "\(port ?? 0)"]) })
-    var services = carriers
-    // Services stop in reverse order, so the server stops first and the last head covers all its entries.
-    services.append(HistoryHeadService(heads: HistoryHeads(store, vault.historyKeys), logger: logger))
-    services.append(MaintenanceJob(maintenance: RecordMaintenance(context), logger: logger))
-    services.append(server)
-    if let place = settings.metrics {
-      let address = MFAServer.Address(place)
-      services.append(MetricsServer(address: address, logger: logger) { await exposition.text() })
-    }
-    var configuration = ServiceGroupConfiguration(
-      services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-    configuration.maximumGracefulShutdownDuration = stopPatience
-    do {
-      try await ServiceGroup(configuration: configuration).run()
-    } catch is CancellationError {
-      logger.warning("requests aborted at shutdown")
-    } catch {
-      throw CommandError(notServing: error, settings)
-    }
-  }
-}
-
-extension CommandError {
-  /// The error that stopped a service; in practice a failure to listen.
-  fileprivate init(notServing error: any Error, _ settings: BackendSettings) {
-    // NIO writes `bind(descriptor:ptr:bytes:): Address already in use) (errno: 98)`, with one parenthesis too many.
-    let text = "\(error)".replacingOccurrences(of: ") (errno:", with: " (errno:")
-    let reason = text.hasPrefix("bind(") ? text.split(separator: ": ").dropFirst().joined(separator: ": ") : text
-    let places = [settings.listen, settings.metrics].compactMap(\.self).map { "\($0)" }.joined(separator: " and ")
-    self.init(
-      .cannotListen, "cannot serve: \(reason)", hint: "see which process listens at \(places), or choose another")
+    let log = BackendLog()
+    defer { log.flush() }
+    let reader = database.reader(with: flags)
+    let server = BackendServer(reader, log: log)
+    try await server.serve(try reader.read())
   }
 }
 

@@ -42,7 +42,7 @@ struct GuideTests {
       defer { backend.process.kill() }
       let phone = TestPhone(username: "ada")
       let port = try #require(backend.port)
-      let enrolled = try await MFAEndToEndTests.curl(
+      let enrolled = try await MFAFixtures.curl(
         "POST", "http://127.0.0.1:\(port)/api/v1/mfa/enroll", phone.enrolment(),
         ["-H", "X-Attest-Assertion: \(try await gate.assertion(for: phone.app))"])
       #expect(enrolled.status == 200, "\(enrolled.text)")

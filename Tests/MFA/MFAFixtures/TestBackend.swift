@@ -39,11 +39,11 @@ public struct TestBackend: Sendable {
       clock: clock.wall, logger: logger)
     let registry = OperationRegistry(context, logger: logger, rateLimits: rateLimits, patience: patience)
     let (ports, portFound) = AsyncStream<Int>.makeStream()
+    let callers = CallerReader(
+      gate: verifier, tokens: tokens, clock: clock.wall, entropy: .system, patience: patience, logger: logger)
     let server = MFAServer(
-      context: context, registry: registry,
-      callers: CallerReader(
-        gate: verifier, tokens: tokens, clock: clock.wall, entropy: .system, patience: patience, logger: logger),
-      tokens: tokens, address: .tcp(host: "127.0.0.1", port: 0), limits: limits, bodyTime: bodyTime, logger: logger,
+      LiveService(ServiceGeneration(context: context, registry: registry, callers: callers, tokens: tokens)),
+      address: .tcp(host: "127.0.0.1", port: 0), limits: limits, bodyTime: bodyTime, logger: logger,
       didBind: { portFound.yield($0 ?? 0) })
     let running = Task {
       defer { portFound.finish() }

@@ -21,12 +21,20 @@ public final class TestSocket: Sendable {
     subprotocol: String? = "mfa.v1", identifiedBy gate: TestGate? = nil, isReading: Bool = true,
     _ body: (TestSocket) async throws -> R
   ) async throws -> R {
-    var headers: HTTPHeaders = [
-      "X-Attest-Assertion": try await (gate ?? backend.gate).assertion(for: app), "Host": "localhost",
-    ]
+    try await with(
+      port: backend.port, assertion: try await (gate ?? backend.gate).assertion(for: app), token: token, path: path,
+      subprotocol: subprotocol, isReading: isReading, body)
+  }
+
+  /// Opens a socket to the backend at `port` with the identity `assertion`, and calls `body` with it.
+  public static func with<R: Sendable>(
+    port: Int, assertion: String, token: String? = nil, path: String = "/", subprotocol: String? = "mfa.v1",
+    isReading: Bool = true, _ body: (TestSocket) async throws -> R
+  ) async throws -> R {
+    var headers: HTTPHeaders = ["X-Attest-Assertion": assertion, "Host": "localhost"]
     if let token { headers.add(name: "Authorization", value: "Bearer \(token)") }
     if let subprotocol { headers.add(name: "Sec-WebSocket-Protocol", value: subprotocol) }
-    let (channel, chosen) = try await open(port: backend.port, path: path, headers: headers)
+    let (channel, chosen) = try await open(port: port, path: path, headers: headers)
     if !isReading { try await channel.channel.setOption(ChannelOptions.autoRead, value: false).get() }
     return try await channel.executeThenClose { inbound, outbound in
       let received = Mailbox()

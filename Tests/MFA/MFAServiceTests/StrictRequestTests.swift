@@ -66,11 +66,19 @@ struct StrictRequestTests {
     }
   }
 
+  private static let status = BackendStatus(
+    version: "1", ready: false, checks: [], uptimeSeconds: 1, address: "127.0.0.1:1", sockets: 0, delivery: [],
+    store: "memory", configuration: BackendStatus.Configuration(file: nil, loadedAt: "", fault: nil))
+
   @Test("the metrics server closes on a malformed head, answers HEAD without a body, and refuses other methods")
   func metrics() async throws {
     let (ports, found) = AsyncStream<Int>.makeStream()
     let log = CapturedLog()
-    let server = MetricsServer(address: .tcp(host: "127.0.0.1", port: 0), logger: log.logger) { Array("a 1\n".utf8) }
+    let operations = BackendOperations(
+      checks: { [ReadinessCheck("store", ready: false, "failing")] }, status: { Self.status },
+      metrics: { Array("a 1\n".utf8) }, reload: { .done(needingRestart: []) }, drain: {})
+    let server = MetricsServer(
+      AdminRouter(operations, surface: .monitoring), address: .tcp(host: "127.0.0.1", port: 0), logger: log.logger)
     let running = Task {
       defer { found.finish() }
       try await server.run()
@@ -90,6 +98,13 @@ struct StrictRequestTests {
     #expect(head.first == "HTTP/1.1 200 OK" && !head.contains("a 1"), "\(head)")
     let post = try await Self.send(["POST /metrics" + close], to: port)
     #expect(post.first == "HTTP/1.1 405 Method Not Allowed", "\(post)")
+    let ready = try await Self.send(["GET /readyz?verbose" + close], to: port)
+    #expect(ready.first == "HTTP/1.1 503 Service Unavailable" && ready.contains("[-] store: failing"), "\(ready)")
+    let alive = try await Self.send(["GET /livez" + close], to: port)
+    #expect(alive.first == "HTTP/1.1 200 OK" && alive.contains("ok"), "\(alive)")
+    for path in ["/v1/status", "/status", "/v1/reload", "/v1/drain"] {
+      #expect(try await Self.send(["GET " + path + close], to: port).first == "HTTP/1.1 404 Not Found", "\(path)")
+    }
     let other = try await Self.send(["GET /" + close], to: port)
     #expect(other.first == "HTTP/1.1 404 Not Found", "\(other)")
   }

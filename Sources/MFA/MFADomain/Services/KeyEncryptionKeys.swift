@@ -3,7 +3,7 @@ internal import Crypto
 internal import Foundation
 
 /// The operator's keys, under which the data keys are sealed. The first one seals; all of them open.
-public struct KeyEncryptionKeys: Sendable {
+public struct KeyEncryptionKeys: Sendable, Equatable {
   private let keys: [(name: String, key: SymmetricKey)]
 
   public struct Malformed: Error, Sendable, Hashable {
@@ -18,6 +18,10 @@ public struct KeyEncryptionKeys: Sendable {
       throw Malformed(reason: "a key has a name and 32 bytes")
     }
     self.keys = keys.map { ($0.name, SymmetricKey(data: $0.secret)) }
+  }
+
+  public static func == (one: Self, other: Self) -> Bool {
+    one.keys.elementsEqual(other.keys) { $0.name == $1.name && $0.key == $1.key }
   }
 
   /// Keys that are lost with the process.

@@ -2,9 +2,19 @@ public import Logging
 public import MFADomain
 
 extension OperationRegistry {
-  /// Creates the registry of all operations of the backend.
+  /// Creates the registry of all operations of the backend, with rate limits of its own.
   public init(
     _ context: DomainContext, logger: Logger, rateLimits: RateLimits = RateLimits(), patience: Duration = Self.patience
+  ) {
+    self.init(
+      context, logger: logger, rateLimiter: RateLimiter(limits: rateLimits, clock: context.clock), patience: patience)
+  }
+
+  /// Creates the registry of all operations of the backend.
+  ///
+  /// - Parameter rateLimiter: counts the requests, across the registries that share it.
+  public init(
+    _ context: DomainContext, logger: Logger, rateLimiter: RateLimiter, patience: Duration = Self.patience
   ) {
     self.init(
       EnrolmentController(enrolment: Enrolment(context), linking: Linking(context)).operations
@@ -25,6 +35,6 @@ extension OperationRegistry {
           recovery: AccountRecovery(context), administration: Administration(context)
         ).operations
         + AdministrationController(administration: Administration(context)).operations,
-      context: context, logger: logger, rateLimits: rateLimits, patience: patience)
+      context: context, logger: logger, rateLimiter: rateLimiter, patience: patience)
   }
 }

@@ -23,13 +23,13 @@ public struct OperationRegistry: Sendable {
   ///
   /// - Parameter patience: the time limit for the store in requests without effects.
   public init(
-    _ operations: [Operation], context: DomainContext, logger: Logger, rateLimits: RateLimits = RateLimits(),
+    _ operations: [Operation], context: DomainContext, logger: Logger, rateLimiter: RateLimiter,
     patience: Duration = Self.patience
   ) {
     self.operations = operations
     byName = Dictionary(operations.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     clock = context.clock
-    rateLimiter = RateLimiter(limits: rateLimits, clock: context.clock)
+    self.rateLimiter = rateLimiter
     refusals = RefusedAccess(context)
     self.patience = patience
     self.logger = logger

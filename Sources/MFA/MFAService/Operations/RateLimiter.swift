@@ -1,4 +1,4 @@
-internal import ByteCoding
+public import ByteCoding
 internal import Locking
 internal import MFADomain
 
@@ -32,7 +32,7 @@ public struct RateLimits: Sendable, Hashable {
 
 /// Token buckets: one for each app instance and rate class, and one for each client address. Debug builds share an
 /// identity, so they have one bucket for each address.
-final class RateLimiter: Sendable {
+public final class RateLimiter: Sendable {
   private enum Kind: Hashable { case standard, sensitive, sensitiveOfAddress }
 
   private struct Key: Hashable {
@@ -45,17 +45,25 @@ final class RateLimiter: Sendable {
     var at: Timestamp
   }
 
+  private struct State {
+    var limits: RateLimits
+    var levels: [Key: Level] = [:]
+  }
+
   /// The maximum number of buckets in memory. Above it, full buckets are removed; a new bucket is full anyway.
   private static let mostBuckets = 100_000
 
-  private let limits: RateLimits
   private let clock: WallClock
-  private let levels = LockedValue<[Key: Level]>([:])
+  private let state: LockedValue<State>
 
-  init(limits: RateLimits, clock: WallClock) {
-    self.limits = limits
+  /// Creates full buckets.
+  public init(limits: RateLimits, clock: WallClock) {
     self.clock = clock
+    state = LockedValue(State(limits: limits))
   }
+
+  /// Applies other limits from now on. Buckets keep their tokens: a reload must not give a client another burst.
+  public func replace(limits: RateLimits) { state.withLock { $0.limits = limits } }
 
   /// Takes a token for one call. Returns the time to wait if a bucket is empty; then no bucket loses a token.
   func take(_ rateClass: Operation.RateClass, for identity: GateIdentity) -> Duration? {
@@ -66,17 +74,18 @@ final class RateLimiter: Sendable {
       ? [Key(subject: subject, kind: .standard)]
       : [Key(subject: subject, kind: .sensitive), Key(subject: address, kind: .sensitiveOfAddress)]
     let now = clock.now()
-    return levels.withLock { levels in
-      if levels.count >= Self.mostBuckets { Self.forgetFull(&levels, limits, at: now) }
+    return state.withLock { state in
+      let limits = state.limits
+      if state.levels.count >= Self.mostBuckets { Self.forgetFull(&state.levels, limits, at: now) }
       var wait: Duration?
       for key in keys {
         guard let bucket = Self.bucket(key.kind, limits) else { continue }
-        let tokens = Self.tokens(in: levels[key] ?? Level(tokens: bucket.size, at: now), bucket, at: now)
-        levels[key] = Level(tokens: tokens, at: now)
+        let tokens = Self.tokens(in: state.levels[key] ?? Level(tokens: bucket.size, at: now), bucket, at: now)
+        state.levels[key] = Level(tokens: tokens, at: now)
         if tokens < 1 { wait = max(wait ?? .zero, .seconds((1 - tokens) / bucket.perSecond)) }
       }
       if let wait { return wait }
-      for key in keys { levels[key]?.tokens -= 1 }
+      for key in keys { state.levels[key]?.tokens -= 1 }
       return nil
     }
   }

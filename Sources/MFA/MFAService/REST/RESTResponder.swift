@@ -13,9 +13,7 @@ struct RESTResponder: HTTPResponder {
   /// The maximum size of a request body, in bytes.
   static let largestBody = 1 << 16
 
-  let registry: OperationRegistry
-  let routes: RESTRouteTable
-  let callers: CallerReader
+  let live: LiveService
   let documents: PublicDocuments
 
   /// A response to HEAD has no body, only its length (RFC 9110, section 9.3.2). A client that keeps the connection
@@ -26,45 +24,48 @@ struct RESTResponder: HTTPResponder {
   }
 
   private func response(to request: Request) async -> Response {
-    let requestID = callers.requestID(of: request.headers)
+    let service = live.current
+    let requestID = service.callers.requestID(of: request.headers)
     do throws(PublicRefusal) {
       if let document = documents.document(at: request.uri.path) {
         guard request.method == .get else {
           let fault = OperationInputError.methodNotAllowed(["GET"])
-          registry.logUnserved(fault, requestID: requestID)
+          service.registry.logUnserved(fault, requestID: requestID)
           throw PublicRefusal(fault)
         }
         return Self.response(.ok, document, requestID)
       }
-      return Self.response(.ok, try await answer(request, requestID), requestID)
+      return Self.response(.ok, try await Self.answer(request, requestID, service), requestID)
     } catch {
       return Self.response(refusing: error, requestID)
     }
   }
 
-  private func answer(_ request: Request, _ requestID: String) async throws(PublicRefusal) -> [UInt8] {
-    let (operation, input, caller) = try await accepted(request, requestID)
-    return try await registry.run(operation, .document(input), for: caller)
+  private static func answer(
+    _ request: Request, _ requestID: String, _ service: ServiceGeneration
+  ) async throws(PublicRefusal) -> [UInt8] {
+    let (operation, input, caller) = try await accepted(request, requestID, service)
+    return try await service.registry.run(operation, .document(input), for: caller)
   }
 
   /// Finds the operation, its input and the caller. Logs refusals, because no operation does.
-  private func accepted(
-    _ request: Request, _ requestID: String
+  private static func accepted(
+    _ request: Request, _ requestID: String, _ service: ServiceGeneration
   ) async throws(PublicRefusal) -> (Operation, [UInt8], Caller) {
     var caller: Caller?
     var operation: Operation?
     do {
-      let known = try await callers.caller(
+      let known = try await service.callers.caller(
         of: request.headers, requestID: requestID, changesNothing: [.get, .head].contains(request.method))
       caller = known
-      let match = try routes.match(
+      let match = try service.routes.match(
         request.method.rawValue, request.uri.path,
         query: request.uri.queryParameters.map { (String($0.key), String($0.value)) })
       operation = match.operation
-      let input = match.operation.method == .post ? try await Self.body(of: request) : match.document
+      let input = match.operation.method == .post ? try await body(of: request) : match.document
       return (match.operation, input, known)
     } catch {
-      registry.logUnserved(error, of: operation?.name, requestID: requestID, by: caller?.identity)
+      service.registry.logUnserved(error, of: operation?.name, requestID: requestID, by: caller?.identity)
       throw PublicRefusal(error)
     }
   }

@@ -19,9 +19,7 @@ final class SocketConversation: Sendable {
   }
 
   private let caller: Caller
-  private let registry: OperationRegistry
-  private let tokens: AccessTokens
-  private let notices: Notices
+  private let live: LiveService
   private let limits: SocketLimits
   private let clock: WallClock
   private let state: LockedValue<State>
@@ -34,16 +32,13 @@ final class SocketConversation: Sendable {
   ///   - send: queues one text message without waiting for the client.
   ///   - sessionDidChange: called after a session was attached, so that the socket subscribes to its notices.
   init(
-    caller: Caller, registry: OperationRegistry, tokens: AccessTokens, notices: Notices, limits: SocketLimits,
-    clock: WallClock, send: @escaping @Sendable ([UInt8]) throws -> Void,
+    caller: Caller, live: LiveService, limits: SocketLimits, send: @escaping @Sendable ([UInt8]) throws -> Void,
     sessionDidChange: @escaping @Sendable (SessionProof) -> Void
   ) {
     self.caller = caller
-    self.registry = registry
-    self.tokens = tokens
-    self.notices = notices
+    self.live = live
     self.limits = limits
-    self.clock = clock
+    clock = live.current.context.clock
     self.send = send
     self.sessionDidChange = sessionDidChange
     state = LockedValue(State(session: caller.session, tokens: limits.messages.size, countedAt: clock.now()))
@@ -88,7 +83,7 @@ final class SocketConversation: Sendable {
   /// Refuses a request that arrived while too many requests were in progress.
   func refuseAsBusy(_ text: [UInt8]) throws {
     let fault = OperationInputError.tooFast(retryAfter: .seconds(1))
-    registry.logUnserved(fault, requestID: caller.requestID, by: caller.identity)
+    live.current.registry.logUnserved(fault, requestID: caller.requestID, by: caller.identity)
     guard let id = (try? RPCRequest(text))?.id else { return }
     let error = RPCError.refused(PublicRefusal(fault))
     try send(RPCAnswer.failure(error, id: id, requestID: caller.requestID))
@@ -100,7 +95,7 @@ final class SocketConversation: Sendable {
     do throws(RPCError) {
       request = try RPCRequest(text)
     } catch {
-      registry.logUnserved(error, requestID: caller.requestID, by: caller.identity)
+      live.current.registry.logUnserved(error, requestID: caller.requestID, by: caller.identity)
       return try send(RPCAnswer.failure(error, id: .null, requestID: caller.requestID))
     }
     let outcome: Result<[UInt8], RPCError>
@@ -118,33 +113,36 @@ final class SocketConversation: Sendable {
 
   private func perform(_ request: RPCRequest, _ text: [UInt8]) async throws(RPCError) -> [UInt8] {
     let input: OperationInput = request.hasParameters ? .parameters(of: text) : .document(Array("{}".utf8))
-    if let operation = registry.operation(named: request.method) {
+    let service = live.current
+    if let operation = service.registry.operation(named: request.method) {
       do throws(PublicRefusal) {
-        return try await registry.run(operation, input, for: caller.with(session))
+        return try await service.registry.run(operation, input, for: caller.with(session))
       } catch {
         throw RPCError(error)
       }
     }
     guard request.method == AttachRequest.method else {
-      registry.logUnserved(RPCError.unknownMethod, requestID: caller.requestID, by: caller.identity)
+      service.registry.logUnserved(RPCError.unknownMethod, requestID: caller.requestID, by: caller.identity)
       throw RPCError.unknownMethod
     }
     do {
-      return try await attach(input)
+      return try await attach(input, service)
     } catch {
-      registry.logUnserved(error, of: request.method, requestID: caller.requestID, by: caller.identity)
+      service.registry.logUnserved(error, of: request.method, requestID: caller.requestID, by: caller.identity)
       throw RPCError(PublicRefusal(error))
     }
   }
 
   /// Attaches the session of an access token, for later requests and for notices.
-  private func attach(_ input: OperationInput) async throws -> [UInt8] {
+  private func attach(_ input: OperationInput, _ service: ServiceGeneration) async throws -> [UInt8] {
     let request = try input.decode(as: AttachRequest.self)
-    guard let proof = await tokens.proof(in: request.token, at: clock.now()) else { throw MFARefusal.sessionRequired }
+    guard let proof = await service.tokens.proof(in: request.token, at: clock.now()) else {
+      throw MFARefusal.sessionRequired
+    }
     do {
-      try await notices.admit(caller.with(proof))
+      try await Notices(service.context).admit(caller.with(proof))
     } catch {
-      throw await registry.kept(error, of: AttachRequest.method, by: caller.with(proof))
+      throw await service.registry.kept(error, of: AttachRequest.method, by: caller.with(proof))
     }
     state.withLock { state in
       if state.session?.userID != proof.userID { state.toldUpTo = nil }
@@ -162,7 +160,7 @@ final class SocketConversation: Sendable {
     let (attached, toldUpTo, attachments) = state.withLock { ($0.session, $0.toldUpTo, $0.attachments) }
     guard let proof = attached else { return true }
     guard !proof.isExpired(at: clock.now()) else { return false }
-    let news = try await notices.news(
+    let news = try await Notices(live.current.context).news(
       for: proof, boundTo: caller.identity.binding, after: toldUpTo)
     // Another session was attached in the meantime. It gets its own notices by its own call.
     guard state.withLock({ $0.attachments }) == attachments else { return true }

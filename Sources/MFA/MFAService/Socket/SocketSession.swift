@@ -56,10 +56,9 @@ struct SocketSession {
     _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ backlog: OutboundQueue
   ) async -> (SocketClose?, deadline: Scheduled<Void>) {
     let (changes, changed) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-    let listening = NoticeSubscription(hub: service.context.hub) { changed.yield() }
+    let listening = NoticeSubscription(hub: service.live.current.context.hub) { changed.yield() }
     let conversation = SocketConversation(
-      caller: caller, registry: service.registry, tokens: service.tokens, notices: Notices(service.context),
-      limits: service.limits, clock: service.context.clock,
+      caller: caller, live: service.live, limits: service.limits,
       send: { try backlog.add(Self.frame(text: $0)) },
       sessionDidChange: { listening.listen(to: $0.userID) })
     if let session = caller.session { listening.listen(to: session.userID) }

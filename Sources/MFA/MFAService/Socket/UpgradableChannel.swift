@@ -4,7 +4,6 @@ internal import HummingbirdCore
 internal import Locking
 internal import Logging
 internal import MFADomain
-internal import MFATokens
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOHTTPTypes
@@ -14,10 +13,7 @@ internal import ServiceLifecycle
 
 /// The dependencies of sockets.
 struct SocketService: Sendable {
-  let context: DomainContext
-  let registry: OperationRegistry
-  let callers: CallerReader
-  let tokens: AccessTokens
+  let live: LiveService
   let limits: SocketLimits
   let logger: Logger
 }
@@ -66,7 +62,9 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
       switch try await Self.outcome(of: value) {
       case .http(let channel): await handleHTTP(asyncChannel: channel, logger: logger)
       case .socket(let channel, let caller):
-        await SocketSession(channel: channel, caller: caller, service: service).run()
+        await service.live.countingSocket {
+          await SocketSession(channel: channel, caller: caller, service: service).run()
+        }
       }
     } catch {
       logger.debug("connection closed before its first request", metadata: ["reason": "\(error)"])
@@ -125,22 +123,23 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     for header in head.headers {
       if let name = HTTPField.Name(header.name) { fields.append(HTTPField(name: name, value: header.value)) }
     }
-    let requestID = service.callers.requestID(of: fields)
+    let current = service.live.current
+    let requestID = current.callers.requestID(of: fields)
     let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
     do {
       // An upgrade must be a GET request (RFC 6455, section 4.1), but NIO upgrades any method.
       guard head.method == .GET else { throw OperationInputError.methodNotAllowed(["GET"]) }
-      let caller = try await service.callers.caller(of: fields, requestID: requestID, changesNothing: true)
+      let caller = try await current.callers.caller(of: fields, requestID: requestID, changesNothing: true)
       guard Self.paths.contains(String(path)) else { throw OperationInputError.unknownOperation }
-      if caller.session != nil { try await admit(caller) }
+      if caller.session != nil { try await Self.admit(caller, current) }
       return caller
     } catch {
-      service.registry.logUnserved(error, requestID: requestID)
+      current.registry.logUnserved(error, requestID: requestID)
       throw UpgradeRefusal(refusal: PublicRefusal(error), requestID: requestID, isHead: head.method == .HEAD)
     }
   }
 
-  private func admit(_ caller: Caller) async throws {
+  private static func admit(_ caller: Caller, _ service: ServiceGeneration) async throws {
     do {
       try await Notices(service.context).admit(caller)
     } catch {

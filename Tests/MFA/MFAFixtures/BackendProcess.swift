@@ -1,17 +1,16 @@
 import Foundation
-import MFAFixtures
-import TestSupport
+public import TestSupport
 
 /// The built backend as a process.
-struct BackendProcess: Sendable {
-  let process: ChildProcess
+public struct BackendProcess: Sendable {
+  public let process: ChildProcess
   /// The port; `nil` if the backend listens on a Unix socket.
-  let port: UInt16?
+  public let port: UInt16?
 
   /// Starts `mfa-backend run` and waits until it listens.
   ///
   /// - Parameter log: A file that receives a copy of the log.
-  init(
+  public init(
     _ arguments: [String], environment: [String: String?] = [:], in folder: String? = nil, log: String? = nil
   ) async throws {
     let command = try [Places.product("mfa-backend"), "run"] + arguments
@@ -23,32 +22,32 @@ struct BackendProcess: Sendable {
       process = try ChildProcess(command[0], Array(command.dropFirst()), environment: environment, in: folder)
     }
     let line = try await process.errors.first("the backend's port") { $0.contains(#""message":"listening""#) }
-    port = try JSONValue(Data(line.utf8))["port"]?.text.flatMap { UInt16($0) }
+    port = try JSONValue(Data(line.utf8))["port"]?.int.flatMap { UInt16(exactly: $0) }
   }
 
   /// Returns the arguments for a gate whose keys are in a file.
-  static func trusting(_ gate: TestGate) -> [String] {
+  public static func trusting(_ gate: TestGate) -> [String] {
     ["--gate-jwks", gate.keysFile, "--gate-issuer", TestGate.issuer, "--audience", TestGate.audience]
   }
 
   /// Stops the backend like an operator, and returns its exit status.
-  func stop() async throws -> ChildProcess.Exit {
+  public func stop() async throws -> ChildProcess.Exit {
     process.send(SIGTERM)
     return try await process.exit(within: .seconds(20))
   }
 }
 
 /// The answer that curl received.
-struct CurlAnswer: Sendable {
-  let status: Int
-  let body: JSONValue
-  let text: String
+public struct CurlAnswer: Sendable {
+  public let status: Int
+  public let body: JSONValue
+  public let text: String
 
-  subscript(_ key: String) -> JSONValue? { body[key] }
+  public subscript(_ key: String) -> JSONValue? { body[key] }
 }
 
 /// Sends a request with curl.
-func curl(
+public func curl(
   _ method: String, _ url: String, _ body: JSONValue? = nil, token: String? = nil, _ options: [String] = []
 ) async throws -> CurlAnswer {
   var arguments = ["--silent", "--show-error", "--max-time", "20", "--write-out", "\n%{http_code}", "-X", method]

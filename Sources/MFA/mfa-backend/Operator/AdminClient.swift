@@ -1,0 +1,68 @@
+internal import AsyncHTTPClient
+internal import ConnectionFaults
+internal import Foundation
+internal import MFAService
+internal import MFASettings
+internal import NIOCore
+internal import NIOHTTP1
+
+/// Sends operators' requests to the socket of a running backend.
+struct AdminClient {
+  private let socket: BackendSettings.AdminSocket
+
+  init(_ socket: BackendSettings.AdminSocket) { self.socket = socket }
+
+  /// Sends a request and decodes the answer.
+  ///
+  /// - Parameter patience: A reload may wait for the database and the gate.
+  /// - Throws: `CommandError`, for a refusal with its error and hint.
+  func send<Value: Decodable>(
+    _ method: String, _ target: String, _ type: Value.Type, patience: Duration = .seconds(60)
+  ) async throws(CommandError) -> Value {
+    guard FileManager.default.fileExists(atPath: socket.path) else {
+      throw unavailable("no backend runs here", "start it: mfa-backend run")
+    }
+    guard let url = URL(httpURLWithSocketPath: socket.path, uri: target) else {
+      throw unavailable("the path is not valid", "correct admin.listen")
+    }
+    var request = HTTPClientRequest(url: url.absoluteString)
+    request.method = HTTPMethod(rawValue: method)
+    request.headers.add(name: "Accept", value: "application/json")
+    let message = request
+    let status: UInt
+    let body: Data
+    do {
+      var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
+      // A socket of a backend that has ended refuses; waiting does not help.
+      configuration.connectionPool.retryConnectionEstablishment = false
+      (status, body) = try await HTTPClient.withHTTPClient(configuration: configuration) { client in
+        let answer = try await client.execute(message, timeout: TimeAmount(patience))
+        return (answer.status.code, Data(try await answer.body.collect(upTo: 1 << 20).readableBytesView))
+      }
+    } catch {
+      throw unavailable(
+        ConnectionFault.reason(of: error), "run the command as the backend's user, and see whether the backend runs")
+    }
+    guard (200..<300).contains(status) else { throw Self.refusal(status, body) }
+    guard let value = try? JSONDecoder().decode(type, from: body) else {
+      throw CommandError(
+        .internalError, "the backend's answer has an unknown format",
+        hint: "use the mfa-backend version that the backend runs")
+    }
+    return value
+  }
+
+  private func unavailable(_ reason: String, _ hint: String) -> CommandError {
+    CommandError(.unavailable, "the backend's socket \(socket.path) cannot be reached: \(reason)", hint: hint)
+  }
+
+  private static func refusal(_ status: UInt, _ body: Data) -> CommandError {
+    guard let refusal = try? JSONDecoder().decode(AdminErrorBody.self, from: body) else {
+      return CommandError(
+        .internalError, "the backend answered with status \(status)", hint: "see the backend's log for the reason")
+    }
+    return CommandError(
+      refusal.code == "configuration_refused" ? .configuration : .internalError,
+      errors: refusal.error.split(whereSeparator: \.isNewline).map(String.init), hint: refusal.hint)
+  }
+}

@@ -1,0 +1,84 @@
+internal import ArgumentParser
+internal import ByteCoding
+internal import MFAService
+
+struct StatusCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status",
+    abstract: "Shows the state of a running backend: readiness, sockets, messages, store, configuration.",
+    discussion: """
+      Exits 0 if the backend is ready, 1 if it is not, 69 if none runs. The backend needs a socket: admin.listen.
+
+      Example:
+
+        mfa-backend status -c /etc/mfa/mfa.yaml
+      """)
+
+  @OptionGroup var options: OperatorOptions
+
+  @Flag(help: "Print the status as one line of JSON.")
+  var json = false
+
+  func run() async throws {
+    try await CommandError.telling {
+      let status = try await options.client().send("GET", "/v1/status", BackendStatus.self)
+      try BackendConsole.print(json ? JSONText.encoding(status) : status.text)
+      if !status.ready { throw ExitCode(CommandError.Status.failed.rawValue) }
+    }
+  }
+}
+
+struct ReloadCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "reload",
+    abstract: "Reloads the configuration of a running backend, as SIGHUP does. Open sockets are not affected.",
+    discussion: """
+      Reads the file, the files with secrets and the roots again. If anything is invalid, the errors are shown and the \
+      old configuration stays in use. listen, database, keys_file, admin.listen, metrics.listen, \
+      shutdown.drain_timeout and log.sql need a restart.
+
+      Example:
+
+        mfa-backend reload -c /etc/mfa/mfa.yaml
+      """)
+
+  @OptionGroup var options: OperatorOptions
+
+  @Flag(help: "Print the answer as one line of JSON.")
+  var json = false
+
+  func run() async throws {
+    try await CommandError.telling {
+      let answer = try await options.client().send("POST", "/v1/reload", ReloadReply.self)
+      try BackendConsole.print(json ? JSONText.encoding(answer) : "reloaded")
+      if !json, !answer.needsRestart.isEmpty {
+        BackendConsole.error("warning: changes of \(answer.needsRestart.joined(separator: ", ")) need a restart")
+      }
+    }
+  }
+}
+
+struct DrainCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "drain",
+    abstract: "Shuts down a running backend, as SIGTERM does: it becomes unready, then closes every socket with 1001.",
+    discussion: """
+      Returns immediately; the backend exits within shutdown.unready_delay plus shutdown.drain_timeout.
+
+      Example:
+
+        mfa-backend drain -c /etc/mfa/mfa.yaml
+      """)
+
+  @OptionGroup var options: OperatorOptions
+
+  @Flag(help: "Print the answer as one line of JSON.")
+  var json = false
+
+  func run() async throws {
+    try await CommandError.telling {
+      let answer = try await options.client().send("POST", "/v1/drain", DrainReply.self)
+      try BackendConsole.print(json ? JSONText.encoding(answer) : "draining")
+    }
+  }
+}

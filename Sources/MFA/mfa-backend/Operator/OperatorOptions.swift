@@ -1,0 +1,54 @@
+internal import ArgumentParser
+internal import Foundation
+internal import MFASettings
+
+/// The options that select a running backend.
+struct OperatorOptions: ParsableArguments {
+  @Option(
+    name: [.short, .customLong("config")],
+    help: "The backend's configuration file. Default: $MFA_BACKEND_CONFIG, then /etc/mfa/mfa.yaml, if it exists.")
+  var config: String?
+
+  @Option(help: "The backend's socket, unix:/path, in place of admin.listen.")
+  var admin: String?
+
+  /// The socket of the packaged backend.
+  static let standardSocket = "/run/mfa/admin.sock"
+
+  /// A client for the socket of the configuration; without a configuration, for the socket of the packaged backend.
+  func client() throws(CommandError) -> AdminClient {
+    let environment = ProcessInfo.processInfo.environment
+    let flags = [SettingFlag("--admin", "admin.listen", admin)].compactMap(\.self)
+    let file = ConfigurationFile.find(config, environment, isNeeded: admin == nil)
+    if file == nil, admin == nil, environment[SettingKey.adminVariable] == nil {
+      guard FileManager.default.fileExists(atPath: Self.standardSocket) else {
+        throw CommandError(
+          .unavailable, "no backend found: neither \(ConfigurationFile.standard) nor \(Self.standardSocket) exists",
+          hint: "name its configuration with -c FILE, or its socket with --admin unix:/path")
+      }
+      return AdminClient(BackendSettings.AdminSocket(path: Self.standardSocket))
+    }
+    do throws(SettingsErrors) {
+      return AdminClient(try SettingsReader(file: file, environment: environment, flags: flags).readAdmin())
+    } catch {
+      throw CommandError(
+        .configuration, errors: error.faults.map(\.description),
+        hint:
+          "the backend needs admin.listen; name its configuration with -c FILE, or its socket with --admin unix:/path")
+    }
+  }
+}
+
+/// The place of the configuration file.
+enum ConfigurationFile {
+  static let standard = "/etc/mfa/mfa.yaml"
+
+  /// The file that `-c` names, otherwise the one of `MFA_BACKEND_CONFIG`, otherwise the standard one if it exists.
+  ///
+  /// - Parameter isNeeded: `false` if flags already say what the file would: then the standard file is not read.
+  static func find(_ option: String?, _ environment: [String: String], isNeeded: Bool) -> String? {
+    if let option { return option }
+    if let named = environment[SettingKey.fileVariable], !named.isEmpty { return named }
+    return isNeeded && FileManager.default.fileExists(atPath: standard) ? standard : nil
+  }
+}

@@ -1,0 +1,43 @@
+internal import Locking
+internal import MFADomain
+internal import Metrics
+
+/// A store that counts and times its calls.
+struct MeasuredStore: Store {
+  private let base: any Store
+  private let active = LockedValue((reads: 0, writes: 0))
+
+  init(_ base: any Store) { self.base = base }
+
+  /// The calls in progress, which include those that wait for a connection or for the writer.
+  var callsInProgress: (reads: Int, writes: Int) { active.withLock { $0 } }
+
+  func read<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
+    active.withLock { $0.reads += 1 }
+    defer { active.withLock { $0.reads -= 1 } }
+    return try await measured("read") { try await base.read(body) }
+  }
+
+  func write<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
+    active.withLock { $0.writes += 1 }
+    defer { active.withLock { $0.writes -= 1 } }
+    return try await measured("write") { try await base.write(body) }
+  }
+
+  func authenticateHistory(with keys: HistoryKeys) { base.authenticateHistory(with: keys) }
+
+  private func measured<Value>(_ kind: String, _ body: () async throws -> Value) async throws -> Value {
+    let start = ContinuousClock.now
+    defer {
+      Metrics.Timer(label: "mfa_store_duration_seconds", dimensions: [("kind", kind)])
+        .record(duration: ContinuousClock.now - start)
+    }
+    do {
+      return try await body()
+    } catch let fault as MFAStoreError {
+      // A refusal of the domain is not a failure of the database.
+      Counter(label: "mfa_store_failures_total", dimensions: [("kind", kind)]).increment()
+      throw fault
+    }
+  }
+}
