@@ -20,8 +20,8 @@ struct MFABackend: AsyncParsableCommand {
       """,
     version: ProjectVersion.line(of: "mfa-backend", cryptography: "BoringSSL of swift-crypto"),
     subcommands: [
-      RunCommand.self, StatusCommand.self, ReloadCommand.self, DrainCommand.self, StoreCommand.self, AdminCommand.self,
-      AuditCommand.self, KeysCommand.self,
+      RunCommand.self, CheckCommand.self, StatusCommand.self, ReloadCommand.self, DrainCommand.self,
+      StoreCommand.self, AdminCommand.self, AuditCommand.self, KeysCommand.self,
     ])
 
   static func main() async {
