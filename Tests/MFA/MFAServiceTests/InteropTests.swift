@@ -176,8 +176,10 @@ struct InteropTests {
   @Test("A-177 the OpenAPI and OpenRPC documents are served and name every operation")
   func documents() async throws {
     try await TestBackend.with { backend in
-      let document = try await backend.send("GET", "/api/v1/openapi.json", as: nil)
-      #expect(document.status == 200 && document.headers["content-type"]?.hasPrefix("application/json") == true)
+      let answer = try await backend.send("GET", "/api/v1/openapi.json", as: nil)
+      #expect(answer.status == 200 && answer.headers["content-type"]?.hasPrefix("application/json") == true)
+      // An answer parses its body each time.
+      let document = try #require(answer.json)
       #expect(document["openapi"] == "3.1.0")
       var names: [String] = []
       for (path, item) in try #require(document["paths"]?.members) {
@@ -185,12 +187,28 @@ struct InteropTests {
           let name = try #require(operation["operationId"]?.text)
           let known = try #require(backend.operations.first { $0.name == name }, "\(name)")
           #expect(known.path == path && known.method.rawValue.lowercased() == method, "\(name)")
+          #expect(operation["tags"]?.count == 1, "\(name)")
+          // A client through the gate sends three fields together; what the gate adds is an alternative to them.
+          let client = try #require(operation["security"]?[0]).keys
+          #expect(client.isSuperset(of: ["assertKeyId", "assertData", "assertNonce"]), "\(name)")
+          #expect(client.contains("session") == (known.access != .attested), "\(name)")
+          let schema = operation["responses"]?["200"]?["content"]?["application/json"]?["schema"]
+          let component = try #require(schema?["$ref"]?.text?.split(separator: "/").last.map(String.init), "\(name)")
+          #expect(document["components"]?["schemas"]?[component] != nil, "\(name)")
           names.append(name)
         }
       }
       #expect(names.sorted() == backend.operations.map(\.name).sorted())
-      let rpc = try await backend.send("GET", "/api/v1/openrpc.json", as: nil)
-      #expect(rpc.status == 200 && rpc["openrpc"] == "1.3.2")
+      let schemes = document["components"]?["securitySchemes"]
+      #expect(schemes?["assertKeyId"]?["name"] == "X-App-Assert-KeyId")
+      #expect(schemes?["assertData"]?["name"] == "X-App-Assert-Data")
+      #expect(schemes?["assertNonce"]?["name"] == "X-App-Assert-Nonce")
+      #expect(document["info"]?["version"]?.text?.split(separator: ".").count == 3)
+      let tags = (0..<(try #require(document["tags"]?.count))).map { document["tags"]?[$0]?["name"]?.text }
+      #expect(Set(tags).count == 10 && tags.contains("second-factor"))
+      let rpcAnswer = try await backend.send("GET", "/api/v1/openrpc.json", as: nil)
+      let rpc = try #require(rpcAnswer.json)
+      #expect(rpcAnswer.status == 200 && rpc["openrpc"] == "1.3.2")
       let methods = try (0..<(try #require(rpc["methods"]?.count))).map { index in
         let method = try #require(rpc["methods"]?[index])
         #expect(method["params"]?.count != nil && method["result"]?["schema"] != nil)

@@ -13,7 +13,7 @@ struct AuthenticationController {
   private var initiate: Operation {
     Operation(
       MFAOperations.initiateSignIn, "Starts a sign-in with a challenge for the device.", access: .attested,
-      refusals: [.invalidRequest, .boundElsewhere, .deviceNotEnrolled]
+      sendsMessages: true, refusals: [.invalidRequest, .boundElsewhere, .deviceNotEnrolled]
     ) { request, caller in
       let (method, challenge) = try await authentication.challenge(
         Username(request.username), DeviceID(request.deviceId), for: caller)
@@ -46,7 +46,7 @@ struct AuthenticationController {
   private var requestOTP: Operation {
     Operation(
       MFAOperations.requestOTP, "Sends a code to the number that the device enrolled.",
-      access: .attested, rateClass: .sensitive, refusals: [.invalidRequest, .rateLimited]
+      access: .attested, rateClass: .sensitive, sendsMessages: true, refusals: [.invalidRequest, .rateLimited]
     ) { request, caller in
       let named = try PhoneNumber(request.phoneNumber)
       try await codes.request(for: Username(request.username), by: caller)

@@ -56,7 +56,8 @@ struct AuthenticatorController {
   private var offerEmail: Operation {
     Operation(
       MFAOperations.offerEmail, "Sends a code to a new address for e-mail codes.",
-      access: .session, rateClass: .sensitive, refusals: Self.ofBearers + [.freshProofRequired, .rateLimited]
+      access: .session, rateClass: .sensitive, sendsMessages: true,
+      refusals: Self.ofBearers + [.freshProofRequired, .rateLimited]
     ) { request, caller in
       try await codes.offer(try EmailAddress(request.email), by: caller)
       return MessageResponse(message: "Verification code sent")

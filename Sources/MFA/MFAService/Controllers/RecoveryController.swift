@@ -17,7 +17,7 @@ struct RecoveryController {
     Operation(
       MFAOperations.startRecovery,
       "Starts the recovery of an account with a backup code. A device can be enrolled after the wait.",
-      access: .attested, rateClass: .sensitive,
+      access: .attested, rateClass: .sensitive, sendsMessages: true,
       refusals: [.invalidRequest, .codeInvalid, .rateLimited, .accountLocked, .recoveryPending]
     ) { request, caller in
       let start = try await recovery.start(Username(request.username), CodeGuess(request.code), by: caller)

@@ -44,7 +44,8 @@ struct SecondFactorController {
   private var resendEmail: Operation {
     Operation(
       MFAOperations.resendEmailOTP, "Sends a code to the user's e-mail address.",
-      access: .pendingSession, rateClass: .sensitive, refusals: Self.ofBearers + [.rateLimited, .noEmailAddress]
+      access: .pendingSession, rateClass: .sensitive, sendsMessages: true,
+      refusals: Self.ofBearers + [.rateLimited, .noEmailAddress]
     ) { _, caller in
       try await codes.send(by: caller)
       return MessageResponse(message: "Verification code sent")

@@ -1,4 +1,5 @@
 internal import MFAWire
+internal import ProgramVersion
 
 /// The OpenAPI 3.1 document of the operations.
 struct OpenAPIDocument {
@@ -10,14 +11,23 @@ struct OpenAPIDocument {
       (
         "info",
         .object([
-          ("title", .string("MFA backend")), ("version", .string("1")),
+          ("title", .string("MFA backend")), ("version", .string(ProjectVersion.number)),
           (
             "description",
             .string(
-              "The MFA service: devices, challenges, codes and trust. Every path also works without /api/v1. "
+              "The MFA service: devices, challenges, codes and trust. Clients reach it through the gate, and prove "
+                + "each request with the three X-App-Assert header fields. Every path also works without /api/v1. "
                 + "A wrong method gets 405, with Allow.")
           ),
+          ("license", .object([("name", .string("Apache-2.0")), ("identifier", .string("Apache-2.0"))])),
         ])
+      ),
+      (
+        "tags",
+        .array(
+          OperationTag.allCases.map { tag in
+            .object([("name", .string(tag.rawValue)), ("description", .string(tag.summary))])
+          })
       ),
       ("servers", .array([.object([("url", .string("/api/v1"))])])),
       ("paths", paths),
@@ -42,18 +52,33 @@ struct OpenAPIDocument {
     let fields = operation.parameterFields
     var members: [(String, JSONDocument)] = [
       ("operationId", .string(operation.name)), ("summary", .string(operation.summary)),
-      ("security", .array([security(of: operation.access)])),
+      ("tags", .array([.string(operation.tag.rawValue)])), ("security", security(of: operation.access)),
     ]
-    if !fields.isEmpty { members.append(("parameters", .array(fields.map { parameter($0, in: operation.path) }))) }
+    var parameters = fields.map { parameter($0, in: operation.path) }
+    if operation.sendsMessages { parameters.append(idempotencyKey) }
+    if !parameters.isEmpty { members.append(("parameters", .array(parameters))) }
     if operation.method == .post {
       members.append(
         (
           "requestBody",
-          .object([("required", .bool(true)), ("content", content(JSONDocument(operation.requestSchema)))])
+          .object([("required", .bool(true)), ("content", content(reference(operation.schemaNames.request)))])
         ))
     }
     members.append(("responses", responses(of: operation)))
     return .object(members)
+  }
+
+  private static var idempotencyKey: JSONDocument {
+    .object([
+      ("name", .string("Idempotency-Key")), ("in", .string("header")), ("required", .bool(false)),
+      (
+        "description",
+        .string(
+          "Chosen by the client, such as a UUID. A repeated request with the same key, body and session sends no second "
+            + "message and gets the first answer, for a day.")
+      ),
+      ("schema", JSONDocument(.string(minLength: 1, maxLength: 128, pattern: "^[!-~]+$"))),
+    ])
   }
 
   private static func parameter(_ field: JSONSchema.Property, in path: String) -> JSONDocument {
@@ -64,9 +89,20 @@ struct OpenAPIDocument {
     ])
   }
 
+  /// Through the gate, a client sends all three fields of its assertion. The gate replaces them by one field.
   private static func security(of access: Operation.Access) -> JSONDocument {
-    .object(
-      [("gate", .array([]))] + (access == .attested ? [] : [("session", .array([]))]))
+    let session: [String] = access == .attested ? [] : ["session"]
+    let client: [String] = AssertionField.allCases.map(\.scheme) + session
+    return .array([requirement(client), requirement(["gate"] + session)])
+  }
+
+  private static func requirement(_ schemes: [String]) -> JSONDocument {
+    let members: [(String, JSONDocument)] = schemes.map { ($0, .array([])) }
+    return .object(members)
+  }
+
+  private static func reference(_ name: String) -> JSONDocument {
+    .object([("$ref", .string("#/components/schemas/" + name))])
   }
 
   private static func content(_ schema: JSONDocument) -> JSONDocument {
@@ -81,7 +117,7 @@ struct OpenAPIDocument {
     let success = (
       "200",
       JSONDocument.object([
-        ("description", .string("Done")), ("content", content(JSONDocument(operation.responseSchema))),
+        ("description", .string("Done")), ("content", content(reference(operation.schemaNames.response))),
       ])
     )
     let refusals = codes.sorted { $0.key < $1.key }.map { status, words in
@@ -121,27 +157,39 @@ struct OpenAPIDocument {
       })
   }
 
-  private var components: JSONDocument {
+  /// The schemas of requests in a body and of responses, by the names of their types.
+  private var schemas: [(String, JSONDocument)] {
+    var schemas: [String: JSONDocument] = ["Error": JSONDocument(ErrorBody.schema)]
+    for operation in operations {
+      if operation.method == .post { schemas[operation.schemaNames.request] = JSONDocument(operation.requestSchema) }
+      schemas[operation.schemaNames.response] = JSONDocument(operation.responseSchema)
+    }
+    return schemas.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+  }
+
+  private static func headerScheme(_ name: String, _ summary: String) -> JSONDocument {
     .object([
-      ("schemas", .object([("Error", JSONDocument(ErrorBody.schema))])),
-      (
-        "securitySchemes",
-        .object([
-          (
-            "gate",
-            .object([
-              ("type", .string("apiKey")), ("in", .string("header")), ("name", .string("X-Attest-Assertion")),
-            ])
-          ),
-          (
-            "session",
-            .object([
-              ("type", .string("http")), ("scheme", .string("bearer")), ("bearerFormat", .string("JWT")),
-            ])
-          ),
-        ])
-      ),
+      ("type", .string("apiKey")), ("in", .string("header")), ("name", .string(name)),
+      ("description", .string(summary)),
     ])
+  }
+
+  private static var securitySchemes: [(String, JSONDocument)] {
+    var schemes = AssertionField.allCases.map { ($0.scheme, headerScheme($0.rawValue, $0.summary)) }
+    let identity = headerScheme(
+      "X-Attest-Assertion",
+      "The identity that the gate signs. The gate adds it, and removes it from what clients send.")
+    schemes.append(("gate", identity))
+    schemes.append(
+      (
+        "session",
+        .object([("type", .string("http")), ("scheme", .string("bearer")), ("bearerFormat", .string("JWT"))])
+      ))
+    return schemes
+  }
+
+  private var components: JSONDocument {
+    .object([("schemas", .object(schemas)), ("securitySchemes", .object(Self.securitySchemes))])
   }
 }
 
@@ -157,6 +205,7 @@ extension Operation {
     var all = refusals + [.notAttested, .notFound, .rateLimited, .unavailable]
     if method == .post { all += [.invalidRequest, .requestTimeout, .payloadTooLarge, .unsupportedMediaType] }
     if access != .attested { all.append(.sessionRequired) }
+    if sendsMessages { all += [.idempotencyKeyReused, .requestInProgress] }
     return all
   }
 }

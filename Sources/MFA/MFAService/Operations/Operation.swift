@@ -38,17 +38,23 @@ public struct Operation: Sendable {
   public let access: Access
   /// The rate class.
   public let rateClass: RateClass
+  /// The names of the types of request and response, for documents.
+  let schemaNames: (request: String, response: String)
+  /// Whether it sends a message. Then a client may repeat it under an idempotency key.
+  public let sendsMessages: Bool
   /// The schema of the request.
   public let requestSchema: JSONSchema
   /// The schema of the response.
   public let responseSchema: JSONSchema
   /// The codes of the refusals that are specific to this operation.
   public let refusals: [RefusalCode]
+  /// The decoded request in one form, which depends neither on the transport nor on the order of the members.
+  let canonicalRequest: @Sendable (OperationInput) throws -> [UInt8]
   let perform: @Sendable (OperationInput, Caller) async throws -> [UInt8]
 
   init<Request: WireValue, Response: WireValue>(
     _ wire: WireOperation<Request, Response>, _ summary: String, access: Access,
-    rateClass: RateClass = .standard,
+    rateClass: RateClass = .standard, sendsMessages: Bool = false,
     refusals: [RefusalCode] = [],
     _ body: @escaping @Sendable (Request, Caller) async throws -> Response
   ) {
@@ -59,8 +65,11 @@ public struct Operation: Sendable {
     self.access = access
     self.rateClass = rateClass
     self.refusals = refusals
+    self.sendsMessages = sendsMessages
+    schemaNames = (String(describing: Request.self), String(describing: Response.self))
     requestSchema = Request.schema
     responseSchema = Response.schema
+    canonicalRequest = { try WireCoding.encode(try $0.decode(as: Request.self), isCanonical: true) }
     perform = { input, caller in
       try WireCoding.encode(try await body(try input.decode(as: Request.self), caller))
     }
@@ -93,9 +102,10 @@ public enum OperationInput: Sendable {
 
 /// JSON encoding and decoding of the wire.
 enum WireCoding {
-  static func encode(_ value: some Encodable) throws -> [UInt8] {
+  /// - Parameter isCanonical: whether to sort the members of objects.
+  static func encode(_ value: some Encodable, isCanonical: Bool = false) throws -> [UInt8] {
     let encoder = JSONEncoder()
-    encoder.outputFormatting = .withoutEscapingSlashes
+    encoder.outputFormatting = isCanonical ? [.withoutEscapingSlashes, .sortedKeys] : .withoutEscapingSlashes
     return Array(try encoder.encode(value))
   }
 
@@ -131,6 +141,8 @@ public enum OperationInputError: Error, Sendable, Hashable {
   case bodyTooSlow
   /// The content type is not JSON.
   case notJSON
+  /// The idempotency key is not one text of 1 to 128 visible ASCII characters.
+  case idempotencyKeyMalformed
   /// No operation has this name or path.
   case unknownOperation
   /// The path has only these methods.
@@ -167,6 +179,7 @@ extension OperationInputError {
     case .bodyTooLarge: "body_too_large"
     case .bodyTooSlow: "body_too_slow"
     case .notJSON: "not_json"
+    case .idempotencyKeyMalformed: "idempotency_key_malformed"
     case .unknownOperation: "unknown_operation"
     case .methodNotAllowed: "method_not_allowed"
     case .tooFast: "rate"

@@ -12,6 +12,7 @@ public struct OperationRegistry: Sendable {
   private let rateLimiter: RateLimiter
   private let clock: WallClock
   private let refusals: RefusedAccess
+  private let idempotency: Idempotency
   private let patience: Duration
   private let logger: Logger
 
@@ -31,6 +32,7 @@ public struct OperationRegistry: Sendable {
     clock = context.clock
     self.rateLimiter = rateLimiter
     refusals = RefusedAccess(context)
+    idempotency = Idempotency(context)
     self.patience = patience
     self.logger = logger
   }
@@ -42,20 +44,34 @@ public struct OperationRegistry: Sendable {
   /// `ResponseTimeQuantizer`.
   ///
   /// An expired token counts as absent: the token of a socket may have expired after it was attached.
-  func run(_ operation: Operation, _ input: OperationInput, for caller: Caller) async throws(PublicRefusal) -> [UInt8] {
+  ///
+  /// - Parameter key: names the call for repetitions. It has an effect only on operations that send messages.
+  func run(
+    _ operation: Operation, _ input: OperationInput, for caller: Caller, key: IdempotencyKey? = nil
+  ) async throws(PublicRefusal) -> [UInt8] {
     let start = ContinuousClock.now
     let isExpired = caller.session?.isExpired(at: clock.now()) ?? false
-    let outcome = await outcome(of: operation, input, for: isExpired ? caller.with(nil) : caller, since: start)
+    let outcome = await outcome(
+      of: operation, input, for: isExpired ? caller.with(nil) : caller, key: key, since: start)
     if operation.access == .attested { await ResponseTimeQuantizer.wait(since: start) }
     return try outcome.get()
   }
 
   private func outcome(
-    of operation: Operation, _ input: OperationInput, for caller: Caller, since start: ContinuousClock.Instant
+    of operation: Operation, _ input: OperationInput, for caller: Caller, key: IdempotencyKey?,
+    since start: ContinuousClock.Instant
   ) async -> Result<[UInt8], PublicRefusal> {
     do {
       try admit(caller, to: operation)
-      let answer = try await perform(operation, input, for: caller)
+      let answer: [UInt8]
+      if let key, operation.sendsMessages {
+        let request = try operation.canonicalRequest(input)
+        answer = try await idempotency.run(operation.name, request, key: key.text, by: caller) {
+          try await perform(operation, input, for: caller)
+        }
+      } else {
+        answer = try await perform(operation, input, for: caller)
+      }
       log(.info, "operation completed", operation.name, caller.requestID, caller.identity, code: nil)
       Self.count(operation, "done", since: start)
       return .success(answer)
@@ -133,6 +149,8 @@ public struct OperationRegistry: Sendable {
       case let refusal as MFARefusal: refusal.cause
       case let value as InvalidValue: MFARefusal.invalid(value).cause
       case let fault as OperationInputError: fault.cause
+      case IdempotencyRefusal.keyReused: "idempotency_key_reused"
+      case IdempotencyRefusal.inProgress: "request_in_progress"
       case let error as RPCError: error.cause
       default: isFault ? "\(error)" : nil
       }

@@ -32,6 +32,8 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
   case tooManySecurityKeys = "too_many_keys"
   case recoveryPending = "recovery_pending"
   case identityConnected = "identity_connected"
+  case idempotencyKeyReused = "idempotency_key_reused"
+  case requestInProgress = "request_in_progress"
   case unavailable
   case internalError = "internal_error"
 
@@ -45,11 +47,12 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
     case .methodNotAllowed: 405
     case .requestTimeout: 408
     case .deviceExists, .tooManyDevices, .tooManyAccounts, .noPhoneNumber, .noEmailAddress, .alreadyEnabled,
-      .notEnabled, .securityKeyExists, .tooManySecurityKeys, .recoveryPending, .identityConnected:
+      .notEnabled, .securityKeyExists, .tooManySecurityKeys, .recoveryPending, .identityConnected, .requestInProgress:
       409
     case .codeExpired: 410
     case .payloadTooLarge: 413
     case .unsupportedMediaType: 415
+    case .idempotencyKeyReused: 422
     case .accountLocked: 423
     case .rateLimited: 429
     case .internalError: 500
@@ -119,6 +122,10 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case let value as InvalidValue: self.init(MFARefusal.invalid(value))
     case let fault as OperationInputError: self.init(fault)
     case let refusal as PublicRefusal: self = refusal
+    case IdempotencyRefusal.keyReused:
+      self.init(.idempotencyKeyReused, "The idempotency key was used for another request")
+    case IdempotencyRefusal.inProgress:
+      self.init(.requestInProgress, "The first request with this idempotency key is running", retryAfter: .seconds(1))
     // A client that gets this from a stopping process can retry at the next process.
     case is MFAStoreError, is CancellationError:
       self.init(.unavailable, "Service temporarily unavailable", retryAfter: .seconds(1))
@@ -209,6 +216,8 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case .bodyTooSlow: self.init(.requestTimeout, "The body took too long")
     case .bodyTooLarge: self.init(.payloadTooLarge, "The body is too large")
     case .notJSON: self.init(.unsupportedMediaType, "The body must be application/json")
+    case .idempotencyKeyMalformed:
+      self.init(.invalidRequest, "The idempotency key must be one text of 1 to 128 visible ASCII characters")
     case .unknownOperation: self.init(.notFound, "Not found")
     case .methodNotAllowed(let methods): self.init(.methodNotAllowed, "Method not allowed", allowed: methods)
     case .tooFast(let wait):

@@ -44,14 +44,14 @@ struct RESTResponder: HTTPResponder {
   private static func answer(
     _ request: Request, _ requestID: String, _ service: ServiceGeneration
   ) async throws(PublicRefusal) -> [UInt8] {
-    let (operation, input, caller) = try await accepted(request, requestID, service)
-    return try await service.registry.run(operation, .document(input), for: caller)
+    let (operation, input, caller, key) = try await accepted(request, requestID, service)
+    return try await service.registry.run(operation, .document(input), for: caller, key: key)
   }
 
-  /// Finds the operation, its input and the caller. Logs refusals, because no operation does.
+  /// Finds the operation, its input, the caller and the idempotency key. Logs refusals, because no operation does.
   private static func accepted(
     _ request: Request, _ requestID: String, _ service: ServiceGeneration
-  ) async throws(PublicRefusal) -> (Operation, [UInt8], Caller) {
+  ) async throws(PublicRefusal) -> (Operation, [UInt8], Caller, IdempotencyKey?) {
     var caller: Caller?
     var operation: Operation?
     do {
@@ -62,12 +62,21 @@ struct RESTResponder: HTTPResponder {
         request.method.rawValue, request.uri.path,
         query: request.uri.queryParameters.map { (String($0.key), String($0.value)) })
       operation = match.operation
+      let key = match.operation.sendsMessages ? try key(of: request) : nil
       let input = match.operation.method == .post ? try await body(of: request) : match.document
-      return (match.operation, input, known)
+      return (match.operation, input, known, key)
     } catch {
       service.registry.logUnserved(error, of: operation?.name, requestID: requestID, by: caller?.identity)
       throw PublicRefusal(error)
     }
+  }
+
+  /// Reads `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header); `nil` if there is none.
+  private static func key(of request: Request) throws(OperationInputError) -> IdempotencyKey? {
+    let fields = request.headers[values: .idempotencyKey]
+    guard fields.count <= 1 else { throw .idempotencyKeyMalformed }
+    guard let text = fields.first else { return nil }
+    return try IdempotencyKey(text)
   }
 
   private static func body(of request: Request) async throws -> [UInt8] {
@@ -117,5 +126,6 @@ extension PublicRefusal {
 extension HTTPField.Name {
   // Constants, and valid tokens of RFC 9110.
   static let requestID = HTTPField.Name("X-Request-Id")!
+  static let idempotencyKey = HTTPField.Name("Idempotency-Key")!
   static let attestAssertion = HTTPField.Name("X-Attest-Assertion")!
 }

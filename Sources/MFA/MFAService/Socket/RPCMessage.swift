@@ -8,8 +8,10 @@ struct RPCRequest: Decodable {
   /// The id of the request; `nil` for a notification, which gets no answer.
   let id: RPCID?
   let hasParameters: Bool
+  /// The member `idempotencyKey`, which JSON-RPC does not have: it is the `Idempotency-Key` of REST.
+  let idempotencyKey: String?
 
-  private enum Key: String, CodingKey { case jsonrpc, method, id, params }
+  private enum Key: String, CodingKey { case jsonrpc, method, id, params, idempotencyKey }
 
   init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: Key.self)
@@ -19,6 +21,7 @@ struct RPCRequest: Decodable {
     method = try container.decode(String.self, forKey: .method)
     id = container.contains(.id) ? try container.decode(RPCID.self, forKey: .id) : nil
     hasParameters = container.contains(.params)
+    idempotencyKey = try container.decodeIfPresent(String.self, forKey: .idempotencyKey)
   }
 
   /// Parses one message.

@@ -115,8 +115,9 @@ final class SocketConversation: Sendable {
     let input: OperationInput = request.hasParameters ? .parameters(of: text) : .document(Array("{}".utf8))
     let service = live.current
     if let operation = service.registry.operation(named: request.method) {
+      let key = try key(of: request, for: operation, service)
       do throws(PublicRefusal) {
-        return try await service.registry.run(operation, input, for: caller.with(session))
+        return try await service.registry.run(operation, input, for: caller.with(session), key: key)
       } catch {
         throw RPCError(error)
       }
@@ -129,6 +130,19 @@ final class SocketConversation: Sendable {
       return try await attach(input, service)
     } catch {
       service.registry.logUnserved(error, of: request.method, requestID: caller.requestID, by: caller.identity)
+      throw RPCError(PublicRefusal(error))
+    }
+  }
+
+  /// Reads the idempotency key of a request; `nil` if it has none or sends no message.
+  private func key(
+    of request: RPCRequest, for operation: Operation, _ service: ServiceGeneration
+  ) throws(RPCError) -> IdempotencyKey? {
+    guard operation.sendsMessages, let text = request.idempotencyKey else { return nil }
+    do throws(OperationInputError) {
+      return try IdempotencyKey(text)
+    } catch {
+      service.registry.logUnserved(error, of: operation.name, requestID: caller.requestID, by: caller.identity)
       throw RPCError(PublicRefusal(error))
     }
   }
