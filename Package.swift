@@ -519,9 +519,10 @@ if !gateOnly && !fuzzing {
         + [nioSSL, logging]),
     target(
       .mfa, "MFADelivery",
-      ["ConnectionFaults", "MFADomain", "ByteCoding", "Locking", httpClient, lifecycle, logging, metrics] + nio + [
-        nioSSL
-      ]),
+      [
+        "ConnectionFaults", "MFADomain", "ByteCoding", "JSONLog", "Locking", httpClient, lifecycle, logging, metrics,
+        nioSSL,
+      ] + nio),
     target(
       .mfa, "MFAService",
       [

@@ -1,3 +1,4 @@
+internal import JSONLog
 internal import Locking
 internal import Logging
 internal import MFADomain
@@ -153,12 +154,12 @@ final class DeliveryQueue: Sendable {
     let attempts = waiting.rest == nil ? max(1, schedule.attempts) : 1
     for attempt in 1...attempts {
       guard !Task.isCancelled else { return tell(.lost, .warning, ["reason": "stopping"]) }
-      guard .now < waiting.end else { return tell(.expired, .warning, ["attempts": "\(attempt - 1)"]) }
+      guard .now < waiting.end else { return tell(.expired, .warning, ["attempts": .number(attempt - 1)]) }
       do throws(DeliveryFailure) {
         try await provider.deliver(waiting.message)
-        return tell(.sent, .info, ["attempt": "\(attempt)"])
+        return tell(.sent, .info, ["attempt": .number(attempt)])
       } catch {
-        let metadata: Logger.Metadata = ["attempt": "\(attempt)", "reason": "\(error.reason)"]
+        let metadata: Logger.Metadata = ["attempt": .number(attempt), "reason": "\(error.reason)"]
         if !error.isTemporary { return tell(.failed, .error, metadata) }
         if attempt == attempts, !restAgain(waiting, isDoubtful: error.isDoubtful) {
           return tell(.failed, .error, metadata)

@@ -1,3 +1,4 @@
+internal import JSONLog
 internal import Logging
 internal import MFADomain
 internal import ServiceLifecycle
@@ -22,7 +23,7 @@ struct HistoryHeadService: Service {
   private func log() async {
     do {
       guard let head = try await heads.next() else { return }
-      logger.notice("history head", metadata: ["head": "\(head)", "entries": "\(head.sequence)"])
+      logger.notice("history head", metadata: ["head": "\(head)", "entries": .number(head.sequence)])
     } catch let lost as HistoryHeads.Lost {
       logger.error(
         "history changed",
