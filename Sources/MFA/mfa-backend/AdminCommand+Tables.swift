@@ -17,7 +17,12 @@ extension AdminCommand {
 
   struct Tables: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Lists the tables of the database with their row counts, one per line. For development.")
+      abstract: "Lists the tables of the database with their row counts, one per line. For development.",
+      discussion: """
+        Example:
+
+          mfa-backend admin tables --development
+        """)
     @OptionGroup var development: Development
     @OptionGroup var database: DatabaseOptions
 
@@ -35,7 +40,7 @@ extension AdminCommand {
       discussion: """
         Example:
 
-          mfa-backend admin rows devices --development --database sqlite:///tmp/mfa.db
+          mfa-backend admin rows devices --development
         """)
     @OptionGroup var development: Development
     @Argument(help: "The name of the table, as printed by mfa-backend admin tables.") var table: String

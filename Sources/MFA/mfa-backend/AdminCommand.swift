@@ -10,9 +10,11 @@ struct AdminCommand: AsyncParsableCommand {
     commandName: "admin",
     abstract: "Lists, locks, unlocks and resets accounts.",
     discussion: """
+      The commands work on the database and its keys file, also while a backend runs.
+
       Example:
 
-        mfa-backend admin lock ada --database sqlite:///var/lib/mfa/mfa.db --keys /etc/mfa/keys.json
+        mfa-backend admin lock ada -c /etc/mfa/mfa.yaml
       """,
     subcommands: [
       Users.self, Lock.self, Unlock.self, Reset.self, RemoveDevice.self, Grant.self, Revoke.self, Show.self,
@@ -28,7 +30,13 @@ struct AdminCommand: AsyncParsableCommand {
   }
 
   struct Users: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Lists accounts, one per line.")
+    static let configuration = CommandConfiguration(
+      abstract: "Lists accounts, one per line.",
+      discussion: """
+        Example:
+
+          mfa-backend admin users
+        """)
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {
@@ -45,7 +53,13 @@ struct AdminCommand: AsyncParsableCommand {
   }
 
   struct Lock: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Locks an account and revokes its sessions.")
+    static let configuration = CommandConfiguration(
+      abstract: "Locks an account and revokes its sessions.",
+      discussion: """
+        Example:
+
+          mfa-backend admin lock ada
+        """)
     @OptionGroup var account: Account
 
     func run() async throws {
@@ -54,7 +68,13 @@ struct AdminCommand: AsyncParsableCommand {
   }
 
   struct Unlock: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Unlocks an account and resets its lockouts.")
+    static let configuration = CommandConfiguration(
+      abstract: "Unlocks an account and resets its lockouts.",
+      discussion: """
+        Example:
+
+          mfa-backend admin unlock ada
+        """)
     @OptionGroup var account: Account
 
     func run() async throws {
@@ -64,7 +84,12 @@ struct AdminCommand: AsyncParsableCommand {
 
   struct Reset: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Removes the second factor and prints a code to enrol a new device, valid for 30 minutes.")
+      abstract: "Removes the second factor and prints a code to enrol a new device, valid for 30 minutes.",
+      discussion: """
+        Example:
+
+          mfa-backend admin reset ada
+        """)
     @OptionGroup var account: Account
 
     func run() async throws {
@@ -76,7 +101,13 @@ struct AdminCommand: AsyncParsableCommand {
   }
 
   struct RemoveDevice: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Removes a device of an account.")
+    static let configuration = CommandConfiguration(
+      abstract: "Removes a device of an account.",
+      discussion: """
+        Example:
+
+          mfa-backend admin remove-device ada --device phone-1
+        """)
     @OptionGroup var account: Account
     @Option(help: "The id of the device.") var device: String
 
@@ -88,7 +119,13 @@ struct AdminCommand: AsyncParsableCommand {
   }
 
   struct Grant: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Makes an account an admin of other accounts.")
+    static let configuration = CommandConfiguration(
+      abstract: "Makes an account an admin of other accounts.",
+      discussion: """
+        Example:
+
+          mfa-backend admin grant ada
+        """)
     @OptionGroup var account: Account
 
     func run() async throws {
@@ -97,7 +134,13 @@ struct AdminCommand: AsyncParsableCommand {
   }
 
   struct Revoke: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Removes the admin right from an account.")
+    static let configuration = CommandConfiguration(
+      abstract: "Removes the admin right from an account.",
+      discussion: """
+        Example:
+
+          mfa-backend admin revoke ada
+        """)
     @OptionGroup var account: Account
 
     func run() async throws {
@@ -110,9 +153,11 @@ struct AdminCommand: AsyncParsableCommand {
       commandName: "history",
       abstract: "Prints the history of an account, one entry per line, newest first.",
       discussion: """
-        Each line begins with the number of the entry. To continue, give the number of the last line with --before:
+        Each line begins with the number of the entry. To continue, give the number of the last line with --before.
 
-          mfa-backend admin history ada --last 50 --before 1234 --database sqlite:///var/lib/mfa/mfa.db --keys keys.json
+        Example:
+
+          mfa-backend admin history ada --last 50 --before 1234
         """)
     @OptionGroup var account: Account
     @Option(help: "The number of entries, 1 to 1000.") var last = 100

@@ -10,12 +10,18 @@ struct KeysCommand: AsyncParsableCommand {
     discussion: """
       Example: put a new key before the old one in the file, then
 
-        mfa-backend keys rotate --database sqlite:///var/lib/mfa/mfa.db --keys /etc/mfa/keys.json
+        mfa-backend keys rotate
       """,
     subcommands: [Make.self, Rotate.self, Reseal.self])
 
   struct Make: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Prints a keys file with one new key.")
+    static let configuration = CommandConfiguration(
+      abstract: "Prints a keys file with one new key.",
+      discussion: """
+        Example:
+
+          mfa-backend keys make | install -m 400 /dev/stdin keys.json
+        """)
     @Option(help: "A unique name for the key. Default: the date and a random number.")
     var name: String?
 
@@ -38,6 +44,10 @@ struct KeysCommand: AsyncParsableCommand {
       discussion: """
         The history continues under a new key as well; older entries keep their keys. Stop the servers first: they \
         read the data keys only at start and would not know the new ones.
+
+        Example:
+
+          mfa-backend keys reseal
         """)
     @OptionGroup var database: DatabaseOptions
 
@@ -52,7 +62,12 @@ struct KeysCommand: AsyncParsableCommand {
 
   struct Rotate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Reseals the data keys under the first key of the file. The other keys can then be removed from it.")
+      abstract: "Reseals the data keys under the first key of the file. The other keys can then be removed from it.",
+      discussion: """
+        Example:
+
+          mfa-backend keys rotate
+        """)
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {

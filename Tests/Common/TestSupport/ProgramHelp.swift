@@ -11,6 +11,7 @@ public enum ProgramHelp {
   /// and examples with words that no program of this package accepts.
   public static func faults(of program: String) async throws -> [String] {
     var faults: [String] = []
+    var descriptions: [String: CommandDescription] = [:]
     for words in try await commands(of: program) {
       let help = try await ChildProcess.run(
         Places.product(program), words + ["--help"], environment: ["COLUMNS": "80"]
@@ -20,7 +21,9 @@ public enum ProgramHelp {
       // An example is indented, and stands before the usage.
       let examples = help.prefix { !$0.hasPrefix("USAGE:") }.filter { $0.hasPrefix("  ") }
       for example in ShellText.commands(in: examples.joined(separator: "\n")) {
-        guard let program = example.first, let description = try await description(ifBuilt: program) else { continue }
+        guard let program = example.first else { continue }
+        if descriptions[program] == nil { descriptions[program] = try await description(ifBuilt: program) }
+        guard let description = descriptions[program] else { continue }
         if let fault = description.fault(in: example.dropFirst()) {
           faults.append("\(name): \(example.joined(separator: " ")): \(fault)")
         }
