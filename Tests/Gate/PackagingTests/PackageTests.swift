@@ -57,7 +57,7 @@ struct PackageTests {
     #expect(exit == .code(0), "\(report.suffix(40).joined(separator: "\n"))")
     for step in [
       "first echoed frame", "all libraries of the programs", "the article's commands", "a renewed certificate",
-      "systemd accepts", "an update keeps", "nothing is left",
+      "systemd accepts", "an update keeps", "the backend starts", "nothing is left",
     ] {
       #expect(report.contains { $0.hasPrefix("passed: " + step) }, "\(step)")
     }

@@ -129,6 +129,28 @@ struct DebianFilesTests {
     #expect(setting("ExecStart", in: unit) == ["/usr/bin/sallyport run -c /etc/sallyport/sallyport.yaml"])
   }
 
+  @Test("The backend's package makes the user and the folders of its unit, which its configuration names")
+  func placesOfBackend() throws {
+    let unit = try ProjectFile.text("config/systemd/mfa-backend.service")
+    let users = try ProjectFile.text("config/debian/sallyport-mfa.sysusers")
+    let folders = try ProjectFile.text("config/debian/sallyport-mfa.tmpfiles")
+    let user = try #require(setting("User", in: unit).first)
+    #expect(setting("Group", in: unit) == [user])
+    #expect(users.contains("\nu \(user) "))
+    for (kind, parent) in [("State", "/var/lib"), ("Runtime", "/run")] {
+      let folder = try #require(setting(kind + "Directory", in: unit).first)
+      #expect(setting(kind + "DirectoryMode", in: unit) == ["0700"])
+      #expect(folders.contains("\nd \(parent)/\(folder) 0700 \(user) \(user)\n"))
+    }
+    let configuration = try ProjectFile.text("config/mfa-backend.yaml")
+    #expect(configuration.contains("\ndatabase: sqlite:///var/lib/\(setting("StateDirectory", in: unit)[0])/"))
+    #expect(configuration.contains("\n  listen: unix:/run/\(setting("RuntimeDirectory", in: unit)[0])/"))
+    #expect(setting("ExecStart", in: unit) == ["/usr/bin/mfa-backend run -c /etc/mfa/mfa.yaml"])
+    // The commands find the same file without a flag.
+    let commands = try ProjectFile.text("Sources/MFA/mfa-backend/Operator/OperatorOptions.swift")
+    #expect(commands.contains("static let standard = \"/etc/mfa/mfa.yaml\""))
+  }
+
   @Test("The gate accepts the shipped configuration, also with the app that it shows, and only then is all in order")
   func configuration() async throws {
     try await Places.withTemporaryFolder { folder in

@@ -221,10 +221,27 @@ apt install --reinstall ./sallyport_*.deb
 cmp /test/mine /etc/sallyport/sallyport.yaml || fail "an update has replaced the configuration"
 passed "an update keeps the configuration"
 
-# What systemd makes for the dynamic user of the MFA backend.
-install -d -m 700 /var/lib/private/mfa-backend /run/mfa-backend
-ln -s private/mfa-backend /var/lib/mfa-backend
-touch /var/lib/private/mfa-backend/state.db
+# The MFA backend with the shipped configuration, whose gate does not exist.
+mfa-backend keys make | install -o mfa -g mfa -m 400 /dev/stdin /etc/mfa/keys.json
+runuser -u mfa -- mfa-backend check --offline >/test/mfa.log 2>&1 || fail "mfa-backend check refuses the shipped files"
+if grep '^warning: ' /test/mfa.log; then fail "mfa-backend check warns of the shipped files"; fi
+setpriv --reuid=mfa --regid=mfa --clear-groups --no-new-privs --bounding-set=-all env MFA_BACKEND_LISTEN=127.0.0.1:0 \
+  $(sed -n 's/^ExecStart=//p' /lib/systemd/system/mfa-backend.service) >/test/mfa.log 2>&1 &
+backend=$!
+echo "$backend" >/test/mfa.pid
+# It listens before its first attempt to fetch the keys has failed.
+await /test/mfa.log '"message":"gate keys not fetched"' >/dev/null
+status=0
+mfa-backend status >/test/mfa-status.log || status=$?
+[[ $status == 1 ]] && grep -q '^  gate keys .*gate.example.com' /test/mfa-status.log ||
+  fail "status is $status: $(cat /test/mfa-status.log)"
+mfa-backend drain >/test/drain.log || fail "mfa-backend drain"
+wait "$backend" || fail "the backend exited with $?"
+[[ -s /var/lib/mfa/mfa.db ]] || fail "the backend has left nothing to purge"
+# Backups that are kept elsewhere need these keys, so purging leaves them.
+rm /etc/mfa/keys.json
+passed "the backend starts without its gate, reports that, and drains"
+
 kill "$(cat /test/echo.pid)"
 wait || true
 [[ -s /var/lib/sallyport/state.db && -s /etc/sallyport/tls/privkey.pem ]] || fail "the gate has left nothing to purge"
