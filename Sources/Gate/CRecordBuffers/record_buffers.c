@@ -43,7 +43,9 @@ static void *take(size_t size, const char *file, int line) {
 // Decides by size alone whether an aligned block is a record buffer: any block of the right size may be reused, even
 // one that malloc allocated.
 static __attribute__((noinline)) void give_back_aligned(void *block) {
-  size_t size = block != NULL && kept.count < most_kept ? malloc_usable_size(block) : 0;
+  // OpenSSL often frees nothing.
+  if (block == NULL) return;
+  size_t size = kept.count < most_kept ? malloc_usable_size(block) : 0;
   if (size >= buffer_size && size < buffer_size + slack) {
     kept.blocks[kept.count++] = block;
   } else {

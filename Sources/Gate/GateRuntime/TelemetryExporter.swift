@@ -38,6 +38,7 @@ final class TelemetryExporter: Sendable {
   private let exported: Counter
   private let lost: Counter
   private let isFailing = LockedValue(false)
+  private let hasReportedRejection = LockedValue(false)
 
   /// - Throws: `SallyportError` if a file of the settings cannot be used.
   init(_ settings: GateSettings.Telemetry, registry: MetricsRegistry, logger: Logger) throws(SallyportError) {
@@ -107,10 +108,13 @@ final class TelemetryExporter: Sendable {
     while true {
       let spans = queue.take(Self.batch)
       guard !spans.isEmpty else { return }
-      let isAccepted = await send(encoding.traces(spans), to: "/v1/traces", until: deadline)
-      (isAccepted ? exported : lost).add(UInt64(spans.count))
-      // Later batches would wait for the same collector; they stay in the bounded queue.
-      guard isAccepted else { return }
+      guard let rejected = await send(encoding.traces(spans), to: "/v1/traces", until: deadline) else {
+        lost.add(UInt64(spans.count))
+        // Later batches would wait for the same collector; they stay in the bounded queue.
+        return
+      }
+      lost.add(UInt64(min(rejected, spans.count)))
+      exported.add(UInt64(spans.count - min(rejected, spans.count)))
     }
   }
 
@@ -119,8 +123,9 @@ final class TelemetryExporter: Sendable {
     _ = await send(body, to: "/v1/metrics", until: deadline)
   }
 
-  /// Sends `body`, again after failures that may pass. Returns whether the collector accepted it.
-  private func send(_ body: [UInt8], to path: String, until deadline: ContinuousClock.Instant?) async -> Bool {
+  /// Sends `body`, again after failures that may pass. Returns how many of its items the collector rejected; `nil` if it
+  /// did not accept the request.
+  private func send(_ body: [UInt8], to path: String, until deadline: ContinuousClock.Instant?) async -> Int? {
     var pause = Duration.seconds(1)
     for attempt in 1...Self.attempts {
       let fault: String
@@ -129,13 +134,15 @@ final class TelemetryExporter: Sendable {
         let answer = try await post(body, to: path, until: deadline ?? .now + Self.patience)
         if (200..<300).contains(answer.status) {
           report(nil)
-          return true
+          guard let part = PartialSuccess(answer: answer.body) else { return 0 }
+          report(part)
+          return part.rejected
         }
         fault = "status \(answer.status)"
         // By the protocol, only these statuses may be repeated.
         guard [429, 502, 503, 504].contains(answer.status) else {
           report(fault)
-          return false
+          return nil
         }
         if let seconds = answer.headers.first("Retry-After").flatMap({ UInt16($0) }) {
           wait = max(wait, min(.seconds(Int(seconds)), Self.longestPause))
@@ -149,7 +156,7 @@ final class TelemetryExporter: Sendable {
       guard !Task.isCancelled else { break }
       pause *= 2
     }
-    return false
+    return nil
   }
 
   private func post(
@@ -168,6 +175,20 @@ final class TelemetryExporter: Sendable {
       "POST", collector.path + path, headers: fields, body: body, timeout: try patience())
   }
 
+  /// Logs the first items that the collector rejected since the start; all are counted.
+  private func report(_ part: PartialSuccess) {
+    let isFirst = hasReportedRejection.withLock { hasReported in
+      defer { hasReported = true }
+      return !hasReported
+    }
+    guard isFirst else { return }
+    logger.warning(
+      "telemetry rejected in part",
+      metadata: ["collector": place, "rejected": .number(part.rejected), "reason": "\(part.message)"])
+  }
+
+  private var place: Logger.MetadataValue { "\(settings.collector.host):\(settings.collector.port)" }
+
   /// Logs when exports begin to fail, and when they succeed again.
   private func report(_ fault: String?) {
     let changed = isFailing.withLock { isFailing in
@@ -175,7 +196,6 @@ final class TelemetryExporter: Sendable {
       return isFailing != (fault != nil)
     }
     guard changed else { return }
-    let place: Logger.MetadataValue = "\(settings.collector.host):\(settings.collector.port)"
     if let fault {
       logger.warning("telemetry export failed", metadata: ["collector": place, "reason": "\(fault)"])
     } else {

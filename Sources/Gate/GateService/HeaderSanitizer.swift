@@ -19,7 +19,7 @@ struct HeaderSanitizer: Sendable {
     "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip", "x-cluster-client-ip", "x-envoy-external-address",
     // CGI turns it into the variable HTTP_PROXY, which many libraries use as their own proxy ("httpoxy").
     "proxy",
-    // Continues a `traceparent` and is meaningless without the client's own, which is removed.
+    // Belongs to the client's own `traceparent`, which the gate replaces.
     "tracestate",
   ]
   /// Fields of a single connection (RFC 9110 section 7.6.1), and the framing of a body, which the engine writes

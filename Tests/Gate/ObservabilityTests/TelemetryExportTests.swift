@@ -60,9 +60,11 @@ private struct Collector {
   let process: ChildProcess
   let port: UInt16
 
-  init(_ arguments: [String] = []) async throws {
+  /// - Parameter rejected: The number of spans that it claims to reject of each request.
+  init(_ arguments: [String] = [], rejected: Int? = nil) async throws {
     process = try ChildProcess(
-      Self.packages.python, [ProjectFile.path("Tests/Gate/Programs/collector.py")] + arguments)
+      Self.packages.python, [ProjectFile.path("Tests/Gate/Programs/collector.py")] + arguments,
+      environment: ["COLLECTOR_REJECTS": rejected.map { "\($0)" }])
     let line = try await process.output.first("the port") { $0.contains("port") }
     port = try #require(JSONDecoder().decode([String: UInt16].self, from: Data(line.utf8))["port"])
   }
@@ -204,6 +206,22 @@ struct TelemetryExportTests {
       let upstream = try #require(items.first { $0.name == "upstream" && $0.parent == root.id })
       #expect(upstream.attributes?["error.type"] == .text("client_left"))
       #expect(try #require(upstream.end) - #require(upstream.start) > 300_000_000)
+    }
+  }
+
+  @Test("Spans that the collector rejects are counted as lost, and the first are logged")
+  func rejected() async throws {
+    let collector = try await Collector(rejected: 1)
+    defer { collector.process.kill() }
+    let telemetry = "telemetry: { otlp: \"http://127.0.0.1:\(collector.port)\", sample: 1 }"
+    try await serving(telemetry) { gate, visitor, _ in
+      _ = try await visitor.challenge()
+      let results = "sallyport_telemetry_spans_total"
+      let after = try await MetricsPort(of: gate).scrape { $0.value(results, ["result": "lost"]) ?? 0 > 0 }
+      #expect(after.value(results, ["result": "lost"]) == 1)
+      #expect(after.value(results, ["result": "exported"]) ?? 0 >= 2)
+      let line = try await gate.process.errors.first("the rejection") { $0.contains("telemetry rejected in part") }
+      #expect(line.contains(#""reason":"too old","rejected":1"#), "\(line)")
     }
   }
 

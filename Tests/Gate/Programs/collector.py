@@ -1,5 +1,7 @@
 """A collector for OTLP over HTTP in JSON, made of OpenTelemetry's own definitions: collector.py [CERTIFICATE KEY].
 
+With COLLECTOR_REJECTS=N in the environment it says that it rejected N spans of each request.
+
 Prints {"port": ...} first, then one line of JSON for each request that the definitions accept: its path, its header
 field Authorization, and its spans or metrics. A request that they do not accept gets 400 and is printed with "error".
 """
@@ -7,12 +9,15 @@ field Authorization, and its spans or metrics. A request that they do not accept
 import base64
 import http.server
 import json
+import os
 import ssl
 import sys
 
 from google.protobuf import json_format
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+REJECTED = os.environ.get("COLLECTOR_REJECTS")
 
 
 def ids_in_base64(span):
@@ -82,7 +87,9 @@ class Collector(http.server.BaseHTTPRequestHandler):
         except Exception as error:
             line["error"] = repr(error)
         print(json.dumps(line), flush=True)
-        answer = b"{}"
+        answer = json.dumps(
+            {"partialSuccess": {"rejectedSpans": REJECTED, "errorMessage": "too old"}} if REJECTED else {}
+        ).encode()
         self.send_response(400 if "error" in line else 200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(answer)))

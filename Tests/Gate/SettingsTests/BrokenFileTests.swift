@@ -140,6 +140,9 @@ struct BrokenFileTests {
       "a collector with a password", "telemetry: { otlp: 'http://user:secret@localhost:4318' }",
       "1:20: telemetry.otlp: the URL of a collector cannot have a user, a query or a fragment"),
     Broken(
+      "a collector with a line end", "telemetry: { otlp: \"http://localhost:4318/a\\nb\" }",
+      "1:20: telemetry.otlp: the URL of a collector cannot have blanks, control characters or letters beyond ASCII"),
+    Broken(
       "authorities for a collector without TLS",
       "telemetry: { otlp: 'http://localhost:4318', ca_file: good.token }",
       "1:54: telemetry.ca_file: has no effect for http://, which has no certificates"),

@@ -75,6 +75,20 @@ struct TelemetryTests {
     #expect(queue.take(1).count == 1 && queue.dropped == 2)
   }
 
+  @Test(
+    "What a collector rejects is read, as a number or as text; any other answer says nothing",
+    arguments: [
+      (#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}"#, 3, "too old"),
+      (#"{"partialSuccess":{"rejectedDataPoints":2}}"#, 2, ""),
+      ("{}", nil, ""), (#"{"partialSuccess":{}}"#, nil, ""), (#"{"partialSuccess":{"rejectedSpans":"0"}}"#, nil, ""),
+      (#"{"partialSuccess":{"rejectedSpans":"-1"}}"#, nil, ""), (#"{"partialSuccess":{"rejectedSpans":"x"}}"#, nil, ""),
+      ("", nil, ""), ("<html>", nil, ""), (#"{"partialSuccess":7}"#, nil, ""),
+    ] as [(String, Int?, String)])
+  func partialSuccess(_ answer: String, _ rejected: Int?, _ message: String) {
+    let part = PartialSuccess(answer: Array(answer.utf8))
+    #expect(part?.rejected == rejected && part?.message ?? "" == message)
+  }
+
   private func object(_ bytes: [UInt8]) throws -> [String: Any] {
     try #require(JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any])
   }

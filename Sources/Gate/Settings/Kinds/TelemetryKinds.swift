@@ -22,8 +22,11 @@ extension Kind where Value == CollectorAddress {
           suggestion: parts.count == 1 ? "http://\(text)" : nil)
       }
       let authority = parts[1].prefix { $0 != "/" }
-      guard !parts[1].contains(where: { "?#@ ".contains($0) }) else {
+      guard !parts[1].contains(where: { "?#@".contains($0) }) else {
         throw InvalidSetting("the URL of a collector cannot have a user, a query or a fragment")
+      }
+      guard parts[1].utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+        throw InvalidSetting("the URL of a collector cannot have blanks, control characters or letters beyond ASCII")
       }
       let path = parts[1].dropFirst(authority.count)
       guard !path.hasSuffix("/v1/traces"), !path.hasSuffix("/v1/metrics") else {
