@@ -314,8 +314,8 @@ let package = Package(
     tests(
       .gate, "GateRuntimeTests",
       [
-        "ByteCoding", "Cryptography", "GateRuntime", "GateService", "GracefulUpgrade", "JSONLog", "Settings",
-        "SimulatedDevice", "Systemd", "TestSupport", "Transport", "TransportEngine",
+        "ACME", "ByteCoding", "Cryptography", "GateRuntime", "GateService", "GracefulUpgrade", "JSONLog", "Locking",
+        "Prometheus", "Settings", "SimulatedDevice", "Systemd", "TestSupport", "Transport", "TransportEngine",
         .product(name: "Logging", package: "swift-log"),
       ]),
     tests(.common, "JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),

@@ -140,11 +140,12 @@ public actor ACMEClient {
 
   /// The problem document of `response`; the beginning of the body if there is none.
   private static func problem(in response: Response) -> Problem {
-    if let problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body)), problem.type != nil {
+    if var problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body)), problem.type != nil {
+      problem.status = response.status
       return problem
     }
     let text = String(decoding: response.body.prefix(200), as: UTF8.self)
-    return Problem(detail: "status \(response.status)\(text.isEmpty ? "" : ": \(text)")")
+    return Problem(detail: "status \(response.status)\(text.isEmpty ? "" : ": \(text)")", status: response.status)
   }
 
   private static func reason(_ error: any Error) -> String {

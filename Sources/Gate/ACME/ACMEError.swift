@@ -61,22 +61,27 @@ public enum ACMEError: Error, Sendable, Hashable {
 }
 
 extension ACMEError: CustomStringConvertible {
+  /// One line without control characters. Each part that comes from outside has at most 500 characters.
   public var description: String {
     switch self {
-    case .unreachable(let server, let reason): "\(server) cannot be reached: \(reason)"
-    case .untrusted(let server, let reason): "\(server) is not trusted: \(reason)"
-    case .malformed(let url, let reason): "\(url) is not an answer of an ACME server: \(reason)"
+    case .unreachable(let server, let reason):
+      "\(ServerText.bounded(server)) cannot be reached: \(ServerText.bounded(reason))"
+    case .untrusted(let server, let reason):
+      "\(ServerText.bounded(server)) is not trusted: \(ServerText.bounded(reason))"
+    case .malformed(let url, let reason):
+      "\(ServerText.bounded(url)) is not an answer of an ACME server: \(ServerText.bounded(reason))"
     case .refused(let step, let problem): "the ACME server refused the \(step.rawValue): \(problem)"
     case .rateLimited(let problem, let until):
       "the ACME server accepts no more orders\(until.map { " until \($0)" } ?? " for now"): \(problem)"
-    case .notValidated(let name, let problem): "the ACME server could not validate \(name): \(problem)"
-    case .noChallenge(let name): "the ACME server does not offer tls-alpn-01 for \(name)"
+    case .notValidated(let name, let problem):
+      "the ACME server could not validate \(ServerText.bounded(name)): \(problem)"
+    case .noChallenge(let name): "the ACME server does not offer tls-alpn-01 for \(ServerText.bounded(name))"
     case .bindingRequired: "the ACME server makes accounts only for its customers"
     case .unfinished(let step): "the ACME server did not finish the \(step.rawValue) in time"
-    case .unusable(let reason): "the certificate of the ACME server cannot be used: \(reason)"
+    case .unusable(let reason): "the certificate of the ACME server cannot be used: \(ServerText.bounded(reason))"
     case .clock(let notBefore, let notAfter):
       "the new certificate, valid from \(notBefore) to \(notAfter), is not valid at the time of this machine"
-    case .storage(let reason): "the certificate cannot be stored or read: \(reason)"
+    case .storage(let reason): "the certificate cannot be stored or read: \(ServerText.bounded(reason))"
     }
   }
 

@@ -91,8 +91,22 @@ public final class CertificateFolder: CertificateStorage {
 
   private func makeFolder(of scope: String) throws(ACMEError) {
     for folder in [path, "\(path)/\(scope)"] {
-      guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw Self.failure(folder) }
+      if mkdir(folder, 0o700) == 0 {
+        // Without it, a power cut can take the folder together with the files that were synchronized in it.
+        try Self.synchronizeParent(of: folder)
+      } else if errno != EEXIST {
+        throw Self.failure(folder)
+      }
     }
+  }
+
+  private static func synchronizeParent(of folder: String) throws(ACMEError) {
+    let parent = folder.lastIndex(of: "/").map { folder[..<$0].isEmpty ? "/" : String(folder[..<$0]) } ?? "."
+    let descriptor = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw failure(parent) }
+    defer { close(descriptor) }
+    // Some file systems cannot synchronize folders.
+    guard fsync(descriptor) == 0 || errno == EINVAL else { throw failure(parent) }
   }
 
   private static func failure(_ path: String) -> ACMEError {

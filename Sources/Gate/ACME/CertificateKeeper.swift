@@ -14,8 +14,10 @@ public enum CertificateEvent: Sendable, Hashable {
   case learned(RenewalWindow, renewal: Timestamp)
   /// The server's clock minus this machine's.
   case clocksDiffer(Duration)
-  /// The storage cannot be read. Reported once until it can be read again.
+  /// The storage cannot be read or written. Reported when it begins, and every hour while it lasts.
   case storageFailed(ACMEError)
+  /// The stored certificate cannot be used. Reported once until another one is stored; a new one is ordered.
+  case damaged(ACMEError)
 }
 
 /// What is known about a certificate.
@@ -38,15 +40,15 @@ public struct CertificateStatus: Sendable, Hashable {
 public actor CertificateKeeper {
   /// What the keeper tells the gate.
   public struct Listener: Sendable {
-    /// Serves a certificate from now on.
-    public var serve: @Sendable (IssuedCertificate) async -> Void
+    /// Serves a certificate from now on, and returns whether that worked. If not, it is called again later.
+    public var serve: @Sendable (IssuedCertificate) async -> Bool
     /// Answers exactly these challenges from now on: the digest of each name.
     public var answer: @Sendable ([String: [UInt8]]) -> Void
     public var note: @Sendable (CertificateEvent) -> Void
     public var status: @Sendable (CertificateStatus) -> Void
 
     public init(
-      serve: @escaping @Sendable (IssuedCertificate) async -> Void,
+      serve: @escaping @Sendable (IssuedCertificate) async -> Bool,
       answer: @escaping @Sendable ([String: [UInt8]]) -> Void,
       note: @escaping @Sendable (CertificateEvent) -> Void = { _ in },
       status: @escaping @Sendable (CertificateStatus) -> Void = { _ in }
@@ -79,6 +81,12 @@ public actor CertificateKeeper {
   /// Whether the server recommends when to renew; `nil` before its directory was read.
   private var offersInformation: Bool?
   private var storageFault: ACMEError?
+  /// When `storageFault` is reported again.
+  private var nextReport: Timestamp?
+  /// What is wrong with the stored certificate.
+  private var damage: RenewalPlan.Failure?
+  /// When the listener failed to present the certificate of `status`; `nil` if it presents it.
+  private var servingFailed: Timestamp?
   /// Whether the listeners answer the challenges of this keeper's own order.
   private var isOrdering = false
   /// Whether the storage was read before. What is there at the first time is no news.
@@ -101,10 +109,9 @@ public actor CertificateKeeper {
     let document = CertificateDocument(scope: settings.certificateScope, kind: .certificate)
     guard let content = try await storage.content(of: document) else { return nil }
     do throws(IssuedCertificate.Malformed) {
-      let certificate = try IssuedCertificate(file: String(decoding: content, as: UTF8.self))
-      return certificate.covers(settings.names) ? certificate : nil
+      return try certificate(in: content, for: settings)
     } catch {
-      throw .storage(reason: "\(document.name): \(error)")
+      throw .storage(reason: "\(document.name) is damaged: \(error)")
     }
   }
 
@@ -136,9 +143,9 @@ public actor CertificateKeeper {
     let now = world.clock.now()
     do throws(ACMEError) {
       let plan = try await refresh()
-      storageFault = nil
       switch action(of: plan, at: now) {
       case .wait(let until):
+        storageFault = nil
         note(plan)
         return pause(until: until)
       case .order, .askForRenewalInformation:
@@ -150,13 +157,28 @@ public actor CertificateKeeper {
           throw error
         }
         await storage.unlock(settings.certificateScope)
+        storageFault = nil
         return .zero
       }
     } catch {
-      if storageFault != error { listener.note(.storageFailed(error)) }
-      storageFault = error
-      return max(world.interval, .seconds(5))
+      report(error, at: now)
+      return shortPause
     }
+  }
+
+  /// The time until the storage is tried again.
+  private var shortPause: Duration { max(world.interval, .seconds(5)) }
+
+  private func report(_ error: ACMEError, at now: Timestamp) {
+    // Hourly, so that an alert on the counter stays on.
+    if storageFault != error || nextReport.map({ $0 <= now }) ?? true {
+      listener.note(.storageFailed(error))
+      nextReport = now.advanced(by: .seconds(3600))
+    }
+    storageFault = error
+    status.lastFailure = RenewalPlan.Failure(code: error.code, text: "\(error)", at: now)
+    status.nextAttempt = now.advanced(by: shortPause)
+    listener.status(status)
   }
 
   // Clocks can be set, and processes on other machines write to a shared storage.
@@ -182,14 +204,18 @@ public actor CertificateKeeper {
     // Nothing else happens before the plan is stored.
     if let unsaved { try await save(unsaved) }
     let plan: RenewalPlan? = try await read(.plan)
-    let current = plan ?? RenewalPlan()
-    if let stored = try await Self.stored(settings, in: storage), stored.leaf != status.certificate?.leaf {
+    var current = plan ?? RenewalPlan()
+    let stored = try await usable()
+    if damage != nil, status.certificate == nil { current.lostCertificate() }
+    if let stored, stored.leaf != status.certificate?.leaf {
       await adopt(stored, at: hasRead ? world.clock.now() : stored.notBefore)
       if hasRead {
         listener.note(.obtained(stored, byOtherGate: true, renewal: current.renewal(of: .init(stored))))
       }
     }
     hasRead = true
+    // Either direction: clocks can be set.
+    if let servingFailed, abs(world.clock.now().since(servingFailed).components.seconds) >= 60 { await serve() }
     if storage.isShared, !isOrdering {
       let challenges: [String: String] = try await read(.challenges) ?? [:]
       listener.answer(challenges.compactMapValues { Base64URL.decode($0) })
@@ -200,7 +226,39 @@ public actor CertificateKeeper {
   private func adopt(_ certificate: IssuedCertificate, at instant: Timestamp) async {
     status.certificate = certificate
     status.obtainedAt = instant
-    await listener.serve(certificate)
+    await serve()
+  }
+
+  private func serve() async {
+    guard let certificate = status.certificate else { return }
+    servingFailed = await listener.serve(certificate) ? nil : world.clock.now()
+  }
+
+  /// The stored certificate; `nil` if there is none that can be used. A damaged one is reported.
+  private func usable() async throws(ACMEError) -> IssuedCertificate? {
+    guard let content = try await storage.content(of: document(.certificate)) else {
+      damage = nil
+      return nil
+    }
+    do throws(IssuedCertificate.Malformed) {
+      let stored = try Self.certificate(in: content, for: settings)
+      damage = nil
+      return stored
+    } catch {
+      let fault = ACMEError.storage(reason: "\(document(.certificate).name) is damaged: \(error)")
+      if damage == nil {
+        damage = RenewalPlan.Failure(code: fault.code, text: "\(fault)", at: world.clock.now())
+        listener.note(.damaged(fault))
+      }
+      return nil
+    }
+  }
+
+  private static func certificate(
+    in content: [UInt8], for settings: CertificateOrderSettings
+  ) throws(IssuedCertificate.Malformed) -> IssuedCertificate? {
+    let certificate = try IssuedCertificate(file: String(decoding: content, as: UTF8.self))
+    return certificate.covers(settings.names) ? certificate : nil
   }
 
   private func read<Value: Decodable>(_ kind: CertificateDocument.Kind) async throws(ACMEError) -> Value? {
@@ -213,11 +271,19 @@ public actor CertificateKeeper {
     guard let data = try? JSONEncoder().encode(value) else {
       throw .storage(reason: "\(kind.rawValue) cannot be encoded")
     }
-    try await storage.write([UInt8](data), to: document(kind))
+    try await store([UInt8](data), as: kind)
+  }
+
+  private func store(_ content: [UInt8], as kind: CertificateDocument.Kind) async throws(ACMEError) {
+    guard content.count <= CertificateDocument.longest else {
+      throw .storage(
+        reason: "\(kind.rawValue) would have \(content.count) bytes, more than \(CertificateDocument.longest)")
+    }
+    try await storage.write(content, to: document(kind))
   }
 
   private func note(_ plan: RenewalPlan) {
-    status.lastFailure = plan.lastFailure
+    status.lastFailure = plan.lastFailure ?? damage
     status.window = plan.window
     status.nextAttempt =
       status.certificate.map {
@@ -278,7 +344,8 @@ public actor CertificateKeeper {
     let issued: IssuedCertificate
     do throws(ACMEError) {
       issued = try await obtain(services)
-      try await storage.write(Array(issued.file.utf8), to: document(.certificate))
+      try await store(Array(issued.file.utf8), as: .certificate)
+      damage = nil
     } catch {
       await endChallenges()
       throw error
@@ -320,7 +387,8 @@ public actor CertificateKeeper {
     let order = CertificateOrder(
       client: client, key: key, account: account, names: settings.names, clock: world.clock, sleep: world.sleep,
       publish: { [self] digests throws(ACMEError) in try await publish(digests) },
-      store: { [self] order throws(ACMEError) in try await write(order, to: .order) })
+      store: { [self] order throws(ACMEError) in try await keep(order) },
+      deadline: world.clock.now().advanced(by: CertificateOrder.longestAttempt))
     do throws(ACMEError) {
       return try await order.run(continuing: pending, replacing: status.certificate)
     } catch {
@@ -332,6 +400,11 @@ public actor CertificateKeeper {
       }
       throw error
     }
+  }
+
+  private func keep(_ order: PendingOrder?) async throws(ACMEError) {
+    guard let order else { return try await storage.write(nil, to: document(.order)) }
+    try await write(order, to: .order)
   }
 
   private func publish(_ digests: [String: [UInt8]]) async throws(ACMEError) {
@@ -373,7 +446,9 @@ public actor CertificateKeeper {
     // A process that is killed during the request finds its account again by the key.
     try await write(account, to: .account)
     let answer = try await client.post(services.newAccount, payload, key: key, account: nil, step: .account)
-    guard let url = answer.location else { throw .malformed(url: services.newAccount, reason: "no Location") }
+    guard let url = answer.location, HTTPSPlace(url) != nil else {
+      throw .malformed(url: services.newAccount, reason: "no Location with a URL")
+    }
     account.url = url
     try await write(account, to: .account)
     listener.note(.accountMade(url: url))

@@ -14,11 +14,15 @@ struct CertificateOrder {
   let sleep: @Sendable (Duration) async throws(CancellationError) -> Void
   /// Makes the listeners answer the challenges of these names, each with a digest, and returns when they do.
   let publish: @Sendable ([String: [UInt8]]) async throws(ACMEError) -> Void
-  /// Stores the order until it is finished.
-  let store: @Sendable (PendingOrder) async throws(ACMEError) -> Void
+  /// Stores the order until it is finished; `nil` removes it.
+  let store: @Sendable (PendingOrder?) async throws(ACMEError) -> Void
+  /// No request is sent after this instant, whatever the server answers.
+  let deadline: Timestamp
 
   /// How long the server may take to validate the names, and again to issue the certificate.
   private static let patience = Duration.seconds(150)
+  /// The time for a whole attempt. A hundred names take about three hundred requests.
+  static let longestAttempt = Duration.seconds(600)
 
   /// The state of an order at the server, with the key of its certificate.
   private struct Begun {
@@ -40,12 +44,11 @@ struct CertificateOrder {
       begun = try await begin(replacing: replaced)
     }
     if begun.order.status == .pending {
-      try await validate(begun.order)
+      try await validate(begun)
       begun.order = try await poll(begun.place, step: .authorization) { $0.status != .pending }
     }
     if begun.order.status == .ready {
-      let request = try request(for: begun.key)
-      _ = try await post(begun.order.finalize, #"{"csr":"\#(Base64URL.encode(request))"}"#, step: .finalization)
+      try await finalize(begun)
     }
     begun.order = try await poll(begun.place, step: .finalization) { $0.status == .valid || $0.status == .invalid }
     guard begun.order.status == .valid, let url = begun.order.certificate else {
@@ -57,23 +60,24 @@ struct CertificateOrder {
   private func post(
     _ url: String, _ payload: String?, step: ACMEError.Step, accept: String = "application/json"
   ) async throws(ACMEError) -> ACMEClient.Answer {
-    try await client.post(url, payload, key: key, account: account, step: step, accept: accept)
+    guard clock.now() < deadline else { throw .unfinished(step: step) }
+    return try await client.post(url, payload, key: key, account: account, step: step, accept: accept)
   }
 
   // MARK: Beginning
 
   /// Returns `nil` if the order cannot become a certificate any more.
   private func state(of pending: PendingOrder) async throws(ACMEError) -> Begun? {
-    guard pending.account == account, let key = try? ECPrivateKey(pkcs8PEM: pending.key) else { return nil }
+    guard pending.account == account, HTTPSPlace(pending.url) != nil,
+      let key = try? ECPrivateKey(pkcs8PEM: pending.key)
+    else { return nil }
     do throws(ACMEError) {
       let order: Order = try await post(pending.url, nil, step: .order).decoded()
       return order.status == .invalid ? nil : Begun(place: pending.url, key: key, order: order)
     } catch {
-      switch error {
-      // The server does not know it any more.
-      case .refused, .malformed: return nil
-      default: throw error
-      }
+      // Any other refusal may be over at the next attempt, and a second order counts against the limits.
+      if case .refused(_, let problem) = error, problem.saysUnknown { return nil }
+      throw error
     }
   }
 
@@ -88,7 +92,9 @@ struct CertificateOrder {
     }
     let services = try await client.services()
     let answer = try await newOrder(services, replacing: services.renewalInfo == nil ? nil : replaced?.renewalID)
-    guard let place = answer.location else { throw .malformed(url: services.newOrder, reason: "no Location") }
+    guard let place = answer.location, HTTPSPlace(place) != nil else {
+      throw .malformed(url: services.newOrder, reason: "no Location with a URL")
+    }
     let order: Order = try answer.decoded()
     try await store(PendingOrder(url: place, account: account, key: keyPEM))
     return Begun(place: place, key: key, order: order)
@@ -109,6 +115,17 @@ struct CertificateOrder {
     }
   }
 
+  private func finalize(_ begun: Begun) async throws(ACMEError) {
+    let request = try request(for: begun.key)
+    do throws(ACMEError) {
+      _ = try await post(begun.order.finalize, #"{"csr":"\#(Base64URL.encode(request))"}"#, step: .finalization)
+    } catch {
+      // The answer to an earlier request was lost, and the transport sent it again: the order is being processed. Its
+      // state decides.
+      guard case .refused(_, let problem) = error, problem.code == "orderNotReady" else { throw error }
+    }
+  }
+
   private func request(for key: ECPrivateKey) throws(ACMEError) -> [UInt8] {
     do throws(CryptographyError) {
       return try CertificateRequestTemplate(
@@ -122,12 +139,20 @@ struct CertificateOrder {
   // MARK: Validation
 
   /// Proves control of every name that is not proven yet.
-  private func validate(_ order: Order) async throws(ACMEError) {
+  private func validate(_ begun: Begun) async throws(ACMEError) {
     var digests: [String: [UInt8]] = [:]
     var open: [(url: String, challenge: Challenge)] = []
-    for url in order.authorizations {
+    var unseen = Set(names.map { $0.lowercased() })
+    let places = begun.order.authorizations
+    guard places.count <= names.count else {
+      throw await foreign(begun, "\(places.count) authorizations for \(names.count) names")
+    }
+    for url in places {
       let authorization: Authorization = try await post(url, nil, step: .authorization).decoded()
       let name = authorization.identifier.value
+      guard authorization.identifier.type == "dns", unseen.remove(name.lowercased()) != nil else {
+        throw await foreign(begun, "an authorization is for \(name), which was not ordered, or was validated already")
+      }
       switch authorization.status {
       case .valid: continue
       case .pending: break
@@ -146,6 +171,12 @@ struct CertificateOrder {
     for (url, _) in open { try await awaitValidation(at: url) }
   }
 
+  /// The order has other names than ours. It cannot be continued, so it is forgotten.
+  private func foreign(_ begun: Begun, _ reason: String) async -> ACMEError {
+    try? await store(nil)
+    return .malformed(url: begun.place, reason: reason)
+  }
+
   private func awaitValidation(at url: String) async throws(ACMEError) {
     let authorization: Authorization = try await poll(url, step: .authorization) { $0.status != .pending }
     guard authorization.status == .valid else {
@@ -158,7 +189,7 @@ struct CertificateOrder {
   private func poll<Resource: Decodable>(
     _ url: String, step: ACMEError.Step, _ isSettled: (Resource) -> Bool
   ) async throws(ACMEError) -> Resource {
-    let deadline = clock.now().advanced(by: Self.patience)
+    let deadline = min(deadline, clock.now().advanced(by: Self.patience))
     var pause = Duration.milliseconds(250)
     while true {
       let answer = try await post(url, nil, step: step)
@@ -186,6 +217,10 @@ struct CertificateOrder {
         chainPEM: String(decoding: answer.response.body, as: UTF8.self), keyPEM: key.pkcs8PEM)
     } catch {
       throw .unusable(reason: "\(error)")
+    }
+    let size = issued.file.utf8.count
+    guard size <= CertificateDocument.longest else {
+      throw .unusable(reason: "its chain is too long: \(size) bytes with its key, of \(CertificateDocument.longest)")
     }
     guard issued.covers(names) else {
       throw .unusable(reason: "it is for \(issued.leaf.dnsNames.joined(separator: ", ")) only")

@@ -38,6 +38,9 @@ public struct CertificateDocument: Sendable, Hashable {
     case plan = "plan.json"
   }
 
+  /// The most bytes of a document. A storage must read what it has written, so larger ones are not written.
+  public static let longest = 512 << 10
+
   /// Letters, digits, hyphens and dots.
   public let scope: String
   public let kind: Kind

@@ -7,10 +7,14 @@ struct HTTPSPlace: Hashable {
   /// The path with the query, at least `/`.
   let target: String
 
+  /// Servers choose these URLs, and they are stored and logged.
+  private static let longest = 2000
+
   init?(_ url: String) {
-    guard url.hasPrefix("https://"), url.utf8.allSatisfy({ (0x21...0x7E).contains($0) }), !url.contains("#") else {
-      return nil
-    }
+    guard url.utf8.count <= Self.longest, url.hasPrefix("https://"),
+      url.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
+      !url.contains("#")
+    else { return nil }
     let rest = url.dropFirst("https://".count)
     let authority = rest.prefix { $0 != "/" && $0 != "?" }
     guard !authority.isEmpty, !authority.contains("@") else { return nil }

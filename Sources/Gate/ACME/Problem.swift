@@ -12,10 +12,20 @@ public struct Problem: Sendable, Hashable, Codable {
   public var type: String?
   public var detail: String?
   public var subproblems: [Subproblem]?
+  /// The status of the answer that carried the document; `nil` if it was part of a resource.
+  public var status: Int?
 
-  public init(type: String? = nil, detail: String? = nil, subproblems: [Subproblem]? = nil) {
-    (self.type, self.detail, self.subproblems) = (type, detail, subproblems)
+  // The status is that of the answer, not a member of the document.
+  private enum CodingKeys: CodingKey { case type, detail, subproblems }
+
+  public init(
+    type: String? = nil, detail: String? = nil, subproblems: [Subproblem]? = nil, status: Int? = nil
+  ) {
+    (self.type, self.detail, self.subproblems, self.status) = (type, detail, subproblems, status)
   }
+
+  /// Whether the server says that it does not have what the request names.
+  var saysUnknown: Bool { status == 404 || code == "malformed" || code == "accountDoesNotExist" }
 
   /// The last word of the type, such as `rateLimited`; `unknown` if it is none of ACME's own. Labels of metrics have
   /// no text from outside.
@@ -48,8 +58,22 @@ extension Problem: CustomStringConvertible {
       + (subproblems ?? []).map { part in
         "\(part.identifier?.value ?? "?"): \(Self.code(of: part.type))\(part.detail.map { ": \($0)" } ?? "")"
       }
-    let text = parts.joined(separator: "; ").split(whereSeparator: \.isNewline).joined(separator: " ")
-    return TerminalText.printable(text.count > 500 ? text.prefix(500) + "…" : text)
+    return ServerText.bounded(parts.joined(separator: "; "))
+  }
+}
+
+/// Makes texts of the server safe to log, to show and to store.
+enum ServerText {
+  /// A plan or a log line has a few of these texts.
+  static let longest = 500
+
+  /// `text` on one line, without control characters, cut after `longest` Unicode scalars. Characters are no bound: one
+  /// can have any number of scalars.
+  static func bounded(_ text: String, to longest: Int = longest) -> String {
+    let scalars = text.unicodeScalars
+    let end = scalars.index(scalars.startIndex, offsetBy: longest, limitedBy: scalars.endIndex) ?? scalars.endIndex
+    let line = String(scalars[..<end]).split(whereSeparator: \.isNewline).joined(separator: " ")
+    return TerminalText.printable(end == scalars.endIndex ? line : line + "…")
   }
 }
 

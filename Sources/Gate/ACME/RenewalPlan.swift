@@ -19,7 +19,12 @@ public struct RenewalPlan: Sendable, Hashable {
     public var text: String
     public var at: Timestamp
 
-    public init(code: String, text: String, at: Timestamp) { (self.code, self.text, self.at) = (code, text, at) }
+    /// - Parameter text: Kept on one line, without control characters, at most 1,500 characters.
+    public init(code: String, text: String, at: Timestamp) {
+      // An error has up to three parts that the server wrote.
+      (self.code, self.at) = (ServerText.bounded(code), at)
+      self.text = ServerText.bounded(text, to: 3 * ServerText.longest)
+    }
   }
 
   /// The server's recommendation for the current certificate; `nil` if there is none.
@@ -57,6 +62,9 @@ public struct RenewalPlan: Sendable, Hashable {
   private static func plausible(_ instant: Timestamp?, at now: Timestamp, within longest: Duration) -> Timestamp? {
     instant.flatMap { $0 <= now.advanced(by: longest) ? $0 : nil }
   }
+
+  /// The highest count that is read, so that a damaged document cannot make the next failure overflow.
+  private static let mostFailures = 1_000_000
 
   /// The longest `Retry-After` that is respected, and the longest delay of a backoff.
   private static let longestWait = RetryAfter.longest + .seconds(86_400)
@@ -131,6 +139,12 @@ public struct RenewalPlan: Sendable, Hashable {
     notBefore = next
   }
 
+  /// Records that the certificate is lost: its storage has a damaged one. A pause after a success ends, and a pause
+  /// after a failure does not.
+  mutating func lostCertificate() {
+    if failures == 0 { notBefore = nil }
+  }
+
   /// Records that `certificate` was obtained.
   ///
   /// The next order waits for a tenth of its lifetime, at most a day, whatever the clock or the server says: neither a
@@ -174,7 +188,7 @@ extension RenewalPlan: Codable {
     let document = try Document(from: decoder)
     window = document.window
     nextQuestion = document.next_question.flatMap { Timestamp(rfc3339: $0) }
-    failures = max(0, document.failures)
+    failures = min(max(0, document.failures), Self.mostFailures)
     lastFailure = document.last_failure.flatMap { failure in
       Timestamp(rfc3339: failure.at).map { Failure(code: failure.code, text: failure.text, at: $0) }
     }

@@ -3,8 +3,16 @@ public import ByteCoding
 /// The places of a server's operations (RFC 8555 section 7.1.1).
 public struct Directory: Sendable, Hashable, Codable {
   public struct Metadata: Sendable, Hashable, Codable {
+    /// At most 500 characters, none of them a control character.
     public var termsOfService: String?
     public var externalAccountRequired: Bool?
+
+    public init(from decoder: any Decoder) throws {
+      let members = try decoder.container(keyedBy: CodingKeys.self)
+      let terms = try members.decodeIfPresent(String.self, forKey: .termsOfService)
+      termsOfService = terms.map { ServerText.bounded($0) }
+      externalAccountRequired = try members.decodeIfPresent(Bool.self, forKey: .externalAccountRequired)
+    }
   }
 
   public var newNonce: String
@@ -55,7 +63,8 @@ struct Challenge: Decodable {
 public struct RenewalWindow: Sendable, Hashable, Codable {
   public var start: Timestamp
   public var end: Timestamp
-  /// A page that explains the recommendation, if there is one.
+  /// A page that explains the recommendation, if there is one: at most 500 characters, none of them a control
+  /// character.
   public var explanation: String?
 
   private struct Document: Codable {
@@ -66,7 +75,7 @@ public struct RenewalWindow: Sendable, Hashable, Codable {
 
   /// Creates a window.
   public init(start: Timestamp, end: Timestamp, explanation: String? = nil) {
-    (self.start, self.end, self.explanation) = (start, end, explanation)
+    (self.start, self.end, self.explanation) = (start, end, explanation.map { ServerText.bounded($0) })
   }
 
   public init(from decoder: any Decoder) throws {

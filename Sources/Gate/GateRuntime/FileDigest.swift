@@ -26,3 +26,14 @@ struct SecretFiles: Sendable {
     zip(digests, other.digests).compactMap { $0.digest == $1.digest ? nil : $0.key }
   }
 }
+
+/// Digests of the files of `tls.acme`, so that a reload sees new contents under an old name.
+struct ACMEFiles: Sendable, Hashable {
+  private let authority: [UInt8]?
+  private let bindingKey: [UInt8]?
+
+  init(of settings: GateSettings) {
+    authority = settings.tls.acme?.caFile.flatMap(FileDigest.of)
+    bindingKey = (settings.tls.acme?.binding?.keyFile).flatMap(FileDigest.of)
+  }
+}

@@ -3,12 +3,15 @@ internal import AttestGate
 internal import ByteCoding
 internal import Cryptography
 internal import GateService
+internal import Locking
 internal import Logging
 internal import Settings
 internal import TransportEngine
 
 extension GateServer {
   /// Obtains certificates and renews them, if the settings of `composition` say so; runs until the task is cancelled.
+  ///
+  /// A file that cannot be read, or a lack of descriptors, is no reason to stop: the preparation is repeated.
   ///
   /// - Parameter previous: The task of earlier settings, cancelled. It ends first, because both answer challenges.
   func certificateTask(
@@ -17,13 +20,19 @@ extension GateServer {
     guard let acme = composition.settings.tls.acme else { return nil }
     return Task { [self] in
       await previous?.value
-      do {
-        let keeper = try await keeper(acme, composition.settings)
-        await keeper.run()
-      } catch let error as SallyportError {
-        logger.error("certificates not obtained", metadata: ["fault": "\(error.plainLines)"])
-      } catch {
-        logger.error("certificates not obtained", metadata: ["fault": "\(error)", "hint": "\(Self.hint(of: error))"])
+      while !Task.isCancelled {
+        do throws(SallyportError) {
+          let keeper = try await keeper(acme, composition.settings)
+          memory.managed.notePrepared()
+          return await keeper.run()
+        } catch {
+          let pause = keeperPause.withLock(\.self)
+          memory.managed.noteUnprepared(error, until: .now().advanced(by: pause))
+          logger.error(
+            "certificate renewal not prepared: it will be retried",
+            metadata: ["fault": "\(Self.onOneLine(error.plainLines))", "retry_seconds": "\(pause.components.seconds)"])
+          try? await Task.sleep(for: pause)
+        }
       }
     }
   }
@@ -47,9 +56,9 @@ extension GateServer {
     }
   }
 
-  private static func hint(of error: any Error) -> String { (error as? ACMEError)?.hint ?? "" }
-
-  private func keeper(_ acme: GateSettings.TLS.ACME, _ settings: GateSettings) async throws -> CertificateKeeper {
+  private func keeper(
+    _ acme: GateSettings.TLS.ACME, _ settings: GateSettings
+  ) async throws(SallyportError) -> CertificateKeeper {
     let (order, transport) = try await fileReads.run {
       () throws(SallyportError) -> (CertificateOrderSettings, EngineTransport) in
       let order = try acme.orderSettings()
@@ -66,7 +75,7 @@ extension GateServer {
       listener: CertificateKeeper.Listener(
         serve: { [weak self] certificate in
           managed.adopt(certificate)
-          await self?.inTurn { await $0.serveManagedCertificate() }
+          return await self?.inTurn { await $0.serveManagedCertificate() } ?? true
         },
         answer: { managed.answer($0, logger: logger) },
         note: { event in
@@ -76,18 +85,23 @@ extension GateServer {
         status: { managed.note($0) }))
   }
 
-  /// Presents the certificate of `memory.managed` on new connections. Open ones are not affected.
-  private func serveManagedCertificate() async {
+  /// Presents the certificate of `memory.managed` on new connections, and returns whether that worked. Open ones are
+  /// not affected.
+  private func serveManagedCertificate() async -> Bool {
     let composition = generation.composition
     // A reload may have chosen certificate files in the meantime.
-    guard composition.settings.tls.acme != nil else { return }
+    guard composition.settings.tls.acme != nil else { return true }
     do throws(SallyportError) {
       let tls = try await fileReads.run { () throws(SallyportError) in try composition.tls() }
       try await serve(generation, tls: tls)
       generation.served = ServedCertificates(tls, from: generation.certificates)
       generation.served.warn(logger, at: .now())
+      return true
     } catch {
-      logger.error("certificate not served: the old one stays active", metadata: ["fault": "\(error.plainLines)"])
+      logger.error(
+        "certificate not served: the old one stays active, and serving will be retried",
+        metadata: ["fault": "\(Self.onOneLine(error.plainLines))"])
+      return false
     }
   }
 }
@@ -128,6 +142,10 @@ struct CertificateLog: Sendable {
     case .storageFailed(let error):
       logger.error(
         "certificate storage unavailable: it will be retried",
+        metadata: ["reason": "\(error)", "hint": "\(error.hint)"])
+    case .damaged(let error):
+      logger.error(
+        "stored certificate damaged: the next order replaces it",
         metadata: ["reason": "\(error)", "hint": "\(error.hint)"])
     }
   }

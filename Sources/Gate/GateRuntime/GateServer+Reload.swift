@@ -48,7 +48,7 @@ extension GateServer {
     return outcome
   }
 
-  private static func onOneLine(_ lines: String) -> String {
+  static func onOneLine(_ lines: String) -> String {
     lines.split(whereSeparator: \.isNewline).joined(separator: "; ")
   }
 
@@ -91,7 +91,8 @@ extension GateServer {
       tls = try composition.tls()
       generation = Generation(
         composition: composition, responder: try composition.responder(logger: logger),
-        served: ServedCertificates(tls, from: certificates), certificates: certificates)
+        served: ServedCertificates(tls, from: certificates), certificates: certificates,
+        acmeFiles: ACMEFiles(of: settings))
     }
   }
 
@@ -113,7 +114,9 @@ extension GateServer {
     generation.maintenanceTask = maintenanceTask(by: next.composition)
     memory.managed.configure(settings)
     // An order in progress is not interrupted by a change of other settings.
-    if old.certificateTask != nil, old.composition.settings.tls.acme == settings.tls.acme {
+    if old.certificateTask != nil, old.composition.settings.tls.acme == settings.tls.acme,
+      old.acmeFiles == next.acmeFiles, memory.managed.isPrepared
+    {
       generation.certificateTask = old.certificateTask
     } else {
       old.certificateTask?.cancel()

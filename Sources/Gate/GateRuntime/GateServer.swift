@@ -39,6 +39,8 @@ package actor GateServer {
   /// process.
   nonisolated let signals: Signals
   nonisolated let changes: ChangeFollower
+  /// The time until ACME is prepared again after a failure. A test shortens it.
+  nonisolated let keeperPause = LockedValue(Duration.seconds(60))
   /// Reads files after the start, off the actor.
   nonisolated let fileReads = FileReads()
   /// The end of the queue of reloads; the next reload waits for it.
@@ -62,6 +64,8 @@ package actor GateServer {
     var served: ServedCertificates
     /// The certificate files at the last attempt to load them, successful or not.
     var certificates: CertificateFiles
+    /// The digests of the files that `tls.acme` names. A keeper reads them once.
+    let acmeFiles: ACMEFiles
     /// The store maintenance, scheduled by these settings.
     var maintenanceTask: Task<Void, Never>?
     /// Obtains certificates; `nil` if they come from files.
@@ -130,7 +134,7 @@ package actor GateServer {
     }
     let generation = Generation(
       composition: composition, responder: try composition.responder(logger: logger), served: served,
-      certificates: files)
+      certificates: files, acmeFiles: ACMEFiles(of: settings))
     let engine = try start(
       generation, tls, inherited, memory.processors, EngineLog(logger: logger, metrics: memory.metrics))
     let server = GateServer(

@@ -19,6 +19,8 @@ final class ManagedCertificates: Sendable {
     var status: CertificateStatus?
     var lastSuccess: Timestamp?
     var isConfigured = false
+    /// Whether the last attempt to prepare ACME succeeded.
+    var isPrepared = true
     /// The digests of the challenges that are answered now.
     var digests: [String: [UInt8]] = [:]
   }
@@ -77,19 +79,27 @@ final class ManagedCertificates: Sendable {
 
   /// Takes over a certificate, to be served by the listener's next configuration.
   func adopt(_ certificate: IssuedCertificate) {
-    state.withLock { $0.material = CertificateMaterial(certificate) }
+    state.withLock { state in
+      // A keeper that was cancelled may finish its step after a reload to certificate files.
+      if state.isConfigured { state.material = CertificateMaterial(certificate) }
+    }
   }
 
   /// Serves the files of an earlier configuration until the first certificate arrives.
   func standIn(_ material: CertificateMaterial) {
     state.withLock { state in
-      if state.material == nil { state.material = material }
+      if !state.isConfigured || state.material == nil { state.material = material }
     }
   }
 
   /// Begins or ends the use of ACME. All counters exist from then on, so that an alert sees the first failure.
+  ///
+  /// The end forgets the certificate: it may have expired by the time when ACME is used again.
   func configure(_ settings: GateSettings) {
-    state.withLock { $0.isConfigured = settings.tls.acme != nil }
+    state.withLock { state in
+      state.isConfigured = settings.tls.acme != nil
+      if !state.isConfigured { (state.material, state.status) = (nil, nil) }
+    }
     guard settings.tls.acme != nil else { return }
     for origin in Origin.allCases { _ = certificates.counter(origin.rawValue) }
     for code in ACMEError.codes { _ = failures.counter(code) }
@@ -97,11 +107,7 @@ final class ManagedCertificates: Sendable {
 
   /// Answers exactly these challenges from now on.
   func answer(_ digests: [String: [UInt8]], logger: Logger) {
-    let isNew = state.withLock { state in
-      defer { state.digests = digests }
-      return state.digests != digests
-    }
-    guard isNew else { return }
+    guard state.withLock({ $0.digests != digests }) else { return }
     do {
       var certificates: [String: CertificateMaterial] = [:]
       for (name, digest) in digests {
@@ -109,20 +115,47 @@ final class ManagedCertificates: Sendable {
         certificates[name] = CertificateMaterial(chainPEM: certificate, keyPEM: key)
       }
       try challenges.answer(certificates)
+      // Only now: after a failure, an equal call tries again.
+      state.withLock { $0.digests = digests }
     } catch {
       logger.error("ACME challenge not answered", metadata: ["reason": "\(error)"])
     }
   }
 
-  func note(_ status: CertificateStatus) { state.withLock { $0.status = status } }
+  func note(_ status: CertificateStatus) {
+    state.withLock { if $0.isConfigured { $0.status = status } }
+  }
+
+  /// Notes that no certificate can be obtained before `next`, because a file of `tls.acme` cannot be used.
+  func noteUnprepared(_ error: SallyportError, until next: Timestamp) {
+    let failure = RenewalPlan.Failure(code: Self.storage, text: error.plainLines, at: .now())
+    failures.counter(failure.code).add()
+    state.withLock { state in
+      guard state.isConfigured else { return }
+      var status = state.status ?? CertificateStatus()
+      (status.lastFailure, status.nextAttempt) = (failure, next)
+      state.status = status
+      state.isPrepared = false
+    }
+  }
+
+  /// Notes that the files of `tls.acme` were read.
+  func notePrepared() { state.withLock { $0.isPrepared = true } }
+
+  /// Whether ACME could be prepared. If not, a reload prepares it at once.
+  var isPrepared: Bool { state.withLock(\.isPrepared) }
+
+  /// The code of failures to read or write, as `ACMEError` has it.
+  private static let storage = ACMEError.storage(reason: "").code
 
   func count(_ event: CertificateEvent) {
     switch event {
     case .obtained(_, let byOtherGate, _):
       certificates.counter((byOtherGate ? Origin.otherGate : .ordered).rawValue).add()
       state.withLock { $0.lastSuccess = .now() }
-    case .failed(let error, _, _, _): failures.counter(error.code).add()
-    case .accountMade, .ordering, .learned, .clocksDiffer, .storageFailed: break
+    case .failed(let error, _, _, _), .storageFailed(let error), .damaged(let error):
+      failures.counter(error.code).add()
+    case .accountMade, .ordering, .learned, .clocksDiffer: break
     }
   }
 }
@@ -158,7 +191,7 @@ extension GateSettings {
       return CertificateFolder(path: "\(folder)/acme")
     case .postgres:
       // The store of these settings is a PostgresStore; a test's stand-in may share nothing.
-      guard let documents = store as? any SharedDocuments else { return CertificateFolder(path: "/nonexistent") }
+      guard let documents = store as? any SharedDocuments else { return NoDocuments(place: store.place) }
       return StoreDocuments(documents: documents, feed: store)
     }
   }

@@ -34,3 +34,17 @@ struct StoreDocuments: CertificateStorage {
     do throws(StoreError) { return try await body() } catch { throw .storage(reason: "\(error.step): \(error)") }
   }
 }
+
+/// The storage of a store that cannot keep certificates: every access fails.
+struct NoDocuments: CertificateStorage {
+  let place: String
+
+  var isShared: Bool { true }
+  private var failure: ACMEError { .storage(reason: "the store at \(place) keeps no certificates") }
+
+  func content(of document: CertificateDocument) async throws(ACMEError) -> [UInt8]? { throw failure }
+  func write(_ content: [UInt8]?, to document: CertificateDocument) async throws(ACMEError) { throw failure }
+  func lock(_ scope: String) async throws(ACMEError) -> Bool { throw failure }
+  func unlock(_ scope: String) async {}
+  func notices() -> AsyncStream<Void> { AsyncStream { _ in } }
+}

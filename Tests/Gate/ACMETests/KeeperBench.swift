@@ -25,6 +25,8 @@ final class KeeperBench: Sendable {
   private let responder = ChallengeResponder()
   private let answers = EmptyAnswers()
   let isDeaf = LockedValue(false)
+  /// Whether the listener fails to present certificates.
+  let cannotServe = LockedValue(false)
 
   private init(_ path: String) throws {
     self.path = path
@@ -61,10 +63,10 @@ final class KeeperBench: Sendable {
       storage: storage ?? self.storage,
       listener: .init(
         serve: { [self] certificate in
-          try? await engine.replace(
-            responder: answers,
-            tls: ServerTLS(
-              [CertificateMaterial(chainPEM: certificate.chainPEM, keyPEM: certificate.keyPEM)], challenges: responder))
+          guard !cannotServe.withLock(\.self) else { return false }
+          let material = CertificateMaterial(chainPEM: certificate.chainPEM, keyPEM: certificate.keyPEM)
+          guard let tls = try? ServerTLS([material], challenges: responder) else { return false }
+          return (try? await engine.replace(responder: answers, tls: tls)) != nil
         },
         answer: { [self] digests in
           guard !isDeaf.withLock(\.self) else { return }

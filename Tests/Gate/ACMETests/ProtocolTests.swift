@@ -98,6 +98,27 @@ struct ProtocolTests {
     #expect("\(Problem(detail: "a\u{1B}[2Jb\u{202E}c"))" == "unknown: a\u{FFFD}[2Jb\u{FFFD}c")
   }
 
+  @Test("Texts of the server are bounded and printable in every error and in a window's explanation")
+  func boundedTexts() {
+    // A character of many scalars is one character.
+    let long = "e" + String(repeating: "\u{301}", count: 100_000) + "\u{1B}[2J"
+    let problem = Problem(type: long, detail: "\u{1B}" + long)
+    let errors: [ACMEError] = [
+      .unreachable(server: long, reason: long), .untrusted(server: long, reason: long),
+      .malformed(url: long, reason: long), .refused(step: .order, problem), .rateLimited(problem, until: nil),
+      .notValidated(name: long, problem), .noChallenge(name: long), .unusable(reason: long), .storage(reason: long),
+    ]
+    let texts =
+      errors.map(\.description) + [
+        RenewalPlan.Failure(code: "x", text: "a\n\u{1B}" + long, at: .now()).text,
+        RenewalWindow(start: .now(), end: .now(), explanation: "\u{202E}" + long).explanation ?? long,
+      ]
+    for text in texts {
+      #expect(text.unicodeScalars.count < 1600)
+      #expect(!text.unicodeScalars.contains { $0 == "\u{1B}" || $0 == "\u{202E}" || $0 == "\n" })
+    }
+  }
+
   @Test("A renewal window is read; a window that ends before it begins is refused")
   func window() throws {
     let text = #"{"suggestedWindow":{"start":"2025-01-02T04:00:00Z","end":"2025-01-03T04:00:00Z"}}"#

@@ -148,6 +148,13 @@ struct RenewalPlanTests {
     #expect(throws: (any Error).self) { try JSONDecoder().decode(RenewalPlan.self, from: Data("{}".utf8)) }
   }
 
+  @Test("A damaged count of failures does not stop the next failure", arguments: [Int.max, Int.min, -1])
+  func damagedCount(failures: Int) throws {
+    var plan = try JSONDecoder().decode(RenewalPlan.self, from: Data(#"{"failures":\#(failures)}"#.utf8))
+    plan.failed(.bindingRequired, at: start, .standard, random: 0.5)
+    #expect(plan.failures > 0 && (plan.notBefore ?? start) > start)
+  }
+
   @Test("An attempt that its process does not survive is not repeated at once")
   func begun() {
     var plan = RenewalPlan()

@@ -1,8 +1,11 @@
+import ACME
 import ByteCoding
 import Foundation
 import GateService
 import Glibc
 import GracefulUpgrade
+import Locking
+import Prometheus
 import Settings
 import SimulatedDevice
 import Systemd
@@ -32,11 +35,23 @@ struct GateServerTests {
         file: folder + "/gate.yaml", flags: [], environment: ["HOME": folder], workingDirectory: folder)
     }
 
-    func configure(port: Int = 0, _ more: String = "") throws {
+    /// The settings of certificates by ACME from a server that does not answer.
+    var acme: String {
+      "{ acme: { domains: [gate.example], directory: \"https://localhost:1/dir\", ca_file: \"\(caFile)\" } }"
+    }
+    var caFile: String { folder + "/ca.pem" }
+
+    /// Makes `caFile` a copy of `file`.
+    func trust(_ file: String) throws {
+      try String(contentsOfFile: file, encoding: .utf8).write(toFile: caFile, atomically: true, encoding: .utf8)
+    }
+
+    func configure(port: Int = 0, tls: String? = nil, _ more: String = "") throws {
+      let files = "{ cert_file: \"\(authority.serverCertificatePath)\", key_file: \"\(authority.serverKeyPath)\" }"
       try """
       version: 1
       listen: { address: 127.0.0.1, port: \(port), loops: 1 }
-      tls: { cert_file: "\(authority.serverCertificatePath)", key_file: "\(authority.serverKeyPath)" }
+      tls: \(tls ?? files)
       routes: [{ path: /, upstream: "ws://127.0.0.1:1" }]
       store: { url: "sqlite://\(folder)/state.db" }
       shutdown: { unready_delay: 0s, drain_timeout: 1s }
@@ -103,6 +118,88 @@ struct GateServerTests {
       #expect(server.port == port)
       let status = try await files.status(at: port)
       #expect(status == 200)
+    }
+  }
+
+  // MARK: ACME
+
+  /// Runs `body` with a gate whose `tls.acme.ca_file` was removed between its start and its first order.
+  private func servingWithoutCAFile(
+    pause: Duration, _ body: (Files, GateServer) async throws -> Void
+  ) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let files = try Files(in: folder)
+      try files.trust(files.authority.tlsAuthorityPath)
+      try files.configure(tls: files.acme)
+      let server = try await GateServer.open(files.loader, InheritedSockets([]), signals: .none)
+      server.keeperPause.withLock { $0 = pause }
+      try FileManager.default.removeItem(atPath: files.caFile)
+      let service = Task { await server.serve() }
+      let result: Result<Void, any Error>
+      do { result = .success(try await body(files, server)) } catch { result = .failure(error) }
+      server.stops.request(.end("the test is over"))
+      await service.value
+      try result.get()
+    }
+  }
+
+  /// Waits until `/readyz` says that the first certificate is missing because of `reason`.
+  private func waiting(_ server: GateServer, because reason: String) async throws {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while server.memory.managed.wait?.contains(reason) != true {
+      guard .now < deadline else { throw Unexpected("not \(reason): \(server.memory.managed.wait ?? "ready")") }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+  }
+
+  @Test("A CA file of the ACME server that cannot be read for a moment is in the status, and read again later")
+  func lateCAFile() async throws {
+    try await servingWithoutCAFile(pause: .milliseconds(200)) { files, server in
+      try await waiting(server, because: files.caFile)
+      let status = try #require(server.memory.managed.status)
+      #expect(status.lastFailure?.code == "storage" && status.nextAttempt != nil)
+      let metrics = String(decoding: await server.memory.metrics.registry.exposition(), as: UTF8.self)
+      let count = try #require(metrics.firstMatch(of: /sallyport_acme_failures_total\{code="storage"\} ([0-9]+)/))
+      #expect((Int(count.1) ?? 0) > 0)
+      try files.trust(files.authority.tlsAuthorityPath)
+      try await waiting(server, because: "localhost:1 cannot be reached")
+    }
+  }
+
+  @Test("A reload reads the CA file of the ACME server again, and leaves an order alone if nothing changed")
+  func changedCAFile() async throws {
+    try await servingWithoutCAFile(pause: .seconds(3600)) { files, server in
+      try await waiting(server, because: files.caFile)
+      try files.trust(files.authority.tlsAuthorityPath)
+      for (file, isNew) in [
+        (files.authority.tlsAuthorityPath, true), (files.authority.tlsAuthorityPath, false),
+        (files.authority.attestationRootPath, true),
+      ] {
+        let before = await server.generation.certificateTask
+        try files.trust(file)
+        let answer = await reload(server)
+        #expect(answer.outcome == .done(needingRestart: []))
+        let after = await server.generation.certificateTask
+        #expect((after != before) == isNew)
+        try await waiting(server, because: "localhost:1 cannot be reached")
+      }
+    }
+  }
+
+  @Test("A reload from ACME to certificate files forgets the certificate, which may expire before ACME is used again")
+  func forgottenCertificate() async throws {
+    try await serving { files, server, _ in
+      try files.trust(files.authority.tlsAuthorityPath)
+      let managed = server.memory.managed
+      for _ in 0..<2 {
+        try files.configure(tls: files.acme)
+        let there = await reload(server)
+        #expect(there.outcome == .done(needingRestart: []) && !managed.material.isEmpty && managed.status != nil)
+        try files.configure()
+        let back = await reload(server)
+        #expect(back.outcome == .done(needingRestart: []) && managed.material.isEmpty && managed.status == nil)
+        #expect(try await files.status(at: server.port) == 200)
+      }
     }
   }
 

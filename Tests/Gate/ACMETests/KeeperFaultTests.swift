@@ -1,0 +1,231 @@
+import ACME
+import ByteCoding
+import Foundation
+import Locking
+import SimulatedDevice
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@Suite("A keeper among failures", .serialized, .timeLimit(.minutes(3)))
+struct KeeperFaultTests {
+  private static let problem = "urn:ietf:params:acme:error:"
+
+  private static func document(
+    _ kind: CertificateDocument.Kind, _ directory: String, _ names: [String] = ["gate.example"]
+  ) -> CertificateDocument {
+    CertificateDocument(
+      scope: CertificateOrderSettings(directory: directory, names: names).certificateScope, kind: kind)
+  }
+
+  /// Calls `body` with a bench and a proxy in front of a pebble.
+  private func withFront(
+    _ body: (KeeperBench, FrontOfPebble, _ directory: String) async throws -> Void
+  ) async throws {
+    try await KeeperBench.serving { bench in
+      try await Pebble.serving(bench.plan, bench.folder) { pebble in
+        try await FrontOfPebble.serving(pebble, bench.folder) { front, directory in
+          try await body(bench, front, directory)
+        }
+      }
+    }
+  }
+
+  /// `response` with a changed JSON object.
+  private static func changing(_ response: Response, _ change: (inout [String: Any]) -> Void) -> Response {
+    guard var object = try? JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any] else {
+      return response
+    }
+    change(&object)
+    let body = try? JSONSerialization.data(withJSONObject: object)
+    return Response(status: response.status, headers: response.headers, body: body.map(Array.init) ?? [])
+  }
+
+  // MARK: Listener and storage
+
+  @Test("A certificate that the listener could not present is presented at a later step")
+  func servedLater() async throws {
+    try await KeeperBench.serving { bench in
+      try await Pebble.serving(bench.plan, bench.folder) { pebble in
+        let root = try await pebble.root(in: bench.folder)
+        bench.cannotServe.withLock { $0 = true }
+        let keeper = try bench.keeper(pebble.directory)
+        for _ in 0..<2 { _ = await keeper.step() }
+        #expect(bench.obtained.count == 1)
+        bench.cannotServe.withLock { $0 = false }
+        _ = await keeper.step()
+        await #expect(throws: ClientError.self) { try await bench.connect(trusting: root) }
+        bench.clock.advance(by: .seconds(61))
+        _ = await keeper.step()
+        _ = try await bench.connect(trusting: root)
+        #expect(bench.obtained.count == 1)
+      }
+    }
+  }
+
+  @Test("A storage failure is in the status; it is reported when it begins, and every hour")
+  func storageFailure() async throws {
+    try await KeeperBench.serving { bench in
+      let keeper = try bench.keeper("https://localhost:1/dir", storage: CertificateFolder(path: "/proc/acme"))
+      let events = { bench.events.withLock(\.self) }
+      for _ in 0..<3 { _ = await keeper.step() }
+      guard case .storageFailed(let error) = events().first, events().count == 1 else {
+        Issue.record("\(events())")
+        return
+      }
+      let status = bench.status.withLock(\.self)
+      #expect(status.lastFailure?.code == "storage" && status.lastFailure?.text == "\(error)")
+      #expect(status.nextAttempt != nil)
+      bench.clock.advance(by: .seconds(3601))
+      for _ in 0..<3 { _ = await keeper.step() }
+      #expect(events() == [.storageFailed(error), .storageFailed(error)])
+    }
+  }
+
+  @Test("A damaged certificate is reported once, and a new one is ordered", arguments: ["truncated", "another key"])
+  func damaged(how: String) async throws {
+    try await KeeperBench.serving { bench in
+      try await Pebble.serving(bench.plan, bench.folder) { pebble in
+        let first = try bench.keeper(pebble.directory)
+        for _ in 0..<2 { _ = await first.step() }
+        let issued = try #require(bench.obtained.first)
+        let (_, otherKey) = try ChallengeCertificate.make(
+          for: "a", digest: [UInt8](repeating: 1, count: 32), at: .now())
+        let broken = how == "truncated" ? String(issued.file.prefix(500)) : otherKey + issued.chainPEM
+        let document = Self.document(.certificate, pebble.directory)
+        try await bench.storage.write(Array(broken.utf8), to: document)
+        let damages = {
+          bench.events.withLock { events in events.count { if case .damaged = $0 { true } else { false } } }
+        }
+        // A keeper that has the certificate in memory goes on with it.
+        for _ in 0..<3 { _ = await first.step() }
+        #expect(damages() == 1 && bench.obtained.count == 1)
+        #expect(bench.status.withLock(\.lastFailure)?.text.contains("is damaged") == true)
+        // After a restart nothing is left of it.
+        let second = try bench.keeper(pebble.directory)
+        for _ in 0..<3 { _ = await second.step() }
+        #expect(damages() == 2 && bench.obtained.count == 2 && bench.failures == [])
+        #expect(bench.status.withLock(\.lastFailure) == nil)
+        let settings = CertificateOrderSettings(directory: pebble.directory, names: ["gate.example"])
+        #expect(try await CertificateKeeper.stored(settings, in: bench.storage) == bench.obtained.last)
+      }
+    }
+  }
+
+  // MARK: Texts and sizes
+
+  @Test("Long texts of the server do not make a plan that cannot be read", arguments: ["detail", "URL"])
+  func longTexts(place: String) async throws {
+    try await withFront { bench, front, directory in
+      // One character of 200,000 scalars, and a control character.
+      let long = "\u{1B}[2Je" + String(repeating: "\u{301}", count: 200_000)
+      front.answers { request in
+        guard place == "detail", request.path == "/order-plz" else { return nil }
+        return Response(
+          status: 403, body: Array(#"{"type":"\#(Self.problem)caa","detail":"\#(long.dropFirst())"}"#.utf8))
+      }
+      front.changes { request, response in
+        guard place == "URL", request.path == "/dir" else { return response }
+        return Self.changing(response) { $0["newOrder"] = "https://" + long }
+      }
+      let keeper = try bench.keeper(directory)
+      _ = await keeper.step()
+      #expect(bench.failures.map(\.code) == [place == "detail" ? "caa" : "malformed"])
+      let plan = try await bench.storage.content(of: Self.document(.plan, directory))
+      #expect(try #require(plan).count < 10_000)
+      let text = try #require(await keeper.step() > .zero ? bench.status.withLock(\.lastFailure)?.text : nil)
+      #expect(text.unicodeScalars.count < 2000 && !text.unicodeScalars.contains("\u{1B}"))
+    }
+  }
+
+  @Test("A chain that is larger than what a storage keeps is refused before it is written")
+  func longChain() async throws {
+    try await withFront { bench, front, directory in
+      front.changes { request, response in
+        guard request.path.hasPrefix("/certZ/"), response.status == 200 else { return response }
+        let count = CertificateDocument.longest / response.body.count + 1
+        return Response(
+          status: 200, headers: response.headers, body: Array(repeatElement(response.body, count: count).joined()))
+      }
+      _ = try await bench.keeper(directory).step()
+      #expect(bench.failures.map(\.code) == ["unusable"], "\(bench.failures)")
+      #expect(bench.failures.first.map { "\($0)".contains("too long") } == true)
+      #expect(try await bench.storage.content(of: Self.document(.certificate, directory)) == nil)
+    }
+  }
+
+  // MARK: Orders
+
+  @Test(
+    "Authorizations that do not belong to the order are refused, and the order is forgotten",
+    arguments: ["too many", "another name", "another type"])
+  func foreignAuthorization(how: String) async throws {
+    try await withFront { bench, front, directory in
+      front.changes { request, response in
+        Self.changing(response) { object in
+          if how == "too many", let urls = object["authorizations"] as? [String] {
+            object["authorizations"] = urls + urls
+          }
+          if request.path.hasPrefix("/authZ/"), var name = object["identifier"] as? [String: String] {
+            if how == "another name" { name["value"] = "other.example" }
+            if how == "another type" { name["type"] = "ip" }
+            object["identifier"] = name
+          }
+        }
+      }
+      _ = try await bench.keeper(directory).step()
+      #expect(bench.failures.map(\.code) == ["malformed"], "\(bench.failures)")
+      #expect(front.requests.withLock { !$0.contains { $0.hasPrefix("POST /chalZ/") } })
+      #expect(try await bench.storage.content(of: Self.document(.order, directory)) == nil)
+    }
+  }
+
+  @Test("An attempt ends after ten minutes, however many names the server delays")
+  func deadline() async throws {
+    try await withFront { bench, front, directory in
+      front.answers { request in
+        if request.path.hasPrefix("/authZ/") { bench.clock.advance(by: .seconds(120)) }
+        return nil
+      }
+      let names = (1...8).map { "gate\($0).example" }
+      _ = try await bench.keeper(directory, names: names).step()
+      #expect(bench.failures == [.unfinished(step: .authorization)], "\(bench.failures)")
+    }
+  }
+
+  @Test("A finalization whose answer was lost is continued with the state of the order")
+  func lostFinalization() async throws {
+    try await withFront { bench, front, directory in
+      front.changes { request, response in
+        guard request.path.hasPrefix("/finalize-order/"), response.status == 200 else { return response }
+        // What the server answers to the second one.
+        return Response(status: 403, body: Array(#"{"type":"\#(Self.problem)orderNotReady"}"#.utf8))
+      }
+      _ = try await bench.keeper(directory).step()
+      #expect(bench.failures == [] && bench.obtained.count == 1)
+    }
+  }
+
+  @Test("A pending order outlasts a refusal that does not say that the server has lost it", arguments: [500, 403])
+  func keptOrder(status: Int) async throws {
+    try await withFront { bench, front, directory in
+      front.answers { $0.path.hasPrefix("/certZ/") ? Response(status: 500) : nil }
+      _ = try await bench.keeper(directory).step()
+      let order = Self.document(.order, directory)
+      let kept = try #require(await bench.storage.content(of: order))
+      bench.clock.advance(by: .seconds(61))
+      front.answers { request in
+        guard request.path.hasPrefix("/my-order/") else { return nil }
+        return Response(status: status, body: Array(#"{"type":"\#(Self.problem)serverInternal"}"#.utf8))
+      }
+      _ = try await bench.keeper(directory).step()
+      #expect(bench.failures.map(\.code) == ["unknown", "serverInternal"], "\(bench.failures)")
+      #expect(try await bench.storage.content(of: order) == kept)
+      bench.clock.advance(by: .seconds(181))
+      front.answers { _ in nil }
+      _ = try await bench.keeper(directory).step()
+      #expect(bench.obtained.count == 1 && front.orders == 1, "\(bench.failures)")
+    }
+  }
+}
