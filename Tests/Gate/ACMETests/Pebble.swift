@@ -62,6 +62,22 @@ struct Pebble: Sendable {
       Places.tool("pebble"), ["-config", file, "-dnsserver", "127.0.0.1:\(dns)", "-strict"],
       environment: ["PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "\(plan.refusedNonces)"])
     _ = try await process.output.first("pebble's directory") { $0.contains("ACME directory available") }
+    // It says so before it listens.
+    for port in [port, managementPort] { try await Self.awaitListener(at: port) }
+  }
+
+  private static func awaitListener(at port: UInt16) async throws {
+    let client = try ClientEngine()
+    let end = ContinuousClock.now + .seconds(10)
+    while true {
+      do throws(ClientError) {
+        _ = try await client.connect(host: "127.0.0.1", port: port, tls: nil)
+        return
+      } catch {
+        guard .now < end else { throw error }
+        try await Task.sleep(for: .milliseconds(20))
+      }
+    }
   }
 
   /// Calls `body` with a pebble, and stops it afterwards.
