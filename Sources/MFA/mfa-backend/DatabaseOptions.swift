@@ -59,7 +59,10 @@ extension BackendSettings.Database {
   func openExisting() throws -> any Store {
     let hint = "mfa-backend run creates it at its first start"
     if let path = sqlitePath, access(path, F_OK) != 0 {
-      throw CommandError(.noInput, "no database at \(path): \(String(cString: strerror(errno)))", hint: hint)
+      let number = errno
+      throw CommandError(
+        .noInput, "no database at \(path): \(String(cString: strerror(number)))",
+        hint: number == ENOENT ? hint : hintOfFailure)
     }
     do {
       return try open(makesTables: false)

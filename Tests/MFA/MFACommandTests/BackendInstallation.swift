@@ -84,4 +84,32 @@ struct BackendInstallation: Sendable {
     return try await curl(
       "GET", "http://127.0.0.1:\(backend.port ?? 0)/api/v1\(path)", nil, ["-H", assertion])
   }
+
+  // MARK: Database
+
+  /// Enrols a phone at a backend that runs only meanwhile.
+  func enrol(_ phone: TestPhone) async throws {
+    try await serving { backend in
+      let enrolled = try await curl(
+        "POST", "http://127.0.0.1:\(backend.port ?? 0)/api/v1/mfa/enroll", phone.enrolment(),
+        ["-H", "X-Attest-Assertion: \(try await gate.assertion(for: phone.app))"])
+      #expect(enrolled.status == 200, "\(enrolled.text)")
+      #expect(try await backend.stop() == .code(0))
+    }
+  }
+
+  /// The lines of `admin users`.
+  func users() async throws -> [String] { try await operate("admin", "users").output }
+
+  /// Runs a statement on a SQLite file, and returns its rows as Python prints them.
+  static func sql(_ statement: String, _ file: String) async throws -> [String] {
+    try await ChildProcess.run(
+      Places.tool("python3"),
+      [
+        "-c",
+        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); print(*db.execute(sys.argv[2]).fetchall()); db.commit()",
+        file, statement,
+      ]
+    ).output
+  }
 }

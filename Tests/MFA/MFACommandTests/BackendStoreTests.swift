@@ -7,37 +7,11 @@ import Testing
 
 @Suite("The database as a whole", .serialized, .timeLimit(.minutes(5)))
 struct BackendStoreTests {
-  /// Enrols a phone at a backend that runs only meanwhile.
-  private func enrol(_ phone: TestPhone, at place: BackendInstallation) async throws {
-    try await place.serving { backend in
-      let enrolled = try await curl(
-        "POST", "http://127.0.0.1:\(backend.port ?? 0)/api/v1/mfa/enroll", phone.enrolment(),
-        ["-H", "X-Attest-Assertion: \(try await place.gate.assertion(for: phone.app))"])
-      #expect(enrolled.status == 200, "\(enrolled.text)")
-      #expect(try await backend.stop() == .code(0))
-    }
-  }
-
-  private func users(_ place: BackendInstallation) async throws -> [String] {
-    try await place.operate("admin", "users").output
-  }
-
-  private func sql(_ statement: String, _ file: String) async throws -> [String] {
-    try await ChildProcess.run(
-      Places.tool("python3"),
-      [
-        "-c",
-        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); print(*db.execute(sys.argv[2]).fetchall()); db.commit()",
-        file, statement,
-      ]
-    ).output
-  }
-
   @Test("a backup restores the accounts of its time, also into PostgreSQL, and the history still verifies")
   func roundTrip() async throws {
     try await BackendInstallation.make { place in
       let phone = TestPhone(username: "ada")
-      try await enrol(phone, at: place)
+      try await place.enrol(phone)
       let backup = place.folder + "/monday.db"
       // A running backend does not prevent a backup, but prevents a restore.
       try await place.serving { _ in
@@ -51,14 +25,14 @@ struct BackendStoreTests {
       #expect(lstat(backup, &status) == 0 && status.st_mode & 0o777 == 0o600)
       let again = try await place.operate("store", "backup", backup)
       #expect(again.exit == .code(73) && again.errors.first == "error: \(backup): file exists", "\(again)")
-      try await enrol(TestPhone(username: "bob"), at: place)
-      #expect(try await users(place).count == 2)
+      try await place.enrol(TestPhone(username: "bob"))
+      #expect(try await place.users().count == 2)
       let restored = try await place.operate("store", "restore", backup)
       #expect(restored.exit == .code(0), "\(restored)")
       #expect(
         restored.output.first?.hasPrefix("\(place.database): 1 accounts restored, from \(place.database) at 20") == true
       )
-      #expect(try await users(place) == ["ada devices=1"])
+      #expect(try await place.users() == ["ada devices=1"])
       let check = try await place.operate("store", "check")
       #expect(check.exit == .code(0) && check.output == ["\(place.database): no problems found"], "\(check)")
       #expect(try await place.operate("audit", "verify").exit == .code(0))
@@ -71,7 +45,7 @@ struct BackendStoreTests {
       #expect(try await place.operate("store", "migrate").output.first?.contains("up to date, version ") == true)
       let moved = try await place.operate("store", "restore", backup)
       #expect(moved.exit == .code(0), "\(moved)")
-      #expect(try await users(place) == ["ada devices=1"])
+      #expect(try await place.users() == ["ada devices=1"])
       #expect(try await place.operate("store", "check").exit == .code(0))
       // And back.
       let second = try await place.operate("store", "backup", place.folder + "/tuesday.db", "--json")
@@ -82,7 +56,7 @@ struct BackendStoreTests {
       }
       try place.configure()
       #expect(try await place.operate("store", "restore", place.folder + "/tuesday.db").exit == .code(0))
-      #expect(try await users(place) == ["ada devices=1"])
+      #expect(try await place.users() == ["ada devices=1"])
       #expect(try await place.operate("audit", "verify").exit == .code(0))
     }
   }
@@ -90,39 +64,39 @@ struct BackendStoreTests {
   @Test("a backup has no sessions, challenges and codes, and a restore ends those of the database")
   func withoutSessions() async throws {
     try await BackendInstallation.make { place in
-      try await enrol(TestPhone(username: "ada"), at: place)
+      try await place.enrol(TestPhone(username: "ada"))
       let file = place.folder + "/mfa.db"
       let backup = place.folder + "/monday.db"
-      _ = try await sql(
+      _ = try await BackendInstallation.sql(
         """
         INSERT INTO sessions SELECT 's', id, NULL, 'debug', 'full', '', 0, 0, 9999999999999, 0, 0, NULL FROM users
         """, file)
       #expect(try await place.operate("store", "backup", backup).exit == .code(0))
-      #expect(try await sql("SELECT COUNT(*) FROM sessions", backup) == ["(0,)"])
-      #expect(try await sql("SELECT COUNT(*) FROM sessions", file) == ["(1,)"])
+      #expect(try await BackendInstallation.sql("SELECT COUNT(*) FROM sessions", backup) == ["(0,)"])
+      #expect(try await BackendInstallation.sql("SELECT COUNT(*) FROM sessions", file) == ["(1,)"])
       #expect(try await place.operate("store", "restore", backup).exit == .code(0))
-      #expect(try await sql("SELECT COUNT(*) FROM sessions", file) == ["(0,)"])
+      #expect(try await BackendInstallation.sql("SELECT COUNT(*) FROM sessions", file) == ["(0,)"])
     }
   }
 
   @Test("a backup of an older version is migrated before it is restored, and one of a newer version is refused")
   func otherVersions() async throws {
     try await BackendInstallation.make { place in
-      try await enrol(TestPhone(username: "ada"), at: place)
+      try await place.enrol(TestPhone(username: "ada"))
       let backup = place.folder + "/monday.db"
       #expect(try await place.operate("store", "backup", backup).exit == .code(0))
-      try await enrol(TestPhone(username: "bob"), at: place)
+      try await place.enrol(TestPhone(username: "bob"))
       // The last version added this table, whose rows are in no backup.
-      _ = try await sql("DROP TABLE idempotent_calls", backup)
-      _ = try await sql("UPDATE mfa_backup SET schema = schema - 1", backup)
+      _ = try await BackendInstallation.sql("DROP TABLE idempotent_calls", backup)
+      _ = try await BackendInstallation.sql("UPDATE mfa_backup SET schema = schema - 1", backup)
       let restored = try await place.operate("store", "restore", backup)
       #expect(restored.exit == .code(0), "\(restored)")
-      #expect(try await users(place) == ["ada devices=1"])
+      #expect(try await place.users() == ["ada devices=1"])
       #expect(try await place.operate("store", "check").exit == .code(0))
-      _ = try await sql("UPDATE mfa_backup SET schema = schema + 2", backup)
+      _ = try await BackendInstallation.sql("UPDATE mfa_backup SET schema = schema + 2", backup)
       let newer = try await place.operate("store", "restore", backup)
       #expect(newer.exit == .code(65) && newer.errors.first?.hasSuffix("a newer version wrote it") == true, "\(newer)")
-      #expect(try await users(place) == ["ada devices=1"])
+      #expect(try await place.users() == ["ada devices=1"])
     }
   }
 
@@ -130,7 +104,8 @@ struct BackendStoreTests {
   func tables() async throws {
     try await BackendInstallation.make { place in
       #expect(try await place.operate("store", "migrate").exit == .code(0))
-      let names = try await sql("SELECT name FROM sqlite_master WHERE type = 'table'", place.folder + "/mfa.db")
+      let names = try await BackendInstallation.sql(
+        "SELECT name FROM sqlite_master WHERE type = 'table'", place.folder + "/mfa.db")
       let tables = names.joined().matches(of: /'([a-z_]+)'/).map { String($0.output.1) }
         .filter { !$0.hasPrefix("sqlite_") && $0 != "grdb_migrations" }
       #expect(tables.count > 20)
@@ -142,14 +117,14 @@ struct BackendStoreTests {
   @Test("a changed backup, a foreign file and the database itself are refused, and nothing changes")
   func unfitFiles() async throws {
     try await BackendInstallation.make { place in
-      try await enrol(TestPhone(username: "ada"), at: place)
+      try await place.enrol(TestPhone(username: "ada"))
       let backup = place.folder + "/monday.db"
       #expect(try await place.operate("store", "backup", backup).exit == .code(0))
-      _ = try await sql("UPDATE users SET admin = 1", backup)
+      _ = try await BackendInstallation.sql("UPDATE users SET admin = 1", backup)
       let changed = try await place.operate("store", "restore", backup)
       #expect(changed.exit == .code(65), "\(changed)")
       #expect(changed.errors.first == "error: \(backup): damaged: its rows differ from those written")
-      _ = try await sql("DELETE FROM devices", backup)
+      _ = try await BackendInstallation.sql("DELETE FROM devices", backup)
       #expect(try await place.operate("store", "restore", backup).errors.first?.contains(" rows, but ") == true)
       try place.write("no database", toPrivate: "text")
       let foreign = try await place.operate("store", "restore", place.folder + "/text")
@@ -157,7 +132,7 @@ struct BackendStoreTests {
       #expect(try await place.operate("store", "restore", place.folder + "/absent").exit == .code(66))
       let itself = try await place.operate("store", "restore", place.folder + "/mfa.db")
       #expect(itself.exit == .code(64), "\(itself)")
-      #expect(try await users(place) == ["ada devices=1"])
+      #expect(try await place.users() == ["ada devices=1"])
       let nowhere = try await place.operate("store", "backup", place.folder + "/nowhere/file.db")
       #expect(nowhere.exit == .code(73), "\(nowhere)")
       #expect(
@@ -171,9 +146,9 @@ struct BackendStoreTests {
       #expect(try await place.operate("store", "check").exit == .code(66))
       #expect(try await place.operate("store", "migrate").exit == .code(0))
       #expect(try await place.operate("store", "check").exit == .code(0))
-      try await enrol(TestPhone(username: "ada"), at: place)
+      try await place.enrol(TestPhone(username: "ada"))
       let file = place.folder + "/mfa.db"
-      _ = try await sql("UPDATE audit SET actor = 'x' WHERE sequence = 2", file)
+      _ = try await BackendInstallation.sql("UPDATE audit SET actor = 'x' WHERE sequence = 2", file)
       let changed = try await place.operate("store", "check")
       #expect(changed.exit == .code(1) && changed.output.contains("problem: entry 2 was changed"), "\(changed)")
       try place.write(try await place.mfa("keys", "make").output.joined(), toPrivate: "keys.json")

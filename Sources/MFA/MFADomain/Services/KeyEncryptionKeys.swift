@@ -56,6 +56,13 @@ public struct KeyEncryptionKeys: Sendable, Equatable {
     }
   }
 
+  /// Opens every one of `dataKeys`, as a server that uses them does at its start.
+  ///
+  /// - Throws: `Vault.Unopenable` for the first one that does not open.
+  public func verify(_ dataKeys: [DataKey]) throws {
+    for key in dataKeys { _ = try unwrap(key) }
+  }
+
   private static func place(_ number: UInt32, _ purpose: DataKey.Purpose) -> [UInt8] {
     Array("\(number):\(purpose.rawValue)".utf8)
   }

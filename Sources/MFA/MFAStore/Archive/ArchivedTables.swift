@@ -1,3 +1,6 @@
+internal import ByteCoding
+internal import MFADomain
+
 /// The tables of a backup, each with its primary key.
 ///
 /// Referenced tables come first. Rows that are of use for minutes only, and sessions, are left out: an older state of
@@ -20,6 +23,14 @@ enum ArchivedTables {
 
   /// The tables that a restore leaves as they are: an identity that was used stays used.
   static let kept = ["gate_identities"]
+
+  /// Ends the recoveries that were open at the time of the backup. One that was stopped since must not be open again:
+  /// its token would replace all devices of the account.
+  static func endRecoveries(in sql: any SQLSession, at now: Timestamp) throws {
+    try sql.run(
+      "UPDATE recoveries SET outcome = ?, ended_at = ? WHERE outcome IS NULL",
+      [.text(Recovery.Outcome.cancelled.rawValue), .time(now)])
+  }
 
   /// Passes all rows of a table to `take`, in pages, in the order of the key.
   static func read(

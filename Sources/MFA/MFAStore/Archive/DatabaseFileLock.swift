@@ -3,8 +3,9 @@ public import MFADomain
 
 /// A lock on a database file: shared by all processes that use it, exclusive for a restore.
 ///
-/// It uses `flock` on a separate file, `FILE.lock`: closing any descriptor of the database file would release SQLite's
-/// locks. The kernel releases it when the process ends.
+/// It uses `flock` on a separate file, `FILE.lock`, in the folder of the database file itself: all symbolic links to a
+/// database lead to one lock. A lock on the database file would be unsafe: closing any descriptor of that file releases
+/// SQLite's locks. The kernel releases the lock when the process ends.
 final class DatabaseFileLock: Sendable {
   enum Kind { case shared, exclusive }
 
@@ -13,9 +14,10 @@ final class DatabaseFileLock: Sendable {
   /// - Throws: `MFAStoreError.inUse` if another process holds a conflicting lock.
   init(of path: String, _ kind: Kind) throws(MFAStoreError) { descriptor = try Self.lock(path, kind) }
 
-  private static func lock(_ path: String, _ kind: Kind) throws(MFAStoreError) -> Int32 {
+  private static func lock(_ link: String, _ kind: Kind) throws(MFAStoreError) -> Int32 {
+    let path = try resolved(link)
     let lock = path + ".lock"
-    // Symbolic links are not followed: the owner of the folder must not make root write elsewhere.
+    // A symbolic link at this name is not followed: the owner of the folder must not make root write elsewhere.
     let descriptor = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
     guard descriptor >= 0 else { throw MFAStoreError(reason: "\(lock): \(String(cString: strerror(errno)))") }
     var status = stat()
@@ -30,6 +32,15 @@ final class DatabaseFileLock: Sendable {
       throw number == EWOULDBLOCK ? .inUse : MFAStoreError(reason: "\(lock): \(String(cString: strerror(number)))")
     }
     return descriptor
+  }
+
+  /// The path without symbolic links.
+  private static func resolved(_ path: String) throws(MFAStoreError) -> String {
+    guard let real = realpath(path, nil) else {
+      throw MFAStoreError(reason: "\(path): \(String(cString: strerror(errno)))")
+    }
+    defer { free(real) }
+    return String(cString: real)
   }
 
   deinit { close(descriptor) }

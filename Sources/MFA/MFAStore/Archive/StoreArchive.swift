@@ -34,7 +34,7 @@ public struct StoreArchive: Sendable {
     try translating {
       switch place {
       case .sqlite(let path):
-        guard access(path, F_OK) == 0 else { return SchemaState(version: 0, newest: Self.newest) }
+        guard try FilePresence.exists(path) else { return SchemaState(version: 0, newest: Self.newest) }
         return SchemaState(
           version: try Self.open(path, isReadOnly: true).read(Self.version), newest: Self.newest)
       case .postgres(let url):
@@ -44,6 +44,15 @@ public struct StoreArchive: Sendable {
         return SchemaState(version: version ?? 0, newest: Self.newest)
       }
     }
+  }
+
+  /// The reason why this user cannot create the file of a SQLite database that does not exist; `nil` if it can, and for
+  /// a database that exists.
+  public func creationFault() throws(MFAStoreError) -> String? {
+    guard case .sqlite(let path) = place, try !FilePresence.exists(path) else { return nil }
+    let folder = FilePresence.folder(of: path)
+    guard access(folder, W_OK | X_OK) == 0 else { return "\(folder): \(String(cString: strerror(errno)))" }
+    return nil
   }
 
   /// Creates the tables, or migrates them to the version of this program.
@@ -66,10 +75,11 @@ public struct StoreArchive: Sendable {
     }
   }
 
-  /// Calls `body` in one transaction that writes, without other users of the database.
+  /// Empties `tables` and calls `body`, in one transaction without other users of the database.
   ///
+  /// - Parameter tables: tables that refer to others come first.
   /// - Throws: `MFAStoreError.inUse`.
-  func replacing(_ body: (any SQLSession) throws -> Void) throws {
+  func replacing(_ tables: [String], _ body: (any SQLSession) throws -> Void) throws {
     switch place {
     case .sqlite(let path):
       let lock = try DatabaseFileLock(of: path, .exclusive)
@@ -77,13 +87,15 @@ public struct StoreArchive: Sendable {
       try queue.writeWithoutTransaction { db in
         try db.execute(sql: "PRAGMA synchronous = FULL")
         try db.inTransaction(.immediate) {
-          try body(SQLiteSession(db: db))
+          let sql: any SQLSession = SQLiteSession(db: db)
+          for table in tables { try sql.run("DELETE FROM \(table)", []) }
+          try body(sql)
           return .commit
         }
       }
       withExtendedLifetime(lock) {}
     case .postgres(let url):
-      let database = PostgresDatabase(url: url, trace: nil)
+      let database = PostgresDatabase(url: url, trace: nil, patience: PostgresDatabase.patienceForAllRows)
       // The server forgets a connection that this command closed a moment ago only after some milliseconds.
       var attempts = 0
       while attempts < 20, try database.readTransaction(PostgresDatabase.countOfOthers) > 0 {
@@ -92,6 +104,8 @@ public struct StoreArchive: Sendable {
       }
       try database.transaction { sql in
         guard try PostgresDatabase.countOfOthers(in: sql) == 0 else { throw MFAStoreError.inUse }
+        // DELETE would look for the rows that refer to each row, which takes minutes for many accounts.
+        try sql.run("TRUNCATE \(tables.joined(separator: ", "))", [])
         try body(sql)
         // Later rows get numbers after those that were inserted.
         _ = try sql.rows(

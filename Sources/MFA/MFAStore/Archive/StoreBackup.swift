@@ -1,7 +1,7 @@
 public import ByteCoding
 internal import GRDB
 internal import Glibc
-internal import MFADomain
+public import MFADomain
 
 /// A backup: a SQLite file with the rows of a database of either kind, and a digest of all of them.
 ///
@@ -12,10 +12,12 @@ public struct StoreBackup: Sendable, Hashable {
   /// The reason why a backup cannot be written or restored.
   public enum BackupError: Error, Sendable, Hashable {
     case missing
+    /// This user cannot read the file.
+    case unreadable(reason: String)
     case exists
     /// Not a backup, or of a newer version.
     case foreign(reason: String)
-    /// The rows differ from those that were written.
+    /// The file or its rows differ from those that were written.
     case damaged(reason: String)
     case unwritable(reason: String)
   }
@@ -54,10 +56,22 @@ public struct StoreBackup: Sendable, Hashable {
         throw errno == EEXIST ? BackupError.exists : .unwritable(reason: String(cString: strerror(errno)))
       }
       unlink(part)
+      try keepEntry(of: path)
       return try StoreBackup(path: path)
     } catch {
       for suffix in ["", "-journal", "-wal", "-shm"] { unlink(part + suffix) }
       throw error
+    }
+  }
+
+  /// Writes the new name to the disk. Without that, the file may be gone after a power failure.
+  private static func keepEntry(of path: String) throws(BackupError) {
+    let folder = Glibc.open(FilePresence.folder(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    defer { if folder >= 0 { close(folder) } }
+    guard folder >= 0, fsync(folder) == 0 else {
+      let number = errno
+      unlink(path)
+      throw .unwritable(reason: String(cString: strerror(number)))
     }
   }
 
@@ -78,27 +92,38 @@ public struct StoreBackup: Sendable, Hashable {
             """)
       }
     }
-    try queue.inDatabase { db in
-      try db.inTransaction {
-        let target: any SQLSession = SQLiteSession(db: db)
-        try store.translating {
-          try store.reading { source in
-            for (name, key) in ArchivedTables.all {
-              try ArchivedTables.read(name, key: key, in: source) { rows in
-                try ArchivedTables.insert(rows, into: name, target)
-              }
-            }
+    try aboutFile {
+      try queue.inDatabase { db in
+        try db.inTransaction {
+          let target: any SQLSession = SQLiteSession(db: db)
+          try copy(store, into: target)
+          let digest = try Self.digest(of: target)
+          try target.run(
+            "INSERT INTO mfa_backup (version, schema, made_at, origin, rows, digest) VALUES (?, ?, ?, ?, ?, ?)",
+            [
+              .integer(version), .integer(MFASchema.sqlite.versions.count), .integer(now.milliseconds), .text(origin),
+              .integer(digest.count), .blob(digest.bytes),
+            ])
+          return .commit
+        }
+      }
+    }
+  }
+
+  /// - Throws: `BackupError.unwritable` for a fault of the file, `MFAStoreError` for one of the store.
+  private static func copy(_ store: StoreArchive, into target: any SQLSession) throws {
+    do {
+      try store.reading { source in
+        for (name, key) in ArchivedTables.all {
+          try ArchivedTables.read(name, key: key, in: source) { rows in
+            try aboutFile { try ArchivedTables.insert(rows, into: name, target) }
           }
         }
-        let digest = try Self.digest(of: target)
-        try target.run(
-          "INSERT INTO mfa_backup (version, schema, made_at, origin, rows, digest) VALUES (?, ?, ?, ?, ?, ?)",
-          [
-            .integer(version), .integer(MFASchema.sqlite.versions.count), .integer(now.milliseconds), .text(origin),
-            .integer(digest.count), .blob(digest.bytes),
-          ])
-        return .commit
       }
+    } catch let fault as BackupError {
+      throw fault
+    } catch {
+      throw MFAStoreError(error)
     }
   }
 
@@ -115,9 +140,10 @@ public struct StoreBackup: Sendable, Hashable {
     try !sql.rows("SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = ?", [.text(table)]).isEmpty
   }
 
+  /// Converts errors of SQLite to errors of the new file.
   private static func aboutFile<Value>(_ body: () throws -> Value) throws -> Value {
-    do { return try body() } catch {
-      throw BackupError.unwritable(reason: (error as? DatabaseError)?.message ?? "\(error)")
+    do { return try body() } catch let fault as DatabaseError {
+      throw BackupError.unwritable(reason: fault.message ?? fault.plainReason)
     }
   }
 
@@ -127,7 +153,9 @@ public struct StoreBackup: Sendable, Hashable {
   ///
   /// - Throws: `BackupError`.
   public init(path: String) throws(BackupError) {
-    guard access(path, F_OK) == 0 else { throw .missing }
+    guard access(path, R_OK) == 0 else {
+      throw errno == ENOENT ? .missing : .unreadable(reason: String(cString: strerror(errno)))
+    }
     do {
       let (row, accounts) = try Self.open(path).read { db in
         let sql = SQLiteSession(db: db)
@@ -145,10 +173,8 @@ public struct StoreBackup: Sendable, Hashable {
       rows = try row.integer("rows")
       schema = max(0, Int(try row.integer("schema")))
       digest = try row.blob("digest")
-    } catch let fault as BackupError {
-      throw fault
     } catch {
-      throw .foreign(reason: (error as? DatabaseError)?.message ?? "\(error)")
+      throw BackupError(reading: error)
     }
   }
 
@@ -158,27 +184,49 @@ public struct StoreBackup: Sendable, Hashable {
     return try DatabaseQueue(path: path, configuration: configuration)
   }
 
-  /// Replaces everything in `store` with this backup, in one transaction. Sessions and open challenges end.
+  /// Replaces everything in `store` with this backup, in one transaction. Sessions, open challenges and open recoveries
+  /// end.
   ///
   /// The tables of `store` must have the version of this program. Those of the backup may be older.
   ///
-  /// - Throws: `BackupError`; `MFAStoreError`, `.inUse` among them. Then nothing was changed.
-  public func restore(into store: StoreArchive) throws {
-    try Self.open(path).read { try verify(SQLiteSession(db: $0)) }
-    try current().read { db in
-      let source = SQLiteSession(db: db)
-      try store.translating {
-        try store.replacing { target in
-          for name in ArchivedTables.dropped + ArchivedTables.all.reversed().map(\.name) {
-            try target.run("DELETE FROM \(name)", [])
-          }
-          for (name, key) in ArchivedTables.all {
-            try ArchivedTables.read(name, key: key, in: source) { rows in
-              try ArchivedTables.insert(rows, into: name, target)
-            }
+  /// - Parameter keys: the keys of the servers that will use the database.
+  /// - Throws: `BackupError`; `Vault.Unopenable` if `keys` do not open the data keys of the backup; `MFAStoreError`,
+  ///   `.inUse` among them. Then nothing was changed.
+  public func restore(into store: StoreArchive, with keys: KeyEncryptionKeys, at now: Timestamp) throws {
+    try aboutBackup { try Self.open(path).read { try verify(SQLiteSession(db: $0)) } }
+    let copy = try aboutBackup { try current() }
+    try aboutBackup {
+      try copy.read { db in
+        let source = SQLiteSession(db: db)
+        try keys.verify(try SQLRecords(sql: source).dataKeys())
+        try replaceAll(of: store, from: source, at: now)
+      }
+    }
+  }
+
+  /// - Throws: `BackupError` for a fault of the backup, `MFAStoreError` for one of the store.
+  private func replaceAll(of store: StoreArchive, from source: any SQLSession, at now: Timestamp) throws {
+    let backup = BackupSession(base: source)
+    do {
+      try store.replacing(ArchivedTables.dropped + ArchivedTables.all.reversed().map(\.name)) { target in
+        for (name, key) in ArchivedTables.all {
+          try ArchivedTables.read(name, key: key, in: backup) { rows in
+            try ArchivedTables.insert(rows, into: name, target)
           }
         }
+        try ArchivedTables.endRecoveries(in: target, at: now)
       }
+    } catch let fault as BackupError {
+      throw fault
+    } catch {
+      throw MFAStoreError(error)
+    }
+  }
+
+  /// Converts errors of SQLite to errors of the backup.
+  private func aboutBackup<Value>(_ body: () throws -> Value) throws -> Value {
+    do { return try body() } catch let fault as any UnderlyingStoreError {
+      throw BackupError(reading: fault)
     }
   }
 
@@ -205,5 +253,36 @@ public struct StoreBackup: Sendable, Hashable {
       for step in steps.dropFirst(schema) { try step.take(in: SQLiteSession(db: db)) }
     }
     return copy
+  }
+}
+
+/// The rows of a backup. Its errors are those of the backup, also within a transaction of another database.
+private struct BackupSession: SQLSession {
+  let base: any SQLSession
+
+  func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int {
+    do { return try base.run(sql, arguments) } catch { throw StoreBackup.BackupError(reading: error) }
+  }
+
+  func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
+    do { return try base.rows(sql, arguments) } catch { throw StoreBackup.BackupError(reading: error) }
+  }
+}
+
+extension StoreBackup.BackupError {
+  /// An error while a backup is read.
+  fileprivate init(reading error: any Error) {
+    switch error {
+    case let fault as Self: self = fault
+    case let fault as DatabaseError:
+      let reason = fault.message ?? fault.plainReason
+      switch fault.resultCode {
+      // Another kind of file, or a database without the tables of a backup.
+      case .SQLITE_NOTADB, .SQLITE_ERROR: self = .foreign(reason: reason)
+      case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_BUSY, .SQLITE_FULL, .SQLITE_NOMEM: self = .unreadable(reason: reason)
+      default: self = .damaged(reason: reason)
+      }
+    default: self = .damaged(reason: (error as? any UnderlyingStoreError)?.plainReason ?? "\(error)")
+    }
   }
 }

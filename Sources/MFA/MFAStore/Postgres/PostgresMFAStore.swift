@@ -67,6 +67,7 @@ public final class PostgresMFAStore: Store {
 final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   private let url: String
   private let trace: StatementTrace?
+  private let patience: Duration
   // Used by one thread at a time: first the migrating thread, then the queue of the writer or `queue`.
   private var connection: StoreConnection?
   let queue = DispatchQueue(label: "mfa.store.postgres")
@@ -74,9 +75,11 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   /// The number of the advisory lock of all writers: `mfa` in ASCII.
   private static let lock = 0x6D6661
 
-  init(url: String, trace: StatementTrace?) {
+  /// - Parameter patience: the time limit of a statement.
+  init(url: String, trace: StatementTrace?, patience: Duration = .seconds(10)) {
     self.url = url
     self.trace = trace
+    self.patience = patience
   }
 
   func transaction(_ body: (any SQLSession) throws -> Void) throws {
@@ -87,12 +90,13 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
     try within({ try $0.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") }, body)
   }
 
-  /// The time limit of a migration. An index on a table with millions of rows takes minutes.
-  private static let patienceWithMigration = Duration.seconds(3600)
+  /// The time limit of a statement on all rows, in a migration or a restore. An index on a table with millions of rows
+  /// takes minutes.
+  static let patienceForAllRows = Duration.seconds(3600)
 
   /// Migrates the tables. Of several servers that start at the same time, one migrates and the others wait.
   func migrate(makesTables: Bool) throws {
-    connection = try StoreConnection(url: url, patience: Self.patienceWithMigration)
+    connection = try StoreConnection(url: url, patience: Self.patienceForAllRows)
     // The next connection uses the normal time limit.
     defer { connection = nil }
     try transaction { sql in
@@ -132,7 +136,7 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   private func within<Value>(
     _ begin: (StoreConnection) throws -> Void, _ body: (any SQLSession) throws -> Value
   ) throws -> Value {
-    let connection = try self.connection ?? StoreConnection(url: url)
+    let connection = try self.connection ?? StoreConnection(url: url, patience: patience)
     self.connection = connection
     defer { if connection.isBroken { self.connection = nil } }
     do {

@@ -47,7 +47,13 @@ struct BackendProbes {
     guard let archive = StoreArchive(settings.database) else { return nil }
     do throws(MFAStoreError) {
       let state = try archive.schema()
-      if state.version == 0 { return .passed("database", "empty, run creates its tables") }
+      if state.version == 0 {
+        guard let fault = try archive.creationFault() else {
+          return .passed("database", "empty, run creates its tables")
+        }
+        return .failed(
+          "database", "its file cannot be created: \(fault)", hint: "create the folder, and let this user write to it")
+      }
       if state.version > state.newest {
         return .failed(
           "database", "its tables have version \(state.version), this mfa-backend knows \(state.newest)",

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import MFADomain
 internal import MFASettings
 internal import MFAStore
 
@@ -9,12 +10,13 @@ struct StoreRestoreCommand: AsyncParsableCommand {
     abstract: "Replaces everything in the database with a backup.",
     discussion: """
       Refused while a backend or another command uses the database: stop the backends first. The restore is atomic: on \
-      failure nothing changes. The tables must exist: mfa-backend store migrate creates them. All sessions end, and \
-      open challenges and codes are void.
+      failure nothing changes. The tables must exist: mfa-backend store migrate creates them. The keys file must open \
+      the data keys of the backup. All sessions end, open challenges and codes are void, and open account recoveries \
+      are cancelled.
 
       Changes since the backup are lost: accounts and devices that were added later are gone, devices and trust that \
-      were removed later are valid again, and so are backup codes that were used later. The keys file must be the one \
-      of the backup.
+      were removed later are valid again, and so are backup codes that were used later. Account locks and admin roles \
+      are those of the backup: lock again with mfa-backend admin lock what was locked since.
 
       Example:
 
@@ -39,9 +41,10 @@ struct StoreRestoreCommand: AsyncParsableCommand {
     try await CommandError.telling {
       let (place, archive) = try target.resolveCurrent()
       try refuseItself(place)
+      let keys = try target.database.reader().readDatabase().keys()
       let backup = try StoreCall.on(place, file: file) {
         let backup = try StoreBackup(path: file)
-        try backup.restore(into: archive)
+        try backup.restore(into: archive, with: keys, at: WallClock.system.now())
         return backup
       }
       let date = "\(backup.madeAt.wholeSecond)"

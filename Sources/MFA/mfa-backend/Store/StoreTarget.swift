@@ -82,6 +82,10 @@ enum StoreCall {
       return try body()
     } catch let fault as StoreBackup.BackupError {
       throw CommandError(fault, of: file)
+    } catch let fault as Vault.Unopenable {
+      throw CommandError(
+        .configuration, "\(file): \(fault.reason)",
+        hint: "use the keys file of the time of the backup (keys_file or --keys); nothing was changed")
     } catch let fault as MFAStoreError where fault == .inUse {
       throw CommandError(
         .unavailable, "\(place.place): in use by a backend or another command",
@@ -102,6 +106,9 @@ extension CommandError {
     switch fault {
     case .missing: self.init(.noInput, "\(file): no such file", hint: "name a file of mfa-backend store backup")
     case .exists: self.init(.cannotCreate, "\(file): file exists", hint: "name another file, or remove this one")
+    case .unreadable(let reason):
+      self.init(
+        .noInput, "\(file): cannot be read: \(reason)", hint: "check the mode of the file; nothing was changed")
     case .foreign(let reason):
       self.init(
         .badData, "\(file): not a backup that this mfa-backend can read: \(reason)",
@@ -111,7 +118,7 @@ extension CommandError {
     case .unwritable(let reason):
       self.init(
         .cannotCreate, "\(file): cannot be created: \(reason)",
-        hint: "name a file in an existing folder that this user can write to; no file was created")
+        hint: "name a file in an existing folder that this user can write to, on a disk with room; no file was created")
     }
   }
 }
