@@ -31,6 +31,8 @@ struct ShippedBackendFilesTests {
     try await BackendInstallation.make { place in
       try await place.serving { backend in
         #expect(try await place.ask(backend, as: .genuine()).status == 200)
+        let port = backend.port ?? 0
+        #expect(try await curl("GET", "http://127.0.0.1:\(port)/api/v1/device/d/status", nil, []).status == 401)
         let text = try await place.admin("GET", "/metrics").text
         let known = Set(
           text.split(separator: "\n").filter { $0.hasPrefix("# TYPE ") }.compactMap {
@@ -45,6 +47,10 @@ struct ShippedBackendFilesTests {
         // Counters are there before the first event.
         #expect(text.contains(#"mfa_messages_total{kind="sms",outcome="failed"} 0"#), "\(text)")
         #expect(text.contains(#"mfa_store_failures_total{kind="write"} 0"#))
+        #expect(text.contains(#"mfa_operations_total{operation="unserved",outcome="unavailable"} 0"#))
+        #expect(text.contains(#"mfa_operations_total{operation="auth.request-otp",outcome="internal_error"} 0"#))
+        // A request that reached no operation counts as well.
+        #expect(text.contains(#"mfa_operations_total{operation="unserved",outcome="not_attested"} 1"#))
         #expect(text.contains("mfa_gate_keys_up 1"))
       }
     }

@@ -1,5 +1,6 @@
 import ByteCoding
 import Locking
+import GRDB
 import MFADomain
 import MFAFixtures
 import MFAStore
@@ -50,7 +51,7 @@ struct IdempotencyStoreTests {
               try? await backends[number % 2].run("op", [1], key: "\(round)", by: Self.caller("a")) {
                 runs.withLock { $0 += 1 }
                 return [42]
-              }
+              }.bytes
             }
           }
           return await group.reduce(into: []) { $0.append($1) }
@@ -59,7 +60,7 @@ struct IdempotencyStoreTests {
         // The others got the answer, or were refused while the call ran.
         #expect(answers.contains([42]) && answers.allSatisfy { $0 == nil || $0 == [42] })
         let late = try await backends[1].run("op", [1], key: "\(round)", by: Self.caller("a")) { throw Refused() }
-        #expect(late == [42])
+        #expect(late.bytes == [42])
       }
     }
   }
@@ -76,13 +77,39 @@ struct IdempotencyStoreTests {
       }
       clock.advance(by: .seconds(61))
       let second = try await idempotency.run("op", [1], key: "k", by: Self.caller("a")) { [2] }
-      #expect(second == [2])
+      #expect(second.bytes == [2])
       return [1]
     }
-    #expect(first == [1])
+    #expect(first.bytes == [1])
     // The late end of the first call does not replace the answer of the second one.
     let kept = try await idempotency.run("op", [1], key: "k", by: Self.caller("a")) { [3] }
-    #expect(kept == [2])
+    #expect(kept.bytes == [2])
+  }
+
+  @Test("a call whose answer cannot be kept succeeds and reports it, and its repetition is refused")
+  func unkept() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let path = folder + "/mfa.db"
+      let context = try await Self.context(
+        try SQLiteMFAStore(path: path), .ephemeral(.system), ManualClock())
+      let idempotency = Idempotency(context)
+      let answer = try await idempotency.run("op", [1], key: "k", by: Self.caller("a")) {
+        let other = try DatabaseQueue(path: path)
+        try await other.write { db in
+          try db.execute(
+            sql: """
+              CREATE TRIGGER refuse BEFORE UPDATE ON idempotent_calls
+              BEGIN SELECT RAISE(ABORT, 'the answer is refused'); END
+              """)
+        }
+        return [1]
+      }
+      #expect(answer.bytes == [1])
+      #expect((answer.fault as? MFAStoreError)?.reason.contains("the answer is refused") == true)
+      await #expect(throws: IdempotencyRefusal.inProgress) {
+        try await idempotency.run("op", [1], key: "k", by: Self.caller("a")) { [2] }
+      }
+    }
   }
 
   @Test("one app instance has a bounded number of keys: the oldest make room", arguments: TestDatabase.allCases)
@@ -97,9 +124,9 @@ struct IdempotencyStoreTests {
     }
     for number in UInt8(3)...5 {
       let kept = try await idempotency.run("op", [1], key: "\(number)", by: Self.caller("a")) { [0] }
-      #expect(kept == [number])
+      #expect(kept.bytes == [number])
     }
-    #expect(try await idempotency.run("op", [1], key: "other", by: Self.caller("b")) { [9] } == [0])
+    #expect(try await idempotency.run("op", [1], key: "other", by: Self.caller("b")) { [9] }.bytes == [0])
     #expect(try await Self.count(context.store, before: clock.wall.now().advanced(by: .seconds(1))) == 4)
   }
 }

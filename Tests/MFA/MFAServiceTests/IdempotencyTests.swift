@@ -127,6 +127,26 @@ struct IdempotencyTests {
     }
   }
 
+  @Test("a repetition gets the answer only while its session is live")
+  func revokedSession() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, _) = try await backend.setUp(phone)
+      func request() async throws -> Answer {
+        try await backend.send(
+          "POST", "/api/v1/auth/mfa/email", ["email": "user@example.com"], as: phone.app, token: token,
+          headers: Self.key("a"))
+      }
+      let first = try await request()
+      #expect(first.status == 200, "\(first)")
+      #expect(try await request().json == first.json)
+      #expect(try await backend.post("/auth/token/revoke", [:], as: phone.app, token: token).status == 200)
+      let late = try await request()
+      #expect(late.status == 401 && late["code"] == "session_required", "\(late)")
+      #expect(backend.outbox.messages.count == 1)
+    }
+  }
+
   @Test(
     "a key that is empty, too long or given twice is refused",
     arguments: [[""], [String(repeating: "k", count: 129)], ["a", "b"], ["a b"]])

@@ -1,10 +1,12 @@
 internal import ByteCoding
 internal import Foundation
 
-/// Runs calls at most once per key, so that a client that got no answer can repeat a call without a second message.
+/// Runs a call once per key, so that a client that got no answer can repeat a call without a second message.
 ///
 /// Of concurrent calls with one key, at any backend on the database, one runs. A refused call leaves nothing behind: it
-/// may be repeated under the same key.
+/// may be repeated under the same key. A call may run again in these cases:
+/// - Its answer is older than `IdempotentCall.lifetime`, or `mostOfCaller` calls of the app instance came after it.
+/// - Its process ended before it kept the answer, `IdempotentCall.longestRun` ago.
 public struct Idempotency: Sendable {
   private let context: DomainContext
   private let mostOfCaller: Int
@@ -15,19 +17,28 @@ public struct Idempotency: Sendable {
     self.mostOfCaller = mostOfCaller
   }
 
+  /// The answer of a call.
+  public struct Answer: Sendable {
+    public let bytes: [UInt8]
+    /// The reason why the answer was not kept; `nil` if it was. Then a repetition is refused until the claim expires.
+    public let fault: (any Error)?
+  }
+
   /// Runs `body`, or returns the answer of an earlier call of `caller` with this key, operation and input.
   ///
   /// - Parameter input: the request, in a form that is the same for each repetition.
   /// - Throws: the error of `body`; `IdempotencyRefusal`; `MFAStoreError`.
   public func run(
     _ operation: String, _ input: [UInt8], key: String, by caller: Caller, _ body: () async throws -> [UInt8]
-  ) async throws -> [UInt8] {
+  ) async throws -> Answer {
     let id = Hex.encode(context.vault.hash(caller.identity.subject, key, as: "idempotency key"))
     let user = caller.session?.userID.uuidString ?? ""
     let fingerprint = context.vault.hash(operation, user, Hex.encode(input), as: "idempotent call")
     let call = IdempotentCall(
       id: id, caller: caller.identity.subject, fingerprint: fingerprint, startedAt: context.clock.now(), answer: nil)
-    if let earlier = try await claim(call) { return try answer(of: earlier, to: call) }
+    if let earlier = try await claim(call) {
+      return Answer(bytes: try answer(of: earlier, to: call), fault: nil)
+    }
     let answer: [UInt8]
     do {
       answer = try await body()
@@ -36,17 +47,21 @@ public struct Idempotency: Sendable {
       try? await context.store.write { try $0.remove(call) }
       throw error
     }
-    await keep(answer, of: call)
-    return answer
+    do {
+      try await keep(answer, of: call)
+      return Answer(bytes: answer, fault: nil)
+    } catch {
+      // The call has succeeded all the same.
+      return Answer(bytes: answer, fault: error)
+    }
   }
 
-  /// Keeps the answer for repetitions. If that fails, the call has succeeded all the same, and a repetition is refused
-  /// until the claim expires.
-  private func keep(_ answer: [UInt8], of call: IdempotentCall) async {
-    guard let sealed = try? context.vault.seal(answer, for: Self.place(call.id)) else { return }
+  /// Keeps the answer for repetitions.
+  private func keep(_ answer: [UInt8], of call: IdempotentCall) async throws {
+    let sealed = try context.vault.seal(answer, for: Self.place(call.id))
     let kept = IdempotentCall(
       id: call.id, caller: call.caller, fingerprint: call.fingerprint, startedAt: call.startedAt, answer: sealed)
-    try? await context.store.write { try $0.update(kept) }
+    try await context.store.write { try $0.update(kept) }
   }
 
   private static func place(_ id: String) -> String { "idempotency:" + id }

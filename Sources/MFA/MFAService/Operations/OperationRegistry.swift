@@ -13,6 +13,7 @@ public struct OperationRegistry: Sendable {
   private let clock: WallClock
   private let refusals: RefusedAccess
   private let idempotency: Idempotency
+  private let notices: Notices
   private let patience: Duration
   private let logger: Logger
 
@@ -33,8 +34,10 @@ public struct OperationRegistry: Sendable {
     self.rateLimiter = rateLimiter
     refusals = RefusedAccess(context)
     idempotency = Idempotency(context)
+    notices = Notices(context)
     self.patience = patience
     self.logger = logger
+    createCounters()
   }
 
   /// The operation with the given name; `nil` if there is none.
@@ -65,15 +68,12 @@ public struct OperationRegistry: Sendable {
       try admit(caller, to: operation)
       let answer: [UInt8]
       if let key, operation.sendsMessages {
-        let request = try operation.canonicalRequest(input)
-        answer = try await idempotency.run(operation.name, request, key: key.text, by: caller) {
-          try await perform(operation, input, for: caller)
-        }
+        answer = try await performOnce(operation, input, for: caller, key)
       } else {
         answer = try await perform(operation, input, for: caller)
       }
       log(.info, "operation completed", operation.name, caller.requestID, caller.identity, code: nil)
-      Self.count(operation, "done", since: start)
+      Self.count(operation, Self.done, since: start)
       return .success(answer)
     } catch {
       let refusal = PublicRefusal(error)
@@ -81,6 +81,30 @@ public struct OperationRegistry: Sendable {
       Self.count(operation, refusal.code.rawValue, since: start)
       return .failure(refusal)
     }
+  }
+
+  /// Runs `operation` unless `key` names an earlier call. A repetition gets its answer only while its session is live:
+  /// the operation, which checks the session, does not run again.
+  private func performOnce(
+    _ operation: Operation, _ input: OperationInput, for caller: Caller, _ key: IdempotencyKey
+  ) async throws -> [UInt8] {
+    let request = try operation.canonicalRequest(input)
+    if caller.session != nil {
+      do {
+        try await notices.admit(caller)
+      } catch {
+        throw await kept(error, of: operation.name, by: caller)
+      }
+    }
+    let answer = try await idempotency.run(operation.name, request, key: key.text, by: caller) {
+      try await perform(operation, input, for: caller)
+    }
+    if let fault = answer.fault {
+      log(
+        .warning, "answer not kept for repetitions", operation.name, caller.requestID, caller.identity, code: nil,
+        reason: "\(fault)")
+    }
+    return answer.bytes
   }
 
   /// Runs `operation`. Before it throws a refusal, it records the refusal in the history if necessary.
@@ -109,9 +133,26 @@ public struct OperationRegistry: Sendable {
     }
   }
 
+  /// The name in metrics of requests that reached no operation. Names that clients choose are no labels.
+  private static let unserved = "unserved"
+  /// The outcome in metrics of an operation that was not refused.
+  private static let done = "done"
+
+  /// Successes and faults exist with 0 from the start: without that, Prometheus does not see the first event.
+  private func createCounters() {
+    for operation in operations.map(\.name) + [Self.unserved] {
+      for outcome in [Self.done, RefusalCode.unavailable.rawValue, RefusalCode.internalError.rawValue] {
+        Self.counter(operation, outcome).increment(by: 0)
+      }
+    }
+  }
+
+  private static func counter(_ operation: String, _ outcome: String) -> Counter {
+    Counter(label: "mfa_operations_total", dimensions: [("operation", operation), ("outcome", outcome)])
+  }
+
   private static func count(_ operation: Operation, _ outcome: String, since start: ContinuousClock.Instant) {
-    Counter(label: "mfa_operations_total", dimensions: [("operation", operation.name), ("outcome", outcome)])
-      .increment()
+    counter(operation.name, outcome).increment()
     Metrics.Timer(label: "mfa_operation_duration_seconds", dimensions: [("operation", operation.name)])
       .record(duration: ContinuousClock.now - start)
   }
@@ -126,7 +167,7 @@ public struct OperationRegistry: Sendable {
     }
   }
 
-  /// Logs a request that reached no operation.
+  /// Logs and counts a request that reached no operation.
   ///
   /// - Parameters:
   ///   - name: the requested operation, if it is a known name.
@@ -135,12 +176,17 @@ public struct OperationRegistry: Sendable {
     _ error: any Error, of name: String? = nil, requestID: String, by identity: GateIdentity? = nil
   ) {
     logRefusal(error, "request refused", of: name, requestID: requestID, identity)
+    Self.counter(Self.unserved, Self.code(of: error).rawValue).increment()
+  }
+
+  private static func code(of error: any Error) -> RefusalCode {
+    (error as? RPCError)?.refusal.code ?? PublicRefusal(error).code
   }
 
   private func logRefusal(
     _ error: any Error, _ message: Logger.Message, of name: String?, requestID: String, _ identity: GateIdentity?
   ) {
-    let code = (error as? RPCError)?.refusal.code ?? PublicRefusal(error).code
+    let code = Self.code(of: error)
     // A feature that the operator turned off is not a fault of the server.
     let isOff = [.securityKeysOff, .federationOff].contains(error as? MFARefusal)
     let isFault = (code == .internalError || code == .unavailable) && !isOff

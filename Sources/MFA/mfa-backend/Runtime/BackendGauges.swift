@@ -44,7 +44,8 @@ struct BackendGauges {
     ProcessGauges.register(in: registry)
   }
 
-  /// Counters exist with 0 from the start: without that, Prometheus does not see the first event.
+  /// Counters exist with 0 from the start: without that, Prometheus does not see the first event. `OperationRegistry`
+  /// creates those of the operations.
   private func createCounters() {
     for kind in ["read", "write"] {
       Metrics.Counter(label: "mfa_store_failures_total", dimensions: [("kind", kind)]).increment(by: 0)
