@@ -160,6 +160,13 @@ private struct SettingsSheet {
     return .kept(url: url, keysFile: keys)
   }
 
+  /// Whether `place` is a URL with a user or a password. Readiness, status and logs show the places of settings.
+  private static func hasUser(_ place: String) -> Bool {
+    guard ["http://", "https://"].contains(where: place.lowercased().hasPrefix) else { return false }
+    let authority = place.drop { $0 != ":" }.dropFirst(3).prefix { !"/?#".contains($0) }
+    return authority.contains("@")
+  }
+
   private mutating func gate() -> BackendSettings.Gate? {
     let (keys, issuer, audience) = (required("gate.jwks"), required("gate.issuer"), required("gate.audience"))
     guard let keys, let issuer, let audience else { return nil }
@@ -167,6 +174,10 @@ private struct SettingsSheet {
       refuse(
         "gate.jwks",
         "must be a file, an https URL, or an http URL on loopback: changed keys would let an attacker forge identities")
+      return nil
+    }
+    guard !Self.hasUser(keys) else {
+      refuse("gate.jwks", "must not contain a user or a password: the keys are public, and status shows the URL")
       return nil
     }
     return BackendSettings.Gate(
@@ -190,6 +201,10 @@ private struct SettingsSheet {
       Self.isTrustworthy(url)
     else {
       refuse("sms.url", "must be https, or http on loopback: codes and the account's token are sent there")
+      return nil
+    }
+    guard !Self.hasUser(url) else {
+      refuse("sms.url", "must not contain a user or a password: set sms.account and sms.token_file")
       return nil
     }
     guard let account, let token, let sender else { return nil }

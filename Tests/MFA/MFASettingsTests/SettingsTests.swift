@@ -208,6 +208,9 @@ struct SettingsTests {
       (texted("http://sms.example.com"), "mfa.yaml:3:54: sms.url: must be https, or http on loopback"),
       (texted("api.twilio.com"), "mfa.yaml:3:54: sms.url: must be https"),
       (texted("ftp://127.0.0.1"), "mfa.yaml:3:54: sms.url: must be https"),
+      (texted("https://u:secret@sms.example.com/x"), "mfa.yaml:3:54: sms.url: must not contain a user or a password"),
+      (texted("HTTPS://u@sms.example.com"), "mfa.yaml:3:54: sms.url: must not contain a user or a password"),
+      (texted("https://sms.example.com/x?to=a@b"), nil),
       (texted("https://sms.example.com/x"), nil), (texted("http://127.0.0.1:8025"), nil),
     ] as [(String, String?)])
   func misdirected(_ section: String, _ fault: String?) throws {
@@ -253,6 +256,16 @@ struct SettingsTests {
       "mfa.yaml:2:15: gate.jwks: must be a file, an https URL, or an http URL on loopback: changed keys would let"
       + " an attacker forge identities"
     #expect(try faults(yaml) == (isTaken ? [] : [fault]))
+  }
+
+  @Test("the place of the gate's keys has neither user nor password, which status would show")
+  func keysWithPassword() throws {
+    for place in ["https://u:secret@gate.example.com/jwks.json", "https://u@gate.example.com"] {
+      let yaml = "database: ephemeral\ngate: { jwks: \"\(place)\", issuer: i, audience: a }\n"
+      let fault =
+        "mfa.yaml:2:15: gate.jwks: must not contain a user or a password: the keys are public, and status shows the URL"
+      #expect(try faults(yaml) == [fault])
+    }
   }
 
   @Test("off and 0 remove the limit for one address", arguments: ["off", "0"])
