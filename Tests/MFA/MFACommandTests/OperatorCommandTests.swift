@@ -1,3 +1,4 @@
+import ByteCoding
 import Foundation
 import Glibc
 import MFAFixtures
@@ -137,6 +138,30 @@ struct OperatorCommandTests {
         try place.configure()
         #expect(try await place.operate("reload").exit == .code(0))
         #expect(try await !place.operate("status").output.contains { $0.contains("NOT RELOADED") })
+      }
+    }
+  }
+
+  @Test("a reload reads the gate's keys in an unchanged file again, and refuses a file without keys")
+  func otherKeys() async throws {
+    try await BackendInstallation.make { place in
+      let file = place.folder + "/gate.jwks"
+      let keys = try String(contentsOfFile: place.gate.keysFile, encoding: .utf8)
+      let otherGate = try TestGate(clock: .system)
+      let other = try withExtendedLifetime(otherGate) {
+        try String(contentsOfFile: otherGate.keysFile, encoding: .utf8)
+      }
+      try place.write(other, toPrivate: "gate.jwks")
+      try place.configure(jwks: file)
+      try await place.serving { backend in
+        #expect(try await place.ask(backend, as: .genuine()).status == 401)
+        try place.write(keys, toPrivate: "gate.jwks")
+        #expect(try await place.operate("reload").exit == .code(0))
+        #expect(try await place.ask(backend, as: .genuine()).status == 200)
+        try place.write("{}", toPrivate: "gate.jwks")
+        let refused = try await place.operate("reload")
+        #expect(refused.exit == .code(78) && refused.errors.first?.contains("gate.jwks") == true, "\(refused)")
+        #expect(try await place.ask(backend, as: .genuine()).status == 200)
       }
     }
   }

@@ -35,6 +35,38 @@ struct BackendServiceTests {
     }
   }
 
+  @Test("SIGHUP during a shutdown does not report to systemd that the backend serves")
+  func lateHangup() async throws {
+    try await BackendInstallation.make { place in
+      try place.configure("shutdown: { unready_delay: 2s }")
+      let manager = try ServiceManager(in: place.folder)
+      try await serve(place, for: manager) { backend in
+        while try #require(await manager.next()) != "READY=1\nSTATUS=serving" {}
+        backend.process.send(SIGTERM)
+        while try #require(await manager.next()) != "STOPPING=1\nSTATUS=closing its sockets" {}
+        backend.process.send(SIGHUP)
+        _ = try await backend.process.errors.first("the reload") { $0.contains("configuration reloaded") }
+        #expect(try await backend.process.exit(within: .seconds(20)) == .code(0))
+        while manager.isWaiting { #expect(await manager.next() == "WATCHDOG=1") }
+      }
+    }
+  }
+
+  @Test("a backend that ends leaves the socket of another one that has replaced its own")
+  func replacedSocket() async throws {
+    try await BackendInstallation.make { place in
+      try await place.serving { old in
+        try FileManager.default.removeItem(atPath: place.socket)
+        try await place.serving { new async throws in
+          #expect(try await old.stop() == .code(0))
+          #expect(try await place.admin("GET", "/livez").status == 200)
+          #expect(try await new.stop() == .code(0))
+        }
+        #expect(!FileManager.default.fileExists(atPath: place.socket))
+      }
+    }
+  }
+
   @Test("a backend that cannot be reached at its own address reports no life, so that systemd restarts it")
   func unreachable() async throws {
     try await BackendInstallation.make { place in

@@ -32,6 +32,7 @@ public struct AdminServer: Service {
   public func run() async throws {
     let connections = LockedValue(0)
     let descriptor = try bindSocket()
+    let own = SocketFile(at: path)
     let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelInitializer { [router] channel in
         channel.eventLoop.makeCompletedFuture {
@@ -40,7 +41,8 @@ public struct AdminServer: Service {
         }
       }
       .withBoundSocket(descriptor).get()
-    defer { unlink(path) }
+    // Another backend may have replaced the file: its socket stays.
+    defer { if SocketFile(at: path) == own { unlink(path) } }
     logger.info("admin server listening", metadata: ["socket": "\(path)"])
     await withTaskCancellationOrGracefulShutdownHandler {
       try? await channel.closeFuture.get()
@@ -88,6 +90,19 @@ public struct AdminServer: Service {
   }
 
   private static func fault() -> ListenError { ListenError(description: String(cString: strerror(errno))) }
+}
+
+/// The identity of a file: two files at one path differ in it, as long as both exist.
+private struct SocketFile: Equatable {
+  private let device: dev_t
+  private let number: ino_t
+
+  /// `nil` if there is no file.
+  init?(at path: String) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return nil }
+    (device, number) = (status.st_dev, status.st_ino)
+  }
 }
 
 /// One connection to the admin socket, with one request.

@@ -20,7 +20,9 @@ struct AdminClient {
     _ method: String, _ target: String, _ type: Value.Type, patience: Duration = .seconds(60)
   ) async throws(CommandError) -> Value {
     guard FileManager.default.fileExists(atPath: socket.path) else {
-      throw unavailable("no backend runs here", "start it: mfa-backend run")
+      throw unavailable(
+        "no backend runs here",
+        "start it: mfa-backend run; if admin.listen was changed since its start, name the old socket with --admin")
     }
     guard let url = URL(httpURLWithSocketPath: socket.path, uri: target) else {
       throw unavailable("the path is not valid", "correct admin.listen")

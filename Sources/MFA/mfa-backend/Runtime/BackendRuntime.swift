@@ -59,7 +59,10 @@ actor BackendRuntime {
     return place
   }
 
-  /// Whether the backend serves. A store that is down does not count, because a restart does not mend it. During a
+  /// Whether the backend listens and no shutdown has begun.
+  var isServing: Bool { boundPlace != nil && !isLeaving }
+
+  /// Whether the backend answers. A store that is down does not count, because a restart does not mend it. During a
   /// shutdown it is `true`: the shutdown has a time limit of its own.
   var isAlive: Bool {
     get async {
@@ -169,9 +172,13 @@ actor BackendRuntime {
     return waiting
   }
 
-  /// The verifier for the gate: the current one with its keys if nothing changed, otherwise one that has fetched keys.
+  /// The verifier for the gate: one that has read its keys. For an unchanged URL it is the current one, which fetches
+  /// keys by itself.
   private func verifier(_ gate: BackendSettings.Gate) async throws -> GateIdentityVerifier {
-    guard gate != settings.gate else { return verifier }
+    guard gate != settings.gate || gate.source.isFile else {
+      if let file = gate.authorityFile { try InputFile.require(file, "the gate's root file") }
+      return verifier
+    }
     let new = foundation.verifier(gate)
     try await new.prepare()
     return new

@@ -124,11 +124,15 @@ struct BackendServer {
 
   private func obeyHangups(_ runtime: BackendRuntime, _ notify: NotifySocket?) async {
     for await _ in hangups {
-      var time = timespec()
-      clock_gettime(CLOCK_MONOTONIC, &time)
-      notify?.send(.reloading(at: UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1000))
+      // systemd must not hear READY=1 before the backend listens, nor after STOPPING=1.
+      let wasServing = await runtime.isServing
+      if wasServing {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        notify?.send(.reloading(at: UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1000))
+      }
       _ = await runtime.reload(because: "SIGHUP")
-      notify?.send(.ready, .status("serving"))
+      if wasServing, await runtime.isServing { notify?.send(.ready, .status("serving")) }
     }
   }
 
