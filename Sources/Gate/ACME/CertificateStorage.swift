@@ -10,8 +10,8 @@ public protocol CertificateStorage: Sendable {
   /// Returns the content of `document`; `nil` if there is none.
   func content(of document: CertificateDocument) async throws(ACMEError) -> [UInt8]?
 
-  /// Replaces the content as a whole: whoever reads it, and whenever the process is killed, it is the old or the new
-  /// one. `nil` removes the document.
+  /// Replaces the content as a whole: a reader finds the old or the new one, even after the process was killed at any
+  /// moment. `nil` removes the document.
   func write(_ content: [UInt8]?, to document: CertificateDocument) async throws(ACMEError)
 
   /// Tries to become the only one who orders for `scope`, and returns whether that worked. It ends with `unlock` or

@@ -1,6 +1,6 @@
 /// Small documents that all gates of one store share, such as certificates that one of them obtained.
 ///
-/// Like the identity signing keys, they are stored as they are: whoever can read the store can read them.
+/// Like the identity signing keys, they are stored as they are: a reader of the store can read them.
 public protocol SharedDocuments: Sendable {
   /// Returns the content of the document `name`; `nil` if there is none.
   func document(_ name: String) async throws(StoreError) -> [UInt8]?
