@@ -124,7 +124,7 @@ public final class Engine: Sendable {
   ///   - address: Where to listen. `::` also accepts IPv4; on a machine without IPv6 it means `0.0.0.0`. A Unix
   ///     socket is accessible to this user only (mode 0600) and replaces a stale socket file; the engine
   ///     removes its file when it stops.
-  ///   - loops: The number of threads that serve, at least 1; one per core is best. A Unix socket uses one.
+  ///   - loops: The number of threads that serve, at least 1; one per usable processor is best. A Unix socket uses one.
   ///   - tls: `nil` serves without TLS, for tools on loopback.
   ///   - proxies: If set, every connection must come from one of these proxies and begin with a
   ///     PROXY header, before TLS.

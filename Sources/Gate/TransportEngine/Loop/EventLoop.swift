@@ -8,8 +8,8 @@ internal import Locking
 /// `@unchecked Sendable`: from `run()` on, only the loop's own thread touches the state, except `mailbox`, `wakeUp`
 /// and `waitingForEnd`. Other threads pass closures through `execute`.
 ///
-/// The exclusive access to what each event reads is not checked again at run time: no closure is passed in whose body
-/// could change it meanwhile, and the check would cost a connection some thousand instructions.
+/// Properties that every event reads have no run-time check of exclusive access: only short reads and writes touch
+/// them, and the checks cost a connection some thousand instructions.
 final class EventLoop: @unchecked Sendable {
   typealias Job = @Sendable (EventLoop) -> Void
 
