@@ -529,6 +529,7 @@ if !gateOnly && !fuzzing {
         "MFADomain", "MFATokens", "MFAWire", "ByteCoding", "Locking", "OneTimePasswords", "ProgramVersion", hummingbird,
         hummingbirdCore, lifecycle, logging, metrics,
         .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "NIOExtras", package: "swift-nio-extras"),
         .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
       ] + nio),

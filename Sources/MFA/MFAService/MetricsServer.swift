@@ -45,12 +45,3 @@ public struct MetricsServer: Service {
     try await application.run()
   }
 }
-
-extension MFAServer.Address {
-  var bind: BindAddress {
-    switch self {
-    case .tcp(let host, let port): .hostname(host, port: port)
-    case .unix(let path): .unixDomainSocket(path: path)
-    }
-  }
-}

@@ -88,4 +88,71 @@ struct BackendServiceTests {
       }
     }
   }
+
+  @Test("With a socket unit a restart refuses no connection: requests wait for the next process")
+  func passedSocket() async throws {
+    try await BackendInstallation.make { place in
+      let unit = try await SocketUnit(
+        at: "127.0.0.1", command: [Places.product("mfa-backend"), "run", "-c", place.file])
+      defer { unit.process.kill() }
+      // The unit names the address of the file, as an operator writes both.
+      try place.configure(listen: "127.0.0.1:\(unit.port)")
+      let keys = "http://127.0.0.1:\(unit.port)/.well-known/jwks.json"
+      async let early = curl("GET", keys, nil, ["--include"])
+      unit.start()
+      let answer = try await early
+      #expect(answer.status == 200)
+      // A response has a date with Hummingbird's server and with ours (RFC 9110, section 5.6.7).
+      let dates = answer.text.split(whereSeparator: \.isNewline).filter { $0.lowercased().hasPrefix("date: ") }
+      #expect(dates.count == 1 && dates.allSatisfy { $0.hasSuffix(" GMT") && $0.count == 35 }, "\(answer.text)")
+      #expect(try await place.operate("status").exit == .code(0))
+      kill(try await unit.started(1), SIGTERM)
+      #expect(try await unit.ended(1) == 0)
+      // Nobody accepts; the kernel completes connections for the socket that the unit keeps.
+      async let waiting = curl("GET", keys)
+      unit.start()
+      #expect(try await waiting.status == 200)
+      kill(try await unit.started(2), SIGTERM)
+      unit.process.closeInput()
+      #expect(try await unit.process.exit(within: .seconds(30)) == .code(0))
+    }
+  }
+
+  @Test("A passed Unix socket is served, and its file stays for the next process")
+  func passedUnixSocket() async throws {
+    try await BackendInstallation.make { place in
+      let path = place.folder + "/backend.sock"
+      try place.configure(listen: "unix:\(path)")
+      let unit = try await SocketUnit(at: path, command: [Places.product("mfa-backend"), "run", "-c", place.file])
+      defer { unit.process.kill() }
+      for number in 1...2 {
+        unit.start()
+        let answer = try await curl("GET", "http://localhost/.well-known/jwks.json", nil, ["--unix-socket", path])
+        #expect(answer.status == 200)
+        kill(try await unit.started(number), SIGTERM)
+        #expect(try await unit.ended(number) == 0)
+      }
+    }
+  }
+
+  @Test(
+    "A passed socket at another address than that of the file, on all addresses, or one of two is refused by name",
+    arguments: [
+      (["127.0.0.1"], "127.0.0.1:1", "but listen is 127.0.0.1:1"),
+      (["0.0.0.0"], "127.0.0.1:0", "systemd passes a socket at an address that is not on loopback"),
+      (["127.0.0.1", "127.0.0.1"], "127.0.0.1:0", "systemd passes 2 sockets, and the backend serves one"),
+    ])
+  func wrongSocket(places: [String], listen: String, reason: String) async throws {
+    try await BackendInstallation.make { place in
+      try place.configure(listen: listen)
+      let unit = try await SocketUnit(at: places, command: [Places.product("mfa-backend"), "run", "-c", place.file])
+      defer { unit.process.kill() }
+      unit.start()
+      #expect(try await unit.ended(1) == 78)
+      unit.process.closeInput()
+      let errors = try await unit.process.errors.all()
+      #expect(errors.contains { $0.hasPrefix("error: ") && $0.contains(reason) }, "\(errors)")
+      #expect(errors.contains { $0.hasPrefix("hint: ") && $0.contains("ListenStream=") })
+    }
+  }
 }

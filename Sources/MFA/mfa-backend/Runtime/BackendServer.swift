@@ -35,7 +35,8 @@ struct BackendServer {
 
   /// Serves until SIGTERM, SIGINT or an operator's request.
   func serve(_ settings: BackendSettings) async throws {
-    try Self.refuseTakenPlaces(settings)
+    let passed = try PassedListener(at: settings.listen, environment: ProcessInfo.processInfo.environment)
+    try Self.refuseTakenPlaces(settings, passed)
     log.setLevel(settings.logLevel)
     let exposition = MetricsExposition()
     // Metrics must be set up before the first count.
@@ -49,7 +50,7 @@ struct BackendServer {
       metrics: { await exposition.text() }, reload: { await runtime.reload(because: "operator") },
       drain: { [stop] in stop.yield("operator") })
     var configuration = ServiceGroupConfiguration(
-      services: services(settings, runtime, health, operations), logger: logger)
+      services: services(settings, passed, runtime, health, operations), logger: logger)
     configuration.maximumGracefulShutdownDuration = settings.shutdown.drainTimeout
     let group = ServiceGroup(configuration: configuration)
     // Until here the default action ends the process: a migration or a database that hangs must not delay it.
@@ -73,7 +74,8 @@ struct BackendServer {
   /// Services stop in reverse order. The server stops first, so that the last head covers all its entries; the
   /// operators' listeners stop last, so that status and readiness are answered during a shutdown.
   private func services(
-    _ settings: BackendSettings, _ runtime: BackendRuntime, _ health: StoreHealth, _ operations: BackendOperations
+    _ settings: BackendSettings, _ passed: PassedListener?, _ runtime: BackendRuntime, _ health: StoreHealth,
+    _ operations: BackendOperations
   ) -> [any Service] {
     let foundation = runtime.foundation
     var services: [any Service] = []
@@ -91,7 +93,7 @@ struct BackendServer {
       HistoryHeadService(heads: HistoryHeads(foundation.store, foundation.vault.historyKeys), logger: logger),
       MaintenanceJob(live: runtime.live, logger: logger), health, GateKeyWait(runtime: runtime, logger: logger),
       MFAServer(
-        runtime.live, address: MFAServer.Address(settings.listen), logger: logger,
+        runtime.live, address: MFAServer.Address(settings.listen), passed: passed?.descriptor, logger: logger,
         didBind: { [logger] port in
           let place = await runtime.didListen(at: port)
           var metadata: Logger.Metadata = ["address": "\(place)"]
@@ -103,8 +105,11 @@ struct BackendServer {
     return services
   }
 
-  private static func refuseTakenPlaces(_ settings: BackendSettings) throws(CommandError) {
-    let places = [settings.listen, settings.metrics, settings.admin.map { .unix(path: $0.path) }].compactMap(\.self)
+  private static func refuseTakenPlaces(
+    _ settings: BackendSettings, _ passed: PassedListener?
+  ) throws(CommandError) {
+    let places = [passed == nil ? settings.listen : nil, settings.metrics, settings.admin.map { .unix(path: $0.path) }]
+      .compactMap(\.self)
     for place in places where place.isAnswered {
       throw CommandError(
         .cannotListen, "cannot serve: another process listens at \(place)", hint: "stop it, or choose another address")
