@@ -38,7 +38,7 @@ struct TimingTests {
 
   /// The number of pairs of requests in one measurement. A pair has one request for a known name and one for an
   /// unknown name.
-  private static let pairs = 300
+  private static let pairs = 200
   /// The limit of the standard score. Without a difference, one of a thousand measurements exceeds it.
   private static let limit = 3.3
 
