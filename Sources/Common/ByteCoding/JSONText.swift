@@ -77,6 +77,11 @@ public enum JSONText {
     var runStart = 0
     var index = 0
     while index < utf8.count {
+      let byte = utf8[index]
+      if byte >= 0x20, byte < 0x7F, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
+        index += 1
+        continue
+      }
       guard let (scalar, length) = escaped(at: index, in: utf8) else {
         index += 1
         continue
@@ -89,10 +94,10 @@ public enum JSONText {
     bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[runStart...]))
   }
 
-  /// Returns the character at `index` and its length if it must be escaped. `utf8` is well-formed.
+  /// Returns the character at `index` and its length if it must be escaped. `utf8` is well-formed, and the character is
+  /// no printable ASCII but `"` or `\`.
   private static func escaped(at index: Int, in utf8: UnsafeBufferPointer<UInt8>) -> (scalar: UInt32, length: Int)? {
     switch utf8[index] {
-    case 0x20, 0x21, 0x23...0x5B, 0x5D...0x7E: nil
     case 0...0x7F: (UInt32(utf8[index]), 1)
     // U+0080 to U+009F.
     case 0xC2 where index + 1 < utf8.count && utf8[index + 1] < 0xA0: (UInt32(utf8[index + 1]), 2)

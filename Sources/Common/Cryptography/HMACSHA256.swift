@@ -10,7 +10,7 @@ public enum HMACSHA256 {
   public static func authenticate(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
     var block = key.count > blockSize ? SHA256.hash(key) : key
     block += repeatElement(0, count: blockSize - block.count)
-    let inner = SHA256.hash(block.map { $0 ^ 0x36 } + message)
-    return SHA256.hash(block.map { $0 ^ 0x5C } + inner)
+    let inner = SHA256.hash(block.map { $0 ^ 0x36 }, message)
+    return SHA256.hash(block.map { $0 ^ 0x5C }, inner)
   }
 }

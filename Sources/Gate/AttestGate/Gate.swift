@@ -99,9 +99,22 @@ public enum Principal: Sendable, Hashable {
 /// A device that proved possession of its key.
 public struct DevicePrincipal: Sendable, Hashable {
   public let keyID: KeyID
+  /// The public name of `keyID`.
+  public let keyHash: KeyHash
   public let appID: AppID
   public let environment: AttestEnvironment
   public let counter: SignCount
   /// The source from which the app was installed: as reported by the assertion, otherwise by the attestation.
   public let category: ValidationCategory?
+
+  init(
+    keyID: KeyID, appID: AppID, environment: AttestEnvironment, counter: SignCount, category: ValidationCategory?
+  ) {
+    self.keyID = keyID
+    keyHash = KeyHash(of: keyID)
+    self.appID = appID
+    self.environment = environment
+    self.counter = counter
+    self.category = category
+  }
 }

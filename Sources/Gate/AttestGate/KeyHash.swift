@@ -12,5 +12,5 @@ public struct KeyHash: Sendable, Hashable {
   public init(of keyID: KeyID) { text = Base64URL.encode(SHA256.hash(keyID.bytes)) }
 
   /// The first 16 characters, enough to find a key by a log line.
-  public var short: String { String(text.prefix(16)) }
+  public var short: String { String(decoding: text.utf8.prefix(16), as: UTF8.self) }
 }

@@ -89,7 +89,7 @@ struct GateSession: RelayPlan {
 
 extension Principal {
   /// The proved key and its app; `nil` for a certificate or an anonymous client.
-  var keyHash: KeyHash? { if case .device(let device) = self { KeyHash(of: device.keyID) } else { nil } }
+  var keyHash: KeyHash? { if case .device(let device) = self { device.keyHash } else { nil } }
   var appID: AppID? { if case .device(let device) = self { device.appID } else { nil } }
 }
 

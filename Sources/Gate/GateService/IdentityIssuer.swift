@@ -60,7 +60,7 @@ public struct IdentityIssuer: Sendable {
     var claims = ClaimWriter(prefix: prefix)
     claims.text("aud", subject.route?.audience ?? audience)
     if let route = subject.route { claims.text("route", route.path) }
-    if case .device(let device) = subject.proof { claims.text("sub", KeyHash(of: device.keyID).text) }
+    if case .device(let device) = subject.proof { claims.text("sub", device.keyHash.text) }
     claims.text("jti", Base64URL.encode(SecureRandom.bytes(16)))
     claims.number("iat", now.seconds)
     claims.number("exp", now.seconds + Self.life.components.seconds)

@@ -14,7 +14,7 @@ struct UpstreamIdentity: Sendable {
   /// - Parameter assertion: The assertion of `IdentityIssuer`; `nil` for a client without a proved identity.
   init(of principal: Principal, assertion: String?) {
     if case .device(let device) = principal {
-      values = [assertion, KeyHash(of: device.keyID).text, device.appID.text, principal.method]
+      values = [assertion, device.keyHash.text, device.appID.text, principal.method]
     } else {
       values = [assertion, nil, nil, principal.method]
     }

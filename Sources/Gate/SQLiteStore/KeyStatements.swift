@@ -65,27 +65,30 @@ struct KeyStatements {
   ///
   /// Bit n of `used_counters` stands for the counter n below the greatest one and is set once that counter is used.
   /// Bits outside the window are set too, so that a window that is enlarged later does not allow old counters.
+  ///
+  /// Parameters: 1 the counter, 2 the size of the window, 3 the bits outside it, 4 the time, 5 the key. Names would cost
+  /// GRDB a dictionary for each call.
   private func advance(_ use: KeyUse) throws -> Bool {
     try db.cachedStatement(
       sql: """
         UPDATE attested_keys SET
-          used_counters = :outside | CASE
-            WHEN :counter <= counter THEN used_counters | (CAST(1 AS BIGINT) << CAST(counter - :counter AS INTEGER))
-            WHEN :counter - counter > 63 THEN 1
-            ELSE (used_counters << CAST(:counter - counter AS INTEGER)) | 1
+          used_counters = ?3 | CASE
+            WHEN ?1 <= counter THEN used_counters | (CAST(1 AS BIGINT) << CAST(counter - ?1 AS INTEGER))
+            WHEN ?1 - counter > 63 THEN 1
+            ELSE (used_counters << CAST(?1 - counter AS INTEGER)) | 1
           END,
-          counter = CASE WHEN :counter > counter THEN :counter ELSE counter END,
-          last_seen_at = :now
-        WHERE key_id = :key AND revoked_at IS NULL AND CASE
-          WHEN :counter > counter THEN 1
-          WHEN :counter > 0 AND counter - :counter <= :window
-            THEN 1 - ((used_counters >> CAST(counter - :counter AS INTEGER)) & 1)
+          counter = CASE WHEN ?1 > counter THEN ?1 ELSE counter END,
+          last_seen_at = ?4
+        WHERE key_id = ?5 AND revoked_at IS NULL AND CASE
+          WHEN ?1 > counter THEN 1
+          WHEN ?1 > 0 AND counter - ?1 <= ?2
+            THEN 1 - ((used_counters >> CAST(counter - ?1 AS INTEGER)) & 1)
           ELSE 0
         END = 1
         """
     ).execute(arguments: [
-      "counter": Int64(use.counter.value), "window": use.window.size, "outside": Self.bits(outside: use.window),
-      "now": use.at.milliseconds, "key": Data(use.keyID.bytes),
+      Int64(use.counter.value), use.window.size, Self.bits(outside: use.window), use.at.milliseconds,
+      Data(use.keyID.bytes),
     ])
     return db.changesCount == 1
   }

@@ -12,10 +12,10 @@ struct NonceStatements {
     try db.cachedStatement(
       sql: """
         INSERT INTO spent_nonces (nonce, issued_at)
-        SELECT :nonce, :issued WHERE :issued > (SELECT issued_at FROM nonce_watermark WHERE id = 1)
+        SELECT ?1, ?2 WHERE ?2 > (SELECT issued_at FROM nonce_watermark WHERE id = 1)
         ON CONFLICT (nonce) DO NOTHING
         """
-    ).execute(arguments: ["nonce": Data(nonce.bytes), "issued": nonce.issuedAt.milliseconds])
+    ).execute(arguments: [Data(nonce.bytes), nonce.issuedAt.milliseconds])
     return db.changesCount == 1
   }
 

@@ -85,9 +85,15 @@ private struct Batches: Sendable {
       case .read: try pool.read { db in try batch.forEach { try $0.perform(in: db) } }
       case .write:
         try pool.writeWithoutTransaction { db in
-          try db.inTransaction(.immediate) {
+          // GRDB's own transactions parse both statements each time.
+          try db.cachedStatement(sql: "BEGIN IMMEDIATE").execute()
+          do {
             try batch.forEach { try $0.perform(in: db) }
-            return .commit
+            try db.cachedStatement(sql: "COMMIT").execute()
+          } catch {
+            // SQLite has rolled back by itself after some faults.
+            if db.isInsideTransaction { try? db.rollback() }
+            throw error
           }
         }
       }
