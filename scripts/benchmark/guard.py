@@ -19,8 +19,12 @@ NAMES = {
     "allocations_per_round_trip": ("allocations of the gate's own", MESSAGE),
     "openssl_allocations_per_round_trip": ("allocations within OpenSSL", MESSAGE),
     "instructions_per_connection": ("instructions, gate open", CONNECTION),
+    "own_instructions_per_connection": ("of them own code", CONNECTION),
     "instructions_per_verified_connection": ("instructions, assertion verified", CONNECTION),
+    "own_instructions_per_admission": ("own code and store, by which it is more", CONNECTION),
 }
+# The gate's program, Swift's libraries and SQLite: all but OpenSSL and the C library, which OpenSSL uses more.
+OWN = ("sallyport", "libswift", "libdispatch", "libBlocksRuntime", "libFoundation", "lib_Foundation", "libsqlite3")
 
 
 def thresholds():
@@ -34,8 +38,10 @@ def thresholds():
 def check(bench):
     """Prints each number with its threshold. Returns 1 if any exceeds it."""
     limits = thresholds()
+    opened, own = _opened(bench, "gate")
+    verified, own_verified = _opened(bench, "gate-verified")
     measured = dict(zip(NAMES, (
-        _instructions(bench), *_allocations(bench), _opened(bench, "gate"), _opened(bench, "gate-verified"))))
+        _instructions(bench), *_allocations(bench), opened, own, verified, own_verified - own)))
     failed = False
     for name, limit in limits.items():
         value = measured[name]
@@ -82,23 +88,24 @@ def _read(counts):
 
 def _instructions(bench, few=2_000, many=22_000):
     """Returns the instructions per message, from two runs of a gate under callgrind with many and with few messages."""
-    (less, _), (more, _) = (_life(bench, "gate", "-c", 1, "--messages", count) for count in (few, many))
+    (less, _, _), (more, _, _) = (_life(bench, "gate", "-c", 1, "--messages", count) for count in (few, many))
     return (more - less) / (many - few)
 
 
 def _opened(bench, name, short="2s", long="8s"):
-    """Returns the instructions to open, upgrade and close a connection, measured in the same way.
+    """Returns the instructions to open, upgrade and close a connection, measured in the same way, and those of `OWN`.
 
     Varies by a few percent: under load, some threads sleep less often, and admissions share commits.
     """
-    (less, few), (more, many) = (_life(bench, name, "--connect", "-c", 8, "-d", time) for time in (short, long))
+    (less, few_own, few), (more, many_own, many) = (
+        _life(bench, name, "--connect", "-c", 8, "-d", time) for time in (short, long))
     if many <= few:
         raise Failed(f"{name} opened no more connections in {long} than in {short}")
-    return (more - less) / (many - few)
+    return (more - less) / (many - few), (many_own - few_own) / (many - few)
 
 
 def _life(bench, name, *load):
-    """Runs a gate under the load. Returns its total instructions and the amount of work done."""
+    """Runs a gate under the load. Returns its total instructions, those of `OWN`, and the amount of work done."""
     # Valgrind cannot read the debugging information of newer compilers, and does not need it.
     stripped = bench.folder / "sallyport"
     subprocess.run(["strip", "--strip-debug", "-o", stripped, bench.binaries / "sallyport"], check=True)
@@ -109,7 +116,37 @@ def _life(bench, name, *load):
     with Load(gate, *load) as running:
         report = running.run()
     gate.end()
-    for line in profile.read_text().splitlines():
-        if line.startswith("summary:"):
-            return int(line.split()[1]), report["count"]
-    raise Failed(f"callgrind wrote no summary:\n{gate.process.last_words()}")
+    total, own = _profiled(profile)
+    if total is None:
+        raise Failed(f"callgrind wrote no summary:\n{gate.process.last_words()}")
+    return total, own, report["count"]
+
+
+def _profiled(profile):
+    """Reads a profile of callgrind. Returns all instructions, and those of the objects in `OWN`.
+
+    A line of costs belongs to the object that was named last. The line after `calls=` repeats the costs of what was
+    called.
+    """
+    names, total, own, is_own, is_call = {}, None, 0, False, False
+    with profile.open(errors="replace") as lines:
+        for line in lines:
+            first = line[:1]
+            if first.isdigit() or first in "+-*":
+                if is_own and not is_call:
+                    own += int(line.rsplit(None, 1)[1])
+                is_call = False
+            elif line.startswith("ob="):
+                number, _, name = line[3:].strip().partition(" ")
+                if name:
+                    names[number] = name.rpartition("/")[2].startswith(OWN)
+                is_own = names[number]
+            elif line.startswith("cob="):
+                number, _, name = line[4:].strip().partition(" ")
+                if name:
+                    names[number] = name.rpartition("/")[2].startswith(OWN)
+            elif line.startswith("calls="):
+                is_call = True
+            elif line.startswith("summary:"):
+                total = int(line.split()[1])
+    return total, own

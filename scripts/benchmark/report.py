@@ -46,11 +46,44 @@ def table(results):
 def details(result):
     """Yields more lines of a scenario, in addition to the figure in the table."""
     names = {"p50": "p50 us", "p999": "p99.9 us", "perSecond": "a second", "alone": "of that, without any server",
-             "toOneLoop": "CPU for a message, as a ratio"}
+             "perCore": "a second of one core", "commit": "in one commit",
+             "toOneLoop": "CPU, as a ratio"}
     for key, label in names.items():
         if key in result:
             values = "   ".join(f"{name} {number(value)}" for name, value in result[key].items())
             yield f"    {label}: {values}"
+
+
+def plot(results):
+    """Returns a bar chart of the ratios to nginx as SVG, with a mark at each target."""
+    shown = [result for result in results if result.get("to_nginx") is not None and not result.get("is_absolute")]
+    left, scale, step, top = 360, 220, 26, 30
+    width, height = left + round(scale * 2.4), top + step * len(shown) + 24
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        'font-family="sans-serif" font-size="13" role="img" aria-label="CPU of the gate, as a ratio to nginx">',
+        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+        f'<text x="{left}" y="18" fill="#555">as a ratio to nginx; | is the goal</text>',
+    ]
+    for index, result in enumerate(shown):
+        y, ratio, goal = top + step * index, result["to_nginx"], result["target"]
+        bar = round(scale * min(ratio, 2.2))
+        color = "#2e6e5e" if goal is None or ratio <= goal else "#a83b28"
+        title = result["title"].replace("&", "&amp;").replace("<", "&lt;")
+        parts += [
+            f'<text x="{left - 8}" y="{y + 15}" text-anchor="end" fill="#222">{title}</text>',
+            f'<rect x="{left}" y="{y + 3}" width="{bar}" height="{step - 10}" fill="{color}"/>',
+            f'<text x="{left + bar + 6}" y="{y + 15}" fill="#222">{ratio:.2f}</text>',
+        ]
+        if goal is not None:
+            x = left + round(scale * goal)
+            parts.append(f'<path d="M{x} {y}v{step - 4}" stroke="#111" stroke-width="2"/>')
+    x, bottom = left + scale, top + step * len(shown)
+    parts += [
+        f'<path d="M{x} {top}V{bottom}" stroke="#888" stroke-dasharray="3 3"/>',
+        f'<text x="{x}" y="{bottom + 16}" text-anchor="middle" fill="#555">nginx</text>', "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
 
 
 def machine():

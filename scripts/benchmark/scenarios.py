@@ -1,12 +1,15 @@
 """The scenarios, each with its target."""
 
 import contextlib
+import json
 import statistics
 import subprocess
 import time
 
 from compiler import compiled
 from load import Load, measure
+from processes import Failed
+from proxies import PROXY_CORE
 
 PROXIES = ["nginx", "haproxy", "gate"]
 
@@ -42,20 +45,19 @@ class Messages:
 
 
 class Loops:
-    """CPU time per message with two loops on two cores, compared with one loop on one core.
+    """CPU time per message or connection with two loops on two cores, compared with one loop on one core.
 
-    Throughput would measure the load generator, which needs the same two cores.
+    Two loops serve twice what one serves, divided by this ratio, where the load has cores of its own. Throughput would
+    measure the load generator, which needs the same two cores.
     """
 
-    unit = "CPU us/message"
-
-    def __init__(self, name, title, seconds):
-        self.name, self.title, self.target, self.seconds = name, title, None, seconds
+    def __init__(self, name, title, unit, arguments, seconds):
+        self.name, self.title, self.unit, self.target = name, title, unit, None
+        self.arguments = [*arguments, "-d", f"{seconds}s"]
 
     def run(self, fleet, rounds):
         with contextlib.ExitStack() as loads:
-            arguments = ["-c", 32, "--size", "64", "-d", f"{self.seconds}s"]
-            one, two = (loads.enter_context(Load(fleet[name], *arguments)) for name in ("gate", "gate-two-loops"))
+            one, two = (loads.enter_context(Load(fleet[name], *self.arguments)) for name in ("gate", "gate-two-loops"))
             samples = {"one loop": [], "gate": []}
             for _ in range(rounds):
                 samples["one loop"].append(one.run()["cpuMicroseconds"])
@@ -91,7 +93,10 @@ class Connections:
     def run(self, fleet, rounds):
         reports = rounds_of(
             fleet, rounds, self.arguments, lambda name: self.gate if name == "gate" else name)
-        return paired(self, pick(reports, "cpuMicroseconds"), perSecond=medians(pick(reports, "perSecond")))
+        costs = pick(reports, "cpuMicroseconds")
+        return paired(
+            self, costs, perSecond=medians(pick(reports, "perSecond")),
+            perCore={name: 1e6 / cost for name, cost in medians(costs).items()})
 
     def arguments(self, name):
         # Many parallel connections where each waits for the disk, so that they share commits.
@@ -110,6 +115,30 @@ class Registrations:
         with Load(fleet["gate-verified"], "--register", "-c", 32, "-d", f"{self.seconds}s") as load:
             reports = {"gate": [load.run() for _ in range(rounds)]}
         return paired(self, pick(reports, "cpuMicroseconds"), perSecond=medians(pick(reports, "perSecond")))
+
+
+class Admissions:
+    """Assertions verified and made durable in a second of one core, by the gate's own entry, without sockets."""
+
+    unit = "admissions/s of a core"
+
+    def __init__(self, name, title, devices, seconds=1):
+        self.name, self.title, self.target, self.devices, self.seconds = name, title, None, devices, seconds
+
+    def run(self, fleet, rounds):
+        # Devices are made for each run, which takes longer than their admissions.
+        reports = [self.measured(fleet.bench) for _ in range(min(rounds, 3))]
+        return absolute(
+            self, {"gate": [report["per_second_and_core"] for report in reports]},
+            commit={"calls": statistics.median(report["calls_per_commit"] for report in reports)})
+
+    def measured(self, bench):
+        run = subprocess.run(
+            ["taskset", "-c", str(PROXY_CORE), bench.binaries / "gate-bench", "admissions", "--devices",
+             str(self.devices), "--seconds", str(self.seconds), "--json"], capture_output=True, text=True)
+        if run.returncode != 0:
+            raise Failed(f"gate-bench exited with {run.returncode}:\n{run.stderr}")
+        return json.loads(run.stdout)
 
 
 class Memory:
@@ -179,15 +208,19 @@ def scenarios(is_quick):
     # Many short rounds, so that load by other users of the machine affects all proxies equally.
     pace = 0.3 if is_quick else 0.4
     return [
-        Messages("64b-1", "64 B, 1 connection", 0.95, 1, "64", pace),
-        Messages("64b-32", "64 B, 32 connections", 0.90, 32, "64", pace),
+        Messages("64b-1", "64 B, 1 connection", 0.96, 1, "64", pace),
+        Messages("64b-32", "64 B, 32 connections", 0.82, 32, "64", pace),
         Messages("64b-1000", "64 B, 1000 connections", 0.78, 1000, "64", pace),
-        Messages("16k", "16 KiB, 32 connections", 0.80, 32, "16KiB", pace),
-        Messages("256k", "256 KiB, 8 connections", 0.78, 8, "256KiB", pace),
-        Loops("loops", "64 B, 32 connections, two loops", pace),
+        Messages("16k", "16 KiB, 8 connections", 0.80, 8, "16KiB", pace),
+        Messages("256k", "256 KiB, 8 connections", 0.76, 8, "256KiB", pace),
+        Loops("loops", "64 B, 32 connections, two loops", "CPU us/message", ["-c", 32, "--size", "64"], pace),
+        Loops("loops-connect", "connect, two loops", "CPU us/connection", ["--connect", "-c", 8], pace),
         Latency("latency", "latency at 5000 messages/s over 100 connections", 1.00, 0.5 if is_quick else 0.8),
-        Connections("connect", "connect + TLS + upgrade + close, gate open", 0.88, "gate", pace),
-        Connections("verified", "the same with an assertion verified, durable", 1.10, "gate-verified", pace),
+        Connections("connect", "connect + TLS + upgrade + close, gate open", 0.97, "gate", pace),
+        Connections("verified", "the same with an assertion verified, durable", 1.40, "gate-verified", pace),
+        Admissions("admissions", "admissions, keys in the cache", 1024),
+        # More devices than the cache holds, in turn: each admission reads its key from the store.
+        Admissions("admissions-cold", "admissions, keys not in the cache", 1024 if is_quick else 9216),
         Registrations("register", "registrations", 0.5 if is_quick else 0.8),
         Memory("idle", "memory of an idle connection", 14_000, 500 if is_quick else 5000, None),
         Memory("idle-64b", "the same after a 64 B message", 14_000, 500 if is_quick else 5000, "64"),
