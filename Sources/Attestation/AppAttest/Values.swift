@@ -21,6 +21,9 @@ public struct KeyID: Sendable, Hashable {
 
   /// The identifier in base64, as `generateKey()` returns it.
   public var base64: String { Base64.encode(bytes) }
+
+  /// Hashes the bytes in one piece. An array would hash them one by one.
+  public func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
 }
 
 /// The hash that a device signs: opaque bytes, 32 of them from the gate.

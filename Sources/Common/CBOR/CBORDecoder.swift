@@ -150,9 +150,7 @@ private struct CBORParser {
   }
 
   private func text(_ bytes: [UInt8], at start: Int) throws(CBORError) -> String {
-    let text = String(decoding: bytes, as: UTF8.self)
-    // Decoding replaces malformed UTF-8 and so changes the text.
-    guard text.utf8.elementsEqual(bytes) else { throw .invalidText(offset: start) }
+    guard let text = String(validating: bytes, as: UTF8.self) else { throw .invalidText(offset: start) }
     return text
   }
 

@@ -54,7 +54,7 @@ public struct CBORMap: Sendable, Hashable {
     pairs.first { pair in
       guard case .text(let text) = pair.key else { return false }
       // Strings compare by canonical equivalence (the Kelvin sign equals "K"); keys are bytes.
-      return text.utf8.elementsEqual(key.utf8)
+      return text.utf8.count == key.utf8.count && text.utf8.elementsEqual(key.utf8)
     }?.value
   }
 }
