@@ -96,6 +96,7 @@ let package = Package(
     .library(name: "ByteCoding", targets: ["ByteCoding"]),
     .library(name: "CBOR", targets: ["CBOR"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
+    .library(name: "Explanations", targets: ["Explanations"]),
     .library(name: "GateWire", targets: ["GateWire"]),
     .library(name: "HTTPExchange", targets: ["HTTPExchange"]),
     .library(name: "URLSessionExchange", targets: ["URLSessionExchange"]),
@@ -136,7 +137,8 @@ let package = Package(
     target(.common, "QREncoding", ["CQREncode"]),
     target(.common, "CBOR", ["CLibCBOR"]),
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
-    target(.attestation, "AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
+    target(.attestation, "Explanations", ["ByteCoding"]),
+    target(.attestation, "AppAttest", ["ByteCoding", "CBOR", "Cryptography", "Explanations"]),
     target(.common, "Locking"),
     target(.common, "GroupCommit", ["Locking"]),
     target(.gate, "AttestGate", ["AppAttest", "ByteCoding", "Cryptography", "GateWire", "Locking"]),
@@ -203,9 +205,10 @@ let package = Package(
     executable(
       .gate, "sallyport",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority", "CommandSupport", "Cryptography",
-        "GateRuntime", "GateService", "KeyTransfer", "Locking", "Preflight", "ProcessSignals", "ProgramVersion",
-        "QREncoding", "Settings", "SimulatedDevice", "Transport", "TransportEngine",
+        "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority",
+        "CommandSupport", "Cryptography", "Explanations", "GateRuntime", "GateService", "KeyTransfer", "Locking",
+        "Preflight", "ProcessSignals", "ProgramVersion", "QREncoding", "Settings", "SimulatedDevice", "Transport",
+        "TransportEngine",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
@@ -231,8 +234,8 @@ let package = Package(
     program(
       .gate, "gate-bench", in: "GateBenchmark",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "GateWire", "JSONLog",
-        "Locking", "Postgres", "PostgresStore", "SQLiteStore", "SimulatedDevice",
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures",
+        "GateService", "GateWire", "JSONLog", "Locking", "Postgres", "PostgresStore", "SQLiteStore", "SimulatedDevice",
         "Transport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ]),
@@ -242,7 +245,7 @@ let package = Package(
       .attestation, "AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
     tests(
       .attestation, "AppAttestTests",
-      ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice", "TestSupport"]),
+      ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "Explanations", "SimulatedDevice", "TestSupport"]),
     tests(
       .signIn, "URLSessionExchangeTests",
       ["HTTPExchange", "TestSupport", "Transport", "TransportEngine", "URLSessionExchange"]),
@@ -638,8 +641,8 @@ if fuzzing {
     support(
       .gate, "Fuzzing",
       [
-        "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR", "COpenSSL", "Cryptography",
-        "GateService",
-        "OneTimePasswords", "Settings", "SimulatedDevice", "Transport", "TransportEngine", "VaultFormats",
+        "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR",
+        "COpenSSL", "Cryptography", "Explanations", "GateService", "OneTimePasswords", "Settings", "SimulatedDevice",
+        "Transport", "TransportEngine", "VaultFormats",
       ]))
 }
