@@ -92,6 +92,7 @@ let package = Package(
   // `AttestClient`, `ByteCoding`, `GateWire`, `HTTPExchange`, `URLSessionExchange`, `MFAClient`, `MFAViewModels`,
   // `MFAWire` and `OIDCClient` are for Apple's platforms, too; the others need OpenSSL and Linux.
   products: [
+    .library(name: "AndroidKeyAttestation", targets: ["AndroidKeyAttestation"]),
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "ByteCoding", targets: ["ByteCoding"]),
     .library(name: "CBOR", targets: ["CBOR"]),
@@ -139,6 +140,7 @@ let package = Package(
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
     target(.attestation, "Explanations", ["ByteCoding"]),
     target(.attestation, "AppAttest", ["ByteCoding", "CBOR", "Cryptography", "Explanations"]),
+    target(.attestation, "AndroidKeyAttestation", ["ByteCoding", "Cryptography", "Explanations"]),
     target(.common, "Locking"),
     target(.common, "GroupCommit", ["Locking"]),
     target(.gate, "AttestGate", ["AppAttest", "ByteCoding", "Cryptography", "GateWire", "Locking"]),
@@ -246,6 +248,10 @@ let package = Package(
     tests(
       .attestation, "AppAttestTests",
       ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "Explanations", "SimulatedDevice", "TestSupport"]),
+    support(.attestation, "AndroidMint", ["ByteCoding", "Cryptography"]),
+    tests(
+      .attestation, "AndroidKeyAttestationTests",
+      ["AndroidKeyAttestation", "AndroidMint", "ByteCoding", "Cryptography", "Explanations", "TestSupport"]),
     tests(
       .signIn, "URLSessionExchangeTests",
       ["HTTPExchange", "TestSupport", "Transport", "TransportEngine", "URLSessionExchange"]),
