@@ -207,7 +207,7 @@ let package = Package(
     executable(
       .gate, "sallyport",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority",
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority",
         "CommandSupport", "Cryptography", "Explanations", "GateRuntime", "GateService", "KeyTransfer", "Locking",
         "Preflight", "ProcessSignals", "ProgramVersion", "QREncoding", "Settings", "SimulatedDevice", "Transport",
         "TransportEngine",
@@ -399,7 +399,7 @@ let package = Package(
       ]),
     tests(
       .gate, "VerifyCommandTests",
-      ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport"]),
+      ["sallyport", "AndroidMint", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport"]),
   ]
 )
 
