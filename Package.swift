@@ -236,7 +236,7 @@ let package = Package(
     program(
       .gate, "gate-bench", in: "GateBenchmark",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures",
+        "AndroidKeyAttestation", "AndroidMint", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures",
         "GateService", "GateWire", "JSONLog", "Locking", "Postgres", "PostgresStore", "SQLiteStore", "SimulatedDevice",
         "Transport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
@@ -647,7 +647,7 @@ if fuzzing {
     support(
       .gate, "Fuzzing",
       [
-        "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR",
+        "AndroidKeyAttestation", "AndroidMint", "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR",
         "COpenSSL", "Cryptography", "Explanations", "GateService", "OneTimePasswords", "Settings", "SimulatedDevice",
         "Transport", "TransportEngine", "VaultFormats",
       ]))
