@@ -92,10 +92,12 @@ let package = Package(
   // `AttestClient`, `ByteCoding`, `GateWire`, `HTTPExchange`, `URLSessionExchange`, `MFAClient`, `MFAViewModels`,
   // `MFAWire` and `OIDCClient` are for Apple's platforms, too; the others need OpenSSL and Linux.
   products: [
+    .library(name: "AndroidKeyAttestation", targets: ["AndroidKeyAttestation"]),
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "ByteCoding", targets: ["ByteCoding"]),
     .library(name: "CBOR", targets: ["CBOR"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
+    .library(name: "Explanations", targets: ["Explanations"]),
     .library(name: "GateWire", targets: ["GateWire"]),
     .library(name: "HTTPExchange", targets: ["HTTPExchange"]),
     .library(name: "URLSessionExchange", targets: ["URLSessionExchange"]),
@@ -136,7 +138,9 @@ let package = Package(
     target(.common, "QREncoding", ["CQREncode"]),
     target(.common, "CBOR", ["CLibCBOR"]),
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
-    target(.attestation, "AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
+    target(.attestation, "Explanations", ["ByteCoding"]),
+    target(.attestation, "AppAttest", ["ByteCoding", "CBOR", "Cryptography", "Explanations"]),
+    target(.attestation, "AndroidKeyAttestation", ["ByteCoding", "Cryptography", "Explanations"]),
     target(.common, "Locking"),
     target(.common, "GroupCommit", ["Locking"]),
     target(.gate, "AttestGate", ["AppAttest", "ByteCoding", "Cryptography", "GateWire", "Locking"]),
@@ -203,9 +207,10 @@ let package = Package(
     executable(
       .gate, "sallyport",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority", "CommandSupport", "Cryptography",
-        "GateRuntime", "GateService", "KeyTransfer", "Locking", "Preflight", "ProcessSignals", "ProgramVersion",
-        "QREncoding", "Settings", "SimulatedDevice", "Transport", "TransportEngine",
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority",
+        "CommandSupport", "Cryptography", "Explanations", "GateRuntime", "GateService", "KeyTransfer", "Locking",
+        "Preflight", "ProcessSignals", "ProgramVersion", "QREncoding", "Settings", "SimulatedDevice", "Transport",
+        "TransportEngine",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
@@ -231,8 +236,8 @@ let package = Package(
     program(
       .gate, "gate-bench", in: "GateBenchmark",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "GateWire", "JSONLog",
-        "Locking", "Postgres", "PostgresStore", "SQLiteStore", "SimulatedDevice",
+        "AndroidKeyAttestation", "AndroidMint", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures",
+        "GateService", "GateWire", "JSONLog", "Locking", "Postgres", "PostgresStore", "SQLiteStore", "SimulatedDevice",
         "Transport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ]),
@@ -242,7 +247,11 @@ let package = Package(
       .attestation, "AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
     tests(
       .attestation, "AppAttestTests",
-      ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice", "TestSupport"]),
+      ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "Explanations", "SimulatedDevice", "TestSupport"]),
+    support(.attestation, "AndroidMint", ["ByteCoding", "Cryptography"]),
+    tests(
+      .attestation, "AndroidKeyAttestationTests",
+      ["AndroidKeyAttestation", "AndroidMint", "ByteCoding", "Cryptography", "Explanations", "TestSupport"]),
     tests(
       .signIn, "URLSessionExchangeTests",
       ["HTTPExchange", "TestSupport", "Transport", "TransportEngine", "URLSessionExchange"]),
@@ -390,7 +399,7 @@ let package = Package(
       ]),
     tests(
       .gate, "VerifyCommandTests",
-      ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport"]),
+      ["sallyport", "AndroidMint", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport"]),
   ]
 )
 
@@ -639,8 +648,8 @@ if fuzzing {
     support(
       .gate, "Fuzzing",
       [
-        "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR", "COpenSSL", "Cryptography",
-        "GateService",
-        "OneTimePasswords", "Settings", "SimulatedDevice", "Transport", "TransportEngine", "VaultFormats",
+        "AndroidKeyAttestation", "AndroidMint", "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR",
+        "COpenSSL", "Cryptography", "Explanations", "GateService", "OneTimePasswords", "Settings", "SimulatedDevice",
+        "Transport", "TransportEngine", "VaultFormats",
       ]))
 }

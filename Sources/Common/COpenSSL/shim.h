@@ -77,10 +77,10 @@ static inline uint64_t sallyport_SSL_OP_for_gate(void) {
 /// A new key on the named curve, or NULL. `EVP_EC_gen` is a macro over a variadic function.
 static inline EVP_PKEY *sallyport_generate_ec(const char *curve) { return EVP_EC_gen(curve); }
 
-/// The public key on P-256 at the uncompressed `point`, or NULL. In C, since the parameters point to one another.
-static inline EVP_PKEY *sallyport_p256_public_key(const unsigned char *point, size_t size) {
+/// The public key on the named curve at the uncompressed `point`, or NULL. In C, since the parameters point to one another.
+static inline EVP_PKEY *sallyport_ec_public_key(const char *curve, const unsigned char *point, size_t size) {
   OSSL_PARAM parameters[] = {
-      OSSL_PARAM_construct_utf8_string(OSSL_PKEY_PARAM_GROUP_NAME, (char *)"prime256v1", 0),
+      OSSL_PARAM_construct_utf8_string(OSSL_PKEY_PARAM_GROUP_NAME, (char *)curve, 0),
       OSSL_PARAM_construct_octet_string(OSSL_PKEY_PARAM_PUB_KEY, (void *)point, size),
       OSSL_PARAM_construct_end(),
   };

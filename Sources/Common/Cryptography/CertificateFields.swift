@@ -4,9 +4,17 @@ internal import ByteCoding
 struct CertificateFields: Sendable {
   struct Extension: Sendable {
     let identifier: ObjectIdentifier
-    let isCritical: Bool
+    /// The octet of the BOOLEAN; `nil` if it is absent, which means FALSE.
+    let critical: UInt8?
     let value: ArraySlice<UInt8>
+
+    var isCritical: Bool { critical.map { $0 != 0 } ?? false }
   }
+
+  /// The `TBSCertificate`, the algorithm of the signature and the signature, as encoded.
+  let signedPart: ArraySlice<UInt8>
+  let signatureAlgorithm: ArraySlice<UInt8>
+  let signature: ArraySlice<UInt8>
 
   /// The content octets of the INTEGER.
   let serialNumber: ArraySlice<UInt8>
@@ -33,17 +41,23 @@ struct CertificateFields: Sendable {
     var file = ASN1Reader(der)
     var certificate = try file.enter(.sequence)
     try file.end()
-    var signed = try certificate.enter(.sequence)
+    let signedPart = try certificate.next(.sequence)
     let algorithm = try certificate.next(.sequence)
-    _ = try certificate.bitString()
+    let signature = try certificate.bitString()
     try certificate.end()
-    return try CertificateFields(signed: &signed, outerAlgorithm: algorithm.encoding)
+    return try CertificateFields(signedPart: signedPart, algorithm: algorithm.encoding, signature: signature)
   }
 
-  private init(signed: inout ASN1Reader, outerAlgorithm: ArraySlice<UInt8>) throws(ASN1Error) {
+  private init(
+    signedPart: ASN1Reader.Element, algorithm: ArraySlice<UInt8>, signature: ArraySlice<UInt8>
+  ) throws(ASN1Error) {
+    self.signedPart = signedPart.encoding
+    signatureAlgorithm = algorithm
+    self.signature = signature
+    var signed = ASN1Reader(signedPart.content)
     let version = try Self.version(in: &signed)
     serialNumber = try signed.next(.integer).content
-    guard try signed.next(.sequence).encoding == outerAlgorithm else {
+    guard try signed.next(.sequence).encoding == algorithm else {
       throw .malformed("the signature's algorithm differs from the one that is signed")
     }
     issuer = try signed.next(.sequence).encoding
@@ -85,13 +99,16 @@ struct CertificateFields: Sendable {
       }
       var item = try list.enter(.sequence)
       let identifier = try item.objectIdentifier()
-      let isCritical = try item.nextIfPresent(.boolean).map { $0.content != [0] } ?? false
+      let critical = try item.nextIfPresent(.boolean)
+      guard critical.map({ $0.content.count == 1 }) ?? true else {
+        throw .malformed("the extension \(identifier) is critical or not by other than one octet")
+      }
       let value = try item.octetString()
       try item.end()
       guard !extensions.contains(where: { $0.identifier == identifier }) else {
         throw .malformed("the extension \(identifier) occurs twice")
       }
-      extensions.append(Extension(identifier: identifier, isCritical: isCritical, value: value))
+      extensions.append(Extension(identifier: identifier, critical: critical?.content.first, value: value))
     }
     return extensions
   }

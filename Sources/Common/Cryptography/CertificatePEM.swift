@@ -7,15 +7,23 @@ extension Certificate {
   /// - Throws: `malformedPEM` if there is no certificate or a block is damaged, `malformedCertificate` for the
   ///   content of a block.
   public static func certificates(pem: String) throws(CryptographyError) -> [Certificate] {
-    let source = try MemoryBIO(reading: Array(pem.utf8))
-    var certificates: [Certificate] = []
-    while let block = try nextBlock(from: source) {
-      guard block.label == "CERTIFICATE" else { continue }
+    try encodings(pem: pem).map { der throws(CryptographyError) in
       // PEM is configuration. OpenSSL must be able to parse it, and an error must be reported now.
-      certificates.append(try X509Handle(try Certificate(der: block.content)).certificate)
+      try X509Handle(try Certificate(der: der)).certificate
     }
-    guard !certificates.isEmpty else { throw .malformedPEM("no certificate in it") }
-    return certificates
+  }
+
+  /// The content of every block of a certificate in `pem` (RFC 7468), in order. It is not parsed.
+  ///
+  /// - Throws: `malformedPEM` if there is no certificate or a block is damaged.
+  public static func encodings(pem: String) throws(CryptographyError) -> [[UInt8]] {
+    let source = try MemoryBIO(reading: Array(pem.utf8))
+    var encodings: [[UInt8]] = []
+    while let block = try nextBlock(from: source) {
+      if block.label == "CERTIFICATE" { encodings.append(block.content) }
+    }
+    guard !encodings.isEmpty else { throw .malformedPEM("no certificate in it") }
+    return encodings
   }
 
   /// The certificate as one PEM block.

@@ -36,9 +36,12 @@ final class PKey: @unchecked Sendable {
   }
 
   /// The public key on P-256 at `point`, X9.62 uncompressed; `nil` if there is no such point on the curve.
-  convenience init?(p256Point point: [UInt8]) {
+  convenience init?(p256Point point: [UInt8]) { self.init(point: point, curve: "prime256v1") }
+
+  /// The public key at `point` of a curve that OpenSSL knows by this name; `nil` if there is no such point on it.
+  convenience init?(point: [UInt8], curve: String) {
     OpenSSLErrors.clear()
-    guard let handle = sallyport_p256_public_key(point, point.count) else { return nil }
+    guard let handle = sallyport_ec_public_key(curve, point, point.count) else { return nil }
     self.init(owning: handle)
   }
 
@@ -64,6 +67,21 @@ final class PKey: @unchecked Sendable {
       guard let context = context ?? VerificationContext(of: self) else { return false }
       defer { spare.withLock { $0 = context } }
       return context.isValid(Array(signature), for: digest.hash(message))
+    }
+  }
+
+  /// Whether `signature` is one of `message` by this key: PKCS #1 version 1.5 for an RSA key, ECDSA in DER for one on an
+  /// elliptic curve.
+  func isValid(_ signature: ArraySlice<UInt8>, for message: ArraySlice<UInt8>, digest: DigestAlgorithm) -> Bool {
+    OpenSSLErrors.isolated {
+      guard let context = EVP_MD_CTX_new() else { return false }
+      defer { EVP_MD_CTX_free(context) }
+      guard withPointer({ EVP_DigestVerifyInit(context, nil, digest.method, nil, $0) }) == 1 else { return false }
+      return signature.withUnsafeBufferPointer { signature in
+        message.withUnsafeBufferPointer { message in
+          EVP_DigestVerify(context, signature.baseAddress, signature.count, message.baseAddress, message.count) == 1
+        }
+      }
     }
   }
 

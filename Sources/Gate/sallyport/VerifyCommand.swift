@@ -8,11 +8,12 @@ internal import GateRuntime
 struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Verifies an attestation, an assertion or a receipt, and explains each step.",
+    abstract: "Verifies what a device sent: an attestation, an assertion, a receipt, a chain; explains each step.",
     discussion: """
       Exits 0 if every rule passes, 1 if any rule fails, also for malformed content. The key's environment, validation \
       categories and the freshness of receipts are reported, but not verified. A rule that lacks a value to compare \
       with is marked "-" (not_checked) and does not fail: a receipt alone has no client data hash and no environment.
+      attestation, assertion and receipt are of App Attest, android is for the chains of Android devices.
 
       Example:
 
@@ -20,7 +21,9 @@ struct VerifyCommand: ParsableCommand {
           --app-id AAABBBCCC1.com.example.app \\
           --key-id "$KEY_ID" --client-data-hash "$HASH"
       """,
-    subcommands: [VerifyAttestationCommand.self, VerifyAssertionCommand.self, VerifyReceiptCommand.self])
+    subcommands: [
+      VerifyAttestationCommand.self, VerifyAssertionCommand.self, VerifyReceiptCommand.self, VerifyAndroidCommand.self,
+    ])
 }
 
 struct VerifyAttestationCommand: ParsableCommand {

@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import ArgumentParser
 internal import ByteCoding
+internal import Explanations
 internal import GateRuntime
 internal import Glibc
 
@@ -27,12 +28,7 @@ struct VerifyInput: ParsableArguments {
     do throws(SallyportError) {
       let content = try InputFile(path: file).beginning()
       let explanation = try explain(Self.unarmored(content), app)
-      let report = VerifyReport(kind: kind, instant: instant, explanation: explanation)
-      Console.print(json ? report.json : report.text)
-      guard let broken = explanation.firstBroken else { return }
-      throw SallyportError(
-        .problemsFound, error: "the \(kind) is not valid: \(broken.name): \(TerminalText.printable(broken.detail))",
-        hint: "see the steps above for the other rules")
+      try VerifyReport(kind: kind, instant: instant, explanation: explanation).conclude(asJSON: json)
     } catch {
       throw error.told()
     }
@@ -69,13 +65,13 @@ struct InputFile {
   }
 
   /// Reads the whole file, or somewhat more than `longest` bytes of a longer one.
-  func beginning() throws(SallyportError) -> [UInt8] {
+  func beginning(longest: Int = InputFile.longest) throws(SallyportError) -> [UInt8] {
     let descriptor = path == "-" ? 0 : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure() }
     defer { if descriptor != 0 { close(descriptor) } }
     var content: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65536)
-    while content.count <= Self.longest {
+    while content.count <= longest {
       let count = Glibc.read(descriptor, &buffer, buffer.count)
       if count < 0 && errno == EINTR { continue }
       guard count >= 0 else { throw failure() }

@@ -1,6 +1,7 @@
-internal import AppAttest
 internal import ByteCoding
+internal import Explanations
 internal import FoundationEssentials
+internal import GateRuntime
 
 /// Formats an explanation as text or as JSON.
 struct VerifyReport {
@@ -31,6 +32,15 @@ struct VerifyReport {
     return JSONText.encoding(JSONValue.object(report), isPretty: true)
   }
 
+  /// Prints the report. Throws the first broken rule, if there is one.
+  func conclude(asJSON isJSON: Bool) throws(SallyportError) {
+    Console.print(isJSON ? json : text)
+    guard let broken = explanation.firstBroken else { return }
+    throw SallyportError(
+      .problemsFound, error: "the \(kind) is not valid: \(broken.name): \(TerminalText.printable(broken.detail))",
+      hint: "see the steps above for the other rules")
+  }
+
   private static func mark(_ outcome: Explanation.Outcome) -> String {
     switch outcome {
     case .holds: "ok     "
@@ -52,13 +62,18 @@ struct VerifyReport {
 
   private static func flattened(_ fields: [Explanation.Field], prefix: String) -> [(name: String, value: String)] {
     fields.flatMap { field -> [(name: String, value: String)] in
-      let name = prefix + field.name
-      return switch field.value {
-      case .text(let text): [(name, TerminalText.printable(text))]
-      case .number(let number): [(name, String(number))]
-      case .instant(let instant): [(name, instant.description)]
-      case .fields(let fields): flattened(fields, prefix: name + ".")
-      }
+      flattened(field.value, name: prefix + field.name)
+    }
+  }
+
+  private static func flattened(_ value: Explanation.Value, name: String) -> [(name: String, value: String)] {
+    switch value {
+    case .text(let text): [(name, TerminalText.printable(text))]
+    case .number(let number): [(name, String(number))]
+    case .boolean(let truth): [(name, truth ? "true" : "false")]
+    case .instant(let instant): [(name, instant.description)]
+    case .fields(let fields): flattened(fields, prefix: name + ".")
+    case .list(let values): values.enumerated().flatMap { flattened($1, name: "\(name)[\($0)]") }
     }
   }
 }
@@ -84,6 +99,8 @@ indirect enum JSONValue: Encodable, ExpressibleByDictionaryLiteral {
       switch value {
       case .text(let text): .text(text)
       case .number(let number): .number(number)
+      case .boolean(let truth): .boolean(truth)
+      case .list(let values): .array(values.map { JSONValue($0) })
       case .instant(let instant): .text(instant.description)
       case .fields(let fields): JSONValue(fields)
       }

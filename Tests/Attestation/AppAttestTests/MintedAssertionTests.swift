@@ -2,6 +2,7 @@ import AppAttest
 import ByteCoding
 import CBOR
 import Cryptography
+import Explanations
 import SimulatedDevice
 import Testing
 

@@ -1,6 +1,7 @@
 import AppAttest
 import ByteCoding
 import Cryptography
+import Explanations
 import SimulatedDevice
 import Testing
 

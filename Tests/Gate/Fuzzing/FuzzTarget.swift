@@ -12,7 +12,8 @@ struct FuzzTarget: Sendable {
   let accepts: @Sendable (_ input: [UInt8]) throws(InvariantViolation) -> Bool
 
   static let all: [FuzzTarget] = [
-    .aegis, .asn1, .assertion, .attestation, .authenticatorData, .base32, .body, .cbor, .certificate, .clientHello,
+    .aegis, .androidChain, .androidKeyDescription, .androidStatusList, .asn1, .assertion, .attestation,
+    .authenticatorData, .base32, .body, .cbor, .certificate, .clientHello,
     .configuration, .dotEnv, .encodings, .frameHeader, .frameTracker, .headerSanitizer, .migration, .nonce, .otpauth,
     .proxyHeader, .receipt, .registration, .requestHead, .responseHead, .twoFAS, .upgradeAnswer, .vault, .webSocket,
   ]

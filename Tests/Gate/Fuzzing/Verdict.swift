@@ -2,10 +2,12 @@ import ByteCoding
 import CBOR
 import Cryptography
 
+@testable import AndroidKeyAttestation
+
 /// The decoders' verdicts in words, for comparison with other implementations; see `scripts/fuzz differential`.
 ///
-/// A line is `cbor HEX` or `chain SECONDS ROOT LEAF INTERMEDIATE…`, each certificate in hex. The answer begins with
-/// `accepted` or `refused`.
+/// A line is `cbor HEX`, `chain SECONDS ROOT LEAF INTERMEDIATE…` or `android SECONDS ROOT LEAF ISSUER…`, each certificate
+/// in hex. The answer begins with `accepted` or `refused`.
 enum Verdict {
   static func answer(to line: String) -> String {
     // A reason may quote a name in a certificate, which may contain line breaks.
@@ -17,10 +19,13 @@ enum Verdict {
     let bytes = words.dropFirst().compactMap { Hex.decode($0) }
     switch words.first {
     case "cbor" where words.count <= 2: return cbor(bytes.first ?? [])
-    case "chain" where words.count >= 4:
+    case "chain" where words.count >= 4, "android" where words.count >= 4:
       guard let seconds = Int64(words[1]) else { return "error: not an instant" }
       let certificates = words.dropFirst(2).compactMap { Hex.decode($0) }
       guard certificates.count == words.count - 2 else { return "error: not hex" }
+      if words[0] == "android" {
+        return android(root: certificates[0], chain: Array(certificates[1...]), at: Timestamp(seconds: seconds))
+      }
       return chain(root: certificates[0], leaf: certificates[1], certificates[2...], at: Timestamp(seconds: seconds))
     default: return "error: unknown verdict"
     }
@@ -64,6 +69,23 @@ enum Verdict {
         Hex.encode(leaf.subjectPublicKeyInfo), leaf.p256PublicKey.map { Hex.encode($0) } ?? "-",
       ]
       return "accepted " + fields.joined(separator: " ")
+    } catch {
+      return "refused \(error)"
+    }
+  }
+
+  /// The rules about certificates that a chain of an Android device breaks, sorted. What the leaf says is not compared.
+  private static func android(root: [UInt8], chain: [[UInt8]], at instant: Timestamp) -> String {
+    do {
+      let root = try IssuerKey(spki: Certificate(der: root).subjectPublicKeyInfo)
+      let verifier = AndroidAttestationVerifier(policy: AndroidAppPolicy(package: "", signers: []), roots: [root])
+      let claim = AndroidClaim(
+        chain: try AndroidCertificateChain(chain), challenge: [], statusList: nil, instant: instant)
+      let steps: [AndroidAttestationStep] = [
+        .nameChaining, .signatures, .root, .authorities, .validity, .attestationExtension,
+      ]
+      let codes = steps.flatMap { verifier.check($0, of: claim) ?? [] }.map(\.code).sorted()
+      return codes.isEmpty ? "accepted" : "refused " + codes.joined(separator: ",")
     } catch {
       return "refused \(error)"
     }

@@ -24,7 +24,8 @@ struct GateBenchmark: ParsableCommand {
         valgrind --tool=callgrind gate-bench admissions --minted 2000 --count 2000
       """,
     subcommands: [
-      Admissions.self, Registrations.self, Refusals.self, Verifications.self, Mint.self, StoreRounds.self,
+      Admissions.self, Registrations.self, Refusals.self, Verifications.self, AndroidVerifications.self, Mint.self,
+      StoreRounds.self,
     ])
 }
 

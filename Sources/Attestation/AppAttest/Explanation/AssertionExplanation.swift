@@ -1,4 +1,5 @@
 public import Cryptography
+public import Explanations
 
 extension AssertionVerifier {
   /// Explains how `verify` would judge these bytes as an assertion.

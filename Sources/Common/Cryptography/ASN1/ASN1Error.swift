@@ -39,6 +39,8 @@ public struct ASN1Tag: Sendable, Hashable {
   public static let null = ASN1Tag(octet: 0x05)
   /// OBJECT IDENTIFIER.
   public static let objectIdentifier = ASN1Tag(octet: 0x06)
+  /// ENUMERATED.
+  public static let enumerated = ASN1Tag(octet: 0x0A)
   /// UTF8String.
   public static let utf8String = ASN1Tag(octet: 0x0C)
   /// UTCTime.

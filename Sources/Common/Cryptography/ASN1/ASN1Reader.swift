@@ -24,10 +24,10 @@ public struct ASN1Reader: Sendable {
     public let encoding: ArraySlice<UInt8>
   }
 
-  private let bytes: [UInt8]
-  private var position: Int
+  let bytes: [UInt8]
+  private(set) var position: Int
   private let limit: Int
-  private let rules: Rules
+  let rules: Rules
 
   /// Creates a reader at the first byte.
   public init(_ bytes: some Collection<UInt8>, rules: Rules = .der) {
@@ -38,7 +38,7 @@ public struct ASN1Reader: Sendable {
   }
 
   /// A reader of `range` of `bytes`, which has it.
-  private init(bytes: [UInt8], range: Range<Int>, rules: Rules) {
+  init(bytes: [UInt8], range: Range<Int>, rules: Rules) {
     self.bytes = bytes
     position = range.lowerBound
     limit = range.upperBound
@@ -95,17 +95,22 @@ public struct ASN1Reader: Sendable {
     guard depth <= Self.maximumDepth else { throw .tooDeep }
     let tag = ASN1Tag(octet: try octet())
     guard !tag.hasLongForm else { throw .longTag }
+    return (tag, try content(of: tag, depth: depth))
+  }
+
+  /// Reads the length of an element whose tag was read, and moves to the byte after its content.
+  mutating func content(of tag: ASN1Tag, depth: Int) throws(ASN1Error) -> Range<Int> {
     guard let length = try length() else {
       guard rules == .ber, tag.isConstructed else { throw .indefiniteLength }
-      return (tag, try contentUpToEnd(depth: depth))
+      return try contentUpToEnd(depth: depth)
     }
     guard length <= limit - position else { throw .truncated }
     let start = position
     position += length
-    return (tag, start..<position)
+    return start..<position
   }
 
-  private mutating func octet() throws(ASN1Error) -> UInt8 {
+  mutating func octet() throws(ASN1Error) -> UInt8 {
     guard !isAtEnd else { throw .truncated }
     defer { position += 1 }
     return bytes[position]

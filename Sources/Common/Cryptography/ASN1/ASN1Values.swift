@@ -3,15 +3,45 @@ internal import ByteCoding
 extension ASN1Reader {
   /// An INTEGER that fits into 63 bits and is not negative.
   public mutating func unsignedInteger() throws(ASN1Error) -> Int {
+    guard let number = Int(exactly: try unsignedInteger64()) else { throw .malformed("an integer of 64 bits") }
+    return number
+  }
+
+  /// An INTEGER that fits into 64 bits and is not negative.
+  public mutating func unsignedInteger64() throws(ASN1Error) -> UInt64 {
     let content = try next(.integer).content
-    guard let first = content.first, content.count <= 8 else {
+    // Nine octets only for numbers whose highest bit is set, after the octet of the sign.
+    guard let sign = content.first, content.count <= 8 || content.count == 9 && sign == 0 else {
       throw .malformed("an integer of \(content.count) bytes")
     }
-    guard first < 0x80 else { throw .malformed("a negative integer") }
-    guard content.count == 1 || first != 0 || content[content.startIndex + 1] >= 0x80 else {
+    guard sign < 0x80 else { throw .malformed("a negative integer") }
+    guard content.count == 1 || sign != 0 || content[content.startIndex + 1] >= 0x80 else {
       throw .malformed("an integer with leading zeros")
     }
-    return content.reduce(0) { $0 << 8 | Int($1) }
+    return content.reduce(0) { $0 << 8 | UInt64($1) }
+  }
+
+  /// An ENUMERATED between 0 and 127, the only numbers that the structures here have.
+  public mutating func enumerated() throws(ASN1Error) -> Int {
+    let content = try next(.enumerated).content
+    guard content.count == 1, let number = content.first, number < 0x80 else {
+      throw .malformed("an enumerated value of other than 0 to 127")
+    }
+    return Int(number)
+  }
+
+  /// The octet of a BOOLEAN. DER has only 0 for FALSE and 255 for TRUE; the caller decides about others.
+  public mutating func booleanOctet() throws(ASN1Error) -> UInt8 {
+    let content = try next(.boolean).content
+    guard content.count == 1, let octet = content.first else {
+      throw .malformed("a boolean of \(content.count) bytes")
+    }
+    return octet
+  }
+
+  /// Reads a NULL.
+  public mutating func null() throws(ASN1Error) {
+    guard try next(.null).content.isEmpty else { throw .malformed("a NULL with content") }
   }
 
   /// The content of a primitive OCTET STRING.
@@ -46,7 +76,7 @@ public struct ObjectIdentifier: Sendable, Hashable {
     self.encoded = encoded
   }
 
-  private static func base128(_ arc: UInt64) -> [UInt8] {
+  static func base128(_ arc: UInt64) -> [UInt8] {
     var digits = [UInt8(truncatingIfNeeded: arc & 0x7F)]
     var rest = arc >> 7
     while rest > 0 {

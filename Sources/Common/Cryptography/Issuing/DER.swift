@@ -26,6 +26,16 @@ public enum DER {
     element(.context(number), Array(parts.joined()))
   }
 
+  /// `[number]` EXPLICIT around whole elements, with any number: from 31 on in the long form (X.690 section 8.1.2.4).
+  public static func explicit(_ number: Int, _ parts: [UInt8]...) -> [UInt8] {
+    let content = Array(parts.joined())
+    guard number > 30 else { return element(.context(UInt8(max(0, number))), content) }
+    return [0xBF] + ObjectIdentifier.base128(UInt64(number)) + length(content.count) + content
+  }
+
+  /// Encodes an ENUMERATED between 0 and 127.
+  public static func enumerated(_ value: UInt8) -> [UInt8] { element(.enumerated, [value & 0x7F]) }
+
   /// Encodes a BOOLEAN.
   public static func boolean(_ value: Bool) -> [UInt8] { element(.boolean, [value ? 0xFF : 0]) }
 

@@ -1,4 +1,5 @@
 import Cryptography
+import Explanations
 import SimulatedDevice
 
 @testable import AppAttest

@@ -1,6 +1,6 @@
 public import ByteCoding
 
-/// The result of each rule for an attestation, assertion or receipt, and the decoded fields.
+/// The result of each rule for what a device sent, and the decoded fields.
 ///
 /// The rules and their order are those of the verifier. The verifier stops at the first broken rule; an explanation
 /// tries all of them as far as possible.
@@ -32,7 +32,8 @@ public struct Explanation: Sendable, Hashable {
     /// The decoded value.
     public let value: Value
 
-    init(_ name: String, _ value: Value) {
+    /// Creates a field.
+    public init(_ name: String, _ value: Value) {
       self.name = name
       self.value = value
     }
@@ -44,6 +45,10 @@ public struct Explanation: Sendable, Hashable {
     case text(String)
     /// A whole number.
     case number(Int)
+    /// A truth value.
+    case boolean(Bool)
+    /// Several values.
+    case list([Value])
     /// A point in time.
     case instant(Timestamp)
     /// A group of fields.
@@ -51,9 +56,12 @@ public struct Explanation: Sendable, Hashable {
   }
 
   /// The steps in the order in which they were checked.
-  public internal(set) var steps: [Step] = []
+  public private(set) var steps: [Step] = []
   /// The decoded fields, as far as the input could be parsed.
-  public internal(set) var fields: [Field] = []
+  public var fields: [Field] = []
+
+  /// Creates an explanation without steps, which does not hold.
+  public init() {}
 
   /// Whether the verifier would accept the input: no rule is broken. Input that cannot be parsed breaks a rule.
   public var holds: Bool { !steps.isEmpty && firstBroken == nil }
@@ -64,17 +72,20 @@ public struct Explanation: Sendable, Hashable {
 
 extension Explanation {
   /// Records the result of a rule; `rejection` is `nil` if the input keeps it.
-  mutating func record(_ name: String, rule: String, rejection: (some CustomStringConvertible)?) {
+  public mutating func record(_ name: String, rule: String, rejection: (some CustomStringConvertible)?) {
     let outcome: Outcome = rejection == nil ? .holds : .broken
     steps.append(Step(name: name, outcome: outcome, detail: rejection?.description ?? rule))
   }
 
-  mutating func skip(_ name: String, rule: String) {
+  /// Records a rule that was not checked.
+  public mutating func skip(_ name: String, rule: String) {
     steps.append(Step(name: name, outcome: .notChecked, detail: rule))
   }
 }
 
 extension Explanation.Field {
-  static func hex(_ name: String, _ bytes: [UInt8]) -> Self { Self(name, .text(Hex.encode(bytes))) }
-  static func base64(_ name: String, _ bytes: [UInt8]) -> Self { Self(name, .text(Base64.encode(bytes))) }
+  /// A field with bytes in hex.
+  public static func hex(_ name: String, _ bytes: [UInt8]) -> Self { Self(name, .text(Hex.encode(bytes))) }
+  /// A field with bytes in base64.
+  public static func base64(_ name: String, _ bytes: [UInt8]) -> Self { Self(name, .text(Base64.encode(bytes))) }
 }

@@ -1,0 +1,68 @@
+internal import Cryptography
+
+// The rules about what the device says. Of the two lists only the hardware's proves something about the key;
+// the system's is needed for the name of the app, which the hardware does not know.
+extension AndroidAttestationVerifier {
+  func brokenChallenge(of claim: AndroidClaim, _ description: KeyDescription) -> [AndroidRuleRejection] {
+    guard description.challenge != claim.challenge else { return [] }
+    return [.challengeDiffers(expected: claim.challenge, found: description.challenge)]
+  }
+
+  func brokenSecurityLevel(_ description: KeyDescription) -> [AndroidRuleRejection] {
+    let (attestation, key) = (description.attestationSecurityLevel, description.keyMintSecurityLevel)
+    var broken: [AndroidRuleRejection] = []
+    let isSoftware = attestation == .software || key == .software
+    if isSoftware { broken.append(.softwareSecurityLevel) }
+    if attestation != key { broken.append(.securityLevelsDiffer(attestation: attestation, key: key)) }
+    let required = policy.minimumSecurityLevel.level
+    if !isSoftware, min(attestation, key) < required {
+      broken.append(.securityLevelTooLow(found: min(attestation, key), required: required))
+    }
+    return broken
+  }
+
+  func brokenOrigin(_ hardware: AuthorizationList) -> [AndroidRuleRejection] {
+    let origin = hardware.number(.origin)
+    return origin == 0 ? [] : [.originNotGenerated(found: origin)]
+  }
+
+  func brokenPurpose(_ hardware: AuthorizationList) -> [AndroidRuleRejection] {
+    let purposes = hardware.numbers(.purpose)
+    return purposes.contains(2) ? [] : [.purposeWithoutSign(found: purposes)]
+  }
+
+  func brokenBoot(_ hardware: AuthorizationList) -> [AndroidRuleRejection] {
+    guard let root = hardware.rootOfTrust else { return [.noRootOfTrust] }
+    var broken: [AndroidRuleRejection] = root.isDeviceLocked ? [] : [.deviceUnlocked]
+    switch root.verifiedBootState {
+    case .verified: break
+    case .selfSigned:
+      if !policy.allowedBootKeys.contains(root.verifiedBootKey) {
+        broken.append(.bootSelfSigned(key: root.verifiedBootKey))
+      }
+    case .unverified: broken.append(.bootUnverified)
+    case .failed: broken.append(.bootFailed)
+    }
+    return broken
+  }
+
+  func brokenPatchLevel(_ hardware: AuthorizationList) -> [AndroidRuleRejection]? {
+    guard let required = policy.minimumPatchLevel else { return nil }
+    guard let found = hardware.number(.osPatchLevel).flatMap(PatchLevel.init(reported:)) else {
+      return [.patchLevelUnknown]
+    }
+    return found < required ? [.patchLevelTooOld(found: found, required: required)] : []
+  }
+
+  func brokenApp(_ software: AuthorizationList) -> [AndroidRuleRejection] {
+    guard let application = software.applicationID else { return [.appMissing] }
+    var broken: [AndroidRuleRejection] = []
+    if !application.packages.contains(where: { $0.name.elementsEqual(policy.package.utf8) }) {
+      broken.append(.packageDiffers(found: application.packages.map(\.text), expected: policy.package))
+    }
+    if policy.signers.isDisjoint(with: application.signatureDigests) {
+      broken.append(.signerDiffers(found: application.signatureDigests))
+    }
+    return broken
+  }
+}

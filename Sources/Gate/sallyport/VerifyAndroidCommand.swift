@@ -1,0 +1,153 @@
+internal import AndroidKeyAttestation
+internal import ArgumentParser
+internal import ByteCoding
+internal import Cryptography
+internal import GateRuntime
+
+struct VerifyAndroidCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "android",
+    abstract: "Explains the certificate chain of an attested key of an Android device.",
+    discussion: """
+      Lists every rule that fails, by the name that logs have. Without --status-list revocation is not checked.
+
+      Example: a chain of today, against the list that Google publishes
+
+        curl -so status.json https://android.googleapis.com/attestation/status
+        sallyport verify android chain.pem --package com.example.app \\
+          --signer "$SHA256" --challenge "$NONCE" --status-list status.json
+      """)
+
+  @Argument(
+    help: "The chain, leaf first: PEM, or a JSON array of certificates in base64; - is standard input.")
+  var file: String
+
+  @Option(
+    help: ArgumentHelp("The app's package, for example com.example.app.", valueName: "name"),
+    transform: VerifyArgument.package)
+  var package: String
+
+  @Option(
+    name: .customLong("signer"),
+    help: ArgumentHelp(
+      "SHA-256 of the certificate that signs the app: 32 bytes in hex. May be repeated.", valueName: "sha256-hex"),
+    transform: VerifyArgument.digest)
+  var signers: [[UInt8]]
+
+  @Option(
+    help: ArgumentHelp("The challenge that the device attested, in base64.", valueName: "base64"),
+    transform: VerifyArgument.challenge)
+  var challenge: [UInt8]
+
+  @Option(
+    help: ArgumentHelp("The time of verification in RFC 3339 form; the default is now.", valueName: "time"),
+    transform: VerifyArgument.timestamp)
+  var at: Timestamp?
+
+  @Option(help: ArgumentHelp("Google's list of revoked certificates, as JSON.", valueName: "file"))
+  var statusList: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Also accept systems signed by these keys: the JSON that GrapheneOS publishes, or lines of hex.",
+      valueName: "file"))
+  var bootKeys: String?
+
+  @Option(
+    name: .customLong("root"),
+    help: ArgumentHelp(
+      "Trust the keys of the certificates in this PEM file instead of Google's. May be repeated.", valueName: "pem"))
+  var rootFiles: [String] = []
+
+  @Flag(help: "Require a remotely provisioned attestation key, which no leaked factory key can imitate.")
+  var requireRkp = false
+
+  @Flag(help: "Print the steps and the parsed fields as JSON.")
+  var json = false
+
+  func run() throws {
+    let instant = at ?? .now()
+    do throws(SallyportError) {
+      let verifier = AndroidAttestationVerifier(
+        policy: AndroidAppPolicy(
+          package: package, signers: Set(signers), allowedBootKeys: try allowedBootKeys(),
+          requiresRemoteProvisioning: requireRkp),
+        roots: try roots())
+      let statusList = try revoked()
+      let content = try InputFile(path: file).beginning()
+      let explanation = verifier.explain(
+        content: content, challenge: challenge, statusList: statusList, at: instant)
+      try VerifyReport(kind: "chain", instant: instant, explanation: explanation).conclude(asJSON: json)
+    } catch {
+      throw error.told()
+    }
+  }
+
+  private func revoked() throws(SallyportError) -> AndroidStatusList? {
+    guard let statusList else { return nil }
+    let content = try InputFile(path: statusList).beginning(longest: AndroidStatusList.maximumSize)
+    do throws(AndroidStatusListError) {
+      return try AndroidStatusList(content)
+    } catch {
+      throw Self.invalid(
+        "--status-list", statusList, "\(error)",
+        hint: "use the whole file from https://android.googleapis.com/attestation/status")
+    }
+  }
+
+  private func allowedBootKeys() throws(SallyportError) -> Set<[UInt8]> {
+    guard let bootKeys else { return [] }
+    let content = try InputFile(path: bootKeys).beginning()
+    do throws(AndroidBootKeysError) {
+      return try AndroidBootKeys(content).keys
+    } catch {
+      throw Self.invalid(
+        "--boot-keys", bootKeys, "\(error)",
+        hint: "use lines with 64 hex digits each, or the JSON that GrapheneOS publishes")
+    }
+  }
+
+  private func roots() throws(SallyportError) -> [IssuerKey] {
+    if rootFiles.isEmpty { return GoogleRoots.all }
+    var keys: [IssuerKey] = []
+    for path in rootFiles {
+      let pem = String(decoding: try InputFile(path: path).read(), as: UTF8.self)
+      do throws(CryptographyError) {
+        for certificate in try Certificate.certificates(pem: pem) {
+          keys.append(try IssuerKey(spki: certificate.subjectPublicKeyInfo))
+        }
+      } catch {
+        throw Self.invalid(
+          "--root", path, "\(error)", hint: "use a PEM file of certificates: -----BEGIN CERTIFICATE-----")
+      }
+    }
+    return keys
+  }
+
+  private static func invalid(_ option: String, _ path: String, _ reason: String, hint: String) -> SallyportError {
+    SallyportError(
+      .usage, error: "\(option) \(TerminalText.printable(path)): \(TerminalText.printable(reason))", hint: hint)
+  }
+}
+
+extension VerifyArgument {
+  static func package(_ text: String) throws(ValidationError) -> String {
+    guard AndroidAppPolicy.isPackageName(text) else {
+      throw ValidationError("a package is two or more words of letters, digits and _ with dots between them")
+    }
+    return text
+  }
+
+  /// Hex as `apksigner` prints it, or with colons as the Play Console does.
+  static func digest(_ text: String) throws(ValidationError) -> [UInt8] {
+    guard let bytes = Hex.decode(text.filter { $0 != ":" }), bytes.count == SHA256.digestSize else {
+      throw ValidationError("a signer is the SHA-256 of a certificate: 32 bytes in hex, for example from apksigner")
+    }
+    return bytes
+  }
+
+  static func challenge(_ text: String) throws(ValidationError) -> [UInt8] {
+    guard let bytes = Base64.decode(text) else { throw ValidationError("a challenge must be base64 with padding") }
+    return bytes
+  }
+}
