@@ -18,8 +18,8 @@ public struct OperationRegistry: Sendable {
   private let patience: Duration
   private let logger: Logger
 
-  /// The time limit for the store in requests without effects. After it, the request is answered with 503. Writes of
-  /// all backends run one at a time, so one stopped process can block the others for seconds.
+  /// The time limit for the store in requests without effects. After it, the request is answered with 503: a database
+  /// that does not answer would keep each of them for seconds.
   public static let patience = Duration.milliseconds(500)
 
   /// Creates the registry.
