@@ -517,12 +517,13 @@ if !gateOnly && !fuzzing {
       .mfa, "MFAStore",
       [
         "MFADomain", "ByteCoding", "GroupCommit", "Locking", "OneTimePasswords", "Postgres", crypto, grdb,
+        .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ]),
     target(.mfa, "ConnectionFaults", [httpClient] + nio + [nioSSL]),
     target(
       .mfa, "MFATokens",
       [
-        "ConnectionFaults", "MFADomain", "ByteCoding", "Locking", "HTTPClientTransport", "OIDCClient", crypto, jwtKit,
+        "ConnectionFaults", "MFADomain", "ByteCoding", "Locking", "HTTPClientTransport", "OIDCClient", crypto,
         httpClient,
       ] + nio
         + [nioSSL, logging]),
@@ -561,7 +562,7 @@ if !gateOnly && !fuzzing {
     program(
       .mfa, "mfa-bench", in: "MFABenchmark",
       [
-        "ByteCoding", "TestSupport", crypto, httpClient,
+        "ByteCoding", "PostgresServers", "TestSupport", crypto, httpClient,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + nio),
     tests(.mfa, "MFASettingsTests", ["MFASettings", "TestSupport"]),

@@ -278,7 +278,7 @@ public struct GateResponder: RequestResponder {
     }
     let admission = try await gate.admit(claim)
     do throws(StoreError) {
-      let subject = IdentitySubject(admission, session: request.id, from: peer, for: route)
+      let subject = IdentitySubject(admission, of: request, from: peer, for: route)
       let assertion = try subject.map { subject throws(StoreError) in
         try identities.assertion(of: subject, at: clock.now())
       }

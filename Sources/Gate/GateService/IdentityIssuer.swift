@@ -65,6 +65,10 @@ public struct IdentityIssuer: Sendable {
     claims.number("iat", now.seconds)
     claims.number("exp", now.seconds + Self.life.components.seconds)
     claims.text("method", subject.method)
+    if let line = subject.requestLine {
+      claims.text("htm", line.method)
+      claims.text("target", Base64URL.encode(SHA256.hash(Array(line.target.utf8))))
+    }
     switch subject.proof {
     case .device(let device):
       claims.text("app", device.appID.text)
@@ -99,19 +103,23 @@ struct IdentitySubject: Sendable {
   let address: String?
   /// The route whose upstream gets the assertion; `nil` for an answer of `/attest/verify`.
   let route: Route?
+  /// The method and the target of the request that the upstream gets; `nil` for an answer of `/attest/verify`, since
+  /// the gate does not read which request the other proxy asks about.
+  let requestLine: (method: String, target: String)?
 
   /// Returns `nil` if the client proved no identity, since there is nothing to sign.
   ///
   /// - Parameter route: See the property. It has no default, so that no caller omits the route by mistake.
-  init?(_ admission: Admission, session: String, from peer: Peer, for route: Route?) {
+  init?(_ admission: Admission, of request: Request, from peer: Peer, for route: Route?) {
     switch admission.principal {
     case .device(let device): proof = .device(device)
     case .certificate(let certificate): proof = .certificate(certificate)
     case .anyone: return nil
     }
     method = admission.principal.method
-    self.session = session
+    session = request.id
     self.route = route
+    requestLine = route == nil ? nil : (request.method, request.target)
     address =
       switch peer.address {
       case .ipv4, .ipv6: peer.address.host

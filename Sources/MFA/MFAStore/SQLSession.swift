@@ -6,6 +6,21 @@ protocol SQLSession {
   @discardableResult
   func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int
   func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow]
+  /// Runs a statement whose result nobody needs. It may run together with a later one; its error then appears there, at
+  /// the latest at the commit.
+  func enqueue(_ sql: String, _ arguments: [SQLValue]) throws
+  /// Limits the wait for a row from here on to some milliseconds. A statement that would wait longer fails with an
+  /// error that `isContention`.
+  func limitWaitForRows() throws
+  /// Waits until no other transaction writes the history, and keeps its turn until the commit.
+  func waitForHistory() throws
+}
+
+// A database with one writer: nothing to wait for, and nothing to gain by sending statements together.
+extension SQLSession {
+  func enqueue(_ sql: String, _ arguments: [SQLValue]) throws { try run(sql, arguments) }
+  func limitWaitForRows() throws {}
+  func waitForHistory() throws {}
 }
 
 enum SQLValue: Sendable, Hashable {

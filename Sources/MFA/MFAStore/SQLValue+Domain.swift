@@ -7,7 +7,7 @@ extension SQLValue {
   static func truth(_ value: Bool) -> SQLValue { .integer(value ? 1 as Int64 : 0) }
   static func time(_ value: Timestamp) -> SQLValue { .integer(value.milliseconds) }
   static func time(_ value: Timestamp?) -> SQLValue { value.map { .time($0) } ?? .null }
-  static func uuid(_ value: UUID) -> SQLValue { .text(value.uuidString.lowercased()) }
+  static func uuid(_ value: UUID) -> SQLValue { .text(value.text) }
   static func text(_ value: String?) -> SQLValue { value.map { .text($0) } ?? .null }
   static func blob(_ value: [UInt8]?) -> SQLValue { value.map { .blob($0) } ?? .null }
 
@@ -25,7 +25,7 @@ extension SQLRow {
   func time(_ column: String) throws -> Timestamp { Timestamp(milliseconds: try integer(column)) }
 
   func uuid(_ column: String) throws -> UUID {
-    guard let value = UUID(uuidString: try text(column)) else { throw Unreadable(column: column) }
+    guard let value = UUID(text: try text(column)) else { throw Unreadable(column: column) }
     return value
   }
 

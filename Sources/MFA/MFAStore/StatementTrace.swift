@@ -25,6 +25,13 @@ private struct TracedSession: SQLSession {
     try timed(sql) { try session.rows(sql, arguments) }
   }
 
+  func enqueue(_ sql: String, _ arguments: [SQLValue]) throws {
+    try timed(sql) { try session.enqueue(sql, arguments) }
+  }
+
+  func limitWaitForRows() throws { try session.limitWaitForRows() }
+  func waitForHistory() throws { try session.waitForHistory() }
+
   private func timed<Value>(_ sql: String, _ body: () throws -> Value) rethrows -> Value {
     let start = ContinuousClock.now
     defer { trace.report(sql, ContinuousClock.now - start) }

@@ -1,7 +1,6 @@
 public import ByteCoding
 internal import Crypto
 internal import Foundation
-internal import JWTKit
 public import MFADomain
 
 /// Issues and verifies access tokens: ES256 JWTs that can be verified with the keys in `jwks`.
@@ -10,8 +9,9 @@ public struct AccessTokens: AccessTokenIssuer {
   public let lifetime: Duration
   private let issuer: String
   private let audience: String
-  private let signingKeyID: String
-  private let collection: JWTKeyCollection
+  /// The newest key, and the encoded header of its tokens.
+  private let signing: (key: P256.Signing.PrivateKey, header: String)
+  private let verifying: [String: P256.Signing.PublicKey]
   /// The public keys as a JWKS (RFC 7517).
   public let jwks: String
 
@@ -21,38 +21,70 @@ public struct AccessTokens: AccessTokenIssuer {
   public init(vault: Vault, issuer: String, audience: String, lifetime: Duration = .seconds(900)) async throws {
     let keys = try vault.tokenSecrets.map { try Self.key(from: $0.secret) }
     guard let newest = keys.last else { throw Vault.Unopenable(reason: "no key for access tokens") }
-    collection = JWTKeyCollection()
-    for key in keys {
-      let signing = try ES256PrivateKey(backing: key)
-      await collection.add(ecdsa: signing, kid: JWKIdentifier(string: Self.thumbprint(of: key.publicKey)))
-    }
-    signingKeyID = Self.thumbprint(of: newest.publicKey)
+    let header = JSONText.object(["alg": "ES256", "typ": "at+jwt", "kid": Self.thumbprint(of: newest.publicKey)])
+    signing = (newest, Base64URL.encode(Array(header.utf8)))
+    verifying = Dictionary(
+      keys.map { (Self.thumbprint(of: $0.publicKey), $0.publicKey) }, uniquingKeysWith: { first, _ in first })
     jwks = "{\"keys\":[" + keys.map { Self.jwk($0.publicKey) }.joined(separator: ",") + "]}"
     self.issuer = issuer
     self.audience = audience
     self.lifetime = lifetime
   }
 
-  /// Signs an access token for `session`, issued at `now`.
+  /// Signs an access token for `session`, issued at `now`: the claims of RFC 9068, with the authentication claims of
+  /// OpenID Connect and the attested key as confirmation (RFC 7800).
   public func issue(for session: LoginSession, of user: User, at now: Timestamp) async throws -> String {
-    let confirmation: AccessClaims.Confirmation? =
-      if case .attestedKey(let hash) = session.binding { .init(attestedKey: hash) } else { nil }
-    return try await collection.sign(
-      AccessClaims(
-        iss: issuer, aud: audience, sub: user.id.uuidString.lowercased(), sid: session.id.uuidString.lowercased(),
-        jti: Entropy.system.uuid().uuidString.lowercased(), iat: now.seconds,
-        exp: now.advanced(by: lifetime).seconds, auth_time: session.authenticatedAt.seconds, amr: session.methods,
-        acr: session.acr, scope: session.scope.rawValue, username: user.username.text, cnf: confirmation),
-      kid: JWKIdentifier(string: signingKeyID), header: ["typ": "at+jwt"])
+    var claims: [UInt8] = []
+    claims.reserveCapacity(512)
+    func text(_ name: StaticString, _ value: String) {
+      JSONText.append(name, after: "", to: &claims)
+      claims.append(UInt8(ascii: ":"))
+      JSONText.append(value, to: &claims)
+      claims.append(UInt8(ascii: ","))
+    }
+    func seconds(_ name: StaticString, _ value: Timestamp) {
+      JSONText.append(name, after: "", to: &claims)
+      claims.append(UInt8(ascii: ":"))
+      JSONText.append(value.seconds, to: &claims)
+      claims.append(UInt8(ascii: ","))
+    }
+    claims.append(UInt8(ascii: "{"))
+    text("iss", issuer)
+    text("aud", audience)
+    text("sub", user.id.text)
+    text("sid", session.id.text)
+    text("jti", Entropy.system.uuid().text)
+    seconds("iat", now)
+    seconds("exp", now.advanced(by: lifetime))
+    seconds("auth_time", session.authenticatedAt)
+    JSONText.append("amr", after: "", to: &claims)
+    claims += ":[".utf8
+    for (index, method) in session.methods.enumerated() {
+      if index > 0 { claims.append(UInt8(ascii: ",")) }
+      JSONText.append(method, to: &claims)
+    }
+    claims += "],".utf8
+    text("acr", session.acr)
+    text("scope", session.scope.rawValue)
+    if case .attestedKey(let hash) = session.binding {
+      claims += "\"cnf\":{".utf8
+      text("attest_key", hash)
+      claims.removeLast()
+      claims += "},".utf8
+    }
+    text("username", user.username.text)
+    claims.removeLast()
+    claims.append(UInt8(ascii: "}"))
+    let signed = signing.header + "." + Base64URL.encode(claims)
+    return signed + "." + Base64URL.encode(Array(try signing.key.signature(for: Data(signed.utf8)).rawRepresentation))
   }
 
   /// The session that `token` proves at `now`; `nil` if the token is not valid or has expired.
   public func proof(in token: String, at now: Timestamp) async -> SessionProof? {
-    guard token.utf8.count <= 4096, CompactToken.isCanonical(token),
-      let claims = try? await collection.verify(token, as: AccessClaims.self),
-      claims.iss == issuer, claims.aud == audience, now.seconds < claims.exp,
-      let session = UUID(uuidString: claims.sid),
-      let user = UUID(uuidString: claims.sub)
+    guard let parts = ES256Token(token), let key = parts.keyID.flatMap({ verifying[$0] }),
+      let payload = parts.claims(signedBy: key), let claims = ProofClaims(payload), claims.iss == issuer,
+      claims.aud == audience, now.seconds < claims.exp, let session = UUID(text: claims.sid),
+      let user = UUID(text: claims.sub)
     else { return nil }
     return SessionProof(sessionID: session, userID: user, expiresAt: Timestamp(seconds: claims.exp))
   }
@@ -87,31 +119,32 @@ public struct AccessTokens: AccessTokenIssuer {
   }
 }
 
-/// The claims of RFC 9068, with the authentication claims of OpenID Connect and the attested key as confirmation (RFC
-/// 7800).
-private struct AccessClaims: JWTPayload {
-  struct Confirmation: Codable, Sendable {
-    let attestedKey: String
+/// The claims that a token proves a session by.
+private struct ProofClaims {
+  private(set) var (iss, aud, sid, sub) = ("", "", "", "")
+  private(set) var exp: Int64 = 0
 
-    enum CodingKeys: String, CodingKey { case attestedKey = "attest_key" }
+  /// Reads the claims; `nil` if one is missing, malformed or there twice.
+  init?(_ payload: [UInt8]) {
+    guard var reader = ClaimReader(payload) else { return nil }
+    var missing: Set = ["iss", "aud", "sid", "sub", "exp"]
+    do {
+      while let name = try reader.next() {
+        missing.remove(name)
+        switch name {
+        case "iss": iss = try reader.text()
+        case "aud": aud = try reader.text()
+        case "sid": sid = try reader.text()
+        case "sub": sub = try reader.text()
+        case "exp": exp = Int64(max(-1e15, min(1e15, try reader.number())))
+        default: try reader.skip()
+        }
+      }
+    } catch {
+      return nil
+    }
+    guard missing.isEmpty else { return nil }
   }
-
-  let iss: String
-  let aud: String
-  let sub: String
-  let sid: String
-  let jti: String
-  let iat: Int64
-  let exp: Int64
-  let auth_time: Int64
-  let amr: [String]
-  let acr: String
-  let scope: String
-  let username: String
-  let cnf: Confirmation?
-
-  // `proof(in:at:)` checks the claims against the injected clock.
-  func verify(using algorithm: some JWTAlgorithm) async throws {}
 }
 
 extension LoginSession {

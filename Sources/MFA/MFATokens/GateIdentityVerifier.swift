@@ -1,6 +1,5 @@
 public import ByteCoding
-internal import Foundation
-internal import JWTKit
+internal import Crypto
 internal import Locking
 public import Logging
 public import MFADomain
@@ -19,15 +18,16 @@ public actor GateIdentityVerifier {
   private static let leeway = Duration.seconds(5)
   /// The minimum interval between fetches of the key set because of unknown keys.
   private static let refetchInterval = Duration.seconds(5)
-  private static let refreshInterval = Duration.seconds(300)
 
   private let source: GateKeySource
   private let issuer: String
   private let audience: String
   private let store: any Store
+  private let spent: SpentIdentities
   private let clock: WallClock
   private let logger: Logger
-  private var keys: (collection: JWTKeyCollection, ids: Set<String>)?
+  /// Read without a turn on the actor.
+  private let known = LockedValue(KnownKeys())
   private var fetchedAt: Timestamp?
   /// The time of the last successful fetch.
   private var obtainedAt: Timestamp?
@@ -38,16 +38,18 @@ public actor GateIdentityVerifier {
 
   /// Creates the verifier.
   ///
-  /// - Parameter store: remembers the used identities. Backends that share a store also refuse identities used at
-  ///   another backend.
+  /// - Parameters:
+  ///   - store: remembers the used identities of requests with effects, for all backends that share it.
+  ///   - spent: remembers all used identities, for all verifiers of this process.
   public init(
-    source: GateKeySource, issuer: String, audience: String, store: any Store, clock: WallClock = .system,
-    logger: Logger
+    source: GateKeySource, issuer: String, audience: String, store: any Store,
+    spent: SpentIdentities = SpentIdentities(), clock: WallClock = .system, logger: Logger
   ) {
     self.source = source
     self.issuer = issuer
     self.audience = audience
     self.store = store
+    self.spent = spent
     self.clock = clock
     self.logger = logger
   }
@@ -70,76 +72,140 @@ public actor GateIdentityVerifier {
 
   /// The state of the gate's keys. Fetches nothing.
   public var keyState: KeyState {
-    guard let keys, let obtainedAt else { return .missing(fault) }
-    return .present(count: keys.ids.count, since: obtainedAt, fault: fault)
+    let count = known.withLock { $0.byID.count }
+    guard count > 0, let obtainedAt else { return .missing(fault) }
+    return .present(count: count, since: obtainedAt, fault: fault)
   }
 
-  /// Verifies `token` and returns its identity. The token must be signed by the gate, for this audience, unexpired
-  /// and unused. A successful verification uses the token up: of two callers with the same token, one succeeds.
+  /// What a request can change, and so where its identity must be remembered.
+  public enum Effect: Sendable, Hashable {
+    /// Nothing. A copy of the identity at another backend could only read once more, so this process remembers it.
+    case none
+    /// It may write. Its first write records the identity in the database.
+    case write
+    /// It opens a socket, and so any number of requests with effects. The identity is recorded before.
+    case socket
+  }
+
+  /// An accepted identity.
+  public struct Accepted: Sendable {
+    public let identity: GateIdentity
+    /// The identity as the first write of the request records it; `nil` if it needs no record, or has one.
+    public let unspent: UnspentIdentity?
+  }
+
+  /// Verifies the identity in `text`, which came with `request`. It must be signed by the gate, for this audience and
+  /// this request, unexpired and unused. A successful verification uses it up: of two callers with the same identity,
+  /// one succeeds.
   ///
-  /// - Parameter patience: the maximum time to wait for the store; `nil` for no limit.
-  /// - Throws: `Rejection`; `MFAStoreError` if the store or the gate's keys are unavailable, so that the token cannot
-  ///   be checked.
-  public func identity(in token: String, patience: Duration? = nil) async throws -> GateIdentity {
-    guard token.utf8.count <= 4096, CompactToken.isCanonical(token), let id = Self.keyID(of: token) else {
-      throw Rejection(reason: "not a JWT with a kid, in base64url without padding")
-    }
+  /// An identity that does not name its request, of an older gate, is recorded in the database whatever the effect:
+  /// a copy could be sent with any request. So is one that finds no room in memory.
+  ///
+  /// - Parameter patience: the maximum time to wait for the store, if the request itself has no effect; `nil` for no
+  ///   limit.
+  /// - Throws: `Rejection`; `MFAStoreError` if the store or the gate's keys are unavailable, so that the identity
+  ///   cannot be checked.
+  public nonisolated func identity(
+    in text: String, of request: RequestLine, effect: Effect, patience: Duration? = nil
+  ) async throws -> Accepted {
     let now = clock.now()
-    let collection = try await collection(holding: id, at: now)
-    let claims: Claims
-    do {
-      claims = try await collection.verify(token, as: Claims.self)
-    } catch {
-      throw Rejection(reason: "signature or claims: \(error)")
-    }
+    let claims = try await claims(in: text, at: now)
     try check(claims, at: now)
+    let isBound = try Self.isBound(claims, to: request)
     guard let environment = GateIdentity.Environment(rawValue: claims.environment) else {
       throw Rejection(reason: "env is \(claims.environment)")
     }
     guard let subject = claims.subject, (1...256).contains(subject.utf8.count) else {
       throw Rejection(reason: "neither a key (sub) nor a certificate (cnf)")
     }
-    try await spend(claims.jti, until: Self.instant(claims.exp).advanced(by: Self.leeway), patience)
-    return GateIdentity(
-      subject: subject, environment: environment, app: claims.app ?? "", sessionID: claims.sid ?? "",
-      clientAddress: claims.client_ip ?? "", issuedAt: Self.instant(claims.iat))
+    let identity = GateIdentity(
+      subject: subject, environment: environment, app: claims.app, sessionID: claims.sid,
+      clientAddress: claims.clientAddress, issuedAt: Self.instant(claims.iat))
+    let number = IdentityNumber(id: claims.jti, end: Self.instant(claims.exp).advanced(by: Self.leeway))
+    let use = spent.spend(number, at: now)
+    guard use != .usedBefore else { throw Self.usedBefore }
+    switch effect {
+    case .write: return Accepted(identity: identity, unspent: UnspentIdentity(number))
+    case .none where isBound && use == .first: return Accepted(identity: identity, unspent: nil)
+    case .none, .socket:
+      try await record(number, patience)
+      return Accepted(identity: identity, unspent: nil)
+    }
   }
 
-  private func check(_ claims: Claims, at now: Timestamp) throws(Rejection) {
+  private static let usedBefore = Rejection(reason: "jti was used before")
+
+  /// Verifies the signature of `text`, by the key that its header names.
+  private nonisolated func claims(in text: String, at now: Timestamp) async throws -> Claims {
+    guard let token = ES256Token(text) else { throw Self.noToken }
+    let key: P256.Signing.PublicKey
+    if let cached = known.withLock({ $0.key(ofHeader: token.header, at: now) }) {
+      key = cached
+    } else {
+      guard let id = token.keyID else { throw Self.noToken }
+      key = try await self.key(named: id, at: now)
+    }
+    guard let payload = token.claims(signedBy: key) else { throw Rejection(reason: "the signature is wrong") }
+    known.withLock { $0.remember(key, ofHeader: token.header) }
+    guard let claims = Claims(payload) else { throw Rejection(reason: "a claim is missing or malformed") }
+    return claims
+  }
+
+  private static let noToken = Rejection(reason: "not a JWT with a kid, in base64url without padding")
+
+  private nonisolated func check(_ claims: Claims, at now: Timestamp) throws(Rejection) {
     guard claims.iss == issuer else { throw Rejection(reason: "iss is \(claims.iss)") }
-    guard claims.aud.values == [audience] else { throw Rejection(reason: "aud is \(claims.aud.values)") }
+    guard claims.aud == audience else { throw Rejection(reason: "aud is \(claims.aud)") }
     let (issued, ends) = (Self.instant(claims.iat), Self.instant(claims.exp))
     guard ends.since(issued) <= Self.longestLife else { throw Rejection(reason: "lifetime over 60 s") }
     guard now < ends.advanced(by: Self.leeway) else { throw Rejection(reason: "expired") }
     guard issued <= now.advanced(by: Self.leeway) else { throw Rejection(reason: "issued in the future") }
-    guard (1...256).contains(claims.jti.utf8.count) else { throw Rejection(reason: "jti is empty or too long") }
+    // The gate's are base64url. A database cannot store every character.
+    guard (1...256).contains(claims.jti.utf8.count), claims.jti.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+      throw Rejection(reason: "jti is empty, too long or not visible ASCII")
+    }
   }
 
-  /// Records the identity as used: each identity is valid for one request.
-  private func spend(_ id: String, until end: Timestamp, _ patience: Duration?) async throws {
-    let spend = { @Sendable [store] in try await store.write { try $0.spend(identity: id, until: end) } }
-    let isFirst = if let patience { try await StoreDeadline.within(patience, spend) } else { try await spend() }
-    guard isFirst else { throw Rejection(reason: "jti was used before") }
+  /// Whether the identity names the request that it is for.
+  ///
+  /// - Throws: if it names another one.
+  private nonisolated static func isBound(_ claims: Claims, to request: RequestLine) throws(Rejection) -> Bool {
+    switch (claims.httpMethod, claims.target) {
+    case (nil, nil): return false
+    case (request.method?, request.targetHash?): return true
+    default: throw Rejection(reason: "htm or target names another request")
+    }
   }
 
-  private func collection(holding id: String, at now: Timestamp) async throws -> JWTKeyCollection {
+  /// Records the identity as used, in a transaction of its own.
+  private nonisolated func record(_ number: IdentityNumber, _ patience: Duration?) async throws {
+    let record = { @Sendable [store] in
+      try await store.write(excluding: .rows) { try $0.spend(identity: number.id, until: number.end) }
+    }
+    let isFirst = if let patience { try await StoreDeadline.within(patience, record) } else { try await record() }
+    guard isFirst else { throw Self.usedBefore }
+  }
+
+  private func key(named id: String, at now: Timestamp) async throws -> P256.Signing.PublicKey {
     // After the clock was set back, the age is unknown and the keys are fetched again.
     let age = fetchedAt.map { now.since($0) }.flatMap { $0 < .zero ? nil : $0 }
-    let isKnown = keys?.ids.contains(id) ?? false
+    let isKnown = known.withLock { $0.byID[id] } != nil
     if !isKnown, let fetching {
       await fetching.value
-    } else if (age ?? Self.refreshInterval) >= (isKnown ? Self.refreshInterval : Self.refetchInterval) {
+    } else if (age ?? KnownKeys.refreshInterval) >= (isKnown ? KnownKeys.refreshInterval : Self.refetchInterval) {
       await fetchForAll()
       if let fault { logger.error("gate keys not fetched", metadata: ["reason": "\(fault)"]) }
     }
-    if let keys, keys.ids.contains(id) { return keys.collection }
+    if let key = known.withLock({ $0.byID[id] }) { return key }
     if let fault { throw MFAStoreError(reason: "gate keys not fetched: \(fault)") }
     throw Rejection(reason: "the gate publishes no key \(id)")
   }
 
   /// Fetches the keys for all waiting requests, or waits for the running fetch. Sets `fault`.
   private func fetchForAll() async {
-    fetchedAt = clock.now()
+    let now = clock.now()
+    fetchedAt = now
+    known.withLock { $0.fetchedAt = now }
     let task = fetching ?? Task { await self.fetch() }
     fetching = task
     await task.value
@@ -149,9 +215,7 @@ public actor GateIdentityVerifier {
     defer { fetching = nil }
     do throws(GateKeySource.FetchError) {
       let set = try await source.keySet()
-      let collection = JWTKeyCollection()
-      for (id, key) in set.keys { await collection.add(ecdsa: key, kid: JWKIdentifier(string: id)) }
-      keys = (collection, Set(set.keys.map(\.id)))
+      known.withLock { $0.replace(with: set.keys) }
       obtainedAt = clock.now()
       fault = nil
     } catch {
@@ -159,42 +223,106 @@ public actor GateIdentityVerifier {
     }
   }
 
-  private static func keyID(of token: String) -> String? {
-    struct Header: Decodable { let alg: String, kid: String }
-    guard let part = token.split(separator: ".", maxSplits: 1).first, let bytes = Base64URL.decode(part),
-      let header = try? JSONDecoder().decode(Header.self, from: Data(bytes)), header.alg == "ES256"
-    else { return nil }
-    return header.kid
-  }
-
-  private static func instant(_ seconds: Double) -> Timestamp {
+  private nonisolated static func instant(_ seconds: Double) -> Timestamp {
     Timestamp(milliseconds: Int64(max(-1e15, min(1e15, seconds * 1000))))
   }
 }
 
-private struct Claims: JWTPayload {
-  let iss: String
-  let aud: AudienceClaim.Values
-  let sub: String?
-  let cnf: Confirmation?
-  let jti: String
-  let iat: Double
-  let exp: Double
-  let app: String?
-  let env: String?
-  let method: String?
-  let sid: String?
-  let client_ip: String?
+/// The first line of a request, as the gate has signed it.
+public struct RequestLine: Sendable, Hashable {
+  public let method: String
+  /// Path and query as sent.
+  public let target: String
 
+  public init(method: String, target: String) {
+    self.method = method
+    self.target = target
+  }
+
+  /// The claim `target`.
+  var targetHash: String { Base64URL.encode(Array(SHA256.hash(data: Array(target.utf8)))) }
+}
+
+/// The keys that the gate published last.
+private struct KnownKeys: Sendable {
+  static let refreshInterval = Duration.seconds(300)
+  /// A gate has two keys at most times, and one header for each.
+  private static let mostHeaders = 16
+
+  private(set) var byID: [String: P256.Signing.PublicKey] = [:]
+  /// The keys by the encoded headers of tokens that they have signed, so that a header is decoded once.
+  private var byHeader: [Substring: P256.Signing.PublicKey] = [:]
+  var fetchedAt: Timestamp?
+
+  /// The key of an earlier token with this header; `nil` if there was none, or if the keys must be fetched again.
+  func key(ofHeader header: Substring, at now: Timestamp) -> P256.Signing.PublicKey? {
+    guard let fetchedAt, (.zero..<Self.refreshInterval).contains(now.since(fetchedAt)) else { return nil }
+    return byHeader[header]
+  }
+
+  /// Remembers the key of a token whose signature was right, so only the gate chooses what is remembered.
+  mutating func remember(_ key: P256.Signing.PublicKey, ofHeader header: Substring) {
+    guard byHeader[header] == nil, byHeader.count < Self.mostHeaders else { return }
+    // A substring would keep its token in memory.
+    byHeader[Substring(String(header))] = key
+  }
+
+  mutating func replace(with keys: [(id: String, key: P256.Signing.PublicKey)]) {
+    byID = Dictionary(keys, uniquingKeysWith: { _, last in last })
+    byHeader = [:]
+  }
+}
+
+/// The claims of an identity.
+private struct Claims {
+  private(set) var (iss, aud, jti) = ("", "", "")
+  private(set) var (iat, exp) = (0.0, 0.0)
+  private(set) var (app, sid, clientAddress) = ("", "", "")
+  private(set) var httpMethod: String?
+  private(set) var target: String?
+  private var sub: String?
+  private var env: String?
+  private var method: String?
   /// The thumbprint of a client certificate (RFC 8705, section 3.1).
-  struct Confirmation: Codable {
-    let x5t: String?
+  private var certificate: String?
 
-    enum CodingKeys: String, CodingKey { case x5t = "x5t#S256" }
+  /// Reads the claims; `nil` if one is malformed, is there twice, or if a required one is missing.
+  init?(_ payload: [UInt8]) {
+    guard var reader = ClaimReader(payload) else { return nil }
+    var missing: Set = ["iss", "aud", "jti", "iat", "exp"]
+    do {
+      while let name = try reader.next() {
+        missing.remove(name)
+        switch name {
+        case "iss": iss = try reader.text()
+        case "aud": aud = try reader.onlyText()
+        case "sub": sub = try reader.text()
+        case "jti": jti = try reader.text()
+        case "iat": iat = try reader.number()
+        case "exp": exp = try reader.number()
+        case "app": app = try reader.text()
+        case "env": env = try reader.text()
+        case "method": method = try reader.text()
+        case "htm": httpMethod = try reader.text()
+        case "target": target = try reader.text()
+        case "sid": sid = try reader.text()
+        case "client_ip": clientAddress = try reader.text()
+        case "cnf":
+          var confirmation = try reader.object()
+          while let name = try confirmation.next() {
+            if name == "x5t#S256" { certificate = try confirmation.text() } else { try confirmation.skip() }
+          }
+        default: try reader.skip()
+        }
+      }
+    } catch {
+      return nil
+    }
+    guard missing.isEmpty else { return nil }
   }
 
   /// The attested key of a device. Debug builds share one certificate, so they share one identity.
-  var subject: String? { method == "mtls" ? cnf?.x5t : sub }
+  var subject: String? { method == "mtls" ? certificate : sub }
 
   /// A debug build has none of Apple's environments. A request that monitor mode admitted has no identity.
   var environment: String {
@@ -202,26 +330,6 @@ private struct Claims: JWTPayload {
     case "app-attest": env == "debug" ? "" : env ?? ""
     case "mtls": "debug"
     default: ""
-    }
-  }
-
-  // The verifier checks the claims against its own clock and configuration.
-  func verify(using algorithm: some JWTAlgorithm) async throws {}
-}
-
-private enum AudienceClaim {
-  /// One audience or an array of audiences (RFC 7519, section 4.1.3).
-  struct Values: Codable, Sendable {
-    let values: [String]
-
-    init(from decoder: any Decoder) throws {
-      let container = try decoder.singleValueContainer()
-      values = try (try? [container.decode(String.self)]) ?? container.decode([String].self)
-    }
-
-    func encode(to encoder: any Encoder) throws {
-      var container = encoder.singleValueContainer()
-      try container.encode(values)
     }
   }
 }

@@ -1,6 +1,6 @@
 internal import ByteCoding
+internal import Crypto
 internal import Foundation
-internal import JWTKit
 
 /// The ES256 keys of a JWKS (RFC 7517).
 struct JSONWebKeySet {
@@ -14,7 +14,7 @@ struct JSONWebKeySet {
     var use: String?
   }
 
-  let keys: [(id: String, key: ES256PublicKey)]
+  let keys: [(id: String, key: P256.Signing.PublicKey)]
 
   struct Malformed: Error {
     let reason: String
@@ -30,7 +30,9 @@ struct JSONWebKeySet {
     }
     keys = document.keys.compactMap { key in
       guard key.kty == "EC", key.crv == "P-256", key.alg ?? "ES256" == "ES256", key.use ?? "sig" == "sig",
-        let id = key.kid, let x = key.x, let y = key.y, let point = try? ES256PublicKey(parameters: (x, y))
+        let id = key.kid, let x = key.x.flatMap({ Base64URL.decode($0) }), x.count == 32,
+        let y = key.y.flatMap({ Base64URL.decode($0) }), y.count == 32,
+        let point = try? P256.Signing.PublicKey(rawRepresentation: Data(x + y))
       else { return nil }
       return (id, point)
     }

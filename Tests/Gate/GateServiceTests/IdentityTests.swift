@@ -46,6 +46,9 @@ struct IdentityTests {
       "iat": .number(now), "exp": .number(now + 60), "method": .text("app-attest"), "app": .text(GateBench.appID),
       "env": .text("development"), "counter": .number(7), "sid": .text(Request.id), "client_ip": .text("192.0.2.7"),
     ]
+    // A socket is opened by a GET, and the hash is over path and query as sent.
+    expected["htm"] = .text("GET")
+    expected["target"] = .text(Base64URL.encode(SHA256.hash(Array(request.target.utf8))))
     expected["category"] = claims["category"]
     expected["jti"] = claims["jti"]
     #expect(claims == expected)
@@ -68,7 +71,7 @@ struct IdentityTests {
     #expect(claims["method"] == .text("mtls") && claims["env"] == .text("debug"))
     #expect(
       claims.keys.sorted() == [
-        "aud", "client_ip", "cnf", "env", "exp", "iat", "iss", "jti", "method", "route", "sid",
+        "aud", "client_ip", "cnf", "env", "exp", "htm", "iat", "iss", "jti", "method", "route", "sid", "target",
       ])
   }
 
@@ -94,6 +97,8 @@ struct IdentityTests {
     }
     let claims = try claims(in: head)
     #expect(claims["aud"] == .text("upstream") && claims["route"] == .text("/api"))
+    #expect(claims["htm"] == .text("GET"))
+    #expect(claims["target"] == .text(Base64URL.encode(SHA256.hash(Array("/api/x".utf8)))))
   }
 
   @Test("The assertion for another proxy has the default audience and no route, whatever the path")
@@ -104,6 +109,7 @@ struct IdentityTests {
       let text = try #require(answer.headers.first("X-Attest-Assertion"))
       let claims = try claims(in: Array("X-Attest-Assertion: \(text)".utf8))
       #expect(claims["aud"] == .text("upstream") && claims["route"] == nil)
+      #expect(claims["htm"] == nil && claims["target"] == nil)
     }
   }
 

@@ -1,23 +1,37 @@
 import ArgumentParser
 import ByteCoding
 import Foundation
+import PostgresServers
 import TestSupport
 
-/// Measures sign-ins. A sign-in has two requests, the challenge and its signature, each with its own identity.
+/// Measures sign-ins and reads. A sign-in has two requests, the challenge and its signature, each with its own
+/// identity.
 @main
 struct MFABenchmark: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "mfa-bench",
-    abstract: "Measures challenge-response sign-ins a second, with SQLite on a disk.",
+    abstract: "Measures challenge-response sign-ins a second, with SQLite on a disk or with PostgreSQL.",
     discussion: """
       Starts mfa-backend on one core, and signs in from another. Prints sign-ins a second of time, and a second of the \
-      backend's own CPU time: the latter is what one core does when nothing else wants it. Example:
+      backend's own CPU time: the latter is what one core does when nothing else wants it. Examples:
 
         swift build -c release --product mfa-backend && swift build -c release --product mfa-bench
         .build/release/mfa-bench --folder .build
+        .build/release/mfa-bench --store postgres --backends 2
       """)
 
-  @Option(help: "Sign-ins at the same time, each by a device of its own.")
+  enum StoreKind: String, ExpressibleByArgument, CaseIterable { case sqlite, postgres }
+
+  @Option(help: "The database: sqlite or postgres. The latter starts a server of its own.")
+  var store = StoreKind.sqlite
+
+  @Option(help: "Backends on one PostgreSQL database.")
+  var backends = 1
+
+  @Flag(help: "Measure requests that only read instead of sign-ins.")
+  var reads = false
+
+  @Option(help: "Devices that sign in or read at the same time.")
   var clients = 200
 
   @Option(help: "How long to measure, in seconds.")
@@ -25,6 +39,18 @@ struct MFABenchmark: AsyncParsableCommand {
 
   @Option(help: "A folder on a disk, for the database.")
   var folder = "."
+
+  @Option(help: "The backend's program. The default is the one next to this program.")
+  var program: String?
+
+  func validate() throws {
+    guard backends >= 1, clients >= 1, seconds >= 1 else {
+      throw ValidationError("--backends, --clients and --seconds must be at least 1")
+    }
+    guard store == .postgres || backends == 1 else {
+      throw ValidationError("a SQLite file has one backend: use --store postgres with --backends")
+    }
+  }
 
   func run() async throws {
     let place = "\(folder)/mfa-bench-\(UUID().uuidString)"
@@ -35,31 +61,46 @@ struct MFABenchmark: AsyncParsableCommand {
     try #"[{"name":"1","key":"\#(Base64.encode(Array(repeating: 7, count: 32)))"}]"#.write(
       toFile: place + "/keys.json", atomically: true, encoding: .utf8)
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: place + "/keys.json")
-    let backend = try ChildProcess(
+    let server = store == .postgres ? try await PostgresServer.start() : nil
+    let database = server.map { PostgresServer.url(of: [$0]) } ?? "sqlite://\(absolute(place))/mfa.db"
+    var processes: [ChildProcess] = []
+    defer { for process in processes { process.kill() } }
+    var ports: [Int] = []
+    for _ in 0..<backends {
+      let backend = try start(place, database)
+      processes.append(backend)
+      ports.append(try await Self.port(of: backend))
+    }
+    let crowd = try await Crowd(count: clients, gate: gate, ports: ports)
+    let work: Crowd.Work = reads ? .reads : .signIns
+    _ = try await crowd.run(work, for: .seconds(1))
+    let before = try processes.map(Self.cpuSeconds).reduce(0, +)
+    let start = ContinuousClock.now
+    let count = try await crowd.run(work, for: .seconds(seconds))
+    let wall = (ContinuousClock.now - start) / .seconds(1)
+    let cpu = try processes.map(Self.cpuSeconds).reduce(0, +) - before
+    print(
+      "\(count) \(work.rawValue) in \(Self.text(wall)) s: \(Self.text(Double(count) / wall)) a second;"
+        + " \(Self.text(Double(count) / cpu)) a second of the backend's CPU time (\(Self.text(cpu)) s)")
+    try await crowd.close()
+    for backend in processes {
+      backend.send(SIGTERM)
+      _ = try await backend.exit(within: .seconds(20))
+    }
+    withExtendedLifetime(server) {}
+  }
+
+  private func start(_ place: String, _ database: String) throws -> ChildProcess {
+    try ChildProcess(
       Places.tool("taskset"),
       [
-        "-c", "0", try Places.product("mfa-backend"), "run", "--database", "sqlite://\(absolute(place))/mfa.db",
+        "-c", "0", try program ?? Places.product("mfa-backend"), "run", "--database", database,
         "--keys", place + "/keys.json", "--listen", "127.0.0.1:0", "--gate-jwks", place + "/gate.jwks",
         "--gate-issuer", "bench", "--audience", "mfa", "--log-level", "error",
         // The devices have one address, and each signs in more often than a person.
         "--ip-code-requests", "off", "--ip-messages-per-hour", "off", "--key-requests", "1000000/1s",
         "--key-code-requests", "1000000/1s", "--key-messages-per-hour", "1000000", "--messages-per-hour", "1000000",
       ], environment: ["MFA_BACKEND_LOG__LEVEL": nil])
-    defer { backend.kill() }
-    let port = try await Self.port(of: backend)
-    let crowd = try await Crowd(count: clients, gate: gate, port: port)
-    _ = try await crowd.signIn(for: .seconds(1))
-    let before = try Self.cpuSeconds(of: backend)
-    let start = ContinuousClock.now
-    let count = try await crowd.signIn(for: .seconds(seconds))
-    let wall = (ContinuousClock.now - start) / .seconds(1)
-    let cpu = try Self.cpuSeconds(of: backend) - before
-    print(
-      "\(count) sign-ins in \(Self.text(wall)) s: \(Self.text(Double(count) / wall)) a second;"
-        + " \(Self.text(Double(count) / cpu)) a second of the backend's CPU time (\(Self.text(cpu)) s)")
-    try await crowd.close()
-    backend.send(SIGTERM)
-    _ = try await backend.exit(within: .seconds(20))
   }
 
   private func absolute(_ path: String) -> String {

@@ -210,7 +210,9 @@ private struct RepeatingStore: Store {
     try await inner.read(body)
   }
 
-  func write<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
+  func write<Value: Sendable>(
+    excluding others: WriteExclusion, _ body: @escaping @Sendable (any Records) throws -> Value
+  ) async throws -> Value {
     do {
       try await inner.write { records in
         _ = try body(records)
@@ -231,7 +233,9 @@ private struct FailingStore: Store {
     try await inner.read(body)
   }
 
-  func write<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
+  func write<Value: Sendable>(
+    excluding others: WriteExclusion, _ body: @escaping @Sendable (any Records) throws -> Value
+  ) async throws -> Value {
     try await inner.write { records in
       _ = try body(records)
       throw MFAStoreError(reason: "the commit failed")

@@ -4,7 +4,7 @@ public import Logging
 public import MFADomain
 public import MFAService
 internal import MFAStore
-internal import MFATokens
+public import MFATokens
 import NIOCore
 import NIOHTTP1
 
@@ -21,21 +21,22 @@ public struct TestBackend: Sendable {
   public static func with<R: Sendable>(
     store: (any Store)? = nil, rateLimits: RateLimits = .unlimited, limits: SocketLimits = SocketLimits(),
     bodyTime: Duration = .seconds(10), patience: Duration = .seconds(60), policy: Policy = Policy(),
+    spent: SpentIdentities = SpentIdentities(), gate: TestGate? = nil, clock: ManualClock = ManualClock(),
+    keys: KeyEncryptionKeys = .ephemeral(.system),
     provider: TestProvider? = nil,
     logger: Logger = Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() },
     _ body: (TestBackend) async throws -> R
   ) async throws -> R {
-    let clock = ManualClock()
-    let gate = try TestGate(clock: clock.wall)
+    let gate = try gate ?? TestGate(clock: clock.wall)
     let outbox = CapturedOutbox()
     let store = try store ?? SQLiteMFAStore.ephemeral()
-    let vault = try await Vault.open(in: store, with: .ephemeral(.system), entropy: .system)
+    let vault = try await Vault.open(in: store, with: keys, entropy: .system)
     let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa")
     let context = DomainContext(
       store: store, vault: vault, outbox: outbox, tokens: tokens, clock: clock.wall, policy: policy,
       provider: provider?.tokens)
     let verifier = GateIdentityVerifier(
-      source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, store: store,
+      source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, store: store, spent: spent,
       clock: clock.wall, logger: logger)
     let registry = OperationRegistry(context, logger: logger, rateLimits: rateLimits, patience: patience)
     let (ports, portFound) = AsyncStream<Int>.makeStream()
@@ -99,8 +100,9 @@ extension TestBackend {
     headers: [(String, String)] = []
   ) async throws -> Answer {
     try await send(
-      method, path, text: body?.encoded, assertion: try await app.asyncMap { try await gate.assertion(for: $0) },
-      token: token, headers: headers)
+      method, path, text: body?.encoded,
+      assertion: try await app.asyncMap { try await gate.assertion(for: $0, of: (method, path)) }, token: token,
+      headers: headers)
   }
 
   /// Sends a body of any text with the identity `assertion`.
@@ -108,6 +110,26 @@ extension TestBackend {
     _ method: String, _ path: String, text: String?, assertion: String?, token: String? = nil,
     headers: [(String, String)] = []
   ) async throws -> Answer {
+    try await Answer(to: method, path, text: text, assertion: assertion, token: token, headers: headers, at: port)
+  }
+
+  public func post(
+    _ path: String, _ body: JSONValue, as app: AppInstance?, token: String? = nil
+  ) async throws -> Answer {
+    try await send("POST", "/api/v1" + path, body, as: app, token: token)
+  }
+
+  public func get(_ path: String, as app: AppInstance?, token: String? = nil) async throws -> Answer {
+    try await send("GET", "/api/v1" + path, as: app, token: token)
+  }
+}
+
+extension Answer {
+  /// Sends a request to the backend at `port` of this machine, and waits for the answer.
+  public init(
+    to method: String, _ path: String, text: String?, assertion: String?, token: String? = nil,
+    headers: [(String, String)] = [], at port: Int
+  ) async throws {
     var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")
     request.method = HTTPMethod(rawValue: method)
     if let assertion { request.headers.add(name: "X-Attest-Assertion", value: assertion) }
@@ -119,21 +141,11 @@ extension TestBackend {
     for (name, value) in headers { request.headers.add(name: name, value: value) }
     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(240))
     let body = try await response.body.collect(upTo: 1 << 20)
-    return Answer(
+    self.init(
       status: Int(response.status.code),
       headers: Dictionary(
         response.headers.map { ($0.name.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first }),
       body: Data(body.readableBytesView))
-  }
-
-  public func post(
-    _ path: String, _ body: JSONValue, as app: AppInstance?, token: String? = nil
-  ) async throws -> Answer {
-    try await send("POST", "/api/v1" + path, body, as: app, token: token)
-  }
-
-  public func get(_ path: String, as app: AppInstance?, token: String? = nil) async throws -> Answer {
-    try await send("GET", "/api/v1" + path, as: app, token: token)
   }
 }
 

@@ -18,11 +18,14 @@ public final class TestGate: Sendable {
   public init(clock: WallClock) throws {
     self.clock = clock
     keysFile = NSTemporaryDirectory() + "gate-\(UUID().uuidString).jwks"
-    guard let parameters = key.parameters else { throw NoParameters() }
+    // JWTKit writes them in plain base64 with padding, the gate as RFC 7518 asks.
+    guard let parameters = key.parameters, let x = Base64.decode(parameters.x).map(Base64URL.encode),
+      let y = Base64.decode(parameters.y).map(Base64URL.encode)
+    else { throw NoParameters() }
     try Data(
       """
-      {"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","use":"sig","kid":"\(keyID)","x":"\(parameters.x)",\
-      "y":"\(parameters.y)"}]}
+      {"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","use":"sig","kid":"\(keyID)","x":"\(x)",\
+      "y":"\(y)"}]}
       """.utf8
     ).write(to: URL(filePath: keysFile))
   }
@@ -35,10 +38,18 @@ public final class TestGate: Sendable {
   struct NoParameters: Error {}
 
   /// Returns an identity for one request of `app`. `change` edits its claims before they are signed.
+  ///
+  /// - Parameter request: the method and the target that the identity names; `nil` for an identity of an older gate,
+  ///   which names none.
   public func assertion(
-    for app: AppInstance, signedBy other: TestGate? = nil, _ change: (inout GateClaims) -> Void = { _ in }
+    for app: AppInstance, of request: (method: String, target: String)? = nil, signedBy other: TestGate? = nil,
+    _ change: (inout GateClaims) -> Void = { _ in }
   ) async throws -> String {
     var claims = GateClaims(app: app, at: clock.now().seconds)
+    if let request {
+      claims.htm = request.method
+      claims.target = Base64URL.encode(SHA256.hash(data: Data(request.target.utf8)).map { $0 })
+    }
     change(&claims)
     let keys = JWTKeyCollection()
     await keys.add(ecdsa: (other ?? self).key, kid: JWKIdentifier(string: keyID))
@@ -76,6 +87,8 @@ public struct GateClaims: JWTPayload {
   public var app = "AAABBBCCC1.com.example.app"
   public var env: String?
   public var method: String
+  public var htm: String?
+  public var target: String?
   public var counter = 7
   public var sid = "session-1"
   public var client_ip: String

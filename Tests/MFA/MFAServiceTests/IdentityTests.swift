@@ -10,6 +10,8 @@ import Testing
 @Suite("Identity from the gate")
 struct IdentityTests {
   private static let naming: JSONValue = ["username": "testuser", "deviceId": "device-1"]
+  private static let someRequest = RequestLine(method: "GET", target: "/")
+  private static let initiate = (method: "POST", target: "/api/v1/auth/initiate")
 
   @Test("X-001 a call without an identity of the gate gets 401")
   func directCall() async throws {
@@ -49,12 +51,16 @@ struct IdentityTests {
     Forgery(testDescription: "no environment") { $0.env = nil },
     Forgery(testDescription: "an environment that does not exist") { $0.env = "debug" },
     Forgery(testDescription: "an open gate's method") { $0.method = "none" },
+    Forgery(testDescription: "another method") { $0.htm = "GET" },
+    Forgery(testDescription: "another target") { $0.target = String(repeating: "A", count: 43) },
+    Forgery(testDescription: "a method without a target") { $0.target = nil },
+    Forgery(testDescription: "a number that is not visible ASCII") { $0.jti = "a b" },
   ]
 
   @Test("X-011 an identity with an invalid claim gets 401", arguments: forgeries)
   func forged(_ forgery: Forgery) async throws {
     try await TestBackend.with { backend in
-      let assertion = try await backend.gate.assertion(for: .genuine()) { forgery.change(&$0) }
+      let assertion = try await backend.gate.assertion(for: .genuine(), of: Self.initiate) { forgery.change(&$0) }
       let answer = try await backend.send(
         "POST", "/api/v1/auth/initiate", text: Self.naming.encoded, assertion: assertion)
       #expect(answer.status == 401)
@@ -84,28 +90,6 @@ struct IdentityTests {
     }
   }
 
-  @Test(
-    "X-011 a used identity is refused by another backend on the same database, and after a restart",
-    arguments: TestDatabase.allCases)
-  func replayedElsewhere(_ kind: TestDatabase) async throws {
-    try await Places.withTemporaryFolder { folder in
-      let clock = ManualClock()
-      let gate = try TestGate(clock: clock.wall)
-      let open = try await kind.opener(in: folder)
-      func backend() throws -> GateIdentityVerifier {
-        GateIdentityVerifier(
-          source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, store: try open(),
-          clock: clock.wall, logger: Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() })
-      }
-      let (first, second) = (try backend(), try backend())
-      let assertion = try await gate.assertion(for: .genuine())
-      _ = try await first.identity(in: assertion)
-      await #expect(throws: GateIdentityVerifier.Rejection.self) { try await second.identity(in: assertion) }
-      await #expect(throws: GateIdentityVerifier.Rejection.self) { try await backend().identity(in: assertion) }
-      _ = try await second.identity(in: gate.assertion(for: .genuine()))
-    }
-  }
-
   @Test("simultaneous requests with a new key wait until it is fetched, and are accepted")
   func newKey() async throws {
     let clock = ManualClock()
@@ -116,7 +100,9 @@ struct IdentityTests {
       logger: Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() })
     let assertions = try await (1...20).asyncMap { _ in try await gate.assertion(for: .genuine()) }
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for assertion in assertions { group.addTask { _ = try await verifier.identity(in: assertion) } }
+      for assertion in assertions {
+        group.addTask { _ = try await verifier.identity(in: assertion, of: Self.someRequest, effect: .none) }
+      }
       try await group.waitForAll()
     }
   }
@@ -131,7 +117,9 @@ struct IdentityTests {
       logger: Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() })
     for _ in 1...2 {
       let assertion = try await gate.assertion(for: .genuine())
-      await #expect(throws: MFAStoreError.self) { try await verifier.identity(in: assertion) }
+      await #expect(throws: MFAStoreError.self) {
+        try await verifier.identity(in: assertion, of: Self.someRequest, effect: .none)
+      }
     }
   }
 

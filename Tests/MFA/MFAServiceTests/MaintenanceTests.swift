@@ -52,7 +52,9 @@ struct MaintenanceTests {
       try await store.read(body)
     }
 
-    func write<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
+    func write<Value: Sendable>(
+      excluding others: WriteExclusion, _ body: @escaping @Sendable (any Records) throws -> Value
+    ) async throws -> Value {
       let fails = failures.withLock { count in
         defer { count = max(0, count - 1) }
         return count > 0

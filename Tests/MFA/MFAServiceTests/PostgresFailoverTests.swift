@@ -1,5 +1,6 @@
 import ByteCoding
 import Dispatch
+import Locking
 import MFADomain
 @testable import MFAStore
 import Postgres
@@ -8,26 +9,38 @@ import Testing
 
 @Suite("PostgreSQL failover", .timeLimit(.minutes(2)))
 struct PostgresFailoverTests {
-  @Test("a backend that stops during a write delays the other backends for less than 15 seconds")
-  func frozenWriter() async throws {
+  @Test(
+    "a backend that stops during a write delays the others by some 100 ms, and begins its write again when it goes on",
+    arguments: [WriteExclusion.writers, .rows])
+  func frozenWriter(_ others: WriteExclusion) async throws {
     let url = try await PostgresServer.shared().newURL()
     let (frozen, other) = (try PostgresMFAStore(url: url), try PostgresMFAStore(url: url))
     let (release, entered) = (DispatchSemaphore(value: 0), AsyncStream<Void>.makeStream())
+    let runs = LockedValue(0)
+    let until = Timestamp(milliseconds: 1)
     let stopped = Task {
-      try await frozen.write { records in
-        entered.continuation.yield()
-        release.wait()
-        _ = try records.dataKeys()
+      try await frozen.write(excluding: others) { records in
+        _ = try records.spend(identity: "a", until: until)
+        // Stopped with its locks, as by SIGSTOP.
+        let run = runs.withLock { runs in
+          runs += 1
+          return runs
+        }
+        if run == 1 {
+          entered.continuation.yield()
+          release.wait()
+        }
+        return try records.spend(identity: "b", until: until)
       }
     }
     for await _ in entered.stream { break }
     let start = ContinuousClock.now
-    try await other.write { _ = try $0.spend(identity: "a", until: Timestamp(milliseconds: 1)) }
-    #expect(ContinuousClock.now - start < .seconds(15))
+    #expect(try await other.write { try $0.spend(identity: "a", until: until) })
+    // The machine that tests run on is slow; the limit itself is 100 ms.
+    #expect(ContinuousClock.now - start < .seconds(1))
     release.signal()
-    await #expect(throws: MFAStoreError.self) { try await stopped.value }
-    // The backend has connected again.
-    #expect(try await frozen.write { try !$0.spend(identity: "a", until: Timestamp(milliseconds: 1)) })
+    #expect(try await stopped.value)
+    #expect(runs.withLock { $0 } == 2)
   }
 
   @Test("a connection to a read-only server is closed, and a new one is refused")

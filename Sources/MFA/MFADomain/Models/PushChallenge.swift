@@ -56,7 +56,7 @@ public struct PushChallenge: Sendable, Hashable {
     id: UUID, userID: UUID, nonce: [UInt8], approves: Bool, number: Int
   ) -> [UInt8] {
     let lines = [
-      "sallyport-mfa push 1", id.uuidString.lowercased(), userID.uuidString.lowercased(), Base64.encode(nonce),
+      "sallyport-mfa push 1", id.text, userID.text, Base64.encode(nonce),
       approves ? "approve" : "deny", String(number),
     ]
     return Array(lines.map { $0 + "\n" }.joined().utf8)

@@ -1,5 +1,7 @@
 internal import ByteCoding
 public import Foundation
+internal import Glibc
+internal import Locking
 
 /// The source of random bytes.
 public struct Entropy: Sendable {
@@ -27,18 +29,41 @@ public struct Entropy: Sendable {
   }
 
   /// The system's generator.
-  public static let system = Entropy { count in
-    var generator = SystemRandomNumberGenerator()
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(count + 8)
-    while bytes.count < count { withUnsafeBytes(of: generator.next()) { bytes += $0 } }
-    bytes.removeLast(bytes.count - count)
-    return bytes
-  }
+  public static let system = Entropy { RandomBuffer.shared.take($0) }
 
   private struct Generator: RandomNumberGenerator {
     let entropy: Entropy
 
     func next() -> UInt64 { entropy.bytes(8).reduce(0) { $0 << 8 | UInt64($1) } }
+  }
+}
+
+/// Bytes of the system's generator, drawn some hundred at a time: one system call serves many small draws.
+private final class RandomBuffer: Sendable {
+  static let shared = RandomBuffer()
+
+  /// `getentropy` gives at most 256 bytes.
+  private static let size = 256
+  private let rest = LockedValue<[UInt8]>([])
+
+  func take(_ count: Int) -> [UInt8] {
+    guard count <= Self.size else { return Self.draw(count) }
+    return rest.withLock { rest in
+      if rest.count < count { rest = Self.draw(Self.size) }
+      defer { rest.removeLast(count) }
+      return Array(rest.suffix(count))
+    }
+  }
+
+  private static func draw(_ count: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    for start in stride(from: 0, to: count, by: size) {
+      bytes[start..<min(start + size, count)].withUnsafeMutableBytes { part in
+        // A kernel without `getrandom` gives them to Swift in another way.
+        guard getentropy(part.baseAddress, part.count) != 0 else { return }
+        for index in part.indices { part[index] = .random(in: .min ... .max) }
+      }
+    }
+    return bytes
   }
 }

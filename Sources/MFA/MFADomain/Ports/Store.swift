@@ -3,9 +3,9 @@ public import Foundation
 
 /// The records of the backend.
 ///
-/// A body runs in one transaction, exclusive among the writers: what it has read stays true until the commit. The
-/// store may run it more than once, so it only reads and writes records. An error of the body rolls the transaction
-/// back. Services use it through `UnitOfWork`, which adds messages, notices and refusals that are committed.
+/// A body runs in one transaction. The store may run it more than once, so it only reads and writes records. An error
+/// of the body rolls the transaction back. Services use it through `UnitOfWork`, which adds messages, notices and
+/// refusals that are committed.
 ///
 /// Removals of expired records (`remove…(…, atMost:)`) return the number of removed records. There may be more.
 public protocol Store: Sendable {
@@ -15,10 +15,35 @@ public protocol Store: Sendable {
   func read<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value
   /// Runs `body` in one transaction, and returns after its commit.
   ///
-  /// - Throws: the error of `body`, after the rollback; `MFAStoreError`.
-  func write<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value
+  /// The first write of a request with an `UnspentIdentity` records the identity in the same transaction, whether
+  /// `body` succeeds or throws. If the identity was used before, `body` does not run.
+  ///
+  /// - Throws: the error of `body`, after the rollback; `IdentityUsedBefore`; `MFAStoreError`.
+  func write<Value: Sendable>(
+    excluding others: WriteExclusion, _ body: @escaping @Sendable (any Records) throws -> Value
+  ) async throws -> Value
   /// Sets the keys that authenticate new entries of the history. `Vault.open` calls it.
   func authenticateHistory(with keys: HistoryKeys)
+}
+
+extension Store {
+  /// Runs `body` in one transaction that excludes all other writers, and returns after its commit.
+  ///
+  /// - Throws: as `write(excluding:_:)`.
+  public func write<Value: Sendable>(
+    _ body: @escaping @Sendable (any Records) throws -> Value
+  ) async throws -> Value {
+    try await write(excluding: .writers, body)
+  }
+}
+
+/// What a write excludes while its transaction runs.
+public enum WriteExclusion: Sendable, Hashable {
+  /// All other writes of all processes: what the body has read stays true until the commit.
+  case writers
+  /// The rows that the body has changed. Other writes of this kind may run at the same time in other processes, and
+  /// change what the body has only read. A body that finds that it needs more calls `excludeWriters()`.
+  case rows
 }
 
 /// An operation of the store failed. Nothing was changed, unless the outcome of the commit is unknown.
@@ -43,7 +68,14 @@ public struct MFAStoreError: Error, Sendable, Hashable {
 public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & SessionRecords & CodeRecords
   & AttemptLimiterRecords
   & FactorRecords & TrustRecords & PushRecords & NoticeRecords & AuditRecords & KeyRecords & IdentityRecords
-  & SecurityKeyRecords & RecoveryRecords & NetworkRecords & FederationRecords & IdempotencyRecords
+  & SecurityKeyRecords & RecoveryRecords & NetworkRecords & FederationRecords & IdempotencyRecords & TransactionRecords
+
+/// What a body asks of its transaction.
+public protocol TransactionRecords {
+  /// Returns if the transaction excludes all other writers. Otherwise the body must let the error pass: its changes are
+  /// rolled back, and it runs again in a transaction that does.
+  func excludeWriters() throws
+}
 
 /// The spent identities of the gate.
 public protocol IdentityRecords {
@@ -223,6 +255,9 @@ public protocol NoticeRecords {
 public protocol AuditRecords {
   /// The keys that authenticate new entries; `nil` until the vault is open.
   var historyKeys: HistoryKeys? { get }
+  /// Runs `body` when this transaction alone writes the history: at once if it excludes all other writers, otherwise
+  /// at its end, if the changes of the caller are kept. An error then fails the whole transaction.
+  func inHistoryTurn(_ body: @escaping (any AuditRecords) throws -> Void) throws
   func lastAuditEntry() throws -> (sequence: Int64, hash: [UInt8], keyNumber: UInt32?)?
   func append(_ entry: AuditEntry, hash: [UInt8]) throws
   /// Entries with their stored hashes, by number.

@@ -116,19 +116,19 @@ struct RecoveryToken: Sendable, Hashable {
   /// Parses `text`; `nil` unless this server made it, in exactly this form.
   init?(_ text: String, in vault: Vault) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard text.utf8.count <= 128, parts.count == 2, let id = UUID(uuidString: String(parts[0])),
+    guard text.utf8.count <= 128, parts.count == 2, let id = UUID(text: String(parts[0])),
       let mac = Base64URL.decode(parts[1]), constantTimeEqual(mac, Self.mac(id, vault)),
-      parts[0] == id.uuidString.lowercased()
+      parts[0] == id.text
     else { return nil }
     recovery = id
   }
 
   func text(in vault: Vault) -> String {
-    "\(recovery.uuidString.lowercased()).\(Base64URL.encode(Self.mac(recovery, vault)))"
+    "\(recovery.text).\(Base64URL.encode(Self.mac(recovery, vault)))"
   }
 
   private static func mac(_ id: UUID, _ vault: Vault) -> [UInt8] {
-    vault.hash(id.uuidString.lowercased(), as: "recovery token")
+    vault.hash(id.text, as: "recovery token")
   }
 }
 
@@ -151,8 +151,8 @@ extension UnitOfWork {
     try records.update(recovery)
     try note(
       .recoveryCancelled, of: user,
-      ["recovery=\(recovery.id.uuidString.lowercased())", "by=\(stopper.rawValue)"])
-    try notify(user.id, of: .recoveryCancelled, concerning: recovery.id.uuidString.lowercased())
+      ["recovery=\(recovery.id.text)", "by=\(stopper.rawValue)"])
+    try notify(user.id, of: .recoveryCancelled, concerning: recovery.id.text)
     return true
   }
 

@@ -99,6 +99,12 @@ extension AuditRecords {
   func note(
     _ event: AuditEvent, by actor: some HistoryActor, account: String?, _ detail: [String] = [], at now: Timestamp
   ) throws {
+    try inHistoryTurn { try $0.noteNow(event, by: actor, account: account, detail, at: now) }
+  }
+
+  private func noteNow(
+    _ event: AuditEvent, by actor: some HistoryActor, account: String?, _ detail: [String], at now: Timestamp
+  ) throws {
     if event.isRefusal {
       let kind = RefusalTally.Kind(
         actor: actor.historyName, account: try account.flatMap { try isAccount($0) ? $0 : nil },

@@ -40,7 +40,7 @@ public struct Authentication: Sendable {
   ) async throws -> (method: MFAMethod, challenge: DeviceChallenge) {
     let (id, nonce) = (context.entropy.uuid(), context.entropy.bytes(32))
     let code = codes.draft(for: username, caller)
-    return try await context.write(by: caller) { work in
+    return try await context.write(by: caller, excluding: .rows) { work in
       let challenge = DeviceChallenge(
         id: id, username: username.key, deviceID: deviceID, nonce: nonce, binding: caller.identity.binding,
         createdAt: work.now, expiresAt: work.now.advanced(by: DeviceChallenge.lifetime))
@@ -59,6 +59,8 @@ public struct Authentication: Sendable {
       try work.records.insert(challenge)
       guard let device, owner?.isNamed(username) == true else { return (.secureEnclave, challenge) }
       if device.method == .smsOTP, work.policy.admits(device) {
+        // Codes are counted over many rows.
+        try work.records.excludeWriters()
         try work.sendWithSignIn(code, to: owner?.lockedAt == nil ? device : nil)
       }
       return (device.method, challenge)
@@ -85,14 +87,16 @@ public struct Authentication: Sendable {
     let fault = Self.fault(in: response, to: asked.challenge, from: asked.device, by: caller)
     guard fault == nil, isSigned, let key else {
       let fault = fault ?? (key == nil ? .deviceWithoutKey : .signature)
-      try await context.write(by: caller, at: now) { work in
+      try await context.write(by: caller, at: now, excluding: .rows) { work in
         try work.records.countFailure(ofChallenge: response.challengeID)
         try work.noteRefused(response, fault.rawValue)
       }
       throw MFARefusal.authenticationFailed(fault)
     }
     let trust = trustToken.map { TrustProof(token: $0, binding: caller.identity.binding, in: context.vault) }
-    let (session, user) = try await context.write(by: caller, at: now) { work in
+    // Trust is judged over many rows.
+    let others: WriteExclusion = trust == nil && !context.policy.watchesNetworks ? .rows : .writers
+    let (session, user) = try await context.write(by: caller, at: now, excluding: others) { work in
       try work.begin(by: response, of: key, trust)
     }
     return try await sessions.tokens(for: session, of: user)
@@ -138,6 +142,7 @@ extension UnitOfWork where Initiator == Caller {
     guard user.lockedAt == nil else { throw try refuse(.accountLocked(retryAfter: nil)) }
     guard policy.admits(device) else { throw try refuse(.authenticationFailed(.unlock)) }
     device.lastUsed = now
+    // From here on the device's row is locked, so its sign-ins count their sessions one after the other.
     try records.save(device)
     let scope = try scope(after: trust, for: user, on: device)
     let method = policy.reference(ofKeyBoundTo: caller.identity.binding)

@@ -121,7 +121,7 @@ public struct Authenticator: Sendable {
   }
 
   /// The vault's place for a user's secret.
-  static func place(_ userID: UUID) -> String { "user:\(userID.uuidString.lowercased()):totp" }
+  static func place(_ userID: UUID) -> String { "user:\(userID.text):totp" }
 
   static func hash(_ code: String, of userID: UUID, _ vault: Vault) -> [UInt8] {
     vault.hash(userID.uuidString, code, as: "backup code")

@@ -7,8 +7,8 @@ public struct EmailCodes: Sendable {
 
   public init(_ context: DomainContext) { self.context = context }
 
-  static func subject(_ userID: UUID) -> String { "email:\(userID.uuidString.lowercased())" }
-  static func place(_ userID: UUID) -> String { "user:\(userID.uuidString.lowercased()):email" }
+  static func subject(_ userID: UUID) -> String { "email:\(userID.text)" }
+  static func place(_ userID: UUID) -> String { "user:\(userID.text):email" }
 
   /// A code that was drawn before it is decided whether it is sent.
   fileprivate struct PreparedCode: Sendable {

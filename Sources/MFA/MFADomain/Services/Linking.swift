@@ -32,7 +32,7 @@ public struct Linking: Sendable {
   }
 
   fileprivate static func subject(_ user: User, _ issuer: LinkIssuer) -> String {
-    (issuer == .user ? "link:" : "recovery:") + user.id.uuidString.lowercased()
+    (issuer == .user ? "link:" : "recovery:") + user.id.text
   }
 }
 

@@ -27,7 +27,7 @@ extension UnitOfWork where Initiator == Caller {
     try records.removeTrustedDevices(of: user.id, boundTo: nil)
     try records.removeNetworks(of: user.id)
     try endSessions(of: user.id)
-    let name = recovery.id.uuidString.lowercased()
+    let name = recovery.id.text
     try note(.recoveryCompleted, of: user, ["recovery=\(name)"])
     try notify(user.id, of: .recoveryCompleted, concerning: name)
     for recipient in recipients {

@@ -16,7 +16,7 @@ struct PreparedRecovery: Sendable {
   /// The code that stops the recovery with this id. It is derived from the id and not stored, so that it can be sent
   /// again.
   static func stopCode(of id: UUID, in vault: Vault) -> String {
-    BackupCode.derive { vault.hash(id.uuidString.lowercased(), String($0), as: "recovery stop") }
+    BackupCode.derive { vault.hash(id.text, String($0), as: "recovery stop") }
   }
 }
 
@@ -147,7 +147,7 @@ extension UnitOfWork where Initiator == Caller {
     guard try records.spendBackupCode(hash, of: user.id, at: now) else { throw MFARefusal.codeInvalid(.used) }
     try records.insert(recovery)
     try countMessages(to: recipients, about: user)
-    let name = recovery.id.uuidString.lowercased()
+    let name = recovery.id.text
     let phones = recipients.count { $0.channel == .sms }
     try note(
       .recoveryStarted, of: user,
@@ -172,7 +172,7 @@ extension UnitOfWork where Initiator == Caller {
     }
   }
 
-  private static func messageSubject(_ user: User) -> String { "recovery-notice:\(user.id.uuidString.lowercased())" }
+  private static func messageSubject(_ user: User) -> String { "recovery-notice:\(user.id.text)" }
 }
 
 extension Recovery {

@@ -131,5 +131,5 @@ extension UnitOfWork {
 
 extension AttemptLimiter {
   /// The subject against which guesses at a user's second factor are counted.
-  static func secondFactor(of userID: UUID) -> String { "mfa:\(userID.uuidString.lowercased())" }
+  static func secondFactor(of userID: UUID) -> String { "mfa:\(userID.text)" }
 }

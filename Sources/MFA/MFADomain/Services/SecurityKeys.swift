@@ -188,10 +188,6 @@ extension User {
   var handle: [UInt8] { withUnsafeBytes(of: id.uuid) { Array($0) } }
 }
 
-extension UUID {
-  var text: String { uuidString.lowercased() }
-}
-
 extension SecurityKey {
   /// The detail of an entry in the history about this key.
   var detail: String { "key=\(id.text)" }

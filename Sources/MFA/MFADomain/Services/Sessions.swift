@@ -88,18 +88,18 @@ struct RefreshToken: Sendable, Hashable {
   let generation: Int
 
   func text(in vault: Vault) -> String {
-    let id = session.uuidString.lowercased()
+    let id = session.text
     return "\(id).\(generation).\(Base64URL.encode(vault.refreshMAC(session: id, generation: generation)))"
   }
 
   /// Parses `text`; `nil` unless this server made it, in exactly this form.
   init?(_ text: String, in vault: Vault) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard text.utf8.count < 128, parts.count == 3, let session = UUID(uuidString: String(parts[0])),
+    guard text.utf8.count < 128, parts.count == 3, let session = UUID(text: String(parts[0])),
       let generation = Int(parts[1]), generation >= 0, let mac = Base64URL.decode(parts[2])
     else { return nil }
     self.init(session: session, generation: generation)
-    let id = session.uuidString.lowercased()
+    let id = session.text
     guard constantTimeEqual(mac, vault.refreshMAC(session: id, generation: generation)),
       parts[0] == id, parts[1] == String(generation)
     else { return nil }
@@ -165,7 +165,7 @@ extension UnitOfWork {
   fileprivate func revoke(_ session: inout LoginSession) throws {
     session.revokedAt = now
     try records.update(session)
-    try notify(session.userID, of: .sessionRevoked, concerning: session.id.uuidString.lowercased())
+    try notify(session.userID, of: .sessionRevoked, concerning: session.id.text)
   }
 
   /// Gives `session` its next refresh token. The user's grace period may have ended since the sign-in.

@@ -19,7 +19,7 @@ struct AuthenticationController {
         Username(request.username), DeviceID(request.deviceId), for: caller)
       return ChallengeResponse(
         method: method.rawValue, challenge: Base64.encode(challenge.nonce),
-        challengeId: challenge.id.uuidString.lowercased(), expiresIn: Int(DeviceChallenge.lifetime.components.seconds))
+        challengeId: challenge.id.text, expiresIn: Int(DeviceChallenge.lifetime.components.seconds))
     }
   }
 
@@ -28,7 +28,7 @@ struct AuthenticationController {
       MFAOperations.verifySignature, "Answers a challenge and starts a session.",
       access: .attested, refusals: [.invalidRequest, .authenticationFailed, .accountLocked]
     ) { request, caller in
-      guard let challengeID = UUID(uuidString: request.challengeId) else {
+      guard let challengeID = UUID(text: request.challengeId) else {
         throw InvalidValue(field: "challengeId", rule: "must be a UUID")
       }
       guard let signature = Base64.decode(request.signature), (8...96).contains(signature.count) else {

@@ -21,7 +21,7 @@ struct FederationController {
     ) { _, caller in
       let challenge = try await federation.challenge(for: caller)
       return IdentityChallengeResponse(
-        challengeId: challenge.id.uuidString.lowercased(), challenge: Base64.encode(challenge.bytes),
+        challengeId: challenge.id.text, challenge: Base64.encode(challenge.bytes),
         expiresIn: Int(FederationChallenge.lifetime.components.seconds))
     }
   }
@@ -75,7 +75,7 @@ extension Federation.Answer {
 
   /// - Throws: `InvalidValue`
   init(challengeID text: String, idToken: String) throws(InvalidValue) {
-    guard let id = UUID(uuidString: text) else { throw InvalidValue(field: "challengeId", rule: "must be a UUID") }
+    guard let id = UUID(text: text) else { throw InvalidValue(field: "challengeId", rule: "must be a UUID") }
     guard (1...Self.longest).contains(idToken.utf8.count) else {
       throw InvalidValue(field: "idToken", rule: "must have 1 to \(Self.longest) bytes")
     }

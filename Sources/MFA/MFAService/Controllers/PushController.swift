@@ -18,7 +18,7 @@ struct PushController {
     ) { _, caller in
       let push = try await approval.start(by: caller)
       return PushStarted(
-        pushId: push.id.uuidString.lowercased(), number: push.number,
+        pushId: push.id.text, number: push.number,
         expiresIn: Int(PushChallenge.lifetime.components.seconds))
     }
   }
@@ -62,7 +62,7 @@ struct PushController {
 
 extension UUID {
   fileprivate init(wire text: String) throws(InvalidValue) {
-    guard let id = UUID(uuidString: text) else { throw InvalidValue(field: "pushId", rule: "must be a UUID") }
+    guard let id = UUID(text: text) else { throw InvalidValue(field: "pushId", rule: "must be a UUID") }
     self = id
   }
 }
@@ -70,7 +70,7 @@ extension UUID {
 extension PushEntry {
   init(_ push: PushChallenge) {
     self.init(
-      pushId: push.id.uuidString.lowercased(), userId: push.userID.uuidString.lowercased(),
+      pushId: push.id.text, userId: push.userID.text,
       nonce: Base64.encode(push.nonce), address: push.address, expiresAt: push.expiresAt.wire)
   }
 }

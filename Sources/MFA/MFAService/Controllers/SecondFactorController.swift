@@ -76,7 +76,7 @@ struct SecondFactorController {
 extension VerifyMFAResponse {
   init(_ tokens: SessionTokens, trustToken: String?) {
     self.init(
-      message: "MFA verification successful", userID: tokens.userID.uuidString.lowercased(), token: tokens.access,
+      message: "MFA verification successful", userID: tokens.userID.text, token: tokens.access,
       refreshToken: tokens.refresh, expiresIn: Int(tokens.lifetime.components.seconds), trustToken: trustToken)
   }
 }

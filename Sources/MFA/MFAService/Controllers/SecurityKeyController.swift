@@ -131,7 +131,7 @@ extension CredentialDescriptor {
 extension SecurityKeyEntry {
   fileprivate init(_ key: SecurityKey) {
     self.init(
-      id: key.id.uuidString.lowercased(), credentialId: Base64URL.encode(key.credentialID.bytes), name: key.name.text,
+      id: key.id.text, credentialId: Base64URL.encode(key.credentialID.bytes), name: key.name.text,
       algorithm: key.publicKey.algorithm.rawValue, transports: key.transports, backedUp: key.isBackedUp,
       createdAt: key.createdAt.wire, lastUsedAt: key.lastUsedAt?.wire)
   }
@@ -194,7 +194,7 @@ private enum CredentialText {
 
 extension UUID {
   fileprivate init(keyID text: String) throws(InvalidValue) {
-    guard let id = UUID(uuidString: text) else { throw InvalidValue(field: "id", rule: "must be a UUID") }
+    guard let id = UUID(text: text) else { throw InvalidValue(field: "id", rule: "must be a UUID") }
     self = id
   }
 }

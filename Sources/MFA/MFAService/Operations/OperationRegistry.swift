@@ -14,11 +14,12 @@ public struct OperationRegistry: Sendable {
   private let refusals: RefusedAccess
   private let idempotency: Idempotency
   private let notices: Notices
+  private let store: any Store
   private let patience: Duration
   private let logger: Logger
 
-  /// The time limit for the store in requests without effects. After it, the request is answered with 503. Writes of
-  /// all backends run one at a time, so one stopped process can block the others for seconds.
+  /// The time limit for the store in requests without effects. After it, the request is answered with 503: a database
+  /// that does not answer would keep each of them for seconds.
   public static let patience = Duration.milliseconds(500)
 
   /// Creates the registry.
@@ -31,6 +32,7 @@ public struct OperationRegistry: Sendable {
     self.operations = operations
     byName = Dictionary(operations.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     clock = context.clock
+    store = context.store
     self.rateLimiter = rateLimiter
     refusals = RefusedAccess(context)
     idempotency = Idempotency(context)
@@ -43,25 +45,52 @@ public struct OperationRegistry: Sendable {
   /// The operation with the given name; `nil` if there is none.
   public func operation(named name: String) -> Operation? { byName[name] }
 
-  /// Runs `operation` and returns its response as JSON. Responses of operations without a session are delayed by
-  /// `ResponseTimeQuantizer`.
+  /// Runs `operation` and returns its response as JSON: see `outcome(of:_:for:key:)`.
+  func run(
+    _ operation: Operation, _ input: OperationInput, for caller: Caller, key: IdempotencyKey? = nil
+  ) async throws(PublicRefusal) -> [UInt8] {
+    try await outcome(of: operation, input, for: caller, key: key).get()
+  }
+
+  /// Runs `operation` and returns its response as JSON, or its refusal. Responses of operations without a session are
+  /// delayed by `ResponseTimeQuantizer`.
   ///
   /// An expired token counts as absent: the token of a socket may have expired after it was attached.
   ///
   /// - Parameter key: names the call for repetitions. It has an effect only on operations that send messages.
-  func run(
-    _ operation: Operation, _ input: OperationInput, for caller: Caller, key: IdempotencyKey? = nil
-  ) async throws(PublicRefusal) -> [UInt8] {
+  func outcome(
+    of operation: Operation, _ input: OperationInput, for caller: Caller, key: IdempotencyKey? = nil
+  ) async -> Result<[UInt8], PublicRefusal> {
     let start = ContinuousClock.now
     let isExpired = caller.session?.isExpired(at: clock.now()) ?? false
-    let outcome = await outcome(
-      of: operation, input, for: isExpired ? caller.with(nil) : caller, key: key, since: start)
+    let outcome = await settled(
+      await performed(operation, input, for: isExpired ? caller.with(nil) : caller, key: key, since: start),
+      for: caller)
     if operation.access == .attested { await ResponseTimeQuantizer.wait(since: start) }
-    return try outcome.get()
+    return outcome
   }
 
-  private func outcome(
-    of operation: Operation, _ input: OperationInput, for caller: Caller, key: IdempotencyKey?,
+  /// Records the identity of the request unless its operation has, and returns `outcome`; or the refusal of an identity
+  /// that was used before, whatever the outcome was.
+  func settled(
+    _ outcome: Result<[UInt8], PublicRefusal>, for caller: Caller
+  ) async -> Result<[UInt8], PublicRefusal> {
+    guard let identity = UnspentIdentity.current else { return outcome }
+    do {
+      try await identity.settle(in: store)
+      return outcome
+    } catch {
+      if error is IdentityUsedBefore {
+        logger.notice(
+          "identity refused",
+          metadata: ["request_id": "\(caller.requestID)", "reason": "jti was used before, at another backend"])
+      }
+      return .failure(PublicRefusal(error))
+    }
+  }
+
+  private func performed(
+    _ operation: Operation, _ input: OperationInput, for caller: Caller, key: IdempotencyKey?,
     since start: ContinuousClock.Instant
   ) async -> Result<[UInt8], PublicRefusal> {
     do {
@@ -195,6 +224,7 @@ public struct OperationRegistry: Sendable {
       case let refusal as MFARefusal: refusal.cause
       case let value as InvalidValue: MFARefusal.invalid(value).cause
       case let fault as OperationInputError: fault.cause
+      case is IdentityUsedBefore: "identity_used_before"
       case IdempotencyRefusal.keyReused: "idempotency_key_reused"
       case IdempotencyRefusal.inProgress: "request_in_progress"
       case let error as RPCError: error.cause

@@ -121,6 +121,7 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case let refusal as MFARefusal: self.init(refusal)
     case let value as InvalidValue: self.init(MFARefusal.invalid(value))
     case let fault as OperationInputError: self.init(fault)
+    case is IdentityUsedBefore: self.init(OperationInputError.notAttested)
     case let refusal as PublicRefusal: self = refusal
     case IdempotencyRefusal.keyReused:
       self.init(.idempotencyKeyReused, "The idempotency key was used for another request")

@@ -40,17 +40,20 @@ public struct CallerReader: Sendable {
 
   /// Verifies the gate's identity and the access token.
   ///
-  /// - Parameter changesNothing: whether the request has no effects, so that the time limit for the store applies.
+  /// - Returns: The caller, and the identity as the first write of the request records it.
   /// - Throws: `OperationInputError.notAttested` unless there is exactly one valid identity; `MFAStoreError` if the
   ///   store or the gate's keys are unavailable.
-  func caller(of headers: HTTPFields, requestID: String, changesNothing: Bool) async throws -> Caller {
+  func caller(
+    of headers: HTTPFields, requestID: String, opening request: RequestLine, effect: GateIdentityVerifier.Effect
+  ) async throws -> (Caller, UnspentIdentity?) {
     let assertions = headers[values: .attestAssertion]
     guard assertions.count == 1, let assertion = assertions.first else { throw OperationInputError.notAttested }
     do {
-      let identity = try await gate.identity(in: assertion, patience: changesNothing ? patience : nil)
-      return Caller(
-        identity: identity, session: await proof(in: headers[.authorization]), requestID: requestID,
+      let accepted = try await gate.identity(in: assertion, of: request, effect: effect, patience: patience)
+      let caller = Caller(
+        identity: accepted.identity, session: await proof(in: headers[.authorization]), requestID: requestID,
         userAgent: String((headers[.userAgent] ?? "").prefix(256)))
+      return (caller, accepted.unspent)
     } catch let error as GateIdentityVerifier.Rejection {
       logger.notice("identity refused", metadata: ["request_id": "\(requestID)", "reason": "\(error.reason)"])
       throw OperationInputError.notAttested

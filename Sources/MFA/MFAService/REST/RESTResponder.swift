@@ -3,6 +3,7 @@ internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
 internal import MFADomain
+internal import MFATokens
 internal import MFAWire
 internal import NIOCore
 
@@ -44,31 +45,58 @@ struct RESTResponder: HTTPResponder {
   private static func answer(
     _ request: Request, _ requestID: String, _ service: ServiceGeneration
   ) async throws(PublicRefusal) -> [UInt8] {
-    let (operation, input, caller, key) = try await accepted(request, requestID, service)
-    return try await service.registry.run(operation, .document(input), for: caller, key: key)
-  }
-
-  /// Finds the operation, its input, the caller and the idempotency key. Logs refusals, because no operation does.
-  private static func accepted(
-    _ request: Request, _ requestID: String, _ service: ServiceGeneration
-  ) async throws(PublicRefusal) -> (Operation, [UInt8], Caller, IdempotencyKey?) {
-    var caller: Caller?
-    var operation: Operation?
-    do {
-      let known = try await service.callers.caller(
-        of: request.headers, requestID: requestID, changesNothing: [.get, .head].contains(request.method))
-      caller = known
-      let match = try service.routes.match(
+    let match = Result { () throws(OperationInputError) in
+      try service.routes.match(
         request.method.rawValue, request.uri.path,
         query: request.uri.queryParameters.map { (String($0.key), String($0.value)) })
-      operation = match.operation
-      let key = match.operation.sendsMessages ? try key(of: request) : nil
-      let input = match.operation.method == .post ? try await body(of: request) : match.document
-      return (match.operation, input, known, key)
+    }
+    let caller: Caller
+    let unspent: UnspentIdentity?
+    do {
+      (caller, unspent) = try await service.callers.caller(
+        of: request.headers, requestID: requestID,
+        opening: RequestLine(method: request.method.rawValue, target: request.head.path ?? ""),
+        effect: effect(of: match, at: request.uri.path))
     } catch {
-      service.registry.logUnserved(error, of: operation?.name, requestID: requestID, by: caller?.identity)
+      service.registry.logUnserved(error, requestID: requestID)
       throw PublicRefusal(error)
     }
+    let outcome = await UnspentIdentity.$current.withValue(unspent) {
+      await Self.outcome(of: request, match, for: caller, service)
+    }
+    return try outcome.get()
+  }
+
+  /// What a request can change, by its operation. One that reaches no operation changes nothing.
+  private static func effect(
+    of match: Result<RESTRouteTable.Match, OperationInputError>, at path: String
+  ) -> GateIdentityVerifier.Effect {
+    switch match {
+    case .success(let match): match.operation.method == .get ? .none : .write
+    // An identity for such a path could open a socket elsewhere.
+    case .failure: UpgradableChannel.paths.contains(path) ? .socket : .none
+    }
+  }
+
+  /// Runs the operation of a request. Logs the refusals before it, because no operation does.
+  private static func outcome(
+    of request: Request, _ match: Result<RESTRouteTable.Match, OperationInputError>, for caller: Caller,
+    _ service: ServiceGeneration
+  ) async -> Result<[UInt8], PublicRefusal> {
+    let operation: Operation
+    let input: [UInt8]
+    let key: IdempotencyKey?
+    do {
+      let match = try match.get()
+      operation = match.operation
+      key = operation.sendsMessages ? try Self.key(of: request) : nil
+      input = operation.method == .post ? try await body(of: request) : match.document
+    } catch {
+      let name = (try? match.get())?.operation.name
+      service.registry.logUnserved(error, of: name, requestID: caller.requestID, by: caller.identity)
+      return await service.registry.settled(.failure(PublicRefusal(error)), for: caller)
+    }
+    return await service.registry.outcome(of: operation, .document(input), for: caller, key: key)
   }
 
   /// Reads `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header); `nil` if there is none.

@@ -4,6 +4,7 @@ internal import HummingbirdCore
 internal import Locking
 internal import Logging
 internal import MFADomain
+internal import MFATokens
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOHTTPTypes
@@ -129,7 +130,9 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     do {
       // An upgrade must be a GET request (RFC 6455, section 4.1), but NIO upgrades any method.
       guard head.method == .GET else { throw OperationInputError.methodNotAllowed(["GET"]) }
-      let caller = try await current.callers.caller(of: fields, requestID: requestID, changesNothing: true)
+      let (caller, _) = try await current.callers.caller(
+        of: fields, requestID: requestID, opening: RequestLine(method: head.method.rawValue, target: head.uri),
+        effect: .socket)
       guard Self.paths.contains(String(path)) else { throw OperationInputError.unknownOperation }
       if caller.session != nil { try await Self.admit(caller, current) }
       return caller

@@ -5,12 +5,19 @@ internal import Postgres
 
 /// The store in a PostgreSQL database, for several machines.
 ///
-/// Each transaction takes an advisory lock, so one writer runs at a time across all processes. The services rely on
-/// this, and it keeps the history a single chain. Concurrent writes of one process share a transaction.
+/// A write that excludes all other writers holds an advisory lock alone, in all processes; a write that excludes rows
+/// shares it with others of its kind. Concurrent writes of one process share a transaction.
+///
+/// A process that stops in the middle of a transaction loses it after `longestPause`, so it delays the others no
+/// longer.
 public final class PostgresMFAStore: Store {
   private let queue: WriteQueue
   private let reader: PostgresDatabase
   private let historyKeys = HistoryKeyPlace(nil)
+
+  /// How long a writing transaction may rest between two statements before the server ends its connection. Nothing
+  /// waits in a transaction, so a process that rests longer was stopped, or its machine is overloaded; it begins again.
+  static let longestPause = Duration.milliseconds(100)
 
   /// Connects to the database at `url` (`postgres://…`, in the syntax of libpq) and migrates its tables.
   ///
@@ -29,7 +36,8 @@ public final class PostgresMFAStore: Store {
     } catch {
       throw MFAStoreError(error)
     }
-    queue = WriteQueue(writer: database, mostWaiting: mostWaiting, historyKeys: historyKeys)
+    let writer = PostgresDatabase(url: url, trace: trace, longestPause: Self.longestPause)
+    queue = WriteQueue(writer: writer, mostWaiting: mostWaiting, historyKeys: historyKeys)
     reader = PostgresDatabase(url: url, trace: trace)
   }
 
@@ -55,9 +63,9 @@ public final class PostgresMFAStore: Store {
   }
 
   public func write<Value: Sendable>(
-    _ body: @escaping @Sendable (any Records) throws -> Value
+    excluding others: WriteExclusion, _ body: @escaping @Sendable (any Records) throws -> Value
   ) async throws -> Value {
-    try await queue.run(body)
+    try await queue.run(excluding: others, body)
   }
 
   public func authenticateHistory(with keys: HistoryKeys) { historyKeys.withLock { $0 = keys } }
@@ -68,26 +76,67 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   private let url: String
   private let trace: StatementTrace?
   private let patience: Duration
+  private let longestPause: Duration
   // Used by one thread at a time: first the migrating thread, then the queue of the writer or `queue`.
   private var connection: StoreConnection?
   let queue = DispatchQueue(label: "mfa.store.postgres")
 
-  /// The number of the advisory lock of all writers: `mfa` in ASCII.
+  /// The number of the advisory lock of writers: `mfa` in ASCII.
   private static let lock = 0x6D6661
+  /// The number of times that a transaction is begun before its error counts.
+  private static let mostAttempts = 4
 
-  /// - Parameter patience: the time limit of a statement.
-  init(url: String, trace: StatementTrace?, patience: Duration = .seconds(10)) {
+  /// - Parameters:
+  ///   - patience: the time limit of a statement.
+  ///   - longestPause: how long a transaction may rest between two statements.
+  init(
+    url: String, trace: StatementTrace?, patience: Duration = .seconds(10),
+    longestPause: Duration = StoreConnection.longestPause
+  ) {
     self.url = url
     self.trace = trace
     self.patience = patience
+    self.longestPause = longestPause
   }
 
+  var runsBesideOthers: Bool { true }
+
+  /// Runs `body` again, on another connection if necessary, if the transaction ended before its commit was sent: the
+  /// server has ended its connection, or has chosen it among transactions that wait for each other.
+  func transaction(excluding others: WriteExclusion, _ body: (any SQLSession) throws -> Void) throws {
+    var attempts = 1
+    while true {
+      do {
+        return try within(Self.beginning(excluding: others), body)
+      } catch let interruption as Interruption {
+        guard attempts < Self.mostAttempts else { throw interruption.error }
+        attempts += 1
+      }
+    }
+  }
+
+  /// Runs `body` in one transaction that excludes all other writers. It runs once.
   func transaction(_ body: (any SQLSession) throws -> Void) throws {
-    try within({ try $0.execute("BEGIN", "SELECT pg_advisory_xact_lock(\(Self.lock))") }, body)
+    do {
+      try within(Self.beginning(excluding: .writers), body)
+    } catch let interruption as Interruption {
+      throw interruption.error
+    }
+  }
+
+  // Each statement must see what was committed while the transaction waited for its lock, whatever the server's
+  // default.
+  private static func beginning(excluding others: WriteExclusion) -> [String] {
+    let function = others == .writers ? "pg_advisory_xact_lock" : "pg_advisory_xact_lock_shared"
+    return ["BEGIN ISOLATION LEVEL READ COMMITTED", "SELECT \(function)(\(lock))"]
   }
 
   func readTransaction<Value>(_ body: (any SQLSession) throws -> Value) throws -> Value {
-    try within({ try $0.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") }, body)
+    do {
+      return try within(["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"], body)
+    } catch let interruption as Interruption {
+      throw interruption.error
+    }
   }
 
   /// The time limit of a statement on all rows, in a migration or a restore. An index on a table with millions of rows
@@ -96,7 +145,7 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
 
   /// Migrates the tables. Of several servers that start at the same time, one migrates and the others wait.
   func migrate(makesTables: Bool) throws {
-    connection = try StoreConnection(url: url, patience: Self.patienceForAllRows)
+    connection = try StoreConnection(url: url, patience: Self.patienceForAllRows, longestPause: longestPause)
     // The next connection uses the normal time limit.
     defer { connection = nil }
     try transaction { sql in
@@ -133,23 +182,35 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
     ).first?.int("count") ?? 0
   }
 
-  private func within<Value>(
-    _ begin: (StoreConnection) throws -> Void, _ body: (any SQLSession) throws -> Value
-  ) throws -> Value {
-    let connection = try self.connection ?? StoreConnection(url: url, patience: patience)
+  /// A transaction ended before its commit was sent, so it may begin again.
+  private struct Interruption: Error {
+    let error: any Error
+  }
+
+  private func within<Value>(_ beginning: [String], _ body: (any SQLSession) throws -> Value) throws -> Value {
+    let connection =
+      try self.connection ?? StoreConnection(url: url, patience: patience, longestPause: longestPause)
     self.connection = connection
     defer { if connection.isBroken { self.connection = nil } }
+    connection.begin()
     do {
-      try begin(connection)
+      for statement in beginning { try connection.enqueue(statement, []) }
       let value = try body(PostgresSession(connection: connection).traced(by: trace))
-      guard try connection.run("COMMIT", []).commandTag == "COMMIT" else {
-        throw MFAStoreError(reason: "the transaction was rolled back")
-      }
+      try connection.commit()
       return value
     } catch {
-      try? connection.execute("ROLLBACK")
-      throw error
+      try? connection.rollBack()
+      let isConflict = (error as? PostgresError)?.isConflict ?? false
+      guard !connection.hasSentCommit, connection.isBroken || isConflict else { throw error }
+      throw Interruption(error: error)
     }
+  }
+}
+
+extension PostgresError {
+  /// Whether the server has chosen this transaction to end, among several that cannot all go on.
+  fileprivate var isConflict: Bool {
+    if case .refused(let error) = self { ["40001", "40P01"].contains(error.code) } else { false }
   }
 }
 
@@ -157,6 +218,20 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
 struct PostgresSession: SQLSession {
   let connection: StoreConnection
 
+  /// The number of the advisory lock of the history: `mfah` in ASCII.
+  private static let historyLock = 0x6D66_6168
+  /// How long a transaction that runs beside others waits for a row.
+  private static let longestWaitForRow = 10
+
   func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int { try connection.run(sql, arguments).changes }
   func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try connection.run(sql, arguments).sqlRows() }
+  func enqueue(_ sql: String, _ arguments: [SQLValue]) throws { try connection.enqueue(sql, arguments) }
+
+  func limitWaitForRows() throws { try enqueue("SET LOCAL lock_timeout = \(Self.longestWaitForRow)", []) }
+
+  // Whoever has the turn holds all its rows already and waits for nothing, so the limit for rows does not apply.
+  func waitForHistory() throws {
+    try enqueue("SET LOCAL lock_timeout = \(connection.longestWait)", [])
+    try enqueue("SELECT pg_advisory_xact_lock(\(Self.historyLock))", [])
+  }
 }

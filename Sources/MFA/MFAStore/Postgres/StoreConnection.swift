@@ -1,7 +1,12 @@
+internal import MFADomain
 internal import Postgres
 
 extension PostgresError: UnderlyingStoreError {
   var plainReason: String { "\(self)" }
+  // A lock that was not available in time, and a transaction that was chosen among several that wait for each other.
+  var isContention: Bool {
+    if case .refused(let error) = self { ["55P03", "40P01"].contains(error.code) } else { false }
+  }
 }
 
 /// A connection in the dialect that the repositories share with SQLite: `?` for parameters, integers, texts and bytes.
@@ -9,49 +14,121 @@ extension PostgresError: UnderlyingStoreError {
 /// Two threads must not use it at the same time. Calls block.
 final class StoreConnection {
   private let connection: PostgresConnection
+  /// The statements in the server's form, by their SQL.
+  private var statements: [String: Statement] = [:]
 
-  /// How long a transaction may rest between two statements. It holds the lock of all writers: if its process was
-  /// stopped in the middle, the server closes the connection.
-  static let longestIdleness = Duration.seconds(5)
+  /// Statements that wait for a later one, to be sent with it.
+  private var waiting: [Call] = []
+  /// Whether a statement has failed whose result nobody waited for. The transaction cannot be committed.
+  private var hasFailed = false
+  /// Whether the commit of this transaction was sent.
+  private(set) var hasSentCommit = false
+  /// How long a statement may wait for a lock, in milliseconds.
+  let longestWait: Int64
+
+  /// How long a transaction may rest between two statements, if it holds nothing that others wait for.
+  static let longestPause = Duration.seconds(5)
+  /// The statements that are sent together at most. Together they are one message of the operating system, so a process
+  /// that stops has sent all of them or none.
+  private static let mostWaiting = 32
 
   /// Connects to `url`.
   ///
-  /// - Parameter patience: how long the server may take for one statement. The server itself cancels the statement a
-  ///   second earlier.
+  /// - Parameters:
+  ///   - patience: how long the server may take for one statement. The server itself cancels the statement a second
+  ///     earlier.
+  ///   - longestPause: how long a transaction may rest between two statements: if its process was stopped in the
+  ///     middle, the server closes the connection.
   /// - Throws: `ConnectionParameters.Malformed`, or `PostgresError`.
-  init(url: String, patience: Duration = .seconds(10)) throws {
+  init(url: String, patience: Duration = .seconds(10), longestPause: Duration = StoreConnection.longestPause) throws {
     let parameters = try ConnectionParameters(url: url, applicationName: "mfa-backend")
     connection = try PostgresConnection(parameters, patience: patience)
-    let limit = max(1, patience.components.seconds - 1) * 1000
-    let idleness = Self.longestIdleness.components.seconds * 1000
+    longestWait = max(1, patience.components.seconds - 1) * 1000
+    let pause = Int64(longestPause / .milliseconds(1))
     try execute(
-      "SET statement_timeout = \(limit)", "SET lock_timeout = \(limit)",
-      "SET idle_in_transaction_session_timeout = \(idleness)")
+      "SET statement_timeout = \(longestWait)", "SET lock_timeout = \(longestWait)",
+      "SET idle_in_transaction_session_timeout = \(pause)")
   }
 
   /// Whether no further statement can succeed.
   var isBroken: Bool { !connection.isUsable() }
 
-  /// Runs one statement, which is prepared at its first use.
+  /// Forgets the state of the transaction before.
+  func begin() {
+    waiting = []
+    (hasFailed, hasSentCommit) = (false, false)
+  }
+
+  /// Runs one statement, which is prepared at its first use, and those that wait.
   func run(_ sql: String, _ arguments: [SQLValue]) throws -> QueryResult {
-    let call = Call(Statement(Self.numbered(sql)), arguments.map(\.parameter))
-    guard let result = try answers(to: [call]).first else { throw PostgresError.connectionLost(reason: "no answer") }
+    try enqueue(sql, arguments, atMost: .max)
+    return try flush()
+  }
+
+  /// Lets a statement wait for a later one.
+  func enqueue(_ sql: String, _ arguments: [SQLValue]) throws {
+    try enqueue(sql, arguments, atMost: Self.mostWaiting)
+  }
+
+  private func enqueue(_ sql: String, _ arguments: [SQLValue], atMost most: Int) throws {
+    guard !hasFailed else { throw MFAStoreError(reason: "the transaction has failed") }
+    waiting.append(Call(statement(sql), arguments.map(\.parameter)))
+    if waiting.count >= most { _ = try flush() }
+  }
+
+  /// Sends the statements that wait, and returns the result of the last one.
+  private func flush() throws -> QueryResult {
+    let calls = waiting
+    waiting = []
+    let results = try answers(to: calls)
+    guard let result = results.last else { throw PostgresError.connectionLost(reason: "no answer") }
     return result
+  }
+
+  /// Commits the transaction.
+  ///
+  /// - Throws: also if the server has rolled it back.
+  func commit() throws {
+    guard !hasFailed else { throw MFAStoreError(reason: "the transaction has failed") }
+    guard connection.isUsable() else {
+      throw PostgresError.connectionLost(reason: connection.fault ?? "the connection was lost")
+    }
+    hasSentCommit = true
+    guard try run("COMMIT", []).commandTag == "COMMIT" else {
+      throw MFAStoreError(reason: "the transaction was rolled back")
+    }
+  }
+
+  /// Rolls the transaction back, whatever its state.
+  func rollBack() throws {
+    waiting = []
+    try execute("ROLLBACK")
   }
 
   /// Runs statements without parameters in one round trip.
   func execute(_ statements: String...) throws { _ = try answers(to: statements.map { Call($0) }) }
 
   private func answers(to calls: [Call]) throws -> [QueryResult] {
+    // Whatever fails, the statements after it did not run, so no savepoint is where its owner believes it to be.
+    hasFailed = calls.count > 1
     let exchange = try connection.exchange(calls)
-    if let error = exchange.results.lazy.compactMap(\.error).first {
+    if let index = exchange.results.firstIndex(where: { $0.error != nil }), let error = exchange.results[index].error {
+      if index == calls.count - 1 { hasFailed = false }
       if error.endsConnection { connection.giveUp(because: error.message) }
       throw PostgresError.refused(error)
     }
     guard exchange.isComplete, exchange.results.count == calls.count else {
       throw PostgresError.connectionLost(reason: connection.fault ?? "the connection was lost")
     }
+    hasFailed = false
     return exchange.results
+  }
+
+  private func statement(_ sql: String) -> Statement {
+    if let known = statements[sql] { return known }
+    let statement = Statement(Self.numbered(sql))
+    statements[sql] = statement
+    return statement
   }
 
   /// Replaces `?` by `$1`, `$2` and so on. No statement of this target has a question mark in a literal.

@@ -40,14 +40,21 @@ extension SQLRecords: NoticeRecords {
 }
 
 extension SQLRecords: AuditRecords {
+  func inHistoryTurn(_ body: @escaping (any AuditRecords) throws -> Void) throws {
+    if let historyTurn { historyTurn.add(body) } else { try body(self) }
+  }
+
   func lastAuditEntry() throws -> (sequence: Int64, hash: [UInt8], keyNumber: UInt32?)? {
-    try sql.rows("SELECT sequence, hash, key_number FROM audit ORDER BY sequence DESC LIMIT 1", []).first.map {
-      (try $0.integer("sequence"), try $0.blob("hash"), try Self.keyNumber($0))
-    }
+    if let known = historyEnd?.known { return known }
+    let last = try sql.rows(
+      "SELECT sequence, hash, key_number FROM audit ORDER BY sequence DESC LIMIT 1", []
+    ).first.map { (try $0.integer("sequence"), try $0.blob("hash"), try Self.keyNumber($0)) }
+    historyEnd?.known = .some(last)
+    return last
   }
 
   func append(_ entry: AuditEntry, hash: [UInt8]) throws {
-    try sql.run(
+    try sql.enqueue(
       """
       INSERT INTO audit (sequence, at, request_id, actor, account, event, detail, previous, hash, key_number)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -57,6 +64,7 @@ extension SQLRecords: AuditRecords {
         .text(entry.event), .text(entry.detail), .blob(entry.previous), .blob(hash),
         entry.keyNumber.map { .integer(Int64($0)) } ?? .null,
       ])
+    historyEnd?.known = .some((entry.sequence, hash, entry.keyNumber))
   }
 
   func auditEntries(after sequence: Int64, atMost count: Int) throws -> [(entry: AuditEntry, hash: [UInt8])] {

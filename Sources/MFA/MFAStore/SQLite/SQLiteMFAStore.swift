@@ -90,9 +90,9 @@ public final class SQLiteMFAStore: Store {
   }
 
   public func write<Value: Sendable>(
-    _ body: @escaping @Sendable (any Records) throws -> Value
+    excluding others: WriteExclusion, _ body: @escaping @Sendable (any Records) throws -> Value
   ) async throws -> Value {
-    try await queue.run(body)
+    try await queue.run(excluding: others, body)
   }
 
   public func authenticateHistory(with keys: HistoryKeys) { historyKeys.withLock { $0 = keys } }

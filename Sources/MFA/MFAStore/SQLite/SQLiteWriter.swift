@@ -1,11 +1,15 @@
 internal import GRDB
+internal import MFADomain
 
 /// The single writer of a SQLite database.
 struct SQLiteWriter: SQLWriter {
   let writer: any DatabaseWriter
   let trace: StatementTrace?
 
-  func transaction(_ body: (any SQLSession) throws -> Void) throws {
+  /// SQLite has one writer at a time.
+  var runsBesideOthers: Bool { false }
+
+  func transaction(excluding others: WriteExclusion, _ body: (any SQLSession) throws -> Void) throws {
     try writer.writeWithoutTransaction { db in
       try db.inTransaction(.immediate) {
         try body(SQLiteSession(db: db).traced(by: trace))

@@ -17,6 +17,7 @@ struct BackendFoundation: Sendable {
   let hub = NotificationHub()
   let outbox: QueuedOutbox
   let rateLimiter: RateLimiter
+  let spent = SpentIdentities()
   let log: BackendLog
   let logger: Logger
 
@@ -44,7 +45,8 @@ struct BackendFoundation: Sendable {
   /// A verifier of the gate's identities. Fetches nothing yet.
   func verifier(_ gate: BackendSettings.Gate) -> GateIdentityVerifier {
     GateIdentityVerifier(
-      source: gate.source, issuer: gate.issuer, audience: gate.audience, store: store, logger: logger)
+      source: gate.source, issuer: gate.issuer, audience: gate.audience, store: store, spent: spent,
+      logger: logger)
   }
 
   /// Everything that follows from `settings`. Reads all files that they name, and changes nothing but the beginning of

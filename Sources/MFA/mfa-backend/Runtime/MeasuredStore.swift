@@ -18,10 +18,12 @@ struct MeasuredStore: Store {
     return try await measured("read") { try await base.read(body) }
   }
 
-  func write<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
+  func write<Value: Sendable>(
+    excluding others: WriteExclusion, _ body: @escaping @Sendable (any Records) throws -> Value
+  ) async throws -> Value {
     active.withLock { $0.writes += 1 }
     defer { active.withLock { $0.writes -= 1 } }
-    return try await measured("write") { try await base.write(body) }
+    return try await measured("write") { try await base.write(excluding: others, body) }
   }
 
   func authenticateHistory(with keys: HistoryKeys) { base.authenticateHistory(with: keys) }
