@@ -329,7 +329,8 @@ struct BenchThresholdTests {
     #expect(
       Set(thresholds.keys) == [
         "instructions_per_round_trip", "allocations_per_round_trip", "openssl_allocations_per_round_trip",
-        "instructions_per_connection", "instructions_per_verified_connection",
+        "instructions_per_connection", "own_instructions_per_connection", "instructions_per_verified_connection",
+        "own_instructions_per_admission",
       ])
     #expect(thresholds.values.allSatisfy { $0 >= 0 })
   }
@@ -340,6 +341,8 @@ struct BenchThresholdTests {
     defer { process.kill() }
     #expect(try await process.exit(within: .seconds(30)).code == 0)
     let text = try await process.output.text()
-    #expect(text.contains("scenarios: 64b-1, 64b-32, 64b-1000, 16k, 256k, loops, latency, connect, verified, register"))
+    #expect(
+      text.contains(
+        "scenarios: 64b-1, 64b-32, 64b-1000, 16k, 256k, loops, loops-connect, latency, connect, verified, admissions"))
   }
 }
