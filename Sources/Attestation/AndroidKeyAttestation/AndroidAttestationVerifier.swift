@@ -35,9 +35,11 @@ public struct AndroidAttestationVerifier: Sendable {
   public func verify(
     _ chain: AndroidCertificateChain, challenge: [UInt8], statusList: AndroidStatusList?, at instant: Timestamp
   ) throws(AndroidAttestationRejection) -> VerifiedAndroidKey {
-    let claim = AndroidClaim(chain: chain, challenge: challenge, statusList: statusList, instant: instant)
+    let claim = AndroidClaim(
+      chain: chain.ending(at: roots), challenge: challenge, statusList: statusList, instant: instant)
     let broken = AndroidAttestationStep.allCases.flatMap { check($0, of: claim) ?? [] }
     guard broken.isEmpty else { throw AndroidAttestationRejection(broken) }
+    remember(claim.chain)
     return try verifiedKey(of: claim)
   }
 

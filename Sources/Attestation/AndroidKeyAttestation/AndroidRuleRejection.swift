@@ -21,8 +21,11 @@ public enum AndroidRuleRejection: Error, Sendable, Hashable {
   case rootMissing
   /// A certificate between leaf and root names itself as its issuer. Only a root does.
   case selfIssued(Int)
-  /// An issuer above the attestation certificate is no authority.
+  /// An issuer above the attestation certificate is no authority, or the attestation certificate of a remotely
+  /// provisioned chain.
   case issuerIsNoAuthority(Int)
+  /// A certificate is for a key that belongs to the code in a virtual machine, which its owner chooses.
+  case virtualMachine(Int)
   /// More authorities are below an issuer than it allows.
   case pathLength(Int, allowed: Int)
   /// An issuer has a critical extension that is not known here; the text is its identifier.
@@ -86,7 +89,7 @@ extension AndroidRuleRejection {
     case .nameChaining: .nameChaining
     case .signature: .signatures
     case .rootUnknown, .rootMissing: .root
-    case .selfIssued, .issuerIsNoAuthority, .pathLength, .criticalExtension: .authorities
+    case .selfIssued, .issuerIsNoAuthority, .virtualMachine, .pathLength, .criticalExtension: .authorities
     case .notYetValid, .expired: .validity
     case .revoked: .revocation
     case .attestationExtensionMissing, .attestationExtension: .attestationExtension
@@ -116,6 +119,7 @@ extension AndroidRuleRejection {
     case .rootMissing: "root_missing_and_not_signed_by_a_known_root"
     case .selfIssued(let position): "self_issued[\(position)]"
     case .issuerIsNoAuthority(let position): "issuer_is_not_a_ca[\(position)]"
+    case .virtualMachine(let position): "virtual_machine_certificate[\(position)]"
     case .pathLength(let position, _): "path_length[\(position)]"
     case .criticalExtension(let position, _): "critical_extension[\(position)]"
     case .notYetValid(let position, _, _): "not_yet_valid[\(position)]"

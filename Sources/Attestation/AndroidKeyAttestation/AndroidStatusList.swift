@@ -33,18 +33,21 @@ public struct AndroidStatusList: Sendable, Hashable {
   /// Parses a list as Google publishes it: `{"entries": {SERIAL: {"status": "REVOKED", "reason": …}}}`.
   ///
   /// A serial number is hex, also where it looks decimal. Every entry counts, whatever its status: `SUSPENDED` is the
-  /// other one that Google names.
-  public init(_ json: [UInt8]) throws(AndroidStatusListError) {
+  /// other one that Google names. Longer numbers than a certificate can have are left out, since none is revoked by them.
+  ///
+  /// - Parameter allowsNone: whether a list without entries is accepted. Google's has hundreds.
+  public init(_ json: [UInt8], allowsNone: Bool = false) throws(AndroidStatusListError) {
     guard json.count <= Self.maximumSize else { throw .tooLarge(json.count) }
     let entries = try Self.entries(in: json)
-    guard !entries.isEmpty else { throw .empty }
+    guard allowsNone || !entries.isEmpty else { throw .empty }
     guard entries.count <= Self.maximumEntries else { throw .tooManyEntries(entries.count) }
     var keys: [(serial: [UInt8], reason: UInt8)] = []
     keys.reserveCapacity(entries.count)
     var reasons: [String] = []
     for (text, entry) in entries {
-      guard let serial = Self.serial(text) else { throw .malformedSerial(text) }
-      keys.append((serial, Self.number(of: entry.reason ?? entry.status, in: &reasons)))
+      guard let number = Self.number(text) else { throw .malformedSerial(text) }
+      guard let serial = Self.filledUp(number[...]) else { continue }
+      keys.append((serial, Self.place(of: entry.reason ?? entry.status, in: &reasons)))
     }
     keys.sort { $0.serial.lexicographicallyPrecedes($1.serial) }
     serials = keys.flatMap(\.serial)
@@ -91,11 +94,10 @@ public struct AndroidStatusList: Sendable, Hashable {
     }
   }
 
-  private static func serial(_ text: String) -> [UInt8]? {
+  private static func number(_ text: String) -> [UInt8]? {
     let digits = text.utf8.drop { $0 == UInt8(ascii: "0") }
-    guard !text.isEmpty, digits.count <= 2 * serialSize else { return nil }
-    let even = (digits.count % 2 == 0 ? "" : "0") + String(decoding: digits, as: UTF8.self)
-    return Hex.decode(even).flatMap { filledUp($0[...]) }
+    guard !text.isEmpty else { return nil }
+    return Hex.decode((digits.count % 2 == 0 ? "" : "0") + String(decoding: digits, as: UTF8.self))
   }
 
   private static func filledUp(_ serial: ArraySlice<UInt8>) -> [UInt8]? {
@@ -104,7 +106,7 @@ public struct AndroidStatusList: Sendable, Hashable {
   }
 
   /// The reasons are few. If there were many, the last one stands for the rest.
-  private static func number(of reason: String, in reasons: inout [String]) -> UInt8 {
+  private static func place(of reason: String, in reasons: inout [String]) -> UInt8 {
     if let number = reasons.firstIndex(of: reason) { return UInt8(number) }
     guard reasons.count < 255 else { return 254 }
     reasons.append(reason)
@@ -124,7 +126,7 @@ public enum AndroidStatusListError: Error, Sendable, Hashable {
   case notJSON
   /// JSON without `entries` in the form of Google's list.
   case unexpectedStructure
-  /// The name of an entry is not a serial number in hex of at most 20 bytes.
+  /// The name of an entry is not a serial number in hex.
   case malformedSerial(String)
 }
 

@@ -53,20 +53,19 @@ public final class IssuerKey: Sendable {
     return nil
   }
 
-  /// A verification takes time in proportion to the exponent. All real ones are 65537.
-  private static let longestExponent = 32
-
-  private static func exponentBits(of key: PKey) -> Int {
+  /// A verification takes time in proportion to the exponent, so it has 32 bits at most. All real ones are 65537. Under
+  /// an exponent of 1 anyone could sign, and an even one is no exponent of RSA.
+  private static func hasSoundExponent(_ key: PKey) -> Bool {
     var exponent: OpaquePointer?
     defer { BN_free(exponent) }
-    guard key.withPointer({ EVP_PKEY_get_bn_param($0, OSSL_PKEY_PARAM_RSA_E, &exponent) }) == 1 else { return .max }
-    return Int(BN_num_bits(exponent))
+    guard key.withPointer({ EVP_PKEY_get_bn_param($0, OSSL_PKEY_PARAM_RSA_E, &exponent) }) == 1 else { return false }
+    return (2...32).contains(BN_num_bits(exponent)) && BN_is_odd(exponent) == 1
   }
 
   private static func rsa(_ spki: [UInt8]) -> (PKey, Kind)? {
     guard let key = PKey(spki: spki[...]), key.withPointer({ EVP_PKEY_is_a($0, "RSA") == 1 }) else { return nil }
     let bits = Int(key.withPointer { EVP_PKEY_get_bits($0) })
-    guard modulusBits.contains(bits), exponentBits(of: key) <= longestExponent else { return nil }
+    guard modulusBits.contains(bits), hasSoundExponent(key) else { return nil }
     return (key, .rsa(bits: bits))
   }
 }

@@ -30,9 +30,10 @@ struct VerifyAndroidCommand: ParsableCommand {
   @Option(
     name: .customLong("signer"),
     help: ArgumentHelp(
-      "SHA-256 of the certificate that signs the app: 32 bytes in hex. May be repeated.", valueName: "sha256-hex"),
+      "SHA-256 of the certificate that signs the app: 32 bytes in hex. May be repeated; without it no app is accepted.",
+      valueName: "sha256-hex"),
     transform: VerifyArgument.digest)
-  var signers: [[UInt8]]
+  var signers: [[UInt8]] = []
 
   @Option(
     help: ArgumentHelp("The challenge that the device attested, in base64.", valueName: "base64"),
@@ -59,6 +60,16 @@ struct VerifyAndroidCommand: ParsableCommand {
       "Trust the keys of the certificates in this PEM file instead of Google's. May be repeated.", valueName: "pem"))
   var rootFiles: [String] = []
 
+  @Option(
+    help: ArgumentHelp("The least secure hardware that is accepted.", valueName: "tee|strongbox"),
+    transform: VerifyArgument.securityLevel)
+  var securityLevel = AndroidAppPolicy.MinimumSecurityLevel.trustedEnvironment
+
+  @Option(
+    help: ArgumentHelp("The oldest accepted month of security patches.", valueName: "yyyy-mm"),
+    transform: VerifyArgument.patchLevel)
+  var minPatchLevel: PatchLevel?
+
   @Flag(help: "Require a remotely provisioned attestation key, which no leaked factory key can imitate.")
   var requireRkp = false
 
@@ -70,7 +81,8 @@ struct VerifyAndroidCommand: ParsableCommand {
     do throws(SallyportError) {
       let verifier = AndroidAttestationVerifier(
         policy: AndroidAppPolicy(
-          package: package, signers: Set(signers), allowedBootKeys: try allowedBootKeys(),
+          package: package, signers: Set(signers), minimumSecurityLevel: securityLevel,
+          allowedBootKeys: try allowedBootKeys(), minimumPatchLevel: minPatchLevel,
           requiresRemoteProvisioning: requireRkp),
         roots: try roots())
       let statusList = try revoked()
@@ -87,7 +99,8 @@ struct VerifyAndroidCommand: ParsableCommand {
     guard let statusList else { return nil }
     let content = try InputFile(path: statusList).beginning(longest: AndroidStatusList.maximumSize)
     do throws(AndroidStatusListError) {
-      return try AndroidStatusList(content)
+      // Here an operator has named the file. The gate would not take a list without entries from a server.
+      return try AndroidStatusList(content, allowsNone: true)
     } catch {
       throw Self.invalid(
         "--status-list", statusList, "\(error)",
@@ -132,9 +145,8 @@ struct VerifyAndroidCommand: ParsableCommand {
 
 extension VerifyArgument {
   static func package(_ text: String) throws(ValidationError) -> String {
-    guard AndroidAppPolicy.isPackageName(text) else {
-      throw ValidationError("a package is two or more words of letters, digits and _ with dots between them")
-    }
+    // Systems have packages of one word, such as android.
+    guard (1...255).contains(text.utf8.count) else { throw ValidationError("a package has 1 to 255 characters") }
     return text
   }
 
@@ -147,7 +159,22 @@ extension VerifyArgument {
   }
 
   static func challenge(_ text: String) throws(ValidationError) -> [UInt8] {
-    guard let bytes = Base64.decode(text) else { throw ValidationError("a challenge must be base64 with padding") }
+    // Either alphabet, with or without padding.
+    let digits = text.replacing("+", with: "-").replacing("/", with: "_")
+    guard let bytes = Base64URL.decode(String(digits.prefix { $0 != "=" })), digits.drop(while: { $0 != "=" }).count < 3
+    else { throw ValidationError("a challenge must be base64") }
     return bytes
+  }
+
+  static func securityLevel(_ text: String) throws(ValidationError) -> AndroidAppPolicy.MinimumSecurityLevel {
+    guard let level = AndroidAppPolicy.MinimumSecurityLevel(rawValue: text) else {
+      throw ValidationError("a security level is tee or strongbox")
+    }
+    return level
+  }
+
+  static func patchLevel(_ text: String) throws(ValidationError) -> PatchLevel {
+    guard let level = PatchLevel(text) else { throw ValidationError("a patch level is a month, for example 2026-01") }
+    return level
   }
 }

@@ -68,6 +68,21 @@ struct MintedChainTests {
       ])
   }
 
+  @Test("A root that another root certified ends a chain by its key; without it the chain holds, too")
+  func crossCertifiedRoot() throws {
+    var mint = try AndroidMint.factory()
+    let root = try IssuerKey(spki: mint.rootKey)
+    mint.certificates[3].issuer = MintedCertificate.name([3: "another root"])
+    let chain = try mint.chain()
+    let policy = AndroidAppPolicy(package: AndroidMint.package, signers: [AndroidMint.signer])
+    for (chain, isAccepted) in [(chain, true), (chain.dropLast(), true), (chain.dropLast(2), false)] {
+      let rejections = rejectionsOf(
+        Array(chain), policy: policy, roots: [root], challenge: AndroidMint.challenge, statusList: nil,
+        at: AndroidMint.instant, remembering: VerifiedSignatureCache())
+      #expect(rejections.isEmpty == isAccepted, "\(rejections.map(\.code))")
+    }
+  }
+
   @Test("A verified authority is remembered by all of its bytes and its issuer's key, a refused one never")
   func remembers() throws {
     let cache = VerifiedSignatureCache(capacity: 4)
@@ -84,6 +99,10 @@ struct MintedChainTests {
     #expect(try codes(stranger.chain(), trusted: root) == ["root_unknown"])
     #expect(cache.count == 0)
     let chain = try mint.chain()
+    let refused = rejectionsOf(
+      chain, policy: policy, roots: [root], challenge: [1], statusList: nil, at: AndroidMint.instant, remembering: cache
+    )
+    #expect(refused.map(\.code) == ["challenge_differs"] && cache.count == 0)
     #expect(try codes(chain, trusted: root).isEmpty)
     #expect(cache.count == 2)  // the authority and the root
     var changed = chain
@@ -114,7 +133,11 @@ struct MintedChainTests {
     for offset in stride(from: position, to: chain[position].count, by: 11) {
       var changed = chain
       changed[position][offset] ^= 1
-      #expect(isRefused(changed), "certificate \(position), byte \(offset)")
+      // A root counts by its key: if another one seems to have issued it, nothing else in it is trusted.
+      let isCrossCertified = (try? Certificate(der: changed[position])).map {
+        position == 3 && $0.issuerName != $0.subjectName && $0.subjectPublicKeyInfo == roots[0].spki
+      }
+      #expect(isRefused(changed) || isCrossCertified == true, "certificate \(position), byte \(offset)")
     }
     for count in stride(from: 0, to: chain[position].count, by: 3) {
       var changed = chain

@@ -100,7 +100,7 @@ struct BrokenRule: Sendable, CustomTestStringConvertible {
       $0.mint.certificates[0].serialNumber = [0, 1]
     },
     BrokenRule("a serial number of 21 bytes", "malformed_certificate[2]") {
-      $0.mint.certificates[2].serialNumber = [UInt8](repeating: 1, count: 22)
+      $0.mint.certificates[2].serialNumber = [UInt8](repeating: 1, count: 21)
     } twin: {
       $0.mint.certificates[2].serialNumber = [UInt8](repeating: 1, count: 20)
     },
@@ -152,6 +152,21 @@ struct BrokenRule: Sendable, CustomTestStringConvertible {
       // Genuine attestation certificates say that they are none.
       $0.mint.certificates[1].extensions = MintedCertificate.authority(false)
     },
+    BrokenRule(
+      "an attestation certificate of Google's server without the right", "issuer_is_not_a_ca[1]", remote: true
+    ) {
+      $0.mint.certificates[1].extensions = MintedCertificate.authority(false)
+    } twin: {
+      $0.mint.certificates[1].extensions = MintedCertificate.authority()
+    },
+    // Its key signs whatever the owner of the device wants.
+    BrokenRule("a certificate of a virtual machine", "virtual_machine_certificate[1]") {
+      $0.mint.certificates[1].extensions.append(
+        MintedCertificate.encodedExtension("1.3.6.1.4.1.11129.2.1.29.1", []))
+    } twin: {
+      $0.mint.certificates[1].extensions.append(
+        MintedCertificate.encodedExtension("1.3.6.1.4.1.11129.2.1.29.2", []))
+    },
     BrokenRule("an authority without extensions", "issuer_is_not_a_ca[2]") { $0.mint.certificates[2].extensions = [] },
     BrokenRule("a path that is too long", "path_length[2]") {
       $0.mint.certificates[2].extensions = MintedCertificate.authority(pathLength: 0)
@@ -180,22 +195,19 @@ struct BrokenRule: Sendable, CustomTestStringConvertible {
       $0.mint.certificates[4].notAfter = later(-1)
       $0.instant = later(14)
     },
-    BrokenRule("after the end of a certificate of unknown provisioning", "expired[2]") {
-      $0.mint.certificates[2].subject = MintedCertificate.name([3: "an authority"])
-      $0.mint.certificates[2].notAfter = later(-1)
-    } twin: {
+    BrokenRule("an authority in the status list, after its end", "revoked[2]") {
       // Factory keys cannot be renewed.
       $0.mint.certificates[1].notAfter = later(-1)
       $0.mint.certificates[2].notAfter = later(-1)
-    },
-    BrokenRule("an authority in the status list", "revoked[2]") {
       $0.mint.certificates[2].serialNumber = [0, 0xA0, 1]
       $0.statusList = try list("a001")
     } twin: {
       $0.mint.certificates[2].serialNumber = [0, 0xA0, 1]
       $0.statusList = try list("a0010")
     },
-    BrokenRule("a serial number that looks decimal in the status list", "revoked[1]") {
+    BrokenRule("a serial number that looks decimal in the status list, provisioning unknown", "revoked[1]") {
+      $0.mint.certificates[2].subject = MintedCertificate.name([3: "an authority"])
+      $0.mint.certificates[2].notAfter = later(-1)
       $0.mint.certificates[1].serialNumber = [0x12, 0x34]
       $0.statusList = try list("1234")
     } twin: {

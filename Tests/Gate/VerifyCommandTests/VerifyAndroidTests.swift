@@ -155,14 +155,14 @@ struct VerifyAndroidTests {
     }
     let empty = try shell.file("empty.json", "{}")
     let lines =
-      ["--package", "--signer", "--challenge"].map(removing)
-      + ["", "app", "com.example app"].map { replacing("--package", by: $0) }
+      ["--package", "--challenge"].map(removing)
+      + ["", String(repeating: "a", count: 256)].map { replacing("--package", by: $0) }
       + ["", "00", String(repeating: "0g", count: 32)].map { replacing("--signer", by: $0) }
-      + ["AA", "not base64"].map { replacing("--challenge", by: $0) }
+      + ["A", "AA===", "not base64"].map { replacing("--challenge", by: $0) }
       + ["now", "2026-04-21"].map { replacing("--at", by: $0) }
       + [
         replacing("--root", by: empty), flags + ["--status-list", empty], flags + ["--boot-keys", empty],
-        flags + ["--bogus"],
+        flags + ["--bogus"], flags + ["--security-level", "software"], flags + ["--min-patch-level", "2026-13"],
       ]
     for line in lines {
       let transcript = try shell.verify(["android", "-"] + line)
@@ -174,9 +174,39 @@ struct VerifyAndroidTests {
     for line in [["no such file"] + flags, ["-", "--status-list", "no such file"] + flags] {
       #expect(try shell.verify(["android"] + line).status == 66)
     }
+    // No app is accepted without a signer.
+    let unsigned = try shell.verify(["android", "-"] + removing("--signer"), input: Array(mint.pem().utf8))
+    #expect(unsigned.status == 1 && unsigned.output.contains("signer_differs"))
     // The Play Console writes digests with colons.
     let digest = AndroidMint.signer.map { Hex.encode([$0]).uppercased() }.joined(separator: ":")
     #expect(
       try shell.verify(["android", "-"] + replacing("--signer", by: digest), input: Array(mint.pem().utf8)).status == 0)
+  }
+
+  @Test(
+    "What other programs write is read: base64 in lines, a byte order mark, challenges of URLs, packages of one word")
+  func lenientInput() throws {
+    let (shell, mint) = (try Shell(), try AndroidMint.factory())
+    let flags = try Self.flags(mint, in: shell)
+    let lines = try mint.chain().map { der in
+      let text = Base64.encode(der)
+      return "\"" + text.prefix(76) + "\\n" + text.dropFirst(76) + "\\n\""
+    }
+    let json = Array("\u{FEFF}[\(lines.joined(separator: ",\r\n"))]".utf8)
+    #expect(try shell.verify(["android", "-"] + flags, input: json).status == 0)
+    let index = try #require(flags.firstIndex(of: "--challenge"))
+    for challenge in [Base64URL.encode(AndroidMint.challenge), Base64.encode(AndroidMint.challenge)] {
+      var changed = flags
+      changed[index + 1] = challenge
+      #expect(try shell.verify(["android", "-"] + changed, input: json).status == 0)
+    }
+    let word = try shell.verify(["android", "-"] + flags + ["--package", "android"], input: json)
+    #expect(word.status == 1 && word.output.contains("package_differs"))
+    let list = try shell.file("none.json", #"{"entries": {}}"#)
+    #expect(try shell.verify(["android", "-"] + flags + ["--status-list", list], input: json).status == 0)
+    let tee = try shell.verify(
+      ["android", "-"] + flags + ["--security-level", "strongbox", "--min-patch-level", "2099-01"], input: json)
+    #expect(tee.status == 1)
+    for code in ["security_level_too_low", "patch_level_too_old"] { #expect(tee.output.contains(code)) }
   }
 }

@@ -37,10 +37,22 @@ public struct AndroidCertificateChain: Sendable {
     guard rejections.isEmpty, let leaf = certificates.first else { throw AndroidAttestationRejection(rejections) }
     self.certificates = certificates
     self.leaf = leaf
+    endsWithRoot = certificates.last?.isSelfIssued == true
   }
 
-  /// Whether the last certificate names itself as its issuer, as a root's does. Devices may leave out the root.
-  var endsWithRoot: Bool { certificates.last.map { $0.issuerName == $0.subjectName } ?? false }
+  /// Whether the last certificate is a root's. Devices may leave it out.
+  private(set) var endsWithRoot: Bool
+
+  /// The same chain, where a certificate with the key of one of `roots` counts as a root, whatever issuer it names: the
+  /// key is trusted, and a root may be certified by another one, too.
+  func ending(at roots: [IssuerKey]) -> AndroidCertificateChain {
+    guard let last = certificates.last, roots.contains(where: { $0.spki == last.subjectPublicKeyInfo }) else {
+      return self
+    }
+    var chain = self
+    chain.endsWithRoot = true
+    return chain
+  }
 
   /// The positions of the certificates between the leaf and the root: the attestation certificate, which belongs to
   /// the device or to a batch of devices, and the authorities above it.
@@ -48,6 +60,9 @@ public struct AndroidCertificateChain: Sendable {
 }
 
 extension Certificate {
+  /// Whether it names itself as its issuer, as a root's does.
+  var isSelfIssued: Bool { issuerName == subjectName }
+
   /// What of the certificate is not as DER requires, beyond what `Certificate` accepts; `nil` if nothing.
   ///
   /// One irregular form is accepted: genuine devices write the BOOLEAN `critical` as 1.
@@ -67,7 +82,9 @@ extension Certificate {
     guard first < 0x80 else { return "the serial number is negative" }
     guard serial.count == 1 || first != 0 || serial[1] >= 0x80 else { return "the serial number has leading zeros" }
     // RFC 5280 section 4.1.2.2: 20 octets, and one for the sign.
-    guard serial.count <= 21 else { return "the serial number has \(serial.count) bytes" }
+    guard serial.count <= 20 || (serial.count == 21 && first == 0) else {
+      return "the serial number has \(serial.count) bytes"
+    }
     return nil
   }
 }

@@ -8,12 +8,14 @@ internal import Cryptography
 #endif
 
 extension AndroidCertificateChain {
-  /// The DER of each certificate in the text of a chain, leaf first: PEM, or a JSON array of base64.
+  /// The DER of each certificate in the text of a chain, leaf first: PEM, or a JSON array of base64, in lines or not.
   ///
   /// - Throws: that the text is neither, or which elements of the array are not base64.
   public static func encodings(in text: [UInt8]) throws(AndroidAttestationRejection) -> [[UInt8]] {
     // Base64 takes four thirds, and lines and quotation marks some more.
     guard text.count <= 4 * maximumSize else { throw AndroidAttestationRejection(.chainSize(text.count)) }
+    // A byte order mark, which some editors write.
+    let text = text.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(text.dropFirst(3)) : text
     let isJSON = text.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "[")
     return isJSON ? try array(in: text) : try pem(in: text)
   }
@@ -22,7 +24,7 @@ extension AndroidCertificateChain {
     guard JSONGrammar.accepts(text), let items = try? JSONDecoder().decode([String].self, from: Data(text)) else {
       throw AndroidAttestationRejection(.malformedChain(reason: "it is not a JSON array of strings"))
     }
-    let decoded = items.map { Base64.decode($0) }
+    let decoded = items.map { Base64.decode($0.filter { !$0.isWhitespace }) }
     let broken = decoded.indices.filter { decoded[$0] == nil }
     guard broken.isEmpty else {
       throw AndroidAttestationRejection(broken.map { .malformedCertificate($0, reason: "it is not base64") })

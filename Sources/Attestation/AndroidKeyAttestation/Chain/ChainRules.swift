@@ -11,28 +11,40 @@ extension AndroidAttestationVerifier {
   /// Each certificate is signed by the key of the next one; a root that was sent, by its own.
   func brokenSignatures(of chain: AndroidCertificateChain) -> [AndroidRuleRejection] {
     let certificates = chain.certificates
-    var links: [(certificate: Certificate, issuer: IssuerKey)] = []
     var broken: [AndroidRuleRejection] = []
-    for position in certificates.indices.dropLast(chain.endsWithRoot ? 0 : 1) {
+    for position in certificates.indices {
       let certificate = certificates[position]
-      let issuer = certificates[min(position + 1, certificates.count - 1)]
+      guard let issuer = Self.issuer(ofCertificateAt: position, in: chain) else { continue }
       do throws(CryptographyError) {
         let key = try IssuerKey(spki: issuer.subjectPublicKeyInfo)
-        if signatures.signed(certificate, by: key) {
-          links.append((certificate, key))
-        } else {
+        if !signatures.signed(certificate, by: key) {
           broken.append(.signature(position, reason: Self.reason(certificate)))
         }
       } catch {
         broken.append(.signature(position, reason: "\(error)"))
       }
     }
-    // The authorities of a chain that a pinned key vouches for are shared by many devices. The leaf and the attestation
-    // certificate are not.
-    if broken.isEmpty, brokenRoot(of: chain).isEmpty {
-      for link in links.dropFirst(2) { signatures.keep(link.certificate, by: link.issuer) }
-    }
     return broken
+  }
+
+  /// The certificate whose key has to have signed the one at `position`; `nil` for the last one if it is no root, or a
+  /// root that another one certified: nothing in the chain vouches for it.
+  private static func issuer(ofCertificateAt position: Int, in chain: AndroidCertificateChain) -> Certificate? {
+    let certificates = chain.certificates
+    if position + 1 < certificates.count { return certificates[position + 1] }
+    return certificates[position].isSelfIssued ? certificates[position] : nil
+  }
+
+  /// Remembers the signatures of the authorities of an accepted chain, which many devices share. Leaf and attestation
+  /// certificate are not shared. A refused chain is not remembered: any owner of an attested key can sign certificates.
+  func remember(_ chain: AndroidCertificateChain) {
+    for (position, certificate) in chain.certificates.enumerated().dropFirst(2) {
+      let issuer = Self.issuer(ofCertificateAt: position, in: chain)
+      let key =
+        issuer.map { try? IssuerKey(spki: $0.subjectPublicKeyInfo) }
+        ?? (chain.endsWithRoot ? nil : roots.first { signatures.signed(certificate, by: $0) })
+      if let key { signatures.keep(certificate, by: key) }
+    }
   }
 
   private static func reason(_ certificate: Certificate) -> String {
@@ -48,21 +60,24 @@ extension AndroidAttestationVerifier {
       return isPinned ? [] : [.rootUnknown]
     }
     // The leaf is never signed by a root: a chain without the root has an attestation certificate at least.
-    guard let root = roots.first(where: { signatures.signed(last, by: $0) }) else { return [.rootMissing] }
-    signatures.keep(last, by: root)
-    return []
+    return roots.contains { signatures.signed(last, by: $0) } ? [] : [.rootMissing]
   }
 
-  /// The attestation certificate, position 1, need not be an authority: genuine ones say that they are none.
+  /// The attestation certificate, position 1, need not be an authority: those of some factories say that they are none.
+  /// Those of Google's server are authorities, and other certificates of that server are not.
   func brokenAuthorities(of chain: AndroidCertificateChain) -> [AndroidRuleRejection] {
-    chain.certificates.enumerated().dropFirst().flatMap { position, certificate -> [AndroidRuleRejection] in
+    let firstAuthority = chain.provisioning == .remote ? 1 : 2
+    return chain.certificates.enumerated().dropFirst().flatMap { position, certificate -> [AndroidRuleRejection] in
       let rights = IssuerRights(certificate)
       var broken: [AndroidRuleRejection] = []
       // A root that is sent twice would stand in the place whose name says how the key was provisioned.
-      if chain.issuerPositions.contains(position), certificate.issuerName == certificate.subjectName {
+      if chain.issuerPositions.contains(position), certificate.isSelfIssued {
         broken.append(.selfIssued(position))
       }
-      if position > 1, !rights.isAuthority { broken.append(.issuerIsNoAuthority(position)) }
+      if certificate.extensionValue(oid: Self.virtualMachineIdentifier) != nil {
+        broken.append(.virtualMachine(position))
+      }
+      if position >= firstAuthority, !rights.isAuthority { broken.append(.issuerIsNoAuthority(position)) }
       if let allowed = rights.pathLength, position - 1 > allowed {
         broken.append(.pathLength(position, allowed: allowed))
       }
@@ -73,11 +88,15 @@ extension AndroidAttestationVerifier {
     }
   }
 
-  /// The leaf's dates are the device's own words, and the root is trusted by its key. Factory keys cannot be renewed, so
-  /// their certificates outlive their dates on living devices. All others have to be valid.
+  /// The extension of a certificate that Google's server issues for a key in a protected virtual machine (Android
+  /// Virtualization Framework). The owner of the device chooses the code that uses this key.
+  private static let virtualMachineIdentifier = "1.3.6.1.4.1.11129.2.1.29.1"
+
+  /// The leaf's dates are the device's own words, and the root is trusted by its key. Only remotely provisioned keys are
+  /// renewed; the certificates of others outlive their dates on living devices.
   func brokenValidity(of claim: AndroidClaim) -> [AndroidRuleRejection] {
     let (chain, instant) = (claim.chain, claim.instant)
-    let expires = chain.provisioning != .factory
+    let expires = chain.provisioning == .remote
     return chain.issuerPositions.flatMap { position -> [AndroidRuleRejection] in
       let certificate = chain.certificates[position]
       if instant < certificate.notBefore {

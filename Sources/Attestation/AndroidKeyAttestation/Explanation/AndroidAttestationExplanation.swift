@@ -30,7 +30,7 @@ extension AndroidAttestationVerifier {
   ) -> Explanation {
     var explanation = Explanation()
     do throws(AndroidAttestationRejection) {
-      let chain = try AndroidCertificateChain(encoded())
+      let chain = try AndroidCertificateChain(encoded()).ending(at: roots)
       let claim = AndroidClaim(chain: chain, challenge: challenge, statusList: statusList, instant: instant)
       for step in AndroidAttestationStep.allCases { explanation.record(step, broken: check(step, of: claim)) }
       explanation.fields = claim.explainedFields

@@ -22,6 +22,8 @@ extension AndroidRuleRejection: CustomStringConvertible {
       "certificate \(position) is its own issuer, and not the last one: send the root once, or not at all"
     case .issuerIsNoAuthority(let position):
       "certificate \(position) issued another one and is no authority by its basicConstraints and keyUsage"
+    case .virtualMachine(let position):
+      "certificate \(position) is for a key in a virtual machine, whose code its owner chooses"
     case .pathLength(let position, let allowed):
       "certificate \(position) allows \(allowed) authorities below it, and has \(position - 1)"
     case .criticalExtension(let position, let identifier):
@@ -85,7 +87,7 @@ extension AndroidAttestationStep {
     case .signatures: "the key of the next certificate signed each one"
     case .root: "the chain ends at a trusted key, whose certificate may be left out"
     case .authorities: "the issuers above the attestation certificate are authorities, and only the last one is a root"
-    case .validity: "the issuers are valid at the time; the end counts unless the key is from the factory"
+    case .validity: "the issuers are valid at the time; the end counts if the key is remotely provisioned"
     case .revocation: "no certificate is in the status list"
     case .attestationExtension: "the attestation extension is in the first certificate and in no other"
     case .keyDescription: "the extension is a key description, and nothing else"
