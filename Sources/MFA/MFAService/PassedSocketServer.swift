@@ -35,7 +35,10 @@ struct PassedSocketServer<Connection: ServerChildChannel>: Service {
       }
       .childChannelOption(.allowRemoteHalfClosure, value: true)
       .childChannelInitializer { [logger] channel in
-        connection.setup(channel: channel, logger: logger).map { _ = accept.yield($0) }
+        connection.setup(channel: channel, logger: logger).map { value in
+          // Accepted while the server was closing: nobody would serve it.
+          if case .terminated = accept.yield(value) { channel.close(promise: nil) }
+        }
       }
       .withBoundSocket(descriptor).get()
     listener.closeFuture.whenComplete { _ in accept.finish() }

@@ -66,6 +66,9 @@ private struct WriteGroups {
     guard !jobs.isEmpty else { return [] }
     do {
       try writer.transaction(excluding: others) { try run(jobs, in: $0, excluding: others) }
+    } catch is HistoryRefused where others == .rows {
+      // Rolled back. Together with other writers each job notes its own entries, in its own savepoint.
+      return jobs
     } catch {
       for job in jobs { job.finish(MFAStoreError(error)) }
       return []
@@ -103,9 +106,16 @@ private struct WriteGroups {
     guard !turn.waiting.isEmpty else { return }
     try sql.waitForHistory()
     records.historyTurn = nil
-    for body in turn.waiting { try body(records) }
+    do {
+      for body in turn.waiting { try body(records) }
+    } catch let error where !(error is any UnderlyingStoreError) {
+      throw HistoryRefused()
+    }
   }
 }
+
+/// An entry of one job cannot be written at the end of a transaction that several jobs share.
+private struct HistoryRefused: Error {}
 
 extension SQLSession {
   /// Runs `body` in a savepoint, rolls it back if `body` returns `false`, and returns the result of `body`.

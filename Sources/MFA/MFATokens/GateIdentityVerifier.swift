@@ -83,8 +83,9 @@ public actor GateIdentityVerifier {
     case none
     /// It may write. Its first write records the identity in the database.
     case write
-    /// It opens a socket, and so any number of requests with effects. The identity is recorded before.
-    case socket
+    /// It gives access: a socket, and so any number of requests with effects, or tokens. The identity is recorded
+    /// before.
+    case access
   }
 
   /// An accepted identity.
@@ -108,8 +109,9 @@ public actor GateIdentityVerifier {
   public nonisolated func identity(
     in text: String, of request: RequestLine, effect: Effect, patience: Duration? = nil
   ) async throws -> Accepted {
+    let claims = try await claims(in: text, at: clock.now())
+    // Fetching the gate's keys may have taken seconds.
     let now = clock.now()
-    let claims = try await claims(in: text, at: now)
     try check(claims, at: now)
     let isBound = try Self.isBound(claims, to: request)
     guard let environment = GateIdentity.Environment(rawValue: claims.environment) else {
@@ -127,7 +129,7 @@ public actor GateIdentityVerifier {
     switch effect {
     case .write: return Accepted(identity: identity, unspent: UnspentIdentity(number))
     case .none where isBound && use == .first: return Accepted(identity: identity, unspent: nil)
-    case .none, .socket:
+    case .none, .access:
       try await record(number, patience)
       return Accepted(identity: identity, unspent: nil)
     }
@@ -263,6 +265,8 @@ private struct KnownKeys: Sendable {
   /// Remembers the key of a token whose signature was right, so only the gate chooses what is remembered.
   mutating func remember(_ key: P256.Signing.PublicKey, ofHeader header: Substring) {
     guard byHeader[header] == nil, byHeader.count < Self.mostHeaders else { return }
+    // The gate may have withdrawn the key since it was looked up.
+    guard byID.values.contains(where: { $0.rawRepresentation == key.rawRepresentation }) else { return }
     // A substring would keep its token in memory.
     byHeader[Substring(String(header))] = key
   }

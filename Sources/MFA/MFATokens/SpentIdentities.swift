@@ -15,7 +15,7 @@ public final class SpentIdentities: Sendable {
     case first
     /// It was used before.
     case usedBefore
-    /// It may be the first use, and there is no room to remember it.
+    /// It may be the first use: there is no room to remember it, or was none for an earlier use.
     case noRoom
   }
 
@@ -23,6 +23,8 @@ public final class SpentIdentities: Sendable {
   private struct Shard {
     var seconds: [Int64: Set<Key>] = [:]
     var count = 0
+    /// The last second in which an identity ends that found no room: those up to it may have been used unnoticed.
+    var fullUntil = Int64.min
 
     mutating func forget(endedBefore now: Int64) {
       for (second, keys) in seconds where second < now {
@@ -64,10 +66,13 @@ public final class SpentIdentities: Sendable {
     return shards[Int(key.low % UInt64(Self.shardCount))].withLock { shard in
       if shard.seconds[second]?.contains(key) == true { return .usedBefore }
       if shard.count >= mostOfShard || shard.seconds[second] == nil { shard.forget(endedBefore: now.seconds) }
-      guard shard.count < mostOfShard else { return .noRoom }
+      guard shard.count < mostOfShard else {
+        shard.fullUntil = max(shard.fullUntil, second)
+        return .noRoom
+      }
       shard.seconds[second, default: []].insert(key)
       shard.count += 1
-      return .first
+      return second <= shard.fullUntil ? .noRoom : .first
     }
   }
 

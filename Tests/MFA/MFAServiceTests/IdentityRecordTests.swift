@@ -198,6 +198,35 @@ struct IdentityRecordTests {
     #expect(spent.count == 800)
   }
 
+  @Test("an identity that found no room is not new when there is room again; a later one is")
+  func roomAgain() {
+    let (spent, now) = (SpentIdentities(most: 160), Timestamp(seconds: 1_767_225_600))
+    func number(_ name: String, _ seconds: Int) -> IdentityNumber {
+      IdentityNumber(id: name, end: now.advanced(by: .seconds(seconds)))
+    }
+    let refused = (0..<1000).map { number("\($0)", 10) }.filter { spent.spend($0, at: now) == .noRoom }
+    let last = (0..<1000).map { number("last \($0)", 60) }.filter { spent.spend($0, at: now) == .noRoom }
+    #expect(refused.count >= 840 && last.count == 1000)
+    // Those that end after ten seconds make room.
+    let later = now.advanced(by: .seconds(20))
+    for number in last.prefix(16) { #expect(spent.spend(number, at: later) != .first) }
+    #expect(spent.spend(number("new", 85), at: later) == .first)
+  }
+
+  @Test("X-011 the state of a push, which has tokens, is given for an identity once, at every backend")
+  func pushState() async throws {
+    try await TwoBackends.with(.sqlite) { first, second in
+      let phone = TestPhone()
+      try await first.enrol(phone)
+      let path = "/api/v1/auth/push/00000000-0000-4000-8000-000000000000"
+      let identity = try await first.gate.assertion(for: phone.app, of: ("GET", path))
+      let answer = try await first.send("GET", path, text: nil, assertion: identity)
+      #expect(answer["code"] != "not_attested", "\(answer)")
+      let copy = try await second.send("GET", path, text: nil, assertion: identity)
+      #expect(copy.status == 401 && copy["code"] == "not_attested", "\(copy)")
+    }
+  }
+
   @Test("of concurrent uses of one identity, memory accepts one")
   func memoryRace() async {
     let (spent, now) = (SpentIdentities(), Timestamp(seconds: 1_767_225_600))

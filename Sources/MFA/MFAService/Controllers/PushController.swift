@@ -52,7 +52,8 @@ struct PushController {
   private var state: Operation {
     Operation(
       MFAOperations.pushState, "The state of the caller's push, with the tokens once approved.",
-      access: .pendingSession, refusals: Self.ofBearers + [.invalidRequest, .notFound, .codeExpired]
+      access: .pendingSession, givesAccess: true,
+      refusals: Self.ofBearers + [.invalidRequest, .notFound, .codeExpired]
     ) { request, caller in
       let (state, tokens) = try await approval.outcome(of: UUID(wire: request.pushId), for: caller)
       return PushState(state: state.rawValue, token: tokens?.access, refreshToken: tokens?.refresh)

@@ -42,6 +42,8 @@ public struct Operation: Sendable {
   let schemaNames: (request: String, response: String)
   /// Whether it sends a message. Then a client may repeat it under an idempotency key.
   public let sendsMessages: Bool
+  /// Whether its answer can contain tokens though it changes nothing, so that even a copy of its request gives access.
+  let givesAccess: Bool
   /// The schema of the request.
   public let requestSchema: JSONSchema
   /// The schema of the response.
@@ -54,7 +56,7 @@ public struct Operation: Sendable {
 
   init<Request: WireValue, Response: WireValue>(
     _ wire: WireOperation<Request, Response>, _ summary: String, access: Access,
-    rateClass: RateClass = .standard, sendsMessages: Bool = false,
+    rateClass: RateClass = .standard, sendsMessages: Bool = false, givesAccess: Bool = false,
     refusals: [RefusalCode] = [],
     _ body: @escaping @Sendable (Request, Caller) async throws -> Response
   ) {
@@ -66,6 +68,7 @@ public struct Operation: Sendable {
     self.rateClass = rateClass
     self.refusals = refusals
     self.sendsMessages = sendsMessages
+    self.givesAccess = givesAccess
     schemaNames = (String(describing: Request.self), String(describing: Response.self))
     requestSchema = Request.schema
     responseSchema = Response.schema

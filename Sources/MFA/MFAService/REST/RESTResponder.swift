@@ -50,6 +50,9 @@ struct RESTResponder: HTTPResponder {
         request.method.rawValue, request.uri.path,
         query: request.uri.queryParameters.map { (String($0.key), String($0.value)) })
     }
+    // Before the identity, which is recorded by the operation's first write: in between, a copy of a request whose body
+    // comes slowly could arrive with another body.
+    let body = await body(of: request, match)
     let caller: Caller
     let unspent: UnspentIdentity?
     do {
@@ -62,7 +65,7 @@ struct RESTResponder: HTTPResponder {
       throw PublicRefusal(error)
     }
     let outcome = await UnspentIdentity.$current.withValue(unspent) {
-      await Self.outcome(of: request, match, for: caller, service)
+      await Self.outcome(of: request, match, body, for: caller, service)
     }
     return try outcome.get()
   }
@@ -72,16 +75,17 @@ struct RESTResponder: HTTPResponder {
     of match: Result<RESTRouteTable.Match, OperationInputError>, at path: String
   ) -> GateIdentityVerifier.Effect {
     switch match {
+    case .success(let match) where match.operation.givesAccess: .access
     case .success(let match): match.operation.method == .get ? .none : .write
     // An identity for such a path could open a socket elsewhere.
-    case .failure: UpgradableChannel.paths.contains(path) ? .socket : .none
+    case .failure: UpgradableChannel.paths.contains(path) ? .access : .none
     }
   }
 
   /// Runs the operation of a request. Logs the refusals before it, because no operation does.
   private static func outcome(
-    of request: Request, _ match: Result<RESTRouteTable.Match, OperationInputError>, for caller: Caller,
-    _ service: ServiceGeneration
+    of request: Request, _ match: Result<RESTRouteTable.Match, OperationInputError>, _ body: Result<[UInt8], any Error>,
+    for caller: Caller, _ service: ServiceGeneration
   ) async -> Result<[UInt8], PublicRefusal> {
     let operation: Operation
     let input: [UInt8]
@@ -90,7 +94,7 @@ struct RESTResponder: HTTPResponder {
       let match = try match.get()
       operation = match.operation
       key = operation.sendsMessages ? try Self.key(of: request) : nil
-      input = operation.method == .post ? try await body(of: request) : match.document
+      input = operation.method == .post ? try body.get() : match.document
     } catch {
       let name = (try? match.get())?.operation.name
       service.registry.logUnserved(error, of: name, requestID: caller.requestID, by: caller.identity)
@@ -105,6 +109,14 @@ struct RESTResponder: HTTPResponder {
     guard fields.count <= 1 else { throw .idempotencyKeyMalformed }
     guard let text = fields.first else { return nil }
     return try IdempotencyKey(text)
+  }
+
+  /// Reads the body if the operation has one.
+  private static func body(
+    of request: Request, _ match: Result<RESTRouteTable.Match, OperationInputError>
+  ) async -> Result<[UInt8], any Error> {
+    guard case .success(let match) = match, match.operation.method == .post else { return .success([]) }
+    do { return .success(try await body(of: request)) } catch { return .failure(error) }
   }
 
   private static func body(of request: Request) async throws -> [UInt8] {

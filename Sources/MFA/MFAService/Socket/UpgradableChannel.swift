@@ -132,7 +132,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
       guard head.method == .GET else { throw OperationInputError.methodNotAllowed(["GET"]) }
       let (caller, _) = try await current.callers.caller(
         of: fields, requestID: requestID, opening: RequestLine(method: head.method.rawValue, target: head.uri),
-        effect: .socket)
+        effect: .access)
       guard Self.paths.contains(String(path)) else { throw OperationInputError.unknownOperation }
       if caller.session != nil { try await Self.admit(caller, current) }
       return caller

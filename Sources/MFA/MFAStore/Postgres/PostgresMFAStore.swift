@@ -83,8 +83,11 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
 
   /// The number of the advisory lock of writers: `mfa` in ASCII.
   private static let lock = 0x6D6661
-  /// The number of times that a transaction is begun before its error counts.
-  private static let mostAttempts = 4
+  /// How much longer than `longestPause` a transaction may rest at each attempt. A process that was stopped loses the
+  /// first one; one on an overloaded machine gets on with a later one.
+  private static let patienceOfAttempts = [1, 3, 10, 50]
+  /// The time after which a transaction is not begun again.
+  private static let longestRepetition = Duration.seconds(2)
 
   /// - Parameters:
   ///   - patience: the time limit of a statement.
@@ -104,13 +107,20 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   /// Runs `body` again, on another connection if necessary, if the transaction ended before its commit was sent: the
   /// server has ended its connection, or has chosen it among transactions that wait for each other.
   func transaction(excluding others: WriteExclusion, _ body: (any SQLSession) throws -> Void) throws {
-    var attempts = 1
+    let start = ContinuousClock.now
+    var attempt = 0
     while true {
       do {
-        return try within(Self.beginning(excluding: others), body)
+        try within(
+          Self.beginning(excluding: others), restingAtMost: longestPause * Self.patienceOfAttempts[attempt], body)
+        // The next transaction begins with the short pause again.
+        if attempt > 0 { connection = nil }
+        return
       } catch let interruption as Interruption {
-        guard attempts < Self.mostAttempts else { throw interruption.error }
-        attempts += 1
+        attempt += 1
+        guard attempt < Self.patienceOfAttempts.count, ContinuousClock.now - start < Self.longestRepetition else {
+          throw interruption.error
+        }
       }
     }
   }
@@ -187,9 +197,12 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
     let error: any Error
   }
 
-  private func within<Value>(_ beginning: [String], _ body: (any SQLSession) throws -> Value) throws -> Value {
+  /// - Parameter pause: how long the transaction may rest, if it opens the connection; `nil` for `longestPause`.
+  private func within<Value>(
+    _ beginning: [String], restingAtMost pause: Duration? = nil, _ body: (any SQLSession) throws -> Value
+  ) throws -> Value {
     let connection =
-      try self.connection ?? StoreConnection(url: url, patience: patience, longestPause: longestPause)
+      try self.connection ?? StoreConnection(url: url, patience: patience, longestPause: pause ?? longestPause)
     self.connection = connection
     defer { if connection.isBroken { self.connection = nil } }
     connection.begin()

@@ -148,7 +148,9 @@ struct BackendProbes {
     case let number?:
       .failed(
         key, "cannot listen at \(place): \(String(cString: strerror(number)))",
-        hint: "stop the process that listens there, or choose another address")
+        hint:
+          "stop the process that listens there, or choose another address; systemctl status mfa-backend.socket tells"
+          + " whether systemd listens for a backend that does not run")
     }
   }
 }
