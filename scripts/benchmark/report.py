@@ -65,24 +65,26 @@ def plot(results):
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
         f'<text x="{left}" y="18" fill="#555">as a ratio to nginx; | is the goal</text>',
     ]
+    x, bottom = left + scale, top + step * len(shown)
+    parts += [
+        f'<path d="M{x} {top}V{bottom}" stroke="#888" stroke-dasharray="3 3"/>',
+        f'<text x="{x}" y="{bottom + 16}" text-anchor="middle" fill="#555">nginx</text>',
+    ]
     for index, result in enumerate(shown):
         y, ratio, goal = top + step * index, result["to_nginx"], result["target"]
         bar = round(scale * min(ratio, 2.2))
+        mark = round(scale * goal) if goal is not None else 0
         color = "#2e6e5e" if goal is None or ratio <= goal else "#a83b28"
         title = result["title"].replace("&", "&amp;").replace("<", "&lt;")
         parts += [
             f'<text x="{left - 8}" y="{y + 15}" text-anchor="end" fill="#222">{title}</text>',
             f'<rect x="{left}" y="{y + 3}" width="{bar}" height="{step - 10}" fill="{color}"/>',
-            f'<text x="{left + bar + 6}" y="{y + 15}" fill="#222">{ratio:.2f}</text>',
+            f'<text x="{left + max(bar, mark) + 6}" y="{y + 15}" fill="#222" stroke="#fff" stroke-width="4" '
+            f'paint-order="stroke">{ratio:.2f}</text>',
         ]
         if goal is not None:
-            x = left + round(scale * goal)
-            parts.append(f'<path d="M{x} {y}v{step - 4}" stroke="#111" stroke-width="2"/>')
-    x, bottom = left + scale, top + step * len(shown)
-    parts += [
-        f'<path d="M{x} {top}V{bottom}" stroke="#888" stroke-dasharray="3 3"/>',
-        f'<text x="{x}" y="{bottom + 16}" text-anchor="middle" fill="#555">nginx</text>', "</svg>",
-    ]
+            parts.append(f'<path d="M{left + mark} {y}v{step - 4}" stroke="#111" stroke-width="2"/>')
+    parts.append("</svg>")
     return "\n".join(parts) + "\n"
 
 
