@@ -87,7 +87,8 @@ struct LoadTests {
     let count = Sanitizer.reduce(2000)
     _ = try await gather(count, workers: workers) { try await cycle(first + $0) }
     try await eventually("all sockets to be closed") { try figures.sockets <= listeners }
-    #expect(try figures.descriptors.count <= descriptors.count, "\(descriptors)")
+    // The gate reads watched files now and then, so one more may be open for a moment.
+    try await eventually("all descriptors to be closed") { try figures.descriptors.count <= descriptors.count }
     // The store records spent nonces on disk; its cache is bounded.
     expectMemory(
       try figures.memory - memory, below: isEnforcing ? 16 << 20 : 4 << 20,
