@@ -60,14 +60,17 @@ def broken(root, chain, instant):
     for certificate in chain:
         _ = certificate.extensions  # both refuse an extension that occurs twice
     last = len(chain) - 1
-    has_root = chain[-1].issuer.public_bytes() == chain[-1].subject.public_bytes()
+    is_self_issued = chain[-1].issuer.public_bytes() == chain[-1].subject.public_bytes()
+    has_root = is_self_issued or spki(chain[-1]) == spki(root)
+    issuers = range(1, last if has_root else last + 1)
+    kind = provisioning(chain[issuers[-1]]) if issuers else "unknown"
     for place, (certificate, issuer) in enumerate(zip(chain, chain[1:])):
         if certificate.issuer.public_bytes() != issuer.subject.public_bytes():
             yield f"name_chaining[{place}]"
         if not is_signed(certificate, issuer):
             yield f"signature[{place}]"
     if has_root:
-        if not is_signed(chain[-1], chain[-1]):
+        if is_self_issued and not is_signed(chain[-1], chain[-1]):
             yield f"signature[{last}]"
         if spki(chain[-1]) != spki(root):
             yield "root_unknown"
@@ -79,7 +82,7 @@ def broken(root, chain, instant):
         if (place < last or not has_root) and certificate.issuer.public_bytes() == certificate.subject.public_bytes():
             yield f"self_issued[{place}]"
         constraints, said = extension(certificate, x509.BasicConstraints), extension(certificate, x509.KeyUsage)
-        if place > 1 and (not constraints or not constraints.ca or said and not said.key_cert_sign):
+        if (place > 1 or kind == "remote") and (not constraints or not constraints.ca or said and not said.key_cert_sign):
             yield f"issuer_is_not_a_ca[{place}]"
         if constraints and constraints.path_length is not None and place - 1 > constraints.path_length:
             yield f"path_length[{place}]"
@@ -88,8 +91,7 @@ def broken(root, chain, instant):
             yield f"critical_extension[{place}]"
         if attests(certificate):
             yield f"attestation_extension[{place}]"
-    issuers = range(1, last if has_root else last + 1)
-    expires = not issuers or provisioning(chain[issuers[-1]]) != "factory"
+    expires = kind == "remote"
     for place in issuers:
         if instant < chain[place].not_valid_before:
             yield f"not_yet_valid[{place}]"
