@@ -36,7 +36,7 @@ struct PassedSocketServer<Connection: ServerChildChannel>: Service {
       .childChannelOption(.allowRemoteHalfClosure, value: true)
       .childChannelInitializer { [logger] channel in
         connection.setup(channel: channel, logger: logger).map { value in
-          // Accepted while the server was closing: nobody would serve it.
+          // Accepted while the server was closing: no task would serve it.
           if case .terminated = accept.yield(value) { channel.close(promise: nil) }
         }
       }

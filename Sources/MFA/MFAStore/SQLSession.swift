@@ -6,7 +6,7 @@ protocol SQLSession {
   @discardableResult
   func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int
   func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow]
-  /// Runs a statement whose result nobody needs. It may run together with a later one; its error then appears there, at
+  /// Runs a statement whose result is not needed. It may run together with a later one; its error then appears there, at
   /// the latest at the commit.
   func enqueue(_ sql: String, _ arguments: [SQLValue]) throws
   /// Limits the wait for a row from here on to some milliseconds. A statement that would wait longer fails with an

@@ -65,7 +65,7 @@ extension SHA256 {
   }
 }
 
-/// Reads the members of one JSON object, in their order, without decoding what nobody asks for.
+/// Reads the members of one JSON object, in their order, without decoding what is not asked for.
 ///
 /// It reads what `JSONText` writes, and refuses an object that has a name twice. Signed tokens are its only input, so
 /// their issuers are trusted and the texts short.

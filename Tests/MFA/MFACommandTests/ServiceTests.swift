@@ -108,7 +108,7 @@ struct BackendServiceTests {
       #expect(try await place.operate("status").exit == .code(0))
       kill(try await unit.started(1), SIGTERM)
       #expect(try await unit.ended(1) == 0)
-      // Nobody accepts; the kernel completes connections for the socket that the unit keeps.
+      // No process accepts; the kernel completes connections for the socket that the unit keeps.
       async let waiting = curl("GET", keys)
       unit.start()
       #expect(try await waiting.status == 200)

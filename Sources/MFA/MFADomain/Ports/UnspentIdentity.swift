@@ -67,7 +67,7 @@ public final class UnspentIdentity: Sendable {
     case recorded
     /// The number was recorded by an earlier request.
     case usedBefore
-    /// The write failed, or nobody knows whether it was committed.
+    /// The write failed, or it is unknown whether it was committed.
     case failed
   }
 

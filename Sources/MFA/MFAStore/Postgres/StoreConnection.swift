@@ -19,7 +19,7 @@ final class StoreConnection {
 
   /// Statements that wait for a later one, to be sent with it.
   private var waiting: [Call] = []
-  /// Whether a statement has failed whose result nobody waited for. The transaction cannot be committed.
+  /// Whether a statement has failed whose result was not waited for. The transaction cannot be committed.
   private var hasFailed = false
   /// Whether the commit of this transaction was sent.
   private(set) var hasSentCommit = false
