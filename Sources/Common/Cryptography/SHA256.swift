@@ -64,7 +64,7 @@ final class DigestAlgorithm: @unchecked Sendable {  // an EVP_MD is constant and
   }
 }
 
-/// An `EVP_MD_CTX`, which one thread at a time uses.
+/// An `EVP_MD_CTX`. One thread at a time uses it: the one that took it out of `DigestAlgorithm.spare`, or made it.
 private final class DigestContext: @unchecked Sendable {
   let handle: OpaquePointer
 

@@ -37,7 +37,7 @@ struct ES256Token {
         switch name {
         case "alg": algorithm = try reader.text()
         case "kid": keyID = try reader.text()
-        // RFC 7515, section 4.1.11: whoever does not know the named extensions refuses the token.
+        // RFC 7515, section 4.1.11: a reader that does not know the named extensions refuses the token.
         case "crit": return nil
         default: try reader.skip()
         }

@@ -242,7 +242,7 @@ struct PostgresSession: SQLSession {
 
   func limitWaitForRows() throws { try enqueue("SET LOCAL lock_timeout = \(Self.longestWaitForRow)", []) }
 
-  // Whoever has the turn holds all its rows already and waits for nothing, so the limit for rows does not apply.
+  // The holder of this lock has all its rows already and waits for nothing, so the limit for rows does not apply.
   func waitForHistory() throws {
     try enqueue("SET LOCAL lock_timeout = \(connection.longestWait)", [])
     try enqueue("SELECT pg_advisory_xact_lock(\(Self.historyLock))", [])
