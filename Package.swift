@@ -143,15 +143,17 @@ let package = Package(
     target(.attestation, "AndroidKeyAttestation", ["ByteCoding", "Cryptography", "Explanations"]),
     target(.common, "Locking"),
     target(.common, "GroupCommit", ["Locking"]),
-    target(.gate, "AttestGate", ["AppAttest", "ByteCoding", "Cryptography", "GateWire", "Locking"]),
+    target(
+      .gate, "AttestGate",
+      ["AndroidKeyAttestation", "AppAttest", "ByteCoding", "Cryptography", "GateWire", "Locking"]),
     target(.gate, "Transport"),
     cTarget(.gate, "CRecordBuffers", ["COpenSSL"]),
     target(.gate, "TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "CRecordBuffers", "Locking"]),
     target(
       .gate, "GateService",
       [
-        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "GateWire", "JSONLog", "Locking", "Markup",
-        "Prometheus", "Telemetry", "Transport", .product(name: "Logging", package: "swift-log"),
+        "AndroidKeyAttestation", "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "GateWire", "JSONLog",
+        "Locking", "Markup", "Prometheus", "Telemetry", "Transport", .product(name: "Logging", package: "swift-log"),
       ]),
     target(.common, "Prometheus", ["Locking"]),
     target(.gate, "Telemetry", ["ByteCoding", "Locking", "Prometheus"]),
@@ -159,12 +161,15 @@ let package = Package(
     target(
       .gate, "SQLiteStore",
       [
-        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "GroupCommit", "Locking", "ProcessSignals",
+        "AndroidKeyAttestation", "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "GroupCommit", "Locking",
+        "ProcessSignals",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     target(.common, "Postgres", ["CPostgres"]),
-    target(.gate, "PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking", "Postgres"]),
-    target(.gate, "KeyTransfer", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
+    target(
+      .gate, "PostgresStore",
+      ["AndroidKeyAttestation", "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking", "Postgres"]),
+    target(.gate, "KeyTransfer", ["AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
     target(.common, "YAMLSource", [.product(name: "Yams", package: "Yams")]),
     target(.gate, "Settings", ["ByteCoding", "YAMLSource"]),
     target(
@@ -172,7 +177,10 @@ let package = Package(
       ["ByteCoding", "Cryptography", "Locking", "ProcessSignals", "Transport", "TransportEngine"]),
     target(
       .gate, "Preflight",
-      ["ACME", "AttestGate", "ByteCoding", "Cryptography", "Settings", "Transport", "TransportEngine"]),
+      [
+        "ACME", "AndroidKeyAttestation", "AttestGate", "ByteCoding", "Cryptography", "Settings", "Transport",
+        "TransportEngine",
+      ]),
     target(.gate, "ClientAuthority", ["ByteCoding", "Cryptography"]),
     target(.common, "Systemd"),
     cTarget(.common, "CSignals"),
@@ -199,7 +207,8 @@ let package = Package(
     target(
       .gate, "GateRuntime",
       [
-        "ACME", "AppAttest", "AttestGate", "ByteCoding", "CLinux", "Cryptography", "GateService", "GracefulUpgrade",
+        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CLinux", "Cryptography",
+        "GateService", "GracefulUpgrade",
         "JSONLog", "Locking", "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "ProgramVersion",
         "Prometheus", "SQLiteStore", "Settings", "Systemd", "Telemetry", "Transport", "TransportEngine",
         .product(name: "Logging", package: "swift-log"),
@@ -241,7 +250,9 @@ let package = Package(
         "Transport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ]),
-    support(.gate, "StoreConformance", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "TestSupport"]),
+    support(
+      .gate, "StoreConformance",
+      ["AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "TestSupport"]),
 
     tests(
       .attestation, "AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
@@ -264,8 +275,8 @@ let package = Package(
     tests(
       .gate, "AttestGateTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "CBOR", "Cryptography", "GateFixtures", "GateWire", "Locking",
-        "SimulatedDevice", "SQLiteStore", "StoreConformance",
+        "AndroidKeyAttestation", "AndroidMint", "AppAttest", "AttestGate", "ByteCoding", "CBOR", "Cryptography",
+        "GateFixtures", "GateWire", "Locking", "SimulatedDevice", "SQLiteStore", "StoreConformance",
       ]),
     tests(
       .device, "AttestToolTests",
@@ -296,8 +307,9 @@ let package = Package(
     tests(
       .gate, "EndToEndTests",
       [
-        "AttestGate", "ByteCoding", "Cryptography", "GateWire", "Locking", "SimulatedDevice", "TestSupport",
-        "Transport", "TransportEngine", "attest", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
+        "AndroidMint", "AttestGate", "ByteCoding", "Cryptography", "GateWire", "Locking", "SimulatedDevice",
+        "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
+        .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     tests(
       .gate, "GateServiceTests",
@@ -323,8 +335,9 @@ let package = Package(
     tests(
       .gate, "GateRuntimeTests",
       [
-        "ACME", "ByteCoding", "Cryptography", "GateRuntime", "GateService", "GracefulUpgrade", "JSONLog", "Locking",
-        "Prometheus", "Settings", "SimulatedDevice", "Systemd", "TestSupport", "Transport", "TransportEngine",
+        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures",
+        "GateRuntime", "GateService", "GracefulUpgrade", "JSONLog", "Locking", "Preflight", "Prometheus", "SQLiteStore",
+        "Settings", "SimulatedDevice", "StoreConformance", "Systemd", "TestSupport", "Transport", "TransportEngine",
         .product(name: "Logging", package: "swift-log"),
       ]),
     tests(.common, "JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),

@@ -34,7 +34,7 @@ public struct AndroidAttestationVerifier: Sendable {
   /// - Throws: all rules that are broken.
   public func verify(
     _ chain: AndroidCertificateChain, challenge: [UInt8], statusList: AndroidStatusList?, at instant: Timestamp
-  ) throws(AndroidAttestationRejection) -> VerifiedAndroidKey {
+  ) throws(AndroidAttestationRejection) -> AttestedAndroidKey {
     let claim = AndroidClaim(
       chain: chain.ending(at: roots), challenge: challenge, statusList: statusList, instant: instant)
     let broken = AndroidAttestationStep.allCases.flatMap { check($0, of: claim) ?? [] }
@@ -69,55 +69,19 @@ public struct AndroidAttestationVerifier: Sendable {
     }
   }
 
-  private func verifiedKey(of claim: AndroidClaim) throws(AndroidAttestationRejection) -> VerifiedAndroidKey {
+  private func verifiedKey(of claim: AndroidClaim) throws(AndroidAttestationRejection) -> AttestedAndroidKey {
     // Both are there, since the rules about them hold.
     guard let description = claim.description, let root = description.hardwareEnforced.rootOfTrust else {
       throw AndroidAttestationRejection(.attestationExtensionMissing)
     }
     guard let publicKey = claim.publicKey else { throw AndroidAttestationRejection(.keyIsNotP256) }
-    return VerifiedAndroidKey(
-      publicKey: publicKey, package: policy.package, securityLevel: description.keyMintSecurityLevel,
-      bootState: root.verifiedBootState, bootKey: root.verifiedBootKey,
+    return AttestedAndroidKey(
+      publicKey: publicKey.x963, package: policy.package,
+      signers: description.softwareEnforced.applicationID?.signatureDigests ?? [],
+      securityLevel: description.keyMintSecurityLevel, bootState: root.verifiedBootState,
+      bootKey: root.verifiedBootKey,
       patchLevel: description.hardwareEnforced.number(.osPatchLevel).flatMap(PatchLevel.init(reported:)),
       provisioning: claim.chain.provisioning, serialNumbers: claim.chain.certificates.map(\.serialNumber))
-  }
-}
-
-/// A key that was proven. Only `AndroidAttestationVerifier` can make one.
-public struct VerifiedAndroidKey: Sendable, Hashable {
-  /// The attested key.
-  public let publicKey: P256PublicKey
-  /// The package of the app.
-  public let package: String
-  /// Where the key lives: the trusted environment or StrongBox.
-  public let securityLevel: KeyDescription.SecurityLevel
-  /// Whether the system is the maker's, or one of an allowed key.
-  public let bootState: RootOfTrust.VerifiedBootState
-  /// SHA-256 of the key that signed the system.
-  public let bootKey: [UInt8]
-  /// The month of the security patches at the time of the attestation; `nil` if the device does not report it.
-  public let patchLevel: PatchLevel?
-  /// How the attestation key came into the device.
-  public let provisioning: KeyProvisioning
-  /// The serial numbers of the certificates, leaf first, to look them up in later status lists.
-  public let serialNumbers: [[UInt8]]
-
-  /// The name of the key: SHA-256 of its X9.63 form, 32 bytes.
-  public var keyID: [UInt8] { SHA256.hash(publicKey.x963) }
-
-  init(
-    publicKey: P256PublicKey, package: String, securityLevel: KeyDescription.SecurityLevel,
-    bootState: RootOfTrust.VerifiedBootState, bootKey: [UInt8], patchLevel: PatchLevel?,
-    provisioning: KeyProvisioning, serialNumbers: [[UInt8]]
-  ) {
-    self.publicKey = publicKey
-    self.package = package
-    self.securityLevel = securityLevel
-    self.bootState = bootState
-    self.bootKey = bootKey
-    self.patchLevel = patchLevel
-    self.provisioning = provisioning
-    self.serialNumbers = serialNumbers
   }
 }
 

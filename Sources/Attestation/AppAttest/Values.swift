@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import Cryptography
 
 /// The name that Apple gives an attested key: SHA-256 of its public key in X9.62 form, 32 bytes.
 public struct KeyID: Sendable, Hashable {
@@ -18,6 +19,9 @@ public struct KeyID: Sendable, Hashable {
     guard let bytes = Base64.decode(text) else { return nil }
     self.init(bytes: bytes)
   }
+
+  /// The identifier of a public key: SHA-256 of its X9.63 form.
+  public init(ofPublicKey x963: [UInt8]) { bytes = SHA256.hash(x963) }
 
   /// The identifier in base64, as `generateKey()` returns it.
   public var base64: String { Base64.encode(bytes) }

@@ -60,6 +60,12 @@ public enum GateRefusalCode: String, Sendable, Hashable, CaseIterable {
   case environmentMismatch = "environment_mismatch"
   /// The app was installed from a source that the gate does not accept.
   case categoryRefused = "category_refused"
+  /// The Android device attested the key for an app that the gate does not serve.
+  case appRefused = "app_refused"
+  /// The Android device's hardware, system, patches or provisioning are not accepted for the app.
+  case deviceRefused = "device_refused"
+  /// A certificate of the Android device's attestation is revoked.
+  case attestationRevoked = "attestation_revoked"
   /// Another request registered the key before.
   case keyExists = "key_exists"
   // Admission.
@@ -82,6 +88,8 @@ public enum GateRefusalCode: String, Sendable, Hashable, CaseIterable {
   case notConfigured = "not_configured"
   /// The gate cannot read or write keys durably.
   case storeUnavailable = "store_unavailable"
+  /// The list of revoked Android certificates is missing or too old.
+  case statusListUnavailable = "status_list_unavailable"
   /// Too many sessions, registrations or store calls.
   case overloaded
 }
@@ -156,6 +164,9 @@ extension GateRefusalCode {
     case .rpIDMismatch: Definition(403, .stop, "rpIdHash does not match bundleId")
     case .environmentMismatch: Definition(403, .stop, "Keys of this App Attest environment are not accepted")
     case .categoryRefused: Definition(403, .stop, "Installations of the app from this source are not accepted")
+    case .appRefused: Definition(403, .stop, "This app, or its signer, is not served here")
+    case .deviceRefused: Definition(403, .stop, "This device is not accepted")
+    case .attestationRevoked: Definition(403, .stop, "A certificate of the attestation is revoked")
     case .keyExists: Definition(409, .newKey, "The key is registered already: register a new key")
 
     case .noCredentials:
@@ -175,6 +186,8 @@ extension GateRefusalCode {
     case .notConfigured: Definition(503, .retryLater, "Server not configured for App Attest")
     case .storeUnavailable:
       Definition(503, .retryLater, "The key store is unavailable: try again later", retryAfter: 5)
+    case .statusListUnavailable:
+      Definition(503, .retryLater, "The list of revoked certificates is unavailable: try again later", retryAfter: 60)
     case .overloaded:
       Definition(503, .retryLater, "The gate is overloaded: try again later", retryAfter: 1)
     }

@@ -45,6 +45,17 @@ public final class TemporaryFile {
     close(descriptor)
   }
 
+  /// Appends `bytes`.
+  public func write(_ bytes: [UInt8]) throws(WriteError) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw .last }
+      rest = rest.dropFirst(count)
+    }
+  }
+
   /// Makes the file durable and moves it to its destination, in place of an existing file.
   ///
   /// - Parameters:

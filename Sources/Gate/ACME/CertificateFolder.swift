@@ -47,25 +47,11 @@ public final class CertificateFolder: CertificateStorage {
     try makeFolder(of: document.scope)
     do {
       let temporary = try TemporaryFile(for: file)
-      try temporary.withDescriptor { descriptor throws(ACMEError) in
-        try Self.write(content, to: descriptor, of: file)
-      }
+      try temporary.write(content)
       try temporary.place()
-    } catch let error as ACMEError {
-      throw error
     } catch {
       let number = (error as? TemporaryFile.WriteError)?.number ?? EIO
       throw .storage(reason: "\(file): \(String(cString: strerror(number)))")
-    }
-  }
-
-  private static func write(_ content: [UInt8], to descriptor: Int32, of file: String) throws(ACMEError) {
-    var rest = content[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw failure(file) }
-      rest = rest.dropFirst(count)
     }
   }
 

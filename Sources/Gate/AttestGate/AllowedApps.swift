@@ -1,6 +1,7 @@
+public import AndroidKeyAttestation
 public import AppAttest
 
-/// An app that the gate admits, and the conditions for its devices.
+/// An iOS app that the gate admits, and the conditions for its devices.
 public struct AppPolicy: Sendable, Hashable {
   public let appID: AppID
   public let environments: Set<AttestEnvironment>
@@ -39,20 +40,34 @@ public struct CategoryPolicy: Sendable, Hashable {
 /// The configured apps.
 public struct AllowedApps: Sendable {
   private let policies: [AppID: AppPolicy]
+  private let androidPolicies: [String: AndroidAppPolicy]
+  /// The environment of keys of Android devices: `development` if the trusted roots are simulated ones.
+  let androidEnvironment: AttestEnvironment
 
   /// Returns `nil` if an app is listed twice.
-  public init?(_ policies: [AppPolicy]) {
-    let pairs = policies.map { ($0.appID, $0) }
-    self.policies = Dictionary(pairs) { first, _ in first }
-    guard self.policies.count == policies.count else { return nil }
+  public init?(
+    _ policies: [AppPolicy], android: [AndroidAppPolicy] = [], androidEnvironment: AttestEnvironment = .production
+  ) {
+    self.policies = Dictionary(policies.map { ($0.appID, $0) }) { first, _ in first }
+    androidPolicies = Dictionary(android.map { ($0.package, $0) }) { first, _ in first }
+    self.androidEnvironment = androidEnvironment
+    guard self.policies.count == policies.count, androidPolicies.count == android.count else { return nil }
   }
 
   /// An empty list: no key can be registered.
   public static let none = AllowedApps()
 
-  private init() { policies = [:] }
+  private init() { (policies, androidPolicies, androidEnvironment) = ([:], [:], .production) }
 
-  public var isEmpty: Bool { policies.isEmpty }
+  public var isEmpty: Bool { policies.isEmpty && androidPolicies.isEmpty }
+
+  /// Whether an app of `platform` is configured.
+  func serves(_ platform: Platform) -> Bool {
+    switch platform {
+    case .ios: !policies.isEmpty
+    case .android: !androidPolicies.isEmpty
+    }
+  }
 
   /// The accepted environments of each app, for the attestation verifier.
   public var environments: [AppID: Set<AttestEnvironment>] { policies.mapValues(\.environments) }
@@ -60,14 +75,25 @@ public struct AllowedApps: Sendable {
   /// The policy of an app, or `nil` if the app is not configured.
   public subscript(appID: AppID) -> AppPolicy? { policies[appID] }
 
+  /// The policies of Android apps, in the order of their packages.
+  var android: [AndroidAppPolicy] { androidPolicies.values.sorted { $0.package < $1.package } }
+
   /// Checks a key against the current configuration. Registration, its repetition and admission all call this; the
   /// configuration may have changed between them.
   ///
   /// - Parameter category: The source from which the app was installed, or `nil` if the device reported none.
-  /// - Throws: `.appNotServed`, `.environmentRefused` or `.categoryRefused`.
-  func check(_ key: AttestedKey, category: ValidationCategory?) throws(Denial) {
-    guard let policy = policies[key.appID] else { throw .appNotServed(key.appID) }
-    guard policy.environments.contains(key.environment) else { throw .environmentRefused(key.environment, key.appID) }
-    guard policy.categories.admits(category) else { throw .categoryRefused(category, key.appID) }
+  /// - Throws: `.appNotServed`, `.environmentRefused`, `.categoryRefused` or `.deviceRefused`.
+  func check(_ key: DeviceKey, category: ValidationCategory?) throws(Denial) {
+    switch key.attestation {
+    case .appAttest(let attested):
+      guard let policy = policies[attested.appID] else { throw .appNotServed(key.app) }
+      guard policy.environments.contains(key.environment) else { throw .environmentRefused(key.environment, key.app) }
+      guard policy.categories.admits(category) else { throw .categoryRefused(category, key.app) }
+    case .android(let attested):
+      guard let policy = androidPolicies[attested.package] else { throw .appNotServed(key.app) }
+      guard key.environment == androidEnvironment else { throw .environmentRefused(key.environment, key.app) }
+      let broken = policy.brokenRules(by: attested)
+      guard broken.isEmpty else { throw .deviceRefused(broken, key.app) }
+    }
   }
 }

@@ -1,8 +1,10 @@
+internal import AndroidKeyAttestation
 public import AppAttest
 public import ByteCoding
 public import Cryptography
 
-/// Admits a device that signs a fresh nonce with its attested key.
+/// Admits a device that signs a fresh nonce with its attested key: by an assertion of App Attest, or by a signature of a
+/// key in Android's key store.
 public struct AssertionRule: AdmissionRule {
   private let apps: AllowedApps
   private let challenges: Challenges
@@ -32,84 +34,127 @@ public struct AssertionRule: AdmissionRule {
   /// Removes a key from memory after it was changed in the registry.
   public func forget(_ keyID: KeyID) { known.forget(keyID) }
 
-  /// Verifies the whole assertion before it spends anything, so a wrong signature cannot burn the nonce of another
+  /// Verifies the whole proof before it spends anything, so a wrong signature cannot burn the nonce of another
   /// client. Then the registry spends the nonce, advances the counter and checks the revocation in one transaction.
   public func evaluate(_ claim: AdmissionClaim, at now: Timestamp) async throws(Denial) -> Principal? {
     guard !claim.assertion.isAbsent else { return nil }
     guard !apps.isEmpty else { throw .notConfigured }
-    let (keyID, assertion, nonce) = try Self.read(claim.assertion)
+    let (keyID, proof, nonce) = try read(claim.assertion)
     try await challenges.require(nonce, at: now)
-    let device = try await verified(assertion, of: keyID, over: nonce)
-    let use = KeyUse(keyID: keyID, counter: device.counter, nonce: nonce, window: window, at: now)
-    try await spend(use, for: device)
+    let device = try await verified(proof, of: keyID, over: nonce)
+    try await spend(
+      KeyUse(keyID: keyID, counter: device.counter, nonce: nonce, window: window, at: now), for: device.app)
     return .device(device)
   }
 
-  private static func read(
+  /// What `X-App-Assert-Data` contains.
+  private enum Proof {
+    /// Of App Attest.
+    case assertion(Assertion)
+    /// Of Android, in DER.
+    case signature([UInt8])
+
+    /// Every DER signature begins with it, and no assertion does, which is a CBOR map.
+    static let beginningOfSignature: UInt8 = 0x30
+  }
+
+  private func read(
     _ claim: AssertionClaim
-  ) throws(Denial) -> (keyID: KeyID, assertion: Assertion, nonce: Nonce) {
+  ) throws(Denial) -> (keyID: KeyID, proof: Proof, nonce: Nonce) {
     let texts = try (claim.value(of: .keyID), claim.value(of: .data), claim.value(of: .nonce))
     guard let keyID = KeyID(base64: texts.0) else {
       throw .partMalformed(.keyID, rule: "must be the base64 of 32 bytes")
     }
     guard let bytes = Base64.decode(texts.1) else { throw .partMalformed(.data, rule: "must be base64") }
     guard let nonce = Nonce(text: texts.2) else { throw .nonceMalformed }
+    if apps.serves(.android), bytes.first == Proof.beginningOfSignature { return (keyID, .signature(bytes), nonce) }
     do throws(AssertionRejection) {
-      return (keyID, try Assertion(bytes), nonce)
+      return (keyID, .assertion(try Assertion(bytes)), nonce)
     } catch {
       throw .assertionMalformed(error)
     }
   }
 
   private func verified(
-    _ assertion: Assertion, of keyID: KeyID, over nonce: Nonce
+    _ proof: Proof, of keyID: KeyID, over nonce: Nonce
   ) async throws(Denial) -> DevicePrincipal {
     let remembered = known.recall(keyID)
     let (key, isRegistered) =
       if let remembered { (remembered, true) } else { try await read(keyID) }
-    do throws(AssertionRejection) {
-      // The registry compares the counter in the statement that advances it.
-      try stopwatch.time(.assertion) { () throws(AssertionRejection) in
-        _ = try AssertionVerifier().verify(
-          assertion, by: key.attested, publicKey: key.publicKey, clientDataHash: nonce.clientDataHash, after: .zero)
-      }
+    let evidence: DevicePrincipal.Evidence
+    do throws(Denial) {
+      evidence = try stopwatch.time(.assertion) { () throws(Denial) in try check(proof, by: key, over: nonce) }
     } catch {
       // The duration of a refusal must not reveal which keys are registered. Every refusal therefore costs a lookup,
       // the construction of a public key and a verification. An admission with a cached key costs only the
       // verification.
       if remembered != nil { _ = try await read(keyID) }
-      throw isRegistered ? .assertionRefused(error, key.attested.appID) : .unknownKey
+      throw isRegistered ? error : .unknownKey
     }
     guard isRegistered else { throw .unknownKey }
-    return try permitted(key.attested, by: assertion)
+    let device = DevicePrincipal(key.attested, evidence: evidence)
+    // The configuration may have changed since the registration, and the app may have been reinstalled from another
+    // source.
+    try apps.check(key.attested, category: device.category)
+    return device
+  }
+
+  /// Verifies one signature, whatever the platforms of proof and key are. A key never verifies the proof of another
+  /// platform, even if the signature is its own.
+  private func check(
+    _ proof: Proof, by key: PublicKeyCache.Key, over nonce: Nonce
+  ) throws(Denial) -> DevicePrincipal.Evidence {
+    switch (proof, key.attested.attestation) {
+    case (.assertion(let assertion), .appAttest(let attested)):
+      do throws(AssertionRejection) {
+        try Self.verify(assertion, by: attested, key.publicKey, over: nonce)
+      } catch {
+        throw .assertionRefused(error, key.attested.app)
+      }
+      // From iOS 27 on, the assertion reports the source.
+      return .appAttest(
+        counter: assertion.counter,
+        category: assertion.extensions?.validationCategory ?? attested.validationCategory)
+    case (.signature(let signature), .android(let attested)):
+      do throws(AndroidKeyProofRejection) {
+        try AndroidKeyProof.verify(signature, nonce: nonce.bytes, by: key.publicKey)
+      } catch {
+        throw .androidProofRefused(error, key.attested.app)
+      }
+      return .android(attested)
+    case (.assertion(let assertion), .android):
+      if let decoy { try? Self.verify(assertion, by: decoy, key.publicKey, over: nonce) }
+    case (.signature(let signature), .appAttest):
+      try? AndroidKeyProof.verify(signature, nonce: nonce.bytes, by: key.publicKey)
+    }
+    throw .platformMismatch(key.attested.app)
+  }
+
+  /// The registry compares the counter in the statement that advances it.
+  private static func verify(
+    _ assertion: Assertion, by key: AttestedKey, _ publicKey: P256PublicKey, over nonce: Nonce
+  ) throws(AssertionRejection) {
+    _ = try AssertionVerifier().verify(
+      assertion, by: key, publicKey: publicKey, clientDataHash: nonce.clientDataHash, after: .zero)
   }
 
   /// Reads the key `keyID` from the registry; returns the decoy key if it is not registered.
   private func read(_ keyID: KeyID) async throws(Denial) -> (key: PublicKeyCache.Key, isRegistered: Bool) {
     guard let decoy else { throw .unknownKey }
     return try await Denial.onStoreError { () async throws(StoreError) in
-      try await known.read(keyID, decoy: decoy, timedBy: stopwatch)
+      try await known.read(keyID, decoy: DeviceKey(decoy), timedBy: stopwatch)
     }
   }
 
-  /// Checks the key against the current configuration, which may have changed since the registration.
-  private func permitted(_ key: AttestedKey, by assertion: Assertion) throws(Denial) -> DevicePrincipal {
-    // The app may have been reinstalled from another source since. From iOS 27 on, the assertion reports the source.
-    let category = assertion.extensions?.validationCategory ?? key.validationCategory
-    try apps.check(key, category: category)
-    return DevicePrincipal(
-      keyID: key.keyID, appID: key.appID, environment: key.environment, counter: assertion.counter, category: category)
-  }
-
-  private func spend(_ use: KeyUse, for device: DevicePrincipal) async throws(Denial) {
+  private func spend(_ use: KeyUse, for app: AppName) async throws(Denial) {
     let admittance = try await stopwatch.time(.admit) { () async throws(Denial) in
       try await Denial.onStoreError { () throws(StoreError) in try await registry.admit(use) }
     }
     switch admittance {
     case .admitted: return
     case .nonceSpent: throw .nonceUsed
-    case .counterReplayed(let stored): throw .counterReplayed(use.counter, stored: stored, device.appID)
-    case .revoked: throw .keyRevoked(device.appID)
+    case .counterReplayed(let stored): throw .counterReplayed(use.counter ?? .zero, stored: stored, app)
+    case .revoked: throw .keyRevoked(app)
     case .unknownKey:
       known.forget(use.keyID)
       throw .unknownKey

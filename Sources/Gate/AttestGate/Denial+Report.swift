@@ -1,3 +1,4 @@
+internal import AndroidKeyAttestation
 internal import AppAttest
 internal import ByteCoding
 internal import Cryptography
@@ -35,7 +36,8 @@ extension Denial {
     case .attestationRefused(let rejection):
       RefusalReport(
         rejection.code, "attestation_" + rejection.step, text: rejection.text, detail: rejection.detail,
-        app: rejection.appID)
+        app: rejection.appID.map(AppName.init))
+    case .androidAttestationRefused(let rejection): rejection.report
     case .receiptNotFresh(let created, let now):
       RefusalReport(.receiptRefused, "attestation_receipt_freshness", detail: "created \(created), now \(now)")
     case .keyExists: RefusalReport(.keyExists)
@@ -47,13 +49,19 @@ extension Denial {
     case .assertionRefused(let rejection, let app):
       RefusalReport(
         rejection.code, "assertion_" + rejection.step, detail: rejection.detail, app: app, followsVerification: true)
+    case .androidProofRefused(let rejection, let app):
+      RefusalReport(.keyRefused, "android_signature", detail: "\(rejection)", app: app, followsVerification: true)
+    case .platformMismatch(let app):
+      RefusalReport(.keyRefused, "platform", detail: app.platform.rawValue, app: app, followsVerification: true)
     case .counterReplayed(let found, let stored, let app):
       RefusalReport(
         .counterReplayed, "assertion_counter", detail: "\(found.value) after \(stored.value)", app: app,
         followsVerification: true)
     case .keyRevoked(let app): RefusalReport(.keyRevoked, app: app, followsVerification: true)
 
-    case .appNotServed(let app): RefusalReport(.rpIDMismatch, "app_not_served", app: app, followsVerification: true)
+    case .appNotServed(let app):
+      RefusalReport(
+        app.platform == .ios ? .rpIDMismatch : .appRefused, "app_not_served", app: app, followsVerification: true)
     case .environmentRefused(let environment, let app):
       RefusalReport(
         .environmentMismatch, "environment", detail: environment.rawValue, app: app, followsVerification: true)
@@ -61,10 +69,20 @@ extension Denial {
       RefusalReport(
         .categoryRefused, "validation_category", detail: category?.name ?? "none reported", app: app,
         followsVerification: true)
+    case .deviceRefused(let broken, let app):
+      RefusalReport(
+        broken.first?.refusalCode ?? .deviceRefused, "android_policy", text: AndroidRuleRejection.text(of: broken),
+        detail: Denial.bounded(broken.map(\.description).joined(separator: "; ")), app: app,
+        followsVerification: true)
     case .certificateRefused(let subject):
       RefusalReport(.certificateRefused, "certificate_subject", detail: subject)
 
     case .notConfigured: RefusalReport(.notConfigured)
+    case .platformNotConfigured(.ios): RefusalReport(.notConfigured, "ios_not_configured")
+    case .platformNotConfigured(.android):
+      RefusalReport(.notConfigured, "android_not_configured", text: "Server not configured for Android")
+    case .statusListUnavailable(let age):
+      RefusalReport(.statusListUnavailable, detail: age.map { "the list is \($0) old" } ?? "no list was read")
     // The failure is the gate's own: new connections from all clients would make it worse.
     case .storeUnavailable(let error):
       RefusalReport(
@@ -147,6 +165,33 @@ extension AttestationRejection {
 
   fileprivate var appID: AppID? {
     if case .environmentNotAllowed(_, let app) = self { app } else { nil }
+  }
+}
+
+extension AndroidAttestationRejection {
+  fileprivate var report: RefusalReport {
+    RefusalReport(
+      rules.first?.refusalCode ?? .malformedAttestation, "android_" + (rules.first?.step.rawValue ?? "format"),
+      text: AndroidRuleRejection.text(of: rules), detail: Denial.bounded(description))
+  }
+}
+
+extension AndroidRuleRejection {
+  fileprivate var refusalCode: GateRefusalCode {
+    switch step {
+    case .format, .keyDescription: .malformedAttestation
+    case .nameChaining, .signatures, .root, .authorities, .attestationExtension: .chainUntrusted
+    case .validity: .certExpired
+    case .revocation: .attestationRevoked
+    case .challenge: .nonceMismatch
+    case .securityLevel, .origin, .purpose, .boot, .patchLevel, .key, .provisioning: .deviceRefused
+    case .app: .appRefused
+    }
+  }
+
+  /// Names the broken rules. They say nothing that a client could not find out from its own certificates and policy.
+  fileprivate static func text(of rules: [AndroidRuleRejection]) -> String {
+    Denial.bounded("The attestation is refused: " + rules.map(\.code).joined(separator: ", "))
   }
 }
 

@@ -1,3 +1,4 @@
+public import AndroidKeyAttestation
 public import AppAttest
 public import ByteCoding
 
@@ -23,6 +24,7 @@ public enum Denial: Error, Sendable, Hashable {
   case nonceUsed
 
   case attestationRefused(AttestationRejection)
+  case androidAttestationRefused(AndroidAttestationRejection)
   /// The receipt was created too long before or after now.
   case receiptNotFresh(created: Timestamp, now: Timestamp)
   /// Another request registered the key before.
@@ -32,20 +34,30 @@ public enum Denial: Error, Sendable, Hashable {
   case unknownKey
   /// The assertion cannot be parsed; no key was looked up.
   case assertionMalformed(AssertionRejection)
-  case assertionRefused(AssertionRejection, AppID)
-  case counterReplayed(SignCount, stored: SignCount, AppID)
-  case keyRevoked(AppID)
+  case assertionRefused(AssertionRejection, AppName)
+  /// The signature is not that of the Android key, or not one over the nonce.
+  case androidProofRefused(AndroidKeyProofRejection, AppName)
+  /// The proof has the form of another platform than the key.
+  case platformMismatch(AppName)
+  case counterReplayed(SignCount, stored: SignCount, AppName)
+  case keyRevoked(AppName)
 
   /// The key belongs to an app that is no longer configured.
-  case appNotServed(AppID)
+  case appNotServed(AppName)
   /// The configuration of the app does not allow the key's environment.
-  case environmentRefused(AttestEnvironment, AppID)
-  case categoryRefused(ValidationCategory?, AppID)
+  case environmentRefused(AttestEnvironment, AppName)
+  case categoryRefused(ValidationCategory?, AppName)
+  /// The configuration of the app does not allow the Android device's hardware, system, patches or signer.
+  case deviceRefused([AndroidRuleRejection], AppName)
   /// The debug path does not accept certificates with this subject.
   case certificateRefused(subject: String)
 
   /// No app is configured, so no attestation or assertion can be verified.
   case notConfigured
+  /// No app of this platform is configured.
+  case platformNotConfigured(Platform)
+  /// The list of revoked Android attestation certificates is missing or too old, so no chain can be judged.
+  case statusListUnavailable(age: Duration?)
   case storeUnavailable(StoreError)
   /// The maximum number of registrations is already in progress.
   case tooManyRegistrations

@@ -1,3 +1,4 @@
+public import AndroidKeyAttestation
 public import AppAttest
 public import ByteCoding
 
@@ -84,12 +85,12 @@ public enum Principal: Sendable, Hashable {
   case anyone
 
   /// All values of `method`.
-  public static let methods = ["app-attest", "mtls", "none"]
+  public static let methods = ["app-attest", "android-key", "mtls", "none"]
 
   /// The method that proved the principal, as a stable word.
   public var method: String {
     switch self {
-    case .device: "app-attest"
+    case .device(let device): device.method
     case .certificate: "mtls"
     case .anyone: "none"
     }
@@ -98,23 +99,44 @@ public enum Principal: Sendable, Hashable {
 
 /// A device that proved possession of its key.
 public struct DevicePrincipal: Sendable, Hashable {
+  /// What the key's platform proves beyond possession.
+  public enum Evidence: Sendable, Hashable {
+    /// - category: The source from which the app was installed: as reported by the assertion, otherwise by the
+    ///   attestation.
+    case appAttest(counter: SignCount, category: ValidationCategory?)
+    case android(AttestedAndroidKey)
+  }
+
   public let keyID: KeyID
   /// The public name of `keyID`.
   public let keyHash: KeyHash
-  public let appID: AppID
+  public let app: AppName
   public let environment: AttestEnvironment
-  public let counter: SignCount
-  /// The source from which the app was installed: as reported by the assertion, otherwise by the attestation.
-  public let category: ValidationCategory?
+  public let evidence: Evidence
 
-  init(
-    keyID: KeyID, appID: AppID, environment: AttestEnvironment, counter: SignCount, category: ValidationCategory?
-  ) {
-    self.keyID = keyID
-    keyHash = KeyHash(of: keyID)
-    self.appID = appID
-    self.environment = environment
-    self.counter = counter
-    self.category = category
+  init(_ key: DeviceKey, evidence: Evidence) {
+    keyID = key.keyID
+    keyHash = KeyHash(of: key.keyID)
+    app = key.app
+    environment = key.environment
+    self.evidence = evidence
+  }
+
+  /// The counter of the assertion; `nil` for a key without one.
+  public var counter: SignCount? {
+    if case .appAttest(let counter, _) = evidence { counter } else { nil }
+  }
+
+  /// The source from which the app was installed; `nil` if the device reported none.
+  public var category: ValidationCategory? {
+    if case .appAttest(_, let category) = evidence { category } else { nil }
+  }
+
+  /// See `Principal.method`.
+  var method: String {
+    switch evidence {
+    case .appAttest: "app-attest"
+    case .android: "android-key"
+    }
   }
 }

@@ -43,16 +43,20 @@ public protocol KeyCatalog: Sendable {
 
 /// A filter for key lists. A condition that is `nil` matches every key.
 public struct KeySelection: Sendable, Hashable {
-  public var appID: AppID?
+  public var platform: Platform?
+  /// The text of the app's name.
+  public var app: String?
   public var environment: AttestEnvironment?
   public var isRevoked: Bool?
   /// Matches keys that were neither registered nor used at or after this instant.
   public var unusedSince: Timestamp?
 
   public init(
-    appID: AppID? = nil, environment: AttestEnvironment? = nil, isRevoked: Bool? = nil, unusedSince: Timestamp? = nil
+    platform: Platform? = nil, app: String? = nil, environment: AttestEnvironment? = nil, isRevoked: Bool? = nil,
+    unusedSince: Timestamp? = nil
   ) {
-    self.appID = appID
+    self.platform = platform
+    self.app = app
     self.environment = environment
     self.isRevoked = isRevoked
     self.unusedSince = unusedSince

@@ -15,10 +15,10 @@ public protocol KeyRegistry: Sendable {
   /// Returns the record of a key; `nil` if it is not registered.
   func record(of keyID: KeyID) async throws(StoreError) -> KeyRecord?
 
-  /// Returns the receipt from a key's registration (CMS); `nil` if the key is not registered.
+  /// Returns the receipt from a key's registration (CMS); `nil` if the key is not registered or has none.
   func receipt(of keyID: KeyID) async throws(StoreError) -> [UInt8]?
 
-  /// Spends `use.nonce`, advances the counter and checks that the key is not revoked, all or nothing. Results other
+  /// Spends `use.nonce`, advances the counter if the key has one, and checks that the key is not revoked, all or nothing. Results other
   /// than `.admitted` change nothing.
   func admit(_ use: KeyUse) async throws(StoreError) -> Admittance
 
@@ -36,14 +36,14 @@ public protocol KeyRegistry: Sendable {
 
 /// A verified key that is to be registered.
 public struct Registration: Sendable, Hashable {
-  public let key: AttestedKey
-  /// The receipt as the device sent it (CMS).
+  public let key: DeviceKey
+  /// The receipt as the device sent it (CMS); empty for a key without one, as on Android.
   public let receipt: [UInt8]
   public let request: RegistrationRequest
   /// The time of the registration, stored with millisecond precision.
   public let registeredAt: Timestamp
 
-  public init(key: AttestedKey, receipt: [UInt8], request: RegistrationRequest, registeredAt: Timestamp) {
+  public init(key: DeviceKey, receipt: [UInt8] = [], request: RegistrationRequest, registeredAt: Timestamp) {
     self.key = key
     self.receipt = receipt
     self.request = request
@@ -89,15 +89,17 @@ public enum Insertion: Sendable, Hashable {
   case keyExists
 }
 
-/// A verified assertion that is to be admitted.
+/// A verified proof that is to be admitted.
 public struct KeyUse: Sendable, Hashable {
   public let keyID: KeyID
-  public let counter: SignCount
+  /// The counter of an assertion; `nil` for a key of Android, which has none. A key with a counter is never admitted
+  /// without one.
+  public let counter: SignCount?
   public let nonce: Nonce
   public let window: CounterWindow
   public let at: Timestamp
 
-  public init(keyID: KeyID, counter: SignCount, nonce: Nonce, window: CounterWindow, at: Timestamp) {
+  public init(keyID: KeyID, counter: SignCount?, nonce: Nonce, window: CounterWindow, at: Timestamp) {
     self.keyID = keyID
     self.counter = counter
     self.nonce = nonce
@@ -140,7 +142,7 @@ public struct CounterWindow: Sendable, Hashable {
 
 /// The stored state of a key.
 public struct KeyRecord: Sendable, Hashable {
-  public let key: AttestedKey
+  public let key: DeviceKey
   /// The request that registered the key.
   public let request: RegistrationRequest
   public let registeredAt: Timestamp
@@ -151,7 +153,7 @@ public struct KeyRecord: Sendable, Hashable {
   public let revokedAt: Timestamp?
 
   public init(
-    key: AttestedKey, request: RegistrationRequest, registeredAt: Timestamp, counter: SignCount,
+    key: DeviceKey, request: RegistrationRequest, registeredAt: Timestamp, counter: SignCount,
     lastUsedAt: Timestamp?, revokedAt: Timestamp?
   ) {
     self.key = key

@@ -10,17 +10,17 @@ internal import Locking
 /// others were is evicted.
 final class PublicKeyCache: Sendable {
   struct Key: Sendable {
-    let attested: AttestedKey
+    let attested: DeviceKey
     let publicKey: P256PublicKey
 
-    /// Makes a key that belongs to no device. It is verified against in place of a key that is not registered. Its
-    /// private key is discarded immediately.
+    /// Makes a key of App Attest that belongs to no device. It is verified against in place of a key that is not
+    /// registered. Its private key is discarded immediately.
     static func decoy() throws(CryptographyError) -> AttestedKey? {
       let publicKey = try P256PrivateKey().publicKey
-      guard let keyID = KeyID(bytes: SHA256.hash(publicKey.x963)),
-        let appID = AppID(teamID: "0000000000", bundleID: "decoy")
+      guard let appID = AppID(teamID: "0000000000", bundleID: "decoy")
       else { return nil }
-      return AttestedKey(keyID: keyID, publicKey: publicKey.x963, appID: appID, environment: .development)
+      return AttestedKey(
+        keyID: KeyID(ofPublicKey: publicKey.x963), publicKey: publicKey.x963, appID: appID, environment: .development)
     }
   }
 
@@ -54,7 +54,7 @@ final class PublicKeyCache: Sendable {
   /// - Parameter decoy: The key whose public key is constructed if none is found, so that both cases take the same
   ///   time.
   func read(
-    _ keyID: KeyID, decoy: AttestedKey, timedBy stopwatch: Stopwatch = .none
+    _ keyID: KeyID, decoy: DeviceKey, timedBy stopwatch: Stopwatch = .none
   ) async throws(StoreError) -> (key: Key, isRegistered: Bool) {
     let record = try await stopwatch.time(.lookup) { () async throws(StoreError) in
       try await registry.record(of: keyID)

@@ -1,4 +1,3 @@
-public import AppAttest
 public import GateWire
 
 /// Everything that follows from one refusal: the answer to the client and the log line for the operator.
@@ -12,7 +11,7 @@ public struct RefusalReport: Sendable, Hashable {
   /// Details for the operator in addition to `step`. Never contains a nonce, a key id or a part of an assertion.
   public let detail: String?
   /// The app that the refused key belongs to, if known.
-  public let appID: AppID?
+  public let app: AppName?
   /// Whether the gate verified a signature before this refusal.
   ///
   /// Such a request has cost the gate work, and the client could repeat it at once. So the gate closes the
@@ -21,14 +20,14 @@ public struct RefusalReport: Sendable, Hashable {
 
   /// Creates a report; `step` and `text` are those of the code unless given.
   public init(
-    _ code: GateRefusalCode, _ step: String? = nil, text: String? = nil, detail: String? = nil, app: AppID? = nil,
+    _ code: GateRefusalCode, _ step: String? = nil, text: String? = nil, detail: String? = nil, app: AppName? = nil,
     followsVerification: Bool = false
   ) {
     self.code = code
     self.step = step ?? code.rawValue
     self.text = text ?? code.definition.text
     self.detail = detail
-    appID = app
+    self.app = app
     self.followsVerification = followsVerification
   }
 }

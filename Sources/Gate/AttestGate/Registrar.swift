@@ -2,9 +2,10 @@ public import AppAttest
 public import ByteCoding
 internal import Cryptography
 
-/// The registration request of a device, not yet decoded.
+/// The registration request of an iOS device, not yet decoded.
 public struct RegistrationClaim: Sendable, Hashable {
-  public enum Name: String, Sendable, Hashable, CaseIterable { case keyID = "keyId", attestation, nonce }
+  /// The members of a registration, of any platform.
+  public enum Name: String, Sendable, Hashable, CaseIterable { case keyID = "keyId", attestation, nonce, chain }
 
   /// The key id in base64, as `generateKey()` returns it.
   public let keyID: String
@@ -22,7 +23,7 @@ public struct RegistrationClaim: Sendable, Hashable {
 /// A key that is in the registry.
 public struct RegisteredKey: Sendable, Hashable {
   public let keyID: KeyID
-  public let appID: AppID
+  public let app: AppName
   /// Whether the same request had registered the key before. Its answer may have been lost.
   public let isRepetition: Bool
 }
@@ -32,22 +33,25 @@ public struct Registrar: Sendable {
   /// The maximum distance between now and the creation of a receipt, in either direction.
   public static let receiptFreshness = Duration.seconds(300)
 
-  private let apps: AllowedApps
+  let apps: AllowedApps
   private let verifier: AttestationVerifier
+  let android: AndroidVerification
   private let challenges: Challenges
   private let registry: any KeyRegistry
-  private let limiter: VerificationLimiter
+  let limiter: VerificationLimiter
   private let clock: WallClock
-  private let stopwatch: Stopwatch
+  let stopwatch: Stopwatch
 
   /// Creates a registrar. `verifier` must know the same apps as `apps`.
   public init(
-    apps: AllowedApps, verifier: AttestationVerifier, challenges: Challenges, registry: any KeyRegistry,
+    apps: AllowedApps, verifier: AttestationVerifier, android: AndroidVerification = AndroidVerification(),
+    challenges: Challenges, registry: any KeyRegistry,
     limiter: VerificationLimiter = VerificationLimiter(width: 1), clock: WallClock = .system,
     stopwatch: Stopwatch = .none
   ) {
     self.apps = apps
     self.verifier = verifier
+    self.android = android
     self.challenges = challenges
     self.registry = registry
     self.limiter = limiter
@@ -61,31 +65,32 @@ public struct Registrar: Sendable {
   /// the configuration accepts it. A device can attest a key only once, so a lost answer must not make the key
   /// unusable.
   public func register(_ claim: RegistrationClaim) async throws(Denial) -> RegisteredKey {
-    guard !apps.isEmpty else { throw .notConfigured }
+    guard apps.serves(.ios) else { throw apps.isEmpty ? .notConfigured : .platformNotConfigured(.ios) }
     let (keyID, attestation, nonce) = try Self.read(claim)
     return try await limiter.holding { () throws(Denial) in
-      try await register(keyID, attestation: attestation, nonce: nonce)
+      let request = RegistrationRequest(nonce: nonce, attestationDigest: AttestationDigest(of: attestation))
+      if let earlier = try await repetition(of: request, for: keyID) { return earlier }
+      return try await store(over: nonce) { now throws(Denial) in
+        try verified(attestation, of: keyID, request: request, at: now)
+      }
     }
   }
 
-  private func register(
-    _ keyID: KeyID, attestation: [UInt8], nonce: Nonce
+  /// Verifies a key by `verify`, in its turn, then spends `nonce` and stores the key.
+  func store(
+    over nonce: Nonce, _ verify: (_ now: Timestamp) throws(Denial) -> Registration
   ) async throws(Denial) -> RegisteredKey {
-    let request = RegistrationRequest(nonce: nonce, attestationDigest: AttestationDigest(of: attestation))
-    if let earlier = try await repetition(of: request, for: keyID) { return earlier }
-
     let now = clock.now()
     try await challenges.require(nonce, at: now)
-    let registration = try await limiter.inTurn { () throws(Denial) in
-      try verified(attestation, of: keyID, request: request, at: now)
-    }
+    let registration = try await limiter.inTurn { () throws(Denial) in try verify(now) }
     let outcome = try await stopwatch.time(.register) { () async throws(Denial) in
       try await Denial.onStoreError { () throws(StoreError) in try await registry.register(registration) }
     }
+    let key = registration.key
     switch outcome {
-    case .inserted: return RegisteredKey(keyID: keyID, appID: registration.key.appID, isRepetition: false)
-    case .sameRequest: return RegisteredKey(keyID: keyID, appID: registration.key.appID, isRepetition: true)
-    case .revoked: throw .keyRevoked(registration.key.appID)
+    case .inserted: return RegisteredKey(keyID: key.keyID, app: key.app, isRepetition: false)
+    case .sameRequest: return RegisteredKey(keyID: key.keyID, app: key.app, isRepetition: true)
+    case .revoked: throw .keyRevoked(key.app)
     case .nonceSpent: throw .nonceUsed
     case .keyExists: throw .keyExists
     }
@@ -104,12 +109,12 @@ public struct Registrar: Sendable {
     return (keyID, attestation, nonce)
   }
 
-  private func repetition(of request: RegistrationRequest, for keyID: KeyID) async throws(Denial) -> RegisteredKey? {
+  func repetition(of request: RegistrationRequest, for keyID: KeyID) async throws(Denial) -> RegisteredKey? {
     let record = try await Denial.onStoreError { () throws(StoreError) in try await registry.record(of: keyID) }
     guard let record, record.request == request else { return nil }
-    guard record.revokedAt == nil else { throw .keyRevoked(record.key.appID) }
+    guard record.revokedAt == nil else { throw .keyRevoked(record.key.app) }
     try apps.check(record.key, category: record.key.validationCategory)
-    return RegisteredKey(keyID: keyID, appID: record.key.appID, isRepetition: true)
+    return RegisteredKey(keyID: keyID, app: record.key.app, isRepetition: true)
   }
 
   private func verified(
@@ -124,7 +129,7 @@ public struct Registrar: Sendable {
     } catch {
       throw .attestationRefused(error)
     }
-    let (key, created) = (proof.key, proof.receipt.creationTime)
+    let (key, created) = (DeviceKey(proof.key), proof.receipt.creationTime)
     guard (.zero - Self.receiptFreshness...Self.receiptFreshness).contains(now.since(created)) else {
       throw .receiptNotFresh(created: created, now: now)
     }

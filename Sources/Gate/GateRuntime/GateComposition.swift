@@ -1,3 +1,4 @@
+internal import AndroidKeyAttestation
 internal import AppAttest
 internal import AttestGate
 internal import Cryptography
@@ -22,6 +23,8 @@ struct SharedState: Sendable {
   /// `nil` without `telemetry.otlp`.
   let telemetry: TelemetryExporter?
   let managed: ManagedCertificates
+  let revoked = RevokedCertificates(maximumAge: nil)
+  let android: AndroidMetrics
   /// Fixed at the start, like the event loops.
   let processors = ProcessorAllowance.current
 
@@ -35,6 +38,7 @@ struct SharedState: Sendable {
     store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     identityKeys = IdentityKeys(storage: store)
     managed = ManagedCertificates(metrics: metrics)
+    android = AndroidMetrics(registry: metrics.registry, revoked: revoked)
   }
 }
 
@@ -59,7 +63,11 @@ struct GateComposition: Sendable {
     self.settings = settings
     self.memory = memory
     let store = memory.store
-    guard let apps = AllowedApps(settings.appAttest.apps.compactMap(AppPolicy.init)) else {
+    guard
+      let apps = AllowedApps(
+        settings.appAttest.apps.compactMap(AppPolicy.init), android: try Self.androidPolicies(settings.appAttest),
+        androidEnvironment: settings.appAttest.trust.androidRootFile == nil ? .production : .development)
+    else {
       throw Self.impossible("app_attest.apps")
     }
     self.apps = apps
@@ -150,8 +158,49 @@ struct GateComposition: Sendable {
     // Leaves one processor for admissions if there are several.
     let limiter = VerificationLimiter(width: memory.processors.count - 1)
     return Registrar(
-      apps: apps, verifier: verifier, challenges: challenges, registry: store, limiter: limiter,
-      stopwatch: memory.stopwatch)
+      apps: apps, verifier: verifier,
+      android: AndroidVerification(
+        roots: try Self.androidRoots(in: trust.androidRootFile), revocations: memory.revoked),
+      challenges: challenges, registry: store, limiter: limiter, stopwatch: memory.stopwatch)
+  }
+
+  /// Reads the list of revoked Android certificates; `nil` if none is configured.
+  func statusListKeeper(logger: Logger) -> StatusListKeeper? {
+    guard let list = settings.appAttest.statusList else { return nil }
+    let cache: StatusListCache? = if case .url = list.place { StatusListCache(settings, store) } else { nil }
+    return StatusListKeeper(
+      source: StatusListSource(list.place), refreshInterval: list.refresh, revoked: memory.revoked, store: store,
+      cache: cache, metrics: memory.android, logger: logger)
+  }
+
+  private static func androidPolicies(
+    _ settings: GateSettings.AppAttest
+  ) throws(SallyportError) -> [AndroidAppPolicy] {
+    var policies: [AndroidAppPolicy] = []
+    for app in settings.androidApps {
+      policies.append(
+        AndroidAppPolicy(
+          package: app.package, signers: Set(app.signers),
+          minimumSecurityLevel: app.securityLevel == .strongbox ? .strongBox : .trustedEnvironment,
+          allowedBootKeys: try bootKeys(of: app),
+          minimumPatchLevel: app.leastPatchLevel.flatMap { PatchLevel(year: $0.year, month: $0.month) },
+          requiresRemoteProvisioning: app.requiresRKP))
+    }
+    return policies
+  }
+
+  private static func bootKeys(of app: GateSettings.AndroidApp) throws(SallyportError) -> Set<[UInt8]> {
+    guard let file = app.bootKeysFile else { return [] }
+    do throws(StartError) {
+      return try AndroidFiles.bootKeys(in: file, for: "app_attest.apps: \(app.package): boot_keys_file")
+    } catch {
+      throw SallyportError(error)
+    }
+  }
+
+  private static func androidRoots(in file: String?) throws(SallyportError) -> [IssuerKey] {
+    guard let file else { return GoogleRoots.all }
+    do throws(StartError) { return try AndroidFiles.roots(in: file) } catch { throw SallyportError(error) }
   }
 
   private func routes() throws(SallyportError) -> RouteTable {

@@ -19,6 +19,7 @@ extension GateServer {
   package func serve(announce: () -> Void = {}) async {
     generation.maintenanceTask = maintenanceTask(by: generation.composition)
     generation.certificateTask = certificateTask(by: generation.composition)
+    generation.statusListTask = statusListTask(by: generation.composition)
     let following = Task { [changes] in await changes.run() }
     let heartbeat = heartbeat()
     let service = ServiceState(engine: engine)
@@ -36,6 +37,7 @@ extension GateServer {
     isLeaving.withLock { $0 = true }
     for task in tasks { task.cancel() }
     generation.certificateTask?.cancel()
+    generation.statusListTask?.cancel()
     let cut =
       switch stop {
       case .end(let reason): await end(reason, service)

@@ -98,20 +98,24 @@ extension GateServer {
 
   private func changeOver(to next: Generation, _ tls: ServerTLS) async throws(SallyportError) {
     let settings = next.composition.settings
+    await GateServer.prepareStatusList(by: next.composition, memory, logger)
     // Before the new rules decide anything, so that their cache of the store never misses a change.
     changes.begin(next.composition.changeResponse(logger: logger))
     do throws(SallyportError) {
       try await serve(next, tls: tls)
     } catch {
       settle(on: generation)
+      await GateServer.prepareStatusList(by: generation.composition, memory, logger)
       throw error
     }
     GateServer.announce(settings, next.served, with: logger)
     generation.maintenanceTask?.cancel()
+    generation.statusListTask?.cancel()
     let old = generation
     generation = next
     next.responder.begin()
     generation.maintenanceTask = maintenanceTask(by: next.composition)
+    generation.statusListTask = statusListTask(by: next.composition)
     memory.managed.configure(settings)
     // An order in progress is not interrupted by a change of other settings.
     if old.certificateTask != nil, old.composition.settings.tls.acme == settings.tls.acme,

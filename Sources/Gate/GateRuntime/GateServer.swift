@@ -70,6 +70,8 @@ package actor GateServer {
     var maintenanceTask: Task<Void, Never>?
     /// Obtains certificates; `nil` if they come from files.
     var certificateTask: Task<Void, Never>?
+    /// Reads the list of revoked Android certificates; `nil` if none is configured.
+    var statusListTask: Task<Void, Never>?
   }
 
   /// Opens the store, reads the certificates and starts to listen.
@@ -124,6 +126,7 @@ package actor GateServer {
     if let folder = settings.stateFolder { makeStateFolder(folder, logger) }
     let fault = await announce(memory.store, with: logger)
     await loadManagedCertificate(settings, memory, logger)
+    await prepareStatusList(by: composition, memory, logger)
     let tls = try composition.tls()
     let served = ServedCertificates(tls, from: files)
     announce(settings, served, with: logger)
@@ -207,7 +210,7 @@ package actor GateServer {
   private func summary(of settings: GateSettings) -> Logger.Metadata {
     [
       "address": "\(engine.address)", "version": "\(Version.text)", "configuration": "\(loader.file ?? "none")",
-      "apps": "\(settings.appAttest.apps.map { "\($0.teamID).\($0.bundleID)" }.joined(separator: " "))",
+      "apps": "\(settings.appAttest.names.joined(separator: " "))",
       "enforcement": "\(settings.appAttest.enforcement.rawValue)",
       "routes": "\(settings.routes.map(\.path).joined(separator: " "))", "store": "\(memory.store.place)",
     ]
@@ -288,6 +291,18 @@ package actor GateServer {
     }
   }
 
+  /// Begins or ends the check of revoked Android certificates, and reads the list if that needs no network.
+  static func prepareStatusList(by composition: GateComposition, _ memory: SharedState, _ logger: Logger) async {
+    memory.revoked.configure(maximumAge: composition.settings.appAttest.statusList?.maximumAge)
+    await composition.statusListKeeper(logger: logger)?.prepare()
+  }
+
+  /// Reads the list of revoked Android certificates with the settings of `composition`, if it has one; runs until the
+  /// task is cancelled.
+  func statusListTask(by composition: GateComposition) -> Task<Void, Never>? {
+    composition.statusListKeeper(logger: logger).map { keeper in Task { await keeper.run() } }
+  }
+
   /// Starts store maintenance with the settings of `composition`; it runs until the task is cancelled.
   func maintenanceTask(by composition: GateComposition) -> Task<Void, Never> {
     let maintenance = composition.maintenance(logger: logger)
@@ -301,6 +316,11 @@ extension GateSettings.Session {
   var lookInterval: Duration { min((closeOnRevoke ?? .seconds(2)) / 2, .seconds(5)) }
 }
 
+extension GateSettings.AppAttest {
+  /// The names of all apps, of both platforms.
+  var names: [String] { apps.map { "\($0.teamID).\($0.bundleID)" } + androidApps.map(\.package) }
+}
+
 extension GateSettings {
   /// The enforcement mode for `/readyz`, with a warning if debug builds are admitted next to a production app.
   var enforcementMeaning: String {
@@ -310,7 +330,7 @@ extension GateSettings {
       case .monitor: "MONITOR: clients that fail verification are admitted anonymously"
       case .off: "OFF: all clients are admitted without verification"
       }
-    guard debugMTLS != nil, appAttest.apps.contains(where: { $0.environments.contains(.production) }) else {
+    guard debugMTLS != nil, appAttest.hasProductionApp else {
       return enforcement
     }
     return "\(enforcement); WARNING: client certificates admit debug builds, and an app has environment production"

@@ -55,7 +55,7 @@ extension GateResponder {
       count(admission)
       context.logger.log(
         level: .info, "forward-auth request admitted",
-        context.fields(app: admission.principal.appID, key: admission.principal.keyHash))
+        context.fields(app: admission.principal.app, key: admission.principal.keyHash))
       // Envoy appends the path of the original request and accepts only 200 as permission.
       return ForwardAuth.allowed(
         identity, status: request.path == "/attest/verify" ? 204 : 200, id: context.id,

@@ -162,22 +162,25 @@ public struct GateResponder: RequestResponder {
   }
 
   private func registered(_ body: [UInt8], in context: RequestContext) async -> Response {
-    let claim: RegistrationClaim
+    let claim: RegistrationBody
     do throws(RegistrationBody.ParseError) {
-      claim = try RegistrationBody(json: body).claim
+      claim = try RegistrationBody(json: body)
     } catch {
       return refuseRegistration(.malformedRegistration(error), in: context)
     }
-    let key = KeyID(base64: claim.keyID).map(KeyHash.init)
     do throws(Denial) {
-      let registered = try await registrar.register(claim)
-      var fields = context.fields(app: registered.appID, key: key)
+      let registered =
+        switch claim {
+        case .appAttest(let claim): try await registrar.register(claim)
+        case .android(let claim): try await registrar.register(claim)
+        }
+      var fields = context.fields(app: registered.app, key: KeyHash(of: registered.keyID))
       fields.append("repeated", registered.isRepetition)
       logger.log(level: .info, "key registered", fields)
       metrics.registered(isRepetition: registered.isRepetition)
       return context.ok(json: JSONText.object(["status": "registered"]))
     } catch {
-      return refuseRegistration(.denied(error), in: context, key: key)
+      return refuseRegistration(.denied(error), in: context, key: claim.claimedKey)
     }
   }
 
@@ -315,6 +318,13 @@ extension AdmissionClaim {
       certificate: certificate.map {
         VerifiedCertificate(fingerprint: $0.fingerprint, subject: $0.subject)
       })
+  }
+}
+
+extension RegistrationBody {
+  /// The claimed key, for the log; `nil` for Android, where the chain names it.
+  fileprivate var claimedKey: KeyHash? {
+    if case .appAttest(let claim) = self { KeyID(base64: claim.keyID).map(KeyHash.init) } else { nil }
   }
 }
 

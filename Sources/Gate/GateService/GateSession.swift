@@ -1,4 +1,3 @@
-internal import AppAttest
 internal import AttestGate
 internal import JSONLog
 internal import Logging
@@ -78,7 +77,7 @@ struct GateSession: RelayPlan {
   }
 
   private var fields: LogFields {
-    var fields = context.fields(app: principal.appID, key: principal.keyHash)
+    var fields = context.fields(app: principal.app, key: principal.keyHash)
     fields.append("method", principal.method)
     fields.append("route", route.path)
     fields.append("upstream", route.upstreamText)
@@ -90,14 +89,14 @@ struct GateSession: RelayPlan {
 extension Principal {
   /// The proved key and its app; `nil` for a certificate or an anonymous client.
   var keyHash: KeyHash? { if case .device(let device) = self { device.keyHash } else { nil } }
-  var appID: AppID? { if case .device(let device) = self { device.appID } else { nil } }
+  var app: AppName? { if case .device(let device) = self { device.app } else { nil } }
 }
 
 extension RequestContext {
   /// Refuses `principal`, whose key was revoked after the admission; `nil` for a principal without a key.
   func refuseRevoked(_ principal: Principal) -> Response? {
-    guard let appID = principal.appID else { return nil }
-    return refuse(.denied(.keyRevoked(appID)), key: principal.keyHash)
+    guard let app = principal.app else { return nil }
+    return refuse(.denied(.keyRevoked(app)), key: principal.keyHash)
   }
 }
 

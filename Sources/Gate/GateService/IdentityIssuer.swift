@@ -1,3 +1,4 @@
+internal import AndroidKeyAttestation
 internal import AppAttest
 public import AttestGate
 internal import ByteCoding
@@ -71,10 +72,18 @@ public struct IdentityIssuer: Sendable {
     }
     switch subject.proof {
     case .device(let device):
-      claims.text("app", device.appID.text)
+      claims.text("app", device.app.text)
       claims.text("env", device.environment.rawValue)
-      claims.number("counter", Int64(device.counter.value))
-      if let category = device.category { claims.text("category", category.name) }
+      switch device.evidence {
+      case .appAttest(let counter, let category):
+        claims.number("counter", Int64(counter.value))
+        if let category { claims.text("category", category.name) }
+      case .android(let key):
+        claims.text("security_level", key.securityLevel.word)
+        claims.text("boot_state", key.bootState.word)
+        if let patchLevel = key.patchLevel { claims.text("patch_level", patchLevel.description) }
+        claims.text("provisioning", key.provisioning.rawValue)
+      }
     case .certificate(let certificate):
       // All debug builds share one certificate. `env` is set so that an upstream that checks only `env` does not
       // treat it as a device.

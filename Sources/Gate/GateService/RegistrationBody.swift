@@ -7,21 +7,20 @@ internal import ByteCoding
   internal import Foundation
 #endif
 
-/// The JSON of a registration: an object with the strings `keyId`, `attestation` and `nonce`. Other members are
-/// ignored. The text must be UTF-8 without a byte order mark, and no object in it may repeat a name.
-struct RegistrationBody: Decodable {
-  private let keyId: String
-  private let attestation: String
-  private let nonce: String
-
-  var claim: RegistrationClaim { RegistrationClaim(keyID: keyId, attestation: attestation, nonce: nonce) }
+/// The JSON of a registration: an object with the string `nonce`, and with the strings `keyId` and `attestation`, or,
+/// with `"platform": "android"`, the list of strings `chain`. Other members are ignored. The text must be UTF-8 without
+/// a byte order mark, and no object in it may repeat a name.
+enum RegistrationBody: Decodable {
+  case appAttest(RegistrationClaim)
+  case android(AndroidRegistrationClaim)
 
   /// Why a body is malformed.
   enum ParseError: Error, Sendable, Hashable {
     case notJSON
     case notAnObject
     case missing(String)
-    case notAString(String)
+    case wrongType(String, expected: String)
+    case unknownPlatform
   }
 
   init(json bytes: [UInt8]) throws(ParseError) {
@@ -33,9 +32,28 @@ struct RegistrationBody: Decodable {
     } catch DecodingError.keyNotFound(let key, _) {
       throw .missing(key.stringValue)
     } catch DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context) {
-      throw context.codingPath.last.map { .notAString($0.stringValue) } ?? .notAnObject
+      // The path of an element of the list ends with its number.
+      guard let name = context.codingPath.last(where: { $0.intValue == nil })?.stringValue else { throw .notAnObject }
+      throw .wrongType(name, expected: name == Member.chain.rawValue ? "a list of strings" : "a string")
+    } catch DecodingError.dataCorrupted {
+      throw .unknownPlatform
     } catch {
       throw .notJSON
+    }
+  }
+
+  private enum Member: String, CodingKey { case platform, keyId, attestation, chain, nonce }
+
+  init(from decoder: any Decoder) throws {
+    let members = try decoder.container(keyedBy: Member.self)
+    func text(_ member: Member) throws -> String { try members.decode(String.self, forKey: member) }
+    switch try members.contains(.platform) ? members.decode(Platform.self, forKey: .platform) : .ios {
+    case .ios:
+      self = .appAttest(
+        RegistrationClaim(keyID: try text(.keyId), attestation: try text(.attestation), nonce: try text(.nonce)))
+    case .android:
+      self = .android(
+        AndroidRegistrationClaim(chain: try members.decode([String].self, forKey: .chain), nonce: try text(.nonce)))
     }
   }
 }

@@ -1,4 +1,3 @@
-internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
 internal import GateWire
@@ -41,7 +40,7 @@ struct RequestContext: Sendable {
   }
 
   /// Returns the fields that every line about this request has. Unknown values of `app` and `key` are omitted.
-  func fields(app: AppID? = nil, key: KeyHash? = nil) -> LogFields {
+  func fields(app: AppName? = nil, key: KeyHash? = nil) -> LogFields {
     var fields = LogFields()
     fields.append("request_id", id)
     fields.append("client", address.host)
@@ -71,7 +70,7 @@ struct RequestContext: Sendable {
   ///   - closes: Whether the connection is closed after the answer, regardless of the request.
   func refuse(_ refusal: RequestRefusal, key: KeyHash? = nil, closes: Bool = false) -> Response {
     let report = refusal.report
-    return refuse(refusal, report, logging: fields(app: report.appID, key: key), closes: closes)
+    return refuse(refusal, report, logging: fields(app: report.app, key: key), closes: closes)
   }
 
   /// Logs and answers a failed upstream for a client that was admitted. `fields` are those of its session's log
@@ -106,7 +105,7 @@ struct RequestContext: Sendable {
   /// Logs and counts a denial that monitor mode does not enforce: the client is admitted anonymously.
   func wouldRefuse(_ denial: Denial, key: KeyHash?) {
     let report = denial.report
-    var fields = fields(app: report.appID, key: key)
+    var fields = fields(app: report.app, key: key)
     fields.append("code", report.code.rawValue)
     fields.append("step", report.step)
     fields.append("detail", report.detail)

@@ -85,8 +85,10 @@ extension RegistrationBody.ParseError {
       RefusalReport(.malformedJSON, "json_syntax", text: "The body must be JSON in UTF-8, with each member once")
     case .notAnObject: RefusalReport(.malformedJSON, "json_type")
     case .missing(let name): RefusalReport(.malformedJSON, "json_member", text: "\(name) is missing", detail: name)
-    case .notAString(let name):
-      RefusalReport(.malformedJSON, "json_type", text: "\(name) must be a string", detail: name)
+    case .wrongType(let name, let expected):
+      RefusalReport(.malformedJSON, "json_type", text: "\(name) must be \(expected)", detail: name)
+    case .unknownPlatform:
+      RefusalReport(.malformedJSON, "platform", text: "platform must be ios or android", detail: "platform")
     }
   }
 }

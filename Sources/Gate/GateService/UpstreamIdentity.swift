@@ -1,4 +1,3 @@
-internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
 internal import Transport
@@ -14,7 +13,7 @@ struct UpstreamIdentity: Sendable {
   /// - Parameter assertion: The assertion of `IdentityIssuer`; `nil` for a client without a proved identity.
   init(of principal: Principal, assertion: String?) {
     if case .device(let device) = principal {
-      values = [assertion, device.keyHash.text, device.appID.text, principal.method]
+      values = [assertion, device.keyHash.text, device.app.text, principal.method]
     } else {
       values = [assertion, nil, nil, principal.method]
     }

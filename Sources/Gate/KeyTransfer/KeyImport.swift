@@ -102,8 +102,7 @@ public struct KeyImport: Sendable {
 
   private static func refuseConflict(_ stored: KeyEntry, _ item: Item) throws(ImportError) {
     let (former, latter) = (stored.record.key, item.entry.record.key)
-    guard former.publicKey == latter.publicKey, former.appID == latter.appID,
-      former.environment == latter.environment
+    guard former.publicKey == latter.publicKey, former.app == latter.app, former.environment == latter.environment
     else { throw .conflict(line: item.line, key: KeyHash(of: latter.keyID)) }
   }
 

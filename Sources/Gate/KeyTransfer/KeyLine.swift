@@ -1,3 +1,4 @@
+internal import AndroidKeyAttestation
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
@@ -42,6 +43,8 @@ struct KeyLine: Codable {
   let environment: String
   let category: UInt32?
   let bundleVersion: String?
+  /// `AttestedAndroidKey.evidenceText`; absent for a key of iOS.
+  let android: String?
   let counter: UInt32
   /// A 64-bit bitmap in hex, since JSON numbers do not hold 64 bits exactly.
   let usedCounters: String
@@ -53,7 +56,7 @@ struct KeyLine: Codable {
   let receipt: String
 
   enum CodingKeys: String, CodingKey {
-    case app, environment, category, counter, receipt
+    case app, environment, category, android, counter, receipt
     case keyID = "key_id"
     case publicKey = "public_key"
     case bundleVersion = "bundle_version"
@@ -69,10 +72,11 @@ struct KeyLine: Codable {
     let (record, key) = (entry.record, entry.record.key)
     keyID = key.keyID.base64
     publicKey = Base64.encode(key.publicKey)
-    app = key.appID.text
+    app = key.app.text
     environment = key.environment.rawValue
     category = key.validationCategory?.rawValue
     bundleVersion = key.bundleVersion
+    android = key.androidEvidence
     counter = record.counter.value
     usedCounters = String(entry.usedCounters, radix: 16)
     registrationNonce = Hex.encode(record.request.nonce.bytes)
@@ -87,7 +91,7 @@ struct KeyLine: Codable {
   ///
   /// - Throws: `MalformedMember` with the name of the invalid member.
   func entry() throws(MalformedMember) -> KeyEntry {
-    let key = try attestedKey()
+    let key = try deviceKey()
     let request = RegistrationRequest(
       nonce: try read(registrationNonce, "registration_nonce") { Hex.decode($0).flatMap(Nonce.init(bytes:)) },
       attestationDigest: try read(attestationDigest, "attestation_digest") {
@@ -102,17 +106,24 @@ struct KeyLine: Codable {
       receipt: try read(receipt, "receipt") { Base64.decode($0) })
   }
 
-  private func attestedKey() throws(MalformedMember) -> AttestedKey {
+  private func deviceKey() throws(MalformedMember) -> DeviceKey {
     let keyID = try read(keyID, "key_id") { KeyID(base64: $0) }
     // The key id is the SHA-256 of the public key. A line therefore cannot bring a different key under a registered
     // id.
     let publicKey = try read(publicKey, "public_key") { text in
       Base64.decode(text).flatMap { $0.count == 65 && SHA256.hash($0) == keyID.bytes ? $0 : nil }
     }
-    return AttestedKey(
-      keyID: keyID, publicKey: publicKey, appID: try read(app, "app") { AppID($0) },
-      environment: try read(environment, "environment", AttestEnvironment.init(rawValue:)),
-      validationCategory: category.map(ValidationCategory.init(rawValue:)), bundleVersion: bundleVersion)
+    let environment = try read(environment, "environment", AttestEnvironment.init(rawValue:))
+    if let android {
+      let key = try read(android, "android") {
+        AttestedAndroidKey(publicKey: publicKey, package: app, evidenceText: $0)
+      }
+      return DeviceKey(key, keyID: keyID, environment: environment)
+    }
+    return DeviceKey(
+      AttestedKey(
+        keyID: keyID, publicKey: publicKey, appID: try read(app, "app") { AppID($0) }, environment: environment,
+        validationCategory: category.map(ValidationCategory.init(rawValue:)), bundleVersion: bundleVersion))
   }
 
   private func read<Value>(

@@ -54,9 +54,9 @@ enum AdmissionBatch {
     "admit",
     """
     WITH key AS MATERIALIZED (
-      SELECT counter, used_counters, revoked_at FROM attested_keys WHERE key_id = $1 FOR NO KEY UPDATE
+      SELECT counter, used_counters, revoked_at, android FROM attested_keys WHERE key_id = $1 FOR NO KEY UPDATE
     ), fit AS MATERIALIZED (
-      SELECT 1 FROM key WHERE revoked_at IS NULL AND CASE
+      SELECT 1 FROM key WHERE revoked_at IS NULL AND android IS NULL AND CASE
         WHEN $2 > counter THEN TRUE
         WHEN $2 > 0 AND counter - $2 <= $3 THEN ((used_counters >> CAST(counter - $2 AS INTEGER)) & 1) = 0
         ELSE FALSE
@@ -87,9 +87,39 @@ enum AdmissionBatch {
       (SELECT revoked_at IS NOT NULL FROM key) AS revoked
     """)
 
+  /// As `admit`, for a key without a counter.
+  private static let admitByNonce = Statement(
+    "admit_by_nonce",
+    """
+    WITH key AS MATERIALIZED (
+      SELECT counter, revoked_at, android FROM attested_keys WHERE key_id = $1 FOR NO KEY UPDATE
+    ), fit AS MATERIALIZED (
+      SELECT 1 FROM key WHERE revoked_at IS NULL AND android IS NOT NULL
+    ), spent AS (
+      INSERT INTO spent_nonces (nonce, issued_at)
+      SELECT $2, $3 FROM fit WHERE $3 > (SELECT issued_at FROM nonce_watermark WHERE id = 1)
+      ON CONFLICT (nonce) DO NOTHING
+      RETURNING nonce
+    ), moved AS (
+      UPDATE attested_keys AS k SET last_seen_at = $4 FROM spent WHERE k.key_id = $1 RETURNING 1
+    )
+    SELECT
+      EXISTS (SELECT 1 FROM moved) AS admitted,
+      EXISTS (SELECT 1 FROM fit) AS fits,
+      EXISTS (SELECT 1 FROM spent_nonces WHERE nonce = $2)
+        OR $3 <= (SELECT issued_at FROM nonce_watermark WHERE id = 1) AS was_spent,
+      (SELECT counter FROM key) AS counter,
+      (SELECT revoked_at IS NOT NULL FROM key) AS revoked
+    """)
+
   private static func call(for use: KeyUse) -> Call {
-    Call(
-      admit, Parameter(use.keyID.bytes), Parameter(Int64(use.counter.value)), Parameter(Int64(use.window.size)),
+    guard let counter = use.counter else {
+      return Call(
+        admitByNonce, Parameter(use.keyID.bytes), Parameter(use.nonce.bytes),
+        Parameter(use.nonce.issuedAt.milliseconds), Parameter(use.at.milliseconds))
+    }
+    return Call(
+      admit, Parameter(use.keyID.bytes), Parameter(Int64(counter.value)), Parameter(Int64(use.window.size)),
       Parameter(bits(outside: use.window)), Parameter(use.nonce.bytes), Parameter(use.nonce.issuedAt.milliseconds),
       Parameter(use.at.milliseconds))
   }

@@ -13,9 +13,10 @@ enum CatalogStatements {
     let start = Parameter(cursor?.bytes ?? [])
     let answers = try connection.ask([
       Call(
-        page, start, Parameter(Int64(KeyPage.reach)), Parameter(selection.appID?.text),
+        page, start, Parameter(Int64(KeyPage.reach)), Parameter(selection.app),
         Parameter(selection.environment?.rawValue), Parameter(selection.isRevoked),
-        Parameter(selection.unusedSince?.milliseconds), Parameter(Int64(limit))),
+        Parameter(selection.unusedSince?.milliseconds), Parameter(Int64(limit)),
+        Parameter(selection.platform.map { $0 == .android })),
       Call(end, start, Parameter(Int64(KeyPage.reach - 1))),
     ])
     guard answers.count == 2 else { throw .failed(reason: "no answer") }
@@ -31,7 +32,7 @@ enum CatalogStatements {
     "page",
     """
     SELECT * FROM (SELECT * FROM attested_keys WHERE key_id > $1 ORDER BY key_id LIMIT $2) AS seen
-    WHERE ($3 IS NULL OR app_id = $3) AND ($4 IS NULL OR environment = $4)
+    WHERE ($3 IS NULL OR app_id = $3) AND ($8 IS NULL OR (android IS NOT NULL) = $8) AND ($4 IS NULL OR environment = $4)
       AND ($5 IS NULL OR (revoked_at IS NOT NULL) = $5)
       AND ($6 IS NULL OR COALESCE(last_seen_at, registered_at) < $6 AND registered_at < $6)
     ORDER BY key_id LIMIT $7
@@ -127,17 +128,20 @@ enum CatalogStatements {
     return [
       Call(
         insert, Parameter(key.keyID.bytes), Parameter(KeyHash(of: key.keyID).text), Parameter(key.publicKey),
-        Parameter(key.appID.text), Parameter(key.environment.rawValue),
+        Parameter(key.app.text), Parameter(key.environment.rawValue),
         Parameter(key.validationCategory.map { Int64($0.rawValue) }), Parameter(key.bundleVersion),
         Parameter(record.request.nonce.bytes), Parameter(record.request.attestationDigest.bytes),
-        Parameter(record.registeredAt.milliseconds)),
+        Parameter(record.registeredAt.milliseconds), Parameter(key.androidEvidence)),
       Call(
         advance, Parameter(key.keyID.bytes), Parameter(Int64(record.counter.value)),
         Parameter(Int64(bitPattern: entry.usedCounters)), Parameter(record.lastUsedAt?.milliseconds),
         Parameter(record.revokedAt?.milliseconds)),
       Call(
         Statement(
-          "keep_receipt", "INSERT INTO receipts (key_id, receipt) VALUES ($1, $2) ON CONFLICT (key_id) DO NOTHING"),
+          "keep_receipt",
+          """
+          INSERT INTO receipts (key_id, receipt) SELECT $1, $2 WHERE length($2) > 0 ON CONFLICT (key_id) DO NOTHING
+          """),
         Parameter(key.keyID.bytes), Parameter(entry.receipt)),
     ]
   }
@@ -148,8 +152,8 @@ enum CatalogStatements {
     """
     INSERT INTO attested_keys (
       key_id, key_hash, public_key, app_id, environment, category, bundle_version, counter, used_counters,
-      registration_nonce, attestation_digest, registered_at
-    ) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, $8, $9, $10)
+      registration_nonce, attestation_digest, registered_at, android
+    ) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, $8, $9, $10, $11)
     ON CONFLICT (key_id) DO NOTHING
     """)
 

@@ -1,3 +1,4 @@
+internal import AndroidKeyAttestation
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
@@ -10,7 +11,7 @@ extension KeyRecord {
   init(row: ResultRow) throws(StoreError) {
     do throws(MalformedColumn) {
       self.init(
-        key: try AttestedKey(row: row),
+        key: try DeviceKey(row: row),
         request: RegistrationRequest(
           nonce: try row.read("registration_nonce", Nonce.init(bytes:)),
           attestationDigest: try row.read("attestation_digest", AttestationDigest.init(bytes:))),
@@ -32,17 +33,27 @@ extension KeyRecord {
   }
 }
 
-extension AttestedKey {
+extension DeviceKey {
   fileprivate init(row: ResultRow) throws(MalformedColumn) {
+    let keyID = try row.read("key_id", KeyID.init(bytes:))
+    let publicKey = try row.read("public_key") { $0 as [UInt8] }
+    let environment = try row.read("environment", AttestEnvironment.init(rawValue:))
+    let package = try row.read("app_id") { $0 as String }
+    let android = try row.readIfPresent("android") { (text: String) in
+      AttestedAndroidKey(publicKey: publicKey, package: package, evidenceText: text)
+    }
+    if let android {
+      self.init(android, keyID: keyID, environment: environment)
+      return
+    }
     self.init(
-      keyID: try row.read("key_id", KeyID.init(bytes:)),
-      publicKey: try row.read("public_key") { $0 },
-      appID: try row.read("app_id") { AppID($0 as String) },
-      environment: try row.read("environment", AttestEnvironment.init(rawValue:)),
-      validationCategory: try row.readIfPresent("category") { (number: Int64) in
-        UInt32(exactly: number).flatMap(ValidationCategory.init(rawValue:))
-      },
-      bundleVersion: try row.readIfPresent("bundle_version") { $0 })
+      AttestedKey(
+        keyID: keyID, publicKey: publicKey, appID: try row.read("app_id") { AppID($0 as String) },
+        environment: environment,
+        validationCategory: try row.readIfPresent("category") { (number: Int64) in
+          UInt32(exactly: number).flatMap(ValidationCategory.init(rawValue:))
+        },
+        bundleVersion: try row.readIfPresent("bundle_version") { $0 }))
   }
 }
 

@@ -17,8 +17,10 @@ enum KeyStatements {
         NonceStatements.share, NonceStatements.spend(registration.request.nonce), insertion(of: registration),
       ])
       guard answers.count == 3, answers[1].changes == 1, answers[2].changes == 1 else { return nil }
-      _ = try connection.ask(
-        Call(insertReceipt, Parameter(registration.key.keyID.bytes), Parameter(registration.receipt)))
+      if !registration.receipt.isEmpty {
+        _ = try connection.ask(
+          Call(insertReceipt, Parameter(registration.key.keyID.bytes), Parameter(registration.receipt)))
+      }
       return .inserted
     }
     if let outcome { return outcome }
@@ -62,8 +64,8 @@ enum KeyStatements {
     """
     INSERT INTO attested_keys (
       key_id, key_hash, public_key, app_id, environment, category, bundle_version, counter, used_counters,
-      registration_nonce, attestation_digest, registered_at
-    ) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, -1, $8, $9, $10)
+      registration_nonce, attestation_digest, registered_at, android
+    ) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, -1, $8, $9, $10, $11)
     ON CONFLICT (key_id) DO NOTHING
     """)
 
@@ -74,10 +76,10 @@ enum KeyStatements {
     let key = registration.key
     return Call(
       insert, Parameter(key.keyID.bytes), Parameter(KeyHash(of: key.keyID).text), Parameter(key.publicKey),
-      Parameter(key.appID.text), Parameter(key.environment.rawValue),
+      Parameter(key.app.text), Parameter(key.environment.rawValue),
       Parameter(key.validationCategory.map { Int64($0.rawValue) }), Parameter(key.bundleVersion),
       Parameter(registration.request.nonce.bytes), Parameter(registration.request.attestationDigest.bytes),
-      Parameter(registration.registeredAt.milliseconds))
+      Parameter(registration.registeredAt.milliseconds), Parameter(key.androidEvidence))
   }
 
   // MARK: Looking up

@@ -13,6 +13,8 @@ enum PostgresSchema {
     ("identity keys", identityKeys),
     ("age of challenge keys, live gates", gates),
     ("shared documents", documents),
+    // See `AttestedAndroidKey.evidenceText`; NULL for keys of App Attest.
+    ("keys of Android devices", ["ALTER TABLE attested_keys ADD COLUMN android TEXT"]),
   ]
 
   /// The id of the migration lock: an arbitrary number that is the same in every version, and the schema.

@@ -30,9 +30,10 @@ public struct Preflight: Sendable {
     async let upstreams = UpstreamProbe(settings: settings).run()
     async let stored = probeStore()
     async let authority = ACMEProbe(settings: settings).run()
+    async let android = AndroidProbe(settings: settings, instant: instant).run()
     let listener = ListeningProbe(settings: settings).run()
     let files = FileProbe(settings: settings, instant: instant).run()
-    return await listener + files + authority + upstreams + stored
+    return await listener + files + authority + android + upstreams + stored
   }
 
   /// Probes only the upstreams: one result for each route, within `patience`.

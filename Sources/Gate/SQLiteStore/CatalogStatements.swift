@@ -16,13 +16,14 @@ struct CatalogStatements {
       db,
       sql: """
         SELECT * FROM (SELECT * FROM attested_keys WHERE key_id > :start ORDER BY key_id LIMIT :reach) AS seen
-        WHERE (:app IS NULL OR app_id = :app) AND (:environment IS NULL OR environment = :environment)
+        WHERE (:app IS NULL OR app_id = :app) AND (:android IS NULL OR (android IS NOT NULL) = :android) AND (:environment IS NULL OR environment = :environment)
           AND (:revoked IS NULL OR (revoked_at IS NOT NULL) = :revoked)
           AND (:unused IS NULL OR COALESCE(last_seen_at, registered_at) < :unused AND registered_at < :unused)
         ORDER BY key_id LIMIT :limit
         """,
       arguments: [
-        "start": start, "reach": KeyPage.reach, "app": selection.appID?.text,
+        "start": start, "reach": KeyPage.reach, "app": selection.app,
+        "android": selection.platform.map { $0 == .android },
         "environment": selection.environment?.rawValue, "revoked": selection.isRevoked,
         "unused": selection.unusedSince?.milliseconds, "limit": limit,
       ])
@@ -97,11 +98,12 @@ struct CatalogStatements {
     for entry in entries {
       if try insert(entry) { count += 1 }
       try advance(entry)
+      // An entry may bring a revocation.
+      if entry.record.revokedAt != nil { try ChangeStatements(db: db).note(entry.record.key.keyID) }
+      guard !entry.receipt.isEmpty else { continue }
       try db.execute(
         sql: "INSERT INTO receipts (key_id, receipt) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING",
         arguments: [Data(entry.record.key.keyID.bytes), Data(entry.receipt)])
-      // An entry may bring a revocation.
-      if entry.record.revokedAt != nil { try ChangeStatements(db: db).note(entry.record.key.keyID) }
     }
     return count
   }
@@ -113,16 +115,16 @@ struct CatalogStatements {
       sql: """
         INSERT INTO attested_keys (
           key_id, public_key, app_id, environment, category, bundle_version, counter, used_counters,
-          registration_nonce, attestation_digest, registered_at, key_hash
-        ) VALUES (:key, :public, :app, :environment, :category, :version, 0, 0, :nonce, :digest, :now, :hash)
+          registration_nonce, attestation_digest, registered_at, key_hash, android
+        ) VALUES (:key, :public, :app, :environment, :category, :version, 0, 0, :nonce, :digest, :now, :hash, :android)
         ON CONFLICT (key_id) DO NOTHING
         """
     ).execute(arguments: [
-      "key": Data(key.keyID.bytes), "public": Data(key.publicKey), "app": key.appID.text,
+      "key": Data(key.keyID.bytes), "public": Data(key.publicKey), "app": key.app.text,
       "environment": key.environment.rawValue, "category": key.validationCategory.map { Int64($0.rawValue) },
       "version": key.bundleVersion, "nonce": Data(record.request.nonce.bytes),
       "digest": Data(record.request.attestationDigest.bytes), "now": record.registeredAt.milliseconds,
-      "hash": KeyHash(of: key.keyID).text,
+      "hash": KeyHash(of: key.keyID).text, "android": key.androidEvidence,
     ])
     return db.changesCount == 1
   }

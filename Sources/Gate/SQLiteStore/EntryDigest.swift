@@ -23,7 +23,7 @@ struct EntryDigest {
     }
     add(key.keyID.bytes)
     add(key.publicKey)
-    add(Array(key.appID.text.utf8))
+    add(Array(key.app.text.utf8))
     add(Array(key.environment.rawValue.utf8))
     add(key.validationCategory.map { number(Int64($0.rawValue)) })
     add(key.bundleVersion.map { Array($0.utf8) })
@@ -33,6 +33,8 @@ struct EntryDigest {
     add(number(Int64(bitPattern: entry.usedCounters)))
     for date in [record.registeredAt, record.lastUsedAt, record.revokedAt] { add(date.map { number($0.milliseconds) }) }
     add(entry.receipt)
+    // Backups of keys of iOS keep the digest that they had before there were others.
+    if let evidence = key.androidEvidence { add(Array(evidence.utf8)) }
     return bytes
   }
 

@@ -1,3 +1,4 @@
+internal import AndroidKeyAttestation
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
@@ -11,7 +12,7 @@ extension KeyRecord {
   init(row: Row) throws {
     do throws(MalformedColumn) {
       self.init(
-        key: try AttestedKey(row: row),
+        key: try DeviceKey(row: row),
         request: RegistrationRequest(
           nonce: try row.read("registration_nonce") { Nonce(bytes: Array($0 as Data)) },
           attestationDigest: try row.read("attestation_digest") { AttestationDigest(bytes: Array($0 as Data)) }),
@@ -25,14 +26,23 @@ extension KeyRecord {
   }
 }
 
-extension AttestedKey {
+extension DeviceKey {
   fileprivate init(row: Row) throws(MalformedColumn) {
+    let keyID = try row.read("key_id") { KeyID(bytes: Array($0 as Data)) }
+    let publicKey = try row.read("public_key") { Array($0 as Data) }
+    let environment = try row.read("environment", AttestEnvironment.init(rawValue:))
+    let package = try row.read("app_id") { $0 as String }
+    let android = try row.readIfPresent("android") { (text: String) in
+      AttestedAndroidKey(publicKey: publicKey, package: package, evidenceText: text)
+    }
+    if let android {
+      self.init(android, keyID: keyID, environment: environment)
+      return
+    }
     self.init(
-      keyID: try row.read("key_id") { KeyID(bytes: Array($0 as Data)) },
-      publicKey: try row.read("public_key") { Array($0 as Data) },
-      appID: try row.read("app_id") { AppID($0) },
-      environment: try row.read("environment", AttestEnvironment.init(rawValue:)),
-      validationCategory: try row.readIfPresent("category", ValidationCategory.init(rawValue:)),
-      bundleVersion: try row.readIfPresent("bundle_version") { $0 })
+      AttestedKey(
+        keyID: keyID, publicKey: publicKey, appID: try row.read("app_id") { AppID($0) }, environment: environment,
+        validationCategory: try row.readIfPresent("category", ValidationCategory.init(rawValue:)),
+        bundleVersion: try row.readIfPresent("bundle_version") { $0 }))
   }
 }

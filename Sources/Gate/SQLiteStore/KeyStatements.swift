@@ -19,6 +19,7 @@ struct KeyStatements {
       try nonces.giveBack(registration.request.nonce)
       return .keyExists
     }
+    guard !registration.receipt.isEmpty else { return .inserted }
     try db.cachedStatement(sql: "INSERT INTO receipts (key_id, receipt) VALUES (?, ?)")
       .execute(arguments: [Data(registration.key.keyID.bytes), Data(registration.receipt)])
     return .inserted
@@ -38,16 +39,16 @@ struct KeyStatements {
       sql: """
         INSERT INTO attested_keys (
           key_id, public_key, app_id, environment, category, bundle_version, counter, used_counters,
-          registration_nonce, attestation_digest, registered_at, key_hash
-        ) VALUES (:key, :public, :app, :environment, :category, :version, 0, -1, :nonce, :digest, :now, :hash)
+          registration_nonce, attestation_digest, registered_at, key_hash, android
+        ) VALUES (:key, :public, :app, :environment, :category, :version, 0, -1, :nonce, :digest, :now, :hash, :android)
         ON CONFLICT (key_id) DO NOTHING
         """
     ).execute(arguments: [
-      "key": Data(key.keyID.bytes), "public": Data(key.publicKey), "app": key.appID.text,
+      "key": Data(key.keyID.bytes), "public": Data(key.publicKey), "app": key.app.text,
       "environment": key.environment.rawValue, "category": key.validationCategory.map { Int64($0.rawValue) },
       "version": key.bundleVersion, "nonce": Data(registration.request.nonce.bytes),
       "digest": Data(registration.request.attestationDigest.bytes), "now": registration.registeredAt.milliseconds,
-      "hash": KeyHash(of: key.keyID).text,
+      "hash": KeyHash(of: key.keyID).text, "android": key.androidEvidence,
     ])
     return db.changesCount == 1
   }
@@ -61,6 +62,22 @@ struct KeyStatements {
     return record.revokedAt == nil ? .counterReplayed(stored: record.counter) : .revoked
   }
 
+  private func advance(_ use: KeyUse) throws -> Bool {
+    guard let counter = use.counter else { return try touch(use) }
+    return try advance(use, to: counter)
+  }
+
+  /// Notes the use of a key without a counter.
+  private func touch(_ use: KeyUse) throws -> Bool {
+    try db.cachedStatement(
+      sql: """
+        UPDATE attested_keys SET last_seen_at = ?1
+        WHERE key_id = ?2 AND revoked_at IS NULL AND android IS NOT NULL
+        """
+    ).execute(arguments: [use.at.milliseconds, Data(use.keyID.bytes)])
+    return db.changesCount == 1
+  }
+
   /// Advances the counter and its window, if `use` is allowed to.
   ///
   /// Bit n of `used_counters` stands for the counter n below the greatest one and is set once that counter is used.
@@ -68,7 +85,7 @@ struct KeyStatements {
   ///
   /// Parameters: 1 the counter, 2 the size of the window, 3 the bits outside it, 4 the time, 5 the key. Names would cost
   /// GRDB a dictionary for each call.
-  private func advance(_ use: KeyUse) throws -> Bool {
+  private func advance(_ use: KeyUse, to counter: SignCount) throws -> Bool {
     try db.cachedStatement(
       sql: """
         UPDATE attested_keys SET
@@ -79,7 +96,7 @@ struct KeyStatements {
           END,
           counter = CASE WHEN ?1 > counter THEN ?1 ELSE counter END,
           last_seen_at = ?4
-        WHERE key_id = ?5 AND revoked_at IS NULL AND CASE
+        WHERE key_id = ?5 AND revoked_at IS NULL AND android IS NULL AND CASE
           WHEN ?1 > counter THEN 1
           WHEN ?1 > 0 AND counter - ?1 <= ?2
             THEN 1 - ((used_counters >> CAST(counter - ?1 AS INTEGER)) & 1)
@@ -87,7 +104,7 @@ struct KeyStatements {
         END = 1
         """
     ).execute(arguments: [
-      Int64(use.counter.value), use.window.size, Self.bits(outside: use.window), use.at.milliseconds,
+      Int64(counter.value), use.window.size, Self.bits(outside: use.window), use.at.milliseconds,
       Data(use.keyID.bytes),
     ])
     return db.changesCount == 1

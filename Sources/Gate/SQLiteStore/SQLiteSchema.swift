@@ -23,6 +23,10 @@ enum SQLiteSchema {
     migrator.registerMigration("4 age of challenge keys") { db in
       try db.execute(sql: "ALTER TABLE challenge_keys ADD COLUMN made_at BIGINT")
     }
+    // See `AttestedAndroidKey.evidenceText`; NULL for keys of App Attest.
+    migrator.registerMigration("5 keys of Android devices") { db in
+      try db.execute(sql: "ALTER TABLE attested_keys ADD COLUMN android TEXT")
+    }
     return migrator
   }
 

@@ -102,9 +102,19 @@ extension GateSettings {
     public enum Enforcement: String, Sendable, Hashable, CaseIterable { case enforce, monitor, off }
     /// `monitor` admits clients that fail verification anonymously; `off` admits all clients without verification.
     public var enforcement: Enforcement
-    /// Unique pairs of team and bundle. If empty, no client can register.
+    /// Unique pairs of team and bundle. If this and `androidApps` are empty, no client can register.
     public var apps: [App]
+    /// Unique packages.
+    public var androidApps: [AndroidApp]
+    /// `nil`: no revocation of Android certificates is checked.
+    public var statusList: StatusList?
     public var trust: Trust
+    /// Whether users' devices of an app are admitted, and not only those for tests.
+    public var hasProductionApp: Bool {
+      apps.contains { $0.environments.contains(.production) }
+        || (!androidApps.isEmpty && trust.androidRootFile == nil)
+    }
+
     /// How long a nonce is valid.
     public var challengeTTL: Duration
     /// The file with the challenge keys; `nil` for keys in the store.
@@ -115,6 +125,7 @@ extension GateSettings {
     public var counterWindow: Int
   }
 
+  /// An app of iOS.
   public struct App: Sendable, Hashable {
     public enum Environment: String, Sendable, Hashable, CaseIterable { case production, development }
     /// How the app was installed, according to Apple (iOS 27).
@@ -140,12 +151,51 @@ extension GateSettings {
     public var missingCategory: Missing
   }
 
-  /// Trusted roots instead of Apple's; never together with an app in environment production.
+  public enum Platform: String, Sendable, Hashable, CaseIterable { case ios, android }
+
+  public struct Month: Sendable, Hashable {
+    public var year: Int
+    /// 1 to 12.
+    public var month: Int
+  }
+
+  public struct AndroidApp: Sendable, Hashable {
+    public enum SecurityLevel: String, Sendable, Hashable, CaseIterable { case tee, strongbox }
+    public enum VerifiedBoot: String, Sendable, Hashable, CaseIterable {
+      case verified
+      case allowBootKeys = "allow_boot_keys"
+    }
+
+    public var package: String
+    /// 32 bytes each, at least one.
+    public var signers: [[UInt8]]
+    public var securityLevel: SecurityLevel
+    /// `nil`: only systems of the maker.
+    public var bootKeysFile: String?
+    public var leastPatchLevel: Month?
+    public var requiresRKP: Bool
+  }
+
+  /// The list of revoked attestation certificates of Android devices.
+  public struct StatusList: Sendable, Hashable {
+    public enum Place: Sendable, Hashable {
+      case file(path: String)
+      /// With `https`. The CA file is PEM; `nil` for the system's CAs.
+      case url(String, caFile: String?)
+    }
+    public var place: Place
+    public var refresh: Duration
+    public var maximumAge: Duration
+  }
+
+  /// Trusted roots instead of Apple's and Google's; never together with an app in environment production.
   public struct Trust: Sendable, Hashable {
     /// PEM; `nil` for Apple's App Attestation root.
     public var attestationRootFile: String?
     /// PEM; `nil` for Apple Root CA - G3.
     public var receiptRootFile: String?
+    /// PEM; `nil` for Google's roots.
+    public var androidRootFile: String?
   }
 
   public struct Route: Sendable, Hashable {

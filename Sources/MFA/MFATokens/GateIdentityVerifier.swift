@@ -328,10 +328,10 @@ private struct Claims {
   /// The attested key of a device. Debug builds share one certificate, so they share one identity.
   var subject: String? { method == "mtls" ? certificate : sub }
 
-  /// A debug build has none of Apple's environments. A request that monitor mode admitted has no identity.
+  /// A debug build has no environment of a device. A request that monitor mode admitted has no identity.
   var environment: String {
     switch method {
-    case "app-attest": env == "debug" ? "" : env ?? ""
+    case "app-attest", "android-key": env == "debug" ? "" : env ?? ""
     case "mtls": "debug"
     default: ""
     }

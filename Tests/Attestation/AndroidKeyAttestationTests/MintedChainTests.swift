@@ -21,7 +21,7 @@ struct MintedChainTests {
       ).verify(
         AndroidCertificateChain(attempt.mint.chain()), challenge: AndroidMint.challenge, statusList: nil,
         at: AndroidMint.instant)
-      #expect(key.publicKey.spki == mint.key.spki)
+      #expect(key.publicKey == mint.key.x963)
       #expect(key.keyID == SHA256.hash(mint.key.x963))
       #expect(key.provisioning == provisioning)
       #expect(key.securityLevel == .trustedEnvironment)

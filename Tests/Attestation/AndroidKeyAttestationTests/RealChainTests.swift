@@ -132,7 +132,7 @@ struct RealChainTests {
       AndroidCertificateChain(vector.certificates), challenge: vector.challengeBytes, statusList: Vectors.statusList,
       at: vector.instant)
     #expect(key.package == vector.app.package)
-    #expect(key.keyID == SHA256.hash(key.publicKey.x963))
+    #expect(key.keyID == SHA256.hash(key.publicKey))
     #expect(key.securityLevel >= .trustedEnvironment)
     #expect(key.serialNumbers.count == vector.chain.count)
   }

@@ -38,7 +38,7 @@ struct AdmissionTests {
       Issue.record("the device is not the principal")
       return
     }
-    #expect(principal.keyID == device.keyID && principal.appID.text == GateBench.appID)
+    #expect(principal.keyID == device.keyID && principal.app.text == GateBench.appID)
     #expect(principal.counter == SignCount(1) && principal.environment == .development)
     #expect(admission.at == bench.clock.now)
   }
@@ -242,7 +242,7 @@ struct AdmissionTests {
     let appID = try #require(AppID(GateBench.appID))
     _ = try await bench.store.revoke(device.keyID, at: bench.clock.now)
     let nonce = try bench.nonce()
-    #expect(await denial(try device.claim(over: nonce, count: 2)) == .keyRevoked(appID))
+    #expect(await denial(try device.claim(over: nonce, count: 2)) == .keyRevoked(AppName(appID)))
     _ = try await bench.store.restore(device.keyID)
     #expect(await denial(try device.claim(over: nonce, count: 2)) == nil)
   }
@@ -257,7 +257,7 @@ struct AdmissionTests {
       let app = SimulatedApp(appID: GateBench.appID, claims: AppClaims(validationCategory: category))
       device.assertions = AssertionMint(app: app)
       let found = await denial(try device.claim(over: try bench.nonce(), count: UInt32(count) + 1), at: bench.gate)
-      #expect(found == (isGood ? nil : .categoryRefused(ValidationCategory(rawValue: category), appID)))
+      #expect(found == (isGood ? nil : .categoryRefused(ValidationCategory(rawValue: category), AppName(appID))))
     }
   }
 
@@ -266,8 +266,8 @@ struct AdmissionTests {
     let appID = try #require(AppID(GateBench.appID))
     let other = try #require(AppID("AAABBBCCC1.com.example.other"))
     for (policy, expected) in [
-      (AppPolicy(appID: other, environments: [.development]), Denial.appNotServed(appID)),
-      (AppPolicy(appID: appID, environments: [.production]), .environmentRefused(.development, appID)),
+      (AppPolicy(appID: other, environments: [.development]), Denial.appNotServed(AppName(appID))),
+      (AppPolicy(appID: appID, environments: [.production]), .environmentRefused(.development, AppName(appID))),
     ] {
       let apps = try #require(AllowedApps([policy]))
       let rule = try AssertionRule(apps: apps, challenges: bench.challenges, registry: bench.store)

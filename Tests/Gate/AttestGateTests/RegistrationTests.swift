@@ -27,7 +27,7 @@ struct RegistrationTests {
     let device = try bench.device(claims: AppClaims(validationCategory: 3, bundleVersion: "7"))
     let registered = try await bench.register(device)
     let record = try #require(try await bench.store.record(of: device.keyID))
-    #expect(registered.appID.text == GateBench.appID && !registered.isRepetition)
+    #expect(registered.app.text == GateBench.appID && !registered.isRepetition)
     #expect(record.key.publicKey == device.key.publicKey.x963)
     #expect(record.key.environment == .development && record.key.validationCategory == .development)
     #expect(record.counter == .zero)
@@ -53,22 +53,23 @@ struct RegistrationTests {
     let claim = try device.registration(over: try bench.nonce(), at: bench.clock.now)
     let registered = try await bench.registrar.register(claim)
     _ = try await bench.store.revoke(device.keyID, at: bench.clock.now)
-    #expect(await denial(claim) == .keyRevoked(registered.appID))
+    #expect(await denial(claim) == .keyRevoked(registered.app))
   }
 
   @Test("The same request is refused after the configuration stopped accepting the key")
   func repetitionUnderAnotherPolicy() async throws {
     let device = try bench.device()
     let claim = try device.registration(over: try bench.nonce(), at: bench.clock.now)
-    let appID = try await bench.registrar.register(claim).appID
+    let app = try await bench.registrar.register(claim).app
+    let appID = try #require(AppID(app.text))
     let other = try #require(AppID("AAABBBCCC1.com.example.other"))
     let refusingMissing = CategoryPolicy(allowed: nil, whenMissing: .refuse)
     let policies: [(AppPolicy, Denial)] = [
-      (AppPolicy(appID: other, environments: [.development]), .appNotServed(appID)),
-      (AppPolicy(appID: appID, environments: [.production]), .environmentRefused(.development, appID)),
+      (AppPolicy(appID: other, environments: [.development]), .appNotServed(app)),
+      (AppPolicy(appID: appID, environments: [.production]), .environmentRefused(.development, app)),
       (
         AppPolicy(appID: appID, environments: [.development], categories: refusingMissing),
-        .categoryRefused(nil, appID)
+        .categoryRefused(nil, app)
       ),
     ]
     for (policy, expected) in policies {
@@ -210,7 +211,7 @@ struct RegistrationTests {
     let device = try bench.device(claims: category.map { AppClaims(validationCategory: $0) })
     let found = await denial(
       try device.registration(over: try bench.nonce(), at: bench.clock.now), by: bench.registrar)
-    let expected = Denial.categoryRefused(category.map(ValidationCategory.init(rawValue:)), appID)
+    let expected = Denial.categoryRefused(category.map(ValidationCategory.init(rawValue:)), AppName(appID))
     #expect(found == (isAccepted ? nil : expected))
   }
 

@@ -77,6 +77,8 @@ struct RefusalTests {
   func everyCode() {
     let others: Set<GateRefusalCode> = [
       .certificateRefused, .rateLimited,
+      // Only Android devices: a gate process refuses them in EndToEndTests.
+      .appRefused, .deviceRefused, .attestationRevoked, .statusListUnavailable,
       // The engine reports these refusals.
       .malformedHead, .malformedBody, .malformedUpgrade, .requestTimeout, .bodyTooLarge, .headTooLarge,
       .webSocketVersion, .upstreamUnavailable,

@@ -47,13 +47,14 @@ enum Fixture {
   static let dashed = 2
   static let now = Timestamp(seconds: 1_800_000_000)
 
-  static func key(_ number: Int, app: String = "AAABBBCCC1.com.example.app") throws -> AttestedKey {
+  static func key(_ number: Int, app: String = "AAABBBCCC1.com.example.app") throws -> DeviceKey {
     let digest = SHA256.hash(Array("\(number)".utf8))
     let publicKey = [4] + digest + digest
-    return AttestedKey(
-      keyID: try #require(KeyID(bytes: SHA256.hash(publicKey))), publicKey: publicKey,
-      appID: try #require(AppID(app)), environment: .production, validationCategory: number % 2 == 0 ? .appStore : nil,
-      bundleVersion: number % 2 == 0 ? "1.\(number)" : nil)
+    return DeviceKey(
+      AttestedKey(
+        keyID: KeyID(ofPublicKey: publicKey), publicKey: publicKey, appID: try #require(AppID(app)),
+        environment: .production, validationCategory: number % 2 == 0 ? .appStore : nil,
+        bundleVersion: number % 2 == 0 ? "1.\(number)" : nil))
   }
 
   static func hash(_ number: Int) throws -> String { KeyHash(of: try key(number).keyID).text }

@@ -201,7 +201,7 @@ struct TransferTests {
         let refused = try await sallyport(["keys", "import", file, "--store", target.url])
         #expect(refused.status == 65)
         #expect(refused.errors.contains { $0.hasPrefix("error: \(file): line \(line): the store has the key ") })
-        #expect(try await target.record(4)?.key.appID.bundleID == "com.example.other")
+        #expect(try await target.record(4)?.key.app.text == "AAABBBCCC1.com.example.other")
       }
     }
   }

@@ -215,7 +215,7 @@ struct FaultTests {
     let server = try await PostgresServer.shared()
     let url = try await server.newURL()
     let stores = try (0..<2).map { _ in try Self.store(at: url) }
-    var keys: [AttestedKey] = []
+    var keys: [DeviceKey] = []
     for _ in 0..<40 {
       let registration = Fixture.registration()
       _ = try await stores[0].register(registration)

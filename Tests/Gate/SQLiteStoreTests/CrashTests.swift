@@ -35,14 +35,14 @@ struct CrashTests {
 private struct CrashingNode: Sendable {
   private let store: SQLiteStore
   private let answers: AnswerFile
-  private let keys: [AttestedKey]
+  private let keys: [DeviceKey]
 
   init(folder: String) async throws {
     store = SQLiteStore(path: folder + "/state.db")
     answers = AnswerFile(folder: folder)
-    var keys: [AttestedKey] = []
-    for _ in 0..<8 {
-      let registration = Fixture.registration()
+    var keys: [DeviceKey] = []
+    for number in 0..<8 {
+      let registration = Fixture.registration(of: number % 2 == 0 ? Fixture.key() : Fixture.androidKey())
       guard try await store.register(registration) == .inserted else { throw FixtureError.unexpected }
       keys.append(registration.key)
     }
@@ -55,7 +55,7 @@ private struct CrashingNode: Sendable {
       for key in keys {
         group.addTask {
           for counter in UInt32(1)... {
-            let use = Fixture.use(of: key, counter)
+            let use = Fixture.nextUse(of: key, counter)
             guard try await store.admit(use) == .admitted else { throw FixtureError.unexpected }
             if try answers.note(use) >= count { kill(getpid(), SIGKILL) }
           }
@@ -75,7 +75,11 @@ private struct AnswerFile: Sendable {
 
   /// Notes an answer and returns the number of answers.
   func note(_ use: KeyUse) throws -> Int {
-    let line = "\(Hex.encode(use.keyID.bytes)) \(use.counter.value) \(use.nonce.text)\n"
+    // All lines have one length.
+    let counter = String(use.counter?.value ?? 0, radix: 16)
+    let line =
+      "\(Hex.encode(use.keyID.bytes)) \(String(repeating: "0", count: 8 - counter.count))\(counter) "
+      + "\(use.nonce.text)\n"
     let file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
     defer { close(file) }
     guard write(file, line, line.utf8.count) == line.utf8.count else { throw FixtureError.unexpected }
@@ -87,7 +91,7 @@ private struct AnswerFile: Sendable {
       try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").map { line in
         let words = line.split(separator: " ")
         guard words.count == 3, let keyID = Hex.decode(words[0]).flatMap(KeyID.init(bytes:)),
-          let counter = UInt32(words[1]), let nonce = Nonce(text: words[2])
+          let counter = UInt32(words[1], radix: 16), let nonce = Nonce(text: words[2])
         else { throw FixtureError.unexpected }
         return (keyID, SignCount(counter), nonce)
       }

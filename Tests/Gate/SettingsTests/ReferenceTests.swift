@@ -76,7 +76,7 @@ struct ReferenceTests {
         let path = SettingPath(pattern: key.pattern, indices: [])
         for (form, value) in [("bare", text), ("quoted", "\"\(text)\"")] where !(form == "bare" && text == "::") {
           let name = "\(key.pattern)-\(number)-\(form).yaml"
-          try workspace.write(Self.document(path, value), to: name)
+          try workspace.write(Self.document(path, value, of: key.platform), to: name)
           files.append("\(workspace.folder)/\(name)")
         }
       }
@@ -87,9 +87,14 @@ struct ReferenceTests {
     }
   }
 
-  /// Returns a document that contains only `value` at `path`.
-  private static func document(_ path: SettingPath, _ value: String) -> String {
-    path.steps.reversed().reduce(value) { inner, step in step == "[]" ? "[\(inner)]" : "{ \(step): \(inner) }" }
+  /// Returns a document that contains only `value` at `path`, and the platform that its key needs.
+  private static func document(_ path: SettingPath, _ value: String, of platform: GateSettings.Platform?) -> String {
+    let element = path.steps.firstIndex(of: "[]").map { $0 + 1 }
+    return path.steps.indices.reversed().reduce(value) { inner, index in
+      let step = path.steps[index]
+      let more = platform == .android && index == element ? "platform: android, " : ""
+      return step == "[]" ? "[\(inner)]" : "{ \(more)\(step): \(inner) }"
+    }
   }
 }
 

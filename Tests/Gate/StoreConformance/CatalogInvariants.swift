@@ -27,11 +27,11 @@ extension StoreInvariant {
       for key in keys { _ = try await store.register(Fixture.registration(of: key)) }
       #expect(try await store.revoke(keys[0].keyID, at: Fixture.now))
       func picked(_ selection: KeySelection) async throws -> [KeyID] { try await list(selection, in: store, limit: 2) }
-      #expect(try await picked(KeySelection(appID: AppID(one))) == sorted([keys[0].keyID, keys[1].keyID]))
+      #expect(try await picked(KeySelection(app: one)) == sorted([keys[0].keyID, keys[1].keyID]))
       #expect(try await picked(KeySelection(environment: .production)) == sorted([keys[0].keyID, keys[2].keyID]))
       #expect(try await picked(KeySelection(isRevoked: true)) == [keys[0].keyID])
       #expect(try await picked(KeySelection(isRevoked: false)) == sorted([keys[1].keyID, keys[2].keyID]))
-      let selection = KeySelection(appID: AppID(one), environment: .production, isRevoked: false)
+      let selection = KeySelection(app: one, environment: .production, isRevoked: false)
       #expect(try await picked(selection) == [])
     },
     StoreInvariant("A key is unused since an instant if its registration and its last use are earlier") {
@@ -146,8 +146,8 @@ extension StoreInvariant {
 
   // MARK: Tools
 
-  static func registeredKeys(_ count: Int, in store: Store) async throws -> [AttestedKey] {
-    var keys: [AttestedKey] = []
+  static func registeredKeys(_ count: Int, in store: Store) async throws -> [DeviceKey] {
+    var keys: [DeviceKey] = []
     for _ in 0..<count { keys.append(try await registeredKey(in: store)) }
     return keys
   }

@@ -1,3 +1,4 @@
+public import AndroidKeyAttestation
 public import AppAttest
 public import AttestGate
 public import ByteCoding
@@ -13,35 +14,64 @@ public enum Fixture {
     return unwrap(Nonce(bytes: [1] + time + SecureRandom.bytes(25)))
   }
 
-  public static func key(category: ValidationCategory? = .testFlight, version: String? = "42") -> AttestedKey {
+  public static func key(category: ValidationCategory? = .testFlight, version: String? = "42") -> DeviceKey {
     let publicKey = SecureRandom.bytes(65)
-    return AttestedKey(
-      keyID: unwrap(KeyID(bytes: SHA256.hash(publicKey))), publicKey: publicKey,
-      appID: unwrap(AppID("AAABBBCCC1.com.example.app")), environment: .production, validationCategory: category,
-      bundleVersion: version)
+    return DeviceKey(
+      AttestedKey(
+        keyID: KeyID(ofPublicKey: publicKey), publicKey: publicKey,
+        appID: unwrap(AppID("AAABBBCCC1.com.example.app")), environment: .production, validationCategory: category,
+        bundleVersion: version))
   }
 
   public static func key(
     of app: String, in environment: AttestEnvironment = .production
-  ) -> AttestedKey {
+  ) -> DeviceKey {
     let publicKey = SecureRandom.bytes(65)
-    return AttestedKey(
-      keyID: unwrap(KeyID(bytes: SHA256.hash(publicKey))), publicKey: publicKey,
-      appID: unwrap(AppID(app)), environment: environment)
+    return DeviceKey(
+      AttestedKey(
+        keyID: KeyID(ofPublicKey: publicKey), publicKey: publicKey, appID: unwrap(AppID(app)),
+        environment: environment))
+  }
+
+  /// The key of an Android device.
+  public static func androidKey(
+    package: String = "com.example.app", patchLevel: PatchLevel? = PatchLevel(year: 2026, month: 5)
+  ) -> DeviceKey {
+    DeviceKey(
+      AttestedAndroidKey(
+        publicKey: SecureRandom.bytes(65), package: package,
+        signers: [SecureRandom.bytes(32), SecureRandom.bytes(32)], securityLevel: .strongBox, bootState: .selfSigned,
+        bootKey: SecureRandom.bytes(32), patchLevel: patchLevel, provisioning: .remote,
+        serialNumbers: [[1], SecureRandom.bytes(16)]),
+      environment: .production)
   }
 
   public static func registration(
-    of key: AttestedKey = key(), over nonce: Nonce = nonce(), attestation: [UInt8] = SecureRandom.bytes(8),
+    of key: DeviceKey = key(), over nonce: Nonce = nonce(), attestation: [UInt8] = SecureRandom.bytes(8),
     at instant: Timestamp = now
   ) -> Registration {
     Registration(
-      key: key, receipt: SecureRandom.bytes(4000),
+      key: key, receipt: key.platform == .ios ? SecureRandom.bytes(4000) : [],
       request: RegistrationRequest(nonce: nonce, attestationDigest: AttestationDigest(of: attestation)),
       registeredAt: instant)
   }
 
+  /// The next use of a key of any platform.
+  public static func nextUse(
+    of key: DeviceKey, _ counter: UInt32, over nonce: Nonce = nonce(), window: Int = 0
+  ) -> KeyUse {
+    key.platform == .ios ? use(of: key, counter, over: nonce, window: window) : use(of: key, over: nonce)
+  }
+
+  /// The use of a key without a counter.
   public static func use(
-    of key: AttestedKey, _ counter: UInt32, over nonce: Nonce = nonce(), window: Int = 0, at instant: Timestamp = now
+    of key: DeviceKey, over nonce: Nonce = nonce(), at instant: Timestamp = now
+  ) -> KeyUse {
+    KeyUse(keyID: key.keyID, counter: nil, nonce: nonce, window: .none, at: instant)
+  }
+
+  public static func use(
+    of key: DeviceKey, _ counter: UInt32, over nonce: Nonce = nonce(), window: Int = 0, at instant: Timestamp = now
   ) -> KeyUse {
     KeyUse(
       keyID: key.keyID, counter: SignCount(counter), nonce: nonce, window: unwrap(CounterWindow(window)), at: instant)
@@ -55,8 +85,10 @@ public enum Fixture {
 
 extension StoreInvariant {
   /// Registers a new key in `store` and returns it.
-  static func registeredKey(in store: Store) async throws -> AttestedKey {
-    let registration = Fixture.registration()
+  static func registeredKey(
+    in store: Store, _ key: DeviceKey = Fixture.key()
+  ) async throws -> DeviceKey {
+    let registration = Fixture.registration(of: key)
     _ = try await store.register(registration)
     return registration.key
   }

@@ -83,7 +83,7 @@ extension StoreInvariant {
       }
     },
     StoreInvariant("Concurrent admissions of different keys all succeed") { store async throws in
-      var keys: [AttestedKey] = []
+      var keys: [DeviceKey] = []
       for _ in 0..<50 { keys.append(try await registeredKey(in: store)) }
       let all = keys
       let answers = try await tally(50) { number in try await store.admit(Fixture.use(of: all[number], 1)) }

@@ -127,8 +127,7 @@ extension AndroidAttestationVerifier {
   }
 
   func brokenProvisioning(of chain: AndroidCertificateChain) -> [AndroidRuleRejection]? {
-    guard policy.requiresRemoteProvisioning else { return nil }
-    return chain.provisioning == .remote ? [] : [.notRemotelyProvisioned(chain.provisioning)]
+    policy.broken(by: chain.provisioning)
   }
 }
 

@@ -41,3 +41,13 @@ public struct AttestationApplicationID: Sendable, Hashable {
     signatureDigests = digests
   }
 }
+
+extension AndroidCertificateChain {
+  /// The packages that the leaf names, not verified; none if it cannot be read.
+  public var packages: [String] {
+    guard let value = leaf.extensionValue(oid: KeyDescription.extensionIdentifier),
+      let description = try? KeyDescription(value)
+    else { return [] }
+    return description.softwareEnforced.applicationID?.packages.map(\.text) ?? []
+  }
+}

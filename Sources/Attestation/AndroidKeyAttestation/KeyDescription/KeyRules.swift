@@ -14,11 +14,7 @@ extension AndroidAttestationVerifier {
     let isSoftware = attestation == .software || key == .software
     if isSoftware { broken.append(.softwareSecurityLevel) }
     if attestation != key { broken.append(.securityLevelsDiffer(attestation: attestation, key: key)) }
-    let required = policy.minimumSecurityLevel.level
-    if !isSoftware, min(attestation, key) < required {
-      broken.append(.securityLevelTooLow(found: min(attestation, key), required: required))
-    }
-    return broken
+    return isSoftware ? broken : broken + policy.broken(by: min(attestation, key))
   }
 
   func brokenOrigin(_ hardware: AuthorizationList) -> [AndroidRuleRejection] {
@@ -33,25 +29,12 @@ extension AndroidAttestationVerifier {
 
   func brokenBoot(_ hardware: AuthorizationList) -> [AndroidRuleRejection] {
     guard let root = hardware.rootOfTrust else { return [.noRootOfTrust] }
-    var broken: [AndroidRuleRejection] = root.isDeviceLocked ? [] : [.deviceUnlocked]
-    switch root.verifiedBootState {
-    case .verified: break
-    case .selfSigned:
-      if !policy.allowedBootKeys.contains(root.verifiedBootKey) {
-        broken.append(.bootSelfSigned(key: root.verifiedBootKey))
-      }
-    case .unverified: broken.append(.bootUnverified)
-    case .failed: broken.append(.bootFailed)
-    }
-    return broken
+    return (root.isDeviceLocked ? [] : [.deviceUnlocked])
+      + policy.broken(by: root.verifiedBootState, signedBy: root.verifiedBootKey)
   }
 
   func brokenPatchLevel(_ hardware: AuthorizationList) -> [AndroidRuleRejection]? {
-    guard let required = policy.minimumPatchLevel else { return nil }
-    guard let found = hardware.number(.osPatchLevel).flatMap(PatchLevel.init(reported:)) else {
-      return [.patchLevelUnknown]
-    }
-    return found < required ? [.patchLevelTooOld(found: found, required: required)] : []
+    policy.broken(by: hardware.number(.osPatchLevel).flatMap(PatchLevel.init(reported:)))
   }
 
   func brokenApp(_ software: AuthorizationList) -> [AndroidRuleRejection] {
@@ -60,9 +43,6 @@ extension AndroidAttestationVerifier {
     if !application.packages.contains(where: { $0.name.elementsEqual(policy.package.utf8) }) {
       broken.append(.packageDiffers(found: application.packages.map(\.text), expected: policy.package))
     }
-    if policy.signers.isDisjoint(with: application.signatureDigests) {
-      broken.append(.signerDiffers(found: application.signatureDigests))
-    }
-    return broken
+    return broken + policy.broken(bySigners: application.signatureDigests)
   }
 }

@@ -44,17 +44,21 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
 
   private static let keyContent = JSONContent.members(
     [
-      "key": .string, "app": .string, "environment": ["enum": ["production", "development"]],
+      "key": .string, "platform": ["enum": ["ios", "android"]], "app": .string,
+      "environment": ["enum": ["production", "development"]],
       "state": ["enum": ["active", "revoked"]], "counter": .count, "registered_at": .instant,
     ],
     [
       "last_used_at": .instant, "revoked_at": .instant, "category": .string, "bundle_version": .string,
+      "security_level": ["enum": ["tee", "strongbox"]], "boot_state": ["enum": ["verified", "self_signed"]],
+      "patch_level": .string, "provisioning": ["enum": ["factory", "remote", "unknown"]],
       "key_id": .string, "public_key": .string, "sessions": .count,
     ])
 
   private static let sessionContent = JSONContent.members(
     [
-      "id": .string, "route": .string, "method": ["enum": ["app-attest", "mtls", "none"]], "opened_at": .instant,
+      "id": .string, "route": .string, "method": ["enum": ["app-attest", "android-key", "mtls", "none"]],
+      "opened_at": .instant,
       "age_seconds": .integer, "address": .string,
     ], ["key": .string, "app": .string])
 

@@ -1,4 +1,5 @@
 public import AttestGate
+internal import AndroidKeyAttestation
 internal import AppAttest
 internal import ByteCoding
 
@@ -6,11 +7,13 @@ internal import ByteCoding
 public struct KeyDescription: Codable, Sendable, Hashable {
   /// The `KeyHash`, which names the key in logs and to upstreams.
   public let key: String
+  /// `ios` or `android`.
+  public let platform: String
   public let app: String
   public let environment: String
   /// `active` or `revoked`.
   public let state: String
-  /// The highest admitted counter.
+  /// The highest admitted counter; 0 for a key of Android, which has none.
   public let counter: UInt32
   public let registeredAt: String
   public let lastUsedAt: String?
@@ -18,6 +21,14 @@ public struct KeyDescription: Codable, Sendable, Hashable {
   /// The source of the app's installation, as iOS 27 and later report it.
   public let category: String?
   public let bundleVersion: String?
+  /// Where a key of Android lives: `tee` or `strongbox`.
+  public let securityLevel: String?
+  /// The system of the Android device at its attestation: `verified` or `self_signed`.
+  public let bootState: String?
+  /// The month of the Android device's security patches at its attestation.
+  public let patchLevel: String?
+  /// How the attestation key came into the Android device: `factory`, `remote` or `unknown`.
+  public let provisioning: String?
   /// The base64 key id that the device uses. Present only if one key was requested.
   public var keyID: String?
   /// The public key in X9.62 form, base64. Present only if one key was requested.
@@ -26,18 +37,22 @@ public struct KeyDescription: Codable, Sendable, Hashable {
   public var sessions: Int?
 
   enum CodingKeys: String, CodingKey {
-    case key, app, environment, state, counter, category, sessions
+    case key, platform, app, environment, state, counter, category, sessions, provisioning
     case registeredAt = "registered_at"
     case lastUsedAt = "last_used_at"
     case revokedAt = "revoked_at"
     case bundleVersion = "bundle_version"
+    case securityLevel = "security_level"
+    case bootState = "boot_state"
+    case patchLevel = "patch_level"
     case keyID = "key_id"
     case publicKey = "public_key"
   }
 
   public init(_ record: KeyRecord) {
     key = KeyHash(of: record.key.keyID).text
-    app = record.key.appID.text
+    platform = record.key.platform.rawValue
+    app = record.key.app.text
     environment = record.key.environment.rawValue
     state = record.revokedAt == nil ? "active" : "revoked"
     counter = record.counter.value
@@ -46,6 +61,12 @@ public struct KeyDescription: Codable, Sendable, Hashable {
     revokedAt = record.revokedAt?.description
     category = record.key.validationCategory?.name
     bundleVersion = record.key.bundleVersion
+    let android: AttestedAndroidKey? =
+      if case .android(let key) = record.key.attestation { key } else { nil }
+    securityLevel = android?.securityLevel.word
+    bootState = android?.bootState.word
+    patchLevel = android?.patchLevel?.description
+    provisioning = android?.provisioning.rawValue
   }
 
   /// Creates a description with all details.

@@ -1,3 +1,4 @@
+internal import AndroidKeyAttestation
 internal import AppAttest
 public import AttestGate
 public import ByteCoding
@@ -27,7 +28,7 @@ public struct KeyResource: AdminResource {
     [
       AdminOperation(
         "GET", "/v1/keys", "Lists keys, in the order of their ids.",
-        parameters: ["after", "limit", "app", "state", "prefix"],
+        parameters: ["after", "limit", "platform", "app", "state", "prefix"],
         answers: AdminAnswers(200, schema: .keyListing, refusals: [503])
       ) { request throws(AdminError) in .json(try await list(request)) },
       AdminOperation("GET", "/v1/keys/{key}", "Returns all details of a key.", answers: Self.ofOne(.key)) {
@@ -83,9 +84,17 @@ public struct KeyResource: AdminResource {
 
   private static func selection(_ request: AdminRequest) throws(AdminError) -> KeySelection {
     var selection = KeySelection()
+    if let text = request.parameter("platform") {
+      guard let platform = Platform(rawValue: text) else {
+        throw .malformedParameter("platform", rule: "must be ios or android")
+      }
+      selection.platform = platform
+    }
     if let text = request.parameter("app") {
-      guard let app = AppID(text) else { throw .malformedParameter("app", rule: "must be TEAMID.bundle.id") }
-      selection.appID = app
+      guard AppID(text) != nil || AndroidAppPolicy.isPackageName(text) else {
+        throw .malformedParameter("app", rule: "must be TEAMID.bundle.id, or the package of an Android app")
+      }
+      selection.app = text
     }
     switch request.parameter("state") {
     case nil: break
@@ -194,8 +203,9 @@ extension KeyHash {
 }
 
 extension KeySelection {
-  /// Returns `true` if `record` matches the selection's app and revocation state.
+  /// Returns `true` if `record` matches the selection's platform, app and revocation state.
   fileprivate func picks(_ record: KeyRecord) -> Bool {
-    (appID == nil || appID == record.key.appID) && (isRevoked == nil || isRevoked == (record.revokedAt != nil))
+    (platform == nil || platform == record.key.platform) && (app == nil || app == record.key.app.text)
+      && (isRevoked == nil || isRevoked == (record.revokedAt != nil))
   }
 }

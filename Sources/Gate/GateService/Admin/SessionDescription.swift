@@ -1,4 +1,3 @@
-internal import AppAttest
 internal import AttestGate
 public import ByteCoding
 internal import Transport
@@ -11,7 +10,7 @@ public struct SessionDescription: Codable, Sendable, Hashable {
   public let key: String?
   public let app: String?
   public let route: String
-  /// The method of admission: `app-attest`, `mtls` or `none`.
+  /// The method of admission: `app-attest`, `android-key`, `mtls` or `none`.
   public let method: String
   /// RFC 3339.
   public let openedAt: String
@@ -28,7 +27,7 @@ public struct SessionDescription: Codable, Sendable, Hashable {
   public init(_ record: SessionRecord, at now: Timestamp) {
     id = record.id
     key = record.keyID.map { KeyHash(of: $0).text }
-    app = if case .device(let device) = record.principal { device.appID.text } else { nil }
+    app = if case .device(let device) = record.principal { device.app.text } else { nil }
     route = record.route
     method = record.principal.method
     openedAt = record.admittedAt.description

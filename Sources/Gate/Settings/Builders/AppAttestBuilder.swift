@@ -1,7 +1,8 @@
 extension SettingsBuilder {
   mutating func apps() -> [GateSettings.App] {
     var apps: [GateSettings.App] = []
-    for index in elementIndices(of: .root["app_attest"]["apps"]) {
+    for index in elementIndices(of: .root["app_attest"]["apps"]) where value(Keys.platform, index) == .ios {
+      refuseKeys(foreignTo: .ios, index)
       guard let app = app(index) else { continue }
       if apps.contains(where: { $0.teamID == app.teamID && $0.bundleID == app.bundleID }) {
         refuse(path(Keys.bundleID, index), "the app \(app.teamID).\(app.bundleID) is configured twice")
@@ -32,8 +33,17 @@ extension SettingsBuilder {
       allowedCategories: categories.isEmpty ? nil : Set(categories), missingCategory: missing)
   }
 
-  mutating func appAttest(apps: [GateSettings.App]) -> GateSettings.AppAttest? {
-    let trust = trust(apps: apps)
+  /// The name of an app whose users' devices are admitted; `nil` if there are only apps for tests.
+  func productionApp(among apps: [GateSettings.App], _ androidApps: [GateSettings.AndroidApp]) -> String? {
+    apps.first { $0.environments.contains(.production) }.map { "\($0.teamID).\($0.bundleID)" }
+      ?? (value(Keys.androidRoot) == nil ? androidApps.first?.package : nil)
+  }
+
+  mutating func appAttest(
+    apps: [GateSettings.App], androidApps: [GateSettings.AndroidApp]
+  ) -> GateSettings.AppAttest? {
+    let trust = trust(apps: apps, androidApps: androidApps)
+    let statusList = statusList(androidApps: androidApps, isSimulated: trust.androidRootFile != nil)
     checkSecretKeys(.anything, Keys.challengeKeys)
     guard let enforcement = value(Keys.enforcement), let challengeTTL = value(Keys.challengeTTL),
       let rotation = value(Keys.challengeKeyRotation), let counterWindow = value(Keys.counterWindow)
@@ -44,20 +54,31 @@ extension SettingsBuilder {
       if enforcement == .monitor {
         warn(path(Keys.enforcement), "MONITOR mode: clients that fail verification are admitted anonymously")
       }
-      if apps.isEmpty, !entries.isFaulty(.root["app_attest"]["apps"]) {
+      if apps.isEmpty, androidApps.isEmpty, !entries.isFaulty(.root["app_attest"]["apps"]) {
         warn(.root["app_attest"]["apps"], "no app configured: registration answers 503")
       }
     }
     return GateSettings.AppAttest(
-      enforcement: enforcement, apps: apps, trust: trust, challengeTTL: challengeTTL,
-      challengeKeysFile: value(Keys.challengeKeys), challengeKeyRotation: rotation, counterWindow: counterWindow)
+      enforcement: enforcement, apps: apps, androidApps: androidApps, statusList: statusList, trust: trust,
+      challengeTTL: challengeTTL, challengeKeysFile: value(Keys.challengeKeys), challengeKeyRotation: rotation,
+      counterWindow: counterWindow)
   }
 
-  private mutating func trust(apps: [GateSettings.App]) -> GateSettings.Trust {
+  private mutating func trust(
+    apps: [GateSettings.App], androidApps: [GateSettings.AndroidApp]
+  ) -> GateSettings.Trust {
     let trust = GateSettings.Trust(
-      attestationRootFile: value(Keys.attestationRoot), receiptRootFile: value(Keys.receiptRoot))
+      attestationRootFile: value(Keys.attestationRoot), receiptRootFile: value(Keys.receiptRoot),
+      androidRootFile: value(Keys.androidRoot))
     let real = apps.first { $0.environments.contains(.production) }
-    for (key, file) in [(Keys.attestationRoot, trust.attestationRootFile), (Keys.receiptRoot, trust.receiptRootFile)] {
+    if trust.androidRootFile != nil, !androidApps.isEmpty {
+      warn(path(Keys.androidRoot), "simulated Android devices are admitted, and no real ones")
+    }
+    let files = [
+      (Keys.attestationRoot, trust.attestationRootFile), (Keys.receiptRoot, trust.receiptRootFile),
+      (Keys.androidRoot, trust.androidRootFile),
+    ]
+    for (key, file) in files {
       guard file != nil else { continue }
       check(.certificates, key)
       if let real {

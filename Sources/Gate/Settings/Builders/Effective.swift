@@ -2,7 +2,7 @@ extension SettingsBuilder {
   /// Every key of this version with its value and origin.
   func effectiveValues() -> [EffectiveValue] {
     SettingsTable.keys.filter(\.isAvailable).flatMap { key in
-      places(of: key.pattern).map { place in
+      places(of: key.pattern).filter { applies(key, at: $0) }.map { place in
         let entry = entries.values[place]
         // A list without elements has no value, but may have been given.
         let list = place.pattern == key.pattern ? nil : entries.containers[place]
@@ -11,6 +11,12 @@ extension SettingsBuilder {
           origin: entry?.origin ?? list ?? .standard)
       }
     } + emptySections()
+  }
+
+  /// Whether the element at `place` has the platform of `key`.
+  private func applies(_ key: KeyDefinition, at place: SettingPath) -> Bool {
+    guard let platform = key.platform, let index = place.indices.first else { return true }
+    return value(Keys.platform, index) == platform
   }
 
   /// Lists of sections that were given without elements.

@@ -8,8 +8,9 @@ extension SettingsBuilder {
     let listen = listen()
     let tls = tls()
     let apps = apps()
-    let debugMTLS = debugMTLS(apps: apps)
-    let appAttest = appAttest(apps: apps)
+    let androidApps = androidApps()
+    let debugMTLS = debugMTLS(beside: productionApp(among: apps, androidApps))
+    let appAttest = appAttest(apps: apps, androidApps: androidApps)
     let routes = routes()
     let session = session()
     let store = store()
@@ -112,7 +113,7 @@ extension SettingsBuilder {
     return further
   }
 
-  private mutating func debugMTLS(apps: [GateSettings.App]) -> GateSettings.DebugMTLS? {
+  private mutating func debugMTLS(beside productionApp: String?) -> GateSettings.DebugMTLS? {
     let subjects = elements(Keys.allowedSubjects)
     guard let file = value(Keys.clientCA) else {
       if !subjects.isEmpty, !entries.isFaulty(path(Keys.clientCA)) {
@@ -121,9 +122,8 @@ extension SettingsBuilder {
       return nil
     }
     check(.certificates, Keys.clientCA)
-    if let app = apps.first(where: { $0.environments.contains(.production) }) {
-      let text =
-        "client certificates admit debug builds, and \(app.teamID).\(app.bundleID) has environment production"
+    if let productionApp {
+      let text = "client certificates admit debug builds, and \(productionApp) has environment production"
       if value(Keys.forbidWithProduction) == true {
         refuse(path(Keys.clientCA), "\(text); debug_mtls.forbid_with_production forbids this")
       } else {

@@ -5,13 +5,15 @@ struct Key<Value: Sendable>: Sendable {
 
   init(
     _ pattern: String, _ kind: Kind<Value>, default standard: String? = nil, isRequired: Bool = false,
+    platform: GateSettings.Platform? = nil,
     credential: String? = nil, example: String? = nil, _ summary: String
   ) {
     self.kind = kind
     definition = KeyDefinition(
       pattern: pattern, kind: kind.name, form: kind.form, standard: standard, isRequired: isRequired,
       credential: credential, example: example ?? standard ?? kind.example, summary: summary, isPath: kind.isPath,
-      isAvailable: true, holdsSecret: kind.masked != nil, schema: kind.schema, masked: kind.masked ?? { $0 }
+      isAvailable: true, holdsSecret: kind.masked != nil, platform: platform, schema: kind.schema,
+      masked: kind.masked ?? { $0 }
     ) { text in
       do throws(InvalidSetting) {
         _ = try kind.read(text)
@@ -33,7 +35,7 @@ public struct KeyDefinition: Sendable {
   public let form: String
   /// The default value as text; `nil` if there is none.
   public let standard: String?
-  /// Whether a value is required. Keys of list elements are required in each element.
+  /// Whether a value is required. Keys of list elements are required in each element, or in each one of `platform`.
   public let isRequired: Bool
   /// The name of the file in `$CREDENTIALS_DIRECTORY` that is used if the key is not set.
   public let credential: String?
@@ -46,6 +48,8 @@ public struct KeyDefinition: Sendable {
   public let isAvailable: Bool
   /// Whether the value may be or contain a secret.
   let holdsSecret: Bool
+  /// The platform of the list elements that may have the key; `nil` for all.
+  let platform: GateSettings.Platform?
   /// The JSON Schema of the value.
   let schema: ValueSchema
   /// Returns the value with any secret masked, for display.
@@ -54,7 +58,10 @@ public struct KeyDefinition: Sendable {
   let problem: @Sendable (_ text: String) -> InvalidSetting?
 
   /// The summary, and whether the key is required.
-  public var meaning: String { isRequired ? "\(summary) Required." : summary }
+  public var meaning: String {
+    guard let platform else { return isRequired ? "\(summary) Required." : summary }
+    return "\(summary) \(isRequired ? "Required" : "Only") with `platform: \(platform.rawValue)`."
+  }
 
   /// The meaning, followed by the valid values.
   var description: String { "\(meaning) \(form.prefix(1).uppercased())\(form.dropFirst())." }
@@ -72,6 +79,7 @@ public struct KeyDefinition: Sendable {
     KeyDefinition(
       pattern: pattern, kind: "", form: "", standard: nil, isRequired: false, credential: nil, example: nil,
       summary: "",
-      isPath: false, isAvailable: false, holdsSecret: false, schema: .text, masked: { $0 }, problem: { _ in nil })
+      isPath: false, isAvailable: false, holdsSecret: false, platform: nil, schema: .text, masked: { $0 },
+      problem: { _ in nil })
   }
 }

@@ -45,18 +45,20 @@ enum Keys {
   static let enforcement = Key<GateSettings.AppAttest.Enforcement>(
     "app_attest.enforcement", .choice(), default: "enforce",
     "`monitor` logs and counts clients that fail verification, and admits them anonymously; `off` verifies nothing.")
+  static let platform = Key<GateSettings.Platform>(
+    "app_attest.apps[].platform", .choice(), default: "ios", "The platform of the app's devices.")
   static let teamID = Key(
-    "app_attest.apps[].team_id", .teamID, isRequired: true, "The app's Apple Developer team ID.")
+    "app_attest.apps[].team_id", .teamID, isRequired: true, platform: .ios, "The app's Apple Developer team ID.")
   static let bundleID = Key(
-    "app_attest.apps[].bundle_id", .bundleID, isRequired: true, "The app's bundle identifier.")
+    "app_attest.apps[].bundle_id", .bundleID, isRequired: true, platform: .ios, "The app's bundle identifier.")
   static let environments = Key<GateSettings.App.Environment>(
-    "app_attest.apps[].environments[]", .choice(), default: "production",
+    "app_attest.apps[].environments[]", .choice(), default: "production", platform: .ios,
     "The App Attest environments of the app's keys.")
   static let allowedCategories = Key<GateSettings.App.ValidationCategory>(
-    "app_attest.apps[].validation_category.allow[]", .choice(), example: "app_store",
+    "app_attest.apps[].validation_category.allow[]", .choice(), platform: .ios, example: "app_store",
     "Validation categories (how the app was installed, from iOS 27) to admit. By default all.")
   static let missingCategory = Key<GateSettings.App.Missing>(
-    "app_attest.apps[].validation_category.when_missing", .choice(), default: "accept",
+    "app_attest.apps[].validation_category.when_missing", .choice(), default: "accept", platform: .ios,
     "The rule for devices that send no category: those before iOS 27.")
   static let attestationRoot = Key(
     "app_attest.trust.attestation_root_file", .file, example: "attestation-root.pem",
@@ -176,9 +178,15 @@ public enum SettingsTable {
     Keys.acmeBindingKey.definition, Keys.leastVersion.definition,
     Keys.certificateReload.definition,
     Keys.clientCA.definition, Keys.allowedSubjects.definition, Keys.forbidWithProduction.definition,
-    Keys.enforcement.definition, Keys.teamID.definition, Keys.bundleID.definition, Keys.environments.definition,
+    Keys.enforcement.definition, Keys.platform.definition, Keys.teamID.definition, Keys.bundleID.definition,
+    Keys.environments.definition,
     Keys.allowedCategories.definition, Keys.missingCategory.definition,
-    Keys.attestationRoot.definition, Keys.receiptRoot.definition, Keys.challengeTTL.definition,
+    Keys.package.definition, Keys.signers.definition, Keys.securityLevel.definition, Keys.verifiedBoot.definition,
+    Keys.bootKeys.definition, Keys.leastPatchLevel.definition, Keys.requiresRKP.definition,
+    Keys.statusList.definition, Keys.statusListCA.definition, Keys.statusListRefresh.definition,
+    Keys.statusListMaximumAge.definition,
+    Keys.attestationRoot.definition, Keys.receiptRoot.definition, Keys.androidRoot.definition,
+    Keys.challengeTTL.definition,
     Keys.challengeKeys.definition, Keys.challengeKeyRotation.definition, Keys.counterWindow.definition,
     Keys.routePath.definition, Keys.upstream.definition, Keys.forward.definition, Keys.upstreamCA.definition,
     Keys.upstreamName.definition, Keys.routeAudience.definition,

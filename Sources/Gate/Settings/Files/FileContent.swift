@@ -36,18 +36,20 @@ package enum FileContentError: Error, Hashable {
 /// Reads small files completely.
 package enum FileContent {
   /// The maximum size of a configuration file in bytes.
-  static let limit = 1 << 20
+  package static let limit = 1 << 20
 
   /// How long a pipe's writer may take to close it.
   private static let pipePatience = Duration.seconds(10)
 
-  /// Returns the bytes of the file at `path`, at most `limit`.
+  /// Returns the bytes of the file at `path`, at most `limit`, which is 1 MiB unless given.
   ///
   /// Opening never blocks, and files that are not regular are refused: reading a pipe would wait for a writer.
   ///
   /// - Parameter acceptsPipe: whether a pipe is read until its writer closes it, for at most ten seconds. Used for
   ///   files that a command line names.
-  package static func read(_ path: String, acceptsPipe: Bool = false) throws(FileContentError) -> [UInt8] {
+  package static func read(
+    _ path: String, acceptsPipe: Bool = false, limit: Int = FileContent.limit
+  ) throws(FileContentError) -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
     // Opening a socket fails with ENXIO.
     guard file >= 0 else { throw errno == ENXIO ? .irregular : .system(errno) }

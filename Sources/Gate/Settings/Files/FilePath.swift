@@ -1,8 +1,8 @@
 /// Operations on path strings.
 enum FilePath {
-  /// Returns `path` if it is absolute, otherwise its place below `folder`, without a leading `./`.
+  /// Returns `path` if it is absolute or a URL, otherwise its place below `folder`, without a leading `./`.
   static func absolute(_ path: String, in folder: String) -> String {
-    if path.hasPrefix("/") { return path }
+    if path.hasPrefix("/") || path.contains("://") { return path }
     var rest = path[...]
     while rest.hasPrefix("./") { rest = rest.dropFirst(2).drop { $0 == "/" } }
     return folder.hasSuffix("/") ? folder + rest : "\(folder)/\(rest)"

@@ -31,6 +31,8 @@ public enum ConfigurationExample {
   private struct Row {
     var steps: ArraySlice<String>
     let key: KeyDefinition
+    /// The value to show, other than the default or the example.
+    var text: String?
   }
 
   private struct Line {
@@ -55,20 +57,36 @@ public enum ConfigurationExample {
 
   private static func member(_ name: String, _ rows: [Row], indentation: Int) -> [Line] {
     guard let first = rows.first else { return [] }
-    if first.steps.isEmpty { return value(first.key, written: "\(name): ", indentation: indentation) }
+    if first.steps.isEmpty { return value(first, written: "\(name): ", indentation: indentation) }
     if first.steps.first != "[]" { return headed(name, section(rows, indentation: indentation + 2), indentation) }
     let elements = rows.map { Row(steps: $0.steps.dropFirst(), key: $0.key) }
     if elements.count == 1, first.steps.count == 1 {
-      return value(first.key, written: "\(name): ", isList: true, indentation: indentation)
+      return value(first, written: "\(name): ", isList: true, indentation: indentation)
     }
-    var lines = section(elements, indentation: indentation + 4)
+    let pattern = first.key.pattern.prefix(first.key.pattern.count - first.steps.suffixLength)
+    let isShown = shownLists.contains(String(pattern))
+    var lines = element(elements.filter { $0.key.platform != .android }, isShown: isShown, indentation)
+    if elements.contains(where: { $0.key.platform == .android }) {
+      lines += element(ofAndroid(elements), isShown: false, indentation)
+    }
+    return headed(name, lines, indentation)
+  }
+
+  private static func element(_ rows: [Row], isShown: Bool, _ indentation: Int) -> [Line] {
+    var lines = section(rows, indentation: indentation + 4)
     // The first key follows the dash of the element, and its comment stands above both.
     guard let dash = lines.firstIndex(where: { !$0.content.hasPrefix("#") }) else { return [] }
     for index in 0...dash { lines[index].indentation -= 2 }
     lines[dash].content = "- " + lines[dash].content
-    let pattern = first.key.pattern.prefix(first.key.pattern.count - first.steps.suffixLength)
-    if !shownLists.contains(String(pattern)) { for index in lines.indices { lines[index].isOff = true } }
-    return headed(name, lines, indentation)
+    if !isShown { for index in lines.indices { lines[index].isOff = true } }
+    return lines
+  }
+
+  /// The keys that an element for Android has, each with a value for it.
+  private static func ofAndroid(_ rows: [Row]) -> [Row] {
+    rows.filter { $0.key.platform == .android || $0.key.name == "platform" }.map { row in
+      row.key.name == "platform" ? Row(steps: row.steps, key: row.key, text: "android") : row
+    }
   }
 
   /// A section is commented out if everything in it is.
@@ -79,10 +97,11 @@ public enum ConfigurationExample {
   }
 
   private static func value(
-    _ key: KeyDefinition, written start: String, isList: Bool = false, indentation: Int
+    _ row: Row, written start: String, isList: Bool = false, indentation: Int
   ) -> [Line] {
+    let key = row.key
     let isOff = key.standard == nil && !key.isRequired && !shownKeys.contains(key.pattern)
-    let text = EffectiveYAML.scalar(key.standard ?? key.example ?? "")
+    let text = EffectiveYAML.scalar(row.text ?? key.standard ?? key.example ?? "")
     // Names of files need no explanation.
     let values = key.isPath ? [] : ["Values: \(key.form)."]
     let comment = ([key.meaning] + values).flatMap { wrapped($0, width: 112 - indentation) }.map {

@@ -37,13 +37,37 @@ public enum ConfigurationSchema {
     // A section may be empty; a list element may not.
     let isElement = steps.last == "[]"
     let required = keys.filter {
-      isElement && $0.key.isRequired && $0.steps.count == steps.count + 1 && $0.steps.starts(with: steps)
+      isElement && $0.key.isRequired && $0.key.platform == nil && $0.steps.count == steps.count + 1
+        && $0.steps.starts(with: steps)
     }
     return [
       ("type", isElement ? .text("object") : .list([.text("object"), .text("null")])),
       ("additionalProperties", .literal("false")),
       ("properties", .object(properties)),
     ] + (required.isEmpty ? [] : [("required", .list(required.map { .text($0.key.name) }))])
+      + (isElement ? platforms(steps: steps) : [])
+  }
+
+  /// What depends on the platform of an element: the keys that it requires, and those that it may not have.
+  private static func platforms(steps: [String]) -> [(String, JSONNode)] {
+    let own = keys.filter { $0.key.platform != nil && $0.steps.starts(with: steps) }
+    guard !own.isEmpty else { return [] }
+    func rules(_ platform: GateSettings.Platform) -> JSONNode {
+      let required = own.filter { $0.key.platform == platform && $0.key.isRequired }
+      var foreign: [String] = []
+      for key in own where key.key.platform != platform && !foreign.contains(key.steps[steps.count]) {
+        foreign.append(key.steps[steps.count])
+      }
+      return .object([
+        ("required", .list(required.map { .text($0.steps[steps.count]) })),
+        ("properties", .object(foreign.map { ($0, .literal("false")) })),
+      ])
+    }
+    let isAndroid = JSONNode.object([
+      ("required", .list([.text("platform")])),
+      ("properties", .object([("platform", .object([("const", .text("android"))]))])),
+    ])
+    return [("if", isAndroid), ("then", rules(.android)), ("else", rules(.ios))]
   }
 
   private static func value(_ key: KeyDefinition) -> [(String, JSONNode)] {

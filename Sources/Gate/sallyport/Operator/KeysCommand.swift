@@ -36,10 +36,14 @@ struct KeysListCommand: AsyncParsableCommand {
       """)
 
   enum State: String, ExpressibleByArgument, CaseIterable { case active, revoked }
+  enum Platform: String, ExpressibleByArgument, CaseIterable { case ios, android }
 
   @OptionGroup var options: StoreOptions
 
-  @Option(help: "Only keys of this app, TEAMID.bundle.id.")
+  @Option(help: "Only keys of devices of this platform.")
+  var platform: Platform?
+
+  @Option(help: "Only keys of this app: TEAMID.bundle.id, or the package of an Android app.")
   var app: String?
 
   @Option(help: "Only keys in this state.")
@@ -78,8 +82,8 @@ struct KeysListCommand: AsyncParsableCommand {
     var cursor: String?
     repeat {
       let query = Query(
-        ("limit", "\(min(rest, 500))"), ("after", cursor), ("app", app), ("state", state?.rawValue),
-        ("prefix", prefix))
+        ("limit", "\(min(rest, 500))"), ("after", cursor), ("platform", platform?.rawValue), ("app", app),
+        ("state", state?.rawValue), ("prefix", prefix))
       let page = try await client.send("GET", "/v1/keys" + query.text, KeyListing.self)
       if json {
         for key in page.keys { Console.print(JSONText.encoding(key)) }
@@ -92,7 +96,7 @@ struct KeysListCommand: AsyncParsableCommand {
     if !json { table.end() }
   }
 
-  private var selectsAll: Bool { app == nil && state == nil && prefix == nil }
+  private var selectsAll: Bool { platform == nil && app == nil && state == nil && prefix == nil }
 
   private static func row(_ key: KeyDescription, in table: Table, at now: Timestamp) -> [String] {
     [
@@ -142,9 +146,13 @@ struct KeyArguments: ParsableArguments {
       return
     }
     let fields: [(String, String?)] = [
-      ("key", key.key), ("key id", key.keyID), ("app", key.app), ("environment", key.environment),
+      ("key", key.key), ("key id", key.keyID), ("platform", key.platform), ("app", key.app),
+      ("environment", key.environment),
       ("state", key.state), ("registered", key.registeredAt), ("last used", key.lastUsedAt ?? "never"),
-      ("revoked", key.revokedAt), ("counter", "\(key.counter)"), ("category", key.category),
+      ("revoked", key.revokedAt), ("counter", key.platform == "ios" ? "\(key.counter)" : nil),
+      ("category", key.category),
+      ("security level", key.securityLevel), ("boot state", key.bootState), ("patch level", key.patchLevel),
+      ("provisioning", key.provisioning),
       ("bundle version", key.bundleVersion), ("public key", key.publicKey),
       ("open sessions", key.sessions.map(String.init)),
     ]

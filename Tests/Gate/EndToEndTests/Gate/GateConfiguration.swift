@@ -18,6 +18,9 @@ struct GateConfiguration: Sendable {
   var environment = "development"
   /// Names of the accepted validation categories; `nil` for all.
   var categories: [String]?
+  /// The policy of an Android app beside it, which trusts simulated devices, as members of a YAML mapping, and further
+  /// files of the gate's folder; `nil` for none.
+  var android: AndroidConfiguration?
   var enforcement = "enforce"
   var challengeTTL = "300s"
   /// The challenge keys, so that a test can issue nonces of other times; `nil` for the gate's own keys.
@@ -65,8 +68,11 @@ struct GateConfiguration: Sendable {
       "  challenge_ttl: \(challengeTTL)",
     ]
     if environment != "production" {
-      lines.append("  trust: { attestation_root_file: attestation-root.pem, receipt_root_file: receipt-root.pem }")
+      let further = android == nil ? "" : ", android_root_file: \(AndroidConfiguration.rootFile)"
+      lines.append(
+        "  trust: { attestation_root_file: attestation-root.pem, receipt_root_file: receipt-root.pem\(further) }")
     }
+    if let list = android?.statusList { lines.append("  android: \(list)") }
     if challengeKeys != nil { lines.append("  challenge_keys_file: challenge.keys") }
     guard hasApp else { return lines }
     lines += [
@@ -77,6 +83,7 @@ struct GateConfiguration: Sendable {
       lines.append(
         "      validation_category: { allow: [\(categories.joined(separator: ", "))], when_missing: refuse }")
     }
+    if let android { lines.append("    - \(android.app)") }
     return lines
   }
 }

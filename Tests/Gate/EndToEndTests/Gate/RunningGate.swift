@@ -24,6 +24,7 @@ struct RunningGate: Sendable {
   /// Writes the files that a gate in `folder` needs to start.
   static func prepare(_ folder: String, _ configuration: GateConfiguration = GateConfiguration()) throws {
     try AuthorityFolder(path: folder).save(authority.get())
+    try configuration.android?.write(in: folder)
     try configuration.yaml(in: folder).write(toFile: folder + "/gate.yaml", atomically: true, encoding: .utf8)
   }
 

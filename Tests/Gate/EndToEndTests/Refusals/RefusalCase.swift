@@ -29,7 +29,7 @@ struct RefusalCase: Sendable, CustomTestStringConvertible {
     self.provoke = provoke
   }
 
-  static let all = registrations + attestations + upgrades + requests + environment
+  static let all = registrations + attestations + android + upgrades + requests + environment
 }
 
 extension RefusalCase {

@@ -1,0 +1,98 @@
+public import AndroidKeyAttestation
+public import AppAttest
+public import ByteCoding
+public import Cryptography
+
+/// The registration request of an Android device, not yet decoded.
+public struct AndroidRegistrationClaim: Sendable, Hashable {
+  /// The certificates in base64, leaf first, as `KeyStore.getCertificateChain` returns them.
+  public let chain: [String]
+  public let nonce: String
+
+  public init(chain: [String], nonce: String) {
+    self.chain = chain
+    self.nonce = nonce
+  }
+}
+
+/// What chains of Android devices are verified against.
+public struct AndroidVerification: Sendable {
+  let roots: [IssuerKey]
+  let revocations: RevokedCertificates
+  let signatures = VerifiedSignatureCache()
+
+  /// - Parameters:
+  ///   - roots: The trusted keys; Google's unless given.
+  ///   - revocations: The certificates that count as revoked.
+  public init(roots: [IssuerKey] = GoogleRoots.all, revocations: RevokedCertificates = .notChecked) {
+    self.roots = roots
+    self.revocations = revocations
+  }
+}
+
+extension Registrar {
+  /// Verifies the chain, then spends its nonce and stores its key in one transaction. A refused claim spends nothing.
+  ///
+  /// Repeating the same request changes nothing and succeeds again, as with App Attest.
+  public func register(_ claim: AndroidRegistrationClaim) async throws(Denial) -> RegisteredKey {
+    guard apps.serves(.android) else { throw apps.isEmpty ? .notConfigured : .platformNotConfigured(.android) }
+    let (encoded, nonce) = try Self.read(claim)
+    return try await limiter.holding { () throws(Denial) in
+      let chain = try await limiter.inTurn { () throws(Denial) in try Self.chain(encoded) }
+      let request = RegistrationRequest(nonce: nonce, attestationDigest: AttestationDigest(of: Array(encoded.joined())))
+      // A leaf without a key on P-256 has no name, and is refused below.
+      if let publicKey = try? P256PublicKey(spki: chain.leaf.subjectPublicKeyInfo),
+        let earlier = try await repetition(of: request, for: KeyID(ofPublicKey: publicKey.x963))
+      {
+        return earlier
+      }
+      return try await store(over: nonce) { now throws(Denial) in try verified(chain, request: request, at: now) }
+    }
+  }
+
+  private static func read(_ claim: AndroidRegistrationClaim) throws(Denial) -> (chain: [[UInt8]], nonce: Nonce) {
+    var encoded: [[UInt8]] = []
+    for text in claim.chain {
+      guard let bytes = Base64.decode(text), !bytes.isEmpty else {
+        throw .valueMalformed(.chain, rule: "must have the base64 of a certificate as each element")
+      }
+      encoded.append(bytes)
+    }
+    guard let nonce = Nonce(text: claim.nonce) else { throw .nonceMalformed }
+    return (encoded, nonce)
+  }
+
+  private static func chain(_ encoded: [[UInt8]]) throws(Denial) -> AndroidCertificateChain {
+    do throws(AndroidAttestationRejection) {
+      return try AndroidCertificateChain(encoded)
+    } catch {
+      throw .androidAttestationRefused(error)
+    }
+  }
+
+  private func verified(
+    _ chain: AndroidCertificateChain, request: RegistrationRequest, at now: Timestamp
+  ) throws(Denial) -> Registration {
+    let list = try android.revocations.list(at: now)
+    let key: AttestedAndroidKey
+    do throws(AndroidAttestationRejection) {
+      key = try stopwatch.time(.attestation) { () throws(AndroidAttestationRejection) in
+        try AndroidAttestationVerifier(
+          policy: policy(for: chain), roots: android.roots, remembering: android.signatures
+        ).verify(chain, challenge: request.nonce.bytes, statusList: list, at: now)
+      }
+    } catch {
+      throw .androidAttestationRefused(error)
+    }
+    let device = DeviceKey(key, environment: apps.androidEnvironment)
+    try apps.check(device, category: nil)
+    return Registration(key: device, request: request, registeredAt: now)
+  }
+
+  /// The policy of the app that the chain names. For another app any policy will do: each refuses it.
+  private func policy(for chain: AndroidCertificateChain) -> AndroidAppPolicy {
+    let packages = Set(chain.packages)
+    let policies = apps.android
+    return policies.first { packages.contains($0.package) } ?? policies[0]
+  }
+}

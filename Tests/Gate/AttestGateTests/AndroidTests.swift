@@ -1,0 +1,332 @@
+import AndroidKeyAttestation
+import AndroidMint
+import AppAttest
+import AttestGate
+import ByteCoding
+import Cryptography
+import GateFixtures
+import GateWire
+import SQLiteStore
+import Testing
+
+@Suite("Android devices")
+struct AndroidTests {
+  private let mint: AndroidMint
+  private let bench: AndroidBench
+
+  init() throws {
+    mint = try AndroidMint.factory()
+    bench = try AndroidBench(trusting: mint)
+  }
+
+  // MARK: Registration
+
+  @Test("A genuine device is registered with what its attestation says, and without a receipt")
+  func genuine() async throws {
+    let registered = try await bench.register(mint)
+    #expect(registered.app == AppName(package: AndroidMint.package) && !registered.isRepetition)
+    let record = try #require(try await bench.store.record(of: try mint.keyID))
+    guard case .android(let key) = record.key.attestation else {
+      Issue.record("the key is not one of Android")
+      return
+    }
+    #expect(key.securityLevel == .trustedEnvironment && key.bootState == .verified)
+    #expect(key.patchLevel?.description == "2026-05" && key.signers == [AndroidMint.signer])
+    #expect(key.serialNumbers.count == 4 && key.provisioning == .factory)
+    #expect(record.key.environment == .production)
+    #expect(try await bench.store.receipt(of: try mint.keyID) == nil)
+  }
+
+  @Test("A repeated request gets the same answer at any later time, until the key is revoked")
+  func repetition() async throws {
+    let claim = try bench.claim(mint, over: try bench.nonce())
+    _ = try await bench.registrar.register(claim)
+    for wait in [0, 3600, 86_400 * 30] {
+      bench.clock.advance(by: .seconds(wait))
+      #expect(try await bench.registrar.register(claim).isRepetition)
+    }
+    _ = try await bench.store.revoke(try mint.keyID, at: bench.clock.now)
+    await #expect(throws: Denial.keyRevoked(AppName(package: AndroidMint.package))) {
+      try await bench.registrar.register(claim)
+    }
+  }
+
+  @Test("A second chain for a registered key is refused, and one nonce registers one key")
+  func once() async throws {
+    try await bench.register(mint)
+    #expect(try await bench.denial(mint) == .keyExists)
+    let nonce = try bench.nonce()
+    let other = try AndroidBench.mint(below: mint)
+    _ = try await bench.registrar.register(try bench.claim(other, over: nonce))
+    await #expect(throws: Denial.nonceUsed) {
+      try await bench.registrar.register(try bench.claim(AndroidBench.mint(below: mint), over: nonce))
+    }
+  }
+
+  static let refusals: [(String, GateRefusalCode, @Sendable (inout AndroidMint) throws -> Void)] = [
+    (
+      "another package", .appRefused,
+      {
+        $0.description.software[709] = MintedKeyDescription.application(
+          packages: ["com.example.evil"], signers: [AndroidMint.signer])
+      }
+    ),
+    (
+      "another signer", .appRefused,
+      {
+        $0.description.software[709] = MintedKeyDescription.application(
+          packages: [AndroidMint.package], signers: [SHA256.hash([1])])
+      }
+    ),
+    ("software", .deviceRefused, { $0.description.levels = (0, 0) }),
+    ("an imported key", .deviceRefused, { $0.description.hardware[702] = DER.integer(2) }),
+    ("a key that may not sign", .deviceRefused, { $0.description.hardware[1] = DER.set(of: [DER.integer(3)]) }),
+    (
+      "an unlocked boot loader", .deviceRefused,
+      {
+        $0.description.hardware[704] = MintedKeyDescription.rootOfTrust(locked: 0)
+      }
+    ),
+    (
+      "a system of the owner", .deviceRefused,
+      {
+        $0.description.hardware[704] = MintedKeyDescription.rootOfTrust(state: 1)
+      }
+    ),
+    ("no extension", .chainUntrusted, { $0.attests = false }),
+    ("a foreign root", .chainUntrusted, { $0 = try AndroidMint.factory() }),
+  ]
+
+  @Test("Each broken rule is refused with its code, and spends nothing", arguments: refusals)
+  func refused(_ name: String, _ code: GateRefusalCode, _ change: @Sendable (inout AndroidMint) throws -> Void)
+    async throws
+  {
+    var changed = mint
+    try change(&changed)
+    let denial = try #require(try await bench.denial(changed))
+    #expect(denial.code == code)
+    #expect(denial.report.text.hasPrefix("The attestation is refused: "))
+    #expect(try await bench.store.count() == 0)
+  }
+
+  @Test("The attestation of another challenge is refused")
+  func otherChallenge() async throws {
+    let claim = try bench.claim(mint, over: try bench.nonce())
+    let other = AndroidRegistrationClaim(chain: claim.chain, nonce: try bench.nonce().text)
+    let denial = await #expect(throws: Denial.self) { try await bench.registrar.register(other) }
+    #expect(denial?.code == .nonceMismatch)
+  }
+
+  @Test("Chains of 0, 1, 11 and 50 certificates, of too many bytes or of no certificates are malformed")
+  func malformedChains() async throws {
+    let nonce = try bench.nonce()
+    let certificate = try #require(try bench.claim(mint, over: nonce).chain.first)
+    let long = Base64.encode([UInt8](repeating: 0x30, count: 40_000))
+    let chains: [[String]] =
+      [0, 1, 11, 50].map { Array(repeating: certificate, count: $0) } + [[long, long], ["AAAA", "AAAA"]]
+    for chain in chains {
+      let claim = AndroidRegistrationClaim(chain: chain, nonce: nonce.text)
+      let denial = await #expect(throws: Denial.self) { try await bench.registrar.register(claim) }
+      #expect(denial?.code == .malformedAttestation, "\(chain.count)")
+    }
+    for chain in [["", certificate], ["?", certificate]] {
+      let claim = AndroidRegistrationClaim(chain: chain, nonce: nonce.text)
+      let denial = await #expect(throws: Denial.self) { try await bench.registrar.register(claim) }
+      #expect(denial?.code == .malformedValue)
+    }
+  }
+
+  @Test("A chain is judged by the app that it names, among several")
+  func severalApps() async throws {
+    let other = AndroidAppPolicy(package: "com.example.aaa", signers: [SHA256.hash([9])])
+    let bench = try AndroidBench(trusting: mint, [other, AndroidBench.policy])
+    #expect(try await bench.denial(mint) == nil)
+  }
+
+  @Test("Without an Android app registration says so, and without an iOS app too")
+  func unconfigured() async throws {
+    let appID = try #require(AppID(GateBench.appID))
+    let ios = try AndroidBench(
+      trusting: mint, [], ios: [AppPolicy(appID: appID, environments: [.development])])
+    #expect(try await ios.denial(mint) == .platformNotConfigured(.android))
+    #expect(Denial.platformNotConfigured(.android).report.text == "Server not configured for Android")
+    await #expect(throws: Denial.platformNotConfigured(.ios)) {
+      try await bench.registrar.register(
+        RegistrationClaim(keyID: try mint.keyID.base64, attestation: "AAAA", nonce: try bench.nonce().text))
+    }
+    let none = try AndroidBench(trusting: mint, [])
+    #expect(try await none.denial(mint) == .notConfigured)
+  }
+
+  // MARK: Revoked certificates
+
+  private func list(_ serials: [[UInt8]]) throws -> AndroidStatusList {
+    let entries = serials.map { "\"\(AndroidStatusList.text(ofSerial: $0))\":{\"status\":\"REVOKED\"}" }
+    return try AndroidStatusList(Array("{\"entries\":{\(entries.joined(separator: ","))}}".utf8), allowsNone: true)
+  }
+
+  @Test("A chain with a listed certificate is refused; without a list that is new enough every chain is")
+  func revokedCertificates() async throws {
+    let bench = try AndroidBench(trusting: mint, maximumAge: .seconds(3600))
+    #expect(try await bench.denial(mint)?.code == .statusListUnavailable)
+    let batch = mint.certificates[1].serialNumber
+    bench.revocations.replace(by: .init(try list([batch]), currentAt: bench.clock.now))
+    #expect(try await bench.denial(mint)?.code == .attestationRevoked)
+    bench.clock.advance(by: .seconds(1))
+    bench.revocations.replace(by: .init(try list([]), currentAt: bench.clock.now))
+    bench.clock.advance(by: .seconds(3601))
+    #expect(try await bench.denial(mint) == .statusListUnavailable(age: .seconds(3601)))
+    bench.clock.advance(by: .seconds(-3600))
+    #expect(try await bench.denial(mint) == nil)
+  }
+
+  @Test("An older list never replaces a newer one")
+  func olderList() throws {
+    let revocations = RevokedCertificates(maximumAge: .seconds(60))
+    let now = bench.clock.now
+    revocations.replace(by: .init(try list([[1], [2]]), currentAt: now))
+    revocations.replace(by: .init(try list([[1]]), currentAt: now.advanced(by: .seconds(-1))))
+    #expect(revocations.current?.list.count == 2)
+  }
+
+  // MARK: Admission
+
+  @Test("A registered device is admitted by its signature, once for each nonce")
+  func admitted() async throws {
+    try await bench.register(mint)
+    let nonce = try bench.nonce()
+    let admission = try await bench.gate.admit(try mint.proof(over: nonce))
+    guard case .device(let device) = admission.principal else {
+      Issue.record("the device is not the principal")
+      return
+    }
+    #expect(device.keyID == (try mint.keyID) && device.app == AppName(package: AndroidMint.package))
+    #expect(admission.principal.method == "android-key" && device.counter == nil)
+    #expect(await bench.denial(try mint.proof(over: nonce)) == .nonceUsed)
+    #expect(await bench.denial(try mint.proof(over: try bench.nonce())) == nil)
+  }
+
+  @Test("An unknown key, another key's signature and another nonce's are refused alike, and spend nothing")
+  func refusedProofs() async throws {
+    try await bench.register(mint)
+    let other = try AndroidBench.mint(below: mint)
+    let nonce = try bench.nonce()
+    let wrong = [
+      try other.proof(over: nonce), try other.proof(over: nonce, keyID: try mint.keyID),
+      AdmissionClaim(headers: [
+        .keyID: try mint.keyID.base64, .nonce: nonce.text,
+        .data: Base64.encode(
+          try mint.key.signature(
+            for: AndroidKeyProof.message(nonce: try bench.nonce().bytes, publicKey: try mint.publicKey),
+            digest: .sha256)),
+      ]),
+      AdmissionClaim(headers: [.keyID: try mint.keyID.base64, .nonce: nonce.text, .data: Base64.encode([0x30, 0])]),
+    ]
+    for claim in wrong { #expect(await bench.denial(claim)?.code == .keyRefused) }
+    #expect(await bench.denial(try mint.proof(over: nonce)) == nil)
+  }
+
+  @Test("Of 50 concurrent upgrades with one nonce, one is admitted")
+  func race() async throws {
+    try await bench.register(mint)
+    let claim = try mint.proof(over: try bench.nonce())
+    let admitted = await withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<50 { group.addTask { [bench] in await bench.denial(claim) == nil } }
+      return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+    }
+    #expect(admitted == 1)
+  }
+
+  @Test("A key of one platform never verifies the proof of the other, even if its own key signed it")
+  func platforms() async throws {
+    let appID = try #require(AppID(GateBench.appID))
+    let bench = try AndroidBench(
+      trusting: mint, ios: [AppPolicy(appID: appID, environments: [.development])])
+    let ios = try GateBench()
+    let device = try ios.device()
+    // An iOS key that signs what an Android key would sign.
+    let key = AttestedKey(
+      keyID: device.keyID, publicKey: device.key.publicKey.x963, appID: appID, environment: .development)
+    let request = RegistrationRequest(nonce: try bench.nonce(), attestationDigest: AttestationDigest(of: [1]))
+    _ = try await bench.store.register(
+      Registration(key: DeviceKey(key), receipt: [1], request: request, registeredAt: bench.clock.now))
+    let nonce = try bench.nonce()
+    let signature = try device.key.signature(
+      for: AndroidKeyProof.message(nonce: nonce.bytes, publicKey: device.key.publicKey))
+    let claim = AdmissionClaim(headers: [
+      .keyID: device.keyID.base64, .data: Base64.encode(signature), .nonce: nonce.text,
+    ])
+    #expect(await bench.denial(claim) == .platformMismatch(AppName(appID)))
+    // The iOS key itself is admitted.
+    #expect(await bench.denial(try device.claim(over: nonce, count: 1)) == nil)
+    // An assertion under the name of an Android key.
+    try await bench.register(mint)
+    let headers = try device.headers(over: try bench.nonce(), count: 2)
+    let crossed = AdmissionClaim(headers: headers.merging([.keyID: try mint.keyID.base64]) { $1 })
+    #expect(await bench.denial(crossed) == .platformMismatch(AppName(package: AndroidMint.package)))
+  }
+
+  @Test("A changed policy counts for keys that are registered already")
+  func changedPolicy() async throws {
+    try await bench.register(mint)
+    var strict = AndroidBench.policy
+    strict.minimumSecurityLevel = .strongBox
+    var recent = AndroidBench.policy
+    recent.minimumPatchLevel = PatchLevel(year: 2026, month: 6)
+    var remote = AndroidBench.policy
+    remote.requiresRemoteProvisioning = true
+    let resigned = AndroidAppPolicy(package: AndroidMint.package, signers: [SHA256.hash([2])])
+    let other = AndroidAppPolicy(package: "com.example.other", signers: [AndroidMint.signer])
+    let cases: [(AndroidAppPolicy, GateRefusalCode)] = [
+      (strict, .deviceRefused), (recent, .deviceRefused), (remote, .deviceRefused), (resigned, .appRefused),
+      (other, .appRefused),
+    ]
+    for (policy, code) in cases {
+      let gate = try bench.rules(trusting: mint, [policy]).gate
+      #expect(await bench.denial(try mint.proof(over: try bench.nonce()), at: gate)?.code == code)
+    }
+    let real = try bench.rules(trusting: mint, [AndroidBench.policy], environment: .development).gate
+    #expect(
+      await bench.denial(try mint.proof(over: try bench.nonce()), at: real)?.code == .environmentMismatch)
+  }
+
+  @Test("Without an Android app a signature is a malformed assertion")
+  func proofWithoutApp() async throws {
+    let ios = try GateBench()
+    let claim = try mint.proof(over: try ios.nonce())
+    let denial = await #expect(throws: Denial.self) { try await ios.gate.admit(claim) }
+    #expect(denial?.code == .malformedAssertion)
+  }
+
+  // MARK: Texts
+
+  @Test("What is stored about a key is read again, and nothing else is")
+  func evidence() async throws {
+    try await bench.register(mint)
+    let record = try #require(try await bench.store.record(of: try mint.keyID))
+    guard case .android(let key) = record.key.attestation else { return }
+    func read(_ text: String) -> AttestedAndroidKey? {
+      AttestedAndroidKey(publicKey: key.publicKey, package: key.package, evidenceText: text)
+    }
+    let text = key.evidenceText
+    #expect(read(text) == key)
+    let broken = [
+      "", text + " ", text + " more=1", text + " boot=verified", text.replacing("boot=verified", with: "boot=fine"),
+      text.replacing("level=tee ", with: ""), text.replacing("patch=2026-05", with: "patch=May"),
+      text.replacing("signers=", with: "signers=0"),
+    ]
+    for text in broken { #expect(read(text) == nil, "\(text)") }
+    #expect(read(text.replacing("patch=2026-05 ", with: ""))?.patchLevel == nil)
+    #expect(read(text.replacing("patch=2026-05 ", with: "")) != nil)
+  }
+}
+
+extension AndroidBench {
+  /// Another device of the same batch.
+  static func mint(below mint: AndroidMint) throws -> AndroidMint {
+    var other = mint
+    other.certificates[0].key = try ECPrivateKey(.p256)
+    other.certificates[0].subjectPublicKeyInfo = other.key.spki
+    return other
+  }
+}

@@ -1,0 +1,141 @@
+import AndroidKeyAttestation
+import AppAttest
+import AttestGate
+import ByteCoding
+import Foundation
+import GateFixtures
+import Locking
+import Logging
+import Preflight
+import Prometheus
+import SQLiteStore
+import Settings
+import StoreConformance
+import Testing
+
+@testable import GateRuntime
+
+@Suite("The list of revoked Android certificates", .timeLimit(.minutes(1)))
+struct StatusListTests {
+  private let folder: TemporaryFolder
+  private let store: SQLiteStore
+  private let revoked = RevokedCertificates(maximumAge: .seconds(3600))
+  private let registry = MetricsRegistry()
+  private let metrics: AndroidMetrics
+  private let file: String
+
+  init() async throws {
+    folder = try TemporaryFolder()
+    store = SQLiteStore(path: folder.file("state.db"))
+    file = folder.file("list.json")
+    metrics = AndroidMetrics(registry: registry, revoked: revoked)
+    try await store.open()
+  }
+
+  private func keeper(_ place: GateSettings.StatusList.Place? = nil, cache: StatusListCache? = nil) -> StatusListKeeper
+  {
+    StatusListKeeper(
+      source: StatusListSource(place ?? .file(path: file)), refreshInterval: .milliseconds(50), revoked: revoked,
+      store: store, cache: cache,
+      metrics: metrics, logger: Logger(label: "test"))
+  }
+
+  private func write(_ serials: [[UInt8]], at path: String? = nil) throws {
+    let entries = serials.map {
+      "\"\(AndroidStatusList.text(ofSerial: $0))\":{\"status\":\"REVOKED\",\"reason\":\"KEY_COMPROMISE\"}"
+    }
+    try "{\"entries\":{\(entries.joined(separator: ","))}}".write(
+      toFile: path ?? file, atomically: true, encoding: .utf8)
+  }
+
+  private func registered() async throws -> (key: DeviceKey, serial: [UInt8]) {
+    let key = Fixture.androidKey()
+    _ = try await store.register(Fixture.registration(of: key))
+    guard case .android(let attested) = key.attestation, let serial = attested.serialNumbers.last else {
+      throw FixtureError.unexpected
+    }
+    return (key, serial)
+  }
+
+  /// Waits until `condition` holds.
+  private func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
+    for _ in 0..<200 {
+      if try await condition() { return true }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    return false
+  }
+
+  @Test("A key with a certificate that enters the list is revoked at the next refresh, and no other key is")
+  func revocation() async throws {
+    let (key, serial) = try await registered()
+    let (other, _) = try await registered()
+    let ios = Fixture.key()
+    _ = try await store.register(Fixture.registration(of: ios))
+    try write([[0x77]])
+    let keeper = keeper()
+    let task = Task { await keeper.run() }
+    defer { task.cancel() }
+    #expect(try await eventually { revoked.current != nil })
+    #expect(try await store.record(of: key.keyID)?.revokedAt == nil)
+    // The change has another time than the file before.
+    try await Task.sleep(for: .seconds(1))
+    try write([[0x77], serial])
+    #expect(try await eventually { try await store.record(of: key.keyID)?.revokedAt != nil })
+    for id in [other.keyID, ios.keyID] { #expect(try await store.record(of: id)?.revokedAt == nil) }
+  }
+
+  @Test(
+    "A list that is missing, empty or truncated does not replace the last one",
+    arguments: ["", "{\"entr", "{\"entries\":{}}", nil])
+  func damaged(content: String?) async throws {
+    try write([[0x77], [0x78]])
+    let keeper = keeper()
+    await keeper.prepare()
+    #expect(revoked.current?.list.count == 2)
+    if let content {
+      try content.write(toFile: file, atomically: true, encoding: .utf8)
+    } else {
+      try FileManager.default.removeItem(atPath: file)
+    }
+    await keeper.prepare()
+    #expect(revoked.current?.list.count == 2)
+  }
+
+  @Test("A file is as current as its last change")
+  func fileAge() async throws {
+    try write([[0x77]])
+    let change = Date(timeIntervalSince1970: 1_700_000_000)
+    try FileManager.default.setAttributes([.modificationDate: change], ofItemAtPath: file)
+    await keeper().prepare()
+    #expect(revoked.current?.currentAt == Timestamp(seconds: 1_700_000_000))
+  }
+
+  @Test("A downloaded list is kept for the next start, with the time of its download")
+  func cache() async throws {
+    let place = folder.file("android-status-list")
+    let cache = StatusListCache(place: .file(path: place))
+    #expect(try await cache.read()?.list.count == nil)
+    try write([[0x77]])
+    let content = [UInt8](try Data(contentsOf: URL(fileURLWithPath: file)))
+    let instant = Timestamp(seconds: 1_800_000_000)
+    try await cache.write(content, of: instant)
+    // The server cannot be reached, and is not asked either.
+    await keeper(.url("https://127.0.0.1:1/status", caFile: nil), cache: cache).prepare()
+    #expect(revoked.current?.currentAt == instant && revoked.current?.list.count == 1)
+    try "no time\n{}".write(toFile: place, atomically: true, encoding: .utf8)
+    await #expect(throws: StatusListFailure.self) { try await cache.read() }
+  }
+
+  @Test("A server that cannot be reached is a counted failure, and the kept list stays")
+  func unreachable() async throws {
+    try write([[0x77]])
+    await keeper().prepare()
+    let keeper = keeper(.url("https://127.0.0.1:1/status", caFile: nil))
+    let task = Task { await keeper.run() }
+    defer { task.cancel() }
+    let name = "sallyport_android_status_list_failures_total"
+    #expect(try await eventually { String(decoding: await registry.exposition(), as: UTF8.self).contains("\(name) 1") })
+    #expect(revoked.current?.list.count == 1)
+  }
+}
