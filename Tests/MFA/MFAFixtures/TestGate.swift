@@ -65,9 +65,9 @@ public struct AppInstance: Sendable, Hashable {
   public var address = "192.0.2.1"
 
   /// Returns an installation with its own attested key.
-  public static func genuine() -> AppInstance {
+  public static func genuine(method: String = "app-attest") -> AppInstance {
     AppInstance(
-      keyHash: Hex.encode(SHA256.hash(data: Data(UUID().uuidString.utf8)).map { $0 }), method: "app-attest",
+      keyHash: Hex.encode(SHA256.hash(data: Data(UUID().uuidString.utf8)).map { $0 }), method: method,
       environment: "production")
   }
 

@@ -22,10 +22,12 @@ struct IdentityTests {
     }
   }
 
-  @Test("X-011 an identity that the gate has just signed is accepted")
-  func genuine() async throws {
+  @Test(
+    "X-011 an identity that the gate has just signed is accepted, of a device of any platform",
+    arguments: ["app-attest", "android-key"])
+  func genuine(method: String) async throws {
     try await TestBackend.with { backend in
-      let answer = try await backend.post("/auth/initiate", Self.naming, as: .genuine())
+      let answer = try await backend.post("/auth/initiate", Self.naming, as: .genuine(method: method))
       #expect(answer.status == 200)
     }
   }
