@@ -203,7 +203,10 @@ let package = Package(
     target(
       .device, "DeviceLab",
       ["ByteCoding", "Cryptography", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "Markup", "SimulatedPhone"]),
-    target(.device, "SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
+    target(.device, "AndroidMint", ["ByteCoding", "Cryptography"]),
+    target(
+      .device, "SimulatedDevice",
+      ["AndroidKeyAttestation", "AndroidMint", "AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     target(
       .gate, "GateRuntime",
       [
@@ -227,9 +230,9 @@ let package = Package(
     target(
       .device, "AttestTool",
       [
-        "AttestClient", "ByteCoding", "CommandSupport", "Cryptography", "DeviceLab", "GateWire", "Locking", "MFAClient",
-        "MFAViewModels", "MFAWire", "ProcessSignals", "ProgramVersion", "SimulatedDevice", "SimulatedPhone",
-        "Transport", "TransportEngine",
+        "AndroidKeyAttestation", "AndroidMint", "AttestClient", "ByteCoding", "CommandSupport", "Cryptography",
+        "DeviceLab", "GateWire", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "ProcessSignals", "ProgramVersion",
+        "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(.common, "TestSupport", ["Locking"]),
@@ -259,7 +262,6 @@ let package = Package(
     tests(
       .attestation, "AppAttestTests",
       ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "Explanations", "SimulatedDevice", "TestSupport"]),
-    support(.attestation, "AndroidMint", ["ByteCoding", "Cryptography"]),
     tests(
       .attestation, "AndroidKeyAttestationTests",
       ["AndroidKeyAttestation", "AndroidMint", "ByteCoding", "Cryptography", "Explanations", "TestSupport"]),
@@ -269,8 +271,8 @@ let package = Package(
     tests(
       .device, "AttestClientTests",
       [
-        "AttestClient", "ByteCoding", "Cryptography", "GateWire", "Locking", "SimulatedDevice", "TestSupport",
-        "Transport", "TransportEngine",
+        "AndroidKeyAttestation", "AttestClient", "ByteCoding", "Cryptography", "GateWire", "Locking", "SimulatedDevice",
+        "TestSupport", "Transport", "TransportEngine",
       ]),
     tests(
       .gate, "AttestGateTests",
@@ -281,9 +283,9 @@ let package = Package(
     tests(
       .device, "AttestToolTests",
       [
-        "AttestTool", "AttestClient", "ByteCoding", "CommandSupport", "Cryptography", "GateWire", "SimulatedDevice",
-        "Transport",
-        "TransportEngine", "attest", "sallyport", "Locking", "TestSupport",
+        "AndroidKeyAttestation", "AttestTool", "AttestClient", "ByteCoding", "CommandSupport", "Cryptography",
+        "GateWire", "SimulatedDevice", "Transport", "TransportEngine", "attest", "sallyport",
+        "Locking", "TestSupport",
       ]),
     tests(
       .gate, "ACMETests",
@@ -403,7 +405,10 @@ let package = Package(
     tests(.gate, "SettingsTests", ["ByteCoding", "Settings", "TestSupport"]),
     tests(
       .device, "SimulatedDeviceTests",
-      ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),
+      [
+        "AndroidKeyAttestation", "AndroidMint", "AppAttest", "AttestClient", "ByteCoding", "Cryptography",
+        "SimulatedDevice", "Locking",
+      ]),
     tests(
       .gate, "TransportEngineTests",
       [

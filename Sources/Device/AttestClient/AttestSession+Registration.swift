@@ -73,8 +73,7 @@ extension AttestSession {
 
   private func attest(_ keyID: String, over challenge: Challenge) async throws(AttestError) -> RegistrationMessage {
     do throws(KeyServiceError) {
-      let attestation = try await keys.attestKey(keyID, clientDataHash: challenge.clientDataHash)
-      let message = RegistrationMessage(keyID: keyID, attestation: attestation, nonce: challenge.nonce)
+      let message = RegistrationMessage(keyID: keyID, body: try await keys.registration(of: keyID, over: challenge))
       unfinished = .attested(message)
       return message
     } catch {
@@ -104,14 +103,5 @@ extension AttestSession {
     try save(record)
     unfinished = nil
     return message.keyID
-  }
-}
-
-extension RegistrationMessage {
-  fileprivate init(keyID: String, attestation: [UInt8], nonce: String) {
-    self.keyID = keyID
-    // All three are base64 or hex and need no escapes; a key service that answers otherwise gets its text escaped.
-    body = Array(
-      #"{"keyId":\#(JSONText.quote(keyID)),"attestation":"\#(Base64.encode(attestation))","nonce":"\#(nonce)"}"#.utf8)
   }
 }

@@ -12,7 +12,7 @@ public actor AttestSession {
   public static let renewalInterval = Duration.seconds(3600)
 
   let gate: GateAddress
-  let keys: any AppAttestKeyService
+  let keys: any DeviceKeyService
   let store: any KeyIDStore
   let http: any HTTPTransport
   let now: @Sendable () -> Timestamp
@@ -28,6 +28,14 @@ public actor AttestSession {
   public init(
     gate url: URL, keys: any AppAttestKeyService, store: any KeyIDStore,
     http: any HTTPTransport = URLSessionTransport(), now: @escaping @Sendable () -> Timestamp = { .now() }
+  ) throws(AttestError) {
+    try self.init(gate: url, deviceKeys: AppAttestKeys(keys), store: store, http: http, now: now)
+  }
+
+  /// The same with the keys of another platform.
+  package init(
+    gate url: URL, deviceKeys keys: any DeviceKeyService, store: any KeyIDStore, http: any HTTPTransport,
+    now: @escaping @Sendable () -> Timestamp = { .now() }
   ) throws(AttestError) {
     guard let gate = GateAddress(url) else { throw .unusableAddress(url.absoluteString) }
     self.gate = gate
@@ -106,7 +114,7 @@ public actor AttestSession {
       guard let keyID = try record().keyID else { throw .serviceUnavailable }
       let challenge = try await fetchChallenge()
       do throws(KeyServiceError) {
-        let assertion = try await keys.generateAssertion(keyID, clientDataHash: challenge.clientDataHash)
+        let assertion = try await keys.proof(by: keyID, over: challenge)
         return AssertionHeaders(keyID: keyID, assertion: assertion, challenge: challenge)
       } catch {
         guard error == .invalidKey, allowance.takeRenewal() else { throw .keyService(error) }

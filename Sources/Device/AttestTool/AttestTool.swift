@@ -6,13 +6,13 @@ internal import TransportEngine
 public struct AttestTool: AsyncParsableCommand {
   public static let configuration = CommandConfiguration(
     commandName: "attest",
-    abstract: "A simulated iOS device: registers keys with a gate and opens authenticated WebSockets.",
+    abstract: "A simulated iOS or Android device: registers keys with a gate and opens authenticated WebSockets.",
     discussion: """
       Example:
         sallyport dev --upstream ws://127.0.0.1:8080         # prints its folder
         attest connect wss://localhost:6200/ --authority DIR    # opens a pipe
 
-      The device is made and registered if need be. SALLYPORT_AUTHORITY can name the authority, too. Only gates that trust this authority accept a simulated device.
+      The device is made and registered if need be; with `--platform android` it is an Android device. SALLYPORT_AUTHORITY can name the authority, too. Only gates that trust this authority accept a simulated device.
       """,
     version: ProjectVersion.line(of: "attest", cryptography: "OpenSSL \(OpenSSLProcess.version)"),
     subcommands: [

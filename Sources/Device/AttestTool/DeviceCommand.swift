@@ -1,44 +1,75 @@
 internal import CommandSupport
 internal import ArgumentParser
+internal import AndroidKeyAttestation
 internal import ByteCoding
 internal import SimulatedDevice
 
 struct DeviceCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "device",
-    abstract: "Make, list, show and remove simulated devices.",
+    abstract: "Make, list, show, remove and revoke simulated devices.",
     discussion: """
       Example:
         attest device new phone --authority DIR
+        attest device new pixel --platform android --authority DIR
         attest device list
       """,
-    subcommands: [New.self, List.self, Show.self, Remove.self])
+    subcommands: [New.self, List.self, Show.self, Remove.self, Revoke.self])
 
   struct New: ParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Make a device that runs the authority's app.",
       discussion: """
+        An Android device has further options. With `--provisioning factory`, its attestation key is that of a factory,
+        which many devices share; with `rkp`, Google's server has certified it for this device. `leaked` makes a device
+        that uses a leaked key of a factory, which the simulated status list has.
+
         Example:
           attest device new phone --authority DIR
+          attest device new pixel --platform android --security-level strongbox \\
+            --provisioning rkp --authority DIR
         """)
 
     @OptionGroup var options: GlobalOptions
+    @OptionGroup(title: "Android") var android: AndroidOptions
 
     @Argument(help: "1 to 64 of A-Z a-z 0-9 . _ -")
     var name: String
 
-    @Option(help: "The validation category that the device reports; 0 makes a device before iOS 27.")
-    var category: UInt32 = 3
+    @Option(help: "The validation category that an iOS device reports; 0 makes a device before iOS 27.")
+    var category: UInt32?
 
-    @Option(help: "The version of the app that the device reports.")
-    var bundleVersion = "1"
+    @Option(help: "The version of the app that an iOS device reports.")
+    var bundleVersion: String?
+
+    func validate() throws {
+      switch options.platform ?? .ios {
+      case .ios:
+        guard let option = android.firstGiven else { return }
+        throw ValidationError("\(option) is for Android devices: add --platform android")
+      case .android:
+        guard category == nil, bundleVersion == nil else {
+          throw ValidationError("--category and --bundle-version are for iOS devices")
+        }
+      }
+    }
 
     func run() throws {
-      let claims = category == 0 ? nil : AppClaims(validationCategory: category, bundleVersion: bundleVersion)
-      let device = Device(
-        name: name, appId: try options.loadAuthority().appID, claims: claims, createdAt: .now())
+      let device = Device(name: name, model: try model(under: options.loadAuthority()), createdAt: .now())
       try options.deviceStore().make(device)
-      if options.json { JSONOutput.print(device) } else { StandardOutput.write("\(name)  \(device.appId)\n") }
+      if options.json { JSONOutput.print(device) } else { StandardOutput.write("\(name)  \(device.appName)\n") }
+    }
+
+    private func model(under authority: TestAuthority) throws(Failure) -> Device.Model {
+      guard options.platform == .android else {
+        let category = category ?? AppClaims().validationCategory
+        let version = bundleVersion ?? AppClaims().bundleVersion
+        let claims = category == 0 ? nil : AppClaims(validationCategory: category, bundleVersion: version)
+        return .ios(SimulatedApp(appID: authority.appID, claims: claims))
+      }
+      // Fails now for an authority that could not vouch for the device.
+      _ = try authority.androidAuthority()
+      return .android(android.profile(runningByDefault: authority.androidApp))
     }
   }
 
@@ -68,7 +99,8 @@ struct DeviceCommand: ParsableCommand {
       let width = devices.map(\.name.count).max() ?? 0
       for device in devices {
         let padding = String(repeating: " ", count: width - device.name.count)
-        StandardOutput.write("\(device.name)\(padding)  \(device.appId)  \(device.createdAt)\n")
+        let platform = device.platform == .ios ? "" : "  \(device.platform.rawValue)"
+        StandardOutput.write("\(device.name)\(padding)  \(device.appName)  \(device.createdAt)\(platform)\n")
       }
     }
   }
@@ -112,21 +144,79 @@ struct DeviceCommand: ParsableCommand {
       if options.json { JSONOutput.print(["removed": name]) }
     }
   }
+
+  struct Revoke: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Enter the attestation keys of an Android device in the authority's status list.",
+      discussion: """
+        Google does this with keys that were leaked. It concerns each device with the same attestation key: all of a
+        factory, or this one alone with a remotely provisioned key. A gate with `app_attest.android.status_list` loses
+        their registrations and sockets after its next refresh. The list is android-status.json in the authority's
+        folder.
+
+        Example:
+          attest device revoke pixel --authority DIR
+        """)
+
+    @OptionGroup var options: GlobalOptions
+
+    @Argument(help: "The name of the device.")
+    var name: String
+
+    func run() throws {
+      let store = try options.deviceStore()
+      let serials = try DeviceReport(store.load(name), in: store).keys.compactMap(\.attestationKey)
+      guard !serials.isEmpty else {
+        throw Failure(
+          .noInput, "the device \(name) has no attested key of Android",
+          hint: "`attest register URL --device \(name)` makes one, if it is an Android device")
+      }
+      _ = try options.loadAuthority().androidAuthority()
+      guard let folder = options.authorityFolder else { return }
+      let added: Int
+      do throws(AuthorityFolderError) {
+        added = try folder.revokeAndroidKeys(serials: serials)
+      } catch {
+        throw Failure(error)
+      }
+      if options.json {
+        JSONOutput.print(Revocation(revoked: serials, added: added, statusList: folder.androidStatusListPath))
+      } else {
+        StandardOutput.write(serials.map { "\($0)\n" }.joined())
+      }
+    }
+
+    private struct Revocation: Encodable {
+      let revoked: [String]
+      let added: Int
+      let statusList: String
+    }
+  }
 }
 
 extension DeviceReport {
   /// For people.
   var text: String {
-    var lines = [
-      "name     \(device.name)", "app      \(device.appId)", "created  \(device.createdAt)", "folder   \(folder)",
-    ]
+    var lines = ["name     \(device.name)", "app      \(device.appName)"]
+    if case .android(let profile) = device.model { lines += Self.lines(of: profile) }
+    lines += ["created  \(device.createdAt)", "folder   \(folder)"]
     for key in keys {
-      lines.append("key      \(key.keyId)  \(key.isAttested ? "attested" : "new"), counter \(key.signCount)")
+      let details = [key.signCount.map { "counter \($0)" }, key.attestationKey.map { "attestation key \($0)" }]
+      let state = [key.isAttested ? "attested" : "new"] + details.compactMap(\.self)
+      lines.append("key      \(key.keyId)  \(state.joined(separator: ", "))")
     }
     for registration in registrations {
       lines.append(
         "gate     \(registration.gate)  authority \(registration.authority)  \(registration.keyId ?? "not registered")")
     }
     return lines.joined(separator: "\n") + "\n"
+  }
+
+  private static func lines(of profile: AndroidProfile) -> [String] {
+    [
+      "signer   \(Hex.encode(profile.app.signer))",
+      "android  \(profile.securityLevel.rawValue), key \(profile.provisioning.rawValue), "
+        + "boot \(profile.boot.rawValue), patches \(profile.patchLevel?.description ?? "none")",
+    ] + (profile.boot == .selfSigned ? ["boot key \(Hex.encode(profile.bootKey))"] : [])
   }
 }

@@ -21,9 +21,10 @@ struct DeviceSession {
     let authority = try options.loadAuthority()
     let tls = try options.makeTLS()
     let store = try options.deviceStore()
-    let name = options.device ?? GlobalOptions.defaultDevice
+    let platform = options.platform ?? .ios
+    let name = options.device ?? platform.defaultDevice
     if options.device == nil, !store.exists(name) {
-      let device = Device(name: name, appId: authority.appID, claims: AppClaims(), createdAt: .now())
+      let device = Device(name: name, on: platform, authority: authority, createdAt: .now())
       do throws(Failure) {
         try store.make(device)
       } catch {
@@ -32,31 +33,43 @@ struct DeviceSession {
       }
     }
     device = try store.load(name)
-    guard device.appId == authority.appID else {
-      throw Failure(
-        .usage, "the device \(name) runs \(device.appId), and the authority vouches for \(authority.appID) alone",
-        hint: "--device NAME names another device, `attest device new NAME` makes one that runs the authority's app")
-    }
+    try Self.check(device, on: options.platform, under: authority)
     lock = try await store.lock(name)
     self.address = address
     transport = EngineTransport(engine: engine, tls: tls)
     keyFaults = KeyErrorRecorder(FolderKeyStore(folder: store.keysFolder(name)))
-    let keys = SimulatedKeyService(
-      authority: authority, app: device.app, keys: keyFaults)
+    let keys = try authority.keyService(of: device.model, keys: keyFaults)
     let record = FileKeyIDStore(path: store.recordPath(name, GateUnderAuthority(gate: address.gateName, authority)))
     // A record that cannot be read is reported by the session when it is used.
     remembersKey = (try? record.load())?.keyID != nil
     do throws(AttestError) {
-      session = try AttestSession(gate: address.url, keys: keys, store: record, http: transport)
+      session = try AttestSession(gate: address.url, deviceKeys: keys, store: record, http: transport)
     } catch {
       throw Failure(error)
+    }
+  }
+
+  /// The device is of the platform that the user asked for, and the authority vouches for its app.
+  private static func check(
+    _ device: Device, on platform: Platform?, under authority: TestAuthority
+  ) throws(Failure) {
+    if let platform, platform != device.platform {
+      throw Failure(
+        .usage, "the device \(device.name) is of the platform \(device.platform.rawValue), not \(platform.rawValue)",
+        hint: "--device NAME names another device, `attest device new NAME --platform \(platform.rawValue)` makes one")
+    }
+    // Any app can run on an Android device: its maker vouches for the hardware alone.
+    if case .ios(let app) = device.model, app.appID != authority.appID {
+      throw Failure(
+        .usage, "the device \(device.name) runs \(app.appID), and the authority vouches for \(authority.appID) alone",
+        hint: "--device NAME names another device, `attest device new NAME` makes one that runs the authority's app")
     }
   }
 
   /// Translates an error of `session`. Here most failures of the key service are failures of its files.
   func failure(_ error: AttestError) -> Failure {
     if case .keyService(.systemFailure) = error, let fault = keyFaults.last { return Failure(fault) }
-    return Failure(error)
+    return Failure(error, of: device.platform)
   }
 
   static func makeEngine() throws(Failure) -> ClientEngine {

@@ -4,6 +4,21 @@ internal import GateWire
 internal import SimulatedDevice
 
 extension Failure {
+  /// The failure of a device of `platform`: a gate that serves only iOS does not understand the others.
+  init(_ error: AttestError, of platform: Platform) {
+    let failure = Failure(error)
+    guard platform == .android, case .registrationFailed(let refusal) = error,
+      [.malformedJSON, .malformedValue, .malformedAttestation, .notConfigured].contains(refusal.code)
+    else {
+      self = failure
+      return
+    }
+    self.init(
+      failure.status, failure.message,
+      hint: "does the gate serve Android devices? It needs an app with `platform: android` in `app_attest.apps`; "
+        + "earlier versions of sallyport serve iOS alone")
+  }
+
   init(_ error: AttestError) {
     switch error {
     case .missingNonce:

@@ -21,6 +21,13 @@ struct GlobalOptions: ParsableArguments {
   @Option(name: .long, help: ArgumentHelp("The device to use; `default` is made if necessary.", valueName: "name"))
   var device: String?
 
+  @Option(
+    name: .long,
+    help: ArgumentHelp(
+      "The platform of the device: ios or android. Without `--device`, `android` is the device `android`.",
+      valueName: "platform"))
+  var platform: Platform?
+
   @Flag(name: .long, help: "Write results as JSON.")
   var json = false
 

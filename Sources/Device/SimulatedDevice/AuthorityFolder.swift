@@ -27,11 +27,17 @@ public struct AuthorityFolder: Sendable, Hashable {
   /// The path of the root of receipts.
   public var receiptRootPath: String { file("receipt-root.pem") }
 
+  /// The path of the root that the gate trusts instead of Google's.
+  public var androidRootPath: String { file("android-root.pem") }
+
+  /// The path of the list of revoked attestation keys of Android devices, in place of Google's.
+  public var androidStatusListPath: String { file("android-status.json") }
+
   /// Loads the authority. Makes it first if the folder is absent or empty, or if an earlier attempt was interrupted.
   ///
   /// If two processes do this at the same time, one makes the authority and both load it. A server certificate that
-  /// expires within thirty days, or is not for all of `names`, is replaced. An authority that was made for another app
-  /// is not changed; see `TestAuthority.appID`.
+  /// expires within thirty days, or is not for all of `names`, is replaced. What vouches for Android devices is added to
+  /// a folder without it. An authority that was made for another app is not changed; see `TestAuthority.appID`.
   public func loadOrMake(
     appID: String, names: ServerNames = .loopback, at instant: Timestamp
   ) throws(AuthorityFolderError) -> TestAuthority {
@@ -41,7 +47,7 @@ public struct AuthorityFolder: Sendable, Hashable {
     try attempt { () throws(PrivateFile.AccessError) in try AtomicFileSet(folder: path).settle() }
     let content: [String]
     do { content = try FileManager.default.contentsOfDirectory(atPath: path) } catch { throw .unreadable("\(error)") }
-    guard content.isEmpty else { return try renewed(load(), names, at: instant) }
+    guard content.isEmpty else { return try renewed(withAndroid(load(), at: instant), names, at: instant) }
     let authority = try cryptographically { () throws(CryptographyError) in
       try TestAuthority(appID: appID, names: names, at: instant)
     }
@@ -58,10 +64,12 @@ public struct AuthorityFolder: Sendable, Hashable {
       return try loadAsItIs()
     } catch {
       switch error {
-      case .incomplete, .malformed: throw AtomicFileSet(folder: path).isHalfDone ? .halfDone(path) : error
+      case .incomplete, .malformed: if AtomicFileSet(folder: path).isHalfDone { throw .halfDone(path) }
       case .absent, .halfDone, .unreadable, .unwritable: throw error
       }
     }
+    // A change may have been completed between reading and this question.
+    return try loadAsItIs()
   }
 
   private func loadAsItIs() throws(AuthorityFolderError) -> TestAuthority {
@@ -83,7 +91,8 @@ public struct AuthorityFolder: Sendable, Hashable {
       receiptIntermediate: try identity("receipt-intermediate"),
       receiptSigner: try identity("receipt-signer"),
       tlsAuthority: try identity("tls-ca"),
-      server: try identity("server"))
+      server: try identity("server"),
+      android: try android())
   }
 
   /// Writes `authority` completely or not at all, its description last.
@@ -95,6 +104,7 @@ public struct AuthorityFolder: Sendable, Hashable {
     ]
     var files: [AtomicFileSet.File] = []
     for (identity, name) in identities { files += try self.files(of: identity, as: name) }
+    if let android = authority.android { files += try self.files(of: android) }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     guard let description = try? encoder.encode(Description(appId: authority.appID)) else {
@@ -164,6 +174,7 @@ extension AuthorityFolder {
   ].flatMap { ["\($0).pem", "\($0).key"] }
 
   private struct Description: Codable {
+    // Files for Android were added without a new version: older programs ignore them.
     static let current = 1
     var version = Self.current
     var environment = "development"
@@ -171,7 +182,7 @@ extension AuthorityFolder {
     let appId: String
   }
 
-  private func file(_ name: String) -> String { "\(path)/\(name)" }
+  func file(_ name: String) -> String { "\(path)/\(name)" }
 
   private func identity(_ name: String) throws(AuthorityFolderError) -> SigningIdentity {
     guard let certificate = try text("\(name).pem") else { throw .incomplete(path, missing: "\(name).pem") }
@@ -200,14 +211,14 @@ extension AuthorityFolder {
     ]
   }
 
-  private func write(_ files: [AtomicFileSet.File]) throws(AuthorityFolderError) {
+  func write(_ files: [AtomicFileSet.File]) throws(AuthorityFolderError) {
     try attempt { () throws(PrivateFile.AccessError) in
       try PrivateFile.makeFolder(path)
       try AtomicFileSet(folder: path).write(files)
     }
   }
 
-  private func text(_ name: String) throws(AuthorityFolderError) -> String? {
+  func text(_ name: String) throws(AuthorityFolderError) -> String? {
     do throws(PrivateFile.AccessError) {
       return String(decoding: try PrivateFile.read(file(name)), as: UTF8.self)
     } catch {
@@ -216,12 +227,11 @@ extension AuthorityFolder {
     }
   }
 
-  private func attempt<Value>(_ body: () throws(PrivateFile.AccessError) -> Value) throws(AuthorityFolderError) -> Value
-  {
+  func attempt<Value>(_ body: () throws(PrivateFile.AccessError) -> Value) throws(AuthorityFolderError) -> Value {
     do throws(PrivateFile.AccessError) { return try body() } catch { throw .unwritable("\(error)") }
   }
 
-  private func cryptographically<Value>(
+  func cryptographically<Value>(
     _ body: () throws(CryptographyError) -> Value
   ) throws(AuthorityFolderError) -> Value {
     do throws(CryptographyError) { return try body() } catch { throw .malformed("\(error)") }

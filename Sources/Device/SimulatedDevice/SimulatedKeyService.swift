@@ -24,51 +24,71 @@ public actor SimulatedKeyService: AppAttestKeyService {
 
   /// Makes a key and returns its identifier in base64.
   public func generateKey() throws(KeyServiceError) -> String {
-    let key = try attempt { () throws(CryptographyError) in try P256PrivateKey() }
-    let keyID = Base64.encode(SHA256.hash(key.publicKey.x963))
-    let pem = try attempt { () throws(CryptographyError) in try key.pkcs8PEM }
-    try save(SimulatedKey(keyID: keyID, privateKeyPEM: pem))
-    return keyID
+    try keys.makeKey()
   }
 
   /// Returns an attestation of the key. Each key can be attested once.
   public func attestKey(_ keyID: String, clientDataHash: [UInt8]) throws(KeyServiceError) -> [UInt8] {
-    var key = try load(keyID)
+    var key = try keys.existingKey(keyID)
     guard !key.isAttested else { throw .invalidKey }
-    let object = try attempt { () throws(CryptographyError) in
-      try attestations.attestation(
-        of: P256PrivateKey(pkcs8PEM: key.privateKeyPEM), clientDataHash: clientDataHash, at: now())
+    let object = try key.attempt { key throws(CryptographyError) in
+      try attestations.attestation(of: key, clientDataHash: clientDataHash, at: now())
     }
     key.isAttested = true
-    try save(key)
+    try keys.keep(key)
     return object
   }
 
   /// The counter is on disk before the assertion is handed out: a device that stops in between leaves a gap, never a
   /// counter that is used twice.
   public func generateAssertion(_ keyID: String, clientDataHash: [UInt8]) throws(KeyServiceError) -> [UInt8] {
-    var key = try load(keyID)
+    var key = try keys.existingKey(keyID)
     guard key.isAttested, key.signCount < .max else { throw .invalidKey }
     key.signCount += 1
-    try save(key)
-    return try attempt { () throws(CryptographyError) in
-      try assertions.assertion(
-        by: P256PrivateKey(pkcs8PEM: key.privateKeyPEM), clientDataHash: clientDataHash, signCount: key.signCount)
+    try keys.keep(key)
+    let signCount = key.signCount
+    return try key.attempt { key throws(CryptographyError) in
+      try assertions.assertion(by: key, clientDataHash: clientDataHash, signCount: signCount)
     }
   }
+}
 
-  private func load(_ keyID: String) throws(KeyServiceError) -> SimulatedKey {
-    let key: SimulatedKey?
-    do throws(KeyStoreError) { key = try keys.key(keyID) } catch { throw .systemFailure("\(error)") }
-    guard let key else { throw .invalidKey }
-    return key
+// What the key services of both platforms do with their keys.
+extension SimulatedKeyStore {
+  /// Makes a key and returns its identifier.
+  func makeKey() throws(KeyServiceError) -> String {
+    let key: SimulatedKey
+    do throws(CryptographyError) {
+      let made = try P256PrivateKey()
+      key = SimulatedKey(keyID: Base64.encode(SHA256.hash(made.publicKey.x963)), privateKeyPEM: try made.pkcs8PEM)
+    } catch {
+      throw .systemFailure("\(error)")
+    }
+    try keep(key)
+    return key.keyID
   }
 
-  private func save(_ key: SimulatedKey) throws(KeyServiceError) {
-    do throws(KeyStoreError) { try keys.save(key) } catch { throw .systemFailure("\(error)") }
+  func existingKey(_ keyID: String) throws(KeyServiceError) -> SimulatedKey {
+    let found: SimulatedKey?
+    do throws(KeyStoreError) { found = try key(keyID) } catch { throw .systemFailure("\(error)") }
+    guard let found else { throw .invalidKey }
+    return found
   }
 
-  private func attempt<Value>(_ body: () throws(CryptographyError) -> Value) throws(KeyServiceError) -> Value {
-    do throws(CryptographyError) { return try body() } catch { throw .systemFailure("\(error)") }
+  func keep(_ key: SimulatedKey) throws(KeyServiceError) {
+    do throws(KeyStoreError) { try save(key) } catch { throw .systemFailure("\(error)") }
+  }
+}
+
+extension SimulatedKey {
+  /// Calls `body` with the private key.
+  func attempt<Value>(
+    _ body: (P256PrivateKey) throws(CryptographyError) -> Value
+  ) throws(KeyServiceError) -> Value {
+    do throws(CryptographyError) {
+      return try body(P256PrivateKey(pkcs8PEM: privateKeyPEM))
+    } catch {
+      throw .systemFailure("\(error)")
+    }
   }
 }

@@ -1,5 +1,6 @@
 public import AttestClient
 internal import ByteCoding
+internal import Cryptography
 internal import Foundation
 internal import Locking
 
@@ -11,8 +12,17 @@ public struct SimulatedKey: Sendable, Hashable, Codable {
   public let privateKeyPEM: String
   /// Whether the key was attested, which is possible once.
   public var isAttested = false
-  /// The counter of its last assertion.
+  /// The counter of its last assertion; 0 for a key of an Android device, which has none.
   public var signCount: UInt32 = 0
+  /// The certificates of an attested key of an Android device, base64 of DER, leaf first; `nil` for others.
+  public var chain: [String]?
+
+  /// The serial number of the certificate of the attestation key that vouches for a key of an Android device. Status
+  /// lists have it. `nil` for other keys, and before the attestation.
+  public var attestationKeySerial: [UInt8]? {
+    guard let chain, chain.count > 1, let der = Base64.decode(chain[1]) else { return nil }
+    return (try? Certificate(der: der))?.serialNumber
+  }
 
   /// Creates a key that has not been attested.
   public init(keyID: String, privateKeyPEM: String) {

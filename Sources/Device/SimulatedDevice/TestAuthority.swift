@@ -1,7 +1,7 @@
 public import ByteCoding
 public import Cryptography
 
-/// Everything that a development gate and its simulated devices trust instead of Apple and a public TLS authority.
+/// Everything that a development gate and its simulated devices trust instead of Apple, Google and a public TLS authority.
 ///
 /// Its roots prove nothing about real devices. A gate accepts them only if its configuration names them, and never
 /// together with an app in environment production.
@@ -20,6 +20,8 @@ public struct TestAuthority: Sendable {
   public let receiptIntermediate: SigningIdentity
   /// Signs receipts; its certificate has the marker. P-256.
   public let receiptSigner: SigningIdentity
+  /// What vouches for simulated Android devices; `nil` in a folder of a version that had none.
+  public internal(set) var android: AndroidAuthority?
   /// Signs the gate's own certificate. P-256.
   public let tlsAuthority: SigningIdentity
   /// The gate's TLS certificate, for loopback and the names that were given. P-256.
@@ -28,7 +30,7 @@ public struct TestAuthority: Sendable {
   init(
     appID: String, attestationRoot: SigningIdentity, attestationIntermediate: SigningIdentity,
     receiptRoot: SigningIdentity, receiptIntermediate: SigningIdentity, receiptSigner: SigningIdentity,
-    tlsAuthority: SigningIdentity, server: SigningIdentity
+    tlsAuthority: SigningIdentity, server: SigningIdentity, android: AndroidAuthority?
   ) {
     self.appID = appID
     self.attestationRoot = attestationRoot
@@ -38,7 +40,11 @@ public struct TestAuthority: Sendable {
     self.receiptSigner = receiptSigner
     self.tlsAuthority = tlsAuthority
     self.server = server
+    self.android = android
   }
+
+  /// The Android edition of the app `appID`.
+  public var androidApp: AndroidApp { AndroidApp(appID: appID) }
 
   /// A new authority for the app `appID`, with new keys. It is valid from a day before `instant`, so that clocks may
   /// differ, for ten years; the server's certificate is valid for a year.
@@ -62,7 +68,8 @@ public struct TestAuthority: Sendable {
       receiptIntermediate: receiptIntermediate,
       receiptSigner: try receiptIntermediate.issue(.p256) { .receiptSigner($0, under: receiptIntermediate, validity) },
       tlsAuthority: tlsAuthority,
-      server: try Self.serverIdentity(names, under: tlsAuthority, at: instant))
+      server: try Self.serverIdentity(names, under: tlsAuthority, at: instant),
+      android: try AndroidAuthority(at: instant))
   }
 
   /// Replaces the server's certificate by one that is valid for a year from `instant`.

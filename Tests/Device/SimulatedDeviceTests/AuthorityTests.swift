@@ -1,3 +1,4 @@
+import AndroidKeyAttestation
 import ByteCoding
 import Cryptography
 import Foundation
@@ -55,10 +56,11 @@ struct AuthorityTests {
     try withFolder { path in
       _ = try AuthorityFolder(path: path).loadOrMake(appID: Self.appID, at: Self.now)
       let names = try FileManager.default.contentsOfDirectory(atPath: path)
-      #expect(names.count == 15)
+      #expect(names.count == 18)
       for name in names {
         let mode = try FileManager.default.attributesOfItem(atPath: "\(path)/\(name)")[.posixPermissions] as? Int
-        #expect(mode == (name.hasSuffix(".key") ? 0o600 : 0o644), "\(name)")
+        let isSecret = name.hasSuffix(".key") || name == "android-authority.json"
+        #expect(mode == (isSecret ? 0o600 : 0o644), "\(name)")
       }
       #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o700)
     }
@@ -106,7 +108,8 @@ struct AuthorityTests {
   @Test(
     "An authority with a missing file is neither used nor created again",
     arguments: [
-      "server.key", "attestation-intermediate.pem", "receipt-signer.key", "authority.json",
+      "server.key", "attestation-intermediate.pem", "receipt-signer.key", "authority.json", "android-root.pem",
+      "android-authority.json",
     ])
   func incomplete(name: String) throws {
     try withFolder { path in
@@ -123,7 +126,8 @@ struct AuthorityTests {
   @Test(
     "An authority with a damaged file is refused",
     arguments: [
-      ("server.key", "not a key"), ("tls-ca.pem", ""), ("authority.json", "{}"),
+      ("server.key", "not a key"), ("tls-ca.pem", ""), ("authority.json", "{}"), ("android-authority.json", "{}"),
+      ("android-root.pem", ""),
       ("authority.json", #"{"appId":"A.b","environment":"development","version":2}"#),
     ])
   func damaged(name: String, content: String) throws {
@@ -160,7 +164,7 @@ struct AuthorityTests {
       try manager.createDirectory(atPath: "\(path)/.begun", withIntermediateDirectories: true)
       try Data("half".utf8).write(to: URL(fileURLWithPath: "\(path)/.begun/tls-ca.key.7.1.tmp"))
       let made = try folder.loadOrMake(appID: Self.appID, at: Self.now)
-      #expect(try manager.contentsOfDirectory(atPath: path).count == 15)
+      #expect(try manager.contentsOfDirectory(atPath: path).count == 18)
 
       // A renewal of which only the key was moved to its destination.
       let later = Self.now.advanced(by: .seconds(340 * 86400))
@@ -172,7 +176,7 @@ struct AuthorityTests {
       #expect(throws: AuthorityFolderError.halfDone(path)) { try folder.load() }
       let loaded = try folder.loadOrMake(appID: Self.appID, at: later)
       #expect(loaded.server.certificate == renewed.server.certificate)
-      #expect(try manager.contentsOfDirectory(atPath: path).count == 15)
+      #expect(try manager.contentsOfDirectory(atPath: path).count == 18)
     }
   }
 
@@ -201,11 +205,105 @@ struct AuthorityTests {
     }
   }
 
+  @Test("What vouches for Android devices is added to a folder without it, once, and nothing else changes")
+  func addedAndroid() async throws {
+    let path = FileManager.default.temporaryDirectory.path + "/authority-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let (manager, folder) = (FileManager.default, AuthorityFolder(path: path))
+    _ = try folder.loadOrMake(appID: Self.appID, at: Self.now)
+    for name in try manager.contentsOfDirectory(atPath: path) where name.hasPrefix("android-") {
+      try manager.removeItem(atPath: "\(path)/\(name)")
+    }
+    #expect(try folder.load().android == nil)
+    let before = try contents(of: path)
+    let roots = try await withThrowingTaskGroup(of: [UInt8]?.self) { group in
+      for _ in 0..<4 {
+        group.addTask {
+          // Readers do not wait for the lock: they see the part as a whole or not at all.
+          for _ in 0..<20 { _ = try AuthorityFolder(path: path).load() }
+          let authority = try AuthorityFolder(path: path).loadOrMake(appID: Self.appID, at: Self.now)
+          return authority.android?.root.certificate.fingerprint
+        }
+      }
+      return try await group.reduce(into: Set()) { $0.insert($1) }
+    }
+    #expect(roots.count == 1 && !roots.contains(nil))
+    let after = try contents(of: path)
+    #expect(after.count == 18)
+    #expect(after.filter { !$0.key.hasPrefix("android-") } == before)
+  }
+
+  @Test("An interrupted addition for Android is completed or repeated")
+  func interruptedAndroid() throws {
+    try withFolder { path in
+      let (manager, folder) = (FileManager.default, AuthorityFolder(path: path))
+      let made = try folder.loadOrMake(appID: Self.appID, at: Self.now)
+      // Everything is written, and the first file was moved.
+      try manager.createDirectory(atPath: "\(path)/.written", withIntermediateDirectories: false)
+      for name in ["android-root.pem", "android-authority.json"] {
+        try manager.moveItem(atPath: "\(path)/\(name)", toPath: "\(path)/.written/\(name)")
+      }
+      #expect(try folder.load().android == nil)
+      let completed = try folder.loadOrMake(appID: Self.appID, at: Self.now)
+      #expect(identities(of: completed).map(\.certificate) == identities(of: made).map(\.certificate))
+      // Not everything is written.
+      for name in ["android-root.pem", "android-authority.json", "android-status.json"] {
+        try manager.removeItem(atPath: "\(path)/\(name)")
+      }
+      try manager.createDirectory(atPath: "\(path)/.begun", withIntermediateDirectories: false)
+      try Data("half".utf8).write(to: URL(fileURLWithPath: "\(path)/.begun/android-status.json"))
+      let repeated = try folder.loadOrMake(appID: Self.appID, at: Self.now)
+      #expect(repeated.android != nil)
+      #expect(repeated.tlsAuthority.certificate == made.tlsAuthority.certificate)
+      #expect(try manager.contentsOfDirectory(atPath: path).count == 18)
+    }
+  }
+
+  @Test("Keys are entered in the status list, which names the leaked key from the beginning")
+  func statusList() throws {
+    try withFolder { path in
+      let folder = AuthorityFolder(path: path)
+      let android = try #require(try folder.loadOrMake(appID: Self.appID, at: Self.now).android)
+      let list = {
+        try AndroidStatusList([UInt8](Data(contentsOf: URL(fileURLWithPath: folder.androidStatusListPath))))
+      }
+      let (leaked, factory) = (
+        android.leakedKey.certificate.serialNumber, android.trustedEnvironment.key.certificate.serialNumber
+      )
+      #expect(try list().reason(forSerial: leaked) == "KEY_COMPROMISE")
+      #expect(try list().reason(forSerial: factory) == nil)
+      let serial = AndroidStatusList.text(ofSerial: factory)
+      #expect(try folder.revokeAndroidKeys(serials: [serial]) == 1)
+      #expect(try folder.revokeAndroidKeys(serials: [serial]) == 0)
+      #expect(try list().reason(forSerial: factory) == "KEY_COMPROMISE")
+      #expect(try list().reason(forSerial: leaked) == "KEY_COMPROMISE")
+      #expect(try list().count == 2)
+      try Data("{".utf8).write(to: URL(fileURLWithPath: folder.androidStatusListPath))
+      #expect(throws: AuthorityFolderError.self) { try folder.revokeAndroidKeys(serials: [serial]) }
+    }
+  }
+
+  private func contents(of folder: String) throws -> [String: Data] {
+    var contents: [String: Data] = [:]
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
+      contents[name] = try Data(contentsOf: URL(fileURLWithPath: "\(folder)/\(name)"))
+    }
+    return contents
+  }
+
+  private func identities(of authority: AndroidAuthority) -> [SigningIdentity] {
+    [
+      authority.root, authority.trustedEnvironment.authority, authority.trustedEnvironment.key,
+      authority.strongBox.authority, authority.strongBox.key, authority.leakedKey, authority.remoteAuthority,
+      authority.remoteServer,
+    ]
+  }
+
   private func identities(of authority: TestAuthority) -> [SigningIdentity] {
     [
       authority.attestationRoot, authority.attestationIntermediate, authority.receiptRoot,
       authority.receiptIntermediate, authority.receiptSigner, authority.tlsAuthority, authority.server,
-    ]
+    ] + (authority.android.map(identities(of:)) ?? [])
   }
 }
 

@@ -39,7 +39,7 @@ struct MobileApp {
       keychain: phone, biometrics: phone, backend: faults, storage: storage,
       sessions: FileSessionStorage(path: place + ".session.json"),
       app: AppDescription(
-        bundleID: String(work.device.appId.split(separator: ".", maxSplits: 1).last ?? "app"),
+        bundleID: work.device.bundleID,
         username: options.user ?? record.username ?? "", phoneNumber: phoneNumber ?? record.phoneNumber,
         deviceModel: phone.settings.model))
     guard !needsAccount || !services.app.username.isEmpty else {

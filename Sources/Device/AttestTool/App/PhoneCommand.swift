@@ -94,7 +94,7 @@ struct PhoneCommand: AsyncParsableCommand {
   }
 
   private static func open(_ options: GlobalOptions) async throws(Failure) -> (SimulatedPhone, FileLock) {
-    let (store, name) = (try options.deviceStore(), options.device ?? GlobalOptions.defaultDevice)
+    let (store, name) = (try options.deviceStore(), options.device ?? (options.platform ?? .ios).defaultDevice)
     _ = try store.load(name)
     let lock = try await store.lock(name)
     return (try PhoneFile(of: name, in: store).open(), lock)

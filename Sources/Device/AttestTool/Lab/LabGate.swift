@@ -1,5 +1,6 @@
 internal import CommandSupport
 internal import AttestClient
+internal import ByteCoding
 internal import ArgumentParser
 internal import Foundation
 internal import MFAClient
@@ -16,23 +17,25 @@ enum LabWay: String, CaseIterable, Sendable, ExpressibleByArgument {
 struct LabGate: Sendable {
   let address: GateURL
   private let authority: TestAuthority
+  private let platform: Platform
   private let transport: EngineTransport
 
   init(_ options: GlobalOptions, url: String) throws(Failure) {
     address = try GateURL(url)
     authority = try options.loadAuthority()
+    platform = options.platform ?? .ios
     transport = EngineTransport(engine: try DeviceSession.makeEngine(), tls: try options.makeTLS())
   }
 
-  /// The backend for an app on a new device, whose App Attest key is lost at the end of the process.
+  /// The backend for an app on a new device, whose key is lost at the end of the process.
   func makeBackend(by way: LabWay) throws(Failure) -> any MFABackend {
-    let keys = SimulatedKeyService(
-      authority: authority, app: SimulatedApp(appID: authority.appID, claims: AppClaims()), keys: MemoryKeyStore())
+    let device = Device(name: "lab", on: platform, authority: authority, createdAt: .now())
+    let keys = try authority.keyService(of: device.model, keys: MemoryKeyStore())
     let (gate, session): (URL, AttestSession)
     gate = try Self.url("https", address, "/")
     do throws(AttestError) {
       session = try AttestSession(
-        gate: gate, keys: keys, store: MemoryKeyIDStore(), http: transport)
+        gate: gate, deviceKeys: keys, store: MemoryKeyIDStore(), http: transport)
     } catch {
       throw Failure(error)
     }

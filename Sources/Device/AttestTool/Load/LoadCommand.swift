@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import CommandSupport
 
 struct LoadCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -7,7 +8,8 @@ struct LoadCommand: AsyncParsableCommand {
     discussion: """
       By default each connection repeatedly sends a message and waits until it has come back. The server must echo, as
       `attest echo` does, or have an echo server behind it. Each connection is opened with an assertion of a simulated
-      device; --open sends none, for a gate without enforcement and for other servers. Example:
+      device; --open sends none, for a gate without enforcement and for other servers. --platform android makes Android
+      devices, and --device devices of the kind of a named one. Example:
         attest load wss://localhost:6200/ --authority DIR -c 32 -d 10s
         attest load wss://localhost:6200/ --authority DIR -c 100 -d 10s --rate 5000
         attest load wss://localhost:6200/ --authority DIR -c 8 -d 10s --connect
@@ -88,9 +90,10 @@ struct LoadCommand: AsyncParsableCommand {
 
   func run() async throws {
     DescriptorLimit.raise()
+    let authority = open ? nil : try options.loadAuthority()
     let target = try LoadTarget(
-      engine: DeviceSession.makeEngine(), tls: options.makeTLS(), address: GateURL(url),
-      authority: open ? nil : options.loadAuthority())
+      engine: DeviceSession.makeEngine(), tls: options.makeTLS(), address: GateURL(url), authority: authority,
+      model: authority.map { authority throws(Failure) in try options.model(under: authority) })
     let plan = LoadPlan(
       mode: mode, connections: connections, duration: duration, size: size.bytes, verifies: verify,
       console: LoadConsole(isJSON: options.json, isStepped: step))

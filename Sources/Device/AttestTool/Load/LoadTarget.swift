@@ -12,6 +12,8 @@ struct LoadTarget: Sendable {
   let address: GateURL
   /// Whose devices connect; `nil` to connect without any.
   let authority: TestAuthority?
+  /// The kind of the devices.
+  let model: Device.Model?
 
   func connect() async throws(Failure) -> ClientConnection {
     do throws(TransportError) {
@@ -36,8 +38,8 @@ struct LoadTarget: Sendable {
 
   /// A new device of the authority, registered; `nil` without an authority.
   func makeDevice() async throws(Failure) -> LoadDevice? {
-    guard let authority else { return nil }
-    return try await LoadDevice(authority: authority, registeredOver: connect(), to: address)
+    guard let authority, let model else { return nil }
+    return try await LoadDevice(model, authority: authority, registeredOver: connect(), to: address)
   }
 }
 
@@ -45,26 +47,25 @@ struct LoadTarget: Sendable {
 ///
 /// Its requests to the gate use one connection, as in apps. Its assertions must be used one after another.
 struct LoadDevice: Sendable {
-  private let keys: SimulatedKeyService
+  private let keys: any DeviceKeyService
   private let keyID: String
 
   init(
-    authority: TestAuthority, registeredOver connection: ClientConnection, to address: GateURL
+    _ model: Device.Model, authority: TestAuthority, registeredOver connection: ClientConnection, to address: GateURL
   ) async throws(Failure) {
-    keys = SimulatedKeyService(
-      authority: authority, app: SimulatedApp(appID: authority.appID, claims: AppClaims()), keys: MemoryKeyStore())
+    keys = try authority.keyService(of: model, keys: MemoryKeyStore())
     let challenge = try await Self.challenge(over: connection, to: address)
-    let attestation: [UInt8]
+    let body: [UInt8]
     do throws(KeyServiceError) {
       keyID = try await keys.generateKey()
-      attestation = try await keys.attestKey(keyID, clientDataHash: challenge.clientDataHash)
+      body = try await keys.registration(of: keyID, over: challenge)
     } catch {
       throw Failure(error)
     }
-    // Base64 and hex need no escapes.
-    let body = #"{"keyId":"\#(keyID)","attestation":"\#(Base64.encode(attestation))","nonce":"\#(challenge.nonce)"}"#
-    let response = try await Self.ask("POST", "/attest/register", Array(body.utf8), over: connection, to: address)
-    guard response.status == 200 else { throw Failure(.registrationFailed(GateRefusal(HTTPResponse(response)))) }
+    let response = try await Self.ask("POST", "/attest/register", body, over: connection, to: address)
+    guard response.status == 200 else {
+      throw Failure(.registrationFailed(GateRefusal(HTTPResponse(response))), of: model.platform)
+    }
   }
 
   /// Returns the fields that open one socket, for a challenge that is fetched on the same connection.
@@ -74,7 +75,7 @@ struct LoadDevice: Sendable {
     let challenge = try await Self.challenge(over: connection, to: address)
     let assertion: [UInt8]
     do throws(KeyServiceError) {
-      assertion = try await keys.generateAssertion(keyID, clientDataHash: challenge.clientDataHash)
+      assertion = try await keys.proof(by: keyID, over: challenge)
     } catch {
       throw Failure(error)
     }

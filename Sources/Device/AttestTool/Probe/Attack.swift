@@ -29,8 +29,15 @@ struct Attack: Sendable {
     self.run = run
   }
 
-  static let all: [Attack] =
-    credentials + registrations + identities + heads + paths + smuggling + upgrades
+  /// The attacks of devices of a platform.
+  static func all(on platform: Platform) -> [Attack] {
+    let own =
+      switch platform {
+      case .ios: credentials(on: .ios) + assertions + registrations + attestations
+      case .android: credentials(on: .android) + keyProofs + registrations + chains
+      }
+    return own + identities + heads + paths + smuggling + upgrades
+  }
 }
 
 /// The gate's reply to an attack.

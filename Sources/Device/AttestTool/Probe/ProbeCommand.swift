@@ -10,7 +10,9 @@ struct ProbeCommand: AsyncParsableCommand {
     abstract: "Try every known attack on a gate and print the results.",
     discussion: """
       Each attack uses its own connection. With --authority, a device is registered first, whose key stays in the \
-      gate's store, and one genuine socket is opened. Without it, only attacks are tried that need no registered key.
+      gate's store, and one genuine socket is opened. Without it, only attacks are tried that need no registered key. \
+      With --platform android the device is an Android one, and so are the attacks; --device names one whose app, \
+      hardware and provisioning it has.
 
       Exits 0 if no attack passed the gate, 1 if one did, and 75 if the result is unclear: the gate was too busy, \
       for example because of its limits for an address, or its answer cannot be parsed. The gate logs each attack as \
@@ -19,6 +21,7 @@ struct ProbeCommand: AsyncParsableCommand {
       Example:
 
         attest probe wss://localhost:6200/ --authority DIR
+        attest probe wss://localhost:6200/ --platform android --authority DIR
         attest probe wss://chat.example.com/ --json
       """)
 
@@ -31,13 +34,15 @@ struct ProbeCommand: AsyncParsableCommand {
     let address = try GateURL(url)
     let authority = try options.authorityFolder.map { _ throws(Failure) in try options.loadAuthority() }
     let transport = EngineTransport(engine: try DeviceSession.makeEngine(), tls: try options.makeTLS())
-    let prober = try Prober(address, authority: authority, transport: transport)
+    let model = try authority.map { authority throws(Failure) in try options.model(under: authority) }
+    let prober = try Prober(address, authority: authority, model: model, transport: transport)
     _ = try await prober.challenge()
     if authority != nil { try await prober.beHonest() }
-    let attacks = Attack.all.filter { authority != nil || !$0.needsDevice }
+    let all = Attack.all(on: prober.platform)
+    let attacks = all.filter { authority != nil || !$0.needsDevice }
     var findings: [Finding] = []
     for attack in attacks { findings.append(Finding(attack, try await prober.reply(to: attack))) }
-    let report = ProbeReport(url: url, findings: findings, skipped: Attack.all.count - attacks.count)
+    let report = ProbeReport(url: url, findings: findings, skipped: all.count - attacks.count)
     if options.json { JSONOutput.print(report) } else { StandardOutput.write(TerminalText.printableLines(report.text)) }
     let through = report.countOfThrough
     guard through == 0 else {
@@ -68,16 +73,17 @@ extension Prober {
 
   /// Registers the device and opens a socket: a gate that refuses everybody would withstand every attack.
   func beHonest() async throws(Failure) {
-    let nonce = try await challenge()
-    let registration = try await register(
-      device, attestation: device.attestation(over: nonce, by: authority), nonce: nonce)
+    let registration = try await registerHonestDevice()
     guard !registration.isBusy else {
       throw Failure(.retryLater, "the gate is too busy to register a device: \(registration.text)", hint: Self.patience)
     }
     guard registration.status == 200 else {
       throw Failure(
         .refused, "the gate does not register an honest device: \(registration.text)",
-        hint: "--authority has to name the folder of the authority that the gate trusts")
+        hint: platform == .ios
+          ? "--authority has to name the folder of the authority that the gate trusts"
+          : "the gate needs an app with `platform: android`, the package and signer of the device, and its root: "
+            + "`attest device show NAME` shows them")
     }
     let upgrade = try await upgrade(credentials())
     guard !upgrade.isBusy else {
@@ -88,5 +94,27 @@ extension Prober {
         upgrade.status == 502 ? .unavailable : .refused, "the gate does not open an honest socket: \(upgrade.text)",
         hint: upgrade.status == 502 ? "start the server behind the gate" : nil)
     }
+  }
+
+  private func registerHonestDevice() async throws(Failure) -> Reply {
+    let nonce = try await challenge()
+    switch platform {
+    case .ios:
+      return try await register(iPhone, attestation: iPhone.attestation(over: nonce, by: authority), nonce: nonce)
+    case .android: return try await register(chain: android.chain(over: nonce), nonce: nonce)
+    }
+  }
+}
+
+extension GlobalOptions {
+  /// The kind of device that is imitated with a key of its own: that of the named device, or one that fulfils any policy.
+  func model(under authority: TestAuthority) throws(Failure) -> Device.Model {
+    if let device { return try deviceStore().load(device).model }
+    var model = Device(name: "", on: platform ?? .ios, authority: authority, createdAt: .now()).model
+    if case .android(var profile) = model {
+      (profile.securityLevel, profile.provisioning) = (.strongBox, .remote)
+      model = .android(profile)
+    }
+    return model
   }
 }

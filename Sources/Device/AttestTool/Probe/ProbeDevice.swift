@@ -1,3 +1,4 @@
+internal import AndroidMint
 internal import CommandSupport
 internal import AttestClient
 internal import ByteCoding
@@ -6,18 +7,40 @@ internal import Locking
 internal import SimulatedDevice
 
 /// A device whose steps can each be done wrongly.
-final class ProbeDevice: Sendable {
+protocol ProbeDevice: Sendable {
+  var key: P256PrivateKey { get }
+
+  /// A valid proof of the key over `nonce`.
+  func proof(over nonce: String) throws(Failure) -> [UInt8]
+}
+
+extension ProbeDevice {
+  /// As the key services return it.
+  var keyID: String { Base64.encode(SHA256.hash(key.publicKey.x963)) }
+
+  /// The lines of credentials over `nonce`.
+  func lines(over nonce: String) throws(Failure) -> [String] { lines(try proof(over: nonce), nonce: nonce) }
+
+  /// The lines of credentials with any proof.
+  func lines(_ proof: [UInt8], nonce: String) -> [String] {
+    [
+      "\(AssertionHeaders.keyIDName): \(keyID)", "\(AssertionHeaders.dataName): \(Base64.encode(proof))",
+      "\(AssertionHeaders.nonceName): \(nonce)",
+    ]
+  }
+}
+
+/// A device with App Attest.
+final class AppAttestProbeDevice: ProbeDevice {
   let key: P256PrivateKey
   let app: SimulatedApp
-  private let lastCount = LockedValue<UInt32>(0)
+  private let lastCount: LockedValue<UInt32>
 
-  init(app: SimulatedApp) throws(CryptographyError) {
+  init(app: SimulatedApp, countingFrom count: UInt32 = 0) throws(CryptographyError) {
     key = try P256PrivateKey()
     self.app = app
+    lastCount = LockedValue(count)
   }
-
-  /// As `generateKey()` returns it.
-  var keyID: String { Base64.encode(SHA256.hash(key.publicKey.x963)) }
 
   /// The next value of the counter.
   func count() -> UInt32 {
@@ -51,15 +74,51 @@ final class ProbeDevice: Sendable {
     }
   }
 
-  /// The lines of credentials over `nonce`.
-  func lines(over nonce: String, count: UInt32? = nil) throws(Failure) -> [String] {
-    Self.lines(keyID: keyID, assertion: try assertion(over: nonce, count: count), nonce: nonce)
+  func proof(over nonce: String) throws(Failure) -> [UInt8] { try assertion(over: nonce) }
+
+  func lines(over nonce: String, count: UInt32) throws(Failure) -> [String] {
+    lines(try assertion(over: nonce, count: count), nonce: nonce)
+  }
+}
+
+/// A device with Android.
+struct AndroidProbeDevice: ProbeDevice {
+  let key: P256PrivateKey
+  let profile: AndroidProfile
+  let authority: AndroidAuthority
+
+  init(authority: AndroidAuthority, profile: AndroidProfile) throws(CryptographyError) {
+    key = try P256PrivateKey()
+    self.profile = profile
+    self.authority = authority
   }
 
-  static func lines(keyID: String, assertion: [UInt8], nonce: String) -> [String] {
-    [
-      "\(AssertionHeaders.keyIDName): \(keyID)", "\(AssertionHeaders.dataName): \(Base64.encode(assertion))",
-      "\(AssertionHeaders.nonceName): \(nonce)",
-    ]
+  func proof(over nonce: String) throws(Failure) -> [UInt8] {
+    do throws(CryptographyError) {
+      return try AndroidProofMint.proof(by: key, nonce: Hex.decode(nonce) ?? [])
+    } catch {
+      throw Failure(cryptography: error)
+    }
+  }
+
+  /// The signature of the key over any message, in DER.
+  func signature(over message: [UInt8]) throws(Failure) -> [UInt8] {
+    do throws(CryptographyError) { return try key.signature(for: message) } catch { throw Failure(cryptography: error) }
+  }
+
+  /// The chain over `nonce`, of which `change` may change each part.
+  func chain(
+    over nonce: String, as profile: AndroidProfile? = nil, by authority: AndroidAuthority? = nil,
+    _ change: (inout AndroidMint) throws(CryptographyError) -> Void = { _ in }
+  ) throws(Failure) -> [[UInt8]] {
+    do throws(CryptographyError) {
+      var mint = try AndroidAttestationMint(
+        authority: authority ?? self.authority, profile: profile ?? self.profile
+      ).mint(of: key, challenge: Hex.decode(nonce) ?? [], at: .now())
+      try change(&mint)
+      return try mint.chain()
+    } catch {
+      throw Failure(cryptography: error)
+    }
   }
 }

@@ -10,16 +10,21 @@ internal import TransportEngine
 /// The means of attacks: connections to a gate, and a device that the gate may or may not know.
 final class Prober: Sendable {
   let address: GateURL
-  /// Vouches for `device`; the gate trusts it if the user named it.
+  /// Vouches for the devices; the gate trusts it if the user named it.
   let authority: TestAuthority
   let app: SimulatedApp
-  /// Registered with the gate by `beHonest`, if the gate trusts `authority`.
-  let device: ProbeDevice
   let isAuthorityTrusted: Bool
+  /// A device with App Attest. It is the honest one if `honestAndroid` is `nil`.
+  let iPhone: AppAttestProbeDevice
+  private let honestAndroid: AndroidProbeDevice?
   private let transport: EngineTransport
 
-  /// - Parameter authority: The authority that the gate trusts; `nil` makes one that the gate does not trust.
-  init(_ address: GateURL, authority: TestAuthority?, transport: EngineTransport) throws(Failure) {
+  /// - Parameters:
+  ///   - authority: The authority that the gate trusts; `nil` makes one that the gate does not trust.
+  ///   - model: The kind of the honest device; `nil` without an authority, for an iPhone.
+  init(
+    _ address: GateURL, authority: TestAuthority?, model: Device.Model?, transport: EngineTransport
+  ) throws(Failure) {
     self.address = address
     self.transport = transport
     isAuthorityTrusted = authority != nil
@@ -28,11 +33,38 @@ final class Prober: Sendable {
     } else {
       self.authority = try Self.unknownAuthority(for: "ABCDE12345.com.example.app")
     }
-    do throws(CryptographyError) {
-      app = SimulatedApp(appID: self.authority.appID, environment: .development, claims: AppClaims())
-      device = try ProbeDevice(app: app)
-    } catch {
-      throw Failure(cryptography: error)
+    var app = SimulatedApp(appID: self.authority.appID, environment: .development, claims: AppClaims())
+    if case .ios(let named) = model { app = named }
+    self.app = app
+    iPhone = try Self.make { [app] () throws(CryptographyError) in try AppAttestProbeDevice(app: app) }
+    guard case .android(let profile) = model else {
+      honestAndroid = nil
+      return
+    }
+    let vouching = try self.authority.androidAuthority()
+    honestAndroid = try Self.make { () throws(CryptographyError) in
+      try AndroidProbeDevice(authority: vouching, profile: profile)
+    }
+  }
+
+  private static func make<Device>(_ body: () throws(CryptographyError) -> Device) throws(Failure) -> Device {
+    do throws(CryptographyError) { return try body() } catch { throw Failure(cryptography: error) }
+  }
+
+  /// The platform whose devices are imitated.
+  var platform: Platform { honestAndroid == nil ? .ios : .android }
+
+  /// The honest device: `beHonest` registers it with the gate, if the gate trusts `authority`.
+  var device: any ProbeDevice {
+    if let honestAndroid { return honestAndroid }
+    return iPhone
+  }
+
+  /// The honest device of an attack on Android, which is tried only with one.
+  var android: AndroidProbeDevice {
+    get throws(Failure) {
+      guard let honestAndroid else { throw Failure(.internalError, "there is no Android device") }
+      return honestAndroid
     }
   }
 
@@ -107,13 +139,25 @@ final class Prober: Sendable {
   /// The hint for a gate with limits for an address.
   static let patience = "wait a minute and try again, or raise limits.per_ip of the gate while it is probed"
 
-  func register(_ device: ProbeDevice, attestation: [UInt8], nonce: String, keyID: String? = nil) async throws(Failure)
-    -> Reply
-  {
+  func register(
+    _ device: AppAttestProbeDevice, attestation: [UInt8], nonce: String, keyID: String? = nil
+  ) async throws(Failure) -> Reply {
     let body = JSONOutput.line([
       "keyId": keyID ?? device.keyID, "attestation": Base64.encode(attestation), "nonce": nonce,
     ])
     return try await post(body)
+  }
+
+  /// Registers the key of a chain.
+  func register(chain: [[UInt8]], nonce: String, platform: String = "android") async throws(Failure) -> Reply {
+    let body = ChainRegistration(platform: platform, chain: chain.map(Base64.encode), nonce: nonce)
+    return try await post(JSONOutput.line(body))
+  }
+
+  private struct ChainRegistration: Encodable {
+    let platform: String
+    let chain: [String]
+    let nonce: String
   }
 
   func post(_ body: String) async throws(Failure) -> Reply {

@@ -2,8 +2,18 @@ internal import CommandSupport
 internal import SimulatedDevice
 
 extension Attack {
-  /// Attempts to register a key that no genuine device has.
+  /// Bodies that register nothing on any platform.
   static let registrations: [Attack] = [
+    Attack(.registration, "a body that is no JSON", [400]) { prober throws(Failure) in
+      try await prober.post("{\"keyId\":")
+    },
+    Attack(.registration, "a body of 65 KiB", [413]) { prober throws(Failure) in
+      try await prober.post("{\"keyId\":\"" + String(repeating: "A", count: 65 << 10) + "\"}")
+    },
+  ]
+
+  /// Attempts to register a key with App Attest that no genuine device has.
+  static let attestations: [Attack] = [
     Attack(.registration, "an attestation of an unknown authority", [401]) { prober throws(Failure) in
       let nonce = try await prober.challenge()
       let device = try prober.unregisteredDevice()
@@ -14,7 +24,7 @@ extension Attack {
     attack("a key that is registered", [409]) { prober throws(Failure) in
       let nonce = try await prober.challenge()
       return try await prober.register(
-        prober.device, attestation: prober.device.attestation(over: nonce, by: prober.authority), nonce: nonce)
+        prober.iPhone, attestation: prober.iPhone.attestation(over: nonce, by: prober.authority), nonce: nonce)
     },
     attack("another app's attestation", [403]) { prober throws(Failure) in
       let app = SimulatedApp(appID: "ZZZZZ99999.com.example.other", environment: .development, claims: nil)
@@ -46,12 +56,6 @@ extension Attack {
       let device = try prober.unregisteredDevice()
       return try await prober.register(
         device, attestation: device.attestation(over: nonce, by: prober.authority), nonce: nonce)
-    },
-    Attack(.registration, "a body that is no JSON", [400]) { prober throws(Failure) in
-      try await prober.post("{\"keyId\":")
-    },
-    Attack(.registration, "a body of 65 KiB", [413]) { prober throws(Failure) in
-      try await prober.post("{\"keyId\":\"" + String(repeating: "A", count: 65 << 10) + "\"}")
     },
   ]
 

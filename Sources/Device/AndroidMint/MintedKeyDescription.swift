@@ -1,6 +1,6 @@
 internal import Cryptography
 
-/// The content of an attestation extension that a test mints: that of a phone with a locked boot loader, unless changed.
+/// The content of a minted attestation extension: that of a phone with a locked boot loader, unless changed.
 public struct MintedKeyDescription: Sendable {
   /// The version of the schema, and that of KeyMint.
   public var versions: (attestation: UInt64, keyMint: UInt64) = (300, 300)

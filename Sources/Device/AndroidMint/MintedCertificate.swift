@@ -1,7 +1,7 @@
 public import ByteCoding
 public import Cryptography
 
-/// The content of a certificate that a test mints. Everything may be wrong: nothing is checked.
+/// The content of a minted certificate. Everything may be wrong: nothing is checked.
 public struct MintedCertificate: Sendable {
   /// The subject's key, which signs the certificate below.
   public var key: ECPrivateKey
@@ -23,6 +23,8 @@ public struct MintedCertificate: Sendable {
   public var algorithmParameters: [UInt8] = []
   /// Changes the signature.
   public var damagesSignature = false
+  /// The DER of a finished certificate, which is used as it is; `nil` for one that `signed(by:)` makes.
+  public var finished: [UInt8]?
 
   /// Creates a certificate that is valid for `days` days around `instant`.
   public init(subject: [UInt8], key: ECPrivateKey, extensions: [[UInt8]], around instant: Timestamp, days: Int64) {
@@ -35,8 +37,21 @@ public struct MintedCertificate: Sendable {
     notAfter = Timestamp(seconds: instant.seconds + days * 43200)
   }
 
-  /// The DER of the certificate, signed by `issuer`.
-  func signed(by issuer: MintedCertificate) throws(CryptographyError) -> [UInt8] {
+  /// A finished certificate with its key, which may issue others.
+  public init(_ certificate: Certificate, key: ECPrivateKey) {
+    self.key = key
+    subject = certificate.subjectName
+    issuer = certificate.issuerName
+    subjectPublicKeyInfo = certificate.subjectPublicKeyInfo
+    serialNumber = certificate.serialNumber
+    (notBefore, notAfter) = (certificate.notBefore, certificate.notAfter)
+    extensions = []
+    finished = certificate.der
+  }
+
+  /// The DER of the certificate, signed by `issuer` unless it is finished.
+  public func signed(by issuer: MintedCertificate) throws(CryptographyError) -> [UInt8] {
+    if let finished { return finished }
     let isP384 = issuer.key.curve == .p384
     let identifier = isP384 ? "1.2.840.10045.4.3.3" : "1.2.840.10045.4.3.2"
     let algorithm = DER.sequence(Self.identifier(identifier), algorithmParameters)
@@ -63,6 +78,16 @@ public struct MintedCertificate: Sendable {
         DER.sequence(isAuthority ? DER.boolean(true) : [], pathLength.map(DER.integer) ?? [])),
       encodedExtension(
         "2.5.29.15", critical: 0xFF, DER.bitString([isAuthority ? 0x04 : 0x80], unused: isAuthority ? 2 : 7)),
+    ]
+  }
+
+  /// The extensions that name the keys of subject and issuer, as Google's authorities write them.
+  public static func keyIdentifiers(of key: ECPrivateKey, under issuer: ECPrivateKey) -> [[UInt8]] {
+    let own = CertificateTemplate.keyIdentifier(of: key.spki)
+    let above = CertificateTemplate.keyIdentifier(of: issuer.spki)
+    return [
+      encodedExtension("2.5.29.14", DER.octetString(own)),
+      encodedExtension("2.5.29.35", DER.sequence(DER.element(ASN1Tag(octet: 0x80), above))),
     ]
   }
 

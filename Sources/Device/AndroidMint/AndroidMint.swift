@@ -1,7 +1,8 @@
 public import ByteCoding
 public import Cryptography
 
-/// Mints the chain of an attested key under a root of its own. It is valid unless a test changes something.
+/// Mints the chain of an attested key, under a root of its own or under given issuers. It is valid unless something is
+/// changed: every part of it can be.
 public struct AndroidMint: Sendable {
   /// The package of the app.
   public static let package = "com.example.app"
@@ -16,7 +17,7 @@ public struct AndroidMint: Sendable {
   public static let attestationExtension = "1.3.6.1.4.1.11129.2.1.17"
 
   /// What the device says about the key.
-  public var description = MintedKeyDescription(challenge: challenge, package: package, signer: signer)
+  public var description: MintedKeyDescription
   /// Leaf, attestation certificate, authorities, root. The attestation extension of the leaf is made of `description`.
   public var certificates: [MintedCertificate]
   /// Whether the root is left out of the chain.
@@ -45,11 +46,22 @@ public struct AndroidMint: Sendable {
   }
 
   private init(issuers: [MintedCertificate]) throws(CryptographyError) {
-    var leaf = try Self.certificate(
-      [3: "Android Keystore Key"], .p256,
-      [MintedCertificate.encodedExtension("2.5.29.15", critical: 0xFF, DER.bitString([0x80], unused: 7))], days: 20000)
+    try self.init(
+      key: ECPrivateKey(.p256), issuers: issuers,
+      description: MintedKeyDescription(challenge: Self.challenge, package: Self.package, signer: Self.signer))
+  }
+
+  /// The chain of `key`, described by `description`, below `issuers`: the attestation certificate first, the root last.
+  public init(key: ECPrivateKey, issuers: [MintedCertificate], description: MintedKeyDescription) {
+    // Devices write these dates, and the serial number 1.
+    var leaf = MintedCertificate(
+      subject: MintedCertificate.name([3: "Android Keystore Key"]), key: key,
+      extensions: [MintedCertificate.encodedExtension("2.5.29.15", critical: 0xFF, DER.bitString([0x80], unused: 7))],
+      around: Self.instant, days: 0)
+    (leaf.notBefore, leaf.notAfter) = (Timestamp(seconds: 0), Timestamp(seconds: 2_461_449_600))
     leaf.serialNumber = [1]
     certificates = [leaf] + issuers
+    self.description = description
   }
 
   private static func root() throws(CryptographyError) -> MintedCertificate {

@@ -1,0 +1,3 @@
+package okio
+
+open class ByteString
