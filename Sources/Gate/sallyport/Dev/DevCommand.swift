@@ -18,8 +18,8 @@ struct DevCommand: AsyncParsableCommand {
     abstract: "Runs a development gate with its own CA, for simulated devices or for a phone.",
     discussion: """
       Creates a TLS certificate and the roots of simulated devices in a folder, or uses those that are there. The \
-      app's environment is development. Simulated devices are admitted and real ones are not; with --real it is the \
-      other way round.
+      app's environment is development. Simulated devices of iOS and Android are admitted and real ones are not; with \
+      --real, real ones of iOS are admitted, and no simulated ones.
 
       With --host other machines reach the gate. The certificate is for this name and the addresses of this machine, \
       and a phone gets the CA as a profile, over plain HTTP from a port of its own.
@@ -69,7 +69,7 @@ struct DevCommand: AsyncParsableCommand {
       let app = try chosenApp()
       let folder = AuthorityFolder(path: Self.absolute(try chosenFolder()))
       let authority = try authority(in: folder, for: host)
-      let server = try await open(folder, appID: app ?? authority.appID)
+      let server = try await open(folder, authority, appID: app ?? authority.appID)
       let profiles = host == nil ? nil : try profileServer(of: authority)
       defer { profiles?.stop() }
       let settings = await server.settings
@@ -147,11 +147,13 @@ struct DevCommand: AsyncParsableCommand {
 
   /// Starts a gate with the configuration file that this command writes. If the start fails, restores the previous
   /// file, because another gate may be running with it.
-  private func open(_ folder: AuthorityFolder, appID: String) async throws(SallyportError) -> GateServer {
+  private func open(
+    _ folder: AuthorityFolder, _ authority: TestAuthority, appID: String
+  ) async throws(SallyportError) -> GateServer {
     try checkFlags(in: folder)
     let path = DevFolder(path: folder.path).configuration
     let before = try? Data(contentsOf: URL(filePath: path))
-    try writeConfiguration(to: path, in: folder, appID: appID)
+    try writeConfiguration(to: path, in: folder, authority, appID: appID)
     do throws(SallyportError) {
       // The environment and the .env file of the user's own gate must not affect this one.
       return try await GateServer.open(SettingsLoader(file: path, environment: [:], workingDirectory: folder.path))
@@ -226,7 +228,7 @@ struct DevCommand: AsyncParsableCommand {
 
   /// Writes the configuration as a file that a developer can read, and copy as a start for a real gate.
   private func writeConfiguration(
-    to path: String, in folder: AuthorityFolder, appID: String
+    to path: String, in folder: AuthorityFolder, _ authority: TestAuthority, appID: String
   ) throws(SallyportError) {
     let parts = appID.split(separator: ".", maxSplits: 1)
     var text = """
@@ -235,9 +237,10 @@ struct DevCommand: AsyncParsableCommand {
       listen: { address: \(quoted(listenAddress)), port: \(port) }
       tls: { cert_file: \(quoted(folder.serverCertificatePath)), key_file: \(quoted(folder.serverKeyPath)) }
       app_attest:
-        apps: [{ team_id: \(quoted(String(parts[0]))), bundle_id: \(quoted(String(parts.last ?? ""))), \
-      environments: [development] }]
-        \(trust(of: folder))
+        apps:
+          - { team_id: \(quoted(String(parts[0]))), bundle_id: \(quoted(String(parts.last ?? ""))), \
+      environments: [development] }
+      \(devices(of: folder, authority))
       routes: [{ path: /, upstream: \(quoted(upstream)), forward: \(quoted(forward)) }]
       store: { url: \(quoted("sqlite://" + folder.path + "/state.db")) }
 
@@ -254,10 +257,18 @@ struct DevCommand: AsyncParsableCommand {
     }
   }
 
-  private func trust(of folder: AuthorityFolder) -> String {
-    guard !real else { return "# Real devices: Apple's roots." }
-    return "trust: { attestation_root_file: \(quoted(folder.attestationRootPath)), "
-      + "receipt_root_file: \(quoted(folder.receiptRootPath)) }"
+  /// The further lines of `app_attest`: the app's Android edition, and the roots of simulated devices.
+  private func devices(of folder: AuthorityFolder, _ authority: TestAuthority) -> String {
+    guard !real else { return "  # Real devices: Apple's roots." }
+    let app = authority.androidApp
+    return """
+          - { platform: android, package: \(quoted(app.package)), signers: [\(quoted(Hex.encode(app.signer)))] }
+        android: { status_list: \(quoted(folder.androidStatusListPath)), refresh: 1s, max_age: 365d }
+        trust:
+          attestation_root_file: \(quoted(folder.attestationRootPath))
+          receipt_root_file: \(quoted(folder.receiptRootPath))
+          android_root_file: \(quoted(folder.androidRootPath))
+      """
   }
 
   /// Returns a double-quoted YAML scalar. JSON string escapes are valid in YAML.
