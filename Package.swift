@@ -297,10 +297,9 @@ let package = Package(
     tests(
       .gate, "ClusterTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "Locking", "Postgres",
-        "PostgresServers",
-        "PostgresStore", "SQLiteStore", "SimulatedDevice", "StoreConformance", "TestSupport", "Transport",
-        "TransportEngine", "attest", "sallyport",
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "Locking",
+        "Postgres", "PostgresServers", "PostgresStore", "SQLiteStore", "SimulatedDevice", "StoreConformance",
+        "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
       ]),
     tests(.common, "CBORTests", ["CBOR", "ByteCoding", "TestSupport"]),
     tests(.gate, "ConformanceTests", ["GateProcesses", "SimulatedDevice", "TestSupport", "sallyport"]),

@@ -72,7 +72,7 @@ struct AndroidDeviceTests {
   private func verify(
     _ profile: AndroidProfile, policy: AndroidAppPolicy? = nil, at instant: Timestamp = now,
     by authority: AndroidAuthority? = nil
-  ) throws -> VerifiedAndroidKey {
+  ) throws -> AttestedAndroidKey {
     let trusted = try Self.authority.get()
     let chain = try AndroidAttestationMint(authority: authority ?? trusted, profile: profile)
       .chain(of: P256PrivateKey(), challenge: Self.nonce, at: Self.now)

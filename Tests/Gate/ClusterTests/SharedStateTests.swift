@@ -1,3 +1,4 @@
+import AndroidKeyAttestation
 import AttestGate
 import ByteCoding
 import GateProcesses
@@ -29,6 +30,46 @@ struct SharedStateTests {
         let others = Set(refusals.keys.compactMap { $0 })
         #expect(others.isSubset(of: ["nonce_used", "counter_replayed"]), "round \(round): \(refusals)")
       }
+    }
+  }
+
+  @Test("Of 50 upgrades with one proof of Android over two gates exactly one is admitted, in 10 rounds")
+  func androidRace() async throws {
+    try await TwoGates.serving(on: .shared(), .android) { gates in
+      let phone = try AndroidPhone(of: gates.gates[0].authority)
+      try await gates.visitors[0].register(phone)
+      for round in 0..<10 {
+        let credentials = try phone.credentials(over: try await gates.visitors[round % 2].challenge())
+        let refusals = try await withThrowingTaskGroup(of: String?.self) { group in
+          for number in 0..<50 {
+            group.addTask { try await gates.visitors[number % 2].refusal(of: credentials) }
+          }
+          return try await group.reduce(into: [String?: Int]()) { $0[$1, default: 0] += 1 }
+        }
+        #expect(refusals == [nil: 1, "nonce_used": 49], "round \(round)")
+      }
+    }
+  }
+
+  @Test("A certificate that enters the status list closes the sockets of its keys on both gates")
+  func androidRevocation() async throws {
+    try await TwoGates.serving(on: .shared(), .android) { gates in
+      let phone = try AndroidPhone(of: gates.gates[0].authority)
+      try await gates.visitors[0].register(phone)
+      let other = try await gates.registeredPhone()
+      var sockets: [ClientWebSocket] = []
+      for visitor in gates.visitors {
+        sockets.append(try await visitor.open("/", phone.credentials(over: try await visitor.challenge())))
+      }
+      let untouched = try await gates.visitors[1].open(as: other, counter: 1)
+      let batch = try #require(gates.gates[0].authority.android?.trustedEnvironment.key.certificate.serialNumber)
+      let start = ContinuousClock.now
+      _ = try gates.gates[0].folder.revokeAndroidKeys(serials: [AndroidStatusList.text(ofSerial: batch)])
+      for socket in sockets {
+        let (code, after) = try await ending(of: socket, since: start)
+        #expect(code == 3003 && after < .seconds(5))
+      }
+      #expect(try await untouched.exchange(.text("still here")) == .text("still here"))
     }
   }
 
@@ -106,5 +147,14 @@ struct SharedStateTests {
         await store.close()
       }
     }
+  }
+}
+
+extension GatePlan {
+  /// A gate for both platforms.
+  fileprivate static var android: GatePlan {
+    var plan = GatePlan()
+    plan.servesAndroid = true
+    return plan
   }
 }

@@ -17,6 +17,8 @@ public struct GatePlan: Sendable {
   public var hasApp = true
   /// Whether the app is in production, for which only Apple's root is trusted.
   public var isProduction = false
+  /// Whether the gate serves the app's Android edition, too, with the status list of its authority.
+  public var servesAndroid = false
   public var isEnforcing = true
   public var challengeTTL = "300s"
   /// `nil` for an SQLite file in the gate's folder.
@@ -32,13 +34,20 @@ public struct GatePlan: Sendable {
 
   public init() {}
 
-  fileprivate func yaml(in folder: AuthorityFolder) -> String {
+  fileprivate func yaml(in folder: AuthorityFolder, _ authority: TestAuthority) -> String {
+    let android = authority.androidApp
+    let androidApp =
+      servesAndroid
+      ? ", { platform: android, package: \(android.package), signers: [\(Hex.encode(android.signer))] }" : ""
     let app =
       "{ team_id: \(Self.teamID), bundle_id: \(Self.bundleID), "
       + "environments: [\(isProduction ? "production" : "development")] }"
     let trust =
       "trust: { attestation_root_file: \"\(folder.attestationRootPath)\", receipt_root_file: "
-      + "\"\(folder.receiptRootPath)\" }"
+      + "\"\(folder.receiptRootPath)\""
+      + (servesAndroid ? ", android_root_file: \"\(folder.androidRootPath)\" }" : " }")
+    let list =
+      servesAndroid ? "android: { status_list: \"\(folder.androidStatusListPath)\", refresh: 1s }" : "# No Android."
     let files = "{ cert_file: \"\(folder.serverCertificatePath)\", key_file: \"\(folder.serverKeyPath)\" }"
     let routes = routes.map {
       "{ path: \"\($0.path)\", upstream: \"\($0.upstream)\", forward: \(forwardsAll ? "all" : "upgrades") }"
@@ -51,7 +60,8 @@ public struct GatePlan: Sendable {
       app_attest:
         enforcement: \(isEnforcing ? "enforce" : "off")
         challenge_ttl: \(challengeTTL)
-        apps: [\(hasApp ? app : "")]
+        apps: [\(hasApp ? app : "")\(androidApp)]
+        \(list)
         \(isProduction ? "# Apple's." : trust)
       routes: [\(routes)]
       store: { url: "\(storeURL ?? "sqlite://\(folder.path)/state.db")" }
@@ -84,7 +94,7 @@ public struct GateProcess: Sendable {
     folder = AuthorityFolder(path: path)
     authority = try folder.loadOrMake(appID: "\(GatePlan.teamID).\(GatePlan.bundleID)", at: .now())
     let file = path + "/gate.yaml"
-    try plan.yaml(in: folder).write(toFile: file, atomically: true, encoding: .utf8)
+    try plan.yaml(in: folder, authority).write(toFile: file, atomically: true, encoding: .utf8)
     let command = launcher + [try program ?? Places.product("sallyport"), "run", "-c", file]
     process = try ChildProcess(command[0], Array(command[1...]), environment: Self.withoutSettings, in: path)
     let line = try await process.errors.first("the gate's port") { $0.contains(#""message":"listening""#) }

@@ -34,7 +34,15 @@ public struct Visitor: Sendable {
 
   /// Registers `phone` with a new nonce; throws unless the answer is 200.
   public func register(_ phone: Phone) async throws {
-    let body = try await phone.registration(over: challenge())
+    try await register(try await phone.registration(over: challenge()))
+  }
+
+  /// Registers `phone` with a new nonce; throws unless the answer is 200.
+  public func register(_ phone: AndroidPhone) async throws {
+    try await register(try await phone.registration(over: challenge()))
+  }
+
+  private func register(_ body: [UInt8]) async throws {
     let headers = HeaderFields([
       .init(name: "Host", value: host), .init(name: "Content-Type", value: "application/json"),
     ])
