@@ -30,6 +30,8 @@ extension AttestedAndroidKey {
       let boot = values["boot"].flatMap({ text in
         RootOfTrust.VerifiedBootState.allCases.first { $0.word == text }
       }),
+      // No attestation proves less.
+      level != .software, [.verified, .selfSigned].contains(boot),
       let bootKey = values["boot_key"].flatMap({ Hex.decode(String($0)) }),
       let provisioning = values["provisioning"].flatMap({ KeyProvisioning(rawValue: String($0)) }),
       let signers = values["signers"].flatMap(Self.list), let serials = values["serials"].flatMap(Self.list)

@@ -72,7 +72,7 @@ extension Denial {
     case .deviceRefused(let broken, let app):
       RefusalReport(
         broken.first?.refusalCode ?? .deviceRefused, "android_policy", text: AndroidRuleRejection.text(of: broken),
-        detail: Denial.bounded(broken.map(\.description).joined(separator: "; ")), app: app,
+        detail: AndroidRuleRejection.detail(of: broken), app: app,
         followsVerification: true)
     case .certificateRefused(let subject):
       RefusalReport(.certificateRefused, "certificate_subject", detail: subject)
@@ -172,7 +172,7 @@ extension AndroidAttestationRejection {
   fileprivate var report: RefusalReport {
     RefusalReport(
       rules.first?.refusalCode ?? .malformedAttestation, "android_" + (rules.first?.step.rawValue ?? "format"),
-      text: AndroidRuleRejection.text(of: rules), detail: Denial.bounded(description))
+      text: AndroidRuleRejection.text(of: rules), detail: AndroidRuleRejection.detail(of: rules))
   }
 }
 
@@ -187,6 +187,14 @@ extension AndroidRuleRejection {
     case .securityLevel, .origin, .purpose, .boot, .patchLevel, .key, .provisioning: .deviceRefused
     case .app: .appRefused
     }
+  }
+
+  /// Describes the broken rules, but for challenges: the nonce of a refused registration is still valid.
+  fileprivate static func detail(of rules: [AndroidRuleRejection]) -> String {
+    Denial.bounded(
+      rules.map { rule in
+        if case .challengeDiffers = rule { rule.code } else { rule.description }
+      }.joined(separator: "; "))
   }
 
   /// Names the broken rules. They say nothing that a client could not find out from its own certificates and policy.

@@ -74,25 +74,31 @@ extension Registrar {
     _ chain: AndroidCertificateChain, request: RegistrationRequest, at now: Timestamp
   ) throws(Denial) -> Registration {
     let list = try android.revocations.list(at: now)
-    let key: AttestedAndroidKey
-    do throws(AndroidAttestationRejection) {
-      key = try stopwatch.time(.attestation) { () throws(AndroidAttestationRejection) in
-        try AndroidAttestationVerifier(
-          policy: policy(for: chain), roots: android.roots, remembering: android.signatures
-        ).verify(chain, challenge: request.nonce.bytes, statusList: list, at: now)
-      }
-    } catch {
-      throw .androidAttestationRefused(error)
+    let key = try stopwatch.time(.attestation) { () throws(Denial) in
+      try attested(chain, challenge: request.nonce.bytes, list, at: now)
     }
     let device = DeviceKey(key, environment: apps.androidEnvironment)
     try apps.check(device, category: nil)
     return Registration(key: device, request: request, registeredAt: now)
   }
 
-  /// The policy of the app that the chain names. For another app any policy will do: each refuses it.
-  private func policy(for chain: AndroidCertificateChain) -> AndroidAppPolicy {
+  /// The key, by the first policy that the chain fulfils among those of the packages that it names. Apps that share a
+  /// user of the system are in one attestation. For a chain of other apps any policy will do: each refuses it.
+  private func attested(
+    _ chain: AndroidCertificateChain, challenge: [UInt8], _ list: AndroidStatusList?, at now: Timestamp
+  ) throws(Denial) -> AttestedAndroidKey {
     let packages = Set(chain.packages)
-    let policies = apps.android
-    return policies.first { packages.contains($0.package) } ?? policies[0]
+    let named = apps.android.filter { packages.contains($0.package) }
+    var denial: Denial?
+    for policy in named.isEmpty ? Array(apps.android.prefix(1)) : named {
+      do throws(AndroidAttestationRejection) {
+        return try AndroidAttestationVerifier(
+          policy: policy, roots: android.roots, remembering: android.signatures
+        ).verify(chain, challenge: challenge, statusList: list, at: now)
+      } catch {
+        denial = denial ?? .androidAttestationRefused(error)
+      }
+    }
+    throw denial ?? .platformNotConfigured(.android)
   }
 }

@@ -19,6 +19,7 @@ public final class RevokedCertificates: Sendable {
   private struct State {
     /// How old a list may be; `nil` if no list is configured.
     var maximumAge: Duration?
+    var source: String?
     var current: Dated?
   }
 
@@ -30,19 +31,24 @@ public final class RevokedCertificates: Sendable {
   /// - Parameter maximumAge: How old a list may be before no chain can be judged by it; `nil` to check none.
   public init(maximumAge: Duration?) { state = LockedValue(State(maximumAge: maximumAge)) }
 
-  /// Begins to check, or ends it.
-  public func configure(maximumAge: Duration?) {
+  /// Starts or stops to check. Lists of another source are forgotten: they would be judged by other dates.
+  ///
+  /// - Parameter source: A text that is the same for the same source.
+  public func configure(maximumAge: Duration?, source: String?) {
     state.withLock { state in
-      state.maximumAge = maximumAge
-      if maximumAge == nil { state.current = nil }
+      if state.source != source { state.current = nil }
+      (state.maximumAge, state.source) = (maximumAge, source)
     }
   }
 
-  /// Takes over a newer list. An older one than the present one is ignored.
-  public func replace(by list: Dated) {
+  /// Replaces the list by one that was just read from the source. Every such list counts, whatever its date: the
+  /// operator may have corrected the last one.
+  public func replace(by list: Dated) { state.withLock { $0.current = list } }
+
+  /// Uses a list of an earlier process until the first one is read.
+  public func standIn(_ list: Dated) {
     state.withLock { state in
-      if let current = state.current, current.currentAt > list.currentAt { return }
-      state.current = list
+      if state.current == nil { state.current = list }
     }
   }
 

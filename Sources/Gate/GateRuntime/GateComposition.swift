@@ -165,10 +165,11 @@ struct GateComposition: Sendable {
   }
 
   /// Reads the list of revoked Android certificates; `nil` if none is configured.
-  func statusListKeeper(logger: Logger) -> StatusListKeeper? {
+  func statusListRefresh(logger: Logger) -> StatusListRefresh? {
     guard let list = settings.appAttest.statusList else { return nil }
-    let cache: StatusListCache? = if case .url = list.place { StatusListCache(settings, store) } else { nil }
-    return StatusListKeeper(
+    let cache: StatusListCache? =
+      if case .url(let url, _) = list.place { StatusListCache(settings, store, url: url) } else { nil }
+    return StatusListRefresh(
       source: StatusListSource(list.place), refreshInterval: list.refresh, revoked: memory.revoked, store: store,
       cache: cache, metrics: memory.android, logger: logger)
   }

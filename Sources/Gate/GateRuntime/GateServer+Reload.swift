@@ -115,7 +115,7 @@ extension GateServer {
     generation = next
     next.responder.begin()
     generation.maintenanceTask = maintenanceTask(by: next.composition)
-    generation.statusListTask = statusListTask(by: next.composition)
+    generation.statusListTask = statusListTask(by: next.composition, after: old.statusListTask)
     memory.managed.configure(settings)
     // An order in progress is not interrupted by a change of other settings.
     if old.certificateTask != nil, old.composition.settings.tls.acme == settings.tls.acme,

@@ -6,6 +6,7 @@ internal import FoundationEssentials
 internal import GateService
 internal import Glibc
 internal import JSONLog
+internal import Preflight
 internal import Locking
 internal import Logging
 package import Settings
@@ -293,14 +294,25 @@ package actor GateServer {
 
   /// Begins or ends the check of revoked Android certificates, and reads the list if that needs no network.
   static func prepareStatusList(by composition: GateComposition, _ memory: SharedState, _ logger: Logger) async {
-    memory.revoked.configure(maximumAge: composition.settings.appAttest.statusList?.maximumAge)
-    await composition.statusListKeeper(logger: logger)?.prepare()
+    let list = composition.settings.appAttest.statusList
+    memory.revoked.configure(
+      maximumAge: list?.maximumAge, source: (list?.place).map { StatusListSource($0).text })
+    await composition.statusListRefresh(logger: logger)?.prepare()
   }
 
   /// Reads the list of revoked Android certificates with the settings of `composition`, if it has one; runs until the
   /// task is cancelled.
-  func statusListTask(by composition: GateComposition) -> Task<Void, Never>? {
-    composition.statusListKeeper(logger: logger).map { keeper in Task { await keeper.run() } }
+  ///
+  /// - Parameter previous: The task of earlier settings, cancelled. It ends first, because both write one cache.
+  func statusListTask(
+    by composition: GateComposition, after previous: Task<Void, Never>? = nil
+  ) -> Task<Void, Never>? {
+    composition.statusListRefresh(logger: logger).map { refresh in
+      Task {
+        await previous?.value
+        await refresh.run()
+      }
+    }
   }
 
   /// Starts store maintenance with the settings of `composition`; it runs until the task is cancelled.

@@ -54,9 +54,9 @@ enum AdmissionBatch {
     "admit",
     """
     WITH key AS MATERIALIZED (
-      SELECT counter, used_counters, revoked_at, android FROM attested_keys WHERE key_id = $1 FOR NO KEY UPDATE
+      SELECT counter, used_counters, revoked_at FROM attested_keys WHERE key_id = $1 FOR NO KEY UPDATE
     ), fit AS MATERIALIZED (
-      SELECT 1 FROM key WHERE revoked_at IS NULL AND android IS NULL AND CASE
+      SELECT 1 FROM key WHERE revoked_at IS NULL AND NOT EXISTS (SELECT 1 FROM android_keys WHERE key_id = $1) AND CASE
         WHEN $2 > counter THEN TRUE
         WHEN $2 > 0 AND counter - $2 <= $3 THEN ((used_counters >> CAST(counter - $2 AS INTEGER)) & 1) = 0
         ELSE FALSE
@@ -92,9 +92,9 @@ enum AdmissionBatch {
     "admit_by_nonce",
     """
     WITH key AS MATERIALIZED (
-      SELECT counter, revoked_at, android FROM attested_keys WHERE key_id = $1 FOR NO KEY UPDATE
+      SELECT counter, revoked_at FROM attested_keys WHERE key_id = $1 FOR NO KEY UPDATE
     ), fit AS MATERIALIZED (
-      SELECT 1 FROM key WHERE revoked_at IS NULL AND android IS NOT NULL
+      SELECT 1 FROM key WHERE revoked_at IS NULL AND EXISTS (SELECT 1 FROM android_keys WHERE key_id = $1)
     ), spent AS (
       INSERT INTO spent_nonces (nonce, issued_at)
       SELECT $2, $3 FROM fit WHERE $3 > (SELECT issued_at FROM nonce_watermark WHERE id = 1)

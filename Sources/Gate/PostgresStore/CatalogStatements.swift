@@ -31,7 +31,11 @@ enum CatalogStatements {
   private static let page = Statement(
     "page",
     """
-    SELECT * FROM (SELECT * FROM attested_keys WHERE key_id > $1 ORDER BY key_id LIMIT $2) AS seen
+    SELECT * FROM (
+      SELECT k.*, a.evidence AS android
+      FROM attested_keys AS k LEFT JOIN android_keys AS a ON a.key_id = k.key_id
+      WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2
+    ) AS seen
     WHERE ($3 IS NULL OR app_id = $3) AND ($8 IS NULL OR (android IS NOT NULL) = $8) AND ($4 IS NULL OR environment = $4)
       AND ($5 IS NULL OR (revoked_at IS NOT NULL) = $5)
       AND ($6 IS NULL OR COALESCE(last_seen_at, registered_at) < $6 AND registered_at < $6)
@@ -94,8 +98,9 @@ enum CatalogStatements {
   private static let entries = Statement(
     "entries",
     """
-    SELECT k.*, COALESCE(r.receipt, ''::bytea) AS receipt
+    SELECT k.*, a.evidence AS android, COALESCE(r.receipt, ''::bytea) AS receipt
     FROM attested_keys AS k LEFT JOIN receipts AS r ON r.key_id = k.key_id
+      LEFT JOIN android_keys AS a ON a.key_id = k.key_id
     WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2
     """)
 
@@ -115,8 +120,8 @@ enum CatalogStatements {
     let notes = sorted.filter { $0.record.revokedAt != nil }.flatMap { ChangeStatements.note($0.record.key.keyID) }
     do throws(TransactionError) {
       let results = try connection.transaction(sorted.flatMap(mergeCalls) + notes)
-      // Each entry has three statements; the first one changes a row if the key is new.
-      return sorted.indices.count { results.indices.contains($0 * 3) && results[$0 * 3].changes == 1 }
+      // Each entry has four statements; the first one changes a row if the key is new.
+      return sorted.indices.count { results.indices.contains($0 * 4) && results[$0 * 4].changes == 1 }
     } catch {
       throw error.storeError
     }
@@ -131,7 +136,7 @@ enum CatalogStatements {
         Parameter(key.app.text), Parameter(key.environment.rawValue),
         Parameter(key.validationCategory.map { Int64($0.rawValue) }), Parameter(key.bundleVersion),
         Parameter(record.request.nonce.bytes), Parameter(record.request.attestationDigest.bytes),
-        Parameter(record.registeredAt.milliseconds), Parameter(key.androidEvidence)),
+        Parameter(record.registeredAt.milliseconds)),
       Call(
         advance, Parameter(key.keyID.bytes), Parameter(Int64(record.counter.value)),
         Parameter(Int64(bitPattern: entry.usedCounters)), Parameter(record.lastUsedAt?.milliseconds),
@@ -143,6 +148,13 @@ enum CatalogStatements {
           INSERT INTO receipts (key_id, receipt) SELECT $1, $2 WHERE length($2) > 0 ON CONFLICT (key_id) DO NOTHING
           """),
         Parameter(key.keyID.bytes), Parameter(entry.receipt)),
+      Call(
+        Statement(
+          "keep_evidence",
+          """
+          INSERT INTO android_keys (key_id, evidence) SELECT $1, $2 WHERE $2 IS NOT NULL ON CONFLICT (key_id) DO NOTHING
+          """),
+        Parameter(key.keyID.bytes), Parameter(key.androidEvidence)),
     ]
   }
 
@@ -152,8 +164,8 @@ enum CatalogStatements {
     """
     INSERT INTO attested_keys (
       key_id, key_hash, public_key, app_id, environment, category, bundle_version, counter, used_counters,
-      registration_nonce, attestation_digest, registered_at, android
-    ) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, $8, $9, $10, $11)
+      registration_nonce, attestation_digest, registered_at
+    ) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, $8, $9, $10)
     ON CONFLICT (key_id) DO NOTHING
     """)
 

@@ -21,6 +21,10 @@ enum KeyStatements {
         _ = try connection.ask(
           Call(insertReceipt, Parameter(registration.key.keyID.bytes), Parameter(registration.receipt)))
       }
+      if let evidence = registration.key.androidEvidence {
+        _ = try connection.ask(
+          Call(insertEvidence, Parameter(registration.key.keyID.bytes), Parameter(evidence)))
+      }
       return .inserted
     }
     if let outcome { return outcome }
@@ -64,10 +68,13 @@ enum KeyStatements {
     """
     INSERT INTO attested_keys (
       key_id, key_hash, public_key, app_id, environment, category, bundle_version, counter, used_counters,
-      registration_nonce, attestation_digest, registered_at, android
-    ) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, -1, $8, $9, $10, $11)
+      registration_nonce, attestation_digest, registered_at
+    ) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, -1, $8, $9, $10)
     ON CONFLICT (key_id) DO NOTHING
     """)
+
+  private static let insertEvidence = Statement(
+    "insert_evidence", "INSERT INTO android_keys (key_id, evidence) VALUES ($1, $2)")
 
   private static let insertReceipt = Statement(
     "insert_receipt", "INSERT INTO receipts (key_id, receipt) VALUES ($1, $2)")
@@ -79,7 +86,7 @@ enum KeyStatements {
       Parameter(key.app.text), Parameter(key.environment.rawValue),
       Parameter(key.validationCategory.map { Int64($0.rawValue) }), Parameter(key.bundleVersion),
       Parameter(registration.request.nonce.bytes), Parameter(registration.request.attestationDigest.bytes),
-      Parameter(registration.registeredAt.milliseconds), Parameter(key.androidEvidence))
+      Parameter(registration.registeredAt.milliseconds))
   }
 
   // MARK: Looking up
@@ -87,7 +94,11 @@ enum KeyStatements {
   /// If the key does not exist, the row of the next key is read and discarded, so that both cases take the same time.
   /// Only a key id after the last stored one has no next row.
   private static let record = Statement(
-    "record", "SELECT * FROM attested_keys WHERE key_id >= $1 ORDER BY key_id LIMIT 1")
+    "record",
+    """
+    SELECT k.*, a.evidence AS android FROM attested_keys AS k LEFT JOIN android_keys AS a ON a.key_id = k.key_id
+    WHERE k.key_id >= $1 ORDER BY k.key_id LIMIT 1
+    """)
 
   private static func lookup(_ keyID: KeyID) -> Call { Call(record, Parameter(keyID.bytes)) }
 
@@ -116,7 +127,11 @@ enum KeyStatements {
     let answer = try connection.ask(
       Call(
         Statement(
-          "by_hash", "SELECT * FROM attested_keys WHERE key_hash >= $1 AND key_hash < $2 ORDER BY key_hash LIMIT $3"),
+          "by_hash",
+          """
+          SELECT k.*, a.evidence AS android FROM attested_keys AS k LEFT JOIN android_keys AS a ON a.key_id = k.key_id
+          WHERE k.key_hash >= $1 AND k.key_hash < $2 ORDER BY k.key_hash LIMIT $3
+          """),
         Parameter(prefix), Parameter(prefix + "~"), Parameter(Int64(limit))))
     return try KeyRecord.all(in: answer)
   }

@@ -56,12 +56,14 @@ public struct StatusListSource: Sendable {
     var status = stat()
     guard stat(path, &status) == 0 else { throw StatusListFailure(reason: String(cString: strerror(errno))) }
     let change = Timestamp(milliseconds: Int64(status.st_mtim.tv_sec) * 1000)
-    return RevokedCertificates.Dated(try parsed(content), currentAt: change)
+    // A date in the future would keep the list from ever being too old.
+    return RevokedCertificates.Dated(try parsed(content), currentAt: min(change, .now()))
   }
 
   private static func download(_ url: String, caFile: String?) async throws(StatusListFailure) -> [UInt8] {
     let answer: Response
     do throws(ACMEError) {
+      // The client of ACME is the gate's client for HTTPS.
       answer = try await EngineTransport(authorityFile: caFile).send(
         "GET", url,
         headers: HeaderFields([
@@ -69,7 +71,12 @@ public struct StatusListSource: Sendable {
           .init(name: "Connection", value: "close"),
         ]), body: [])
     } catch {
-      throw StatusListFailure(reason: "\(error)")
+      switch error {
+      case .untrusted(_, let reason): throw StatusListFailure(reason: "no trusted connection: \(reason)")
+      case .unreachable(_, let reason): throw StatusListFailure(reason: "no connection: \(reason)")
+      case .malformed(_, let reason): throw StatusListFailure(reason: "not an answer of HTTP: \(reason)")
+      default: throw StatusListFailure(reason: "\(error)")
+      }
     }
     guard answer.status == 200 else { throw StatusListFailure(reason: "the server answered \(answer.status)") }
     return answer.body

@@ -112,9 +112,12 @@ struct AndroidTests {
   @Test("The attestation of another challenge is refused")
   func otherChallenge() async throws {
     let claim = try bench.claim(mint, over: try bench.nonce())
-    let other = AndroidRegistrationClaim(chain: claim.chain, nonce: try bench.nonce().text)
+    let nonce = try bench.nonce()
+    let other = AndroidRegistrationClaim(chain: claim.chain, nonce: nonce.text)
     let denial = await #expect(throws: Denial.self) { try await bench.registrar.register(other) }
     #expect(denial?.code == .nonceMismatch)
+    // The nonce is still valid, so the log must not have it.
+    #expect(denial?.report.detail == "challenge_differs")
   }
 
   @Test("Chains of 0, 1, 11 and 50 certificates, of too many bytes or of no certificates are malformed")
@@ -141,6 +144,12 @@ struct AndroidTests {
     let other = AndroidAppPolicy(package: "com.example.aaa", signers: [SHA256.hash([9])])
     let bench = try AndroidBench(trusting: mint, [other, AndroidBench.policy])
     #expect(try await bench.denial(mint) == nil)
+    // Apps that share a user of the system are in one attestation: the first policy that it fulfils is chosen.
+    var shared = try AndroidBench.mint(below: mint)
+    shared.description.software[709] = MintedKeyDescription.application(
+      packages: ["com.example.aaa", AndroidMint.package], signers: [AndroidMint.signer])
+    #expect(try await bench.denial(shared) == nil)
+    #expect(try await bench.store.record(of: try shared.keyID)?.key.app.text == AndroidMint.package)
   }
 
   @Test("Without an Android app registration says so, and without an iOS app too")
@@ -180,13 +189,20 @@ struct AndroidTests {
     #expect(try await bench.denial(mint) == nil)
   }
 
-  @Test("An older list never replaces a newer one")
-  func olderList() throws {
+  @Test("A list that was just read replaces one of any date; one of an earlier process or another source does not")
+  func replacedList() throws {
     let revocations = RevokedCertificates(maximumAge: .seconds(60))
     let now = bench.clock.now
-    revocations.replace(by: .init(try list([[1], [2]]), currentAt: now))
-    revocations.replace(by: .init(try list([[1]]), currentAt: now.advanced(by: .seconds(-1))))
-    #expect(revocations.current?.list.count == 2)
+    revocations.configure(maximumAge: .seconds(60), source: "a")
+    revocations.standIn(.init(try list([[1], [2], [3]]), currentAt: now))
+    revocations.replace(by: .init(try list([[1], [2]]), currentAt: now.advanced(by: .seconds(9))))
+    revocations.standIn(.init(try list([[1], [2], [3]]), currentAt: now))
+    revocations.replace(by: .init(try list([[1]]), currentAt: now))
+    #expect(revocations.current?.list.count == 1)
+    revocations.configure(maximumAge: .seconds(90), source: "a")
+    #expect(revocations.current?.list.count == 1)
+    revocations.configure(maximumAge: .seconds(90), source: "b")
+    #expect(revocations.current == nil)
   }
 
   // MARK: Admission
@@ -312,7 +328,8 @@ struct AndroidTests {
     #expect(read(text) == key)
     let broken = [
       "", text + " ", text + " more=1", text + " boot=verified", text.replacing("boot=verified", with: "boot=fine"),
-      text.replacing("level=tee ", with: ""), text.replacing("patch=2026-05", with: "patch=May"),
+      text.replacing("level=tee ", with: ""), text.replacing("level=tee", with: "level=software"),
+      text.replacing("boot=verified", with: "boot=failed"), text.replacing("patch=2026-05", with: "patch=May"),
       text.replacing("signers=", with: "signers=0"),
     ]
     for text in broken { #expect(read(text) == nil, "\(text)") }

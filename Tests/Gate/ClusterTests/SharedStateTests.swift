@@ -1,6 +1,7 @@
 import AndroidKeyAttestation
 import AttestGate
 import ByteCoding
+import Cryptography
 import GateProcesses
 import PostgresServers
 import PostgresStore

@@ -32,9 +32,10 @@ struct StatusListTests {
     try await store.open()
   }
 
-  private func keeper(_ place: GateSettings.StatusList.Place? = nil, cache: StatusListCache? = nil) -> StatusListKeeper
+  private func refresh(_ place: GateSettings.StatusList.Place? = nil, cache: StatusListCache? = nil)
+    -> StatusListRefresh
   {
-    StatusListKeeper(
+    StatusListRefresh(
       source: StatusListSource(place ?? .file(path: file)), refreshInterval: .milliseconds(50), revoked: revoked,
       store: store, cache: cache,
       metrics: metrics, logger: Logger(label: "test"))
@@ -73,8 +74,8 @@ struct StatusListTests {
     let ios = Fixture.key()
     _ = try await store.register(Fixture.registration(of: ios))
     try write([[0x77]])
-    let keeper = keeper()
-    let task = Task { await keeper.run() }
+    let refresh = refresh()
+    let task = Task { await refresh.run() }
     defer { task.cancel() }
     #expect(try await eventually { revoked.current != nil })
     #expect(try await store.record(of: key.keyID)?.revokedAt == nil)
@@ -90,15 +91,27 @@ struct StatusListTests {
     arguments: ["", "{\"entr", "{\"entries\":{}}", nil])
   func damaged(content: String?) async throws {
     try write([[0x77], [0x78]])
-    let keeper = keeper()
-    await keeper.prepare()
+    let refresh = refresh()
+    await refresh.prepare()
     #expect(revoked.current?.list.count == 2)
     if let content {
       try content.write(toFile: file, atomically: true, encoding: .utf8)
     } else {
       try FileManager.default.removeItem(atPath: file)
     }
-    await keeper.prepare()
+    await refresh.prepare()
+    #expect(revoked.current?.list.count == 2)
+  }
+
+  @Test("A file from the future is as current as now, and a later list replaces it")
+  func future() async throws {
+    try write([[0x77]])
+    let change = Date(timeIntervalSinceNow: 1e9)
+    try FileManager.default.setAttributes([.modificationDate: change], ofItemAtPath: file)
+    await refresh().prepare()
+    #expect(try #require(revoked.current?.currentAt) <= .now())
+    try write([[0x77], [0x78]])
+    await refresh().prepare()
     #expect(revoked.current?.list.count == 2)
   }
 
@@ -107,22 +120,24 @@ struct StatusListTests {
     try write([[0x77]])
     let change = Date(timeIntervalSince1970: 1_700_000_000)
     try FileManager.default.setAttributes([.modificationDate: change], ofItemAtPath: file)
-    await keeper().prepare()
+    await refresh().prepare()
     #expect(revoked.current?.currentAt == Timestamp(seconds: 1_700_000_000))
   }
 
   @Test("A downloaded list is kept for the next start, with the time of its download")
   func cache() async throws {
     let place = folder.file("android-status-list")
-    let cache = StatusListCache(place: .file(path: place))
+    let url = "https://127.0.0.1:1/status"
+    let cache = StatusListCache(place: .file(path: place), url: url)
     #expect(try await cache.read()?.list.count == nil)
     try write([[0x77]])
     let content = [UInt8](try Data(contentsOf: URL(fileURLWithPath: file)))
-    let instant = Timestamp(seconds: 1_800_000_000)
+    let instant = Timestamp(seconds: 1_700_000_000)
     try await cache.write(content, of: instant)
     // The server cannot be reached, and is not asked either.
-    await keeper(.url("https://127.0.0.1:1/status", caFile: nil), cache: cache).prepare()
+    await refresh(.url("https://127.0.0.1:1/status", caFile: nil), cache: cache).prepare()
     #expect(revoked.current?.currentAt == instant && revoked.current?.list.count == 1)
+    #expect(try await StatusListCache(place: .file(path: place), url: url + "2").read()?.list.count == nil)
     try "no time\n{}".write(toFile: place, atomically: true, encoding: .utf8)
     await #expect(throws: StatusListFailure.self) { try await cache.read() }
   }
@@ -130,9 +145,9 @@ struct StatusListTests {
   @Test("A server that cannot be reached is a counted failure, and the kept list stays")
   func unreachable() async throws {
     try write([[0x77]])
-    await keeper().prepare()
-    let keeper = keeper(.url("https://127.0.0.1:1/status", caFile: nil))
-    let task = Task { await keeper.run() }
+    await refresh().prepare()
+    let refresh = refresh(.url("https://127.0.0.1:1/status", caFile: nil))
+    let task = Task { await refresh.run() }
     defer { task.cancel() }
     let name = "sallyport_android_status_list_failures_total"
     #expect(try await eventually { String(decoding: await registry.exposition(), as: UTF8.self).contains("\(name) 1") })

@@ -126,6 +126,21 @@ struct AndroidSettingsTests {
       "app_attest.android.max_age: shorter than app_attest.android.refresh"
     ),
     (
+      "app_attest: { android: { status_list: https://lists.example/, refresh: 30s } }",
+      "app_attest.android.refresh: less than 1m, for a list that is downloaded"
+    ),
+    (
+      """
+      app_attest:
+        apps:
+          - { team_id: AAABBBCCC1, bundle_id: com.example.app, environments: [development] }
+          - { platform: android, package: com.example.app, signers: [\(signer)] }
+        trust: { attestation_root_file: cert.pem }
+      """,
+      "app_attest.trust.attestation_root_file: a root for simulated devices is not allowed with "
+        + "com.example.app in environment production"
+    ),
+    (
       "app_attest: { android: { ca_file: cert.pem } }",
       "app_attest.android.ca_file: without effect without app_attest.android.status_list"
     ),

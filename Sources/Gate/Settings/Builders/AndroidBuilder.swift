@@ -36,7 +36,9 @@ extension SettingsBuilder {
     switch value(Keys.verifiedBoot, index) {
     case .allowBootKeys:
       if file == nil, !entries.isFaulty(path(Keys.bootKeys, index)) {
-        refuse(path(Keys.bootKeys, index), "missing: verified_boot: allow_boot_keys needs the keys")
+        refuse(
+          path(Keys.bootKeys, index), "missing: verified_boot: allow_boot_keys needs the keys",
+          hint: "name a file with the SHA-256 of one boot key per line, or the JSON of GrapheneOS")
       }
       return file
     case .verified, nil:
@@ -58,7 +60,11 @@ extension SettingsBuilder {
       return nil
     }
     guard let text = value(Keys.statusList) else {
-      if caFile != nil { refuse(path(Keys.statusListCA), "without effect without app_attest.android.status_list") }
+      if caFile != nil {
+        refuse(
+          path(Keys.statusListCA), "without effect without app_attest.android.status_list",
+          hint: "set status_list, or remove the key")
+      }
       if !androidApps.isEmpty, !isSimulated, !entries.isFaulty(path(Keys.statusList)) {
         warn(
           path(Keys.statusList),
@@ -67,12 +73,26 @@ extension SettingsBuilder {
       }
       return nil
     }
-    if maximumAge < refresh { refuse(path(Keys.statusListMaximumAge), "shorter than app_attest.android.refresh") }
+    if maximumAge < refresh {
+      refuse(
+        path(Keys.statusListMaximumAge), "shorter than app_attest.android.refresh",
+        hint: "the list would be too old before it is read again: set a longer max_age")
+    }
+    if androidApps.isEmpty { warn(path(Keys.statusList), "without effect: no app has platform: android") }
     if text.hasPrefix("https://") {
+      if refresh < .seconds(60) {
+        refuse(
+          path(Keys.statusListRefresh), "less than 1m, for a list that is downloaded",
+          hint: "set 1m or more; only a file can be read more often")
+      }
       return GateSettings.StatusList(place: .url(text, caFile: caFile), refresh: refresh, maximumAge: maximumAge)
     }
     check(.statusList, Keys.statusList)
-    if caFile != nil { refuse(path(Keys.statusListCA), "without effect with a file as app_attest.android.status_list") }
+    if caFile != nil {
+      refuse(
+        path(Keys.statusListCA), "without effect with a file as app_attest.android.status_list",
+        hint: "remove the key")
+    }
     return GateSettings.StatusList(place: .file(path: text), refresh: refresh, maximumAge: maximumAge)
   }
 

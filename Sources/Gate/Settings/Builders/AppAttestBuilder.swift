@@ -70,9 +70,12 @@ extension SettingsBuilder {
     let trust = GateSettings.Trust(
       attestationRootFile: value(Keys.attestationRoot), receiptRootFile: value(Keys.receiptRoot),
       androidRootFile: value(Keys.androidRoot))
-    let real = apps.first { $0.environments.contains(.production) }
-    if trust.androidRootFile != nil, !androidApps.isEmpty {
-      warn(path(Keys.androidRoot), "simulated Android devices are admitted, and no real ones")
+    let real = productionApp(among: apps, androidApps)
+    if trust.androidRootFile != nil {
+      warn(
+        path(Keys.androidRoot),
+        androidApps.isEmpty
+          ? "without effect: no app has platform: android" : "simulated Android devices are admitted, and no real ones")
     }
     let files = [
       (Keys.attestationRoot, trust.attestationRootFile), (Keys.receiptRoot, trust.receiptRootFile),
@@ -84,8 +87,9 @@ extension SettingsBuilder {
       if let real {
         refuse(
           path(key),
-          "a root for simulated devices is not allowed with \(real.teamID).\(real.bundleID) in environment production",
-          hint: "use simulated devices only for apps with environments: [development]")
+          "a root for simulated devices is not allowed with \(real) in environment production",
+          hint: "use simulated devices only for apps with environments: [development], and for Android apps with "
+            + "android_root_file")
       }
     }
     if (trust.attestationRootFile == nil) != (trust.receiptRootFile == nil) {

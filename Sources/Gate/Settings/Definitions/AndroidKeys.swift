@@ -16,7 +16,7 @@ extension Keys {
     "SHA-256 of boot keys to allow, one per line, or the JSON that GrapheneOS publishes.")
   static let leastPatchLevel = Key(
     "app_attest.apps[].min_patch_level", .month, platform: .android, example: "2026-01",
-    "The oldest month of security patches at the registration. By default any, also an unknown one.")
+    "The oldest month of security patches, as the attestation reported it. By default any, also an unknown one.")
   static let requiresRKP = Key(
     "app_attest.apps[].require_rkp", .boolean, default: "false", platform: .android,
     "Whether the device's attestation key must be provisioned remotely. Leaked factory keys are then useless.")

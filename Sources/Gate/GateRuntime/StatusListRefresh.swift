@@ -3,13 +3,14 @@ internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
 internal import JSONLog
+internal import Locking
 internal import Logging
 internal import Preflight
 
 /// Reads the list of revoked Android attestation certificates again and again, and revokes keys that are in it.
 ///
 /// A list that cannot be read does not replace the last one. That one is judged by its age: see `RevokedCertificates`.
-struct StatusListKeeper: Sendable {
+struct StatusListRefresh: Sendable {
   let source: StatusListSource
   let refreshInterval: Duration
   let revoked: RevokedCertificates
@@ -19,39 +20,59 @@ struct StatusListKeeper: Sendable {
   let metrics: AndroidMetrics
   let logger: Logger
 
+  /// When the stored copy was current, as far as this process knows.
+  private let storedAt = LockedValue<Timestamp?>(nil)
+
   /// The longest pause after a failure.
   private static let retry = Duration.seconds(60)
+  private static let copyInterval = Duration.seconds(6 * 3600)
+
+  init(
+    source: StatusListSource, refreshInterval: Duration, revoked: RevokedCertificates, store: any GateStore,
+    cache: StatusListCache?, metrics: AndroidMetrics, logger: Logger
+  ) {
+    self.source = source
+    self.refreshInterval = refreshInterval
+    self.revoked = revoked
+    self.store = store
+    self.cache = cache
+    self.metrics = metrics
+    self.logger = logger
+  }
 
   /// Runs until the task is cancelled.
   func run() async {
-    var wasFailing = false
+    var last: StatusListFailure?
     while !Task.isCancelled {
-      var isFailing = false
-      do throws(StatusListFailure) {
-        try await refresh()
-      } catch {
-        isFailing = true
-        metrics.statusListFailed()
-        if !wasFailing {
-          logger.error(
-            "status list not read: the last one stays in use, and reading will be retried",
-            metadata: ["place": "\(source.text)", "reason": "\(error.reason)"])
-        }
-      }
-      if wasFailing, !isFailing { logger.notice("status list read again") }
-      wasFailing = isFailing
-      await revokeListed()
-      await Rest.about(isFailing ? min(refreshInterval, Self.retry) : refreshInterval * 0.8)
+      var failure: StatusListFailure?
+      do throws(StatusListFailure) { try await refresh() } catch { failure = error }
+      do throws(StatusListFailure) { try await revokeListed() } catch { failure = failure ?? error }
+      if Task.isCancelled { break }
+      report(failure, after: last)
+      last = failure
+      await Rest.about(failure == nil ? refreshInterval * 0.8 : min(refreshInterval, Self.retry))
     }
   }
 
-  /// Takes over what can be had without the network: the file, or the list of an earlier process.
+  /// Counts each failure, and logs where one begins and ends.
+  private func report(_ failure: StatusListFailure?, after last: StatusListFailure?) {
+    if failure != nil { metrics.statusListFailed() }
+    if let failure, last == nil {
+      logger.error(
+        "status list not read or not compared: the last one stays in use, and this will be retried",
+        metadata: ["place": "\(source.text)", "reason": "\(failure.reason)"])
+    } else if failure == nil, last != nil {
+      logger.notice("status list read and compared again", metadata: ["place": "\(source.text)"])
+    }
+  }
+
+  /// Reads what needs no network: the file, or the list of an earlier process.
   func prepare() async {
     do throws(StatusListFailure) {
       if source.isFile {
         try await refresh()
       } else if let list = try await cache?.read() {
-        take(list)
+        revoked.standIn(list)
       }
     } catch {
       logger.error("status list not read", metadata: ["place": "\(source.text)", "reason": "\(error.reason)"])
@@ -60,23 +81,31 @@ struct StatusListKeeper: Sendable {
 
   private func refresh() async throws(StatusListFailure) {
     let (list, download) = try await source.read()
+    let isNew = revoked.current?.list != list.list
     take(list)
-    if let download { await keep(download, of: list.currentAt) }
+    if let download, isNew || isStoredCopyOld(at: list.currentAt) { await store(download, of: list.currentAt) }
+  }
+
+  /// A copy is written for the next start, which judges it by its date. Writing it at each refresh would wake every gate
+  /// of the store.
+  private func isStoredCopyOld(at now: Timestamp) -> Bool {
+    storedAt.withLock { $0 }.map { now.since($0) >= Self.copyInterval } ?? true
   }
 
   private func take(_ list: RevokedCertificates.Dated) {
-    let count = revoked.current?.list.count
+    let last = revoked.current?.list
     revoked.replace(by: list)
-    guard count != list.list.count else { return }
+    guard last != list.list else { return }
     logger.info(
       "status list read", metadata: ["entries": .number(list.list.count), "current_at": "\(list.currentAt)"])
   }
 
-  private func keep(_ content: [UInt8], of instant: Timestamp) async {
+  private func store(_ content: [UInt8], of instant: Timestamp) async {
     do throws(StatusListFailure) {
       try await cache?.write(content, of: instant)
+      storedAt.withLock { $0 = instant }
     } catch {
-      logger.warning("status list not kept for the next start", metadata: ["reason": "\(error.reason)"])
+      logger.warning("status list not stored for the next start", metadata: ["reason": "\(error.reason)"])
     }
   }
 
@@ -84,7 +113,7 @@ struct StatusListKeeper: Sendable {
 
   /// Revokes every registered key whose chain has a certificate of the list. Other gates of the store, and this one's
   /// sessions, learn of it as of any revocation.
-  private func revokeListed() async {
+  private func revokeListed() async throws(StatusListFailure) {
     guard let list = revoked.current?.list else { return }
     do throws(StoreError) {
       var cursor: KeyID?
@@ -105,7 +134,7 @@ struct StatusListKeeper: Sendable {
         cursor = page.next
       } while cursor != nil && !Task.isCancelled
     } catch {
-      logger.error("keys not compared with status list: it will be retried", metadata: ["step": "\(error.step)"])
+      throw StatusListFailure(reason: "the keys cannot be compared with the list: \(error.step): \(error)")
     }
   }
 }
