@@ -45,16 +45,20 @@ struct AndroidGateTests {
   @Test(
     "The gate's policy refuses a device by name, and attest says why",
     arguments: [
-      ["--boot", "unlocked"], ["--boot", "self-signed"], ["--package", "com.example.other"],
-      ["--signer", String(repeating: "ab", count: 32)],
+      (["--boot", "unlocked"], "device_refused", "the app's policy in `app_attest.apps` refuses"),
+      (["--boot", "self-signed"], "device_refused", "the app's policy in `app_attest.apps` refuses"),
+      (["--package", "com.example.other"], "app_refused", "compare package and signer"),
+      (["--signer", String(repeating: "ab", count: 32)], "app_refused", "compare package and signer"),
+      (["--provisioning", "leaked"], "attestation_revoked", "the status list has the device's attestation key"),
     ])
-  func refused(options: [String]) async throws {
+  func refused(options: [String], code: String, hint: String) async throws {
     let setup = try await GateSetup()
     _ = try await setup.place.run(
       ["device", "new", "pixel", "--platform", "android", "--authority", setup.authority] + options)
     let outcome = try await setup.attest("connect", setup.url, "--device", "pixel", "--once", "x")
     #expect(outcome.status == 77, "\(outcome.errors)")
-    #expect(outcome.errorLines.first?.hasPrefix("error: registration refused: ") == true, "\(outcome.errors)")
+    #expect(outcome.errorLines.first?.hasPrefix("error: registration refused: 403 \(code): ") == true)
+    #expect(outcome.errorLines.last?.hasPrefix("hint: \(hint)") == true, "\(outcome.errors)")
   }
 
   @Test("A key that enters the status list loses its socket, and its registrations are refused")
