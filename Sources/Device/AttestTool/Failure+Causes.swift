@@ -111,7 +111,7 @@ extension Failure {
 
   private static func status(of refusal: GateRefusal) -> Status {
     switch refusal.code {
-    case .upstreamUnavailable, .storeUnavailable: .unavailable
+    case .upstreamUnavailable, .storeUnavailable, .statusListUnavailable: .unavailable
     case .overloaded, .rateLimited: .retryLater
     default: .refused
     }
@@ -123,6 +123,13 @@ extension Failure {
     case .rpIDMismatch: "the authority's app is not one of the gate's"
     case .chainUntrusted: "the gate does not trust this authority: see `app_attest.trust`"
     case .environmentMismatch: "simulated devices are of the environment `development`"
+    case .appRefused:
+      "compare package and signer, which `attest device show NAME` prints, with `app_attest.apps` of the gate"
+    case .deviceRefused:
+      "the app's policy in `app_attest.apps` refuses this kind of device: `attest device show NAME` describes it"
+    case .attestationRevoked:
+      "the status list has the device's attestation key: make a device with another one, with `--provisioning rkp`"
+    case .statusListUnavailable: "see `app_attest.android` of the gate, and its log"
     case .upstreamUnavailable: "is the backend behind the gate running?"
     case nil where refusal.codeText == nil && refusal.status == 404:
       "is it a gate that answers at this address, and does it have this path?"

@@ -40,7 +40,7 @@ struct AndroidSessionTests {
   }
 
   /// Verifies a registration as a gate does, and returns the proven key.
-  private func verify(_ request: HTTPRequest) throws -> VerifiedAndroidKey {
+  private func verify(_ request: HTTPRequest) throws -> AttestedAndroidKey {
     let body = try JSONDecoder().decode(Registration.self, from: Data(request.body))
     #expect(body.platform == "android")
     #expect(request.headers == [HTTPField("Content-Type", "application/json")])
@@ -69,7 +69,7 @@ struct AndroidSessionTests {
       #expect(try value("X-App-Assert-KeyId", in: headers) == Base64.encode(key.keyID))
       let nonce = try #require(Hex.decode(value("X-App-Assert-Nonce", in: headers)))
       let proof = try #require(Base64.decode(value("X-App-Assert-Data", in: headers)))
-      try AndroidKeyProof.verify(proof, nonce: nonce, by: key.publicKey)
+      try AndroidKeyProof.verify(proof, nonce: nonce, by: P256PublicKey(x963: key.publicKey))
     }
     #expect(Set(upgrades.attempts.map(\.nonce)).count == 2)
   }
