@@ -146,7 +146,7 @@ let package = Package(
     target(
       .gate, "AttestGate",
       ["AndroidKeyAttestation", "AppAttest", "ByteCoding", "Cryptography", "GateWire", "Locking"]),
-    target(.gate, "Transport"),
+    target(.gate, "Transport", ["ByteCoding"]),
     cTarget(.gate, "CRecordBuffers", ["COpenSSL"]),
     target(.gate, "TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "CRecordBuffers", "Locking"]),
     target(

@@ -6,6 +6,11 @@ public enum Base64 {
     bytes.withBytes { Sextets.standard.encode($0, pads: true) }
   }
 
+  /// The same for an array, whose bytes are in one piece.
+  public static func encode(_ bytes: [UInt8]) -> String {
+    bytes.withUnsafeBufferPointer { Sextets.standard.encode($0, pads: true) }
+  }
+
   /// Decodes `text`; `nil` if it is not base64.
   ///
   /// Each value has exactly one accepted encoding: padding is required, white space and other alphabets are refused,
@@ -13,6 +18,17 @@ public enum Base64 {
   @inlinable
   public static func decode(_ text: some StringProtocol) -> [UInt8]? {
     text.utf8.withBytes { Sextets.standard.decode($0, pads: true) }
+  }
+
+  /// The same for a text that is a string.
+  public static func decode(_ text: String) -> [UInt8]? {
+    var text = text
+    return text.withUTF8(decode)
+  }
+
+  /// The same for the bytes of a text.
+  public static func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+    Sextets.standard.decode(text, pads: true)
   }
 }
 
@@ -24,10 +40,26 @@ public enum Base64URL {
     bytes.withBytes { Sextets.urlSafe.encode($0, pads: false) }
   }
 
+  /// The same for an array, whose bytes are in one piece.
+  public static func encode(_ bytes: [UInt8]) -> String {
+    bytes.withUnsafeBufferPointer { Sextets.urlSafe.encode($0, pads: false) }
+  }
+
   /// Decodes `text` as strictly as `Base64.decode`. Padding is refused.
   @inlinable
   public static func decode(_ text: some StringProtocol) -> [UInt8]? {
     text.utf8.withBytes { Sextets.urlSafe.decode($0, pads: false) }
+  }
+
+  /// The same for a text that is a string.
+  public static func decode(_ text: String) -> [UInt8]? {
+    var text = text
+    return text.withUTF8(decode)
+  }
+
+  /// The same for the bytes of a text.
+  public static func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+    Sextets.urlSafe.decode(text, pads: false)
   }
 }
 
@@ -56,19 +88,25 @@ struct Sextets: Sendable {
   func encode(_ bytes: UnsafeBufferPointer<UInt8>, pads: Bool) -> String {
     String(unsafeUninitializedCapacity: (bytes.count + 2) / 3 * 4) { output in
       digits.withUnsafeBufferPointer { digits in
+        var start = 0
         var end = 0
-        func put(_ bits: UInt32, _ count: Int) {
-          for place in 0..<count { output[end + place] = digits[Int(bits >> UInt32(18 - 6 * place) & 0x3F)] }
-          end += count
+        while start + 3 <= bytes.count {
+          let bits = UInt32(bytes[start]) << 16 | UInt32(bytes[start + 1]) << 8 | UInt32(bytes[start + 2])
+          output[end] = digits[Int(bits >> 18)]
+          output[end + 1] = digits[Int(bits >> 12 & 0x3F)]
+          output[end + 2] = digits[Int(bits >> 6 & 0x3F)]
+          output[end + 3] = digits[Int(bits & 0x3F)]
+          start += 3
+          end += 4
         }
-        let whole = bytes.count / 3 * 3
-        for start in stride(from: 0, to: whole, by: 3) {
-          put(UInt32(bytes[start]) << 16 | UInt32(bytes[start + 1]) << 8 | UInt32(bytes[start + 2]), 4)
-        }
-        switch bytes.count - whole {
-        case 1: put(UInt32(bytes[whole]) << 16, 2)
-        case 2: put(UInt32(bytes[whole]) << 16 | UInt32(bytes[whole + 1]) << 8, 3)
-        default: break
+        // One or two bytes are left, or none.
+        if start < bytes.count {
+          let isLast = start + 1 == bytes.count
+          let bits = UInt32(bytes[start]) << 16 | (isLast ? 0 : UInt32(bytes[start + 1]) << 8)
+          for place in 0..<(isLast ? 2 : 3) {
+            output[end] = digits[Int(bits >> UInt32(18 - 6 * place) & 0x3F)]
+            end += 1
+          }
         }
         while pads, end % 4 != 0 {
           output[end] = Self.padding
@@ -90,27 +128,43 @@ struct Sextets: Sendable {
     guard length % 4 != 1 else { return nil }
     var isValid = true
     let bytes = [UInt8](unsafeUninitializedCapacity: length / 4 * 3 + 2) { output, count in
-      values.withUnsafeBufferPointer { values in
-        var bits: UInt32 = 0
-        var pending: UInt32 = 0
-        for index in 0..<length {
-          let value = values[Int(text[index])]
-          guard value != Self.noDigit else {
-            isValid = false
-            return
-          }
-          bits = bits << 6 | UInt32(value)
-          pending += 6
-          if pending >= 8 {
-            pending -= 8
-            output[count] = UInt8(truncatingIfNeeded: bits >> pending)
-            count += 1
-          }
-        }
-        // Unused bits must be zero. Otherwise one value would have several encodings.
-        isValid = bits & (1 << pending - 1) == 0
-      }
+      let digits = UnsafeBufferPointer(rebasing: text[..<length])
+      isValid = values.withUnsafeBufferPointer { Self.decode(digits, by: $0, to: output, &count) }
     }
     return isValid ? bytes : nil
+  }
+
+  /// Decodes `digits`, of which one group at most is incomplete. Returns `false` if one of them is not in the alphabet,
+  /// or if unused bits are set: otherwise one value would have several encodings.
+  private static func decode(
+    _ digits: UnsafeBufferPointer<UInt8>, by values: UnsafeBufferPointer<UInt8>,
+    to output: UnsafeMutableBufferPointer<UInt8>, _ count: inout Int
+  ) -> Bool {
+    var start = 0
+    while start + 4 <= digits.count {
+      let (first, second) = (values[Int(digits[start])], values[Int(digits[start + 1])])
+      let (third, fourth) = (values[Int(digits[start + 2])], values[Int(digits[start + 3])])
+      guard first | second | third | fourth < 64 else { return false }
+      let bits = UInt32(first) << 18 | UInt32(second) << 12 | UInt32(third) << 6 | UInt32(fourth)
+      output[count] = UInt8(truncatingIfNeeded: bits >> 16)
+      output[count + 1] = UInt8(truncatingIfNeeded: bits >> 8)
+      output[count + 2] = UInt8(truncatingIfNeeded: bits)
+      count += 3
+      start += 4
+    }
+    var bits: UInt32 = 0
+    var pending: UInt32 = 0
+    for digit in digits[start...] {
+      let value = values[Int(digit)]
+      guard value < 64 else { return false }
+      bits = bits << 6 | UInt32(value)
+      pending += 6
+      if pending >= 8 {
+        pending -= 8
+        output[count] = UInt8(truncatingIfNeeded: bits >> pending)
+        count += 1
+      }
+    }
+    return bits & (1 << pending - 1) == 0
   }
 }

@@ -27,6 +27,44 @@ public enum JSONText {
     bytes.append(UInt8(ascii: "\""))
   }
 
+  /// Appends a member after others: a comma, `name`, a colon and `text` in quotation marks. The name is as in
+  /// `append(_:after:to:)`.
+  public static func appendMember(_ name: StaticString, _ text: String, to bytes: inout [UInt8]) {
+    var text = text
+    text.withUTF8 { text in
+      guard isPlain(text) else {
+        bytes.append(UInt8(ascii: ","))
+        append(name, after: "", to: &bytes)
+        bytes.append(contentsOf: [UInt8(ascii: ":"), UInt8(ascii: "\"")])
+        appendEscaped(text, to: &bytes)
+        bytes.append(UInt8(ascii: "\""))
+        return
+      }
+      bytes.append(addingCapacity: name.utf8CodeUnitCount + text.count + 6) { line in
+        line.append(UInt8(ascii: ","))
+        line.append(UInt8(ascii: "\""))
+        line.append(name)
+        line.append(UInt8(ascii: "\""))
+        line.append(UInt8(ascii: ":"))
+        line.append(UInt8(ascii: "\""))
+        line.append(text)
+        line.append(UInt8(ascii: "\""))
+      }
+    }
+  }
+
+  /// The same with a number.
+  public static func appendMember(_ name: StaticString, _ number: Int64, to bytes: inout [UInt8]) {
+    bytes.append(addingCapacity: name.utf8CodeUnitCount + 4) { line in
+      line.append(UInt8(ascii: ","))
+      line.append(UInt8(ascii: "\""))
+      line.append(name)
+      line.append(UInt8(ascii: "\""))
+      line.append(UInt8(ascii: ":"))
+    }
+    append(number, to: &bytes)
+  }
+
   /// Removes a string from the beginning of `bytes`, which `append` wrote, and returns its text; `nil` if they begin
   /// otherwise.
   public static func takeString(from bytes: inout ArraySlice<UInt8>) -> String? {
@@ -64,7 +102,7 @@ public enum JSONText {
   /// Appends `number` in decimal digits.
   public static func append(_ number: Int64, to bytes: inout [UInt8]) {
     if number < 0 { bytes.append(UInt8(ascii: "-")) }
-    DecimalDigits.append(number.magnitude, width: 1, to: &bytes)
+    DecimalDigits.append(number.magnitude, to: &bytes)
   }
 
   /// Returns an object whose values are strings, with its members in the given order.
@@ -72,8 +110,25 @@ public enum JSONText {
     "{" + members.map { quote($0.key) + ":" + quote($0.value) }.joined(separator: ",") + "}"
   }
 
+  /// Returns whether `utf8` is printable ASCII without a character to escape, as almost every text is.
+  ///
+  /// Looks at every byte, so that the compiler can compare many at once.
+  private static func isPlain(_ utf8: UnsafeBufferPointer<UInt8>) -> Bool {
+    var others: UInt8 = 0
+    for index in 0..<utf8.count {
+      let byte = utf8[index]
+      let isEscaped = byte < 0x20 || byte >= 0x7F || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+      others |= isEscaped ? 1 : 0
+    }
+    return others == 0
+  }
+
   /// Copies whole runs, since most text contains no character to escape.
   private static func appendEscaped(_ utf8: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8]) {
+    if isPlain(utf8) {
+      bytes.append(contentsOf: utf8)
+      return
+    }
     var runStart = 0
     var index = 0
     while index < utf8.count {

@@ -11,22 +11,35 @@ extension Timestamp: CustomStringConvertible {
   public func append(to bytes: inout [UInt8]) {
     let (year, month, day) = CivilDate.date(ofDay: seconds >= 0 ? seconds / 86400 : (seconds - 86399) / 86400)
     let second = seconds - CivilDate.day(year: year, month: month, day: day) * 86400
-    if year < 0 { bytes.append(UInt8(ascii: "-")) }
-    DecimalDigits.append(year.magnitude, width: 4, to: &bytes)
-    DecimalDigits.append(month.magnitude, width: 2, after: "-", to: &bytes)
-    DecimalDigits.append(day.magnitude, width: 2, after: "-", to: &bytes)
-    DecimalDigits.append((second / 3600).magnitude, width: 2, after: "T", to: &bytes)
-    DecimalDigits.append((second / 60 % 60).magnitude, width: 2, after: ":", to: &bytes)
-    DecimalDigits.append((second % 60).magnitude, width: 2, after: ":", to: &bytes)
-    appendFraction(to: &bytes)
-    bytes.append(UInt8(ascii: "Z"))
+    // A year has at most 12 digits, so that the text has at most 38 bytes.
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 48) { text in
+      var end = 0
+      func put(_ mark: UInt8) {
+        text[end] = mark
+        end += 1
+      }
+      func put(_ number: Int64, _ width: Int, after mark: UInt8) {
+        put(mark)
+        DecimalDigits.write(number.magnitude, width: width, to: text, at: &end)
+      }
+      if year < 0 { put(UInt8(ascii: "-")) }
+      DecimalDigits.write(year.magnitude, width: 4, to: text, at: &end)
+      put(month, 2, after: UInt8(ascii: "-"))
+      put(day, 2, after: UInt8(ascii: "-"))
+      put(second / 3600, 2, after: UInt8(ascii: "T"))
+      put(second / 60 % 60, 2, after: UInt8(ascii: ":"))
+      put(second % 60, 2, after: UInt8(ascii: ":"))
+      if let (fraction, width) = fraction { put(fraction, width, after: UInt8(ascii: ".")) }
+      put(UInt8(ascii: "Z"))
+      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: text[..<end]))
+    }
   }
 
-  private func appendFraction(to bytes: inout [UInt8]) {
-    let (unit, width): (UInt32, Int) =
-      nanoseconds % 1_000_000 == 0 ? (1_000_000, 3) : nanoseconds % 1000 == 0 ? (1000, 6) : (1, 9)
-    if nanoseconds == 0 { return }
-    DecimalDigits.append(UInt64(nanoseconds.magnitude / unit), width: width, after: ".", to: &bytes)
+  /// The fraction of the second in the fewest of 3, 6 or 9 digits; `nil` if it is zero.
+  private var fraction: (value: Int64, width: Int)? {
+    if nanoseconds == 0 { return nil }
+    if nanoseconds % 1_000_000 == 0 { return (Int64(nanoseconds / 1_000_000), 3) }
+    return nanoseconds % 1000 == 0 ? (Int64(nanoseconds / 1000), 6) : (Int64(nanoseconds), 9)
   }
 
   /// Parses an RFC 3339 date-time; `nil` for other text.

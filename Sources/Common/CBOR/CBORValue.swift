@@ -51,11 +51,16 @@ public struct CBORMap: Sendable, Hashable {
 
   /// The value of the text `key`.
   public subscript(key: String) -> CBORValue? {
-    pairs.first { pair in
-      guard case .text(let text) = pair.key else { return false }
-      // Strings compare by canonical equivalence (the Kelvin sign equals "K"); keys are bytes.
-      return text.utf8.count == key.utf8.count && text.utf8.elementsEqual(key.utf8)
-    }?.value
+    var key = key
+    return key.withUTF8 { key in
+      pairs.first { pair in
+        guard case .text(var text) = pair.key else { return false }
+        // Strings compare by canonical equivalence (the Kelvin sign equals "K"); keys are bytes.
+        return text.withUTF8 { text in
+          text.count == key.count && text.indices.allSatisfy { text[$0] == key[$0] }
+        }
+      }?.value
+    }
   }
 }
 

@@ -8,9 +8,13 @@ public enum HMACSHA256 {
   /// The code of `message` under `key`, which may have any length. Compare codes with `constantTimeEqual`.
   // OpenSSL's own function looks up the algorithms by name at each call, which costs more than the rest.
   public static func authenticate(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
-    var block = key.count > blockSize ? SHA256.hash(key) : key
-    block += repeatElement(0, count: blockSize - block.count)
-    let inner = SHA256.hash(block.map { $0 ^ 0x36 }, message)
-    return SHA256.hash(block.map { $0 ^ 0x5C }, inner)
+    let key = key.count > blockSize ? SHA256.hash(key) : key
+    var inner = [UInt8](repeating: 0x36, count: blockSize)
+    var outer = [UInt8](repeating: 0x5C, count: blockSize)
+    for index in key.indices {
+      inner[index] ^= key[index]
+      outer[index] ^= key[index]
+    }
+    return SHA256.hash(outer, SHA256.hash(inner, message))
   }
 }

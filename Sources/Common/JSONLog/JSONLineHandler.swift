@@ -27,9 +27,18 @@ public struct JSONLineHandler: LogHandler {
 
   public func log(event: LogEvent) {
     let line = LogLine(
-      time: now(), level: event.level, logger: label, message: "\(event.message)",
+      time: now(), level: event.level, logger: label, message: event.message.description,
       metadata: event.metadata(over: metadata, metadataProvider))
     sink.write(line.bytes)
+  }
+
+  /// Whether a line has only the fields of its event.
+  var addsNothing: Bool { metadata.isEmpty && metadataProvider == nil }
+
+  /// Writes the line of an event whose only metadata are `fields`.
+  func log(_ level: Logger.Level, _ message: String, _ fields: LogFields) {
+    let line = LogLine(time: now(), level: level, logger: label, message: message, metadata: [:])
+    sink.write(line.bytes(with: fields))
   }
 }
 

@@ -16,6 +16,8 @@ public final class LineSink: Sendable {
   }
 
   private static let gathering = DispatchTimeInterval.milliseconds(10)
+  /// Enough for the lines of `gathering` under load.
+  private static let keptCapacity = 64 << 10
 
   private let descriptor: CInt
   private let capacity: Int
@@ -74,21 +76,23 @@ public final class LineSink: Sendable {
   }
 
   private func drain() {
-    while let bytes = next() { writeAll(bytes) }
+    var bytes: [UInt8] = []
+    while takePending(into: &bytes) { writeAll(bytes) }
   }
 
-  private func next() -> [UInt8]? {
-    pending.withLock { pending in
+  /// Exchanges `bytes`, which are written, for the pending ones. Returns `false` if there are none.
+  ///
+  /// The memory of the written bytes is used for later lines, unless a burst made it large.
+  private func takePending(into bytes: inout [UInt8]) -> Bool {
+    bytes.removeAll(keepingCapacity: bytes.capacity <= Self.keptCapacity)
+    return pending.withLock { pending in
       if pending.dropped > 0 {
         pending.bytes += Array((notice(pending.dropped) + "\n").utf8)
         pending.dropped = 0
       }
-      guard !pending.bytes.isEmpty else {
-        pending.isDraining = false
-        return nil
-      }
-      defer { pending.bytes = [] }
-      return pending.bytes
+      swap(&pending.bytes, &bytes)
+      if bytes.isEmpty { pending.isDraining = false }
+      return !bytes.isEmpty
     }
   }
 

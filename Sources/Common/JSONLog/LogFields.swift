@@ -15,9 +15,16 @@ public struct LogFields: Sendable, CustomStringConvertible {
   /// Adds a text; does nothing for `nil`.
   public mutating func append(_ name: StaticString, _ text: String?) {
     guard let text else { return }
-    begin(name)
-    JSONText.append(text, to: &json)
+    guard !ReservedNames.contains(name) else {
+      begin(name)
+      JSONText.append(text, to: &json)
+      return
+    }
+    JSONText.appendMember(name, text, to: &json)
   }
+
+  /// Adds fields that were rendered before.
+  public mutating func append(_ fields: LogFields) { json += fields.json }
 
   /// Adds a number, limited to the range of `Int64`; does nothing for `nil`.
   @inlinable
@@ -27,8 +34,12 @@ public struct LogFields: Sendable, CustomStringConvertible {
 
   @usableFromInline
   mutating func append(_ name: StaticString, integer: Int64) {
-    begin(name)
-    JSONText.append(integer, to: &json)
+    guard !ReservedNames.contains(name) else {
+      begin(name)
+      JSONText.append(integer, to: &json)
+      return
+    }
+    JSONText.appendMember(name, integer, to: &json)
   }
 
   public mutating func append(_ name: StaticString, _ flag: Bool) {
@@ -83,7 +94,16 @@ enum ReservedNames {
 }
 
 extension Logger {
+  /// Logs `fields` after `message`.
+  ///
+  /// A handler of this module that adds nothing of its own gets them without swift-log's event and its dictionary,
+  /// which would cost as much as the line.
   public func log(level: Level, _ message: @autoclosure () -> Message, _ fields: @autoclosure () -> LogFields) {
-    log(level: level, message(), metadata: ["fields": .stringConvertible(fields())])
+    guard level >= logLevel else { return }
+    if let handler = handler as? JSONLineHandler, handler.addsNothing {
+      handler.log(level, message().description, fields())
+    } else {
+      log(level: level, message(), metadata: ["fields": .stringConvertible(fields())])
+    }
   }
 }

@@ -43,8 +43,6 @@ static void *take(size_t size, const char *file, int line) {
 // Decides by size alone whether an aligned block is a record buffer: any block of the right size may be reused, even
 // one that malloc allocated.
 static __attribute__((noinline)) void give_back_aligned(void *block) {
-  // OpenSSL often frees nothing.
-  if (block == NULL) return;
   size_t size = kept.count < most_kept ? malloc_usable_size(block) : 0;
   if (size >= buffer_size && size < buffer_size + slack) {
     kept.blocks[kept.count++] = block;
@@ -58,7 +56,8 @@ static void give_back(void *block, const char *file, int line) {
   (void)file, (void)line;
   if ((uintptr_t)block % alignment != 0) {
     free(block);
-  } else {
+  } else if (block != NULL) {
+    // OpenSSL often frees nothing.
     give_back_aligned(block);
   }
 }

@@ -12,16 +12,25 @@ enum Endpoint: Sendable, Hashable {
   case nowhere
 
   init(path: String, routes: RouteTable) {
+    self = Self.own(path) ?? routes.route(for: path).map(Endpoint.route) ?? .nowhere
+  }
+
+  /// Returns the endpoint of the gate itself that `path` names; `nil` for a path that is left to routes.
+  private static func own(_ path: String) -> Endpoint? {
+    // Almost no path passes this test.
+    guard folders.contains(where: path.hasPrefix) else { return nil }
     switch path {
-    case "/attest/challenge": self = .challenge
-    case "/attest/register": self = .registration
+    case "/attest/challenge": return .challenge
+    case "/attest/register": return .registration
     // Some proxies append the path of the request that they ask about.
-    case let path where path == "/attest/verify" || path.hasPrefix("/attest/verify/"): self = .verification
-    case "/.well-known/sallyport/jwks.json": self = .keySet
-    case let path where Self.isReserved(path): self = .reserved
-    default: self = routes.route(for: path).map(Endpoint.route) ?? .nowhere
+    case let path where path == "/attest/verify" || path.hasPrefix("/attest/verify/"): return .verification
+    case "/.well-known/sallyport/jwks.json": return .keySet
+    default: return folders.contains { path == $0 || path.hasPrefix($0 + "/") } ? .reserved : nil
     }
   }
+
+  /// The folders that belong to the gate.
+  private static let folders = ["/attest", "/.well-known/sallyport"]
 
   /// The path of the route or of the gate's own endpoint; `nil` for a path that names neither.
   var pattern: String? {
@@ -33,9 +42,5 @@ enum Endpoint: Sendable, Hashable {
     case .route(let route): route.path
     case .reserved, .nowhere: nil
     }
-  }
-
-  private static func isReserved(_ path: String) -> Bool {
-    ["/attest", "/.well-known/sallyport"].contains { path == $0 || path.hasPrefix($0 + "/") }
   }
 }

@@ -63,8 +63,7 @@ struct ForwardedRequest: ForwardOrder {
   private var fields: LogFields {
     var fields = context.fields(app: principal.app, key: principal.keyHash)
     fields.append("method", principal.method)
-    fields.append("route", route.path)
-    fields.append("upstream", route.upstreamText)
+    fields.append(route.logFields)
     return fields
   }
 }

@@ -15,7 +15,6 @@ public final class GateMetrics: Sendable {
   private let registrations: CounterFamily
   private let admissions: CounterFamily
   private let refusals: CounterFamily
-  private let closes: CounterFamily
   private let verifications: HistogramFamily
   private let storeCalls: HistogramFamily
   private let upstreams: HistogramFamily
@@ -29,7 +28,16 @@ public final class GateMetrics: Sendable {
   private let lastReload = LockedValue(ReloadState(lastSuccess: .now()))
   /// Created in advance, since each connection increments them.
   private let admitted: [String: Counter]
+  private let ended: [String: Counter]
   private let works: [Stopwatch.Work: Histogram]
+  /// Those of the routes that are served, by path.
+  private let served = LockedValue<[String: RouteMetrics]>([:])
+
+  private struct RouteMetrics: Sendable {
+    let handshakes: Histogram
+    let failures: Counter
+    let attempts: [UpstreamResult: Counter]
+  }
 
   /// - Parameter connectionRefusals: The codes with which the engine refuses connections.
   public init(
@@ -44,7 +52,7 @@ public final class GateMetrics: Sendable {
       "sallyport_admissions_total", "Decided admission requests.", labels: ["result", "method", "code"])
     refusals = registry.counters(
       "sallyport_refusals_total", "Refused requests of any kind.", labels: ["code", "status"])
-    closes = registry.counters(
+    let closes = registry.counters(
       "sallyport_session_closes_total", "Closed sessions, by the side that closed them.", labels: ["end"])
     verifications = registry.histograms(
       "sallyport_verification_duration_seconds", "Duration of CPU-bound verification.", labels: ["kind"])
@@ -75,6 +83,7 @@ public final class GateMetrics: Sendable {
     let (admissions, verifications, storeCalls) = (admissions, verifications, storeCalls)
     admitted = Dictionary(
       uniqueKeysWithValues: Principal.methods.map { ($0, admissions.counter("admitted", $0, "")) })
+    ended = Dictionary(uniqueKeysWithValues: SessionSummary.End.words.map { ($0, closes.counter($0)) })
     works = Dictionary(
       uniqueKeysWithValues: Stopwatch.Work.allCases.map { work in
         switch work {
@@ -97,7 +106,6 @@ public final class GateMetrics: Sendable {
       _ = admissions.counter("would_refuse", "none", code.rawValue)
       _ = refusals.counter(code.rawValue, String(code.definition.status))
     }
-    for end in SessionSummary.End.words { _ = closes.counter(end) }
     for result in ["done", "refused"] { _ = reloads.counter(result) }
     for code in connectionRefusals { _ = refusedConnections.counter(code) }
   }
@@ -105,11 +113,20 @@ public final class GateMetrics: Sendable {
   /// Creates the counters of `routes`, and shows the health of their upstreams.
   func serve(_ routes: [Route]) {
     upstreamHealth.serve(routes)
-    for route in routes {
-      _ = upstreams.histogram(route.path)
-      _ = upstreamFailures.counter(route.path)
-      for result in UpstreamResult.allCases { _ = upstreamAttempts.counter(route.path, result.rawValue) }
-    }
+    let metrics = Dictionary(uniqueKeysWithValues: routes.map { ($0.path, makeMetrics(of: $0.path)) })
+    served.withLock { $0 = metrics }
+  }
+
+  private func makeMetrics(of route: String) -> RouteMetrics {
+    RouteMetrics(
+      handshakes: upstreams.histogram(route), failures: upstreamFailures.counter(route),
+      attempts: Dictionary(
+        uniqueKeysWithValues: UpstreamResult.allCases.map { ($0, upstreamAttempts.counter(route, $0.rawValue)) }))
+  }
+
+  /// A session may be older than the routes that are served now.
+  private func metrics(of route: String) -> RouteMetrics {
+    served.withLock { $0[route] } ?? makeMetrics(of: route)
   }
 
   private func registerUpstreamHealth() {
@@ -205,25 +222,29 @@ public final class GateMetrics: Sendable {
   func refused(_ code: String, status: Int) { refusals.counter(code, String(status)).add() }
 
   func opened(on route: String, after duration: Duration) {
-    upstreams.histogram(route).observe(duration)
-    upstreamAnswered(on: route)
+    let metrics = metrics(of: route)
+    metrics.handshakes.observe(duration)
+    attempted(.connected, on: route, metrics)
   }
   /// Counts an attempt that reached the upstream.
-  func upstreamAnswered(on route: String) { attempted(.connected, on: route) }
+  func upstreamAnswered(on route: String) { attempted(.connected, on: route, metrics(of: route)) }
   /// Counts an opening handshake that the upstream answered with a status other than 101.
   func upstreamAnswered(_ refusal: UpstreamError, on route: String) {
-    attempted(UpstreamResult(refusal), detail: refusal.detail, on: route)
+    attempted(UpstreamResult(refusal), detail: refusal.detail, on: route, metrics(of: route))
   }
   /// Counts an attempt without an answer that can be passed on.
   func upstreamFailed(_ fault: UpstreamError, on route: String) {
-    upstreamFailures.counter(route).add()
-    attempted(UpstreamResult(fault), detail: fault.detail, on: route)
+    let metrics = metrics(of: route)
+    metrics.failures.add()
+    attempted(UpstreamResult(fault), detail: fault.detail, on: route, metrics)
   }
-  private func attempted(_ result: UpstreamResult, detail: String? = nil, on route: String) {
-    upstreamAttempts.counter(route, result.rawValue).add()
+  private func attempted(
+    _ result: UpstreamResult, detail: String? = nil, on route: String, _ metrics: RouteMetrics
+  ) {
+    metrics.attempts[result]?.add()
     upstreamHealth.note(result, detail: detail, on: route)
   }
-  func closed(_ end: String) { closes.counter(end).add() }
+  func closed(_ end: String) { ended[end]?.add() }
 
   /// Records the duration of a TLS handshake. The engine calls this method and the ones below.
   public func handshakeCompleted(in duration: Duration) { handshakes.observe(duration) }

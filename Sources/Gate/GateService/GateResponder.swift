@@ -13,7 +13,7 @@ public struct GateResponder: RequestResponder {
   private let challenges: Challenges
   private let identities: IdentityIssuer
   private let routes: RouteTable
-  private let limits: SessionLimits
+  private let limits: GateSession.SharedLimits
   private let sessions: LiveSessions
   private let limiter: RequestLimiter
   private let trustedProxies: [AddressRange]
@@ -47,7 +47,7 @@ public struct GateResponder: RequestResponder {
     self.challenges = challenges
     self.identities = identities
     self.routes = routes
-    self.limits = limits
+    self.limits = GateSession.SharedLimits(limits)
     self.sessions = sessions
     self.limiter = limiter
     self.trustedProxies = trustedProxies
@@ -76,34 +76,57 @@ public struct GateResponder: RequestResponder {
     return disposition
   }
 
+  /// Decides without waiting about requests to routes if enforcement is off, and about requests that are refused
+  /// whatever their credentials. Traced requests are decided by `respond`, which lends their trace to the steps.
+  public func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? {
+    guard tracer == nil else { return nil }
+    let endpoint = Endpoint(path: request.path, routes: routes)
+    if let refusal = Self.refusal(of: request, at: endpoint) {
+      return .respond(RequestContext(request, from: peer, logger: logger, metrics: metrics).refuse(refusal))
+    }
+    let revocationEpoch = sessions.revocationEpoch()
+    guard case .route(let route) = endpoint, let admission = gate.admitAtOnce() else { return nil }
+    let context = RequestContext(request, from: peer, logger: logger, metrics: metrics)
+    do throws(RequestRefusal) {
+      try checkLimits(of: peer)
+      let identity = UpstreamIdentity(of: admission.principal, assertion: nil)
+      return try pass(request, from: peer, to: route, admission, identity, since: revocationEpoch, in: context)
+    } catch {
+      return refuseAdmission(error, to: request, in: context)
+    }
+  }
+
   private func decide(_ request: Request, from peer: Peer, in context: RequestContext) async -> Disposition {
     let endpoint = Endpoint(path: request.path, routes: routes)
     context.trace?.matched(endpoint.pattern)
+    if let refusal = Self.refusal(of: request, at: endpoint) { return .respond(context.refuse(refusal)) }
     switch endpoint {
-    case .challenge:
-      guard request.method == "GET" else { return .respond(context.refuse(.methodNotAllowed(allowed: "GET"))) }
-      return .respond(await challenge(from: peer, in: context))
-    case .registration:
-      guard request.method == "POST" else { return .respond(context.refuse(.methodNotAllowed(allowed: "POST"))) }
-      return .respond(await register(request, from: peer, in: context))
-    case .keySet:
-      guard ["GET", "HEAD"].contains(request.method) else {
-        return .respond(context.refuse(.methodNotAllowed(allowed: "GET, HEAD")))
-      }
-      return .respond(await keySet(in: context))
+    case .challenge: return .respond(await challenge(from: peer, in: context))
+    case .registration: return .respond(await register(request, from: peer, in: context))
+    case .keySet: return .respond(await keySet(in: context))
     case .verification: return .respond(await verify(request, from: peer, in: context))
+    case .route(let route): return await admit(request, from: peer, to: route, in: context)
+    case .reserved, .nowhere: return .respond(context.refuse(.notFound))
+    }
+  }
+
+  /// Returns the reason to refuse `request` whatever its credentials; `nil` if there is none.
+  private static func refusal(of request: Request, at endpoint: Endpoint) -> RequestRefusal? {
+    switch endpoint {
+    case .challenge: return request.method == "GET" ? nil : .methodNotAllowed(allowed: "GET")
+    case .registration: return request.method == "POST" ? nil : .methodNotAllowed(allowed: "POST")
+    case .keySet:
+      return ["GET", "HEAD"].contains(request.method) ? nil : .methodNotAllowed(allowed: "GET, HEAD")
+    case .verification: return nil
     case .route(let route):
-      guard request.upgrade != nil || route.forwarding == .all else {
-        return .respond(context.refuse(.upgradeRequired))
-      }
+      guard request.upgrade != nil || route.forwarding == .all else { return .upgradeRequired }
       // TRACE asks for an echo of the request, which would return the gate's identity fields to the client. CONNECT
       // asks for a tunnel, in which the next request on the connection would be lost.
-      guard !["TRACE", "CONNECT"].contains(request.method) else {
-        return .respond(context.refuse(.methodNotAllowed(allowed: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")))
+      if request.method == "TRACE" || request.method == "CONNECT" {
+        return .methodNotAllowed(allowed: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
       }
-      guard !CrossSiteRule.isForeign(in: request.headers) else { return .respond(context.refuse(.foreignOrigin)) }
-      return await admit(request, from: peer, to: route, in: context)
-    case .reserved, .nowhere: return .respond(context.refuse(.notFound))
+      return CrossSiteRule.isForeign(in: request.headers) ? .foreignOrigin : nil
+    case .reserved, .nowhere: return .notFound
     }
   }
 
@@ -198,32 +221,55 @@ public struct GateResponder: RequestResponder {
     // Must precede the query of the registry: a revocation after its answer is then detected.
     let revocationEpoch = sessions.revocationEpoch()
     do throws(RequestRefusal) {
-      try limiter.spend(.upgradesPerAddress, of: peer)
-      let limit = limiter.sessions
-      // An early check, before a nonce is spent. `sessions.add` below enforces the limit.
-      guard sessions.count < limit else { throw .tooManySessions(limit: limit) }
+      try checkLimits(of: peer)
       let (admission, identity) = try await admitted(claim, request, from: peer, to: route, in: context)
-      let record = SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path)
-      guard let session = sessions.add(record, since: revocationEpoch, atMost: limit) else {
-        throw .tooManySessions(limit: limit)
-      }
-      count(admission)
-      let head = UpstreamHead(
-        request: request, peer: peer, admission: admission, identity: identity, sanitizer: sanitizer,
-        trace: context.trace)
-      context.trace?.admitted(to: route.upstreamText)
-      guard request.upgrade != nil else {
-        return .forward(
-          ForwardedRequest(admission, to: route, context: context, session: session), head: head.lines)
-      }
-      return .relay(
-        GateSession(admission, to: route, context: context, limits: limits, session: session),
-        upgradeHead: head.openingHandshake)
+      return try pass(request, from: peer, to: route, admission, identity, since: revocationEpoch, in: context)
     } catch {
-      metrics.refusedAdmission(error.code.rawValue)
-      return .respond(
-        context.refuse(error, key: claim.assertion.claimedKey, closes: error.report.followsVerification))
+      return refuseAdmission(error, to: request, in: context)
     }
+  }
+
+  /// Counts a request to a route, before a nonce is spent.
+  ///
+  /// - Throws: `.rateLimited`, or `.tooManySessions` if there are as many as allowed; `pass` enforces that limit.
+  private func checkLimits(of peer: Peer) throws(RequestRefusal) {
+    try limiter.spend(.upgradesPerAddress, of: peer)
+    let limit = limiter.sessions
+    guard sessions.count < limit else { throw .tooManySessions(limit: limit) }
+  }
+
+  /// Adds the session of an admitted client and returns the order to pass `request` to the upstream.
+  ///
+  /// - Throws: `.tooManySessions` if there are as many as allowed.
+  private func pass(
+    _ request: Request, from peer: Peer, to route: Route, _ admission: Admission, _ identity: UpstreamIdentity,
+    since revocationEpoch: LiveSessions.RevocationEpoch, in context: RequestContext
+  ) throws(RequestRefusal) -> Disposition {
+    let record = SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path)
+    let limit = limiter.sessions
+    guard let session = sessions.add(record, since: revocationEpoch, atMost: limit) else {
+      throw .tooManySessions(limit: limit)
+    }
+    count(admission)
+    let head = UpstreamHead(
+      request: request, peer: peer, admission: admission, identity: identity, sanitizer: sanitizer,
+      trace: context.trace)
+    context.trace?.admitted(to: route.upstreamText)
+    guard request.upgrade != nil else {
+      return .forward(ForwardedRequest(admission, to: route, context: context, session: session), head: head.lines)
+    }
+    return .relay(
+      GateSession(session, to: route, context: context, limits: limits),
+      upgradeHead: head.openingHandshake)
+  }
+
+  private func refuseAdmission(
+    _ refusal: RequestRefusal, to request: Request, in context: RequestContext
+  ) -> Disposition {
+    let claim = AdmissionClaim(request, certificate: nil)
+    metrics.refusedAdmission(refusal.code.rawValue)
+    return .respond(
+      context.refuse(refusal, key: claim.assertion.claimedKey, closes: refusal.report.followsVerification))
   }
 
   /// Counts a request against the upgrade limit of its address, except for a trusted proxy, which asks for many

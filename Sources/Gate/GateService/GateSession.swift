@@ -4,27 +4,34 @@ internal import Logging
 internal import Transport
 
 /// An admitted session on its way to an upstream.
-struct GateSession: RelayPlan {
-  let upstream: Upstream
-  let limits: SessionLimits
-
+///
+/// Kept as long as the session is open, so it refers to what it shares with others.
+final class GateSession: RelayPlan {
   private let context: RequestContext
-  private let principal: Principal
   private let route: Route
   private let session: LiveSession
+  private let shared: SharedLimits
   private let admittedAt = ContinuousClock.now
 
-  /// Requires an `Admission`, so that no session exists without one.
-  init(
-    _ admission: Admission, to route: Route, context: RequestContext, limits: SessionLimits, session: LiveSession
-  ) {
-    self.session = session
-    upstream = route.upstream
-    self.limits = limits
-    self.context = context
-    principal = admission.principal
-    self.route = route
+  /// Limits that all sessions of a configuration refer to.
+  final class SharedLimits: Sendable {
+    let value: SessionLimits
+
+    init(_ value: SessionLimits) { self.value = value }
   }
+
+  /// - Parameter session: The entry of an admitted client: only `LiveSessions.add` creates one, with an `Admission`.
+  init(_ session: LiveSession, to route: Route, context: RequestContext, limits: SharedLimits) {
+    self.session = session
+    self.context = context
+    self.route = route
+    shared = limits
+  }
+
+  var upstream: Upstream { route.upstream }
+  var limits: SessionLimits { shared.value }
+
+  private var principal: Principal { session.record.principal }
 
   /// Passes the upstream's own refusal to the client. Other failures are logged, and the client gets the gate's 502.
   func response(to fault: UpstreamError) -> Response {
@@ -65,22 +72,22 @@ struct GateSession: RelayPlan {
   func closed(_ summary: SessionSummary) {
     session.end()
     var fields = fields
-    fields.append("end", summary.end.word)
+    let end = summary.end.word
+    fields.append("end", end)
     fields.append("close_code", summary.end.code)
     fields.append("detail", summary.end.detail)
     fields.append("bytes_from_client", summary.bytesFromClient)
     fields.append("bytes_from_upstream", summary.bytesFromUpstream)
     fields.append("duration_ms", summary.duration.milliseconds)
     // Counted before it is logged, so that a reader of the line finds it in the metrics.
-    context.metrics.closed(summary.end.word)
+    context.metrics.closed(end)
     context.logger.log(level: .info, "session closed", fields)
   }
 
   private var fields: LogFields {
     var fields = context.fields(app: principal.app, key: principal.keyHash)
     fields.append("method", principal.method)
-    fields.append("route", route.path)
-    fields.append("upstream", route.upstreamText)
+    fields.append(route.logFields)
     if case .certificate(let certificate) = principal { fields.append("subject", certificate.subject) }
     return fields
   }
@@ -107,9 +114,11 @@ extension SessionSummary.End {
   /// The side that closed the session, and whether it sent a Close frame.
   var word: String {
     switch self {
-    case .closed(let side, _): "closed_by_\(side.rawValue)"
+    case .closed(.client, _): "closed_by_client"
+    case .closed(.upstream, _): "closed_by_upstream"
     case .closedByGate: "closed_by_gate"
-    case .lost(let side, _): "lost_\(side.rawValue)"
+    case .lost(.client, _): "lost_client"
+    case .lost(.upstream, _): "lost_upstream"
     }
   }
 

@@ -41,16 +41,17 @@ struct HeaderSanitizer: Sendable {
   }
 
   /// Calls `body` with the fields of `headers` that a client may send to an upstream, in their order.
-  func forEachKept(in headers: HeaderFields, _ body: (HeaderFields.Field) -> Void) {
+  func forEachKept(in headers: HeaderFields, _ body: (HeaderFields.Line) -> Void) {
     let named = Self.namedByConnection(in: headers)
-    for field in headers.fields where !isRemoved(field.name) && !named.contains(field.name) { body(field) }
+    headers.forEachLine { field in
+      if !isRemoved(field.name), !named.contains(field.name) { body(field) }
+    }
   }
 
   /// Returns `true` for a name that no upstream may receive, and for one that an upstream could confuse with the
   /// gate's.
-  private func isRemoved(_ name: String) -> Bool {
-    var name = name
-    return name.withUTF8 { name in !name.allSatisfy(Self.isPlain) || removed.contains(name) }
+  private func isRemoved(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
+    !name.allSatisfy(Self.isPlain) || removed.contains(name)
   }
 
   private static func isPlain(_ byte: UInt8) -> Bool {
@@ -71,16 +72,14 @@ struct HeaderSanitizer: Sendable {
   private struct NamedFields {
     /// In lowercase.
     let names: Set<String>
-    func contains(_ name: String) -> Bool { !names.isEmpty && names.contains(name.lowercased()) }
+    func contains(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
+      !names.isEmpty && names.contains(String(decoding: name, as: UTF8.self).lowercased())
+    }
   }
 
   /// The names in the `Connection` fields, in lowercase; without `upgrade` if it is alone, which is removed anyway.
   private static func options(of headers: HeaderFields) -> Set<String> {
-    switch headers.only("Connection") {
-    case .absent: return []
-    case .once(let value) where HeaderFields.isSame(value, "Upgrade"): return []
-    case .once, .repeated: break
-    }
+    if headers.isOnly("Connection", "Upgrade") { return [] }
     let options = headers.values(of: "Connection").flatMap { $0.split(separator: ",") }
     return Set(options.map { String($0.trimmingSpaces()).lowercased() })
   }
@@ -93,12 +92,9 @@ extension HeaderSanitizer {
   /// - Parameter keepsDate: Whether the upstream's `Date` is kept. `false` where the engine writes a new one.
   static func cleaned(fromUpstream headers: HeaderFields, keepsDate: Bool = false) -> HeaderFields {
     let named = NamedFields(names: options(of: headers))
-    return HeaderFields(
-      headers.fields.filter { field in
-        var name = field.name
-        let isRemoved = name.withUTF8 { answerNames.contains($0) }
-        return !isRemoved && !named.contains(field.name) && (keepsDate || !HeaderFields.isSame(field.name, "Date"))
-      })
+    return headers.filter { field in
+      !answerNames.contains(field.name) && !named.contains(field.name) && (keepsDate || !field.isNamed("Date"))
+    }
   }
 
   /// The fields of a connection, and those that only the gate sets. Many servers treat an underscore as a hyphen, so

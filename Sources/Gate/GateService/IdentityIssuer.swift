@@ -148,31 +148,22 @@ private struct ClaimWriter {
     bytes += prefix
   }
 
-  mutating func text(_ name: String, _ value: String) {
-    begin(name)
-    JSONText.append(value, to: &bytes)
-  }
-
-  mutating func number(_ name: String, _ value: Int64) {
-    begin(name)
-    bytes += String(value).utf8
-  }
+  mutating func text(_ name: StaticString, _ value: String) { JSONText.appendMember(name, value, to: &bytes) }
+  mutating func number(_ name: StaticString, _ value: Int64) { JSONText.appendMember(name, value, to: &bytes) }
 
   /// Writes an object with one member.
-  mutating func object(_ name: String, _ member: String, _ value: String) {
-    begin(name)
-    bytes += "{\"".utf8
+  mutating func object(_ name: StaticString, _ member: String, _ value: String) {
+    bytes.append(UInt8(ascii: ","))
+    JSONText.append(name, after: "", to: &bytes)
+    bytes += ":{\"".utf8
     bytes += member.utf8
     bytes += "\":".utf8
     JSONText.append(value, to: &bytes)
     bytes.append(UInt8(ascii: "}"))
   }
 
-  consuming func ended() -> [UInt8] { bytes + [UInt8(ascii: "}")] }
-
-  private mutating func begin(_ name: String) {
-    bytes += ",\"".utf8
-    bytes += name.utf8
-    bytes += "\":".utf8
+  consuming func ended() -> [UInt8] {
+    bytes.append(UInt8(ascii: "}"))
+    return bytes
   }
 }

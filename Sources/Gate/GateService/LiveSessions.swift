@@ -14,11 +14,14 @@ public final class LiveSessions: Sendable {
     fileprivate let change: UInt64
   }
 
-  fileprivate struct Place: Sendable {
+  // The variables are guarded by the lock of `state`.
+  fileprivate final class Place: @unchecked Sendable {
     let record: SessionRecord
     var control: SessionControl?
     /// The close that takes effect when the session opens.
     var pendingClose: (code: CloseCode, reason: String)?
+
+    init(record: SessionRecord) { self.record = record }
   }
 
   private struct State {
@@ -61,30 +64,29 @@ public final class LiveSessions: Sendable {
   ///
   /// If its key changed after `revocationEpoch`, the key is sent to `recheck`.
   func add(_ record: SessionRecord, since revocationEpoch: RevocationEpoch, atMost limit: Int) -> LiveSession? {
+    let place = Place(record: record)
     let entry = state.withLock { state -> (number: UInt64, needsRecheck: Bool)? in
       guard state.places.count < limit else { return nil }
       state.lastPlace += 1
-      state.places[state.lastPlace] = Place(record: record)
+      state.places[state.lastPlace] = place
       guard let keyID = record.keyID else { return (state.lastPlace, false) }
       state.byKey[keyID, default: []].insert(state.lastPlace)
       return (state.lastPlace, max(state.allChanged, state.changed[keyID]?.change ?? 0) > revocationEpoch.change)
     }
     guard let (number, needsRecheck) = entry else { return nil }
     if needsRecheck, let keyID = record.keyID { keysToRecheck.yield(keyID) }
-    return LiveSession(number: number, in: self)
+    return LiveSession(place, number: number, in: self)
   }
 
-  fileprivate func open(_ number: UInt64, _ control: SessionControl) {
-    let pendingClose = state.withLock { state in
-      state.places[number]?.control = control
-      return state.places[number]?.pendingClose
+  fileprivate func open(_ place: Place, _ control: SessionControl) {
+    let pendingClose = state.withLock { _ in
+      place.control = control
+      return place.pendingClose
     }
     if let pendingClose { control.close(pendingClose.code, reason: pendingClose.reason) }
   }
 
-  fileprivate func pendingClose(of number: UInt64) -> CloseCode? {
-    state.withLock { $0.places[number]?.pendingClose?.code }
-  }
+  fileprivate func pendingClose(of place: Place) -> CloseCode? { state.withLock { _ in place.pendingClose?.code } }
 
   fileprivate func remove(_ number: UInt64) {
     state.withLock { state in
@@ -209,10 +211,12 @@ public struct SessionRecord: Sendable, Hashable {
 
 /// A session's entry in `LiveSessions`. The entry is removed when this object is released.
 final class LiveSession: Sendable {
+  private let place: LiveSessions.Place
   private let number: UInt64
   private let sessions: LiveSessions
 
-  fileprivate init(number: UInt64, in sessions: LiveSessions) {
+  fileprivate init(_ place: LiveSessions.Place, number: UInt64, in sessions: LiveSessions) {
+    self.place = place
     self.number = number
     self.sessions = sessions
   }
@@ -221,8 +225,9 @@ final class LiveSession: Sendable {
   deinit { end() }
 
   /// Whether the key was revoked or removed after the admission.
-  var isRevoked: Bool { sessions.pendingClose(of: number) == .revoked }
+  var isRevoked: Bool { sessions.pendingClose(of: place) == .revoked }
+  var record: SessionRecord { place.record }
 
-  func opened(_ control: SessionControl) { sessions.open(number, control) }
+  func opened(_ control: SessionControl) { sessions.open(place, control) }
   func end() { sessions.remove(number) }
 }

@@ -1,7 +1,10 @@
+internal import JSONLog
 public import Transport
 
 /// A path and the upstream for requests under it.
-public struct Route: Sendable, Hashable {
+///
+/// A class, so that each of many sessions keeps one reference to it.
+public final class Route: Sendable, Hashable {
   /// The kinds of requests that reach the upstream.
   public enum Forwarding: String, Sendable, Hashable, CaseIterable {
     /// Only WebSocket upgrades.
@@ -18,6 +21,8 @@ public struct Route: Sendable, Hashable {
   public let audience: String?
   /// The upstream in the notation of the configuration, for the log.
   let upstreamText: String
+  /// The fields of log lines that name the route and its upstream, rendered once.
+  let logFields: LogFields
 
   /// Creates a route for `path` and all paths below it.
   ///
@@ -32,6 +37,20 @@ public struct Route: Sendable, Hashable {
     self.forwarding = forwarding
     self.audience = audience
     upstreamText = upstream.text
+    var fields = LogFields()
+    fields.append("route", self.path)
+    fields.append("upstream", upstreamText)
+    logFields = fields
+  }
+
+  public static func == (first: Route, second: Route) -> Bool {
+    first.path == second.path && first.upstream == second.upstream && first.forwarding == second.forwarding
+      && first.audience == second.audience
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(path)
+    hasher.combine(upstream)
   }
 
   /// Returns `true` if `path` equals this route's path or is below it, segment by segment.

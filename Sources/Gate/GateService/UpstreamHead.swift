@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import ByteCoding
 internal import Telemetry
 internal import Transport
 
@@ -13,19 +14,23 @@ struct UpstreamHead {
   let trace: RequestTrace?
 
   /// An opening handshake, from the request line to the empty line.
-  var openingHandshake: [UInt8] { lines + "\r\n".utf8 }
+  var openingHandshake: [UInt8] {
+    var head = lines
+    head += "\r\n".utf8
+    return head
+  }
 
   /// The lines from the request line to the last field, without fields that frame a body.
   ///
   /// Target, query, `Host` and the fields of the handshake are the client's, and so are the fields that
-  /// `HeaderSanitizer` keeps. The gate sets all others.
+  /// `HeaderSanitizer` keeps, line by line as they came. The gate sets all others.
   var lines: [UInt8] {
-    var head = HeadBytes()
+    var head = HeadBytes(capacity: request.headers.byteCount + request.target.utf8.count + Self.ownLength)
     head.write(request.method)
     head.write(" ")
     head.write(request.target)
     head.write(" HTTP/1.1\r\n")
-    sanitizer.forEachKept(in: request.headers) { head.field($0.name, $0.value) }
+    sanitizer.forEachKept(in: request.headers) { head.write($0.bytes) }
     if request.upgrade != nil { head.write("Connection: Upgrade\r\nUpgrade: websocket\r\n") }
     identity.forEach { head.field($0, $1) }
     // Sent only if the certificate admitted the client: next to an assertion it would say nothing about the device.
@@ -33,17 +38,35 @@ struct UpstreamHead {
       head.field("Client-Cert", certificate.fieldValue)
     }
     head.field("X-Request-Id", request.id)
-    head.field("traceparent", traceparent)
+    writeTraceparent(to: &head)
     head.field("X-Forwarded-For", forwardedFor)
     head.write("X-Forwarded-Proto: https\r\n")
-    if let host = request.headers.first("Host") { head.field("X-Forwarded-Host", host) }
+    request.headers.withFirst("Host") { host in
+      head.write("X-Forwarded-Host: ")
+      head.write(host)
+      head.write("\r\n")
+    }
     return head.bytes
   }
 
+  /// The fields of the gate are shorter, except for an identity assertion, for which the memory grows.
+  private static let ownLength = 512
+
   // Without telemetry, the trace begins here and uses the request id, so that logs and traces can be matched. The
   // sampled flag is set, since upstreams that follow the parent's flag would otherwise record no traces.
-  private var traceparent: String {
-    trace?.upstreamContext.traceparent ?? "00-\(request.id)-\(request.id.suffix(16))-01"
+  private func writeTraceparent(to head: inout HeadBytes) {
+    if let trace {
+      head.field("traceparent", trace.upstreamContext.traceparent)
+      return
+    }
+    var id = request.id
+    id.withUTF8 { id in
+      head.write("traceparent: 00-")
+      head.write(id)
+      head.write("-")
+      head.write(UnsafeBufferPointer(rebasing: id.suffix(16)))
+      head.write("-01\r\n")
+    }
   }
 
   // A Unix socket has no address for this field. RFC 7239 section 6.2 defines `unknown` for that case.
@@ -55,25 +78,34 @@ struct UpstreamHead {
   }
 }
 
-/// Collects the lines of a head.
+/// Collects the pieces of a head.
 private struct HeadBytes {
   private(set) var bytes: [UInt8] = []
 
-  init() { bytes.reserveCapacity(2048) }
+  init(capacity: Int) { bytes.reserveCapacity(capacity) }
 
   mutating func write(_ text: StaticString) {
-    bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    write(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
+
+  mutating func write(_ piece: UnsafeBufferPointer<UInt8>) { bytes.append(contentsOf: piece) }
 
   mutating func write(_ text: String) {
     var text = text
-    text.withUTF8 { bytes.append(contentsOf: $0) }
+    text.withUTF8 { write($0) }
   }
 
   mutating func field(_ name: String, _ value: String) {
-    write(name)
-    write(": ")
-    write(value)
-    write("\r\n")
+    var (name, value) = (name, value)
+    name.withUTF8 { name in
+      value.withUTF8 { value in
+        bytes.append(addingCapacity: name.count + value.count + 4) { line in
+          line.append(name)
+          line.append(": ")
+          line.append(value)
+          line.append("\r\n")
+        }
+      }
+    }
   }
 }

@@ -6,6 +6,12 @@ public protocol RequestResponder: Sendable {
   /// for more than a few hundred microseconds; longer work belongs on another executor.
   func respond(to request: Request, from peer: Peer) async -> Disposition
 
+  /// Returns the decision about `request` if it needs no waiting; `nil` if `respond` is to be asked. Then the request
+  /// has had no effect yet.
+  ///
+  /// Called on the event loop, before `respond`: must not block. It saves the task that `respond` runs in.
+  func respondAtOnce(to request: Request, from peer: Peer) -> Disposition?
+
   /// Returns `true` if the body of `request` is to be streamed to an upstream as it arrives, instead of being read
   /// before the decision.
   ///
@@ -20,6 +26,9 @@ public protocol RequestResponder: Sendable {
 }
 
 extension RequestResponder {
+  /// The default: each decision is made by `respond`.
+  public func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? { nil }
+
   /// The default: bodies are read before the decision.
   public func streamsBody(of request: Request) -> Bool { false }
 }

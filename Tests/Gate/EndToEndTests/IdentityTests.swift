@@ -110,7 +110,7 @@ struct IdentityTests {
       let altered = Base64URL.encode(Array(claims.replacing("development", with: "production").utf8))
       let unsigned = Base64URL.encode(Array(#"{"alg":"none","typ":"JWT"}"#.utf8))
       let signature = try #require(Base64URL.decode(parts[2]))
-      let other = Base64URL.encode(signature.dropLast() + [(signature.last ?? 0) ^ 1])
+      let other = Base64URL.encode(Array(signature.dropLast()) + [(signature.last ?? 0) ^ 1])
       #expect(altered != parts[1])
       let refusals = try await DocumentedVerifier(gate: gate).refusals([
         [parts[0], altered, parts[2]].joined(separator: "."), [parts[0], parts[1], other].joined(separator: "."),

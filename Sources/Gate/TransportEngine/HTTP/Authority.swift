@@ -11,8 +11,8 @@ enum Authority {
   /// The host is a name of letters, digits, `-`, `.` and `_`, an IPv4 address, or an IPv6 address in brackets. The
   /// escapes and punctuation that RFC 3986 also allows are refused: no real name contains them, and two readers could
   /// resolve a comma or a percent sign to different hosts.
-  static func isValid(_ text: String) -> Bool {
-    let text = Substring(text).utf8
+  static func isValid(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+    let text = text[...]
     guard text.first == UInt8(ascii: "[") else {
       let name = text.prefix { $0 != .colon }
       return isName(name) && isPort(text[name.endIndex...])
@@ -21,19 +21,26 @@ enum Authority {
     return isIPv6(text[..<close].dropFirst()) && isPort(text[close...].dropFirst())
   }
 
-  private static func isName(_ name: Substring.UTF8View) -> Bool {
+  private typealias Bytes = UnsafeBufferPointer<UInt8>.SubSequence
+
+  private static func isName(_ name: Bytes) -> Bool {
     !name.isEmpty && name.count <= 253 && name.allSatisfy(ByteSet.hostName.contains)
   }
 
-  private static func isIPv6(_ address: Substring.UTF8View) -> Bool {
+  private static func isIPv6(_ address: Bytes) -> Bool {
     var binary = in6_addr()
-    return inet_pton(AF_INET6, String(Substring(address)), &binary) == 1
+    return inet_pton(AF_INET6, String(decoding: address, as: UTF8.self), &binary) == 1
   }
 
   /// Returns whether `text` is empty, or a colon and a 16-bit number.
-  private static func isPort(_ text: Substring.UTF8View) -> Bool {
-    guard let colon = text.first else { return true }
-    let digits = text.dropFirst()
-    return colon == .colon && digits.allSatisfy(\.isDigit) && UInt16(String(Substring(digits))) != nil
+  private static func isPort(_ text: Bytes) -> Bool {
+    guard text.first == .colon else { return text.isEmpty }
+    var port: UInt32 = 0
+    for digit in text.dropFirst() {
+      guard digit.isDigit else { return false }
+      port = port * 10 + UInt32(digit - UInt8(ascii: "0"))
+      if port > UInt32(UInt16.max) { return false }
+    }
+    return text.count > 1
   }
 }

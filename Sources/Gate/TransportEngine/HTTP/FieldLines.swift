@@ -23,26 +23,28 @@ struct FieldLines {
   ///
   /// - Throws: `HeadError.fieldEncoding` for a value that is not UTF-8, if `otherText` is `.refused`.
   func fields() throws(HeadError) -> HeaderFields {
-    var fields: [HeaderFields.Field] = []
-    fields.reserveCapacity(16)
+    var fields = HeaderFields()
+    fields.reserve(Self.usualCount, bytes: bytes.count)
     var rest = bytes
     while let colon = rest.firstIndex(of: .colon), let lineEnd = rest[colon...].firstIndex(of: .carriageReturn) {
-      let name = String(decoding: rest[..<colon], as: UTF8.self)
-      fields.append(try field(name, trimmed(rest[(colon + 1)..<lineEnd])))
+      let name = UnsafeBufferPointer(rebasing: rest[..<colon])
+      let value = UnsafeBufferPointer(rebasing: trimmed(rest[(colon + 1)..<lineEnd]))
+      let isText = Self.isUTF8(value)
+      if !isText, otherText == .refused { throw .fieldEncoding }
+      fields.append(name, value, isText: isText)
       rest = rest[lineEnd...].dropFirst(2)
     }
-    return HeaderFields(fields)
+    return fields
   }
 
-  private func field(
-    _ name: String, _ value: UnsafeBufferPointer<UInt8>.SubSequence
-  ) throws(HeadError) -> HeaderFields.Field {
-    do {
-      return HeaderFields.Field(name: name, value: try String(strictUTF8: value))
-    } catch {
-      guard otherText == .kept else { throw error }
-      return HeaderFields.Field(name: name, octets: Array(value))
-    }
+  /// The number of fields that most heads do not exceed, with those that the gate adds.
+  private static let usualCount = 16
+
+  private static func isUTF8(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
+    // Looks at every byte, so that the compiler can take many at once.
+    if value.reduce(0, |) < 0x80 { return true }
+    var validator = UTF8Validator()
+    return validator.consume(value) && validator.isComplete
   }
 
   private func trimmed(
@@ -52,16 +54,5 @@ struct FieldLines {
     while let first = value.first, first == .space || first == .tab { value.removeFirst() }
     while let last = value.last, last == .space || last == .tab { value.removeLast() }
     return value
-  }
-}
-
-extension String {
-  /// Decodes `bytes` as UTF-8.
-  ///
-  /// HTTP allows values in any encoding; the gate accepts only UTF-8 as text.
-  init(strictUTF8 bytes: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadError) {
-    var validator = UTF8Validator()
-    guard validator.consume(UnsafeBufferPointer(rebasing: bytes)), validator.isComplete else { throw .fieldEncoding }
-    self = String(decoding: bytes, as: UTF8.self)
   }
 }

@@ -21,7 +21,7 @@ extension HeaderFields {
   /// Returns the options of `Connection` (RFC 9110 section 7.6.1), in lowercase.
   func connectionOptions() throws(HeadError) -> [String] {
     // What most clients and servers send with a handshake.
-    if case .once(let value) = only("Connection"), HeaderFields.isSame(value, "upgrade") { return Self.upgradeAlone }
+    if isOnly("Connection", "upgrade") { return Self.upgradeAlone }
     guard let tokens = tokens(of: "Connection") else { throw .connectionSyntax }
     return tokens.map { $0.lowercased() }
   }
@@ -54,15 +54,12 @@ extension HeaderFields {
     }
   }
 
-  /// Returns the value of the single `Host` field (RFC 9112 section 3.2).
-  func host() throws(HeadError) -> String {
-    switch only("Host") {
-    case .absent: throw .hostMissing
-    case .repeated: throw .hostRepeated
-    case .once(let value):
-      guard Authority.isValid(value) else { throw .hostSyntax }
-      return value
+  /// Checks that there is one `Host` field with a host (RFC 9112 section 3.2).
+  func requireHost() throws(HeadError) {
+    guard let isValid = withOnly("Host", Authority.isValid) else {
+      throw contains("Host") ? .hostRepeated : .hostMissing
     }
+    if !isValid { throw .hostSyntax }
   }
 }
 

@@ -28,6 +28,22 @@ struct HeadWriter {
     endLine()
   }
 
+  /// Begins the 101 that opens a WebSocket with the fields that each one has (RFC 6455 section 4.2.2).
+  ///
+  /// - Parameter accept: The `Sec-WebSocket-Accept`.
+  init(openingWebSocket accept: String) throws(HeadWriteError) {
+    guard accept.hasOnly(\.isFieldContent) else { throw .fieldValue }
+    bytes.append(
+      contentsOf: """
+        HTTP/1.1 101 Switching Protocols\r
+        Upgrade: websocket\r
+        Connection: Upgrade\r
+        Sec-WebSocket-Accept:\u{20}
+        """.utf8)
+    write(accept)
+    endLine()
+  }
+
   /// Begins a response.
   init(status: Int) {
     write("HTTP/1.1 \(status) ")
@@ -44,23 +60,13 @@ struct HeadWriter {
     endLine()
   }
 
-  /// Writes a field whose value is not UTF-8.
-  private mutating func field(_ name: String, octets: [UInt8]) throws(HeadWriteError) {
-    guard octets.allSatisfy(\.isFieldContent) else { throw .fieldValue }
-    try field(name, "")
-    bytes.removeLast(2)
-    bytes += octets
-    endLine()
-  }
-
   /// Writes `fields`, except those whose names are in `omitted`.
   mutating func fields(_ fields: HeaderFields, except omitted: [String] = []) throws(HeadWriteError) {
-    for entry in fields.fields where !omitted.contains(where: { HeaderFields.isSame($0, entry.name) }) {
-      if let octets = entry.octets {
-        try field(entry.name, octets: octets)
-      } else {
-        try field(entry.name, entry.value)
-      }
+    try fields.forEachLine { line throws(HeadWriteError) in
+      if omitted.contains(where: line.isNamed) { return }
+      guard !line.name.isEmpty, line.name.allSatisfy(ByteSet.token.contains) else { throw .fieldName }
+      guard line.value.allSatisfy(\.isFieldContent) else { throw .fieldValue }
+      bytes.append(contentsOf: line.bytes)
     }
   }
 

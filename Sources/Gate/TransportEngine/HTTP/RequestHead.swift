@@ -64,7 +64,7 @@ extension RequestHead {
     path = target.path
     query = target.query
     headers = try FieldLines(bytes[extent.fields], otherText: .refused).fields()
-    _ = try headers.host()
+    try headers.requireHost()
     (contentLength, isChunked) = try headers.declaredFraming()
     connectionOptions = try headers.connectionOptions()
     let hasBody = isChunked || contentLength ?? 0 > 0

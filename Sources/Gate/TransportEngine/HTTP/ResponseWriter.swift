@@ -21,7 +21,7 @@ enum ResponseWriter {
   ) throws(HeadWriteError) -> [UInt8] {
     guard (200...599).contains(response.status) else { throw .status }
     var head = HeadWriter(status: response.status)
-    if response.headers.first("Date") == nil { try head.field("Date", HTTPDate.text(for: time)) }
+    if !response.headers.contains("Date") { try head.field("Date", HTTPDate.text(for: time)) }
     try head.fields(response.headers, except: own)
     // These two end with their heads (RFC 9112 section 6.3), and a 204 must not have a length (RFC 9110 section 8.6).
     let hasBody = response.status != 204 && response.status != 304
@@ -39,7 +39,7 @@ enum ResponseWriter {
   ) throws(HeadWriteError) -> [UInt8] {
     guard (200...599).contains(status) else { throw .status }
     var head = HeadWriter(status: status)
-    if fields.first("Date") == nil { try head.field("Date", HTTPDate.text(for: time)) }
+    if !fields.contains("Date") { try head.field("Date", HTTPDate.text(for: time)) }
     try head.fields(fields, except: own)
     switch framing {
     case .none: break
@@ -54,7 +54,7 @@ enum ResponseWriter {
 
   /// Returns the value of `Connection`. It must name `Upgrade`, which a 426 carries (RFC 9110 section 7.8).
   private static func connection(of response: Response, closes: Bool) -> String? {
-    switch (response.headers.first("Upgrade") != nil, closes) {
+    switch (response.headers.contains("Upgrade"), closes) {
     case (true, true): "upgrade, close"
     case (true, false): "upgrade"
     case (false, true): "close"
@@ -72,10 +72,7 @@ enum ResponseWriter {
   static func switchingProtocols(
     accept: String, subprotocol: String? = nil, extensions: [String] = [], fields: HeaderFields = HeaderFields()
   ) throws(HeadWriteError) -> [UInt8] {
-    var head = HeadWriter(status: 101)
-    try head.field("Upgrade", "websocket")
-    try head.field("Connection", "Upgrade")
-    try head.field("Sec-WebSocket-Accept", accept)
+    var head = try HeadWriter(openingWebSocket: accept)
     if let subprotocol { try head.field("Sec-WebSocket-Protocol", subprotocol) }
     for value in extensions { try head.field("Sec-WebSocket-Extensions", value) }
     try head.fields(fields, except: handshake)

@@ -33,15 +33,14 @@ enum UpgradeRequestError: String, Error, Sendable, CaseIterable {
 extension Upgrade {
   /// - Parameter options: the options of `Connection`, in lowercase.
   init(method: String, headers: HeaderFields, options: [String], hasBody: Bool) {
-    let protocols = headers.values(of: "Upgrade")
-    guard !protocols.isEmpty, options.contains("upgrade") else {
+    guard headers.contains("Upgrade"), options.contains("upgrade") else {
       self = .none
       return
     }
     do throws(UpgradeRequestError) {
-      guard protocols.count == 1, HeaderFields.isSame(protocols[0], "websocket") else { throw .proto }
+      guard headers.isOnly("Upgrade", "websocket") else { throw .proto }
       if method != "GET" { throw .method }
-      if headers.only("Sec-WebSocket-Version") != .once("13") { throw .version }
+      guard headers.isOnly("Sec-WebSocket-Version", "13") else { throw .version }
       let key = try Self.key(in: headers)
       if hasBody { throw .body }
       if ExtensionList.names(in: headers) == nil { throw .extensions }
@@ -52,13 +51,16 @@ extension Upgrade {
   }
 
   private static func key(in headers: HeaderFields) throws(UpgradeRequestError) -> String {
-    guard case .once(let key) = headers.only("Sec-WebSocket-Key"), Base64.decode(key)?.count == 16 else { throw .key }
+    let key = headers.withOnly("Sec-WebSocket-Key") { key in
+      Base64.decode(key)?.count == 16 ? String(decoding: key, as: UTF8.self) : nil
+    }
+    guard let key = key.flatMap(\.self) else { throw .key }
     return key
   }
 
   private static func subprotocols(in headers: HeaderFields) throws(UpgradeRequestError) -> [String] {
-    let isOffered = headers.first("Sec-WebSocket-Protocol") != nil
-    guard let tokens = headers.tokens(of: "Sec-WebSocket-Protocol"), isOffered != tokens.isEmpty,
+    guard headers.contains("Sec-WebSocket-Protocol") else { return [] }
+    guard let tokens = headers.tokens(of: "Sec-WebSocket-Protocol"), !tokens.isEmpty,
       Set(tokens).count == tokens.count
     else { throw .subprotocols }
     return tokens

@@ -35,13 +35,11 @@ extension UpgradeAnswer {
   ) throws(UpgradeAnswerError) {
     if head.status != 101 { throw .status }
     if head.isVersion10 { throw .version }
-    guard case .once(let proto) = head.headers.only("Upgrade"), HeaderFields.isSame(proto, "websocket") else {
-      throw .upgrade
-    }
+    guard head.headers.isOnly("Upgrade", "websocket") else { throw .upgrade }
     guard head.connectionOptions.contains("upgrade") else { throw .connection }
     guard !accept.isEmpty, head.headers.only("Sec-WebSocket-Accept") == .once(accept) else { throw .accept }
     // A reader that uses these fields would read the frames as a body.
-    if head.headers.first("Transfer-Encoding") != nil { throw .framing }
+    if head.headers.contains("Transfer-Encoding") { throw .framing }
     if head.headers.values(of: "Content-Length").contains(where: { $0 != "0" }) { throw .framing }
     self.accept = accept
     subprotocol = try Self.choice(in: head.headers, offered: subprotocols)

@@ -12,8 +12,5 @@ func monotonicMilliseconds() -> Milliseconds {
 
 extension Duration {
   /// The duration in milliseconds, rounded up, so that a deadline never fires early.
-  var milliseconds: Milliseconds {
-    let (seconds, attoseconds) = components
-    return seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
-  }
+  var milliseconds: Milliseconds { Milliseconds((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000) }
 }

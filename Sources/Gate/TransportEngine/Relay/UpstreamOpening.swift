@@ -299,13 +299,12 @@ extension Upstream {
 extension ResponseHead {
   /// The fields for the client, without those of this hop (RFC 9110 section 7.6.1) and without framing.
   var endToEndFields: HeaderFields {
-    let ofThisHop = [
-      "connection", "upgrade", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "te",
-    ]
-    return HeaderFields(
-      headers.fields.filter { field in
-        let name = field.name.lowercased()
-        return !ofThisHop.contains(name) && !connectionOptions.contains(name)
-      })
+    return headers.filter { field in
+      !Self.ofThisHop.contains(where: field.isNamed) && !connectionOptions.contains(where: field.isNamed)
+    }
   }
+
+  private static let ofThisHop = [
+    "connection", "upgrade", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "te",
+  ]
 }

@@ -25,9 +25,13 @@ extension EventLoop {
   private func makeRequestID() -> String {
     let halves: [2 of UInt64] = [random.next(), random.next()]
     return String(unsafeUninitializedCapacity: 32) { digits in
-      for index in 0..<32 {
-        let digit = UInt8(truncatingIfNeeded: halves[index / 16] >> UInt64(60 - index % 16 * 4)) & 15
-        digits[index] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+      for half in 0..<2 {
+        var rest = halves[half]
+        for index in half * 16..<half * 16 + 16 {
+          rest = rest << 4 | rest >> 60
+          let digit = UInt8(truncatingIfNeeded: rest & 15)
+          digits[index] = (digit < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10) + digit
+        }
       }
       return 32
     }
@@ -213,6 +217,10 @@ extension EventLoop {
       peer.handshake = HandshakeTiming(duration: .milliseconds(end - http.acceptedAt), age: .milliseconds(now - end))
     }
     session.pointee.phase = .decision
+    if let disposition = service.responder.respondAtOnce(to: request, from: peer) {
+      carryOut(disposition, for: session)
+      return
+    }
     let token = session.pointee.token
     // Runs on this loop at once: a decision that does not wait is complete when this returns.
     Task.immediate(executorPreference: self) { [self, peer] in

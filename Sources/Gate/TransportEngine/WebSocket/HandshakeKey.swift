@@ -9,7 +9,10 @@ enum HandshakeKey {
   /// Returns the `Sec-WebSocket-Accept` for `key`; an empty string, which proves nothing, if OpenSSL offers no SHA-1.
   /// The strength of SHA-1 does not matter: the value only shows that the peer speaks WebSocket.
   static func accept(for key: String) -> String {
-    let text = Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8)
+    var text: [UInt8] = []
+    text.reserveCapacity(64)
+    text += key.utf8
+    text += "258EAFA5-E914-47DA-95CA-C5AB0DC85B11".utf8
     let digest = [UInt8](unsafeUninitializedCapacity: Int(SHA_DIGEST_LENGTH)) { buffer, count in
       ERR_clear_error()
       count = SHA1(text, text.count, buffer.baseAddress) == nil ? 0 : Int(SHA_DIGEST_LENGTH)

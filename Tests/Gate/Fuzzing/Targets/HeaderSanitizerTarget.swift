@@ -33,7 +33,7 @@ enum HeaderSanitizerInvariants {
 
   private static func kept(of headers: HeaderFields) -> HeaderFields {
     var kept = HeaderFields()
-    sanitizer.forEachKept(in: headers) { kept.append($0.name, $0.value) }
+    sanitizer.forEachKept(in: headers) { kept.append($0) }
     return kept
   }
 

@@ -1,0 +1,254 @@
+internal import ByteCoding
+
+/// Header fields in the order of arrival. Names are compared without regard to case.
+///
+/// All fields are one piece of memory, as the lines of a head: a head is read, filtered and written again line by line,
+/// and only what is asked for becomes a text.
+public struct HeaderFields: Sendable, Hashable {
+  /// A name and its value.
+  public struct Field: Sendable, Hashable {
+    public let name: String
+    /// The value as text. In a value that is not UTF-8, U+FFFD replaces each invalid part, so it equals no value that
+    /// the gate knows.
+    public let value: String
+    /// The original bytes of a value that is not UTF-8 (`obs-text`, RFC 9110 section 5.5), to be forwarded instead of
+    /// `value`. Only fields of an upstream have them; otherwise `nil`.
+    public let octets: [UInt8]?
+
+    public init(name: String, value: String) {
+      self.name = name
+      self.value = value
+      octets = nil
+    }
+
+    /// Creates a field whose value is not UTF-8.
+    public init(name: String, octets: [UInt8]) {
+      self.name = name
+      value = String(decoding: octets, as: UTF8.self)
+      self.octets = octets
+    }
+  }
+
+  /// The bytes of a field, lent for the duration of a call.
+  public struct Line {
+    /// `name: value` and CRLF.
+    public let bytes: UnsafeBufferPointer<UInt8>
+    public let name: UnsafeBufferPointer<UInt8>
+    public let value: UnsafeBufferPointer<UInt8>
+    /// Whether the value is UTF-8.
+    @usableFromInline let isText: Bool
+
+    @inlinable
+    init(_ lines: UnsafeBufferPointer<UInt8>, _ place: Place) {
+      bytes = UnsafeBufferPointer(rebasing: lines[place.line])
+      name = UnsafeBufferPointer(rebasing: lines[place.name])
+      value = UnsafeBufferPointer(rebasing: lines[place.value])
+      isText = place.isText
+    }
+
+    /// Whether the name is `name`, without regard to case.
+    public func isNamed(_ name: String) -> Bool {
+      guard name.utf8.count == self.name.count else { return false }
+      var name = name
+      return name.withUTF8 { HeaderFields.isSame($0, self.name) }
+    }
+  }
+
+  /// The position of a field in `lines`.
+  @usableFromInline
+  struct Place: Sendable, Hashable {
+    @usableFromInline let name: Range<Int>
+    @usableFromInline let value: Range<Int>
+    @usableFromInline let isText: Bool
+
+    init(name: Range<Int>, value: Range<Int>, isText: Bool) {
+      (self.name, self.value, self.isText) = (name, value, isText)
+    }
+
+    @inlinable
+    var line: Range<Int> { name.lowerBound..<value.upperBound + 2 }
+  }
+
+  /// `name: value` and CRLF of each field, one after the other. So equal fields have equal bytes.
+  @usableFromInline private(set) var lines: [UInt8] = []
+  @usableFromInline private(set) var places: [Place] = []
+
+  public init() {}
+
+  public init(_ fields: [Field]) {
+    for field in fields { append(field) }
+  }
+
+  /// Reserves memory for `count` fields that have `bytes` bytes together.
+  public mutating func reserve(_ count: Int, bytes: Int) {
+    places.reserveCapacity(count)
+    // Each line has a colon, a space and CRLF.
+    lines.reserveCapacity(bytes + 4 * count)
+  }
+
+  public var isEmpty: Bool { places.isEmpty }
+
+  /// The number of bytes of all lines.
+  public var byteCount: Int { lines.count }
+
+  /// All fields as texts.
+  public var fields: [Field] {
+    var fields: [Field] = []
+    fields.reserveCapacity(places.count)
+    forEachLine { line in
+      let name = String(decoding: line.name, as: UTF8.self)
+      fields.append(
+        line.isText
+          ? Field(name: name, value: String(decoding: line.value, as: UTF8.self))
+          : Field(name: name, octets: Array(line.value)))
+    }
+    return fields
+  }
+
+  // MARK: Adding
+
+  public mutating func append(_ name: String, _ value: String) {
+    var (name, value) = (name, value)
+    name.withUTF8 { name in value.withUTF8 { append(name, $0, isText: true) } }
+  }
+
+  public mutating func append(_ field: Field) {
+    guard let octets = field.octets else {
+      append(field.name, field.value)
+      return
+    }
+    var name = field.name
+    name.withUTF8 { name in octets.withUnsafeBufferPointer { append(name, $0, isText: false) } }
+  }
+
+  /// Appends a field of other fields.
+  public mutating func append(_ line: Line) { append(line.name, line.value, isText: line.isText) }
+
+  /// Appends a field by its bytes. The name is ASCII.
+  ///
+  /// - Parameter isText: Whether the value is UTF-8.
+  public mutating func append(
+    _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>, isText: Bool
+  ) {
+    let start = lines.count
+    lines.append(addingCapacity: name.count + value.count + 4) { line in
+      line.append(name)
+      line.append(": ")
+      line.append(value)
+      line.append("\r\n")
+    }
+    let end = start + name.count
+    places.append(Place(name: start..<end, value: end + 2..<end + 2 + value.count, isText: isText))
+  }
+
+  /// Returns the fields for which `isKept` returns `true`.
+  @inlinable
+  public func filter(_ isKept: (Line) -> Bool) -> HeaderFields {
+    var kept = HeaderFields()
+    kept.reserve(places.count + 2, bytes: lines.count)
+    forEachLine { line in
+      if isKept(line) { kept.append(line) }
+    }
+    return kept
+  }
+
+  // MARK: Reading
+
+  /// Calls `body` with each field, in order. The bytes must not be used after `body` returns.
+  @inlinable
+  public func forEachLine<Failure: Error>(_ body: (Line) throws(Failure) -> Void) throws(Failure) {
+    try lines.withUnsafeBufferPointer { lines throws(Failure) in
+      for place in places { try body(Line(lines, place)) }
+    }
+  }
+
+  /// Returns the values of all fields called `name`, in order.
+  public func values(of name: String) -> [String] {
+    var values: [String] = []
+    var next = place(of: name, from: 0)
+    while let index = next {
+      values.append(text(at: index))
+      next = place(of: name, from: index + 1)
+    }
+    return values
+  }
+
+  /// Returns the value of the first field called `name`; `nil` if there is none.
+  public func first(_ name: String) -> String? { place(of: name, from: 0).map(text) }
+
+  /// Returns whether there is a field called `name`.
+  public func contains(_ name: String) -> Bool { place(of: name, from: 0) != nil }
+
+  /// How often a field occurs, with its value if it occurs once.
+  public enum Occurrence: Sendable, Hashable {
+    case absent
+    case once(String)
+    case repeated
+  }
+
+  /// Returns the value of the only field called `name`. A field that occurs twice is `.repeated`, so that no caller
+  /// chooses between the values.
+  public func only(_ name: String) -> Occurrence {
+    guard let index = place(of: name, from: 0) else { return .absent }
+    return place(of: name, from: index + 1) == nil ? .once(text(at: index)) : .repeated
+  }
+
+  /// Returns the result of `body` for the bytes of the only value of `name`; `nil` if there is none or more than one.
+  @inlinable
+  public func withOnly<Result>(_ name: String, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result? {
+    guard let index = place(of: name, from: 0), place(of: name, from: index + 1) == nil else { return nil }
+    return withValue(at: index, body)
+  }
+
+  /// Returns whether exactly one field is called `name` and its value is `value`, without regard to case.
+  public func isOnly(_ name: String, _ value: String) -> Bool {
+    var value = value
+    return value.withUTF8 { value in withOnly(name) { Self.isSame($0, value) } } ?? false
+  }
+
+  /// Returns the result of `body` for the bytes of the first value of `name`; `nil` if there is none.
+  @discardableResult
+  @inlinable
+  public func withFirst<Result>(_ name: String, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result? {
+    place(of: name, from: 0).map { withValue(at: $0, body) }
+  }
+
+  @inlinable
+  func withValue<Result>(at index: Int, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+    lines.withUnsafeBufferPointer { body(UnsafeBufferPointer(rebasing: $0[places[index].value])) }
+  }
+
+  private func text(at index: Int) -> String { withValue(at: index) { String(decoding: $0, as: UTF8.self) } }
+
+  /// Returns the index of the next field called `name`. Each request is searched for about two dozen names.
+  @usableFromInline
+  func place(of name: String, from start: Int) -> Int? {
+    var name = name
+    return name.withUTF8 { name in
+      lines.withUnsafeBufferPointer { lines in
+        for index in start..<places.count {
+          let range = places[index].name
+          guard range.count == name.count else { continue }
+          if Self.isSame(UnsafeBufferPointer(rebasing: lines[range]), name) { return index }
+        }
+        return nil
+      }
+    }
+  }
+
+  /// Returns `true` if two field names are equal: ASCII, without regard to case (RFC 9110 section 5.1).
+  public static func isSame(_ first: String, _ second: String) -> Bool {
+    guard first.utf8.count == second.utf8.count else { return false }
+    var (first, second) = (first, second)
+    return first.withUTF8 { first in second.withUTF8 { isSame(first, $0) } }
+  }
+
+  private static func isSame(_ first: UnsafeBufferPointer<UInt8>, _ second: UnsafeBufferPointer<UInt8>) -> Bool {
+    first.count == second.count
+      && first.indices.allSatisfy { first[$0] == second[$0] || lowercase(first[$0]) == lowercase(second[$0]) }
+  }
+
+  private static func lowercase(_ character: UInt8) -> UInt8 {
+    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(character) ? character | 0x20 : character
+  }
+}
