@@ -12,6 +12,7 @@ public struct GateResponder: RequestResponder {
   private let registrar: Registrar
   private let challenges: Challenges
   private let identities: IdentityIssuer
+  private let tokens: TokenEndpoint?
   private let routes: RouteTable
   private let limits: SessionLimits
   private let sessions: LiveSessions
@@ -26,6 +27,7 @@ public struct GateResponder: RequestResponder {
   /// - Parameters:
   ///   - challenges: The instance with which the gate's rules and `registrar` check nonces.
   ///   - identities: Signs the identity assertions for upstreams.
+  ///   - tokens: Answers `POST /attest/token`; `nil` for a gate without tokens, where nothing is at this path.
   ///   - limits: The limits of every session.
   ///   - sessions: The list of admitted sessions, from which they can be closed.
   ///   - limiter: Refuses requests above the rate limits, before any other check.
@@ -36,7 +38,8 @@ public struct GateResponder: RequestResponder {
   ///   - metrics: Counts the decisions.
   ///   - tracer: Collects spans; `nil` for none.
   public init(
-    gate: Gate, registrar: Registrar, challenges: Challenges, identities: IdentityIssuer, routes: RouteTable,
+    gate: Gate, registrar: Registrar, challenges: Challenges, identities: IdentityIssuer,
+    tokens: TokenEndpoint? = nil, routes: RouteTable,
     limits: SessionLimits = .init(), sessions: LiveSessions = LiveSessions(),
     limiter: RequestLimiter = RequestLimiter(), trustedProxies: [AddressRange] = [], stripHeaders: Set<String> = [],
     logger: Logger, metrics: GateMetrics = GateMetrics(), tracer: Tracer? = nil,
@@ -46,6 +49,7 @@ public struct GateResponder: RequestResponder {
     self.registrar = registrar
     self.challenges = challenges
     self.identities = identities
+    self.tokens = tokens
     self.routes = routes
     self.limits = limits
     self.sessions = sessions
@@ -92,6 +96,9 @@ public struct GateResponder: RequestResponder {
       }
       return .respond(await keySet(in: context))
     case .verification: return .respond(await verify(request, from: peer, in: context))
+    case .token:
+      guard let tokens else { return .respond(context.refuse(.notFound)) }
+      return .respond(await tokens.answer(request, from: peer, in: context))
     case .route(let route):
       guard request.upgrade != nil || route.forwarding == .all else {
         return .respond(context.refuse(.upgradeRequired))
