@@ -1,3 +1,4 @@
+import AndroidMint
 import ByteCoding
 import Cryptography
 import Foundation
@@ -147,6 +148,26 @@ struct TokenTests {
       let proof = try TokenProof(key: key, nonce: nonce, url: gate.tokenURL).text
       let response = try await visitor.token(device.headers(over: nonce, count: 2), proof: proof)
       #expect(response.status == 403 && response.headers.first("X-Attest-Error") == "key_revoked")
+    }
+  }
+
+  @Test("An Android device gets a token in the same way, with what its attestation says")
+  func android() async throws {
+    var configuration = Self.configuration
+    configuration.android = AndroidConfiguration()
+    try await RunningGate.serving(configuration) { gate in
+      let visitor = try Visitor(gate)
+      let device = try await visitor.registeredAndroidDevice()
+      let key = try P256PrivateKey()
+      let nonce = try await visitor.challenge()
+      let proof = try TokenProof(key: key, nonce: nonce, url: gate.tokenURL).text
+      let response = try await visitor.token(device.headers(over: nonce), proof: proof)
+      guard response.status == 200 else { throw Unexpected(response: response) }
+      let answer = try #require(JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any])
+      let token = try #require(answer["access_token"] as? String)
+      let claims = try #require(try await DocumentedTokenVerifier(gate: gate).verify([call(token, key)]).first)
+      #expect(claims["method"] as? String == "android-key" && claims["app"] as? String == AndroidMint.package)
+      #expect(claims["security_level"] as? String == "tee" && claims["counter"] == nil)
     }
   }
 
