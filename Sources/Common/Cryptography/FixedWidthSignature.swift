@@ -25,4 +25,18 @@ enum FixedWidthSignature {
       return nil
     }
   }
+
+  /// Converts a signature of fixed width to DER; `nil` unless it has 64 bytes.
+  static func der(bytes: [UInt8]) -> [UInt8]? {
+    guard bytes.count == 2 * width else { return nil }
+    var content: [UInt8] = []
+    for part in [bytes[..<width], bytes[width...]] {
+      var number = Array(part.drop { $0 == 0 })
+      // DER puts a zero before a number whose first bit is set, or it would be negative.
+      if number.first.map({ $0 >= 0x80 }) ?? true { number.insert(0, at: 0) }
+      content += [0x02, UInt8(number.count)] + number
+    }
+    // At most 70 bytes, so that the length is one byte.
+    return [0x30, UInt8(content.count)] + content
+  }
 }

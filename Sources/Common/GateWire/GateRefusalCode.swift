@@ -36,6 +36,8 @@ public enum GateRefusalCode: String, Sendable, Hashable, CaseIterable {
   case upgradeRequired = "upgrade_required"
   /// A WebSocket version other than 13.
   case webSocketVersion = "websocket_version"
+  /// The body of a token request is not a form with the member `audience`.
+  case malformedForm = "malformed_form"
   // Nonces.
   /// The nonce is malformed, or this gate did not issue it.
   case nonceInvalid = "nonce_invalid"
@@ -79,6 +81,13 @@ public enum GateRefusalCode: String, Sendable, Hashable, CaseIterable {
   case certificateRefused = "certificate_refused"
   /// An operator revoked the key.
   case keyRevoked = "key_revoked"
+  // Tokens.
+  /// The DPoP proof is missing, repeated or malformed.
+  case dpopMalformed = "dpop_malformed"
+  /// The DPoP proof is for another request or of another time, or its signature is wrong.
+  case dpopRefused = "dpop_refused"
+  /// The gate issues no tokens for this audience.
+  case audienceRefused = "audience_refused"
   // The state of the gate and its upstream.
   /// The client sent too many requests. `Retry-After` has the seconds to wait.
   case rateLimited = "rate_limited"
@@ -86,6 +95,8 @@ public enum GateRefusalCode: String, Sendable, Hashable, CaseIterable {
   case upstreamUnavailable = "upstream_unavailable"
   /// No app is configured.
   case notConfigured = "not_configured"
+  /// Enforcement is off, so no client has an identity that a token could state.
+  case tokensUnavailable = "tokens_unavailable"
   /// The gate cannot read or write keys durably.
   case storeUnavailable = "store_unavailable"
   /// The list of revoked Android certificates is missing or too old.
@@ -135,6 +146,8 @@ extension GateRefusalCode {
     case .malformedBody: Definition(400, .fixRequest, "Malformed body")
     case .malformedUpgrade: Definition(400, .fixRequest, "Malformed opening handshake")
     case .malformedJSON: Definition(400, .fixRequest, "The body must be a JSON object")
+    case .malformedForm:
+      Definition(400, .fixRequest, "The body must be a form (application/x-www-form-urlencoded): audience=NAME")
     case .malformedHeader, .malformedValue: Definition(400, .fixRequest, "Malformed value")
     case .malformedAttestation:
       Definition(400, .fixRequest, "The attestation is malformed: send what attestKey returned, in base64")
@@ -180,10 +193,15 @@ extension GateRefusalCode {
     case .certificateRefused: Definition(403, .stop, "This client certificate's subject is not accepted")
     case .keyRevoked: Definition(403, .stop, "The key has been revoked: ask the operator of this service")
 
+    case .dpopMalformed: Definition(400, .fixRequest, "DPoP must be a proof JWT (RFC 9449) signed with ES256")
+    case .dpopRefused: Definition(400, .fixRequest, "DPoP is not a valid proof for this request")
+    case .audienceRefused: Definition(403, .stop, "The gate issues no tokens for this audience")
+
     case .rateLimited: Definition(429, .retryLater, "Too many requests: try again later")
     case .upstreamUnavailable:
       Definition(502, .retryLater, "The service behind this gate cannot be reached: try again later")
     case .notConfigured: Definition(503, .retryLater, "Server not configured for App Attest")
+    case .tokensUnavailable: Definition(503, .retryLater, "The gate verifies no clients now, so it issues no tokens")
     case .storeUnavailable:
       Definition(503, .retryLater, "The key store is unavailable: try again later", retryAfter: 5)
     case .statusListUnavailable:

@@ -6,6 +6,8 @@ package struct GateAddress: Sendable, Hashable {
   let challenge: URL
   /// `POST`: registers a key.
   let register: URL
+  /// `POST`: issues an access token.
+  let token: URL
 
   /// Parses the URL of a gate: `https`, or `wss` for the URL of a socket. Plaintext schemes are refused.
   ///
@@ -32,9 +34,12 @@ package struct GateAddress: Sendable, Hashable {
       parts.path = prefix + path
       return parts.url
     }
-    guard let challenge = endpoint("/attest/challenge"), let register = endpoint("/attest/register") else { return nil }
+    guard let challenge = endpoint("/attest/challenge"), let register = endpoint("/attest/register"),
+      let token = endpoint("/attest/token")
+    else { return nil }
     self.challenge = challenge
     self.register = register
+    self.token = token
   }
 
   /// Whether `url` has the scheme, host and port of the gate.

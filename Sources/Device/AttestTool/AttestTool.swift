@@ -16,7 +16,8 @@ public struct AttestTool: AsyncParsableCommand {
       """,
     version: ProjectVersion.line(of: "attest", cryptography: "OpenSSL \(OpenSSLProcess.version)"),
     subcommands: [
-      DeviceCommand.self, RegisterCommand.self, HeadersCommand.self, ConnectCommand.self, EchoCommand.self,
+      DeviceCommand.self, RegisterCommand.self, HeadersCommand.self, TokenCommand.self, ConnectCommand.self,
+      EchoCommand.self,
       EnrollCommand.self, SignInCommand.self, VerifyCommand.self, UpgradeCommand.self, DowngradeCommand.self,
       UnenrollCommand.self, PhoneCommand.self, LabCommand.self, LoadCommand.self, ProbeCommand.self,
     ])

@@ -128,6 +128,7 @@ struct DeviceStore: Sendable {
 
   func folder(_ name: String) -> String { "\(path)/\(name)" }
   func keysFolder(_ name: String) -> String { "\(path)/\(name)/keys" }
+  func tokenKeyPath(_ name: String) -> String { "\(path)/\(name)/token-key.pem" }
   func recordPath(_ name: String, _ gate: GateUnderAuthority) -> String {
     "\(path)/\(name)/gates/\(gate.fileName).json"
   }

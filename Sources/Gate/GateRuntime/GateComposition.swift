@@ -92,8 +92,9 @@ struct GateComposition: Sendable {
   func responder(logger: Logger) throws(SallyportError) -> GateResponder {
     GateResponder(
       gate: gate(), registrar: try registrar(), challenges: challenges, identities: identities,
+      tokens: try tokens(),
       routes: try routes(), limits: settings.session.limits, sessions: sessions,
-      limiter: RequestLimiter(settings.limits.requests, ledger: memory.rates, gates: memory.gates),
+      limiter: limiter,
       trustedProxies: settings.listen.forwardAuthProxies, stripHeaders: Set(settings.identity.strippedHeaders),
       logger: logger, metrics: metrics, tracer: try tracer())
   }
@@ -127,6 +128,24 @@ struct GateComposition: Sendable {
   private var identities: IdentityIssuer {
     IdentityIssuer(
       issuer: settings.identity.issuer, audience: settings.identity.audience, keys: memory.identityKeys)
+  }
+
+  /// Answers token requests; `nil` without audiences.
+  private func tokens() throws(SallyportError) -> TokenEndpoint? {
+    guard let tokens = settings.tokens else { return nil }
+    let issuer = TokenIssuer(
+      issuer: settings.identity.issuer, audiences: Set(tokens.audiences), life: tokens.lifetime,
+      keys: memory.identityKeys)
+    guard
+      let endpoint = TokenEndpoint(
+        gate: gate(), issuer: issuer, url: tokens.url, limiter: limiter,
+        trustedProxies: settings.listen.forwardAuthProxies)
+    else { throw Self.impossible("tokens.url") }
+    return endpoint
+  }
+
+  private var limiter: RequestLimiter {
+    RequestLimiter(settings.limits.requests, ledger: memory.rates, gates: memory.gates)
   }
 
   /// The store maintenance service.

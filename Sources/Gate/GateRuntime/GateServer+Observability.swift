@@ -72,13 +72,21 @@ extension GateServer {
         sessions: .init(
           open: traffic.sessions, connections: traffic.connections,
           newest: memory.sessions.newest(Self.mostListed).map { SessionDescription($0, at: now) }),
-        loops: loops,
+        loops: loops, keyExchange: KeyExchange.groups, tokens: tokens,
         traffic: .init(bytesFromClients: traffic.bytesFromClients, bytesFromUpstreams: traffic.bytesFromUpstreams),
         activity: activity, refusals: refusals, upstreams: memory.metrics.upstreamHealth.states,
         certificates: await certificateStates(at: now),
         certificateFault: memory.metrics.reloadState.certificateFault, store: storeState,
         configuration: configurationState)
     }
+  }
+
+  private var tokens: GateStatus.Tokens? {
+    guard let settings = generation.composition.settings.tokens else { return nil }
+    let (issued, refused) = memory.metrics.tokenCounts
+    return .init(
+      audiences: settings.audiences, lifetimeSeconds: settings.lifetime.components.seconds, issued: issued,
+      refused: refused)
   }
 
   private var loops: GateStatus.Loops {

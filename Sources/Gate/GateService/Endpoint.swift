@@ -4,6 +4,8 @@ enum Endpoint: Sendable, Hashable {
   case registration
   /// Another proxy asks whether a request may pass.
   case verification
+  /// An access token for a service that the gate does not relay to.
+  case token
   /// The public keys with which upstreams verify identity assertions.
   case keySet
   /// Reserved for the gate and unused.
@@ -24,6 +26,7 @@ enum Endpoint: Sendable, Hashable {
     case "/attest/register": return .registration
     // Some proxies append the path of the request that they ask about.
     case let path where path == "/attest/verify" || path.hasPrefix("/attest/verify/"): return .verification
+    case TokenEndpoint.path: return .token
     case "/.well-known/sallyport/jwks.json": return .keySet
     default: return folders.contains { path == $0 || path.hasPrefix($0 + "/") } ? .reserved : nil
     }
@@ -38,6 +41,7 @@ enum Endpoint: Sendable, Hashable {
     case .challenge: "/attest/challenge"
     case .registration: "/attest/register"
     case .verification: "/attest/verify"
+    case .token: TokenEndpoint.path
     case .keySet: "/.well-known/sallyport/jwks.json"
     case .route(let route): route.path
     case .reserved, .nowhere: nil

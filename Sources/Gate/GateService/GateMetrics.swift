@@ -14,6 +14,7 @@ public final class GateMetrics: Sendable {
   private let challenges: Counter
   private let registrations: CounterFamily
   private let admissions: CounterFamily
+  private let tokens: CounterFamily
   private let refusals: CounterFamily
   private let verifications: HistogramFamily
   private let storeCalls: HistogramFamily
@@ -50,6 +51,7 @@ public final class GateMetrics: Sendable {
       "sallyport_registrations_total", "Answered registration requests.", labels: ["result", "code"])
     admissions = registry.counters(
       "sallyport_admissions_total", "Decided admission requests.", labels: ["result", "method", "code"])
+    tokens = registry.counters("sallyport_tokens_total", "Answered token requests.", labels: ["result", "code"])
     refusals = registry.counters(
       "sallyport_refusals_total", "Refused requests of any kind.", labels: ["code", "status"])
     let closes = registry.counters(
@@ -100,7 +102,9 @@ public final class GateMetrics: Sendable {
   /// `increase()` do not see the first event of a counter that appears with it.
   private func createCounters(connectionRefusals: [String]) {
     for result in ["registered", "repeated"] { _ = registrations.counter(result, "") }
+    _ = tokens.counter("issued", "")
     for code in GateRefusalCode.allCases {
+      _ = tokens.counter("refused", code.rawValue)
       _ = registrations.counter("refused", code.rawValue)
       _ = admissions.counter("refused", "", code.rawValue)
       _ = admissions.counter("would_refuse", "none", code.rawValue)
@@ -219,6 +223,9 @@ public final class GateMetrics: Sendable {
   func wouldRefuse(_ code: String) { admissions.counter("would_refuse", "none", code).add() }
   func refusedAdmission(_ code: String) { admissions.counter("refused", "", code).add() }
 
+  func issuedToken() { tokens.counter("issued", "").add() }
+  func refusedToken(_ code: String) { tokens.counter("refused", code).add() }
+
   func refused(_ code: String, status: Int) { refusals.counter(code, String(status)).add() }
 
   func opened(on route: String, after duration: Duration) {
@@ -254,6 +261,13 @@ public final class GateMetrics: Sendable {
 }
 
 extension GateMetrics {
+  /// The numbers of token requests since the start.
+  public var tokenCounts: (issued: UInt64, refused: UInt64) {
+    tokens.values.reduce(into: (0, 0)) { counts, entry in
+      if entry.labels.first == "issued" { counts.issued &+= entry.value } else { counts.refused &+= entry.value }
+    }
+  }
+
   /// The totals from which the status page computes rates.
   public var activityCounts: ActivityCounts {
     var counts = ActivityCounts()

@@ -12,6 +12,7 @@ public struct GateResponder: RequestResponder {
   private let registrar: Registrar
   private let challenges: Challenges
   private let identities: IdentityIssuer
+  private let tokens: TokenEndpoint?
   private let routes: RouteTable
   private let limits: GateSession.SharedLimits
   private let sessions: LiveSessions
@@ -26,6 +27,7 @@ public struct GateResponder: RequestResponder {
   /// - Parameters:
   ///   - challenges: The instance with which the gate's rules and `registrar` check nonces.
   ///   - identities: Signs the identity assertions for upstreams.
+  ///   - tokens: Answers `POST /attest/token`; `nil` for a gate without tokens, where nothing is at this path.
   ///   - limits: The limits of every session.
   ///   - sessions: The list of admitted sessions, from which they can be closed.
   ///   - limiter: Refuses requests above the rate limits, before any other check.
@@ -36,7 +38,8 @@ public struct GateResponder: RequestResponder {
   ///   - metrics: Counts the decisions.
   ///   - tracer: Collects spans; `nil` for none.
   public init(
-    gate: Gate, registrar: Registrar, challenges: Challenges, identities: IdentityIssuer, routes: RouteTable,
+    gate: Gate, registrar: Registrar, challenges: Challenges, identities: IdentityIssuer,
+    tokens: TokenEndpoint? = nil, routes: RouteTable,
     limits: SessionLimits = .init(), sessions: LiveSessions = LiveSessions(),
     limiter: RequestLimiter = RequestLimiter(), trustedProxies: [AddressRange] = [], stripHeaders: Set<String> = [],
     logger: Logger, metrics: GateMetrics = GateMetrics(), tracer: Tracer? = nil,
@@ -46,6 +49,7 @@ public struct GateResponder: RequestResponder {
     self.registrar = registrar
     self.challenges = challenges
     self.identities = identities
+    self.tokens = tokens
     self.routes = routes
     self.limits = GateSession.SharedLimits(limits)
     self.sessions = sessions
@@ -105,6 +109,9 @@ public struct GateResponder: RequestResponder {
     case .registration: return .respond(await register(request, from: peer, in: context))
     case .keySet: return .respond(await keySet(in: context))
     case .verification: return .respond(await verify(request, from: peer, in: context))
+    case .token:
+      guard let tokens else { return .respond(context.refuse(.notFound)) }
+      return .respond(await tokens.answer(request, from: peer, in: context))
     case .route(let route): return await admit(request, from: peer, to: route, in: context)
     case .reserved, .nowhere: return .respond(context.refuse(.notFound))
     }
@@ -117,7 +124,7 @@ public struct GateResponder: RequestResponder {
     case .registration: return request.method == "POST" ? nil : .methodNotAllowed(allowed: "POST")
     case .keySet:
       return ["GET", "HEAD"].contains(request.method) ? nil : .methodNotAllowed(allowed: "GET, HEAD")
-    case .verification: return nil
+    case .verification, .token: return nil
     case .route(let route):
       guard request.upgrade != nil || route.forwarding == .all else { return .upgradeRequired }
       // TRACE asks for an echo of the request, which would return the gate's identity fields to the client. CONNECT

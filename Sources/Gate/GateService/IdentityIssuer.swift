@@ -43,17 +43,7 @@ public struct IdentityIssuer: Sendable {
   /// - Throws: `.failed` if no keys are loaded or if OpenSSL cannot sign.
   func assertion(of subject: IdentitySubject, at now: Timestamp) throws(StoreError) -> String {
     guard let key = keys.signing(at: now) else { throw .failed(reason: "no identity keys") }
-    // base64url has no `.`, so the signed text is unambiguous.
-    let text = Self.header(kid: key.kid) + "." + Base64URL.encode(claims(of: subject, at: now))
-    do throws(CryptographyError) {
-      return text + "." + Base64URL.encode(try key.privateKey.es256Signature(for: Array(text.utf8)))
-    } catch {
-      throw .failed(reason: "\(error)")
-    }
-  }
-
-  private static func header(kid: String) -> String {
-    Base64URL.encode(Array(#"{"alg":"ES256","typ":"JWT","kid":"\#(kid)"}"#.utf8))
+    return try key.token(ofType: "JWT", claims(of: subject, at: now))
   }
 
   /// The claims as JSON. Claims that do not apply are absent, never empty.
@@ -71,19 +61,7 @@ public struct IdentityIssuer: Sendable {
       claims.text("target", Base64URL.encode(SHA256.hash(Array(line.target.utf8))))
     }
     switch subject.proof {
-    case .device(let device):
-      claims.text("app", device.app.text)
-      claims.text("env", device.environment.rawValue)
-      switch device.evidence {
-      case .appAttest(let counter, let category):
-        claims.number("counter", Int64(counter.value))
-        if let category { claims.text("category", category.name) }
-      case .android(let key):
-        claims.text("security_level", key.securityLevel.word)
-        claims.text("boot_state", key.bootState.word)
-        if let patchLevel = key.patchLevel { claims.text("patch_level", patchLevel.description) }
-        claims.text("provisioning", key.provisioning.rawValue)
-      }
+    case .device(let device): claims.describe(device)
     case .certificate(let certificate):
       // All debug builds share one certificate. `env` is set so that an upstream that checks only `env` does not
       // treat it as a device.
@@ -134,36 +112,5 @@ struct IdentitySubject: Sendable {
       case .ipv4, .ipv6: peer.address.host
       case .unix: nil
       }
-  }
-}
-
-/// Writes the members of a JSON object. Names are constants that need no escapes.
-private struct ClaimWriter {
-  private var bytes: [UInt8]
-
-  /// - Parameter prefix: The beginning of an object with at least one member.
-  init(prefix: [UInt8]) {
-    bytes = []
-    bytes.reserveCapacity(512)
-    bytes += prefix
-  }
-
-  mutating func text(_ name: StaticString, _ value: String) { JSONText.appendMember(name, value, to: &bytes) }
-  mutating func number(_ name: StaticString, _ value: Int64) { JSONText.appendMember(name, value, to: &bytes) }
-
-  /// Writes an object with one member.
-  mutating func object(_ name: StaticString, _ member: String, _ value: String) {
-    bytes.append(UInt8(ascii: ","))
-    JSONText.append(name, after: "", to: &bytes)
-    bytes += ":{\"".utf8
-    bytes += member.utf8
-    bytes += "\":".utf8
-    JSONText.append(value, to: &bytes)
-    bytes.append(UInt8(ascii: "}"))
-  }
-
-  consuming func ended() -> [UInt8] {
-    bytes.append(UInt8(ascii: "}"))
-    return bytes
   }
 }

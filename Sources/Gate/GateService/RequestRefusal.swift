@@ -7,6 +7,7 @@ internal import Transport
 enum RequestRefusal: Error, Sendable, Hashable {
   case denied(Denial)
   case malformedRegistration(RegistrationBody.ParseError)
+  case tokenRefused(TokenRefusal)
   case foreignOrigin
   case notFound
   case methodNotAllowed(allowed: String)
@@ -28,6 +29,7 @@ extension RequestRefusal {
     switch self {
     case .denied(let denial): denial.report
     case .malformedRegistration(let fault): fault.report
+    case .tokenRefused(let refusal): refusal.report
     case .foreignOrigin: RefusalReport(.originRefused, "origin")
     case .notFound: RefusalReport(.notFound, "path")
     case .methodNotAllowed(let allowed): RefusalReport(.methodNotAllowed, "method", text: "Use \(allowed) here")
@@ -60,7 +62,8 @@ extension RequestRefusal {
     case .rateLimited(_, let wait): fields.append(.init(name: "Retry-After", value: "\(wait.wholeSeconds)"))
     // Sessions last longer than a call of the store.
     case .tooManySessions: fields.append(.init(name: "Retry-After", value: "10"))
-    case .denied, .malformedRegistration, .foreignOrigin, .notFound, .malformedRequest, .upstreamUnavailable:
+    case .denied, .malformedRegistration, .tokenRefused, .foreignOrigin, .notFound, .malformedRequest,
+      .upstreamUnavailable:
       if let seconds = definition.retryAfter { fields.append(.init(name: "Retry-After", value: "\(seconds)")) }
     }
     if definition.status == 401 { fields.append(Self.challenge) }

@@ -33,7 +33,20 @@ public struct Preflight: Sendable {
     async let android = AndroidProbe(settings: settings, instant: instant).run()
     let listener = ListeningProbe(settings: settings).run()
     let files = FileProbe(settings: settings, instant: instant).run()
-    return await listener + files + authority + android + upstreams + stored
+    return await listener + files + summaries + authority + android + upstreams + stored
+  }
+
+  /// What the listener and the tokens offer, which cannot fail.
+  private var summaries: [ProbeResult] {
+    var report = ProbeReport(settings)
+    report.pass("tls", "key exchange: \(KeyExchange.summary)")
+    if let tokens = settings.tokens {
+      report.pass(
+        "tokens",
+        "tokens for \(tokens.audiences.joined(separator: ", ")), valid for \(tokens.lifetime.components.seconds) s: "
+          + "so long a revoked key keeps its last one")
+    }
+    return report.results
   }
 
   /// Probes only the upstreams: one result for each route, within `patience`.

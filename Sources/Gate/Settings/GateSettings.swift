@@ -21,6 +21,8 @@ public struct GateSettings: Sendable, Hashable {
   public var stateFolder: String?
   public var limits: Limits
   public var identity: Identity
+  /// `nil`: the gate issues no tokens.
+  public var tokens: Tokens?
   /// `nil`: the gate has no admin server.
   public var admin: Admin?
   /// `nil`: only the admin server provides metrics.

@@ -18,6 +18,7 @@ final class ScriptedGate: HTTPTransport {
     var challengeAnswers: [Answer] = []
     var registrationAnswers: [Answer] = []
     var forwarded: [HTTPResponse] = []
+    var tokens: [HTTPResponse] = []
     var nonces = 0
   }
 
@@ -40,6 +41,12 @@ final class ScriptedGate: HTTPTransport {
   /// Answers the next requests to the server behind the gate with `responses`, and further ones with 204.
   func script(forwarded responses: [HTTPResponse]) { state.withLock { $0.forwarded = responses } }
 
+  /// The requests for tokens.
+  var tokenRequests: [HTTPRequest] { requests.filter { $0.url.path.hasSuffix("/attest/token") } }
+
+  /// Answers the next requests for tokens with `responses`, and further ones with a token.
+  func script(tokens responses: [HTTPResponse]) { state.withLock { $0.tokens = responses } }
+
   func script(registrations: [Answer]) { state.withLock { $0.registrationAnswers = registrations } }
 
   func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
@@ -48,6 +55,13 @@ final class ScriptedGate: HTTPTransport {
       return state.withLock { state in
         state.requests.append(request)
         return state.forwarded.isEmpty ? HTTPResponse(status: 204) : state.forwarded.removeFirst()
+      }
+    }
+    if request.url.path.hasSuffix("/attest/token") {
+      return state.withLock { state in
+        state.requests.append(request)
+        let body = #"{"access_token":"a.b.c","token_type":"DPoP","expires_in":90}"#
+        return state.tokens.isEmpty ? HTTPResponse(status: 200, body: Array(body.utf8)) : state.tokens.removeFirst()
       }
     }
     let (answer, nonce) = state.withLock { state in

@@ -77,7 +77,7 @@ struct CheckCommandTests {
       let (status, output, errors) = try await shell.check("-c", "gate.yaml")
       #expect(status == 1)
       #expect(output.contains("ok: tls.key_file: matches the certificate (mode 0600)"))
-      #expect(output.last == "configuration valid; 2 of 5 probes failed")
+      #expect(output.last == "configuration valid; 2 of 6 probes failed")
       #expect(
         errors.contains {
           $0.hasPrefix("error: gate.yaml:5:22: routes[0].upstream: ws://127.0.0.1:1 cannot be reached")

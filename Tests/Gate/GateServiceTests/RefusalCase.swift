@@ -30,7 +30,7 @@ struct RefusalCase: Sendable, CustomStringConvertible {
     self.attempt = attempt
   }
 
-  static let all = requests + nonces + registrations + admissions + stores
+  static let all = requests + nonces + registrations + admissions + stores + tokens
 
   static let badNonce = "Invalid or expired nonce"
 

@@ -23,7 +23,7 @@ struct ServiceBench: Sendable {
 
   init(
     _ bench: GateBench, stripHeaders: Set<String> = [], limiter: RequestLimiter = RequestLimiter(),
-    trustedProxies: [AddressRange] = []
+    trustedProxies: [AddressRange] = [], issuesTokens: Bool = true, tokenURL: String? = nil
   ) throws {
     self.bench = bench
     log = try LogFile(path: bench.folder.file("log"))
@@ -33,14 +33,21 @@ struct ServiceBench: Sendable {
       Route(path: "/api", upstream: .webSocket(host: "127.0.0.1", port: 8081), forwarding: .all))
     let routes = try #require(RouteTable([all, game, api]))
     identities = IdentityIssuer(issuer: "gate", audience: "upstream", keys: bench.identityKeys)
+    let issuer = TokenIssuer(
+      issuer: "gate", audiences: Self.tokenAudiences, life: .seconds(300), keys: bench.identityKeys)
+    let tokens = try #require(
+      TokenEndpoint(
+        gate: bench.gate, issuer: issuer, url: tokenURL, limiter: limiter, trustedProxies: trustedProxies,
+        clock: bench.clock.wallClock))
     responder = GateResponder(
       gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges, identities: identities,
-      routes: routes,
+      tokens: issuesTokens ? tokens : nil, routes: routes,
       sessions: sessions, limiter: limiter, trustedProxies: trustedProxies, stripHeaders: stripHeaders,
       logger: log.logger, metrics: metrics,
       clock: bench.clock.wallClock)
   }
 
+  static let tokenAudiences: Set<String> = ["https://api.example", "ledger"]
   static let peer = Peer(address: .ipv4([192, 0, 2, 7], port: 40000))
 
   func disposition(of request: Request, from peer: Peer = ServiceBench.peer) async -> Disposition {

@@ -40,6 +40,15 @@ struct IdentityTests {
   static let forgeries = [
     Forgery(testDescription: "another issuer") { $0.iss = "https://evil.test" },
     Forgery(testDescription: "another audience") { $0.aud = "other" },
+    // As `POST /attest/token` of the gate issues it, signed by the same key.
+    Forgery(testDescription: "an access token for a service") {
+      ($0.aud, $0.cnf, $0.htm, $0.target) = ("https://api.example.com", ["jkt": "thumbprint"], nil, nil)
+      $0.exp += 240
+    },
+    Forgery(testDescription: "an access token with the backend's audience") {
+      ($0.cnf, $0.htm, $0.target) = (["jkt": "thumbprint"], nil, nil)
+      $0.exp += 240
+    },
     Forgery(testDescription: "expired") {
       $0.iat -= 120
       $0.exp -= 120

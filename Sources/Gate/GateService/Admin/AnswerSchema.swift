@@ -76,7 +76,7 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
       "enforcement": ["enum": ["enforce", "monitor", "off"]], "address": .string, "started_at": .instant,
       "uptime_seconds": .integer,
       "sessions": .members(["open": .count, "connections": .count, "newest": .list(of: .session)]),
-      "loops": .members(["count": .count, "reason": .string]),
+      "loops": .members(["count": .count, "reason": .string]), "key_exchange": .list(.string),
       "traffic": .members(["bytes_from_clients": .count, "bytes_from_upstreams": .count]),
       "activity": .members([
         "last_minute": AnswerSchema.counts.reference, "last_hour": AnswerSchema.counts.reference,
@@ -92,7 +92,13 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
           ], ["renewal": .members([:], ["obtained_at": .instant, "next_at": .instant, "fault": .string])])),
       "store": .members(["place": .string, "healthy": .truth, "detail": .string]),
       "configuration": .members(["current": .truth, "loaded_at": .instant], ["fault": .string]),
-    ], ["certificate_fault": .string])
+    ],
+    [
+      "certificate_fault": .string,
+      "tokens": .members([
+        "audiences": .list(.string), "lifetime_seconds": .count, "issued": .count, "refused": .count,
+      ]),
+    ])
 }
 
 extension JSONContent {

@@ -15,6 +15,10 @@ public struct GateStatus: Codable, Sendable, Hashable {
   public var sessions: Sessions
   /// The event loops of the public listener; `nil` from a gate of an older version.
   public var loops: Loops?
+  /// The groups for the key exchange of TLS, by preference; `nil` from a gate of an older version.
+  public var keyExchange: [String]?
+  /// The issued tokens; `nil` if the gate issues none, and from a gate of an older version.
+  public var tokens: Tokens?
   public var traffic: Traffic
   public var activity: Activity
   /// Sorted by their number in the last hour, the highest first.
@@ -28,23 +32,25 @@ public struct GateStatus: Codable, Sendable, Hashable {
   public var configuration: Configuration
 
   enum CodingKeys: String, CodingKey {
-    case version, ready, checks, enforcement, address, sessions, loops, traffic, activity, refusals, upstreams
+    case version, ready, checks, enforcement, address, sessions, loops, tokens, traffic, activity, refusals, upstreams
     case certificates, store, configuration
     case certificateFault = "certificate_fault"
+    case keyExchange = "key_exchange"
     case startedAt = "started_at"
     case uptimeSeconds = "uptime_seconds"
   }
 
   public init(
     version: String, ready: Bool, checks: [Check], enforcement: String, address: String, startedAt: String,
-    uptimeSeconds: Int64, sessions: Sessions, loops: Loops, traffic: Traffic, activity: Activity,
+    uptimeSeconds: Int64, sessions: Sessions, loops: Loops, keyExchange: [String], tokens: Tokens? = nil,
+    traffic: Traffic, activity: Activity,
     refusals: [RefusalCount],
     upstreams: [UpstreamState], certificates: [CertificateState], certificateFault: String? = nil, store: Store,
     configuration: Configuration
   ) {
     (self.version, self.ready, self.checks, self.enforcement) = (version, ready, checks, enforcement)
     (self.address, self.startedAt, self.uptimeSeconds) = (address, startedAt, uptimeSeconds)
-    (self.sessions, self.loops) = (sessions, loops)
+    (self.sessions, self.loops, self.keyExchange, self.tokens) = (sessions, loops, keyExchange, tokens)
     (self.traffic, self.activity, self.refusals) = (traffic, activity, refusals)
     self.upstreams = upstreams
     (self.certificates, self.certificateFault) = (certificates, certificateFault)
@@ -80,6 +86,31 @@ public struct GateStatus: Codable, Sendable, Hashable {
     public var reason: String
 
     public init(count: Int, reason: String) { (self.count, self.reason) = (count, reason) }
+  }
+
+  /// The tokens of `POST /attest/token`.
+  public struct Tokens: Codable, Sendable, Hashable {
+    /// The audiences that clients may ask for.
+    public var audiences: [String]
+    public var lifetimeSeconds: Int64
+    /// The numbers of requests since the start.
+    public var issued: UInt64
+    public var refused: UInt64
+
+    enum CodingKeys: String, CodingKey {
+      case audiences, issued, refused
+      case lifetimeSeconds = "lifetime_seconds"
+    }
+
+    public init(audiences: [String], lifetimeSeconds: Int64, issued: UInt64, refused: UInt64) {
+      (self.audiences, self.lifetimeSeconds) = (audiences, lifetimeSeconds)
+      (self.issued, self.refused) = (issued, refused)
+    }
+
+    /// The state as text.
+    public var text: String {
+      "\(issued) issued, \(refused) refused, for \(audiences.joined(separator: ", "))"
+    }
   }
 
   /// The relayed WebSocket bytes since the start, including frame headers.

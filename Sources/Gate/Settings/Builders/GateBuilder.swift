@@ -16,6 +16,7 @@ extension SettingsBuilder {
     let store = store()
     let limits = limits()
     let identity = identity()
+    let tokens = tokens(besides: routes)
     let admin = admin()
     let telemetry = telemetry()
     refuseSharedAddresses(listen, admin, value(Keys.metricsListen))
@@ -27,7 +28,7 @@ extension SettingsBuilder {
     return GateSettings(
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
       store: store, mostWaitingForStore: mostWaitingForStore, pruneUnusedAfter: pruneUnusedAfter,
-      stateFolder: stateFolder(of: store), limits: limits, identity: identity, admin: admin,
+      stateFolder: stateFolder(of: store), limits: limits, identity: identity, tokens: tokens, admin: admin,
       metrics: value(Keys.metricsListen), telemetry: telemetry, log: log, unreadyDelay: unreadyDelay,
       drainTimeout: drainTimeout, linger: linger,
       warnings: earlier + warnings,

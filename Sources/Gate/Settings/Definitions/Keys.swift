@@ -198,6 +198,7 @@ public enum SettingsTable {
     Keys.registrationsPerAddress.definition, Keys.upgradesPerAddress.definition, Keys.upgradesPerKey.definition,
     Keys.issuer.definition, Keys.audience.definition, Keys.identityKeyLife.definition,
     Keys.identityKeyOverlap.definition, Keys.strippedHeaders.definition,
+    Keys.tokenAudience.definition, Keys.tokenLifetime.definition, Keys.tokenURL.definition,
     Keys.adminListen.definition, Keys.adminGroup.definition, Keys.adminToken.definition, Keys.metricsListen.definition,
     Keys.telemetryCollector.definition, Keys.telemetrySample.definition, Keys.telemetryCA.definition,
     Keys.telemetryHeaders.definition,

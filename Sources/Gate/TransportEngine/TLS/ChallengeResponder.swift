@@ -89,7 +89,7 @@ private final class ChallengeContext: Sendable {
       throw ServerTLS.SetupError(file: "-", reason: OpenSSLError("TLS is not available").description)
     }
     self.context = context
-    configureForGate(context, minimum: .tls12)
+    configureForGate(context, minimum: .tls12, asClient: false)
     SSL_CTX_set_alpn_select_cb(context, selectChallengeProtocol, nil)
     // Otherwise the listener's own choice of a certificate would follow.
     sallyport_SSL_CTX_set_servername(context, { _, _, _ in SSL_TLSEXT_ERR_OK }, nil)

@@ -21,7 +21,7 @@ public final class ClientTLS: Sendable {
       throw ServerTLS.SetupError(file: authorityFile ?? "-", reason: OpenSSLError("TLS is not available").description)
     }
     self.context = context
-    configureForGate(context, minimum: .tls12)
+    configureForGate(context, minimum: .tls12, asClient: true)
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
     try Self.trust(authorityFile, in: context)
     if let certificateFile, let keyFile {

@@ -3,8 +3,8 @@ internal import Glibc
 
 /// The certificates and the settings of a TLS listener.
 ///
-/// TLS 1.2 and 1.3; only AEAD ciphers with forward secrecy; X25519, P-256 and P-384; no compression, no renegotiation
-/// and no session tickets; ALPN `http/1.1` (RFC 8446, RFC 9325).
+/// TLS 1.2 and 1.3; only AEAD ciphers with forward secrecy; the groups of `KeyExchange`; no compression, no
+/// renegotiation and no session tickets; ALPN `http/1.1` (RFC 8446, RFC 9325).
 public final class ServerTLS: Sendable {
   /// What is wrong with a file of a listener.
   public struct SetupError: Error, Sendable, Hashable, CustomStringConvertible {
@@ -130,7 +130,7 @@ public final class ServerTLS: Sendable {
     guard let context = SSL_CTX_new(TLS_server_method()) else {
       throw SetupError(file: "-", reason: OpenSSLError("TLS is not available").description)
     }
-    configureForGate(context, minimum: minimumVersion)
+    configureForGate(context, minimum: minimumVersion, asClient: false)
     sallyport_SSL_CTX_set_max_cert_list(context, longestCertificates)
     SSL_CTX_set_alpn_select_cb(context, selectHTTP11, nil)
     do throws(SetupError) {
@@ -196,7 +196,7 @@ public final class ServerTLS: Sendable {
 }
 
 /// Applies the settings that server and client contexts share.
-func configureForGate(_ context: OpaquePointer, minimum: ServerTLS.MinimumVersion) {
+func configureForGate(_ context: OpaquePointer, minimum: ServerTLS.MinimumVersion, asClient: Bool) {
   SSL_CTX_set_options(context, sallyport_SSL_OP_for_gate())
   sallyport_SSL_CTX_set_mode(
     context,
@@ -211,7 +211,7 @@ func configureForGate(_ context: OpaquePointer, minimum: ServerTLS.MinimumVersio
   // Constant lists that every OpenSSL 3 accepts.
   SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256")
   SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL:!PSK")
-  _ = sallyport_SSL_CTX_set1_groups_list(context, "X25519:P-256:P-384")
+  KeyExchange.offer(in: context, asClient: asClient)
 }
 
 /// Chooses `http/1.1` if the client offers it; a client that offers only others is refused (RFC 7301 section 3.2).

@@ -69,6 +69,8 @@ struct StatusText {
     rows += status.checks.map { ($0.name, $0.detail) }
     rows.append(("sessions", "\(status.sessions.open) open, \(status.sessions.connections) connections"))
     if let loops = status.loops { rows.append(("event loops", "\(loops.count): \(loops.reason)")) }
+    if let groups = status.keyExchange { rows.append(("key exchange", groups.joined(separator: ", "))) }
+    if let tokens = status.tokens { rows.append(("tokens", tokens.text)) }
     rows += [
       ("last minute", Self.text(activity.lastMinute)), ("last hour", Self.text(activity.lastHour)),
       (

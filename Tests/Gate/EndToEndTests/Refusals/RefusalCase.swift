@@ -29,7 +29,7 @@ struct RefusalCase: Sendable, CustomTestStringConvertible {
     self.provoke = provoke
   }
 
-  static let all = registrations + attestations + android + upgrades + requests + environment
+  static let all = registrations + attestations + android + upgrades + tokens + requests + environment
 }
 
 extension RefusalCase {

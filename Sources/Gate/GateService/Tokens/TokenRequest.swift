@@ -1,0 +1,69 @@
+internal import Transport
+
+/// The body of a token request: a form with the member `audience` (RFC 6749 section 4.4.2, RFC 8693 section 2.1).
+///
+/// Other members are ignored, as RFC 6749 section 3.2 requires; none may be repeated.
+struct TokenRequest: Sendable, Hashable {
+  /// The maximum number of bytes of a body.
+  static let longest = 4096
+  static let mediaType = "application/x-www-form-urlencoded"
+
+  let audience: String
+
+  /// Why a body is malformed.
+  enum ParseError: Error, Sendable, Hashable {
+    /// `Content-Type` names no form.
+    case notAForm
+    case tooLong(bytes: Int)
+    /// A name or a value is not encoded correctly.
+    case malformed
+    case repeatedMember
+    case missingAudience
+  }
+
+  init(_ request: Request) throws(ParseError) {
+    guard case .once(let type) = request.headers.only("Content-Type"), Self.isForm(type) else { throw .notAForm }
+    try self.init(form: request.body)
+  }
+
+  init(form: [UInt8]) throws(ParseError) {
+    guard form.count <= Self.longest else { throw .tooLong(bytes: form.count) }
+    var members: [String: String] = [:]
+    for pair in form.split(separator: UInt8(ascii: "&")) {
+      let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+      guard let name = Self.decode(parts[0]), let value = Self.decode(parts.count == 2 ? parts[1] : []) else {
+        throw .malformed
+      }
+      guard members.updateValue(value, forKey: name) == nil else { throw .repeatedMember }
+    }
+    guard let audience = members["audience"], !audience.isEmpty else { throw .missingAudience }
+    self.audience = audience
+  }
+
+  /// Parameters of the type, such as a charset, change nothing: a form is in ASCII.
+  private static func isForm(_ type: String) -> Bool {
+    let name = type.prefix { $0 != ";" }
+    return HeaderFields.isSame(String(name.drop { $0 == " " }.prefix { $0 != " " && $0 != "\t" }), mediaType)
+  }
+
+  /// Decodes `+` and escapes; `nil` if the result is not UTF-8 or an escape is malformed.
+  private static func decode(_ text: ArraySlice<UInt8>) -> String? {
+    var bytes: [UInt8] = []
+    var rest = text
+    while let byte = rest.popFirst() {
+      switch byte {
+      case UInt8(ascii: "+"): bytes.append(0x20)
+      case UInt8(ascii: "%"):
+        let digits = String(decoding: rest.prefix(2), as: UTF8.self)
+        guard digits.utf8.count == 2, digits.allSatisfy(\.isHexDigit), let value = UInt8(digits, radix: 16) else {
+          return nil
+        }
+        bytes.append(value)
+        rest = rest.dropFirst(2)
+      default: bytes.append(byte)
+      }
+    }
+    let decoded = String(decoding: bytes, as: UTF8.self)
+    return decoded.utf8.elementsEqual(bytes) ? decoded : nil
+  }
+}

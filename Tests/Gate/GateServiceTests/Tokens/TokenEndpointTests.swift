@@ -1,0 +1,248 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Cryptography
+import GateFixtures
+import SQLiteStore
+import SimulatedDevice
+import Testing
+import Transport
+
+@testable import GateService
+
+@Suite("Tokens")
+struct TokenEndpointTests {
+  private let service: ServiceBench
+  private let device: MintedDevice
+  private let count = SignCounter()
+  private var bench: GateBench { service.bench }
+
+  init() async throws {
+    service = try ServiceBench(GateBench())
+    device = try await service.bench.registeredDevice()
+  }
+
+  /// Returns the headers of an assertion and a proof over the same nonce.
+  private func proofs(
+    of device: MintedDevice? = nil, key: P256PrivateKey? = nil, _ alter: (inout ProofMint) throws -> Void = { _ in }
+  ) throws -> (headers: [(String, String)], proof: String) {
+    let nonce = try bench.nonce()
+    var mint = try ProofMint(key: key, nonce: nonce.text, at: bench.clock.now)
+    try alter(&mint)
+    return (try (device ?? self.device).fields(over: nonce, count: count.next()), try mint.text)
+  }
+
+  private func answer(to request: Request, by service: ServiceBench? = nil) async throws -> Response {
+    try await (service ?? self.service).answer(to: request)
+  }
+
+  private func code(_ response: Response) -> String? { response.headers.first("X-Attest-Error") }
+
+  private func claims(_ response: Response) throws -> (header: [String: JSONValue], claims: [String: JSONValue]) {
+    let body = try JSONValue.object(response.body)
+    #expect(body["token_type"] == .text("DPoP") && body["expires_in"] == .number(300) && body.count == 3)
+    guard case .text(let token)? = body["access_token"] else { throw ServiceBench.Unexpected.relayed }
+    let parts = try token.split(separator: ".").map { try #require(Base64URL.decode($0)) }
+    let signed = token[..<(token.lastIndex(of: ".") ?? token.endIndex)]
+    let key = try #require(bench.identityKeys.signing(at: bench.clock.now)).privateKey.publicKey
+    #expect(key.isValidES256Signature(parts[2], for: Array(signed.utf8)))
+    return (try JSONValue.object(parts[0]), try JSONValue.object(parts[1]))
+  }
+
+  @Test("A proof and an assertion buy a token with exactly the documented claims")
+  func issued() async throws {
+    let key = try P256PrivateKey()
+    let (headers, proof) = try proofs(key: key)
+    let response = try await answer(to: .token(headers, proof: proof))
+    #expect(response.status == 200 && response.headers.values(of: "Cache-Control") == ["no-store"])
+    #expect(response.headers.first("Content-Type") == "application/json")
+    let (header, claims) = try claims(response)
+    let kid = try #require(bench.identityKeys.signing(at: bench.clock.now)).kid
+    #expect(header == ["alg": .text("ES256"), "typ": .text("at+jwt"), "kid": .text(kid)])
+    let now = bench.clock.now.seconds
+    var expected: [String: JSONValue] = [
+      "iss": .text("gate"), "aud": .text("https://api.example"), "sub": .text(KeyHash(of: device.keyID).text),
+      "client_id": .text(GateBench.appID), "iat": .number(now), "exp": .number(now + 300),
+      "method": .text("app-attest"), "app": .text(GateBench.appID), "env": .text("development"), "counter": .number(1),
+      "cnf": .object(["jkt": .text(JSONWebKey(key.publicKey).thumbprint)]),
+    ]
+    expected["jti"] = claims["jti"]
+    expected["category"] = claims["category"]
+    #expect(claims == expected && claims["jti"]?.bytes?.count == 16)
+    let line = try #require(try service.log.lines.last)
+    #expect(line["message"] == "token issued" && line["audience"] == "https://api.example")
+    #expect(line["key"] == KeyHash(of: device.keyID).short && line["token_id"].map(JSONValue.text) == claims["jti"])
+    #expect(try !service.log.text.contains(proof))
+    #expect(service.metrics.tokenCounts == (1, 0))
+  }
+
+  @Test("Each audience of the configuration gets a token, and no other")
+  func audiences() async throws {
+    for (body, status) in [("audience=ledger", 200), ("audience=https://api.example", 200), ("audience=upstream", 403)]
+    {
+      let (headers, proof) = try proofs()
+      #expect(try await answer(to: .token(headers, proof: proof, body: body)).status == status, "\(body)")
+    }
+  }
+
+  @Test("Without tokens in the configuration, nothing is at the path", arguments: ["GET", "POST"])
+  func off(_ method: String) async throws {
+    let service = try ServiceBench(GateBench(), issuesTokens: false)
+    let response = try await answer(to: .plain(method, "/attest/token"), by: service)
+    #expect(response.status == 404 && code(response) == "not_found")
+  }
+
+  @Test("Only POST is answered", arguments: ["GET", "PUT", "HEAD", "OPTIONS"])
+  func methods(_ method: String) async throws {
+    let response = try await answer(to: .plain(method, "/attest/token"))
+    #expect(response.status == 405 && response.headers.first("Allow") == "POST")
+  }
+
+  @Test("A wrong proof spends nothing: the same assertion with a right proof is admitted")
+  func unspent() async throws {
+    let nonce = try bench.nonce()
+    let headers = try device.fields(over: nonce, count: 1)
+    let good = try ProofMint(nonce: nonce.text, at: bench.clock.now)
+    var bad = good
+    bad.signer = try P256PrivateKey()
+    for request in [
+      Request.token(headers, proof: try bad.text), .token(headers, proof: nil),
+      .token(headers, proof: try good.text, body: "audience=other"), .token(headers, proof: try good.text, body: ""),
+    ] {
+      #expect(try await answer(to: request).status != 200)
+    }
+    #expect(try await answer(to: .token(headers, proof: try good.text)).status == 200)
+  }
+
+  @Test("A proof is used once: its nonce is spent with the assertion")
+  func replayed() async throws {
+    let nonce = try bench.nonce()
+    let proof = try ProofMint(nonce: nonce.text, at: bench.clock.now).text
+    #expect(try await answer(to: .token(device.fields(over: nonce, count: 1), proof: proof)).status == 200)
+    let again = try await answer(to: .token(device.fields(over: nonce, count: 2), proof: proof))
+    #expect(again.status == 401 && code(again) == "nonce_used")
+  }
+
+  @Test("Of fifty simultaneous requests with one nonce, one gets a token")
+  func raced() async throws {
+    let nonce = try bench.nonce()
+    let proof = try ProofMint(nonce: nonce.text, at: bench.clock.now).text
+    let requests = try (1...50).map { Request.token(try device.fields(over: nonce, count: $0), proof: proof) }
+    let statuses = try await withThrowingTaskGroup(of: Int.self, returning: [Int].self) { group in
+      for request in requests { group.addTask { try await service.answer(to: request).status } }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(statuses.count { $0 == 200 } == 1 && statuses.count { $0 == 401 } == 49)
+  }
+
+  @Test("A proof over another nonce than the assertion's is refused, although both nonces are valid")
+  func otherNonce() async throws {
+    let other = try bench.nonce()
+    let (headers, proof) = try proofs { $0.claims["nonce"] = "\"\(other.text)\"" }
+    let response = try await answer(to: .token(headers, proof: proof))
+    #expect(response.status == 400 && code(response) == "dpop_refused")
+  }
+
+  @Test("The proof names the host that the client asked for, or the configured URL")
+  func host() async throws {
+    let (headers, proof) = try proofs { $0.claims["htu"] = "\"https://public.example/gate/token\"" }
+    #expect(code(try await answer(to: .token(headers, proof: proof))) == "dpop_refused")
+    let moved = try ServiceBench(bench, tokenURL: "https://public.example/gate/token")
+    #expect(try await answer(to: .token(headers, proof: proof), by: moved).status == 200)
+    let (other, otherProof) = try proofs()
+    #expect(code(try await answer(to: .token(other, proof: otherProof), by: moved)) == "dpop_refused")
+  }
+
+  @Test("A revoked key gets no token, and keeps those that it has until they end")
+  func revoked() async throws {
+    let (headers, proof) = try proofs()
+    #expect(try await answer(to: .token(headers, proof: proof)).status == 200)
+    #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
+    let (next, nextProof) = try proofs()
+    let response = try await answer(to: .token(next, proof: nextProof))
+    #expect(response.status == 403 && code(response) == "key_revoked")
+  }
+
+  @Test("An unknown key and a wrong signature get the same answer")
+  func unknownKey() async throws {
+    let stranger = try bench.device()
+    let (unknown, proof) = try proofs(of: stranger)
+    var (forged, secondProof) = try proofs()
+    forged = forged.replacing(
+      .data, with: try #require(try proofs(of: stranger).headers.first { $0.0.hasSuffix("Data") }).1)
+    for request in [Request.token(unknown, proof: proof), .token(forged, proof: secondProof)] {
+      let response = try await answer(to: request)
+      #expect(response.status == 401 && code(response) == "key_refused" && response.closes)
+    }
+    secondProof = ""
+  }
+
+  @Test("A client certificate gets no token, since all debug builds share it")
+  func certificate() async throws {
+    let certificate = PeerCertificate(der: [1], fingerprint: SecureRandom.bytes(32), subject: "CN=MudApp Debug Client")
+    let peer = Peer(address: ServiceBench.peer.address, verifiedCertificate: certificate)
+    let (_, proof) = try proofs()
+    let response = try await service.answer(to: .token([], proof: proof), from: peer)
+    #expect(response.status == 401 && code(response) == "no_credentials")
+  }
+
+  @Test("In monitor mode, a client that the rules refuse gets no token, and a genuine one does")
+  func monitor() async throws {
+    let bench = try GateBench(enforcement: .monitor)
+    let service = try ServiceBench(bench)
+    let known = try await bench.registeredDevice()
+    for (device, status) in [(try bench.device(), 401), (known, 200)] {
+      let nonce = try bench.nonce()
+      let proof = try ProofMint(nonce: nonce.text, at: bench.clock.now).text
+      let request = Request.token(try device.fields(over: nonce, count: 1), proof: proof)
+      #expect(try await service.answer(to: request).status == status)
+    }
+  }
+
+  @Test("A request that fails after a valid proof closes its connection, and one that fails before does not")
+  func closing() async throws {
+    let (headers, proof) = try proofs()
+    let bare = headers.without(.data)
+    #expect(try await answer(to: .token(bare, proof: proof)).closes)
+    #expect(try await !answer(to: .token(bare, proof: nil)).closes)
+    #expect(try await !answer(to: .token(headers, proof: proof, body: "audience=other")).closes)
+    let (second, forged) = try proofs { $0.signer = try P256PrivateKey() }
+    #expect(try await answer(to: .token(second, proof: forged)).closes)
+  }
+
+  @Test("Token requests count against the limits of upgrades, of the address and of the key")
+  func limits() async throws {
+    for isOfKey in [true, false] {
+      var limits = RequestLimits()
+      let rate = try #require(Rate(1, every: .seconds(60)))
+      if isOfKey { limits.upgradesPerKey = rate } else { limits.upgradesPerAddress = rate }
+      let limited = try ServiceBench(bench, limiter: RequestLimiter(limits))
+      var statuses: [Int] = []
+      for _ in 0..<2 {
+        let (headers, proof) = try proofs()
+        statuses.append(try await answer(to: .token(headers, proof: proof), by: limited).status)
+      }
+      #expect(statuses == [200, 429])
+    }
+  }
+
+  @Test("A token lives five minutes at most, whatever is asked for")
+  func longest() {
+    let issuer = TokenIssuer(issuer: "gate", audiences: ["x"], life: .seconds(301), keys: bench.identityKeys)
+    #expect(issuer.life == .seconds(300))
+  }
+
+  @Test("A token is no identity assertion, and an assertion is no token: type and audience differ")
+  func confusion() async throws {
+    let (headers, proof) = try proofs()
+    let (header, claims) = try claims(try await answer(to: .token(headers, proof: proof)))
+    let verified = try await answer(
+      to: .plain("GET", "/attest/verify", device.fields(over: bench.nonce(), count: count.next())))
+    let assertion = try #require(verified.headers.first("X-Attest-Assertion")).split(separator: ".")
+    let otherHeader = try JSONValue.object(try #require(Base64URL.decode(assertion[0])))
+    let otherClaims = try JSONValue.object(try #require(Base64URL.decode(assertion[1])))
+    #expect(header["kid"] == otherHeader["kid"], "the same key signs both")
+    #expect(header["typ"] != otherHeader["typ"] && claims["aud"] != otherClaims["aud"])
+    #expect(otherClaims["cnf"] == nil && claims["sid"] == nil && claims["client_ip"] == nil)
+  }
+}

@@ -1,0 +1,41 @@
+import Testing
+
+@testable import GateService
+
+@Suite("Bodies of token requests")
+struct TokenRequestTests {
+  @Test(
+    "The audience is read from a form",
+    arguments: [
+      ("audience=ledger", "ledger"), ("audience=https%3A%2F%2Fapi.example%2fx", "https://api.example/x"),
+      ("audience=https://api.example", "https://api.example"), ("audience=a+b%20c", "a b c"),
+      ("grant_type=x&audience=ledger&scope=", "ledger"), ("audience=a=b", "a=b"), ("%61udience=%C3%A4", "ä"),
+      ("&audience=ledger&", "ledger"),
+    ])
+  func read(_ body: String, _ audience: String) throws {
+    #expect(try TokenRequest(form: Array(body.utf8)).audience == audience)
+  }
+
+  @Test(
+    "A body that breaks the form is refused by its rule",
+    arguments: [
+      ("", TokenRequest.ParseError.missingAudience), ("audience", .missingAudience), ("audience=", .missingAudience),
+      ("Audience=x", .missingAudience), ("{\"audience\":\"x\"}", .missingAudience),
+      ("audience=a&audience=a", .repeatedMember), ("audience=a&%61udience=b", .repeatedMember),
+      ("audience=a&x=1&x=1", .repeatedMember), ("audience=%", .malformed), ("audience=%4", .malformed),
+      ("audience=%zz", .malformed), ("audience=%+1", .malformed), ("audience=%FF", .malformed),
+      ("audience=a&%=1", .malformed),
+    ])
+  func refused(_ body: String, _ fault: TokenRequest.ParseError) {
+    #expect(throws: fault) { try TokenRequest(form: Array(body.utf8)) }
+  }
+
+  @Test("A body of 4,096 bytes is read, and a longer one is refused")
+  func bounded() throws {
+    let longest = "audience=" + String(repeating: "a", count: 4096 - 9)
+    #expect(try TokenRequest(form: Array(longest.utf8)).audience.utf8.count == 4087)
+    #expect(throws: TokenRequest.ParseError.tooLong(bytes: 4097)) {
+      try TokenRequest(form: Array((longest + "a").utf8))
+    }
+  }
+}
