@@ -1,6 +1,6 @@
 public import AndroidKeyAttestation
 public import AppAttest
-public import Cryptography
+internal import Cryptography
 
 /// The kind of device that a key lives in.
 public enum Platform: String, Codable, Sendable, Hashable, CaseIterable { case ios, android }

@@ -1,6 +1,6 @@
 public import AndroidKeyAttestation
-public import AppAttest
-public import ByteCoding
+internal import AppAttest
+internal import ByteCoding
 public import Cryptography
 
 /// The registration request of an Android device, not yet decoded.

@@ -1,4 +1,4 @@
-public import AndroidKeyAttestation
+internal import AndroidKeyAttestation
 public import Cryptography
 internal import Settings
 

@@ -1,7 +1,7 @@
 internal import ACME
 public import AndroidKeyAttestation
 public import AttestGate
-public import ByteCoding
+internal import ByteCoding
 internal import Glibc
 public import Settings
 internal import Transport

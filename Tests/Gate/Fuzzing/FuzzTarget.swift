@@ -15,7 +15,8 @@ struct FuzzTarget: Sendable {
     .aegis, .androidChain, .androidKeyDescription, .androidStatusList, .asn1, .assertion, .attestation,
     .authenticatorData, .base32, .body, .cbor, .certificate, .clientHello,
     .configuration, .dotEnv, .encodings, .frameHeader, .frameTracker, .headerSanitizer, .migration, .nonce, .otpauth,
-    .proxyHeader, .receipt, .registration, .requestHead, .responseHead, .twoFAS, .upgradeAnswer, .vault, .webSocket,
+    .proxyHeader, .receipt, .registration, .requestHead, .responseHead, .token, .twoFAS, .upgradeAnswer, .vault,
+    .webSocket,
   ]
 
   static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }

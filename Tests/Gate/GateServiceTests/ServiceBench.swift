@@ -50,8 +50,10 @@ struct ServiceBench: Sendable {
   static let tokenAudiences: Set<String> = ["https://api.example", "ledger"]
   static let peer = Peer(address: .ipv4([192, 0, 2, 7], port: 40000))
 
+  /// Asks in the same order as the engine.
   func disposition(of request: Request, from peer: Peer = ServiceBench.peer) async -> Disposition {
-    await responder.respond(to: request, from: peer)
+    if let disposition = responder.respondAtOnce(to: request, from: peer) { return disposition }
+    return await responder.respond(to: request, from: peer)
   }
 
   /// Returns the disposition of `request` if it is available without waiting; otherwise `nil`.
