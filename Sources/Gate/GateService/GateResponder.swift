@@ -88,8 +88,8 @@ public struct GateResponder: RequestResponder {
     if let refusal = Self.refusal(of: request, at: endpoint) {
       return .respond(RequestContext(request, from: peer, logger: logger, metrics: metrics).refuse(refusal))
     }
-    let revocationEpoch = sessions.revocationEpoch()
     guard case .route(let route) = endpoint, let admission = gate.admitAtOnce() else { return nil }
+    let revocationEpoch = sessions.revocationEpoch()
     let context = RequestContext(request, from: peer, logger: logger, metrics: metrics)
     do throws(RequestRefusal) {
       try checkLimits(of: peer)

@@ -1,3 +1,4 @@
+import AttestGate
 import GateFixtures
 import GateService
 import Testing
