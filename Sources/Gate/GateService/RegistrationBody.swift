@@ -10,7 +10,7 @@ internal import ByteCoding
 /// The JSON of a registration: an object with the string `nonce`, and with the strings `keyId` and `attestation`, or,
 /// with `"platform": "android"`, the list of strings `chain`. Other members are ignored. The text must be UTF-8 without
 /// a byte order mark, and no object in it may repeat a name.
-enum RegistrationBody: Decodable {
+enum RegistrationBody: Decodable, Sendable, Hashable {
   case appAttest(RegistrationClaim)
   case android(AndroidRegistrationClaim)
 
