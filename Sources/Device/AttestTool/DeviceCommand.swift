@@ -20,8 +20,8 @@ struct DeviceCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Make a device that runs the authority's app.",
       discussion: """
-        An Android device has further options. With `--provisioning factory`, its attestation key is that of a factory,
-        which many devices share; with `rkp`, Google's server has certified it for this device. `leaked` makes a device
+        An Android device has further options. With `--provisioning factory`, its attestation key is that of a factory, \
+        which many devices share; with `rkp`, Google's server has certified it for this device. `leaked` makes a device \
         that uses a leaked key of a factory, which the simulated status list has.
 
         Example:

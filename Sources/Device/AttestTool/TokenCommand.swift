@@ -15,7 +15,8 @@ struct TokenCommand: AsyncParsableCommand {
       registered first if need be.
 
       Example:
-        attest token wss://localhost:6200/ --authority DIR --audience https://api.example.com \\
+        attest token wss://localhost:6200/ --authority DIR \\
+          --audience https://api.example.com \\
           --for 'GET https://api.example.com/v1/items' > headers
         curl -H @headers https://api.example.com/v1/items
       """)
