@@ -1,3 +1,4 @@
+import AndroidMint
 import ByteCoding
 import Foundation
 import SimulatedDevice
@@ -72,12 +73,31 @@ struct HeadBatteryTests {
         defer { process.kill() }
         #expect(answer.first == "HTTP/1.1 101 Switching Protocols", "\(spoof.lines)")
         let head = try await witness.head(index + 1)
-        expect(head, toBe: spoof, of: device)
+        expect(head, toBe: spoof, of: device.keyID, method: "app-attest", app: GateConfiguration.appID)
       }
     }
   }
 
-  private func expect(_ head: [String], toBe spoof: Spoof, of device: TestDevice) {
+  @Test("A backend never receives an Android client's value in one of the gate's headers")
+  func spoofedAndroidIdentity() async throws {
+    let witness = try await Witness()
+    let configuration = GateConfiguration(upstream: witness.url, android: AndroidConfiguration())
+    try await RunningGate.serving(configuration) { gate in
+      let visitor = try Visitor(gate)
+      let device = try await visitor.registeredAndroidDevice()
+      for (index, spoof) in Spoof.all.enumerated() {
+        let credentials = try device.headers(over: await visitor.challenge()).lines
+        let (process, answer) = try await RawClient(gate).open(
+          HeadCase.head(["GET /path?query=1 HTTP/1.1"] + HeadCase.handshake + spoof.lines + credentials))
+        defer { process.kill() }
+        #expect(answer.first == "HTTP/1.1 101 Switching Protocols", "\(spoof.lines)")
+        let head = try await witness.head(index + 1)
+        expect(head, toBe: spoof, of: device.keyID, method: "android-key", app: AndroidMint.package)
+      }
+    }
+  }
+
+  private func expect(_ head: [String], toBe spoof: Spoof, of keyID: String, method: String, app: String) {
     #expect(head.first == "GET /path?query=1 HTTP/1.1")
     for line in head.dropFirst() {
       #expect(!line.lowercased().contains("mallory"), "\(spoof.lines) came through as \(line)")
@@ -91,10 +111,10 @@ struct HeadBatteryTests {
       "x-forwarded-host", "host", "connection", "upgrade", "sec-websocket-key", "sec-websocket-version",
     ]
     for name in own { #expect(names.filter { $0 == name }.count == 1, "\(name) after \(spoof.lines)") }
-    #expect(head.contains("X-Attest-Method: app-attest"))
-    #expect(head.contains("X-Attest-App: \(GateConfiguration.appID)"))
+    #expect(head.contains("X-Attest-Method: \(method)"))
+    #expect(head.contains("X-Attest-App: \(app)"))
     #expect(head.contains("X-Forwarded-For: 127.0.0.1"))
-    #expect(!head.contains { $0.contains(device.keyID) }, "the upstream must not receive the key id itself")
+    #expect(!head.contains { $0.contains(keyID) }, "the upstream must not receive the key id itself")
     #expect(head.contains("X-Harmless: kept") == spoof.keepsHarmless, "\(spoof.lines)")
   }
 
