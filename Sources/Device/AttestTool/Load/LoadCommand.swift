@@ -6,16 +6,19 @@ struct LoadCommand: AsyncParsableCommand {
     commandName: "load",
     abstract: "Put load on a gate or another TLS WebSocket server that echoes, and measure the time of answers.",
     discussion: """
-      By default each connection repeatedly sends a message and waits until it has come back. The server must echo, as
-      `attest echo` does, or have an echo server behind it. Each connection is opened with an assertion of a simulated
-      device; --open sends none, for a gate without enforcement and for other servers. --platform android makes Android
-      devices, and --device devices of the kind of a named one. Example:
+      By default each connection repeatedly sends a message and waits until it has come back. The server must echo, as \
+      `attest echo` does, or have an echo server behind it. Each connection is opened with a proof of a simulated \
+      device; --open sends none, for a gate without enforcement and for other servers. --platform android makes \
+      Android devices, and --device devices of the kind of a named one.
+
+      With --rate, the time of an answer counts from the time at which its message was due, so a stall of the server \
+      counts for all messages that had to wait. Exit status 1: sockets were lost, or messages came back changed.
+
+      Example:
         attest load wss://localhost:6200/ --authority DIR -c 32 -d 10s
         attest load wss://localhost:6200/ --authority DIR -c 100 -d 10s --rate 5000
         attest load wss://localhost:6200/ --authority DIR -c 8 -d 10s --connect
         attest load wss://127.0.0.1:8443/ --ca ca.pem --open -c 32 --size 16KiB
-      With --rate, the time of an answer counts from the time at which its message was due, so a stall of the server
-      counts for all messages that had to wait. Exit status 1: sockets were lost, or messages came back changed.
       """)
 
   @OptionGroup var options: GlobalOptions
