@@ -10,7 +10,9 @@ import Preflight
 import Prometheus
 import SQLiteStore
 import Settings
+import SimulatedDevice
 import StoreConformance
+import TestSupport
 import Testing
 
 @testable import GateRuntime
@@ -140,6 +142,51 @@ struct StatusListTests {
     #expect(try await StatusListCache(place: .file(path: place), url: url + "2").read()?.list.count == nil)
     try "no time\n{}".write(toFile: place, atomically: true, encoding: .utf8)
     await #expect(throws: StatusListFailure.self) { try await cache.read() }
+  }
+
+  /// An HTTPS server that serves the files of the folder, with the certificate of a development authority.
+  private static let server = """
+    import http.server, ssl, sys
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[1], sys.argv[2])
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    print(server.server_address[1], flush=True)
+    server.serve_forever()
+    """
+
+  @Test("A list is downloaded and stored; an answer that is no list, and one of an unknown authority, change nothing")
+  func download() async throws {
+    let authority = AuthorityFolder(path: folder.file("authority"))
+    _ = try authority.loadOrMake(appID: "SALLYPORT1.com.example.app", at: .now())
+    let process = try ChildProcess(
+      Places.tool("python3"), ["-c", Self.server, authority.serverCertificatePath, authority.serverKeyPath],
+      in: folder.path)
+    defer { process.kill() }
+    let port = try await process.output.first("the port") { !$0.isEmpty }
+    func place(_ name: String, trusting file: String?) -> GateSettings.StatusList.Place {
+      .url("https://localhost:\(port)/\(name)", caFile: file)
+    }
+    let (key, serial) = try await registered()
+    try write([serial])
+    let url = "https://localhost:\(port)/list.json"
+    let cache = StatusListCache(place: .file(path: folder.file("cache")), url: url)
+    let refresh = refresh(place("list.json", trusting: authority.tlsAuthorityPath), cache: cache)
+    let task = Task { await refresh.run() }
+    #expect(try await eventually { try await store.record(of: key.keyID)?.revokedAt != nil })
+    #expect(try await eventually { (try? await cache.read())?.list.count == 1 })
+    task.cancel()
+    await task.value
+    for (name, file) in [("missing.json", authority.tlsAuthorityPath), ("cache", authority.tlsAuthorityPath)] {
+      await #expect(throws: StatusListFailure.self) {
+        _ = try await StatusListSource(place(name, trusting: file)).read()
+      }
+    }
+    // The system's CAs do not know the development authority.
+    await #expect(throws: StatusListFailure.self) {
+      _ = try await StatusListSource(place("list.json", trusting: nil)).read()
+    }
+    #expect(revoked.current?.list.count == 1)
   }
 
   @Test("A server that cannot be reached is a counted failure, and the kept list stays")
