@@ -328,10 +328,9 @@ let package = Package(
     tests(
       .gate, "OperatorTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "GateService", "KeyTransfer",
-        "Locking",
-        "PostgresServers", "SQLiteStore", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest",
-        "sallyport", .product(name: "Logging", package: "swift-log"),
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses",
+        "GateService", "KeyTransfer", "Locking", "PostgresServers", "SQLiteStore", "SimulatedDevice", "TestSupport",
+        "Transport", "TransportEngine", "attest", "sallyport", .product(name: "Logging", package: "swift-log"),
       ]),
     tests(
       .gate, "GateRuntimeTests",

@@ -1,3 +1,4 @@
+import AndroidKeyAttestation
 import AppAttest
 import AttestGate
 import ByteCoding
@@ -55,6 +56,24 @@ enum Fixture {
         keyID: KeyID(ofPublicKey: publicKey), publicKey: publicKey, appID: try #require(AppID(app)),
         environment: .production, validationCategory: number % 2 == 0 ? .appStore : nil,
         bundleVersion: number % 2 == 0 ? "1.\(number)" : nil))
+  }
+
+  /// The key of an Android device.
+  static func androidEntry(_ number: Int) throws -> KeyEntry {
+    let bytes = SHA256.hash(Array("android \(number)".utf8))
+    let key = AttestedAndroidKey(
+      publicKey: try key(number).publicKey, package: "com.example.app", signers: [bytes],
+      securityLevel: number % 2 == 0 ? .strongBox : .trustedEnvironment,
+      bootState: number % 4 == 0 ? .selfSigned : .verified, bootKey: bytes,
+      patchLevel: number % 5 == 0 ? nil : PatchLevel(year: 2026, month: 1 + number % 12), provisioning: .remote,
+      serialNumbers: [[1], bytes])
+    let record = KeyRecord(
+      key: DeviceKey(key, environment: .production),
+      request: RegistrationRequest(
+        nonce: try #require(Nonce(bytes: bytes)), attestationDigest: AttestationDigest(of: bytes)),
+      registeredAt: now.advanced(by: .milliseconds(number)), counter: .zero,
+      lastUsedAt: number % 7 == 0 ? nil : now.advanced(by: .seconds(number)), revokedAt: nil)
+    return KeyEntry(record: record, usedCounters: .max, receipt: [])
   }
 
   static func hash(_ number: Int) throws -> String { KeyHash(of: try key(number).keyID).text }

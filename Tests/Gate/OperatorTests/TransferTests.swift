@@ -17,6 +17,13 @@ struct TransferTests {
     try (0..<count).map { try Fixture.entry($0, revoked: $0 % 5 == 0) }
   }
 
+  /// The same number of keys, every third one of an Android device.
+  private static func mixedEntries() throws -> [KeyEntry] {
+    try (0..<count).map { number in
+      number % 3 == 1 ? try Fixture.androidEntry(number) : try Fixture.entry(number, revoked: number % 5 == 0)
+    }
+  }
+
   /// Returns the lines of the keys in an export, without header and trailer.
   private static func keys(in path: String) throws -> [Substring] {
     Array(try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").dropFirst().dropLast())
@@ -25,7 +32,7 @@ struct TransferTests {
   @Test("From SQLite to PostgreSQL through a pipe and back, every key stays the same")
   func migration() async throws {
     let url = try await PostgresServer.shared().newURL()
-    try await StoreBench.with(Self.entries()) { bench in
+    try await StoreBench.with(Self.mixedEntries()) { bench in
       let exported = try await sallyport(["keys", "export", bench.folder + "/a", "--store", bench.url])
       #expect(exported.errors == ["\(Self.count) keys exported"])
       #expect(try FileManager.default.attributesOfItem(atPath: bench.folder + "/a")[.posixPermissions] as? Int == 0o600)
@@ -41,6 +48,8 @@ struct TransferTests {
       #expect(try Self.keys(in: bench.folder + "/a").count == Self.count)
       #expect(try Self.keys(in: bench.folder + "/a") == Self.keys(in: bench.folder + "/b"))
       let header = try String(contentsOfFile: bench.folder + "/b", encoding: .utf8).split(separator: "\n")[0]
+      let record = try #require(try await bench.record(1))
+      #expect(record.key.androidEvidence == (try Fixture.androidEntry(1).record.key.androidEvidence))
       #expect(header.contains(#""count":\#(Self.count),"#) && header.contains(#""format":"sallyport-keys""#))
     }
   }
