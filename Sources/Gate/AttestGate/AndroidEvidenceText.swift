@@ -72,7 +72,7 @@ extension RootOfTrust.VerifiedBootState {
 }
 
 extension DeviceKey {
-  /// What stores and exports keep beside the common values for a key of Android; `nil` for one of iOS.
+  /// What stores and exports keep in addition to the common values for a key of Android; `nil` for one of iOS.
   public var androidEvidence: String? {
     if case .android(let key) = attestation { key.evidenceText } else { nil }
   }

@@ -22,7 +22,7 @@ struct AndroidSettingsTests {
     #expect(app.securityLevel == .tee && app.bootKeysFile == nil && app.leastPatchLevel == nil && !app.requiresRKP)
   }
 
-  @Test("Everything is read, beside an app of iOS")
+  @Test("Everything is read, together with an app of iOS")
   func everything() throws {
     let workspace = try Workspace()
     try workspace.write("\(Self.signer)\n", to: "boot.txt")
@@ -169,7 +169,7 @@ struct AndroidSettingsTests {
     #expect(faults.count == 1 && faults[0].hasSuffix(": \(fault)"), "\(faults)")
   }
 
-  @Test("A missing status list, simulated roots and debug builds beside an Android app are warnings")
+  @Test("A missing status list, simulated roots and debug builds next to an Android app are warnings")
   func warnings() throws {
     let app = Self.app("require_rkp: true")
     let warnings = try Workspace().load(yaml: app).warnings

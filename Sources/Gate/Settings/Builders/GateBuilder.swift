@@ -9,7 +9,7 @@ extension SettingsBuilder {
     let tls = tls()
     let apps = apps()
     let androidApps = androidApps()
-    let debugMTLS = debugMTLS(beside: productionApp(among: apps, androidApps))
+    let debugMTLS = debugMTLS(with: productionApp(among: apps, androidApps))
     let appAttest = appAttest(apps: apps, androidApps: androidApps)
     let routes = routes()
     let session = session()
@@ -114,7 +114,7 @@ extension SettingsBuilder {
     return further
   }
 
-  private mutating func debugMTLS(beside productionApp: String?) -> GateSettings.DebugMTLS? {
+  private mutating func debugMTLS(with productionApp: String?) -> GateSettings.DebugMTLS? {
     let subjects = elements(Keys.allowedSubjects)
     guard let file = value(Keys.clientCA) else {
       if !subjects.isEmpty, !entries.isFaulty(path(Keys.clientCA)) {

@@ -18,7 +18,7 @@ struct GateConfiguration: Sendable {
   var environment = "development"
   /// Names of the accepted validation categories; `nil` for all.
   var categories: [String]?
-  /// The policy of an Android app beside it, which trusts simulated devices, as members of a YAML mapping, and further
+  /// The policy of a second app, for Android, which trusts simulated devices, as members of a YAML mapping, and further
   /// files of the gate's folder; `nil` for none.
   var android: AndroidConfiguration?
   var enforcement = "enforce"
