@@ -7,7 +7,8 @@ internal import Locking
 internal import Logging
 internal import Preflight
 
-/// Reads the list of revoked Android attestation certificates again and again, and revokes keys that are in it.
+/// Reads the list of revoked Android attestation certificates at an interval, and revokes the keys whose chains have one
+/// of them.
 ///
 /// A list that cannot be read does not replace the last one. That one is judged by its age: see `RevokedCertificates`.
 struct StatusListRefresh: Sendable {
@@ -15,7 +16,7 @@ struct StatusListRefresh: Sendable {
   let refreshInterval: Duration
   let revoked: RevokedCertificates
   let store: any GateStore
-  /// Keeps a downloaded list across restarts; `nil` for a list that is a file already, and for a store that cannot.
+  /// Keeps a downloaded list across restarts; `nil` if the list is a file, or if the store keeps nothing but keys.
   let cache: StatusListCache?
   let metrics: AndroidMetrics
   let logger: Logger
@@ -83,11 +84,11 @@ struct StatusListRefresh: Sendable {
     let (list, download) = try await source.read()
     let isNew = revoked.current?.list != list.list
     take(list)
-    if let download, isNew || isStoredCopyOld(at: list.currentAt) { await store(download, of: list.currentAt) }
+    if let download, isNew || isStoredCopyOld(at: list.currentAt) { await writeCopy(download, of: list.currentAt) }
   }
 
-  /// A copy is written for the next start, which judges it by its date. Writing it at each refresh would wake every gate
-  /// of the store.
+  /// Whether the copy for the next start, which judges it by its date, should be written again. Writing it at each
+  /// refresh would wake every gate of the store.
   private func isStoredCopyOld(at now: Timestamp) -> Bool {
     storedAt.withLock { $0 }.map { now.since($0) >= Self.copyInterval } ?? true
   }
@@ -100,7 +101,7 @@ struct StatusListRefresh: Sendable {
       "status list read", metadata: ["entries": .number(list.list.count), "current_at": "\(list.currentAt)"])
   }
 
-  private func store(_ content: [UInt8], of instant: Timestamp) async {
+  private func writeCopy(_ content: [UInt8], of instant: Timestamp) async {
     do throws(StatusListFailure) {
       try await cache?.write(content, of: instant)
       storedAt.withLock { $0 = instant }
