@@ -128,7 +128,7 @@ let package = Package(
     target(.common, "GateWire"),
     target(
       .common, "CommandSupport",
-      ["ByteCoding", "CLinux", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+      ["ByteCoding", "CLinux", "ProcessSignals", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
     // Only this file is compiled again for each commit.
     .target(
       name: "CSourceCommit", path: Room.common.source("CSourceCommit"),

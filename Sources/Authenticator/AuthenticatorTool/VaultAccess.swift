@@ -129,7 +129,9 @@ struct VaultOptions: ParsableArguments {
         .noInput, "there is no terminal to ask for a passphrase",
         hint: "\(option) names a file with it; `authenticator unlock` keeps the vault open for a while")
     }
-    guard let answer = terminal.ask(question, isSecret: true) else { throw Failure(.noInput, "nothing was entered") }
+    guard let answer = terminal.ask(question, isSecret: true) else {
+      throw Failure(.noInput, "nothing was entered, or no UTF-8 text")
+    }
     return answer
   }
 

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import ProcessSignals
 
 /// The terminal of the user, which is there even if the standard streams are files.
 public final class Terminal {
@@ -30,23 +31,24 @@ public final class Terminal {
   /// Asks for a line.
   ///
   /// - Parameter isSecret: Whether not to show what is typed.
-  /// - Returns: `nil` at the end of the input.
+  /// - Returns: `nil` at the end of the input, or if the line is not UTF-8.
   public func ask(_ question: String, isSecret: Bool = false) -> String? {
-    write(question)
-    if isSecret { set { $0.c_lflag &= ~tcflag_t(ECHO) } }
-    defer {
-      if isSecret {
-        restore()
-        write("\n")
-      }
+    guard isSecret else { return answer(to: question) }
+    return HiddenInput.with(descriptor) {
+      defer { write("\n") }
+      return answer(to: question)
     }
+  }
+
+  private func answer(to question: String) -> String? {
+    write(question)
     var line: [UInt8] = []
     var byte: UInt8 = 0
     while true {
       let count = read(descriptor, &byte, 1)
       if count < 0 && errno == EINTR { continue }
-      guard count == 1 else { return line.isEmpty ? nil : String(decoding: line, as: UTF8.self) }
-      if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
+      guard count == 1 else { return line.isEmpty ? nil : String(validating: line, as: UTF8.self) }
+      if byte == UInt8(ascii: "\n") { return String(validating: line, as: UTF8.self) }
       line.append(byte)
     }
   }

@@ -33,16 +33,16 @@ public struct Tmux: Sendable {
     for key in keys { _ = try await run("send-keys", key) }
   }
 
-  /// The lines of the screen, once one of them contains `text`.
+  /// The lines of the screen, once `count` of them contain `text`.
   @discardableResult
-  public func screen(with text: String, styled: Bool = false) async throws -> [String] {
+  public func screen(with text: String, times count: Int = 1, styled: Bool = false) async throws -> [String] {
     var lines: [String] = []
-    for _ in 0..<200 {
+    for _ in 0..<600 {
       lines = styled ? try await run("capture-pane", "-p", "-e") : try await run("capture-pane", "-p")
-      if lines.contains(where: { $0.contains(text) }) { return lines }
+      if lines.count(where: { $0.contains(text) }) >= count { return lines }
       try await Task.sleep(for: .milliseconds(50))
     }
-    throw ScreenMissing(text: "\(text) is not in \(lines)")
+    throw ScreenMissing(text: "\(text) is not \(count) times in \(lines)")
   }
 
   private func stop() async { _ = try? await run("kill-server") }

@@ -14,11 +14,27 @@ struct TerminalTests {
         try await tmux.screen(with: "password of user:")
         try await tmux.press("wrong", "Enter")
         try await tmux.screen(with: "error: invalid_grant: work: the provider refuses")
-        let asked = try await tmux.screen(with: "hint: begin again: `bearer login work`")
+        // The second program has asked.
+        let asked = try await tmux.screen(with: "password of user:", times: 2)
+        #expect(asked.contains { $0.contains("hint: begin again: `bearer login work`") }, "\(asked)")
         #expect(!asked.contains { $0.contains("wrong") && $0.contains("password of") }, "\(asked)")
         try await tmux.press("password-of-the-user-42", "Enter")
         let screen = try await tmux.screen(with: "signed in at work as user 1")
         #expect(!screen.contains { $0.contains("of-the-user") }, "\(screen)")
+      }
+    }
+  }
+
+  @Test("An interrupt at the question for a password leaves a terminal that shows what is typed")
+  func interrupt() async throws {
+    try await withHostileProvider { shell, _ in
+      try await Tmux.withTerminal(in: shell.folder) { tmux in
+        let bearer = try Places.product("bearer")
+        try await tmux.start("sh -c 'trap : INT; \(bearer) login --username user work; stty -a'", shell.environment)
+        try await tmux.screen(with: "password of user:")
+        try await tmux.press("C-c")
+        let modes = try await tmux.screen(with: "icanon")
+        #expect(modes.contains { $0.contains(" echo ") }, "\(modes)")
       }
     }
   }
