@@ -142,7 +142,7 @@ let package = Package(
     target(.attestation, "AppAttest", ["ByteCoding", "CBOR", "Cryptography", "Explanations"]),
     target(.attestation, "AndroidKeyAttestation", ["ByteCoding", "Cryptography", "Explanations"]),
     target(.common, "Locking"),
-    target(.common, "GroupCommit", ["Locking"]),
+    target(.common, "GroupCommit", ["CLinux", "Locking"]),
     target(
       .gate, "AttestGate",
       ["AndroidKeyAttestation", "AppAttest", "ByteCoding", "Cryptography", "GateWire", "Locking"]),

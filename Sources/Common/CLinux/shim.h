@@ -2,7 +2,7 @@
 #define SALLYPORT_CLINUX_SHIM_H
 
 // What Swift's Glibc module leaves out of Linux: epoll, eventfd, timerfd, accept4, getrandom, name resolution, the
-// processors of a process, and the protection of a process that has secrets from being dumped.
+// processors of a process, the names of threads, and the protection of a process that has secrets from being dumped.
 
 #include <errno.h>
 #include <netdb.h>
@@ -56,5 +56,7 @@ static inline int shim_epoll_ctl(int epoll, int operation, int fd, uint32_t even
 
 // prctl is variadic, which Swift cannot call.
 static inline int shim_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+/// Gives the calling thread the first 15 bytes of `name` as its name.
+static inline void shim_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
 #endif

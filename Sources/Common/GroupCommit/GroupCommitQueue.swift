@@ -1,14 +1,16 @@
-internal import Dispatch
 internal import Locking
 
 /// Runs jobs in batches, so that one commit, and so one flush to disk, serves a whole batch.
 ///
 /// Jobs that arrive while a batch runs form the next batch, in their order. Under load, jobs share the cost of a
-/// commit; without load, no job waits. One dispatch queue runs all batches, one after the other.
+/// commit; without load, no job waits. One thread of its own runs all batches, one after the other. It starts with the
+/// first job, sleeps while there is none, and ends with the queue.
 public final class GroupCommitQueue<Job: Sendable>: Sendable {
   private struct Waiting {
     var jobs: [Job] = []
+    /// Whether the thread runs batches, or is about to.
     var isDraining = false
+    var thread: WorkerThread?
 
     /// Removes the jobs that match, and keeps the order of the others. Asks once for each job: one that expired between
     /// two questions would be lost.
@@ -31,17 +33,17 @@ public final class GroupCommitQueue<Job: Sendable>: Sendable {
     public let expired: [Job]
   }
 
+  private let label: String
   private let mostWaiting: Int
   private let mostInBatch: Int
   private let isExpired: @Sendable (Job) -> Bool
   private let commit: @Sendable ([Job]) -> Void
-  private let queue: DispatchQueue
   private let waiting = LockedValue(Waiting())
 
   /// Creates a queue without jobs.
   ///
   /// - Parameters:
-  ///   - label: The name of the dispatch queue, for debuggers.
+  ///   - label: The name of the thread in `top -H` and in debuggers. Linux shows its first 15 bytes.
   ///   - mostWaiting: The number of jobs that may wait for the current batch to finish; more are not accepted.
   ///   - mostInBatch: The number of jobs in one batch.
   ///   - isExpired: Whether a waiting job need not run any more. It is asked only when the queue is full.
@@ -51,28 +53,33 @@ public final class GroupCommitQueue<Job: Sendable>: Sendable {
     isExpired: @escaping @Sendable (Job) -> Bool = { _ in false },
     commit: @escaping @Sendable ([Job]) -> Void
   ) {
+    self.label = label
     self.mostWaiting = mostWaiting
     self.mostInBatch = mostInBatch
     self.isExpired = isExpired
     self.commit = commit
-    queue = DispatchQueue(label: label)
   }
 
   /// The number of jobs that wait for the current batch to finish.
   public var countOfWaiting: Int { waiting.withLock { $0.jobs.count } }
 
-  /// Adds `job` to the next batch, unless the queue is full even without its expired jobs. Returns at once.
+  /// Adds `job` to the next batch. Returns at once. The job is not accepted if the queue is full even without its
+  /// expired jobs, or if the system cannot start the thread.
   ///
   /// May be called from any thread. Jobs of one caller keep their order.
   public func add(_ job: Job) -> Addition {
-    let (addition, starts) = waiting.withLock { waiting in
+    let (addition, idle) = waiting.withLock { waiting -> (Addition, WorkerThread?) in
       let expired = waiting.jobs.count < mostWaiting ? [] : waiting.remove(where: isExpired)
-      guard waiting.jobs.count < mostWaiting else { return (Addition(isAccepted: false, expired: expired), false) }
+      guard waiting.jobs.count < mostWaiting, let thread = waiting.thread ?? WorkerThread(name: label) else {
+        return (Addition(isAccepted: false, expired: expired), nil)
+      }
+      waiting.thread = thread
       waiting.jobs.append(job)
       defer { waiting.isDraining = true }
-      return (Addition(isAccepted: true, expired: expired), !waiting.isDraining)
+      return (Addition(isAccepted: true, expired: expired), waiting.isDraining ? nil : thread)
     }
-    if starts { queue.async { self.drain() } }
+    // Keeps the queue until the thread has no more jobs.
+    idle?.run { self.drain() }
     return addition
   }
 

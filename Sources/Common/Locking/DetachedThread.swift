@@ -10,11 +10,13 @@
 
     /// Runs `body` on a new detached thread.
     ///
+    /// - Parameter stackSize: The size of its stack in bytes; `nil`: the system's default, which is 8 MiB.
     /// - Returns: 0, or the error number (`EAGAIN`) if no thread can be created; `body` then does not run.
-    public static func start(_ body: @escaping @Sendable () -> Void) -> Int32 {
+    public static func start(stackSize: Int? = nil, _ body: @escaping @Sendable () -> Void) -> Int32 {
       var attributes = pthread_attr_t()
       pthread_attr_init(&attributes)
       pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+      if let stackSize { pthread_attr_setstacksize(&attributes, stackSize) }
       defer { pthread_attr_destroy(&attributes) }
       var thread = pthread_t()
       let task = Unmanaged.passRetained(Task(body))

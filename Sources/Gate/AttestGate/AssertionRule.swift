@@ -92,7 +92,7 @@ public struct AssertionRule: AdmissionRule {
       throw isRegistered ? error : .unknownKey
     }
     guard isRegistered else { throw .unknownKey }
-    let device = DevicePrincipal(key.attested, evidence: evidence)
+    let device = DevicePrincipal(key.attested, hash: key.hash, evidence: evidence)
     // The configuration may have changed since the registration, and the app may have been reinstalled from another
     // source.
     try apps.check(key.attested, category: device.category)

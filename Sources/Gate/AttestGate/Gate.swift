@@ -119,9 +119,9 @@ public struct DevicePrincipal: Sendable, Hashable {
   public let environment: AttestEnvironment
   public let evidence: Evidence
 
-  init(_ key: DeviceKey, evidence: Evidence) {
+  init(_ key: DeviceKey, hash: KeyHash, evidence: Evidence) {
     keyID = key.keyID
-    keyHash = KeyHash(of: key.keyID)
+    keyHash = hash
     app = key.app
     environment = key.environment
     self.evidence = evidence

@@ -12,6 +12,13 @@ final class PublicKeyCache: Sendable {
   struct Key: Sendable {
     let attested: DeviceKey
     let publicKey: P256PublicKey
+    let hash: KeyHash
+
+    fileprivate init(_ attested: DeviceKey) throws(CryptographyError) {
+      self.attested = attested
+      publicKey = try attested.makePublicKey()
+      hash = KeyHash(of: attested.keyID)
+    }
 
     /// Makes a key of App Attest that belongs to no device. It is verified against in place of a key that is not
     /// registered. Its private key is discarded immediately.
@@ -61,7 +68,7 @@ final class PublicKeyCache: Sendable {
     }
     let attested = record?.key ?? decoy
     do throws(CryptographyError) {
-      let key = Key(attested: attested, publicKey: try attested.makePublicKey())
+      let key = try Key(attested)
       if record != nil { keep(key) }
       return (key, record != nil)
     } catch {

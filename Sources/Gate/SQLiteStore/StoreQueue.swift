@@ -17,7 +17,7 @@ final class StoreQueue: Sendable {
     let probe = StoreProbe(access)
     self.batches = batches
     queue = GroupCommitQueue(
-      label: "sallyport.store.\(access)", mostWaiting: mostWaiting,
+      label: "store.\(access)", mostWaiting: mostWaiting,
       commit: { if !batches.perform($0) { probe.schedule() } })
     probe.attach(to: queue)
   }
@@ -164,7 +164,7 @@ private protocol Job: Sendable {
 private final class PendingJob<Value: Sendable>: Job, @unchecked Sendable {
   private let body: @Sendable (Database) throws -> Value
   private let continuation: CheckedContinuation<Result<Value, StoreError>, Never>
-  // Guarded by the dispatch queue: only its batches access a job, one at a time.
+  // Guarded by the queue: only its batches access a job, one at a time.
   private var value: Value?
 
   init(

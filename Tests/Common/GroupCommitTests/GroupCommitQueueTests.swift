@@ -1,4 +1,6 @@
 import Dispatch
+import Foundation
+import Glibc
 import GroupCommit
 import Locking
 import Testing
@@ -43,7 +45,7 @@ struct GroupCommitQueueTests {
     for _ in 0..<jobs { recorder.hasFinished.wait() }
   }
 
-  @Test("Jobs that arrive during a batch form the next one, in their order and at most as large as allowed")
+  @Test("Jobs that arrive while a batch is written form the next one, in their order and at most as large as allowed")
   func batches() {
     let recorder = Recorder()
     let queue = busyQueue(recorder, mostInBatch: 3)
@@ -99,7 +101,7 @@ struct GroupCommitQueueTests {
     #expect(recorder.batches.withLock { $0 } == [[0], [2, 3]])
   }
 
-  @Test("Each job of many threads runs exactly once")
+  @Test("Each job of many threads runs exactly once, and the jobs of one thread in their order")
   func parallel() {
     let seen = LockedValue<[Int]>([])
     let finished = DispatchSemaphore(value: 0)
@@ -113,6 +115,80 @@ struct GroupCommitQueueTests {
       for job in 0..<500 { _ = queue.add(thread * 500 + job) }
     }
     for _ in 0..<4_000 { finished.wait() }
-    #expect(seen.withLock { $0.sorted() } == Array(0..<4_000))
+    let jobs = seen.withLock { $0 }
+    #expect(jobs.sorted() == Array(0..<4_000))
+    for thread in 0..<8 {
+      let ofThread = jobs.filter { $0 / 500 == thread }
+      #expect(ofThread == ofThread.sorted())
+    }
+  }
+
+  @Test("A job that is added while the thread goes to sleep runs")
+  func goesToSleep() {
+    let finished = DispatchSemaphore(value: 0)
+    let queue = GroupCommitQueue<Int>(label: "test", mostWaiting: 1, commit: { _ in finished.signal() })
+    for job in 0..<20_000 {
+      // The last job has run, and its thread is on the way to sleep: between zero and some hundred instructions later.
+      for _ in 0..<job % 200 { _ = queue.countOfWaiting }
+      #expect(queue.add(job).isAccepted)
+      guard finished.wait(timeout: .now() + 60) == .success else {
+        Issue.record("job \(job) does not run")
+        return
+      }
+    }
+  }
+
+  @Test("All batches run on one thread, which has the queue's name and ends with the queue")
+  func thread() throws {
+    let threads = LockedValue<Set<pthread_t>>([])
+    let finished = DispatchSemaphore(value: 0)
+    do {
+      let queue = GroupCommitQueue<Int>(
+        label: "a-queue-of-tests", mostWaiting: 10,
+        commit: { _ in
+          threads.withLock { _ = $0.insert(pthread_self()) }
+          finished.signal()
+        })
+      #expect(countOfThreads(named: "a-queue-of-test") == 0, "it starts with the first job")
+      for job in 0..<100 {
+        _ = queue.add(job)
+        finished.wait()
+      }
+      #expect(threads.withLock { $0.count } == 1)
+      #expect(countOfThreads(named: "a-queue-of-test") == 1)
+    }
+    let end = ContinuousClock.now + .seconds(60)
+    while countOfThreads(named: "a-queue-of-test") > 0, ContinuousClock.now < end { usleep(1_000) }
+    #expect(countOfThreads(named: "a-queue-of-test") == 0)
+  }
+
+  private func countOfThreads(named name: String) -> Int {
+    let folder = "/proc/self/task"
+    let threads = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    return threads.count { (try? String(contentsOfFile: "\(folder)/\($0)/comm", encoding: .utf8)) == name + "\n" }
+  }
+
+  @Test("A queue that is released while a batch runs still runs the jobs that it has accepted, and then goes")
+  func released() {
+    /// Is released with the queue.
+    final class Owned: Sendable {
+      let isReleased: DispatchSemaphore
+      init(_ isReleased: DispatchSemaphore) { self.isReleased = isReleased }
+      deinit { isReleased.signal() }
+    }
+    let recorder = Recorder()
+    let isReleased = DispatchSemaphore(value: 0)
+    do {
+      let owned = Owned(isReleased)
+      let queue = GroupCommitQueue<Int>(
+        label: "test", mostWaiting: 10,
+        commit: { jobs in withExtendedLifetime(owned) { recorder.commit(jobs) } })
+      #expect(queue.add(0).isAccepted)
+      recorder.hasStarted.wait()
+      for job in 1...3 { #expect(queue.add(job).isAccepted) }
+    }
+    finish(recorder, jobs: 4)
+    #expect(recorder.batches.withLock { $0 } == [[0], [1, 2, 3]])
+    #expect(isReleased.wait(timeout: .now() + 60) == .success)
   }
 }
