@@ -85,8 +85,9 @@ store: {{ url: "sqlite://{folder}/{name}.db" }}
 class Bench:
     """A folder with a CA, an echo server, and the configurations of the proxies in front of it."""
 
-    def __init__(self, processes, folder, binaries, files):
-        self.processes, self.folder, self.binaries, self.files = processes, folder, binaries, files
+    def __init__(self, processes, folder, binaries, files, gate):
+        """`binaries` is the folder of the build; `gate` is the gate to measure."""
+        self.processes, self.folder, self.binaries, self.files, self.gate = processes, folder, binaries, files, gate
         self.authority = folder / "authority"
         self.certificate, self.key = folder / "server.pem", folder / "server.key"
         self._make_authority()
@@ -132,7 +133,7 @@ class Bench:
         command = {
             "nginx": ["nginx", "-e", self.folder / "nginx.log", "-c", config],
             "haproxy": ["haproxy", "-db", "-f", config],
-        }.get(name, [program or self.binaries / "sallyport", "run", "-c", config])
+        }.get(name, [program or self.gate, "run", "-c", config])
         return Proxy(name, port, command, self, **options)
 
 
