@@ -25,15 +25,18 @@ public struct StoreRule: Sendable {
   ///
   /// - Parameters:
   ///   - hashOfID: An SQL expression for the `KeyHash` of `key_id`.
+  ///   - isAndroid: An SQL condition for a key `k` of an Android device, which has no receipt.
   ///   - now: An SQL expression for the current time, in milliseconds since the epoch.
-  public static func all(hashOfID: String, now: String) -> [StoreRule] { keys(hashOfID) + nonces(now) + changes }
+  public static func all(hashOfID: String, isAndroid: String, now: String) -> [StoreRule] {
+    keys(hashOfID, isAndroid) + nonces(now) + changes
+  }
 
-  private static func keys(_ hashOfID: String) -> [StoreRule] {
+  private static func keys(_ hashOfID: String, _ isAndroid: String) -> [StoreRule] {
     [
       StoreRule(
         """
         SELECT COUNT(*) FROM attested_keys AS k
-        WHERE NOT EXISTS (SELECT 1 FROM receipts AS r WHERE r.key_id = k.key_id AND length(r.receipt) > 0)
+        WHERE NOT (\(isAndroid)) AND NOT EXISTS (SELECT 1 FROM receipts AS r WHERE r.key_id = k.key_id AND length(r.receipt) > 0)
         """, "keys without a receipt", advice: "\(restore); the keys themselves work"),
       StoreRule(
         "SELECT COUNT(*) FROM attested_keys WHERE key_hash IS NULL OR key_hash <> \(hashOfID)",

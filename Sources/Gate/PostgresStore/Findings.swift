@@ -43,6 +43,7 @@ enum Findings {
 
   private static let rules = StoreRule.all(
     hashOfID: "rtrim(translate(encode(sha256(key_id), 'base64'), '+/', '-_'), '=')",
+    isAndroid: "EXISTS (SELECT 1 FROM android_keys AS a WHERE a.key_id = k.key_id)",
     now: "CAST(EXTRACT(EPOCH FROM now()) AS BIGINT) * 1000")
 
   private static func tables(on connection: PostgresConnection) throws(StoreError) -> [StoreFinding] {

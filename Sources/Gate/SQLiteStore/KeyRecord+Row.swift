@@ -32,9 +32,12 @@ extension DeviceKey {
     let publicKey = try row.read("public_key") { Array($0 as Data) }
     let environment = try row.read("environment", AttestEnvironment.init(rawValue:))
     let package = try row.read("app_id") { $0 as String }
-    let android = try row.readIfPresent("android") { (text: String) in
-      AttestedAndroidKey(publicKey: publicKey, package: package, evidenceText: text)
-    }
+    // A backup that an older version wrote has no such column.
+    let android =
+      row.hasColumn("android")
+      ? try row.readIfPresent("android") { (text: String) in
+        AttestedAndroidKey(publicKey: publicKey, package: package, evidenceText: text)
+      } : nil
     if let android {
       self.init(android, keyID: keyID, environment: environment)
       return

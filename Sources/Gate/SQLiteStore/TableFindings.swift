@@ -44,5 +44,8 @@ enum TableFindings {
       StoreRule(
         "SELECT COUNT(*) FROM pragma_foreign_key_check", "receipts without a key",
         advice: "\(StoreRule.restore); the keys themselves work")
-    ] + StoreRule.all(hashOfID: "key_hash_of(key_id)", now: "CAST(strftime('%s', 'now') AS INTEGER) * 1000")
+    ]
+    + StoreRule.all(
+      hashOfID: "key_hash_of(key_id)", isAndroid: "k.android IS NOT NULL",
+      now: "CAST(strftime('%s', 'now') AS INTEGER) * 1000")
 }

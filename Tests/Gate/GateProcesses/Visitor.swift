@@ -48,7 +48,8 @@ public struct Visitor: Sendable {
     ])
     let answer = try await connection().send("POST", "/attest/register", headers: headers, body: body)
     guard answer.status == 200 else {
-      throw Unexpected("registration: \(answer.status) \(String(decoding: answer.body, as: UTF8.self))")
+      let code = answer.headers.first("X-Attest-Error") ?? ""
+      throw Unexpected("registration: \(answer.status) \(code) \(String(decoding: answer.body, as: UTF8.self))")
     }
   }
 

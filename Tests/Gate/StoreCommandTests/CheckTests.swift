@@ -97,7 +97,10 @@ struct CheckTests {
   }
 
   static let breaches = [
-    ("UPDATE attested_keys SET key_hash = 'x' WHERE revoked_at IS NOT NULL", "hash does not match their id"),
+    (
+      "UPDATE attested_keys SET key_hash = 'x' WHERE revoked_at IS NOT NULL AND counter > 0",
+      "hash does not match their id"
+    ),
     ("UPDATE attested_keys SET used_counters = 0", "could be used again"),
     ("UPDATE attested_keys SET environment = 'moon'", "damaged"),
     ("DELETE FROM receipts", "keys without a receipt"),
@@ -120,6 +123,24 @@ struct CheckTests {
       let finding = try #require(findings.first { $0["text"]?.contains(breach.text) == true }, "\(findings)")
       #expect(finding["advice"]?.isEmpty == false)
       #expect(result.status == (findings.contains { $0["weight"] == "problem" } ? 1 : 0))
+    }
+  }
+
+  @Test(
+    "Damaged evidence of an Android key is found, and its key has no receipt to miss", arguments: StoreKind.allCases)
+  func damagedEvidence(_ kind: StoreKind) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await kind.newURL(in: folder)
+      _ = try await BackupTests.fill(kind.open(url))
+      try await change(
+        kind, url,
+        kind == .sqlite
+          ? "UPDATE attested_keys SET android = 'level=tee' WHERE android IS NOT NULL"
+          : "UPDATE android_keys SET evidence = 'level=tee'")
+      let result = try await store("check", "--store", url)
+      #expect(result.status == 1)
+      #expect(result.output.contains("problem: damaged: attested_keys.android is malformed"), "\(result)")
+      #expect(!result.output.joined().contains("without a receipt"), "\(result)")
     }
   }
 

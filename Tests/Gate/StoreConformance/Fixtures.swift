@@ -93,6 +93,33 @@ extension StoreInvariant {
     return registration.key
   }
 
+  /// Registers `count` keys of Android devices and returns them.
+  public static func registeredAndroidKeys(_ count: Int, in store: any GateStore) async throws -> [DeviceKey] {
+    var keys: [DeviceKey] = []
+    for _ in 0..<count { keys.append(try await registeredKey(in: store, Fixture.androidKey())) }
+    return keys
+  }
+
+  /// Returns the ids on all pages of the keys of Android, and the keys that cannot be read.
+  public static func readableKeys(
+    in store: any GateStore, limit: Int
+  ) async throws -> (read: [KeyID], unreadable: [UnreadableKey]) {
+    var (read, unreadable): ([KeyID], [UnreadableKey]) = ([], [])
+    var cursor: KeyID?
+    repeat {
+      let page = try await store.readableKeys(KeySelection(platform: .android), after: cursor, limit: limit)
+      read += page.records.map(\.key.keyID)
+      unreadable += page.unreadable
+      cursor = page.next
+    } while cursor != nil
+    return (read, unreadable)
+  }
+
+  /// Returns `ids` in the order of pages.
+  public static func sorted(_ ids: [KeyID]) -> [KeyID] {
+    ids.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+  }
+
   /// Returns the number of each answer to `count` concurrent calls.
   public static func tally<Answer: Hashable & Sendable>(
     _ count: Int, _ call: @escaping @Sendable (Int) async throws -> Answer

@@ -1,0 +1,148 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Postgres
+import PostgresServers
+import StoreConformance
+import Testing
+
+@testable import PostgresStore
+
+@Suite("A PostgreSQL store of the version before keys of Android devices", .timeLimit(.minutes(1)))
+struct FormerVersionTests {
+  /// The connection of a gate of the former version, with its prepared statements.
+  private struct FormerGate {
+    let connection: PostgresConnection
+
+    /// Creates the tables of that version in an empty schema.
+    init(_ url: String) throws(StoreError) {
+      let parameters: ConnectionParameters
+      do { parameters = try ConnectionParameters(url: url) } catch { throw .failed(reason: "\(error)") }
+      connection = try Dialer(parameters: parameters, limits: PostgresStore.Limits()).connect()
+      for migration in PostgresSchema.migrations.prefix(4) {
+        for statement in migration.statements { _ = try connection.ask(Call(statement)) }
+      }
+      _ = try connection.ask(Call("CREATE TABLE sallyport_migrations (version INTEGER NOT NULL PRIMARY KEY)"))
+      _ = try connection.ask(Call("INSERT INTO sallyport_migrations SELECT generate_series(1, 4)"))
+    }
+
+    private static let insertKey = Statement(
+      "insert_key",
+      """
+      INSERT INTO attested_keys (
+        key_id, key_hash, public_key, app_id, environment, category, bundle_version, counter, used_counters,
+        registration_nonce, attestation_digest, registered_at
+      ) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, -1, $8, $9, $10)
+      ON CONFLICT (key_id) DO NOTHING
+      """)
+
+    private static let insertReceipt = Statement(
+      "insert_receipt", "INSERT INTO receipts (key_id, receipt) VALUES ($1, $2)")
+
+    private static let select = Statement(
+      "record", "SELECT * FROM attested_keys WHERE key_id >= $1 ORDER BY key_id LIMIT 1")
+
+    private static let advance = Statement(
+      "advance",
+      """
+      UPDATE attested_keys SET counter = $2, used_counters = -1, last_seen_at = $3
+      WHERE key_id = $1 AND revoked_at IS NULL AND $2 > counter
+      """)
+
+    func register(_ registration: Registration) throws(StoreError) -> Bool {
+      let key = registration.key
+      let answers = try connection.ask([
+        NonceStatements.spend(registration.request.nonce),
+        Call(
+          Self.insertKey, Parameter(key.keyID.bytes), Parameter(KeyHash(of: key.keyID).text),
+          Parameter(key.publicKey), Parameter(key.app.text), Parameter(key.environment.rawValue),
+          Parameter(key.validationCategory.map { Int64($0.rawValue) }), Parameter(key.bundleVersion),
+          Parameter(registration.request.nonce.bytes), Parameter(registration.request.attestationDigest.bytes),
+          Parameter(registration.registeredAt.milliseconds)),
+        Call(Self.insertReceipt, Parameter(key.keyID.bytes), Parameter(registration.receipt)),
+      ])
+      return answers.allSatisfy { $0.changes == 1 }
+    }
+
+    func advance(_ key: DeviceKey, to counter: Int64) throws(StoreError) -> Bool {
+      let call = Call(
+        Self.advance, Parameter(key.keyID.bytes), Parameter(counter), Parameter(Fixture.now.milliseconds))
+      return try connection.ask(call).changes == 1
+    }
+
+    /// Returns the name of the app of a key; `nil` without the key.
+    func app(of key: DeviceKey) throws(StoreError) -> String? {
+      let answer = try connection.ask(Call(Self.select, Parameter(key.keyID.bytes)))
+      return try StoreError.onMalformed("attested_keys") { () throws(MalformedColumn) in
+        guard let row = answer.rows.first, try row.read("key_id", KeyID.init(bytes:)) == key.keyID else { return nil }
+        return try row.read("app_id") { $0 as String }
+      }
+    }
+  }
+
+  @Test("Opening it loses nothing: keys, counters, revocations, receipts and nonces")
+  func migrated() async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let former = try FormerGate(url)
+    let registrations = (0..<3).map { _ in Fixture.registration() }
+    for registration in registrations { #expect(try former.register(registration)) }
+    #expect(try former.advance(registrations[1].key, to: 10))
+    _ = try KeyStatements.revoke(registrations[2].key.keyID, at: Fixture.now, on: former.connection)
+
+    let store = PostgresStore(try ConnectionParameters(url: url))
+    for (number, registration) in registrations.enumerated() {
+      let record = KeyRecord(
+        key: registration.key, request: registration.request, registeredAt: registration.registeredAt,
+        counter: SignCount(number == 1 ? 10 : 0), lastUsedAt: number == 1 ? Fixture.now : nil,
+        revokedAt: number == 2 ? Fixture.now : nil)
+      #expect(try await store.record(of: registration.key.keyID) == record)
+      #expect(try await store.receipt(of: registration.key.keyID) == registration.receipt)
+      let spent = Fixture.use(of: registration.key, 100, over: registration.request.nonce)
+      #expect(try await store.admit(spent) == .nonceSpent)
+    }
+    #expect(try await store.admit(Fixture.use(of: registrations[1].key, 10)) == .counterReplayed(stored: SignCount(10)))
+    #expect(try await store.admit(Fixture.use(of: registrations[1].key, 11)) == .admitted)
+    #expect(try await store.admit(Fixture.use(of: registrations[2].key, 1)) == .revoked)
+    let android = Fixture.registration(of: Fixture.androidKey())
+    #expect(try await store.register(android) == .inserted)
+    #expect(try await store.admit(Fixture.use(of: android.key)) == .admitted)
+    #expect(try await store.findings(isThorough: true).filter { $0.area == .data } == [])
+    await store.close()
+  }
+
+  @Test("A gate of the former version goes on with its connections, and its prepared statements keep working")
+  func alongsideFormer() async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let former = try FormerGate(url)
+    let (early, late) = (Fixture.registration(), Fixture.registration())
+    #expect(try former.register(early))
+    #expect(try former.advance(early.key, to: 1))
+    #expect(try former.app(of: early.key) == early.key.app.text)
+
+    let store = PostgresStore(try ConnectionParameters(url: url))
+    let android = Fixture.registration(of: Fixture.androidKey())
+    #expect(try await store.register(android) == .inserted)
+    #expect(try former.app(of: early.key) == early.key.app.text)
+    #expect(try former.advance(early.key, to: 2))
+    #expect(try await store.record(of: early.key.keyID)?.counter == SignCount(2))
+    #expect(try await store.admit(Fixture.use(of: early.key, 3)) == .admitted)
+    #expect(try !former.advance(early.key, to: 3))
+    #expect(try former.register(late))
+    #expect(try await store.admit(Fixture.use(of: late.key, 1)) == .admitted)
+    // The former version reads no key of Android: its app has no team. It also refuses a nonce that was spent here.
+    #expect(AppID(try #require(try former.app(of: android.key))) == nil)
+    #expect(try !former.register(Fixture.registration(over: android.request.nonce)))
+    await store.close()
+  }
+
+  @Test("A new connection of the former version finds a newer version, so that it refuses")
+  func refusedByFormer() async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let former = try FormerGate(url)
+    let store = PostgresStore(try ConnectionParameters(url: url))
+    try await store.open()
+    // The former version compared this number with 4.
+    #expect(try PostgresSchema.version(former.connection) > 4)
+    await store.close()
+  }
+}

@@ -1,0 +1,164 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Foundation
+import GRDB
+import GateFixtures
+import StoreConformance
+import Testing
+
+@testable import SQLiteStore
+
+@Suite("A SQLite store of the version before keys of Android devices")
+struct FormerVersionTests {
+  private let folder: TemporaryFolder
+  private let path: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    path = folder.file("state.db")
+  }
+
+  /// The keys of the former store: one that was never used, one with a window of counters, and a revoked one.
+  private static func entries() -> [KeyEntry] {
+    (UInt32(0)..<3).map { number in
+      let registration = Fixture.registration(of: Fixture.key(version: number == 0 ? nil : "\(number)"))
+      let record = KeyRecord(
+        key: registration.key, request: registration.request, registeredAt: registration.registeredAt,
+        counter: SignCount(number * 10), lastUsedAt: number == 0 ? nil : Fixture.now,
+        revokedAt: number == 2 ? Fixture.now : nil)
+      // Of the counters 0 to 10, 8 was not used.
+      return KeyEntry(
+        record: record, usedCounters: number == 0 ? .max : .max & ~0b100, receipt: registration.receipt)
+    }
+    .sorted { $0.record.key.keyID.bytes.lexicographicallyPrecedes($1.record.key.keyID.bytes) }
+  }
+
+  /// Creates the file at `path` as the former version did.
+  @discardableResult
+  private static func write(_ entries: [KeyEntry], to path: String) throws -> DatabaseQueue {
+    var configuration = Configuration()
+    configuration.busyMode = .timeout(5)
+    let queue = try DatabaseQueue(path: path, configuration: configuration)
+    try SQLiteSchema.migrator.migrate(queue, upTo: "4 age of challenge keys")
+    try queue.write { db in for entry in entries { try insert(entry, in: db) } }
+    return queue
+  }
+
+  /// The former version's statements, with all columns that it knew.
+  private static func insert(_ entry: KeyEntry, in db: Database) throws {
+    let (record, key) = (entry.record, entry.record.key)
+    try db.cachedStatement(
+      sql: """
+        INSERT INTO attested_keys (
+          key_id, public_key, app_id, environment, category, bundle_version, counter, used_counters,
+          registration_nonce, attestation_digest, registered_at, last_seen_at, revoked_at, key_hash
+        ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """
+    ).execute(arguments: [
+      Data(key.keyID.bytes), Data(key.publicKey), key.app.text, key.environment.rawValue,
+      key.validationCategory.map { Int64($0.rawValue) }, key.bundleVersion, Int64(record.counter.value),
+      Int64(bitPattern: entry.usedCounters), Data(record.request.nonce.bytes),
+      Data(record.request.attestationDigest.bytes), record.registeredAt.milliseconds,
+      record.lastUsedAt?.milliseconds, record.revokedAt?.milliseconds, KeyHash(of: key.keyID).text,
+    ])
+    try db.cachedStatement(sql: "INSERT INTO receipts (key_id, receipt) VALUES (?, ?)")
+      .execute(arguments: [Data(key.keyID.bytes), Data(entry.receipt)])
+    try db.cachedStatement(sql: "INSERT INTO spent_nonces (nonce, issued_at) VALUES (?, ?)")
+      .execute(arguments: [Data(record.request.nonce.bytes), record.request.nonce.issuedAt.milliseconds])
+  }
+
+  @Test("Opening it loses nothing: keys, counters, windows, revocations, receipts, nonces and challenge keys")
+  func migrated() async throws {
+    let entries = Self.entries()
+    let ring = ChallengeKeyRing.random(madeAt: Fixture.now)
+    let former = try Self.write(entries, to: path)
+    try await former.write { try ChallengeKeyStatements(db: $0).replace(with: ring) }
+    try former.close()
+    #expect(try SQLiteArchive(path: path).schema().version == 4)
+
+    let store = SQLiteStore(path: path)
+    #expect(try await store.entries(after: nil, limit: 10) == entries)
+    #expect(try await store.challengeKeys(orStoring: .random(madeAt: Fixture.now)) == ring)
+    #expect(try SQLiteArchive(path: path).schema().isCurrent)
+    for entry in entries {
+      let (key, record) = (entry.record.key, entry.record)
+      #expect(try await store.admit(Fixture.use(of: key, 100, over: record.request.nonce)) == .nonceSpent)
+      if record.revokedAt != nil {
+        #expect(try await store.admit(Fixture.use(of: key, 100)) == .revoked)
+      } else if record.counter != .zero {
+        #expect(try await store.admit(Fixture.use(of: key, 10, window: 8)) == .counterReplayed(stored: record.counter))
+        #expect(try await store.admit(Fixture.use(of: key, 8, window: 8)) == .admitted)
+      }
+    }
+    let android = Fixture.registration(of: Fixture.androidKey())
+    #expect(try await store.register(android) == .inserted)
+    #expect(try await store.admit(Fixture.use(of: android.key)) == .admitted)
+    let page = try await store.keys(KeySelection(platform: .android), after: nil, limit: 10)
+    #expect(page.records.map(\.key) == [android.key])
+    #expect(try await store.findings(isThorough: true).filter { $0.area == .data } == [])
+    await store.close()
+  }
+
+  @Test("An older gate that has it open during the migration goes on with its keys, as in a graceful upgrade")
+  func openDuringMigration() async throws {
+    let former = try Self.write(Self.entries(), to: path)
+    let late = Self.entries()
+    let select = "SELECT * FROM attested_keys WHERE key_id >= ? ORDER BY key_id LIMIT 1"
+    // The statements of the older gate, prepared before the migration.
+    func readAll(_ entries: [KeyEntry]) async throws -> [SignCount] {
+      try await former.read { db in
+        try entries.map { entry in
+          let statement = try db.cachedStatement(sql: select)
+          let row = try #require(try Row.fetchOne(statement, arguments: [Data(entry.record.key.keyID.bytes)]))
+          return try KeyRecord(row: row).counter
+        }
+      }
+    }
+    try await former.write { try Self.insert(late[0], in: $0) }
+    #expect(try await readAll([late[0]]) == [late[0].record.counter])
+
+    let store = SQLiteStore(path: path)
+    let android = Fixture.registration(of: Fixture.androidKey())
+    #expect(try await store.register(android) == .inserted)
+    try await former.write { try Self.insert(late[1], in: $0) }
+    #expect(try await readAll(Array(late[0...1])) == late[0...1].map(\.record.counter))
+    #expect(try await store.record(of: late[1].record.key.keyID) == late[1].record)
+    #expect(try await store.record(of: android.key.keyID)?.key == android.key)
+    await store.close()
+  }
+
+  @Test("A gate of the former version refuses the migrated file")
+  func refusedByFormer() async throws {
+    let store = SQLiteStore(path: path)
+    try await store.open()
+    await store.close()
+    // All that the former version knew. It compared the migrations of the file with these.
+    var former = DatabaseMigrator()
+    for name in SQLiteSchema.migrator.migrations.prefix(4) { former.registerMigration(name) { _ in } }
+    let isSuperseded = try await DatabaseQueue(path: path).read { [former] db in try former.hasBeenSuperseded(db) }
+    #expect(isSuperseded)
+  }
+
+  @Test("A backup that the former version wrote is restored, with every key")
+  func formerBackup() throws {
+    let entries = Self.entries()
+    let backup = folder.file("backup.db")
+    var digest = EntryDigest()
+    for entry in entries { digest.add(entry) }
+    let file = try Self.write(entries, to: backup)
+    try file.write { [digest] db in
+      try db.execute(sql: "CREATE TABLE sallyport_backup (made_at BIGINT, place TEXT, keys BIGINT, digest BLOB)")
+      try db.execute(
+        sql: "INSERT INTO sallyport_backup (made_at, place, keys, digest) VALUES (?, ?, ?, ?)",
+        arguments: [Fixture.now.milliseconds, "sqlite://former.db", digest.count, Data(digest.bytes)])
+    }
+    try file.close()
+
+    let archive = SQLiteArchive(path: path)
+    _ = try archive.replace(with: ArchiveHeader(at: Fixture.now)) { try BackupFile(path: backup).read($0) }
+    var restored: [KeyEntry] = []
+    try archive.copyOut { restored += $0 }
+    #expect(restored == entries)
+  }
+}
