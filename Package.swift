@@ -338,7 +338,7 @@ let package = Package(
         "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures",
         "GateRuntime", "GateService", "GracefulUpgrade", "JSONLog", "Locking", "Preflight", "Prometheus", "SQLiteStore",
         "Settings", "SimulatedDevice", "StoreConformance", "Systemd", "TestSupport", "Transport", "TransportEngine",
-        .product(name: "Logging", package: "swift-log"),
+        .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
       ]),
     tests(.common, "JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests(

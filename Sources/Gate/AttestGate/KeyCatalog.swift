@@ -10,7 +10,11 @@ public protocol KeyCatalog: Sendable {
   ///
   /// One call scans a bounded number of keys (`KeyPage.reach`), so a page may be short or empty although more pages
   /// follow.
+  /// - Throws: `.corrupt` if one of them cannot be read.
   func keys(_ selection: KeySelection, after cursor: KeyID?, limit: Int) async throws(StoreError) -> KeyPage
+
+  /// As `keys`, but a key that cannot be read is named in `KeyPage.unreadable` and does not fail the call.
+  func readableKeys(_ selection: KeySelection, after cursor: KeyID?, limit: Int) async throws(StoreError) -> KeyPage
 
   /// Returns at most `limit` keys whose `KeyHash.text` begins with `prefix`.
   func keys(hashPrefix prefix: String, limit: Int) async throws(StoreError) -> [KeyRecord]
@@ -68,16 +72,39 @@ public struct KeySelection: Sendable, Hashable {
 /// One page of a key list.
 public struct KeyPage: Sendable, Hashable {
   public let records: [KeyRecord]
+  /// The keys of the page that cannot be read, in the same order.
+  public let unreadable: [UnreadableKey]
   /// The cursor of the next page; `nil` on the last page.
   public let next: KeyID?
 
-  public init(_ records: [KeyRecord], next: KeyID?) {
+  public init(_ records: [KeyRecord], unreadable: [UnreadableKey] = [], next: KeyID?) {
     self.records = records
+    self.unreadable = unreadable
     self.next = next
+  }
+
+  /// Returns the page itself if all its keys can be read.
+  ///
+  /// - Throws: `.corrupt` with the reason of the first one that cannot.
+  public func withoutUnreadable() throws(StoreError) -> KeyPage {
+    if let first = unreadable.first { throw .corrupt(reason: first.reason) }
+    return self
   }
 
   /// The maximum number of keys that one call scans.
   public static let reach = 5000
+}
+
+/// A key whose row has a value that no gate has written.
+public struct UnreadableKey: Sendable, Hashable {
+  public let keyID: KeyID
+  /// The column, for the log.
+  public let reason: String
+
+  public init(_ keyID: KeyID, reason: String) {
+    self.keyID = keyID
+    self.reason = reason
+  }
 }
 
 /// Everything that a store holds about one key.

@@ -55,6 +55,11 @@ public final class RevokedCertificates: Sendable {
   /// The present list, however old it is.
   public var current: Dated? { state.withLock(\.current) }
 
+  /// Where the list comes from, how old it may be and the present list; `nil` if none is configured.
+  public var configured: (source: String?, maximumAge: Duration, current: Dated?)? {
+    state.withLock { state in state.maximumAge.map { (state.source, $0, state.current) } }
+  }
+
   /// The list to judge a new chain by; `nil` if none is configured.
   ///
   /// - Throws: `.statusListUnavailable` if a list is configured, and none is there that is new enough.

@@ -1,4 +1,5 @@
 internal import ACME
+internal import AndroidKeyAttestation
 internal import AttestGate
 internal import ByteCoding
 internal import Cryptography
@@ -44,6 +45,16 @@ extension GateServer {
         guard let notice = certificates.withLock(\.self).notice(at: .now()) else { return .ready("ok") }
         return .warning("WARNING: \(notice): renew it")
       },
+      // A missing or old list does not make the gate unready: registered keys are admitted as before, and the other
+      // gates read the same source.
+      ReadinessCheck("status list", applies: { [revoked = memory.revoked] in revoked.configured != nil }) {
+        [revoked = memory.revoked, metrics = memory.android] in
+        guard let list = GateStatus.StatusList(revoked, fault: metrics.fault, at: .now()) else {
+          return .ready("not configured")
+        }
+        guard list.usable else { return .warning("WARNING: \(list.text): no Android key is registered") }
+        return list.fault == nil ? .ready(list.text) : .warning("WARNING: \(list.text), not read since: see the log")
+      },
     ]
   }
 
@@ -62,7 +73,7 @@ extension GateServer {
   var status: GateStatus {
     get async {
       let (traffic, now) = (await engine.traffic(), Timestamp.now())
-      let checks = readiness.map(\.state)
+      let checks = ReadinessCheck.states(of: readiness)
       let (activity, refusals) = activity.report()
       return GateStatus(
         version: Version.text, ready: checks.allSatisfy(\.ready), checks: checks,
@@ -73,6 +84,7 @@ extension GateServer {
           open: traffic.sessions, connections: traffic.connections,
           newest: memory.sessions.newest(Self.mostListed).map { SessionDescription($0, at: now) }),
         loops: loops, keyExchange: KeyExchange.groups, tokens: tokens,
+        statusList: GateStatus.StatusList(memory.revoked, fault: memory.android.fault, at: now),
         traffic: .init(bytesFromClients: traffic.bytesFromClients, bytesFromUpstreams: traffic.bytesFromUpstreams),
         activity: activity, refusals: refusals, upstreams: memory.metrics.upstreamHealth.states,
         certificates: await certificateStates(at: now),
@@ -122,6 +134,18 @@ extension GateServer {
     return GateStatus.Configuration(
       current: state.fault == nil, loadedAt: Timestamp(seconds: state.lastSuccess.seconds).description,
       fault: state.fault)
+  }
+}
+
+extension GateStatus.StatusList {
+  /// Describes the list in use; `nil` if none is configured.
+  fileprivate init?(_ revoked: RevokedCertificates, fault: String?, at now: Timestamp) {
+    guard let (source, maximumAge, current) = revoked.configured else { return nil }
+    let age = current.map { now.since($0.currentAt) }
+    self.init(
+      source: source ?? "", entries: current?.list.count, currentAt: current?.currentAt.wholeSecond.description,
+      ageSeconds: age.map { max(0, $0.components.seconds) }, maximumAgeSeconds: maximumAge.components.seconds,
+      usable: age.map { $0 <= maximumAge } ?? false, fault: fault)
   }
 }
 

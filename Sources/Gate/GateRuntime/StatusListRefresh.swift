@@ -44,6 +44,8 @@ struct StatusListRefresh: Sendable {
   /// Runs until the task is cancelled.
   func run() async {
     var last: StatusListFailure?
+    // A failure of earlier settings says nothing about these.
+    metrics.statusListRead(nil)
     while !Task.isCancelled {
       var failure: StatusListFailure?
       do throws(StatusListFailure) { try await refresh() } catch { failure = error }
@@ -57,7 +59,7 @@ struct StatusListRefresh: Sendable {
 
   /// Counts each failure, and logs where one begins and ends.
   private func report(_ failure: StatusListFailure?, after last: StatusListFailure?) {
-    if failure != nil { metrics.statusListFailed() }
+    metrics.statusListRead(failure)
     if let failure, last == nil {
       logger.error(
         "status list not read or not compared: the last one stays in use, and this will be retried",
@@ -114,13 +116,18 @@ struct StatusListRefresh: Sendable {
 
   /// Revokes every registered key whose chain has a certificate of the list. Other gates of the store, and this one's
   /// sessions, learn of it as of any revocation.
+  ///
+  /// A key whose row is damaged cannot be compared. It is logged once and counted, and the other keys are compared. A
+  /// gate that reads its row refuses its proofs.
   private func revokeListed() async throws(StatusListFailure) {
     guard let list = revoked.current?.list else { return }
     do throws(StoreError) {
+      var unreadable: Set<KeyID> = []
       var cursor: KeyID?
       repeat {
-        let page = try await store.keys(
+        let page = try await store.readableKeys(
           KeySelection(platform: .android, isRevoked: false), after: cursor, limit: 500)
+        for key in page.unreadable where unreadable.insert(key.keyID).inserted { report(key) }
         for record in page.records {
           guard case .android(let key) = record.key.attestation, let entry = key.revocation(in: list) else { continue }
           guard try await store.revoke(record.key.keyID, at: .now()) else { continue }
@@ -134,8 +141,20 @@ struct StatusListRefresh: Sendable {
         }
         cursor = page.next
       } while cursor != nil && !Task.isCancelled
+      if !Task.isCancelled { metrics.unreadableKeys = unreadable }
     } catch {
       throw StatusListFailure(reason: "the keys cannot be compared with the list: \(error.step): \(error)")
     }
+  }
+
+  /// Logs a key that cannot be compared with the list, unless the last comparison found it too.
+  private func report(_ key: UnreadableKey) {
+    guard !metrics.unreadableKeys.contains(key.keyID) else { return }
+    logger.error(
+      "key not compared with the status list: its row is damaged",
+      metadata: [
+        "key": "\(KeyHash(of: key.keyID).short)", "reason": "\(key.reason)",
+        "advice": "stop the gates and restore a backup: sallyport store restore FILE",
+      ])
   }
 }

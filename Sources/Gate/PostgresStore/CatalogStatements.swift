@@ -7,6 +7,7 @@ internal import Postgres
 enum CatalogStatements {
   // MARK: Lists
 
+  /// A key that cannot be read is named in the page.
   static func keys(
     _ selection: KeySelection, after cursor: KeyID?, limit: Int, on connection: PostgresConnection
   ) throws(StoreError) -> KeyPage {
@@ -20,12 +21,23 @@ enum CatalogStatements {
       Call(end, start, Parameter(Int64(KeyPage.reach - 1))),
     ])
     guard answers.count == 2 else { throw .failed(reason: "no answer") }
-    let records = try KeyRecord.all(in: answers[0])
-    if records.count >= limit { return KeyPage(records, next: records.last?.key.keyID) }
-    let next = try StoreError.onMalformed("attested_keys") { () throws(MalformedColumn) in
-      try answers[1].rows.first?.read("key_id", KeyID.init(bytes:))
+    let rows = answers[0].rows
+    var (records, unreadable): ([KeyRecord], [UnreadableKey]) = ([], [])
+    for row in rows {
+      do throws(StoreError) { records.append(try KeyRecord(row: row)) } catch {
+        guard case .corrupt(let reason) = error else { throw error }
+        unreadable.append(UnreadableKey(try keyID(in: row), reason: reason))
+      }
     }
-    return KeyPage(records, next: next)
+    let last = rows.count >= limit ? rows.last : answers[1].rows.first
+    let next = try last.map { row throws(StoreError) in try keyID(in: row) }
+    return KeyPage(records, unreadable: unreadable, next: next)
+  }
+
+  private static func keyID(in row: ResultRow) throws(StoreError) -> KeyID {
+    try StoreError.onMalformed("attested_keys") { () throws(MalformedColumn) in
+      try row.read("key_id", KeyID.init(bytes:))
+    }
   }
 
   private static let page = Statement(

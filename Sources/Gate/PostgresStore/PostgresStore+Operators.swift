@@ -6,6 +6,12 @@ extension PostgresStore: KeyCatalog {
   public func keys(
     _ selection: KeySelection, after cursor: KeyID?, limit: Int
   ) async throws(StoreError) -> KeyPage {
+    try await readableKeys(selection, after: cursor, limit: limit).withoutUnreadable()
+  }
+
+  public func readableKeys(
+    _ selection: KeySelection, after cursor: KeyID?, limit: Int
+  ) async throws(StoreError) -> KeyPage {
     try await run { connection throws(StoreError) in
       try CatalogStatements.keys(selection, after: cursor, limit: limit, on: connection)
     }

@@ -10,6 +10,7 @@ struct CatalogStatements {
 
   // MARK: Lists
 
+  /// A key that cannot be read is named in the page.
   func keys(_ selection: KeySelection, after cursor: KeyID?, limit: Int) throws -> KeyPage {
     let start = Data(cursor?.bytes ?? [])
     let rows = try Row.fetchAll(
@@ -27,13 +28,24 @@ struct CatalogStatements {
         "environment": selection.environment?.rawValue, "revoked": selection.isRevoked,
         "unused": selection.unusedSince?.milliseconds, "limit": limit,
       ])
-    let records = try rows.map { try KeyRecord(row: $0) }
-    if records.count >= limit { return KeyPage(records, next: records.last?.key.keyID) }
+    var (records, unreadable): ([KeyRecord], [UnreadableKey]) = ([], [])
+    for row in rows {
+      do { records.append(try KeyRecord(row: row)) } catch StoreError.corrupt(let reason) {
+        unreadable.append(UnreadableKey(try Self.keyID(in: row), reason: reason))
+      }
+    }
+    if rows.count >= limit {
+      return KeyPage(records, unreadable: unreadable, next: try rows.last.map(Self.keyID))
+    }
     let end = try Row.fetchOne(
       db, sql: "SELECT key_id FROM attested_keys WHERE key_id > ? ORDER BY key_id LIMIT 1 OFFSET ?",
       arguments: [start, KeyPage.reach - 1])
+    return KeyPage(records, unreadable: unreadable, next: try end.map(Self.keyID))
+  }
+
+  private static func keyID(in row: Row) throws -> KeyID {
     do throws(MalformedColumn) {
-      return KeyPage(records, next: try end?.read("key_id") { KeyID(bytes: Array($0 as Data)) })
+      return try row.read("key_id") { KeyID(bytes: Array($0 as Data)) }
     } catch {
       throw StoreError.corrupt(reason: "attested_keys.\(error.name) is malformed")
     }

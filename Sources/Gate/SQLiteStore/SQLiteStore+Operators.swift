@@ -6,6 +6,12 @@ extension SQLiteStore: KeyCatalog {
   public func keys(
     _ selection: KeySelection, after cursor: KeyID?, limit: Int
   ) async throws(StoreError) -> KeyPage {
+    try await readableKeys(selection, after: cursor, limit: limit).withoutUnreadable()
+  }
+
+  public func readableKeys(
+    _ selection: KeySelection, after cursor: KeyID?, limit: Int
+  ) async throws(StoreError) -> KeyPage {
     try await reads.run { try CatalogStatements(db: $0).keys(selection, after: cursor, limit: limit) }
   }
 

@@ -3,6 +3,7 @@ import AppAttest
 import AttestGate
 import ByteCoding
 import Foundation
+import GRDB
 import GateFixtures
 import Locking
 import Logging
@@ -34,13 +35,13 @@ struct StatusListTests {
     try await store.open()
   }
 
-  private func refresh(_ place: GateSettings.StatusList.Place? = nil, cache: StatusListCache? = nil)
-    -> StatusListRefresh
-  {
+  private func refresh(
+    _ place: GateSettings.StatusList.Place? = nil, cache: StatusListCache? = nil, logger: Logger = Logger(label: "test")
+  ) -> StatusListRefresh {
     StatusListRefresh(
       source: StatusListSource(place ?? .file(path: file)), refreshInterval: .milliseconds(50), revoked: revoked,
       store: store, cache: cache,
-      metrics: metrics, logger: Logger(label: "test"))
+      metrics: metrics, logger: logger)
   }
 
   private func write(_ serials: [[UInt8]], at path: String? = nil) throws {
@@ -86,6 +87,51 @@ struct StatusListTests {
     try write([[0x77], serial])
     #expect(try await eventually { try await store.record(of: key.keyID)?.revokedAt != nil })
     for id in [other.keyID, ios.keyID] { #expect(try await store.record(of: id)?.revokedAt == nil) }
+  }
+
+  @Test("A key whose row is damaged is logged once and counted, and the other keys are compared with the list")
+  func damagedRow() async throws {
+    var keys: [(key: DeviceKey, serial: [UInt8])] = []
+    for _ in 0..<3 { keys.append(try await registered()) }
+    keys.sort { $0.key.keyID.bytes.lexicographicallyPrecedes($1.key.keyID.bytes) }
+    // The first one in the order of the comparison.
+    let database = try DatabaseQueue(path: store.path)
+    try await database.write { [id = Data(keys[0].key.keyID.bytes)] in
+      try $0.execute(sql: "UPDATE attested_keys SET android = 'level=tee' WHERE key_id = ?", arguments: [id])
+    }
+    try write(keys.map { $0.serial })
+    let lines = LockedValue<[String]>([])
+    let refresh = refresh(logger: Logger(label: "test") { _ in LineCollector(lines) })
+    let task = Task { await refresh.run() }
+    defer { task.cancel() }
+    for (key, _) in keys.dropFirst() {
+      #expect(try await eventually { try await store.record(of: key.keyID)?.revokedAt != nil })
+    }
+    func exposition() async -> String { String(decoding: await registry.exposition(), as: UTF8.self) }
+    #expect(try await eventually { await exposition().contains("sallyport_android_keys_unreadable 1") })
+    // Several comparisons later.
+    try await Task.sleep(for: .milliseconds(300))
+    let damaged = lines.withLock { $0 }.filter { $0.contains("key not compared with the status list") }
+    #expect(damaged.count == 1 && damaged[0].contains("attested_keys.android is malformed"), "\(damaged)")
+    #expect(await exposition().contains("sallyport_android_status_list_failures_total 0"))
+  }
+
+  /// Collects the lines of a log.
+  private struct LineCollector: LogHandler {
+    private let lines: LockedValue<[String]>
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.trace
+
+    init(_ lines: LockedValue<[String]>) { self.lines = lines }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+      get { metadata[key] }
+      set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+      lines.withLock { $0.append("\(event.message) \(event.metadata ?? [:])") }
+    }
   }
 
   @Test(

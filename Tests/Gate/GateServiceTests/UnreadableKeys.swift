@@ -41,6 +41,12 @@ final class UnreadableKeys: KeyRegistry, KeyCatalog {
     try await store.keys(selection, after: cursor, limit: limit)
   }
 
+  func readableKeys(
+    _ selection: KeySelection, after cursor: KeyID?, limit: Int
+  ) async throws(StoreError) -> KeyPage {
+    try await store.readableKeys(selection, after: cursor, limit: limit)
+  }
+
   func keys(hashPrefix prefix: String, limit: Int) async throws(StoreError) -> [KeyRecord] {
     try await store.keys(hashPrefix: prefix, limit: limit)
   }

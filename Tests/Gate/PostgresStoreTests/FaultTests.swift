@@ -291,6 +291,24 @@ struct FaultTests {
     await store.close()
   }
 
+  @Test("A page names a key with a damaged row, and the pages go on after it", arguments: [1, 2, 9])
+  func damagedPage(_ limit: Int) async throws {
+    let store = try Self.store(at: await PostgresServer.shared().newURL())
+    let ids = StoreInvariant.sorted(try await StoreInvariant.registeredAndroidKeys(3, in: store).map(\.keyID))
+    _ = try await store.run { connection throws(StoreError) in
+      try connection.ask(
+        Call("UPDATE android_keys SET evidence = 'level=tee' WHERE key_id = $1", Parameter(ids[1].bytes))
+      ).changes
+    }
+    let pages = try await StoreInvariant.readableKeys(in: store, limit: limit)
+    #expect(pages.read == [ids[0], ids[2]])
+    #expect(pages.unreadable == [UnreadableKey(ids[1], reason: "attested_keys.android is malformed")])
+    await #expect(throws: StoreError.corrupt(reason: "attested_keys.android is malformed")) {
+      try await store.keys(.all, after: nil, limit: 9)
+    }
+    await store.close()
+  }
+
   @Test("A closed store refuses calls")
   func closed() async throws {
     let store = try Self.store(at: await PostgresServer.shared().newURL())

@@ -169,6 +169,20 @@ struct FaultTests {
     #expect(await register() == .success(.inserted))
   }
 
+  @Test("A page names a key with a damaged row, and the pages go on after it", arguments: [1, 2, 9])
+  func damagedPage(_ limit: Int) async throws {
+    let ids = StoreInvariant.sorted(try await StoreInvariant.registeredAndroidKeys(3, in: store).map(\.keyID))
+    try await store.writes.run { [id = Data(ids[1].bytes)] db in
+      try db.execute(sql: "UPDATE attested_keys SET android = 'level=tee' WHERE key_id = ?", arguments: [id])
+    }
+    let pages = try await StoreInvariant.readableKeys(in: store, limit: limit)
+    #expect(pages.read == [ids[0], ids[2]])
+    #expect(pages.unreadable == [UnreadableKey(ids[1], reason: "attested_keys.android is malformed")])
+    await #expect(throws: StoreError.corrupt(reason: "attested_keys.android is malformed")) {
+      try await store.keys(.all, after: nil, limit: 9)
+    }
+  }
+
   @Test("A job that violates the schema fails alone in its batch")
   func culpritAlone() async throws {
     let hold = await QueueHold(store.writes)

@@ -86,6 +86,7 @@ extension StoreInvariant {
     },
     StoreInvariant("A valid store has no findings") { store async throws in
       _ = try await registeredKeys(3, in: store)
+      _ = try await registeredKey(in: store, Fixture.androidKey())
       #expect(try await store.findings(isThorough: true).filter { $0.area == .data } == [])
     },
   ]
@@ -163,6 +164,4 @@ extension StoreInvariant {
     } while cursor != nil
     return ids
   }
-
-  static func sorted(_ ids: [KeyID]) -> [KeyID] { ids.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) } }
 }

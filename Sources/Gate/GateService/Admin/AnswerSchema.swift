@@ -98,6 +98,9 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
       "tokens": .members([
         "audiences": .list(.string), "lifetime_seconds": .count, "issued": .count, "refused": .count,
       ]),
+      "status_list": .members(
+        ["source": .string, "max_age_seconds": .count, "usable": .truth],
+        ["entries": .count, "current_at": .instant, "age_seconds": .count, "fault": .string]),
     ])
 }
 

@@ -13,13 +13,24 @@ public struct ReadinessCheck: Sendable {
   }
 
   public let name: String
-  let outcome: @Sendable () -> Outcome
+  private let applies: @Sendable () -> Bool
+  private let outcome: @Sendable () -> Outcome
 
-  /// - Parameter outcome: Returns the last known state with a text for people. It must not query the dependency,
-  ///   since monitoring calls it often.
-  public init(_ name: String, outcome: @escaping @Sendable () -> Outcome) {
+  /// - Parameters:
+  ///   - applies: Whether the check is reported: not if the settings turn its subject off.
+  ///   - outcome: Returns the last known state with a text for people. It must not query the dependency, since
+  ///     monitoring calls it often.
+  public init(
+    _ name: String, applies: @escaping @Sendable () -> Bool = { true }, outcome: @escaping @Sendable () -> Outcome
+  ) {
     self.name = name
+    self.applies = applies
     self.outcome = outcome
+  }
+
+  /// The last known states of the checks that apply.
+  public static func states(of checks: [ReadinessCheck]) -> [GateStatus.Check] {
+    checks.filter { $0.applies() }.map(\.state)
   }
 
   /// The last known state.
@@ -76,7 +87,7 @@ public struct HealthResource: AdminResource {
   }
 
   private func readiness(isVerbose: Bool, inJSON: Bool) -> Response {
-    let checks = checks.map(\.state) + (upstreams?.checks ?? [])
+    let checks = ReadinessCheck.states(of: checks) + (upstreams?.checks ?? [])
     let isReady = checks.allSatisfy(\.ready)
     let status = isReady ? 200 : 503
     if inJSON {

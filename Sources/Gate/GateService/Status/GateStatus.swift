@@ -19,6 +19,9 @@ public struct GateStatus: Codable, Sendable, Hashable {
   public var keyExchange: [String]?
   /// The issued tokens; `nil` if the gate issues none, and from a gate of an older version.
   public var tokens: Tokens?
+  /// The list of revoked Android attestation certificates; `nil` if none is configured, and from a gate of an older
+  /// version.
+  public var statusList: StatusList?
   public var traffic: Traffic
   public var activity: Activity
   /// Sorted by their number in the last hour, the highest first.
@@ -36,6 +39,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
     case certificates, store, configuration
     case certificateFault = "certificate_fault"
     case keyExchange = "key_exchange"
+    case statusList = "status_list"
     case startedAt = "started_at"
     case uptimeSeconds = "uptime_seconds"
   }
@@ -43,7 +47,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
   public init(
     version: String, ready: Bool, checks: [Check], enforcement: String, address: String, startedAt: String,
     uptimeSeconds: Int64, sessions: Sessions, loops: Loops, keyExchange: [String], tokens: Tokens? = nil,
-    traffic: Traffic, activity: Activity,
+    statusList: StatusList? = nil, traffic: Traffic, activity: Activity,
     refusals: [RefusalCount],
     upstreams: [UpstreamState], certificates: [CertificateState], certificateFault: String? = nil, store: Store,
     configuration: Configuration
@@ -51,6 +55,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
     (self.version, self.ready, self.checks, self.enforcement) = (version, ready, checks, enforcement)
     (self.address, self.startedAt, self.uptimeSeconds) = (address, startedAt, uptimeSeconds)
     (self.sessions, self.loops, self.keyExchange, self.tokens) = (sessions, loops, keyExchange, tokens)
+    self.statusList = statusList
     (self.traffic, self.activity, self.refusals) = (traffic, activity, refusals)
     self.upstreams = upstreams
     (self.certificates, self.certificateFault) = (certificates, certificateFault)
@@ -110,6 +115,45 @@ public struct GateStatus: Codable, Sendable, Hashable {
     /// The state as text.
     public var text: String {
       "\(issued) issued, \(refused) refused, for \(audiences.joined(separator: ", "))"
+    }
+  }
+
+  /// The list of revoked Android attestation certificates.
+  public struct StatusList: Codable, Sendable, Hashable {
+    /// The URL or the path.
+    public var source: String
+    /// The number of certificates in the list in use; absent if none was read yet, like the next two.
+    public var entries: Int?
+    public var currentAt: String?
+    public var ageSeconds: Int64?
+    public var maximumAgeSeconds: Int64
+    /// Whether the list is new enough for registrations of Android keys. Registered keys are admitted anyway.
+    public var usable: Bool
+    /// Why the last attempt to read it, or to compare the keys with it, failed; absent if it succeeded.
+    public var fault: String?
+
+    enum CodingKeys: String, CodingKey {
+      case source, entries, usable, fault
+      case currentAt = "current_at"
+      case ageSeconds = "age_seconds"
+      case maximumAgeSeconds = "max_age_seconds"
+    }
+
+    public init(
+      source: String, entries: Int?, currentAt: String?, ageSeconds: Int64?, maximumAgeSeconds: Int64, usable: Bool,
+      fault: String?
+    ) {
+      (self.source, self.entries, self.currentAt) = (source, entries, currentAt)
+      (self.ageSeconds, self.maximumAgeSeconds) = (ageSeconds, maximumAgeSeconds)
+      (self.usable, self.fault) = (usable, fault)
+    }
+
+    /// The state as text.
+    public var text: String {
+      guard let entries, let ageSeconds else { return "none read yet" }
+      let age = "\(Figures.span(seconds: ageSeconds)) old"
+      let limit = usable ? "" : ", over the limit of \(Figures.span(seconds: maximumAgeSeconds))"
+      return "\(entries) \(entries == 1 ? "certificate" : "certificates"), \(age)\(limit)"
     }
   }
 

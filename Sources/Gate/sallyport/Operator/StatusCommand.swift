@@ -66,7 +66,12 @@ struct StatusText {
     case "monitor": rows.append(("MONITOR MODE", "clients that fail verification are admitted anonymously"))
     default: break
     }
-    rows += status.checks.map { ($0.name, $0.detail) }
+    for check in status.checks {
+      rows.append((check.name, check.detail))
+      guard check.name == "status list", let list = status.statusList else { continue }
+      rows.append(("", list.source))
+      rows += list.fault.map { [("", $0)] } ?? []
+    }
     rows.append(("sessions", "\(status.sessions.open) open, \(status.sessions.connections) connections"))
     if let loops = status.loops { rows.append(("event loops", "\(loops.count): \(loops.reason)")) }
     if let groups = status.keyExchange { rows.append(("key exchange", groups.joined(separator: ", "))) }
