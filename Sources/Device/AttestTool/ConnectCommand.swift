@@ -11,7 +11,7 @@ struct ConnectCommand: AsyncParsableCommand {
     commandName: "connect",
     abstract: "Open an authenticated WebSocket as a pipe between standard input and output.",
     discussion: """
-      Each line of the input is sent as a text message, and each received message is printed on a line. The device is
+      Each line of the input is sent as a text message, and each received message is printed on a line. The device is \
       made and registered first if necessary. Example:
         attest connect wss://localhost:6200/ --authority DIR
         attest connect wss://localhost:6200/ --authority DIR --once hello

@@ -149,10 +149,10 @@ struct DeviceCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Enter the attestation keys of an Android device in the authority's status list.",
       discussion: """
-        Google does this with keys that were leaked. It concerns each device with the same attestation key: all of a
-        factory, or this one alone with a remotely provisioned key. A gate with `app_attest.android.status_list` loses
-        their registrations and sockets after its next refresh. The list is android-status.json in the authority's
-        folder.
+        Google does this with keys that were leaked. It concerns each device with the same attestation key: all of a \
+        factory, or this one alone with a remotely provisioned key. A gate with `app_attest.android.status_list` \
+        revokes their keys and closes their sockets at its next refresh. The list is android-status.json in the \
+        authority's folder.
 
         Example:
           attest device revoke pixel --authority DIR

@@ -12,7 +12,7 @@ struct VerifyCommand: ParsableCommand {
     discussion: """
       Exits 0 if every rule passes, 1 if any rule fails, also for malformed content. The key's environment, validation \
       categories and the freshness of receipts are reported, but not verified. A rule that lacks a value to compare \
-      with is marked "-" (not_checked) and does not fail: a receipt alone has no client data hash and no environment.
+      with is marked "-" (not_checked) and does not fail: a receipt alone has no client data hash and no environment. \
       attestation, assertion and receipt are of App Attest, android is for the chains of Android devices.
 
       Example:

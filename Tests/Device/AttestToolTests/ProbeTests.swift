@@ -1,3 +1,4 @@
+import ByteCoding
 import Foundation
 import SimulatedDevice
 import TestSupport
@@ -71,9 +72,31 @@ struct ProbeTests {
     #expect(!outcome.output.contains("THROUGH"))
   }
 
+  @Test(
+    "With an audience, a gate refuses every attack on its tokens with the expected code", arguments: Platform.allCases)
+  func tokens(_ platform: Platform) async throws {
+    let setup = try await GateSetup()
+    let (gate, url) = try await setup.furtherGate(
+      enforcement: "enforce", "tokens: { audiences: ['https://api.example.com/v1'] }", servesAndroid: true)
+    defer { gate.kill() }
+    let probe = ["probe", url, "--platform", platform.rawValue, "--audience"]
+    let outcome = try await setup.place.run(
+      probe + ["https://api.example.com/v1", "--authority", setup.authority, "--json"])
+    let report = try report(outcome)
+    #expect(report.findings.filter { $0.verdict != "held" }.map { "\($0.attack): \($0.seen)" } == [])
+    let tried = report.findings.filter { $0.group == "tokens" }
+    #expect(tried.map(\.attack) == Attack.tokens.map(\.name) && report.skipped == 0)
+    #expect(outcome.status == 0, "\(outcome.errors)")
+
+    let other = try await setup.place.run(probe + ["https://other.example.com", "--authority", setup.authority])
+    #expect(other.status == 77 && other.errorLines.first?.contains("audience_refused") == true, "\(other.errors)")
+    let strange = try await setup.place.run(probe + ["x", "--ca", setup.authority + "/tls-ca.pem"])
+    #expect(strange.status == 64 && strange.errorLines.last?.hasPrefix("hint: ") == true, "\(strange.errors)")
+  }
+
   @Test("Each attack has a unique name", arguments: Platform.allCases)
   func names(_ platform: Platform) {
-    let attacks = Attack.all(on: platform)
+    let attacks = Attack.all(on: platform) + Attack.tokens
     #expect(Set(attacks.map(\.name)).count == attacks.count)
   }
 
@@ -124,16 +147,27 @@ extension GateSetup {
 
   /// Starts a second gate with the same authority and these sections, and returns its address.
   func furtherGate(
-    enforcement: String, _ sections: String = "", listen: String = "{ address: 127.0.0.1, port: 0 }"
+    enforcement: String, _ sections: String = "", listen: String = "{ address: 127.0.0.1, port: 0 }",
+    servesAndroid: Bool = false
   ) async throws -> (ChildProcess, url: String) {
     let upstream = try #require(echo.firstLines.first)
+    let folder = AuthorityFolder(path: authority)
+    let app = try folder.load().androidApp
+    let android =
+      servesAndroid
+      ? (
+        app: ", { platform: android, package: \(app.package), signers: [\(Hex.encode(app.signer))] }",
+        trust: ", android_root_file: \"\(folder.androidRootPath)\"",
+        settings: "android: { status_list: \"\(folder.androidStatusListPath)\" }"
+      ) : (app: "", trust: "", settings: "# No Android.")
     let configuration = """
       listen: \(listen)
       tls: { cert_file: server.pem, key_file: server.key }
       app_attest:
         enforcement: \(enforcement)
-        apps: [{ team_id: \(try teamID), bundle_id: \(try bundleID), environments: [development] }]
-        trust: { attestation_root_file: attestation-root.pem, receipt_root_file: receipt-root.pem }
+        apps: [{ team_id: \(try teamID), bundle_id: \(try bundleID), environments: [development] }\(android.app)]
+        trust: { attestation_root_file: attestation-root.pem, receipt_root_file: receipt-root.pem\(android.trust) }
+        \(android.settings)
       store: { url: "sqlite://\(place.folder)/open.db" }
       routes: [{ upstream: "\(upstream)" }]
       \(sections)

@@ -7,29 +7,32 @@ internal import TransportEngine
 /// differently.
 struct Attack: Sendable {
   enum Group: String, Sendable, CaseIterable {
-    case credentials, registration, identity, head, path, smuggling, upgrade
+    case credentials, registration, tokens, identity, head, path, smuggling, upgrade
   }
 
   let group: Group
   let name: String
   /// The statuses that say that it failed.
   let expected: [Int]
+  /// The code that says why it failed; `nil` if any code says so.
+  let code: String?
   /// Whether a device is needed that the gate knows.
   let needsDevice: Bool
   let run: @Sendable (Prober) async throws(Failure) -> Reply
 
   init(
-    _ group: Group, _ name: String, _ expected: [Int], needsDevice: Bool = false,
+    _ group: Group, _ name: String, _ expected: [Int], code: String? = nil, needsDevice: Bool = false,
     run: @escaping @Sendable (Prober) async throws(Failure) -> Reply
   ) {
     self.group = group
     self.name = name
     self.expected = expected
+    self.code = code
     self.needsDevice = needsDevice
     self.run = run
   }
 
-  /// The attacks of devices of a platform.
+  /// The attacks of devices of a platform, without those of `tokens`, which need an audience.
   static func all(on platform: Platform) -> [Attack] {
     let own =
       switch platform {

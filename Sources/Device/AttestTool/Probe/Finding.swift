@@ -21,7 +21,8 @@ struct Finding: Sendable, Encodable {
   init(_ attack: Attack, _ reply: Reply) {
     group = attack.group.rawValue
     self.attack = attack.name
-    expected = attack.expected.map(String.init).joined(separator: " or ")
+    expected =
+      attack.expected.map(String.init).joined(separator: " or ") + (attack.code.map { " \($0)" } ?? "")
     seen = reply.text
     verdict = Self.verdict(of: attack, reply)
   }
@@ -31,7 +32,8 @@ struct Finding: Sendable, Encodable {
     if reply.answers > 1 || reply.leak != nil { return .through }
     switch reply.status {
     case nil: return reply.silence == .closed ? .held : .unclear
-    case let status? where attack.expected.contains(status): return .held
+    case let status? where attack.expected.contains(status):
+      return attack.code == nil || attack.code == reply.code ? .held : .differs
     // Too busy.
     case 429, 503: return .unclear
     // The gate passed the request on to the backend.

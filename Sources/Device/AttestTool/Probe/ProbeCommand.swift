@@ -12,7 +12,7 @@ struct ProbeCommand: AsyncParsableCommand {
       Each attack uses its own connection. With --authority, a device is registered first, whose key stays in the \
       gate's store, and one genuine socket is opened. Without it, only attacks are tried that need no registered key. \
       With --platform android the device is an Android one, and so are the attacks; --device names one whose app, \
-      hardware and provisioning it has.
+      hardware and provisioning it has. With --audience, tokens of the gate are attacked, too.
 
       Exits 0 if no attack passed the gate, 1 if one did, and 75 if the result is unclear: the gate was too busy, \
       for example because of its limits for an address, or its answer cannot be parsed. The gate logs each attack as \
@@ -22,6 +22,8 @@ struct ProbeCommand: AsyncParsableCommand {
 
         attest probe wss://localhost:6200/ --authority DIR
         attest probe wss://localhost:6200/ --platform android --authority DIR
+        attest probe wss://localhost:6200/ --authority DIR \\
+          --audience https://api.example.com
         attest probe wss://chat.example.com/ --json
       """)
 
@@ -30,15 +32,26 @@ struct ProbeCommand: AsyncParsableCommand {
   @Argument(help: "The gate, like wss://localhost:6200/.")
   var url: String
 
+  @Option(
+    help: ArgumentHelp(
+      "One of the gate's tokens.audiences, to attack its tokens, too. Needs --authority.", valueName: "name"))
+  var audience: String?
+
   func run() async throws {
     let address = try GateURL(url)
+    guard audience == nil || options.authorityFolder != nil else {
+      throw Failure(
+        .usage, "--audience without --authority: a token is for a device that the gate trusts",
+        hint: "name the folder of the gate's authority: --authority DIR")
+    }
     let authority = try options.authorityFolder.map { _ throws(Failure) in try options.loadAuthority() }
     let transport = EngineTransport(engine: try DeviceSession.makeEngine(), tls: try options.makeTLS())
     let model = try authority.map { authority throws(Failure) in try options.model(under: authority) }
-    let prober = try Prober(address, authority: authority, model: model, transport: transport)
+    let prober = try Prober(
+      address, authority: authority, model: model, audience: audience, transport: transport)
     _ = try await prober.challenge()
     if authority != nil { try await prober.beHonest() }
-    let all = Attack.all(on: prober.platform)
+    let all = Attack.all(on: prober.platform) + (audience == nil ? [] : Attack.tokens)
     let attacks = all.filter { authority != nil || !$0.needsDevice }
     var findings: [Finding] = []
     for attack in attacks { findings.append(Finding(attack, try await prober.reply(to: attack))) }
@@ -71,7 +84,8 @@ extension Prober {
     }
   }
 
-  /// Registers the device and opens a socket: a gate that refuses everybody would withstand every attack.
+  /// Registers the device, opens a socket and gets a token, if there is an audience: a gate that refuses everybody would
+  /// withstand every attack.
   func beHonest() async throws(Failure) {
     let registration = try await registerHonestDevice()
     guard !registration.isBusy else {
@@ -94,6 +108,7 @@ extension Prober {
         upgrade.status == 502 ? .unavailable : .refused, "the gate does not open an honest socket: \(upgrade.text)",
         hint: upgrade.status == 502 ? "start the server behind the gate" : nil)
     }
+    if audience != nil { _ = try await token() }
   }
 
   private func registerHonestDevice() async throws(Failure) -> Reply {

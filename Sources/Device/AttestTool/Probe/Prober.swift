@@ -14,6 +14,8 @@ final class Prober: Sendable {
   let authority: TestAuthority
   let app: SimulatedApp
   let isAuthorityTrusted: Bool
+  /// An audience of the gate's tokens; `nil` to try no attacks with tokens.
+  let audience: String?
   /// A device with App Attest. It is the honest one if `honestAndroid` is `nil`.
   let iPhone: AppAttestProbeDevice
   private let honestAndroid: AndroidProbeDevice?
@@ -22,10 +24,13 @@ final class Prober: Sendable {
   /// - Parameters:
   ///   - authority: The authority that the gate trusts; `nil` makes one that the gate does not trust.
   ///   - model: The kind of the honest device; `nil` without an authority, for an iPhone.
+  ///   - audience: An audience of the gate's tokens.
   init(
-    _ address: GateURL, authority: TestAuthority?, model: Device.Model?, transport: EngineTransport
+    _ address: GateURL, authority: TestAuthority?, model: Device.Model?, audience: String? = nil,
+    transport: EngineTransport
   ) throws(Failure) {
     self.address = address
+    self.audience = audience
     self.transport = transport
     isAuthorityTrusted = authority != nil
     if let authority {
@@ -121,10 +126,7 @@ final class Prober: Sendable {
   func challenge() async throws(Failure) -> String {
     let answer = try await exchange(
       Self.head(["GET /attest/challenge HTTP/1.1", "Host: \(address.hostField)", "Connection: close"]))
-    let text = String(decoding: answer.bytes, as: UTF8.self)
-    let body = text.firstRange(of: "\r\n\r\n").map { text[$0.upperBound...] } ?? ""
-    let object = try? JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any]
-    guard let nonce = object?["nonce"] as? String else {
+    guard let nonce = Self.object(in: answer)?["nonce"] as? String else {
       let reply = Reply(answer)
       if reply.isBusy {
         throw Failure(.retryLater, "\(address.gateName) is too busy to say: \(reply.text)", hint: Self.patience)
@@ -134,6 +136,13 @@ final class Prober: Sendable {
         hint: "the address has to be that of a sallyport gate")
     }
     return nonce
+  }
+
+  /// The JSON object in the body of `answer`; `nil` if there is none.
+  static func object(in answer: RawAnswer) -> [String: Any]? {
+    let text = String(decoding: answer.bytes, as: UTF8.self)
+    let body = text.firstRange(of: "\r\n\r\n").map { text[$0.upperBound...] } ?? ""
+    return try? JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any]
   }
 
   /// The hint for a gate with limits for an address.
