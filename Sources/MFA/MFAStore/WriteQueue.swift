@@ -36,10 +36,9 @@ final class WriteQueue: Sendable {
   ) async throws -> Value {
     let unspent = UnspentIdentity.current
     let number = try unspent?.take()
-    return try await withCheckedThrowingContinuation { continuation in
+    return try await StoreDeadline.answer { answer in
       let job = PendingWrite(
-        body: body, excluding: others, deadline: StoreDeadline.current, identity: number, of: unspent,
-        continuation: continuation)
+        body: body, excluding: others, deadline: StoreDeadline.current, identity: number, of: unspent, answer: answer)
       let addition = queue.add(job)
       for job in addition.expired { job.finish(.late) }
       if !addition.isAccepted { job.finish(MFAStoreError(reason: "too many writes are waiting", isOverload: true)) }
@@ -143,7 +142,7 @@ private protocol WriteJob: Sendable {
   func perform(_ records: SQLRecords) -> Bool
   /// Whether the last run has found that the job must exclude all other writers.
   var needsExclusion: Bool { get }
-  /// Resumes the caller. `fault` is set if the whole group failed.
+  /// Answers the caller. `fault` is set if the whole group failed.
   func finish(_ fault: MFAStoreError?)
 }
 
@@ -155,7 +154,7 @@ private final class PendingWrite<Value: Sendable>: WriteJob {
 
   let others: WriteExclusion
   private let body: @Sendable (any Records) throws -> Value
-  private let continuation: CheckedContinuation<Value, any Error>
+  private let answer: @Sendable (Result<Value, any Error>) -> Void
   private let deadline: ContinuousClock.Instant?
   private let number: IdentityNumber?
   private let unspent: UnspentIdentity?
@@ -165,14 +164,14 @@ private final class PendingWrite<Value: Sendable>: WriteJob {
   init(
     body: @escaping @Sendable (any Records) throws -> Value, excluding others: WriteExclusion,
     deadline: ContinuousClock.Instant?, identity: IdentityNumber?, of unspent: UnspentIdentity?,
-    continuation: CheckedContinuation<Value, any Error>
+    answer: @escaping @Sendable (Result<Value, any Error>) -> Void
   ) {
     self.body = body
     self.others = others
     self.deadline = deadline
     number = identity
     self.unspent = unspent
-    self.continuation = continuation
+    self.answer = answer
   }
 
   var identity: IdentityNumber? { state.withLock { $0.isIdentityRecorded } ? nil : number }
@@ -202,9 +201,9 @@ private final class PendingWrite<Value: Sendable>: WriteJob {
     let result = state.withLock { $0.result }
     if number != nil { unspent?.end(fault != nil ? .failed : Self.outcome(of: result)) }
     switch (fault, result) {
-    case (nil, .success(let value)?): continuation.resume(returning: value)
-    case (nil, .failure(let error)?): continuation.resume(throwing: MFAStoreError.translated(error))
-    case (let fault, _): continuation.resume(throwing: fault ?? MFAStoreError(reason: "the write did not run"))
+    case (nil, .success(let value)?): answer(.success(value))
+    case (nil, .failure(let error)?): answer(.failure(MFAStoreError.translated(error)))
+    case (let fault, _): answer(.failure(fault ?? MFAStoreError(reason: "the write did not run")))
     }
   }
 

@@ -81,22 +81,48 @@ struct StoreDeadlineTests {
     #expect(try await store.write { try $0.spend(identity: "a", until: Timestamp(milliseconds: 1)) })
   }
 
+  private typealias Give = @Sendable (Result<Int, any Error>) -> Void
+
   @Test("a call within its deadline returns its result, and a late call throws while its work continues")
   func within() async throws {
-    #expect(try await StoreDeadline.within(.seconds(30)) { 7 } == 7)
-    await #expect(throws: CancellationError.self) {
-      try await StoreDeadline.within(.seconds(30)) { throw CancellationError() }
+    let result = try await StoreDeadline.within(.seconds(30)) {
+      try await StoreDeadline.answer { (give: @escaping Give) in give(.success(7)) }
     }
-    let (gate, opens) = AsyncStream.makeStream(of: Void.self)
-    let (ends, end) = AsyncStream.makeStream(of: Void.self)
-    await #expect(throws: MFAStoreError.late) {
-      try await StoreDeadline.within(.milliseconds(20)) {
-        for await _ in gate { break }
-        end.yield()
+    #expect(result == 7)
+    await #expect(throws: CancellationError.self) {
+      try await StoreDeadline.within(.seconds(30)) {
+        try await StoreDeadline.answer { (give: @escaping Give) in give(.failure(CancellationError())) }
       }
     }
-    opens.yield()
-    for await _ in ends { break }
+    let kept = LockedValue<Give?>(nil)
+    await #expect(throws: MFAStoreError.late) {
+      try await StoreDeadline.within(.milliseconds(20)) {
+        try await StoreDeadline.answer { (give: @escaping Give) in kept.withLock { $0 = give } }
+      }
+    }
+    // An answer after the deadline has no receiver.
+    kept.withLock { $0 }?(.success(7))
+  }
+
+  @Test("of many calls with deadlines each gets its own answer, and those without an answer are given up")
+  func manyCalls() async throws {
+    let answers = try await withThrowingTaskGroup { group in
+      for number in 0..<200 {
+        group.addTask {
+          do {
+            return try await StoreDeadline.within(number.isMultiple(of: 2) ? .seconds(30) : .milliseconds(10)) {
+              try await StoreDeadline.answer { (give: @escaping Give) in
+                if number.isMultiple(of: 2) { Task { give(.success(number)) } }
+              }
+            }
+          } catch MFAStoreError.late {
+            return -number
+          }
+        }
+      }
+      return try await group.reduce(into: Set<Int>()) { $0.insert($1) }
+    }
+    #expect(answers == Set((0..<200).map { $0.isMultiple(of: 2) ? $0 : -$0 }))
   }
 
   @Test("calls whose deadline has passed leave the queue")

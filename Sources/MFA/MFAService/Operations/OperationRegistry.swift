@@ -9,6 +9,8 @@ public struct OperationRegistry: Sendable {
   /// All operations.
   public let operations: [Operation]
   private let byName: [String: Operation]
+  /// The metrics of each operation that was not refused, by its name: finding them again costs more than counting.
+  private let metrics: [String: (done: Counter, duration: Metrics.Timer)]
   private let rateLimiter: RateLimiter
   private let clock: WallClock
   private let refusals: RefusedAccess
@@ -31,6 +33,12 @@ public struct OperationRegistry: Sendable {
   ) {
     self.operations = operations
     byName = Dictionary(operations.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    metrics = byName.mapValues { operation in
+      (
+        Self.counter(operation.name, Self.done),
+        Metrics.Timer(label: "mfa_operation_duration_seconds", dimensions: [("operation", operation.name)])
+      )
+    }
     clock = context.clock
     store = context.store
     self.rateLimiter = rateLimiter
@@ -102,12 +110,12 @@ public struct OperationRegistry: Sendable {
         answer = try await perform(operation, input, for: caller)
       }
       log(.info, "operation completed", operation.name, caller.requestID, caller.identity, code: nil)
-      Self.count(operation, Self.done, since: start)
+      count(operation, nil, since: start)
       return .success(answer)
     } catch {
       let refusal = PublicRefusal(error)
       logRefusal(error, "operation refused", of: operation.name, requestID: caller.requestID, caller.identity)
-      Self.count(operation, refusal.code.rawValue, since: start)
+      count(operation, refusal.code, since: start)
       return .failure(refusal)
     }
   }
@@ -180,10 +188,11 @@ public struct OperationRegistry: Sendable {
     Counter(label: "mfa_operations_total", dimensions: [("operation", operation), ("outcome", outcome)])
   }
 
-  private static func count(_ operation: Operation, _ outcome: String, since start: ContinuousClock.Instant) {
-    counter(operation.name, outcome).increment()
-    Metrics.Timer(label: "mfa_operation_duration_seconds", dimensions: [("operation", operation.name)])
-      .record(duration: ContinuousClock.now - start)
+  /// - Parameter code: the code of a refusal; `nil` for none.
+  private func count(_ operation: Operation, _ code: RefusalCode?, since start: ContinuousClock.Instant) {
+    let metrics = metrics[operation.name]
+    if let code { Self.counter(operation.name, code.rawValue).increment() } else { metrics?.done.increment() }
+    metrics?.duration.record(duration: ContinuousClock.now - start)
   }
 
   private func admit(_ caller: Caller, to operation: Operation) throws {
@@ -237,6 +246,7 @@ public struct OperationRegistry: Sendable {
     _ level: Logger.Level, _ message: Logger.Message, _ operation: String?, _ requestID: String,
     _ identity: GateIdentity?, code: RefusalCode?, reason: String? = nil
   ) {
+    guard logger.logLevel <= level else { return }
     var metadata: Logger.Metadata = ["request_id": "\(requestID)"]
     if let operation { metadata["operation"] = "\(operation)" }
     if let identity { metadata["key"] = "\(identity.subject)" }

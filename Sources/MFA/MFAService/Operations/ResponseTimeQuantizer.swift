@@ -1,3 +1,6 @@
+internal import NIOCore
+internal import NIOPosix
+
 /// Delays responses to unauthenticated requests to a whole multiple of a time step after the request. Their timing
 /// must not reveal whether an account exists.
 ///
@@ -7,10 +10,15 @@
 enum ResponseTimeQuantizer {
   static let step = Duration.milliseconds(10)
 
-  /// Waits for the next step after `start`. Returns immediately if the task is cancelled, because the client has
-  /// gone.
+  /// Waits for the next step after `start`.
   static func wait(since start: ContinuousClock.Instant) async {
     let lines = (ContinuousClock.now - start) / step
-    try? await Task.sleep(until: start + step * lines.rounded(.up), tolerance: .zero, clock: .continuous)
+    let end = start + step * lines.rounded(.up)
+    // A timer of the event loop that runs this task needs no other thread.
+    if let loop = MultiThreadedEventLoopGroup.currentEventLoop {
+      try? await loop.scheduleTask(in: TimeAmount(end - .now)) {}.futureResult.get()
+    } else {
+      try? await Task.sleep(until: end, tolerance: .zero, clock: .continuous)
+    }
   }
 }

@@ -5,7 +5,8 @@ internal import MFAWire
 /// Maps a method and a path, with or without the prefix `/api/v1`, to an operation.
 struct RESTRouteTable: Sendable {
   static let prefix = ["api", "v1"]
-  private let routes: [Route]
+  /// The routes, by the number of their segments.
+  private let routes: [Int: [Route]]
 
   private struct Route: Sendable {
     let operation: Operation
@@ -18,13 +19,14 @@ struct RESTRouteTable: Sendable {
   }
 
   init(_ operations: [Operation]) {
-    routes = operations.map { operation in
+    let all = operations.map { operation in
       Route(
         operation: operation,
         segments: operation.path.split(separator: "/").map { segment in
           segment.hasPrefix("{") ? .field(String(segment.dropFirst().dropLast())) : .literal(String(segment))
         })
     }
+    routes = Dictionary(grouping: all, by: \.segments.count)
   }
 
   struct Match {
@@ -42,7 +44,7 @@ struct RESTRouteTable: Sendable {
     _ method: String, _ path: String, query: [(name: String, value: String)] = []
   ) throws(OperationInputError) -> Match {
     guard let segments = Self.segments(of: path) else { throw .unknownOperation }
-    let all = routes.compactMap { route in
+    let all = (routes[segments.count] ?? []).compactMap { route in
       Self.fields(of: route.segments, in: segments).map { Match(operation: route.operation, fields: $0) }
     }
     // A literal path takes precedence over a path with a field (OpenAPI 3.1, "Path Templating Matching").
@@ -58,10 +60,10 @@ struct RESTRouteTable: Sendable {
   private static func segments(of path: String) -> [String]? {
     guard path.hasPrefix("/") else { return nil }
     var segments: [String] = []
-    for part in path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
-      guard !part.isEmpty, let text = part.removingPercentEncoding, !text.isEmpty, text != ".", text != ".." else {
-        return nil
-      }
+    for part in path.utf8.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+      let part = Substring(part)
+      let decoded = part.utf8.contains(UInt8(ascii: "%")) ? part.removingPercentEncoding : String(part)
+      guard let text = decoded, !text.isEmpty, text != ".", text != ".." else { return nil }
       segments.append(text)
     }
     return segments.starts(with: prefix) ? Array(segments.dropFirst(prefix.count)) : segments

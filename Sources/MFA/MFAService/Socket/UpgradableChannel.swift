@@ -59,6 +59,12 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
   }
 
   func handle(value: Value, logger: Logger) async {
+    await withTaskExecutorPreference(EventLoopExecutor(value.channel.eventLoop)) {
+      await serve(value, logger)
+    }
+  }
+
+  private func serve(_ value: Value, _ logger: Logger) async {
     do {
       switch try await Self.outcome(of: value) {
       case .http(let channel): await handleHTTP(asyncChannel: channel, logger: logger)

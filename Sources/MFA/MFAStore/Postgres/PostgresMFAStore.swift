@@ -1,4 +1,3 @@
-internal import Dispatch
 internal import Locking
 public import MFADomain
 internal import Postgres
@@ -12,7 +11,7 @@ internal import Postgres
 /// longer.
 public final class PostgresMFAStore: Store {
   private let queue: WriteQueue
-  private let reader: PostgresDatabase
+  private let reads: ReadQueue
   private let historyKeys = HistoryKeyPlace(nil)
 
   /// How long a writing transaction may rest between two statements before the server ends its connection. Nothing
@@ -38,28 +37,14 @@ public final class PostgresMFAStore: Store {
     }
     let writer = PostgresDatabase(url: url, trace: trace, longestPause: Self.longestPause)
     queue = WriteQueue(writer: writer, mostWaiting: mostWaiting, historyKeys: historyKeys)
-    reader = PostgresDatabase(url: url, trace: trace)
+    reads = ReadQueue(
+      database: PostgresDatabase(url: url, trace: trace), mostWaiting: mostWaiting, historyKeys: historyKeys)
   }
 
   public func read<Value: Sendable>(
     _ body: @escaping @Sendable (any Records) throws -> Value
   ) async throws -> Value {
-    let deadline = StoreDeadline.current
-    return try await withCheckedThrowingContinuation { continuation in
-      reader.queue.async { [reader, historyKeys] in
-        continuation.resume(
-          with: Result {
-            if StoreDeadline.hasPassed(deadline) { throw MFAStoreError.late }
-            do {
-              return try reader.readTransaction {
-                try body(SQLRecords(sql: $0, historyKeys: historyKeys.withLock { $0 }))
-              }
-            } catch {
-              throw MFAStoreError.translated(error)
-            }
-          })
-      }
-    }
+    try await reads.run(body)
   }
 
   public func write<Value: Sendable>(
@@ -77,9 +62,8 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   private let trace: StatementTrace?
   private let patience: Duration
   private let longestPause: Duration
-  // Used by one thread at a time: first the migrating thread, then the queue of the writer or `queue`.
+  // Used by one thread at a time: first the migrating thread, then that of the `WriteQueue` or `ReadQueue`.
   private var connection: StoreConnection?
-  let queue = DispatchQueue(label: "mfa.store.postgres")
 
   /// The number of the advisory lock of writers: `mfa` in ASCII.
   private static let lock = 0x6D6661

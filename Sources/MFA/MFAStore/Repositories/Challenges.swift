@@ -4,7 +4,7 @@ internal import MFADomain
 
 extension SQLRecords: ChallengeRecords {
   func insert(_ challenge: DeviceChallenge) throws {
-    try sql.run(
+    try sql.enqueue(
       """
       INSERT INTO challenges (id, username, device_id, nonce, binding, created_at, expires_at, failures, used)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -11,6 +11,9 @@ public final class SQLiteMFAStore: Store {
   private let queue: WriteQueue
   private let trace: StatementTrace?
   private let historyKeys = HistoryKeyPlace(nil)
+  private let quickReads = QuickReads()
+  /// `nil` in memory, where a read waits for the writer.
+  private let readers: SQLiteReaders?
   /// Prevents a restore while this store is open; `nil` in memory.
   private let fileLock: DatabaseFileLock?
 
@@ -31,7 +34,9 @@ public final class SQLiteMFAStore: Store {
       configuration.label = "mfa.store"
       let pool = try DatabasePool(path: path, configuration: configuration)
       try self.init(
-        writer: pool, makesTables: makesTables, mostWaiting: mostWaiting, trace: trace, fileLock: lock)
+        writer: pool, makesTables: makesTables, mostWaiting: mostWaiting, trace: trace,
+        readers: SQLiteReaders(path: path),
+        fileLock: lock)
       // GRDB sets NORMAL when it turns WAL on. NORMAL may lose commits at a power failure.
       try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
     } catch let fault as MFAStoreError {
@@ -54,7 +59,7 @@ public final class SQLiteMFAStore: Store {
 
   private init(
     writer: any DatabaseWriter, makesTables: Bool, mostWaiting: Int, trace: StatementTrace?,
-    fileLock: DatabaseFileLock? = nil
+    readers: SQLiteReaders? = nil, fileLock: DatabaseFileLock? = nil
   ) throws {
     var migrator = DatabaseMigrator()
     for (index, step) in MFASchema.sqlite.versions.enumerated() {
@@ -69,6 +74,7 @@ public final class SQLiteMFAStore: Store {
     (writer as? DatabasePool)?.invalidateReadOnlyConnections()
     self.writer = writer
     self.trace = trace
+    self.readers = readers
     self.fileLock = fileLock
     queue = WriteQueue(
       writer: SQLiteWriter(writer: writer, trace: trace), mostWaiting: mostWaiting, historyKeys: historyKeys)
@@ -78,11 +84,14 @@ public final class SQLiteMFAStore: Store {
     _ body: @escaping @Sendable (any Records) throws -> Value
   ) async throws -> Value {
     let deadline = StoreDeadline.current
+    let read = { @Sendable [trace, historyKeys] (session: SQLiteSession) throws -> Value in
+      if StoreDeadline.hasPassed(deadline) { throw MFAStoreError.late }
+      return try body(SQLRecords(sql: session.traced(by: trace), historyKeys: historyKeys.withLock { $0 }))
+    }
     do {
-      return try await writer.read { [trace, historyKeys] db in
-        if StoreDeadline.hasPassed(deadline) { throw MFAStoreError.late }
-        return try body(
-          SQLRecords(sql: SQLiteSession(db: db).traced(by: trace), historyKeys: historyKeys.withLock { $0 }))
+      if let readers, quickReads.arePossible { return try quickReads.run { try readers.read(read) } }
+      return try await StoreDeadline.answer { answer in
+        writer.asyncRead { db in answer(Result { try read(SQLiteSession(db: db.get())) }) }
       }
     } catch {
       throw MFAStoreError.translated(error)

@@ -6,6 +6,8 @@ internal import Metrics
 struct MeasuredStore: Store {
   private let base: any Store
   private let active = LockedValue((reads: 0, writes: 0))
+  private let readTimer = Self.timer("read")
+  private let writeTimer = Self.timer("write")
 
   init(_ base: any Store) { self.base = base }
 
@@ -15,7 +17,7 @@ struct MeasuredStore: Store {
   func read<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
     active.withLock { $0.reads += 1 }
     defer { active.withLock { $0.reads -= 1 } }
-    return try await measured("read") { try await base.read(body) }
+    return try await measured("read", readTimer) { try await base.read(body) }
   }
 
   func write<Value: Sendable>(
@@ -23,17 +25,20 @@ struct MeasuredStore: Store {
   ) async throws -> Value {
     active.withLock { $0.writes += 1 }
     defer { active.withLock { $0.writes -= 1 } }
-    return try await measured("write") { try await base.write(excluding: others, body) }
+    return try await measured("write", writeTimer) { try await base.write(excluding: others, body) }
   }
 
   func authenticateHistory(with keys: HistoryKeys) { base.authenticateHistory(with: keys) }
 
-  private func measured<Value>(_ kind: String, _ body: () async throws -> Value) async throws -> Value {
+  private static func timer(_ kind: String) -> Metrics.Timer {
+    Metrics.Timer(label: "mfa_store_duration_seconds", dimensions: [("kind", kind)])
+  }
+
+  private func measured<Value>(
+    _ kind: String, _ timer: Metrics.Timer, _ body: () async throws -> Value
+  ) async throws -> Value {
     let start = ContinuousClock.now
-    defer {
-      Metrics.Timer(label: "mfa_store_duration_seconds", dimensions: [("kind", kind)])
-        .record(duration: ContinuousClock.now - start)
-    }
+    defer { timer.record(duration: ContinuousClock.now - start) }
     do {
       return try await body()
     } catch let fault as MFAStoreError {
