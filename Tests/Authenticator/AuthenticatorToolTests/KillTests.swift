@@ -10,7 +10,8 @@ import Testing
 struct KillTests {
   private let alice = VaultEntry(issuer: "GitHub", account: "alice", secret: Array("12345678901234567890".utf8), at: 1)
 
-  /// Runs `command` of `shell` again and again and kills it: `count` times in all.
+  /// Runs `command` of `shell` again and again and kills it: `count` times in all, or more until it was killed both
+  /// before and after it had written.
   ///
   /// - Parameters:
   ///   - prepare: Called before each run; it returns the further arguments.
@@ -33,7 +34,10 @@ struct KillTests {
       #expect(whole.exit == .code(0), "\(whole)")
       #expect(try isNew(number))
     }
-    while number < count {
+    // On a busy machine a run takes a time of its own: the moments follow it, faster if there are few, so that both ends
+    // remain likely.
+    let adaptation = count < 40 ? 4 : 20
+    while number < count || (min(olds, news) <= count / 40 && number < count * 6) {
       number += 1
       let more = try await prepare(number)
       let child = try ChildProcess(
@@ -41,13 +45,12 @@ struct KillTests {
       try await Task.sleep(for: .microseconds(Int.random(in: length / 4...length * 6 / 5, using: &random)))
       child.send(SIGKILL)
       _ = try await child.exit()
-      // On a busy machine a run takes a time of its own: the moments follow it, so that both ends remain likely.
       if try isNew(number) {
         news += 1
-        length -= length / 20
+        length -= length / adaptation
       } else {
         olds += 1
-        length += length / 20
+        length += length / adaptation
       }
     }
     #expect(olds > count / 40 && news > count / 40, "\(command): \(olds) old, \(news) new")

@@ -245,7 +245,7 @@ struct OperatorCommandTests {
   @Test("drain makes the backend unready while it serves, then closes sockets with 1001 and exits with 0")
   func drain() async throws {
     try await BackendInstallation.make { place in
-      try place.configure("shutdown: { unready_delay: 2s, drain_timeout: 5s }")
+      try place.configure("shutdown: { unready_delay: 6s, drain_timeout: 5s }")
       try await place.serving { backend in
         let identity = try await place.gate.assertion(for: .genuine())
         try await TestSocket.with(port: Int(backend.port ?? 0), assertion: identity) { socket in
@@ -259,7 +259,7 @@ struct OperatorCommandTests {
           #expect(try await place.operate("drain").exit == .code(0))
           #expect(try await socket.closeCode() == 1001)
         }
-        #expect(try await backend.process.exit(within: .seconds(20)) == .code(0))
+        #expect(try await backend.process.exit(within: .seconds(40)) == .code(0))
       }
     }
   }

@@ -133,13 +133,14 @@ struct RefusalTests {
       #expect(try await status("-H", "Host: evil.example", target) == "404")
       #expect(try await status("-H", "Sec-Fetch-Mode: no-cors", target) == "404")
       // The answer is held until the sign-in is over; a second one is refused meanwhile.
-      try await provider.control(#"{"delay_ms": 1000}"#)
+      let before = try await provider.control(#"{"hold_tokens": true}"#)
       async let first = status(target)
-      try await Task.sleep(for: .milliseconds(400))
+      try await provider.wait("a request for tokens") { $0.tokenRequests > before.tokenRequests }
       #expect(try await status(target) == "410")
+      try await provider.control(#"{"hold_tokens": false}"#)
       #expect(try await first == "200")
       #expect(try await login.exit() == .code(0))
-      let warnings = login.errors.lines.filter { $0.hasPrefix("warning: ") }
+      let warnings = try await login.errors.all().filter { $0.hasPrefix("warning: ") }
       #expect(warnings.filter { $0.contains("foreign_request") }.count == 4, "\(warnings)")
       #expect(warnings.filter { $0.contains("second_request") }.count == 1, "\(warnings)")
     }

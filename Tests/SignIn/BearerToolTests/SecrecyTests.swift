@@ -45,13 +45,11 @@ struct SecrecyTests {
     try await withHostileProvider { shell, provider in
       try await shell.signIn(provider)
       let token = try await shell.run("token work").output[0]
-      try await provider.control(#"{"delay_ms": 3000}"#)
-      let process = try shell.start("token work --rejected \(shell.folder)/old")
-      _ = try await process.exit()
       try shell.write(token + "\n", to: "old")
+      let before = try await provider.control(#"{"hold_tokens": true}"#)
       let waiting = try shell.start("token work --rejected old")
       // It has read the tokens, and waits for the provider.
-      try await Task.sleep(for: .milliseconds(700))
+      try await provider.wait("a request for tokens") { $0.tokenRequests > before.tokenRequests }
       #expect(!waiting.hasEnded)
       let arguments = try Data(contentsOf: URL(fileURLWithPath: "/proc/\(waiting.id)/cmdline"))
       #expect(arguments.range(of: Data(token.utf8)) == nil && !arguments.isEmpty)

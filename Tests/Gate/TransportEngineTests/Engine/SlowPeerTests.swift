@@ -133,7 +133,7 @@ extension EngineTests {
     @Test("A peer that still reads data sent before the end is not cut off", arguments: [true, false])
     func takenBehindTheEnd(isBridge: Bool) throws {
       var engineLimits = EngineLimits()
-      engineLimits.closeTimeout = .milliseconds(400)
+      engineLimits.closeTimeout = .milliseconds(1000)
       let (gate, client, service) = try open(isBridge: isBridge, engineLimits: engineLimits)
       try service.send(isBridge ? Self.messages.flatMap(\.self) : Self.frames(masked: false))
       if !isBridge { try service.send(FrameTrackerTests.frame(8, [0x03, 0xE8])) }
