@@ -104,7 +104,7 @@ struct GateTests {
   @Test("The pipe carries lines in order, also empty lines and an unfinished one")
   func pipe() async throws {
     let setup = try await GateSetup()
-    let outcome = try await setup.attest("connect", setup.url, "--linger", "0.3", input: "a\nbä\r\n\nlast")
+    let outcome = try await setup.attest("connect", setup.url, "--linger", "1.5", input: "a\nbä\r\n\nlast")
     #expect(outcome == Outcome(status: 0, output: "a\nbä\n\nlast\n", errors: ""))
   }
 

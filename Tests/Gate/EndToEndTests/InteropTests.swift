@@ -84,7 +84,7 @@ struct InteropTests {
           "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
           "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
         ]
-      let upgrade = ["--http1.1", "--include", "--no-buffer", "--max-time", "1"] + fields.flatMap { ["--header", $0] }
+      let upgrade = ["--http1.1", "--include", "--no-buffer", "--max-time", "3"] + fields.flatMap { ["--header", $0] }
       let head = try await curl(upgrade + [page + "/"])
       #expect(head.first == "HTTP/1.1 101 Switching Protocols")
       #expect(head.contains { $0.lowercased() == "sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo=" })
