@@ -115,7 +115,7 @@ struct StoreDeadlineTests {
                 if number.isMultiple(of: 2) { Task { give(.success(number)) } }
               }
             }
-          } catch MFAStoreError.late {
+          } catch let error as MFAStoreError where error == .late {
             return -number
           }
         }
