@@ -11,16 +11,20 @@ import Testing
 struct StoreReadTests {
   private struct Refused: Error {}
 
-  @Test("after a read that took long, reads leave the threads that ask for a second")
+  @Test("while a read takes long, and for a second after it, reads leave the threads that ask")
   func quickReads() {
     let clock = LockedValue(ContinuousClock.now)
     let reads = QuickReads(now: { clock.withLock { $0 } })
     func pass(_ time: Duration) { clock.withLock { $0 = $0 + time } }
-    reads.run { pass(.milliseconds(20)) }
+    reads.run {
+      pass(.milliseconds(20))
+      #expect(reads.arePossible)
+    }
     #expect(reads.arePossible)
     #expect(throws: Refused.self) {
       try reads.run {
         pass(.milliseconds(21))
+        #expect(!reads.arePossible)
         throw Refused()
       }
     }

@@ -13,7 +13,7 @@ extension SQLRecords: SessionRecords {
   }
 
   func insert(_ session: LoginSession) throws {
-    try sql.enqueue(
+    try sql.run(
       """
       INSERT INTO sessions (id, user_id, device_id, binding, scope, methods, authenticated_at, created_at, expires_at,
         generation, rotated_at, revoked_at)
