@@ -33,13 +33,13 @@ public struct AndroidStatusList: Sendable, Hashable {
   /// Parses a list as Google publishes it: `{"entries": {SERIAL: {"status": "REVOKED", "reason": …}}}`.
   ///
   /// A serial number is hex, also where it looks decimal. Every entry counts, whatever its status: `SUSPENDED` is the
-  /// other one that Google names. Longer numbers than a certificate can have are left out, since none is revoked by them.
+  /// other one that Google names. Longer numbers than a certificate can have are left out, since none is revoked by them; a
+  /// list of such numbers alone is as one without entries.
   ///
   /// - Parameter allowsNone: whether a list without entries is accepted. Google's has hundreds.
   public init(_ json: [UInt8], allowsNone: Bool = false) throws(AndroidStatusListError) {
     guard json.count <= Self.maximumSize else { throw .tooLarge(json.count) }
     let entries = try Self.entries(in: json)
-    guard allowsNone || !entries.isEmpty else { throw .empty }
     guard entries.count <= Self.maximumEntries else { throw .tooManyEntries(entries.count) }
     var keys: [(serial: [UInt8], reason: UInt8)] = []
     keys.reserveCapacity(entries.count)
@@ -49,6 +49,7 @@ public struct AndroidStatusList: Sendable, Hashable {
       guard let serial = Self.filledUp(number[...]) else { continue }
       keys.append((serial, Self.place(of: entry.reason ?? entry.status, in: &reasons)))
     }
+    guard allowsNone || !keys.isEmpty else { throw .empty }
     keys.sort { $0.serial.lexicographicallyPrecedes($1.serial) }
     serials = keys.flatMap(\.serial)
     reasonNumbers = keys.map(\.reason)
@@ -120,7 +121,7 @@ public enum AndroidStatusListError: Error, Sendable, Hashable {
   case tooLarge(Int)
   /// The list has more entries than `AndroidStatusList.maximumEntries`.
   case tooManyEntries(Int)
-  /// The file has no bytes, or the list no entries. Google's has hundreds.
+  /// The file has no bytes, or the list no entries that a certificate can have. Google's has hundreds.
   case empty
   /// Not one JSON text: truncated, damaged, or with two entries of one name.
   case notJSON

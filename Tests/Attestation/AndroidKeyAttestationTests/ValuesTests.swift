@@ -85,6 +85,9 @@ struct StatusListTests {
       Array(#"{"entries": {"\#(serial)": {"status": "REVOKED"}, "b": {"status": "REVOKED"}}}"#.utf8))
     #expect(list.count == 1 && list.reason(forSerial: [0x0B]) == "REVOKED")
     #expect(try AndroidStatusList(Array(#"{"entries": {}}"#.utf8), allowsNone: true).count == 0)
+    // A list that can revoke nothing is none.
+    let impossible = Array(#"{"entries": {"\#(serial)": {"status": "REVOKED"}}}"#.utf8)
+    #expect(throws: AndroidStatusListError.empty) { try AndroidStatusList(impossible) }
   }
 
   @Test("An enormous list is refused")
