@@ -36,7 +36,8 @@ public struct StoreRule: Sendable {
       StoreRule(
         """
         SELECT COUNT(*) FROM attested_keys AS k
-        WHERE NOT (\(isAndroid)) AND NOT EXISTS (SELECT 1 FROM receipts AS r WHERE r.key_id = k.key_id AND length(r.receipt) > 0)
+        WHERE NOT (\(isAndroid))
+        AND NOT EXISTS (SELECT 1 FROM receipts AS r WHERE r.key_id = k.key_id AND length(r.receipt) > 0)
         """, "keys without a receipt", advice: "\(restore); the keys themselves work"),
       StoreRule(
         "SELECT COUNT(*) FROM attested_keys WHERE key_hash IS NULL OR key_hash <> \(hashOfID)",
