@@ -28,12 +28,15 @@ struct AndroidMetrics: Sendable {
     registry.values(
       "sallyport_android_keys_unreadable",
       "Keys that could not be compared with the list of revoked certificates, because their rows are damaged."
-    ) { [unreadable] in [Sample(Double(unreadable.withLock(\.count)))] }
+    ) { [unreadable] in
+      // Without a list, nothing is compared.
+      [Sample(revoked.configured == nil ? 0 : Double(unreadable.withLock(\.count)))]
+    }
     failures.counter().add(0)
     revocations.counter().add(0)
   }
 
-  /// The keys that the last complete comparison with the list could not read.
+  /// The keys that the last complete comparison with the list, or one since, could not read.
   var unreadableKeys: Set<KeyID> {
     get { unreadable.withLock { $0 } }
     nonmutating set { unreadable.withLock { $0 = newValue } }

@@ -147,14 +147,14 @@ struct StatusListRefresh: Sendable {
     }
   }
 
-  /// Logs a key that cannot be compared with the list, unless the last comparison found it too.
+  /// Logs a key that cannot be compared with the list, unless an earlier comparison has found it.
   private func report(_ key: UnreadableKey) {
-    guard !metrics.unreadableKeys.contains(key.keyID) else { return }
+    guard metrics.unreadableKeys.insert(key.keyID).inserted else { return }
     logger.error(
       "key not compared with the status list: its row is damaged",
       metadata: [
         "key": "\(KeyHash(of: key.keyID).short)", "reason": "\(key.reason)",
-        "advice": "stop the gates and restore a backup: sallyport store restore FILE",
+        "advice": "run sallyport store check; a backup may have the row intact",
       ])
   }
 }

@@ -1,4 +1,5 @@
 import ByteCoding
+import Dispatch
 import Foundation
 import Locking
 import MFADomain
@@ -35,24 +36,52 @@ struct StoreReadTests {
     #expect(reads.arePossible)
   }
 
-  @Test("a read of a file sees what was committed before it, on the asking thread and after a slow read")
+  @Test("a read of a file sees what was committed before it, on the asking thread, after a slow read, and elsewhere")
   func file() async throws {
+    for executor in [OneThread(), nil] {
+      try await Places.withTemporaryFolder { folder in
+        try await withTaskExecutorPreference(executor) { try await Self.readAndWrite(folder + "/mfa.db") }
+      }
+    }
+  }
+
+  private static func readAndWrite(_ path: String) async throws {
+    let store = try SQLiteMFAStore(path: path)
+    for name in ["ada", "bob"] {
+      let user = User(id: UUID(), username: try Username(name), createdAt: Timestamp(seconds: 1_767_225_600))
+      try await store.write { try $0.insert(user) }
+      #expect(try await store.read { try $0.user(user.id)?.username } == user.username)
+      await #expect(throws: Refused.self) {
+        try await store.read { _ in
+          // As on a slow disk.
+          usleep(25_000)
+          throw Refused()
+        }
+      }
+      #expect(try await store.read { try $0.user(user.id)?.username } == user.username)
+    }
+    #expect(try await StoreDeadline.within(.seconds(30)) { try await store.read { try $0.dataKeys().isEmpty } })
+  }
+
+  @Test(
+    "a read on an executor of the task's own runs on its thread; another one keeps its deadline, whatever it waits for")
+  func threads() async throws {
     try await Places.withTemporaryFolder { folder in
       let store = try SQLiteMFAStore(path: folder + "/mfa.db")
-      for name in ["ada", "bob"] {
-        let user = User(id: UUID(), username: try Username(name), createdAt: Timestamp(seconds: 1_767_225_600))
-        try await store.write { try $0.insert(user) }
-        #expect(try await store.read { try $0.user(user.id)?.username } == user.username)
-        await #expect(throws: Refused.self) {
-          try await store.read { _ in
-            // As on a slow disk.
-            usleep(25_000)
-            throw Refused()
-          }
-        }
-        #expect(try await store.read { try $0.user(user.id)?.username } == user.username)
+      let executor = OneThread()
+      let same = try await Task(executorPreference: executor) {
+        let asking = pthread_self()
+        return try await store.read { _ in pthread_equal(asking, pthread_self()) != 0 }
+      }.value
+      #expect(same)
+      // As on a disk that does not answer.
+      let hold = DispatchSemaphore(value: 0)
+      let started = ContinuousClock.now
+      await #expect(throws: MFAStoreError.late) {
+        try await StoreDeadline.within(.milliseconds(100)) { try await store.read { _ in hold.wait() } }
       }
-      #expect(try await StoreDeadline.within(.seconds(30)) { try await store.read { try $0.dataKeys().isEmpty } })
+      #expect(ContinuousClock.now - started < .seconds(30))
+      hold.signal()
     }
   }
 
@@ -80,5 +109,15 @@ struct StoreReadTests {
       return await group.reduce(into: [String: Int]()) { $0[$1, default: 0] += 1 }
     }
     #expect(outcomes == ["found": 32, "refused": 4, "failed": 4])
+  }
+}
+
+/// Runs tasks on one thread at a time, outside of Swift's pool.
+private final class OneThread: TaskExecutor {
+  private let queue = DispatchQueue(label: "one thread")
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 }

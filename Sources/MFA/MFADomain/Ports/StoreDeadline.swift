@@ -67,7 +67,8 @@ private final class CallsWithDeadline: Sendable {
       defer { state.isWatched = true }
       return (state.lastNumber, !state.isWatched)
     }
-    if starts { Task { await watch() } }
+    // Detached, because it serves other callers too, and must not keep the task locals of this one.
+    if starts { Task.detached { await self.watch() } }
     return number
   }
 

@@ -27,7 +27,13 @@ final class ReadQueue: Sendable {
     }
   }
 
-  private static func run(_ jobs: [any ReadJob], on database: PostgresDatabase, _ historyKeys: HistoryKeyPlace) {
+  private static func run(_ batch: [any ReadJob], on database: PostgresDatabase, _ historyKeys: HistoryKeyPlace) {
+    // A server that does not answer takes its time for each attempt, also to connect: late jobs cost none.
+    var jobs: [any ReadJob] = []
+    for job in batch {
+      if job.isLate { job.finish(.late) } else { jobs.append(job) }
+    }
+    guard !jobs.isEmpty else { return }
     do {
       try database.readTransaction { sql in
         let records = SQLRecords(sql: sql, historyKeys: historyKeys.withLock { $0 })

@@ -80,6 +80,10 @@ public final class SQLiteMFAStore: Store {
       writer: SQLiteWriter(writer: writer, trace: trace), mostWaiting: mostWaiting, historyKeys: historyKeys)
   }
 
+  /// Whether the task has chosen its thread, as those of connections do. Others run on the few threads of Swift's pool,
+  /// which a read must not block, and keep their deadlines.
+  private static var hasOwnThread: Bool { withUnsafeCurrentTask { $0?.unownedTaskExecutor != nil } }
+
   public func read<Value: Sendable>(
     _ body: @escaping @Sendable (any Records) throws -> Value
   ) async throws -> Value {
@@ -89,7 +93,9 @@ public final class SQLiteMFAStore: Store {
       return try body(SQLRecords(sql: session.traced(by: trace), historyKeys: historyKeys.withLock { $0 }))
     }
     do {
-      if let readers, quickReads.arePossible { return try quickReads.run { try readers.read(read) } }
+      if let readers, Self.hasOwnThread, quickReads.arePossible {
+        return try quickReads.run { try readers.read(read) }
+      }
       return try await StoreDeadline.answer { answer in
         writer.asyncRead { db in answer(Result { try read(SQLiteSession(db: db.get())) }) }
       }
