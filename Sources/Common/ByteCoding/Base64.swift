@@ -45,6 +45,16 @@ public enum Base64URL {
     bytes.withUnsafeBufferPointer { Sextets.urlSafe.encode($0, pads: false) }
   }
 
+  /// Appends the same text to `text`, as ASCII.
+  public static func append(_ bytes: [UInt8], to text: inout [UInt8]) {
+    text.append(addingCapacity: Sextets.length(for: bytes.count)) { output in
+      output.withUnsafeMutableBufferPointer { memory, count in
+        let room = UnsafeMutableBufferPointer(rebasing: memory[count...])
+        count += bytes.withUnsafeBufferPointer { Sextets.urlSafe.encode($0, pads: false, to: room) }
+      }
+    }
+  }
+
   /// Decodes `text` as strictly as `Base64.decode`. Padding is refused.
   @inlinable
   public static func decode(_ text: some StringProtocol) -> [UInt8]? {
@@ -84,36 +94,42 @@ struct Sextets: Sendable {
     self.values = values
   }
 
+  /// The length of the text for `count` bytes, at most.
+  static func length(for count: Int) -> Int { (count + 2) / 3 * 4 }
+
   @usableFromInline
   func encode(_ bytes: UnsafeBufferPointer<UInt8>, pads: Bool) -> String {
-    String(unsafeUninitializedCapacity: (bytes.count + 2) / 3 * 4) { output in
-      digits.withUnsafeBufferPointer { digits in
-        var start = 0
-        var end = 0
-        while start + 3 <= bytes.count {
-          let bits = UInt32(bytes[start]) << 16 | UInt32(bytes[start + 1]) << 8 | UInt32(bytes[start + 2])
-          output[end] = digits[Int(bits >> 18)]
-          output[end + 1] = digits[Int(bits >> 12 & 0x3F)]
-          output[end + 2] = digits[Int(bits >> 6 & 0x3F)]
-          output[end + 3] = digits[Int(bits & 0x3F)]
-          start += 3
-          end += 4
-        }
-        // One or two bytes are left, or none.
-        if start < bytes.count {
-          let isLast = start + 1 == bytes.count
-          let bits = UInt32(bytes[start]) << 16 | (isLast ? 0 : UInt32(bytes[start + 1]) << 8)
-          for place in 0..<(isLast ? 2 : 3) {
-            output[end] = digits[Int(bits >> UInt32(18 - 6 * place) & 0x3F)]
-            end += 1
-          }
-        }
-        while pads, end % 4 != 0 {
-          output[end] = Self.padding
+    String(unsafeUninitializedCapacity: Self.length(for: bytes.count)) { encode(bytes, pads: pads, to: $0) }
+  }
+
+  /// Writes the text of `bytes` to `output`, which has room for it, and returns its length.
+  func encode(_ bytes: UnsafeBufferPointer<UInt8>, pads: Bool, to output: UnsafeMutableBufferPointer<UInt8>) -> Int {
+    digits.withUnsafeBufferPointer { digits in
+      var start = 0
+      var end = 0
+      while start + 3 <= bytes.count {
+        let bits = UInt32(bytes[start]) << 16 | UInt32(bytes[start + 1]) << 8 | UInt32(bytes[start + 2])
+        output[end] = digits[Int(bits >> 18)]
+        output[end + 1] = digits[Int(bits >> 12 & 0x3F)]
+        output[end + 2] = digits[Int(bits >> 6 & 0x3F)]
+        output[end + 3] = digits[Int(bits & 0x3F)]
+        start += 3
+        end += 4
+      }
+      // One or two bytes are left, or none.
+      if start < bytes.count {
+        let isLast = start + 1 == bytes.count
+        let bits = UInt32(bytes[start]) << 16 | (isLast ? 0 : UInt32(bytes[start + 1]) << 8)
+        for place in 0..<(isLast ? 2 : 3) {
+          output[end] = digits[Int(bits >> UInt32(18 - 6 * place) & 0x3F)]
           end += 1
         }
-        return end
       }
+      while pads, end % 4 != 0 {
+        output[end] = Self.padding
+        end += 1
+      }
+      return end
     }
   }
 
@@ -127,9 +143,11 @@ struct Sextets: Sendable {
     // A single digit after whole groups has fewer bits than a byte.
     guard length % 4 != 1 else { return nil }
     var isValid = true
-    let bytes = [UInt8](unsafeUninitializedCapacity: length / 4 * 3 + 2) { output, count in
+    let bytes = [UInt8](upTo: length / 4 * 3 + 2) { output in
+      var count = 0
       let digits = UnsafeBufferPointer(rebasing: text[..<length])
       isValid = values.withUnsafeBufferPointer { Self.decode(digits, by: $0, to: output, &count) }
+      return count
     }
     return isValid ? bytes : nil
   }

@@ -14,20 +14,30 @@ public enum Hex {
   }
 
   /// Decodes `text`; `nil` if it has an odd length or a character other than `0-9 a-f A-F`.
-  public static func decode(_ text: some StringProtocol) -> [UInt8]? { text.utf8.withBytes(decode) }
+  public static func decode(_ text: some StringProtocol) -> [UInt8]? { text.utf8.withBytes { decode($0, by: value) } }
 
-  private static func decode(_ digits: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+  /// Decodes `text`; `nil` if it has an odd length or a character other than `0-9 a-f`. So each value has exactly one
+  /// accepted encoding.
+  public static func decode(lowercase text: String) -> [UInt8]? {
+    var text = text
+    return text.withUTF8 { decode($0) { $0 < UInt8(ascii: "A") || $0 > UInt8(ascii: "F") ? value(of: $0) : nil } }
+  }
+
+  @inline(__always)
+  private static func decode(
+    _ digits: UnsafeBufferPointer<UInt8>, by value: (UInt8) -> UInt8?
+  ) -> [UInt8]? {
     guard digits.count % 2 == 0 else { return nil }
     var isHex = true
-    let bytes = [UInt8](unsafeUninitializedCapacity: digits.count / 2) { bytes, count in
+    let bytes = [UInt8](upTo: digits.count / 2) { bytes in
       for index in 0..<digits.count / 2 {
-        guard let high = value(of: digits[2 * index]), let low = value(of: digits[2 * index + 1]) else {
+        guard let high = value(digits[2 * index]), let low = value(digits[2 * index + 1]) else {
           isHex = false
-          return
+          return index
         }
         bytes[index] = high << 4 | low
-        count = index + 1
       }
+      return digits.count / 2
     }
     return isHex ? bytes : nil
   }

@@ -107,20 +107,41 @@ public enum JSONText {
 
   /// Returns an object whose values are strings, with its members in the given order.
   public static func object(_ members: KeyValuePairs<String, String>) -> String {
-    "{" + members.map { quote($0.key) + ":" + quote($0.value) }.joined(separator: ",") + "}"
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(256)
+    for (name, value) in members {
+      bytes.append(UInt8(ascii: bytes.isEmpty ? "{" : ","))
+      append(name, to: &bytes)
+      bytes.append(UInt8(ascii: ":"))
+      append(value, to: &bytes)
+    }
+    if bytes.isEmpty { bytes.append(UInt8(ascii: "{")) }
+    bytes.append(UInt8(ascii: "}"))
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   /// Returns whether `utf8` is printable ASCII without a character to escape, as almost every text is.
-  ///
-  /// Looks at every byte, so that the compiler can compare many at once.
   private static func isPlain(_ utf8: UnsafeBufferPointer<UInt8>) -> Bool {
-    var others: UInt8 = 0
-    for index in 0..<utf8.count {
-      let byte = utf8[index]
-      let isEscaped = byte < 0x20 || byte >= 0x7F || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
-      others |= isEscaped ? 1 : 0
+    var start = 0
+    while start + 8 <= utf8.count {
+      guard isPlain(EightBytes(utf8, at: start)) else { return false }
+      start += 8
     }
-    return others == 0
+    guard start < utf8.count else { return true }
+    // The last eight bytes, some of which are known.
+    if utf8.count >= 8 { return isPlain(EightBytes(utf8, at: utf8.count - 8)) }
+    return utf8.allSatisfy(isPlain)
+  }
+
+  @inline(__always)
+  private static func isPlain(_ bytes: EightBytes) -> Bool {
+    bytes.isOther | bytes.isLess(than: 0x20) | bytes.isEqual(to: 0x7F) | bytes.isEqual(to: UInt8(ascii: "\""))
+      | bytes.isEqual(to: UInt8(ascii: "\\")) == 0
+  }
+
+  @inline(__always)
+  private static func isPlain(_ byte: UInt8) -> Bool {
+    byte >= 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
   }
 
   /// Copies whole runs, since most text contains no character to escape.
@@ -133,7 +154,7 @@ public enum JSONText {
     var index = 0
     while index < utf8.count {
       let byte = utf8[index]
-      if byte >= 0x20, byte < 0x7F, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
+      if isPlain(byte) {
         index += 1
         continue
       }

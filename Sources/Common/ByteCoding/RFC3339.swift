@@ -18,18 +18,22 @@ extension Timestamp: CustomStringConvertible {
         text[end] = mark
         end += 1
       }
-      func put(_ number: Int64, _ width: Int, after mark: UInt8) {
+      func put(twoDigits number: Int64, after mark: UInt8) {
         put(mark)
-        DecimalDigits.write(number.magnitude, width: width, to: text, at: &end)
+        put(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / 10))
+        put(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number % 10))
       }
       if year < 0 { put(UInt8(ascii: "-")) }
       DecimalDigits.write(year.magnitude, width: 4, to: text, at: &end)
-      put(month, 2, after: UInt8(ascii: "-"))
-      put(day, 2, after: UInt8(ascii: "-"))
-      put(second / 3600, 2, after: UInt8(ascii: "T"))
-      put(second / 60 % 60, 2, after: UInt8(ascii: ":"))
-      put(second % 60, 2, after: UInt8(ascii: ":"))
-      if let (fraction, width) = fraction { put(fraction, width, after: UInt8(ascii: ".")) }
+      put(twoDigits: month, after: UInt8(ascii: "-"))
+      put(twoDigits: day, after: UInt8(ascii: "-"))
+      put(twoDigits: second / 3600, after: UInt8(ascii: "T"))
+      put(twoDigits: second / 60 % 60, after: UInt8(ascii: ":"))
+      put(twoDigits: second % 60, after: UInt8(ascii: ":"))
+      if let (fraction, width) = fraction {
+        put(UInt8(ascii: "."))
+        DecimalDigits.write(fraction.magnitude, width: width, to: text, at: &end)
+      }
       put(UInt8(ascii: "Z"))
       bytes.append(contentsOf: UnsafeBufferPointer(rebasing: text[..<end]))
     }

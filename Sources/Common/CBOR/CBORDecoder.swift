@@ -150,6 +150,8 @@ private struct CBORParser {
   }
 
   private func text(_ bytes: [UInt8], at start: Int) throws(CBORError) -> String {
+    // Most texts are ASCII, for which the general check costs ten times as much.
+    if bytes.reduce(0, |) < 0x80 { return String(decoding: bytes, as: UTF8.self) }
     guard let text = String(validating: bytes, as: UTF8.self) else { throw .invalidText(offset: start) }
     return text
   }

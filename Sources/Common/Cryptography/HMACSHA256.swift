@@ -1,3 +1,5 @@
+internal import ByteCoding
+
 /// HMAC with SHA-256 (RFC 2104): authentication codes of 32 bytes.
 public enum HMACSHA256 {
   /// The size of a code in bytes.
@@ -9,12 +11,15 @@ public enum HMACSHA256 {
   // OpenSSL's own function looks up the algorithms by name at each call, which costs more than the rest.
   public static func authenticate(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
     let key = key.count > blockSize ? SHA256.hash(key) : key
-    var inner = [UInt8](repeating: 0x36, count: blockSize)
-    var outer = [UInt8](repeating: 0x5C, count: blockSize)
-    for index in key.indices {
-      inner[index] ^= key[index]
-      outer[index] ^= key[index]
+    return SHA256.hash(block(of: key, combinedWith: 0x5C), SHA256.hash(block(of: key, combinedWith: 0x36), message))
+  }
+
+  /// Returns `key` with zeros up to the size of a block, each byte combined with `pad` by XOR.
+  private static func block(of key: [UInt8], combinedWith pad: UInt8) -> [UInt8] {
+    [UInt8](upTo: blockSize) { block in
+      block.initialize(repeating: pad)
+      for index in key.indices { block[index] ^= key[index] }
+      return blockSize
     }
-    return SHA256.hash(outer, SHA256.hash(inner, message))
   }
 }

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import COpenSSL
 internal import Locking
 
@@ -46,9 +47,9 @@ final class DigestAlgorithm: @unchecked Sendable {  // an EVP_MD is constant and
     body { bytes in
       isDone = EVP_DigestUpdate(context.handle, bytes.baseAddress, bytes.count) == 1 && isDone
     }
-    let digest = [UInt8](unsafeUninitializedCapacity: size) { output, count in
+    let digest = [UInt8](upTo: size) { output in
       isDone = EVP_DigestFinal_ex(context.handle, output.baseAddress, nil) == 1 && isDone
-      count = size
+      return size
     }
     guard isDone else { fatalError("no digest: \(OpenSSLErrors.take())") }
     return digest

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import COpenSSL
 
 /// An `EVP_PKEY_CTX` that signs digests with one key.
@@ -22,8 +23,8 @@ final class SigningContext: @unchecked Sendable {
     let longest = 72
     var size = longest
     let signature = withExtendedLifetime(self) {
-      [UInt8](unsafeUninitializedCapacity: longest) { buffer, count in
-        count = EVP_PKEY_sign(handle, buffer.baseAddress, &size, digest, digest.count) == 1 ? size : 0
+      [UInt8](upTo: longest) { buffer in
+        EVP_PKEY_sign(handle, buffer.baseAddress, &size, digest, digest.count) == 1 ? size : 0
       }
     }
     return signature.isEmpty ? nil : signature

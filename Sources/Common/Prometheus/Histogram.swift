@@ -8,17 +8,19 @@ public final class Histogram: Sendable {
     var sum: Duration = .zero
   }
 
-  private let bounds: [Duration]
+  /// In attoseconds: two numbers are compared in place, two durations by a call.
+  private let bounds: [Int128]
   private let state: LockedValue<State>
 
   init(bounds: [Duration]) {
-    self.bounds = bounds
+    self.bounds = bounds.map(\.attoseconds)
     state = LockedValue(State(counts: Array(repeating: 0, count: bounds.count + 1)))
   }
 
   /// Counts one duration.
   public func observe(_ duration: Duration) {
-    let bucket = bounds.firstIndex { duration <= $0 } ?? bounds.count
+    let attoseconds = duration.attoseconds
+    let bucket = bounds.firstIndex { attoseconds <= $0 } ?? bounds.count
     state.withLock { state in
       state.counts[bucket] += 1
       state.sum += duration

@@ -8,6 +8,9 @@ struct Base64Tests {
   func roundTrips(_ count: Int) {
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 151 &+ 7) }
     #expect(Base64.encode(bytes) == Data(bytes).base64EncodedString())
+    var text = Array("a.".utf8)
+    Base64URL.append(bytes, to: &text)
+    #expect(String(decoding: text, as: UTF8.self) == "a." + Base64URL.encode(bytes))
     #expect(Base64.decode(Base64.encode(bytes)) == bytes)
     #expect(Base64URL.decode(Base64URL.encode(bytes)) == bytes)
   }

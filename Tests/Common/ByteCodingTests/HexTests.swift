@@ -31,4 +31,16 @@ struct HexTests {
     "E-025 Text other than pairs of digits is refused",
     arguments: ["0", "abc", "+5", "0x00", " 00", "00 ", "0g", "é0", "00\n"])
   func refuses(_ text: String) { #expect(Hex.decode(text) == nil) }
+
+  @Test("A lowercase text is decoded; a digit in uppercase is refused, like each other character")
+  func lowercase() {
+    for byte in UInt8.min...UInt8.max {
+      let text = "0" + String(Unicode.Scalar(byte))
+      let isDigit = (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte)
+      #expect(Hex.decode(lowercase: text) == (isDigit ? Hex.decode(text) : nil), "\(text)")
+    }
+    #expect(Hex.decode(lowercase: "00fF") == nil)
+    #expect(Hex.decode(lowercase: "000") == nil)
+    #expect(Hex.decode(lowercase: "") == [])
+  }
 }

@@ -33,4 +33,27 @@ struct JSONStringTests {
     JSONText.append("path", after: "", to: &bytes)
     #expect(bytes.elementsEqual("\"metadata.level\"\"path\"".utf8))
   }
+
+  @Test("Each character is escaped or not as at the beginning, at each place of a text of each length")
+  func places() {
+    let characters = (0..<0x100).map { Character(Unicode.Scalar(UInt8($0))) } + ["\u{2028}", "\u{2030}", "é", "🚪"]
+    for character in characters {
+      let alone = JSONText.quote(String(character)).dropFirst().dropLast()
+      for count in [1, 7, 8, 9, 15, 16, 17, 25] {
+        for place in 0..<count {
+          let (before, after) = (String(repeating: "x", count: place), String(repeating: "y", count: count - place - 1))
+          let text = before + String(character) + after
+          #expect(JSONText.quote(text) == "\"\(before)\(alone)\(after)\"", "\(text.debugDescription)")
+        }
+      }
+    }
+  }
+
+  @Test("An object has its members in their order", arguments: [0, 1, 2])
+  func objects(_ count: Int) {
+    let object =
+      count == 0
+      ? JSONText.object([:]) : count == 1 ? JSONText.object(["a": "b\""]) : JSONText.object(["a": "", "b": "c"])
+    #expect(object == ["{}", #"{"a":"b\""}"#, #"{"a":"","b":"c"}"#][count])
+  }
 }
