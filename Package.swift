@@ -35,18 +35,32 @@ enum Room: String {
   func test(_ folder: String) -> String { "Tests/\(rawValue)/\(folder)" }
 }
 
-/// A Swift target: every one is built with the same settings and names all that it imports.
+/// A Swift target: it names all that it imports.
 func target(_ room: Room, _ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-  .target(name: name, dependencies: dependencies, path: room.source(name), swiftSettings: settings)
+  .target(
+    name: name, dependencies: dependencies, path: room.source(name),
+    swiftSettings: settings
+      + (ofAdmission.contains(name) ? [.enableUpcomingFeature("NonisolatedNonsendingByDefault")] : []))
 }
+
+/// The targets through which each admission passes. Their asynchronous functions go on where their caller runs, which is
+/// an event loop: otherwise each call would ask Swift's runtime to which executor it belongs, some thirty times in all.
+let ofAdmission: Set<String> = [
+  "Transport", "TransportEngine", "AttestGate", "GateService", "SQLiteStore", "PostgresStore",
+]
 
 func executable(_ room: Room, _ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .executableTarget(name: name, dependencies: dependencies, path: room.source(name), swiftSettings: settings)
 }
 
 /// A target of C sources.
+///
+/// The compiler sets up a frame pointer only in functions that call others and return after them: of the functions that
+/// OpenSSL calls for each block of memory, that would be a third.
 func cTarget(_ room: Room, _ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-  .target(name: name, dependencies: dependencies, path: room.source(name))
+  .target(
+    name: name, dependencies: dependencies, path: room.source(name),
+    cSettings: [.unsafeFlags(["-momit-leaf-frame-pointer"])])
 }
 
 /// A C library of the system; `package` is the Debian package that has its headers.

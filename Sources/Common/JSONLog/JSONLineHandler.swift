@@ -36,9 +36,8 @@ public struct JSONLineHandler: LogHandler {
   var addsNothing: Bool { metadata.isEmpty && metadataProvider == nil }
 
   /// Writes the line of an event whose only metadata are `fields`.
-  func log(_ level: Logger.Level, _ message: String, _ fields: LogFields) {
-    let line = LogLine(time: now(), level: level, logger: label, message: message, metadata: [:])
-    sink.write(line.bytes(with: fields))
+  func log(_ level: Logger.Level, _ message: StaticString, _ fields: LogFields) {
+    sink.write(LogLine.bytes(time: now(), level: level, logger: label, message: message, fields))
   }
 }
 

@@ -1,5 +1,4 @@
 internal import ByteCoding
-public import Logging
 
 /// The fields of a log line after its message, in order.
 ///
@@ -90,20 +89,5 @@ enum ReservedNames {
   static func contains(_ name: StaticString) -> Bool {
     (4...7).contains(name.utf8CodeUnitCount) && [0x6C, 0x6D, 0x74].contains(name.utf8Start.pointee)
       && contains(name.description)
-  }
-}
-
-extension Logger {
-  /// Logs `fields` after `message`.
-  ///
-  /// A handler of this module that adds nothing of its own gets them without swift-log's event and its dictionary,
-  /// which would cost as much as the line.
-  public func log(level: Level, _ message: @autoclosure () -> Message, _ fields: @autoclosure () -> LogFields) {
-    guard level >= logLevel else { return }
-    if let handler = handler as? JSONLineHandler, handler.addsNothing {
-      handler.log(level, message().description, fields())
-    } else {
-      log(level: level, message(), metadata: ["fields": .stringConvertible(fields())])
-    }
   }
 }

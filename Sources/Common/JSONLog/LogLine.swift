@@ -10,20 +10,9 @@ struct LogLine {
   let metadata: Logger.Metadata
 
   /// The object, without a line end and without one inside it.
-  var bytes: [UInt8] { bytes(with: nil) }
-
-  /// The same, with `fields` in front of the metadata.
-  func bytes(with fields: LogFields?) -> [UInt8] {
-    var bytes: [UInt8] = []
-    // Of the line's own members; a typical line of a session has 450 bytes.
-    bytes.reserveCapacity((fields?.json.count ?? 512) + 160)
-    bytes.append(contentsOf: #"{"time":""#.utf8)
-    Timestamp(milliseconds: time.milliseconds).append(to: &bytes)
-    bytes.append(UInt8(ascii: "\""))
-    JSONText.appendMember("level", level.rawValue, to: &bytes)
-    JSONText.appendMember("logger", logger, to: &bytes)
+  var bytes: [UInt8] {
+    var bytes = Self.begun(at: time, level, logger, capacity: 672)
     JSONText.appendMember("message", message, to: &bytes)
-    if let fields { bytes += fields.json }
     for (name, value) in metadata.count < 2 ? Array(metadata) : metadata.sorted(by: { $0.key < $1.key }) {
       if case .stringConvertible(let fields as LogFields) = value {
         bytes += fields.json
@@ -33,6 +22,33 @@ struct LogLine {
       }
     }
     bytes.append(UInt8(ascii: "}"))
+    return bytes
+  }
+
+  /// The object of an event whose only metadata are `fields`. `message` is as in `JSONText.append(_:after:to:)`.
+  static func bytes(
+    time: Timestamp, level: Logger.Level, logger: String, message: StaticString, _ fields: LogFields
+  ) -> [UInt8] {
+    // Of the line's own members.
+    var bytes = begun(at: time, level, logger, capacity: fields.json.count + 160)
+    bytes.append(addingCapacity: message.utf8CodeUnitCount + fields.json.count + 14) { line in
+      line.append(",\"message\":\"")
+      line.append(message)
+      line.append(UInt8(ascii: "\""))
+      fields.json.withUnsafeBufferPointer { line.append($0) }
+      line.append(UInt8(ascii: "}"))
+    }
+    return bytes
+  }
+
+  private static func begun(at time: Timestamp, _ level: Logger.Level, _ logger: String, capacity: Int) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(capacity)
+    bytes.append(contentsOf: #"{"time":""#.utf8)
+    Timestamp(milliseconds: time.milliseconds).append(to: &bytes)
+    bytes.append(UInt8(ascii: "\""))
+    JSONText.appendMember("level", level.rawValue, to: &bytes)
+    JSONText.appendMember("logger", logger, to: &bytes)
     return bytes
   }
 

@@ -22,17 +22,9 @@ public struct Nonce: Sendable, Hashable {
   }
 
   /// Returns `nil` unless `text` is exactly 64 characters of `0-9 a-f`: a nonce has only one textual form.
-  public init?(text: some StringProtocol) {
-    guard text.utf8.count == 2 * Self.size, text.utf8.allSatisfy(Self.isLowercaseDigit), let bytes = Hex.decode(text)
-    else { return nil }
+  public init?(text: String) {
+    guard text.utf8.count == 2 * Self.size, let bytes = Hex.decode(lowercase: text) else { return nil }
     self.init(bytes: bytes)
-  }
-
-  private static func isLowercaseDigit(_ character: UInt8) -> Bool {
-    switch character {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): true
-    default: false
-    }
   }
 
   /// The 64 hex digits that clients receive.

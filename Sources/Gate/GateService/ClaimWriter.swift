@@ -56,16 +56,28 @@ extension ClaimWriter {
 extension IdentityKey {
   /// Signs `claims` as a JWT (RFC 7519) with ES256.
   ///
-  /// - Parameter type: The `typ` of the header, which needs no escapes.
+  /// - Parameter type: The `typ` of the header.
   /// - Throws: `.failed` if OpenSSL cannot sign.
   func token(ofType type: String, _ claims: [UInt8]) throws(StoreError) -> String {
-    let header = Base64URL.encode(Array(#"{"alg":"ES256","typ":"\#(type)","kid":"\#(kid)"}"#.utf8))
+    var header: [UInt8] = []
+    header.append(contentsOf: #"{"alg":"ES256""#.utf8)
+    JSONText.appendMember("typ", type, to: &header)
+    JSONText.appendMember("kid", kid, to: &header)
+    header.append(UInt8(ascii: "}"))
+    // Each part has four digits for three bytes. The signature has 64 bytes.
+    var text: [UInt8] = []
+    text.reserveCapacity((header.count + claims.count) / 3 * 4 + 100)
+    Base64URL.append(header, to: &text)
     // base64url has no `.`, so the signed text is unambiguous.
-    let text = header + "." + Base64URL.encode(claims)
+    text.append(UInt8(ascii: "."))
+    Base64URL.append(claims, to: &text)
     do throws(CryptographyError) {
-      return text + "." + Base64URL.encode(try privateKey.es256Signature(for: Array(text.utf8)))
+      let signature = try privateKey.es256Signature(for: text)
+      text.append(UInt8(ascii: "."))
+      Base64URL.append(signature, to: &text)
     } catch {
       throw .failed(reason: "\(error)")
     }
+    return String(decoding: text, as: UTF8.self)
   }
 }

@@ -27,17 +27,23 @@ public final class GateMetrics: Sendable {
   private let refusedConnections: CounterFamily
   private let reloads: CounterFamily
   private let lastReload = LockedValue(ReloadState(lastSuccess: .now()))
-  /// Created in advance, since each connection increments them.
-  private let admitted: [String: Counter]
-  private let ended: [String: Counter]
+  /// Created in advance, since each connection increments them. They are few, so that a search costs less than a hash.
+  private let admitted: [WordCounter]
+  private let ended: [WordCounter]
   private let works: [Stopwatch.Work: Histogram]
   /// Those of the routes that are served, by path.
   private let served = LockedValue<[String: RouteMetrics]>([:])
 
+  private struct WordCounter: Sendable {
+    let word: String
+    let counter: Counter
+  }
+
   private struct RouteMetrics: Sendable {
     let handshakes: Histogram
     let failures: Counter
-    let attempts: [UpstreamResult: Counter]
+    /// In the order of `UpstreamResult.allCases`.
+    let attempts: [Counter]
   }
 
   /// - Parameter connectionRefusals: The codes with which the engine refuses connections.
@@ -83,9 +89,8 @@ public final class GateMetrics: Sendable {
       "sallyport_reloads_total", "Attempts to reload the configuration or a changed certificate.",
       labels: ["result"])
     let (admissions, verifications, storeCalls) = (admissions, verifications, storeCalls)
-    admitted = Dictionary(
-      uniqueKeysWithValues: Principal.methods.map { ($0, admissions.counter("admitted", $0, "")) })
-    ended = Dictionary(uniqueKeysWithValues: SessionSummary.End.words.map { ($0, closes.counter($0)) })
+    admitted = Principal.methods.map { WordCounter(word: $0, counter: admissions.counter("admitted", $0, "")) }
+    ended = SessionSummary.End.words.map { WordCounter(word: $0, counter: closes.counter($0)) }
     works = Dictionary(
       uniqueKeysWithValues: Stopwatch.Work.allCases.map { work in
         switch work {
@@ -124,8 +129,7 @@ public final class GateMetrics: Sendable {
   private func makeMetrics(of route: String) -> RouteMetrics {
     RouteMetrics(
       handshakes: upstreams.histogram(route), failures: upstreamFailures.counter(route),
-      attempts: Dictionary(
-        uniqueKeysWithValues: UpstreamResult.allCases.map { ($0, upstreamAttempts.counter(route, $0.rawValue)) }))
+      attempts: UpstreamResult.allCases.map { upstreamAttempts.counter(route, $0.rawValue) })
   }
 
   /// A session may be older than the routes that are served now.
@@ -218,7 +222,7 @@ public final class GateMetrics: Sendable {
   func registered(isRepetition: Bool) { registrations.counter(isRepetition ? "repeated" : "registered", "").add() }
   func refusedRegistration(_ code: String) { registrations.counter("refused", code).add() }
 
-  func admitted(by method: String) { admitted[method]?.add() }
+  func admitted(by method: String) { admitted.first { $0.word == method }?.counter.add() }
   /// Counts a client that monitor mode admitted although the rules refused it with `code`.
   func wouldRefuse(_ code: String) { admissions.counter("would_refuse", "none", code).add() }
   func refusedAdmission(_ code: String) { admissions.counter("refused", "", code).add() }
@@ -248,10 +252,10 @@ public final class GateMetrics: Sendable {
   private func attempted(
     _ result: UpstreamResult, detail: String? = nil, on route: String, _ metrics: RouteMetrics
   ) {
-    metrics.attempts[result]?.add()
+    metrics.attempts[result.index].add()
     upstreamHealth.note(result, detail: detail, on: route)
   }
-  func closed(_ end: String) { ended[end]?.add() }
+  func closed(_ end: String) { ended.first { $0.word == end }?.counter.add() }
 
   /// Records the duration of a TLS handshake. The engine calls this method and the ones below.
   public func handshakeCompleted(in duration: Duration) { handshakes.observe(duration) }
@@ -271,7 +275,7 @@ extension GateMetrics {
   /// The totals from which the status page computes rates.
   public var activityCounts: ActivityCounts {
     var counts = ActivityCounts()
-    counts.admitted = admitted.values.reduce(0) { $0 &+ $1.value }
+    counts.admitted = admitted.reduce(0) { $0 &+ $1.counter.value }
     for (labels, value) in registrations.values where labels.first == "registered" { counts.registered &+= value }
     for (labels, value) in refusals.values where labels.count == 2 && value > 0 {
       counts.refusals[.init(code: labels[0], status: labels[1])] = value

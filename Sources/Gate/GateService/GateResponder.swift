@@ -7,7 +7,7 @@ public import Logging
 public import Transport
 
 /// Makes the gate's decision about each request of the engine.
-public struct GateResponder: RequestResponder {
+public final class GateResponder: RequestResponder {
   private let gate: Gate
   private let registrar: Registrar
   private let challenges: Challenges
@@ -19,7 +19,7 @@ public struct GateResponder: RequestResponder {
   private let limiter: RequestLimiter
   private let trustedProxies: [AddressRange]
   private let sanitizer: HeaderSanitizer
-  private let logger: Logger
+  private let logger: FieldLogger
   private let clock: WallClock
   private let tracer: Tracer?
   let metrics: GateMetrics
@@ -56,7 +56,7 @@ public struct GateResponder: RequestResponder {
     self.limiter = limiter
     self.trustedProxies = trustedProxies
     sanitizer = HeaderSanitizer(stripHeaders: stripHeaders)
-    self.logger = logger
+    self.logger = FieldLogger(logger)
     self.metrics = metrics
     self.tracer = tracer
     self.clock = clock
@@ -362,7 +362,7 @@ extension AdmissionClaim {
   init(_ request: Request, certificate: PeerCertificate?) {
     self.init(
       assertion: AssertionClaim { name in
-        switch request.headers.only(name.rawValue) {
+        switch request.headers.only(named: name.rawValue) {
         case .absent: .absent
         case .once(let value): .once(value)
         case .repeated: .repeated

@@ -40,12 +40,11 @@ struct HeaderSanitizer: Sendable {
       names: Self.names.union(Self.connectionNames).union(stripHeaders), prefixes: Self.prefixes)
   }
 
-  /// Calls `body` with the fields of `headers` that a client may send to an upstream, in their order.
-  func forEachKept(in headers: HeaderFields, _ body: (HeaderFields.Line) -> Void) {
+  /// Calls `body` with the lines of the fields that a client may send to an upstream, in their order and in as few pieces
+  /// as possible.
+  func forEachKept(in headers: HeaderFields, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
     let named = Self.namedByConnection(in: headers)
-    headers.forEachLine { field in
-      if !isRemoved(field.name), !named.contains(field.name) { body(field) }
-    }
+    headers.forEachRun(where: { !isRemoved($0.name) && !named.contains($0.name) }, body)
   }
 
   /// Returns `true` for a name that no upstream may receive, and for one that an upstream could confuse with the

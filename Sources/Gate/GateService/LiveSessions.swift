@@ -90,9 +90,11 @@ public final class LiveSessions: Sendable {
 
   fileprivate func remove(_ number: UInt64) {
     state.withLock { state in
-      guard let place = state.places.removeValue(forKey: number), let keyID = place.record.keyID else { return }
-      state.byKey[keyID]?.remove(number)
-      if state.byKey[keyID]?.isEmpty == true { state.byKey[keyID] = nil }
+      guard let place = state.places.removeValue(forKey: number), let keyID = place.record.keyID,
+        let index = state.byKey.index(forKey: keyID)
+      else { return }
+      state.byKey.values[index].remove(number)
+      if state.byKey.values[index].isEmpty { state.byKey.remove(at: index) }
     }
   }
 

@@ -13,13 +13,13 @@ struct RequestContext: Sendable {
   /// The path without the query, which may contain a secret; `nil` if the request was malformed.
   let path: String?
   let wantsJSON: Bool
-  let logger: Logger
+  let logger: FieldLogger
   let metrics: GateMetrics
   /// The spans of the request; `nil` without telemetry.
   let trace: RequestTrace?
   private let address: SocketAddress
 
-  init(_ request: Request, from peer: Peer, logger: Logger, metrics: GateMetrics, trace: RequestTrace? = nil) {
+  init(_ request: Request, from peer: Peer, logger: FieldLogger, metrics: GateMetrics, trace: RequestTrace? = nil) {
     self.trace = trace
     id = request.id
     address = peer.address
@@ -29,7 +29,7 @@ struct RequestContext: Sendable {
     self.metrics = metrics
   }
 
-  init(id: String, from peer: Peer, logger: Logger, metrics: GateMetrics) {
+  init(id: String, from peer: Peer, logger: FieldLogger, metrics: GateMetrics) {
     self.id = id
     address = peer.address
     path = nil

@@ -30,7 +30,7 @@ struct UpstreamHead {
     head.write(" ")
     head.write(request.target)
     head.write(" HTTP/1.1\r\n")
-    sanitizer.forEachKept(in: request.headers) { head.write($0.bytes) }
+    sanitizer.forEachKept(in: request.headers) { head.write($0) }
     if request.upgrade != nil { head.write("Connection: Upgrade\r\nUpgrade: websocket\r\n") }
     identity.forEach { head.field($0, $1) }
     // Sent only if the certificate admitted the client: next to an assertion it would say nothing about the device.

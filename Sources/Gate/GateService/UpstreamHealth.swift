@@ -67,6 +67,18 @@ enum UpstreamResult: String, Sendable, Hashable, CaseIterable {
   /// The answer violates HTTP or the WebSocket handshake.
   case misbehaved
 
+  /// The position in `allCases`: an array costs less than a dictionary, which would hash the word.
+  var index: Int {
+    switch self {
+    case .connected: 0
+    case .refused: 1
+    case .serverError: 2
+    case .unreachable: 3
+    case .timedOut: 4
+    case .misbehaved: 5
+    }
+  }
+
   /// Whether the upstream is to blame.
   var isFailure: Bool {
     switch self {
@@ -95,7 +107,7 @@ struct RouteHealth: Sendable, Hashable {
   }
 
   let upstream: String
-  private(set) var counts: [UpstreamResult: UInt64] = [:]
+  private var counts = [UInt64](repeating: 0, count: UpstreamResult.allCases.count)
   private(set) var lastSuccess: Timestamp?
   private(set) var lastFailure: Failure?
   private(set) var recent = RecentAttempts()
@@ -103,7 +115,7 @@ struct RouteHealth: Sendable, Hashable {
   init(upstream: String) { self.upstream = upstream }
 
   mutating func note(_ result: UpstreamResult, detail: String?, at now: Timestamp) {
-    counts[result, default: 0] += 1
+    counts[result.index] += 1
     recent.note(isFailure: result.isFailure)
     if result.isFailure {
       lastFailure = Failure(at: now, result: result, detail: detail)
@@ -111,6 +123,9 @@ struct RouteHealth: Sendable, Hashable {
       lastSuccess = now
     }
   }
+
+  /// How often `result` occurred.
+  func count(of result: UpstreamResult) -> UInt64 { counts[result.index] }
 
   var isTried: Bool { recent.count > 0 }
 
@@ -150,8 +165,8 @@ extension GateStatus.UpstreamState {
     self.init(
       route: route, upstream: health.upstream,
       condition: health.isFailing ? .failing : health.isTried ? .available : .untried,
-      connected: health.counts[.connected] ?? 0, refused: health.counts[.refused] ?? 0,
-      failed: health.counts.reduce(0) { $0 + ($1.key.isFailure ? $1.value : 0) },
+      connected: health.count(of: .connected), refused: health.count(of: .refused),
+      failed: UpstreamResult.allCases.filter(\.isFailure).reduce(0) { $0 + health.count(of: $1) },
       recentAttempts: health.recent.count, recentFailures: health.recent.failures,
       lastSuccess: health.lastSuccess.map { .init(at: $0.wholeSecond.description, $0, now) },
       lastFailure: failure.map { .init(at: $0.at.wholeSecond.description, $0.at, now) },

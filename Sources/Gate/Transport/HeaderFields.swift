@@ -57,27 +57,76 @@ public struct HeaderFields: Sendable, Hashable {
   /// The position of a field in `lines`.
   @usableFromInline
   struct Place: Sendable, Hashable {
-    @usableFromInline let name: Range<Int>
-    @usableFromInline let value: Range<Int>
+    @usableFromInline let start: UInt32
+    /// The end of the value.
+    @usableFromInline let end: UInt32
+    @usableFromInline let key: NameKey
     @usableFromInline let isText: Bool
 
-    init(name: Range<Int>, value: Range<Int>, isText: Bool) {
-      (self.name, self.value, self.isText) = (name, value, isText)
+    /// - Parameter name: The name at `start`.
+    init(start: Int, name: UnsafeBufferPointer<UInt8>, end: Int, isText: Bool) {
+      (self.start, self.end) = (UInt32(start), UInt32(end))
+      key = NameKey(name)
+      self.isText = isText
     }
 
     @inlinable
-    var line: Range<Int> { name.lowerBound..<value.upperBound + 2 }
+    var line: Range<Int> { Int(start)..<Int(end) + 2 }
+    @inlinable
+    var name: Range<Int> { Int(start)..<Int(start) + key.length }
+    @inlinable
+    var value: Range<Int> { Int(start) + key.length + 2..<Int(end) }
+  }
+
+  /// The length of a name and its first letter. So most names differ by one comparison.
+  @usableFromInline
+  struct NameKey: Sendable, Hashable {
+    @usableFromInline let number: UInt32
+
+    @inline(__always)
+    init(_ name: UnsafeBufferPointer<UInt8>) {
+      number = UInt32(truncatingIfNeeded: name.count) << 8 | UInt32((name.first ?? 0) | 0x20)
+    }
+
+    @inlinable
+    var length: Int { Int(number >> 8) }
+    /// One of 64 bits. If no name of a head has it, the head has no field of this name.
+    var mark: UInt64 { 1 << UInt64((number ^ number >> 6) & 63) }
   }
 
   /// `name: value` and CRLF of each field, one after the other. So equal fields have equal bytes.
   @usableFromInline private(set) var lines: [UInt8] = []
   @usableFromInline private(set) var places: [Place] = []
+  /// The marks of all names.
+  private var marks: UInt64 = 0
 
   public init() {}
 
   public init(_ fields: [Field]) {
     for field in fields { append(field) }
   }
+
+  /// The fields of a scanned head.
+  ///
+  /// - Parameter bytes: The bytes whose fields `scanned` lists.
+  public init(_ scanned: ScannedFields, in bytes: UnsafeBufferPointer<UInt8>) {
+    let all = UnsafeBufferPointer(rebasing: bytes[scanned.range])
+    guard !scanned.isCanonical else {
+      lines.reserveCapacity(all.count + Self.ownBytes)
+      lines.append(contentsOf: all)
+      places = scanned.places
+      marks = scanned.marks
+      return
+    }
+    reserve(scanned.places.count, bytes: all.count)
+    for (place, value) in zip(scanned.places, scanned.values) {
+      append(
+        UnsafeBufferPointer(rebasing: all[place.name]), UnsafeBufferPointer(rebasing: all[value]), isText: place.isText)
+    }
+  }
+
+  /// Room for a few fields that are added later.
+  private static let ownBytes = 64
 
   /// Reserves memory for `count` fields that have `bytes` bytes together.
   public mutating func reserve(_ count: Int, bytes: Int) {
@@ -137,8 +186,9 @@ public struct HeaderFields: Sendable, Hashable {
       line.append(value)
       line.append("\r\n")
     }
-    let end = start + name.count
-    places.append(Place(name: start..<end, value: end + 2..<end + 2 + value.count, isText: isText))
+    let place = Place(start: start, name: name, end: lines.count - 2, isText: isText)
+    places.append(place)
+    marks |= place.key.mark
   }
 
   /// Returns the fields for which `isKept` returns `true`.
@@ -162,8 +212,33 @@ public struct HeaderFields: Sendable, Hashable {
     }
   }
 
+  /// Calls `body` with the lines of the fields for which `isKept` returns `true`, in order. Lines that follow each other
+  /// are one piece. The bytes must not be used after `body` returns.
+  @inlinable
+  public func forEachRun(where isKept: (Line) -> Bool, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+    lines.withUnsafeBufferPointer { lines in
+      var run = 0..<0
+      for place in places where isKept(Line(lines, place)) {
+        if place.line.lowerBound != run.upperBound {
+          body(UnsafeBufferPointer(rebasing: lines[run]))
+          run = place.line
+        }
+        run = run.lowerBound..<place.line.upperBound
+      }
+      body(UnsafeBufferPointer(rebasing: lines[run]))
+    }
+  }
+
   /// Returns the values of all fields called `name`, in order.
-  public func values(of name: String) -> [String] {
+  public func values(of name: FieldName) -> [String] { values(of: name.bytes) }
+
+  /// The same for a name that is no literal.
+  public func values(named name: String) -> [String] {
+    var name = name
+    return name.withUTF8(values)
+  }
+
+  private func values(of name: UnsafeBufferPointer<UInt8>) -> [String] {
     var values: [String] = []
     var next = place(of: name, from: 0)
     while let index = next {
@@ -174,10 +249,13 @@ public struct HeaderFields: Sendable, Hashable {
   }
 
   /// Returns the value of the first field called `name`; `nil` if there is none.
-  public func first(_ name: String) -> String? { place(of: name, from: 0).map(text) }
+  public func first(_ name: FieldName) -> String? { place(of: name.bytes, from: 0).map(text) }
+
+  /// The same for a name that is no literal.
+  public func first(named name: String) -> String? { values(named: name).first }
 
   /// Returns whether there is a field called `name`.
-  public func contains(_ name: String) -> Bool { place(of: name, from: 0) != nil }
+  public func contains(_ name: FieldName) -> Bool { place(of: name.bytes, from: 0) != nil }
 
   /// How often a field occurs, with its value if it occurs once.
   public enum Occurrence: Sendable, Hashable {
@@ -188,29 +266,37 @@ public struct HeaderFields: Sendable, Hashable {
 
   /// Returns the value of the only field called `name`. A field that occurs twice is `.repeated`, so that no caller
   /// chooses between the values.
-  public func only(_ name: String) -> Occurrence {
+  public func only(_ name: FieldName) -> Occurrence { only(name.bytes) }
+
+  /// The same for a name that is no literal.
+  public func only(named name: String) -> Occurrence {
+    var name = name
+    return name.withUTF8(only)
+  }
+
+  private func only(_ name: UnsafeBufferPointer<UInt8>) -> Occurrence {
     guard let index = place(of: name, from: 0) else { return .absent }
     return place(of: name, from: index + 1) == nil ? .once(text(at: index)) : .repeated
   }
 
   /// Returns the result of `body` for the bytes of the only value of `name`; `nil` if there is none or more than one.
   @inlinable
-  public func withOnly<Result>(_ name: String, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result? {
-    guard let index = place(of: name, from: 0), place(of: name, from: index + 1) == nil else { return nil }
+  public func withOnly<Result>(_ name: FieldName, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result? {
+    guard let index = place(of: name.bytes, from: 0), place(of: name.bytes, from: index + 1) == nil else { return nil }
     return withValue(at: index, body)
   }
 
   /// Returns whether exactly one field is called `name` and its value is `value`, without regard to case.
-  public func isOnly(_ name: String, _ value: String) -> Bool {
-    var value = value
-    return value.withUTF8 { value in withOnly(name) { Self.isSame($0, value) } } ?? false
+  public func isOnly(_ name: FieldName, _ value: StaticString) -> Bool {
+    withOnly(name) { Self.isSame($0, UnsafeBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount)) }
+      ?? false
   }
 
   /// Returns the result of `body` for the bytes of the first value of `name`; `nil` if there is none.
   @discardableResult
   @inlinable
-  public func withFirst<Result>(_ name: String, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result? {
-    place(of: name, from: 0).map { withValue(at: $0, body) }
+  public func withFirst<Result>(_ name: FieldName, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result? {
+    place(of: name.bytes, from: 0).map { withValue(at: $0, body) }
   }
 
   @inlinable
@@ -222,17 +308,18 @@ public struct HeaderFields: Sendable, Hashable {
 
   /// Returns the index of the next field called `name`. Each request is searched for about two dozen names.
   @usableFromInline
-  func place(of name: String, from start: Int) -> Int? {
-    var name = name
-    return name.withUTF8 { name in
-      lines.withUnsafeBufferPointer { lines in
-        for index in start..<places.count {
-          let range = places[index].name
-          guard range.count == name.count else { continue }
-          if Self.isSame(UnsafeBufferPointer(rebasing: lines[range]), name) { return index }
+  func place(of name: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
+    let key = NameKey(name)
+    // Most of the names that are searched for are those of fields that few requests have.
+    guard marks & key.mark != 0 else { return nil }
+    return places.withUnsafeBufferPointer { places in
+      for index in start..<places.count where places[index].key == key {
+        let isFound = lines.withUnsafeBufferPointer { lines in
+          Self.isSame(UnsafeBufferPointer(rebasing: lines[places[index].name]), name)
         }
-        return nil
+        if isFound { return index }
       }
+      return nil
     }
   }
 
@@ -244,8 +331,18 @@ public struct HeaderFields: Sendable, Hashable {
   }
 
   private static func isSame(_ first: UnsafeBufferPointer<UInt8>, _ second: UnsafeBufferPointer<UInt8>) -> Bool {
-    first.count == second.count
-      && first.indices.allSatisfy { first[$0] == second[$0] || lowercase(first[$0]) == lowercase(second[$0]) }
+    guard first.count == second.count else { return false }
+    var index = 0
+    while index < first.count {
+      // Most senders write names in the same way.
+      if index + 8 <= first.count, EightBytes(first, at: index) == EightBytes(second, at: index) {
+        index += 8
+      } else {
+        guard first[index] == second[index] || lowercase(first[index]) == lowercase(second[index]) else { return false }
+        index += 1
+      }
+    }
+    return true
   }
 
   private static func lowercase(_ character: UInt8) -> UInt8 {

@@ -1,7 +1,8 @@
 /// An admitted session: says how the engine relays it to an upstream.
 ///
-/// The engine calls the methods on the event loop that owns the connection. They must not block.
-public protocol RelayPlan: Sendable {
+/// The engine calls the methods on the event loop that owns the connection. They must not block. Every session keeps its
+/// plan, and passing on an object costs one reference count.
+public protocol RelayPlan: AnyObject, Sendable {
   var upstream: Upstream { get }
   var limits: SessionLimits { get }
 

@@ -65,7 +65,7 @@ struct JSONLogTests {
     fields.append("close_code", nil as UInt16?)
     fields.append("repeated", true)
     fields.append("level", "debug")
-    logger(sink).log(level: .info, "session closed", fields)
+    FieldLogger(logger(sink)).log(level: .info, "session closed", fields)
     sink.flush()
     #expect(
       try lines() == [

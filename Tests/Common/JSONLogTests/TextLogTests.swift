@@ -31,7 +31,7 @@ struct TextLogTests {
     fields.append("detail", "a \"quoted\" text")
     fields.append("empty", "")
     #expect(
-      try line { $0.log(level: .warning, "session closed", fields) }
+      try line { FieldLogger($0).log(level: .warning, "session closed", fields) }
         == "22:13:20.123Z WARNING  session closed request_id=5f1d bytes=12 detail=\"a \\\"quoted\\\" text\" "
         + "empty=\"\"\n"
     )

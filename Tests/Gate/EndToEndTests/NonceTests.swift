@@ -58,7 +58,7 @@ struct NonceTests {
       let otherDevice = try TestDevice()
       let (right, wrong) = (try owner.headers(over: nonce), try otherDevice.headers(over: nonce))
       let forged = right.without(HeaderFields.dataName)
-        .with(HeaderFields.dataName, wrong.first(HeaderFields.dataName) ?? "")
+        .with(HeaderFields.dataName, wrong.first(named: HeaderFields.dataName) ?? "")
       for bad in [wrong, forged, right.without(HeaderFields.keyIDName)] {
         let refused = try await visitor.refusal(of: bad)
         #expect([400, 401].contains(refused.status))

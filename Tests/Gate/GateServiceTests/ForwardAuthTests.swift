@@ -32,7 +32,7 @@ struct ForwardAuthTests {
       "X-Attest-Key-Id": KeyHash(of: device.keyID).text, "X-Attest-App": GateBench.appID,
       "X-Attest-Method": "app-attest", "X-Attest-Error": "", "X-Request-Id": Request.id, "Cache-Control": "no-store",
     ]
-    for (name, value) in expected { #expect(answer.headers.only(name) == .once(value), "\(name)") }
+    for (name, value) in expected { #expect(answer.headers.only(named: name) == .once(value), "\(name)") }
     #expect(answer.headers.first("X-Attest-Assertion")?.split(separator: ".").count == 3)
     #expect(try service.log.lines.last?["key"] == KeyHash(of: device.keyID).short)
   }
@@ -57,7 +57,7 @@ struct ForwardAuthTests {
     let answer = try await service.answer(to: .plain("GET", "/attest/verify", spoofs))
     #expect(answer.status == 401)
     #expect(answer.headers.only("X-Attest-Error") == .once("no_credentials"))
-    for name in Self.names { #expect(answer.headers.only(name) == .once(""), "\(name)") }
+    for name in Self.names { #expect(answer.headers.only(named: name) == .once(""), "\(name)") }
   }
 
   @Test("Without enforcement, unknown identity fields are empty")
@@ -65,7 +65,7 @@ struct ForwardAuthTests {
     let open = try ServiceBench(GateBench(enforcement: .off))
     let answer = try await open.answer(to: .plain("GET", "/attest/verify", [("X-Attest-Key-Id", "spoofed")]))
     #expect(answer.status == 204)
-    for name in ["X-Attest-Key-Id", "X-Attest-App"] { #expect(answer.headers.only(name) == .once("")) }
+    for name in ["X-Attest-Key-Id", "X-Attest-App"] { #expect(answer.headers.only(named: name) == .once("")) }
     #expect(answer.headers.only("X-Attest-Method") == .once("none"))
   }
 

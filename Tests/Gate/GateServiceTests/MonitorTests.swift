@@ -55,7 +55,7 @@ struct MonitorTests {
     let answer = try await service.answer(to: .plain("GET", "/attest/verify"))
     #expect(answer.status == 204)
     #expect(answer.headers.only("X-Attest-Method") == .once("none"))
-    for name in ["X-Attest-Key-Id", "X-Attest-App"] { #expect(answer.headers.only(name) == .once("")) }
+    for name in ["X-Attest-Key-Id", "X-Attest-App"] { #expect(answer.headers.only(named: name) == .once("")) }
   }
 
   @Test("Refusals that do not concern proofs remain active")

@@ -55,7 +55,7 @@ struct RefusalTests {
 
   /// The values that must not be in the log, in any encoding: nonce, assertion, attestation and key id.
   private func secrets(of request: Request) throws -> [String] {
-    var values = AssertionClaim.Name.allCases.flatMap { request.headers.values(of: $0.rawValue) }
+    var values = AssertionClaim.Name.allCases.flatMap { request.headers.values(named: $0.rawValue) }
     if let body = try? JSONDecoder().decode([String: String].self, from: Data(request.body)) { values += body.values }
     let hex = values.compactMap { Base64.decode($0).map { Hex.encode($0) } }
     return (values + hex).filter { $0.utf8.count >= 16 }

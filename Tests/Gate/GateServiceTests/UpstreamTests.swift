@@ -64,7 +64,7 @@ struct UpstreamTests {
       ("traceparent", "00-\(Request.id)-\(Request.id.suffix(16))-01"),
       ("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "gate.example:6200"),
     ]
-    for (name, value) in expected { #expect(fields.values(of: name) == [value], "\(name)") }
+    for (name, value) in expected { #expect(fields.values(named: name) == [value], "\(name)") }
     #expect(fields.values(of: "X-Attest-Assertion").count == 1)
     #expect(fields.fields.count == expected.count + 1)
   }
@@ -120,7 +120,7 @@ struct UpstreamTests {
     for name in [
       "Host", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "X-Attest-Key-Id", "X-Forwarded-For", "X-Request-Id",
     ] {
-      #expect(fields.values(of: name).count == 1, "\(name)")
+      #expect(fields.values(named: name).count == 1, "\(name)")
     }
   }
 
@@ -132,7 +132,7 @@ struct UpstreamTests {
     ])
   func kept(_ name: String) async throws {
     let (_, fields) = try await head([(name, "kept"), (name, "kept too")])
-    #expect(fields.values(of: name) == ["kept", "kept too"])
+    #expect(fields.values(named: name) == ["kept", "kept too"])
   }
 
   @Test("The key id, the assertion and the nonce are not forwarded")

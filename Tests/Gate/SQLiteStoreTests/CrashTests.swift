@@ -91,7 +91,7 @@ private struct AnswerFile: Sendable {
       try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").map { line in
         let words = line.split(separator: " ")
         guard words.count == 3, let keyID = Hex.decode(words[0]).flatMap(KeyID.init(bytes:)),
-          let counter = UInt32(words[1], radix: 16), let nonce = Nonce(text: words[2])
+          let counter = UInt32(words[1], radix: 16), let nonce = Nonce(text: String(words[2]))
         else { throw FixtureError.unexpected }
         return (keyID, SignCount(counter), nonce)
       }

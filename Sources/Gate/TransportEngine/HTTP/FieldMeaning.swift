@@ -5,7 +5,7 @@ extension HeaderFields {
   /// section 5.6.1), case preserved.
   ///
   /// Empty elements are skipped. Returns `nil` if an element is not a token.
-  func tokens(of name: String) -> [String]? {
+  func tokens(of name: FieldName) -> [String]? {
     var tokens: [String] = []
     for value in values(of: name) {
       for element in value.utf8.split(separator: UInt8(ascii: ",")) {

@@ -1,4 +1,7 @@
-/// Scans the bytes of a message head and checks its lines, without interpreting them and without allocation.
+internal import ByteCoding
+internal import Transport
+
+/// Scans the bytes of a message head, checks its lines and notes where the fields are, without interpreting them.
 ///
 /// It scans from left to right and stops at the first invalid byte. So the result does not depend on how many later
 /// bytes have already arrived: the same head always gets the same fault.
@@ -11,6 +14,8 @@ struct HeadScanner {
   private let end: Int
   /// The index of the next byte; at most `end`.
   private var position = 0
+  /// The highest bits of the content that was scanned last, combined by OR: 0 if it is ASCII.
+  private var contentBits: UInt64 = 0
 
   /// The maximum length of a method.
   private static let maxMethod = 32
@@ -22,9 +27,9 @@ struct HeadScanner {
   }
 
   /// The position of a valid head.
-  struct Extent: Sendable, Hashable {
-    /// The range of the field lines, without the empty line.
-    let fields: Range<Int>
+  struct Extent: Sendable {
+    /// The field lines, without the empty line.
+    let fields: ScannedFields
     /// The total length in bytes, including the empty line.
     let length: Int
   }
@@ -135,24 +140,42 @@ extension HeadScanner {
 extension HeadScanner {
   /// Scans `*( field-line CRLF ) CRLF` (RFC 9112 section 2.1).
   private mutating func fieldLines() throws(HeadError) -> Extent? {
-    let start = position
-    var count = 0
+    var fields = ScannedFields(at: position)
     while let byte = next {
       if byte == .carriageReturn {
-        let fields = start..<position
         guard try literal("\r\n", else: .lineEnd) else { break }
         return Extent(fields: fields, length: position)
       }
-      if count == limits.fields { throw .fieldCount }
-      count += 1
-      guard try fieldName(), try content() else { break }
+      if fields.count == limits.fields { throw .fieldCount }
+      let start = position
+      guard try fieldName() else { break }
+      let colon = position - 1
+      guard try content() else { break }
+      let value = trimmed(colon + 1..<position - 2)
+      fields.append(
+        in: bytes, name: start..<colon, value: value, lineEnd: position - 2,
+        isText: contentBits == 0 || Self.isUTF8(UnsafeBufferPointer(rebasing: bytes[value])))
     }
     return try outOfBytes()
+  }
+
+  /// Returns the range of a value without the white space around it.
+  private func trimmed(_ value: Range<Int>) -> Range<Int> {
+    var (start, end) = (value.lowerBound, value.upperBound)
+    while start < end, bytes[start] == .space || bytes[start] == .tab { start += 1 }
+    while start < end, bytes[end - 1] == .space || bytes[end - 1] == .tab { end -= 1 }
+    return start..<end
+  }
+
+  private static func isUTF8(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
+    var validator = UTF8Validator()
+    return validator.consume(value) && validator.isComplete
   }
 
   /// Scans `field-name ":"` (RFC 9112 section 5.1).
   private mutating func fieldName() throws(HeadError) -> Bool {
     let start = position
+    skipUsualName()
     while let byte = next {
       if ByteSet.token.contains(byte) {
         position += 1
@@ -171,19 +194,47 @@ extension HeadScanner {
     return false
   }
 
+  /// Skips letters, digits and hyphens, of which almost all names consist.
+  private mutating func skipUsualName() {
+    while position + 8 <= end {
+      let others = EightBytes(bytes, at: position).isUnusualInName
+      position += EightBytes.first(in: others)
+      if others != 0 { return }
+    }
+  }
+
   /// Scans a field value or a reason phrase, and the end of its line.
   private mutating func content() throws(HeadError) -> Bool {
-    while let byte = next {
-      if byte.isFieldContent {
-        position += 1
-        continue
-      }
+    contentBits = 0
+    while true {
+      skipContent()
+      guard let byte = next else { return false }
       switch byte {
+      case .tab: position += 1
       case .carriageReturn: return try literal("\r\n", else: .lineEnd)
       case .lineFeed: throw .lineEnd
       default: throw .fieldValue
       }
     }
-    return false
+  }
+
+  /// Skips content up to the next control character.
+  private mutating func skipContent() {
+    while position + 8 <= end {
+      let group = EightBytes(bytes, at: position)
+      let control = group.isLess(than: 0x20) | group.isEqual(to: 0x7F)
+      guard control == 0 else {
+        let count = EightBytes.first(in: control)
+        contentBits |= group.isOther & ((1 << (8 * count)) - 1)
+        position += count
+        return
+      }
+      contentBits |= group.isOther
+      position += 8
+    }
+    while let byte = next, byte.isFieldContent, byte != .tab {
+      contentBits |= UInt64(byte & 0x80)
+      position += 1
+    }
   }
 }

@@ -61,9 +61,9 @@ struct HeadWriter {
   }
 
   /// Writes `fields`, except those whose names are in `omitted`.
-  mutating func fields(_ fields: HeaderFields, except omitted: [String] = []) throws(HeadWriteError) {
+  mutating func fields(_ fields: HeaderFields, except omitted: FieldNameSet? = nil) throws(HeadWriteError) {
     try fields.forEachLine { line throws(HeadWriteError) in
-      if omitted.contains(where: line.isNamed) { return }
+      if omitted?.contains(line.name) == true { return }
       guard !line.name.isEmpty, line.name.allSatisfy(ByteSet.token.contains) else { throw .fieldName }
       guard line.value.allSatisfy(\.isFieldContent) else { throw .fieldValue }
       bytes.append(contentsOf: line.bytes)

@@ -56,14 +56,16 @@ extension RequestHead {
   }
 
   private init(_ bytes: UnsafeBufferPointer<UInt8>, extent: HeadScanner.Extent) throws(HeadError) {
-    let line = bytes[..<extent.fields.lowerBound]
+    let line = bytes[..<extent.fields.range.lowerBound]
     let method = line.prefix { $0 != .space }
     let target = try RequestTarget(scanned: line[method.endIndex...].dropFirst().prefix { $0 != .space })
     self.method = String(decoding: method, as: UTF8.self)
     self.target = target.text
     path = target.path
     query = target.query
-    headers = try FieldLines(bytes[extent.fields], otherText: .refused).fields()
+    // Two readers could interpret a value that is not UTF-8 differently.
+    if extent.fields.hasOtherText { throw .fieldEncoding }
+    headers = HeaderFields(extent.fields, in: bytes)
     try headers.requireHost()
     (contentLength, isChunked) = try headers.declaredFraming()
     connectionOptions = try headers.connectionOptions()

@@ -42,11 +42,12 @@ extension ResponseHead {
 
   private init(_ bytes: UnsafeBufferPointer<UInt8>, extent: HeadScanner.Extent) throws(HeadError) {
     // `HTTP/1.x NNN reason CRLF`: the scanner has checked that the first three parts have these widths.
-    let line = bytes[..<extent.fields.lowerBound].dropLast(2)
+    let line = bytes[..<extent.fields.range.lowerBound].dropLast(2)
     isVersion10 = line.dropFirst(7).first == UInt8(ascii: "0")
     status = line.dropFirst(9).prefix(3).reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
     reason = String(decoding: line.dropFirst(13), as: UTF8.self)
-    headers = try FieldLines(bytes[extent.fields], otherText: .kept).fields()
+    // Values that are not UTF-8 are forwarded unchanged: RFC 9110 section 5.5 asks recipients to treat them as opaque.
+    headers = HeaderFields(extent.fields, in: bytes)
     connectionOptions = try headers.connectionOptions()
     framing = try Self.framing(status: status, isVersion10: isVersion10, headers: headers)
   }

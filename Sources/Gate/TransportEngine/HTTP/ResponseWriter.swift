@@ -4,7 +4,8 @@ internal import Transport
 /// Writes the responses of the gate.
 enum ResponseWriter {
   /// The fields that frame the message and control the connection. Only the engine writes them.
-  private static let own = ["Connection", "Keep-Alive", "Content-Length", "Transfer-Encoding", "Trailer"]
+  private static let ownNames = ["Connection", "Keep-Alive", "Content-Length", "Transfer-Encoding", "Trailer"]
+  private static let own = FieldNameSet(names: ownNames)
 
   /// Encodes `response`.
   ///
@@ -79,10 +80,8 @@ enum ResponseWriter {
     return head.ended()
   }
 
-  private static let handshake =
-    own + [
-      "Upgrade", "Sec-WebSocket-Accept", "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions",
-    ]
+  private static let handshake = FieldNameSet(
+    names: ownNames + ["Upgrade", "Sec-WebSocket-Accept", "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions"])
 
   /// The interim response that tells a client to send its body (RFC 9110 section 15.2.1).
   static let goOn = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)

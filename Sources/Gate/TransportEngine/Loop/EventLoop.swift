@@ -24,6 +24,7 @@ final class EventLoop: @unchecked Sendable {
   private(set) var turn: UInt64 = 0
   var timers: TimerWheel
   var slots = SlotTable()
+  @exclusivity(unchecked)
   var random = RandomPool()
   /// The responder and its configuration. `nil` in a loop that only opens connections.
   @exclusivity(unchecked)
@@ -34,12 +35,14 @@ final class EventLoop: @unchecked Sendable {
   @exclusivity(unchecked)
   var sessionCount = 0
   /// The traffic of the sessions that have ended.
+  @exclusivity(unchecked)
   var ended = EngineTraffic()
   @exclusivity(unchecked)
   var drain: Drain?
   var keptUpstreams = UpstreamPool()
   var listeners: [Listener] = []
   /// Whether every connection closes after its next response, because the loop no longer listens.
+  @exclusivity(unchecked)
   private(set) var isLeaving = false
 
   private let epoll: Int32

@@ -299,12 +299,13 @@ extension Upstream {
 extension ResponseHead {
   /// The fields for the client, without those of this hop (RFC 9110 section 7.6.1) and without framing.
   var endToEndFields: HeaderFields {
+    // `upgrade` is one of these names, and most often the only option.
+    let isUpgrade = connectionOptions == ["upgrade"]
     return headers.filter { field in
-      !Self.ofThisHop.contains(where: field.isNamed) && !connectionOptions.contains(where: field.isNamed)
+      !Self.ofThisHop.contains(field.name) && (isUpgrade || !connectionOptions.contains(where: field.isNamed))
     }
   }
 
-  private static let ofThisHop = [
-    "connection", "upgrade", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "te",
-  ]
+  private static let ofThisHop = FieldNameSet(
+    names: ["connection", "upgrade", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "te"])
 }

@@ -4,23 +4,31 @@ internal import Transport
 ///
 /// What belongs to one request is in `request`, which is replaced as a whole when the next one begins. Everything else
 /// lives as long as the connection.
+///
+/// Only the connection's loop uses it. As in `EventLoop`, accesses are short, and their exclusiveness is not checked at
+/// run time.
 final class HTTPConnection {
+  @exclusivity(unchecked)
   var hello = ClientHelloGuard()
   /// The address of the socket, until a trusted proxy reports the client's.
   var address: SocketAddress
   let acceptedAt: Milliseconds
   /// When the TLS handshake was completed; `nil` before that, and without TLS.
   var handshakeEndedAt: Milliseconds?
+  @exclusivity(unchecked)
   var peer: Peer
   /// The digests of the authorities that verified a client certificate.
   var clientAuthorities: Set<[UInt8]> = []
   /// Plaintext from the client that is not yet parsed. It may hold the beginning of the next request.
+  @exclusivity(unchecked)
   var inbox: [UInt8] = []
   /// The number of requests that were answered on this connection.
+  @exclusivity(unchecked)
   var answered = 0
   /// How long the client may read nothing of the latest response, if that came from an upstream: the kernel may still
   /// buffer megabytes of it. `nil` if the response came from the gate.
   var forwardedPatience: Duration?
+  @exclusivity(unchecked)
   var request = RequestState(id: "")
 
   init(address: SocketAddress, acceptedAt: Milliseconds) {

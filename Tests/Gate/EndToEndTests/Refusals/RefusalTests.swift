@@ -26,7 +26,7 @@ struct RefusalTests {
     #expect(response.status == refusal.status, "\(body)")
     #expect(response.headers.values(of: "X-Attest-Error") == [refusal.code])
     #expect(response.headers.first("Cache-Control") == "no-store")
-    for (name, value) in refusal.fields { #expect(response.headers.first(name) == value) }
+    for (name, value) in refusal.fields { #expect(response.headers.first(named: name) == value) }
     let id = try #require(response.headers.first("X-Request-Id"))
     #expect(id.utf8.count == 32 && Hex.decode(id) != nil)
     if accept == "application/json" && refusal.knowsAccept {

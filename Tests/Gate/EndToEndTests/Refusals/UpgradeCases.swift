@@ -27,7 +27,7 @@ extension RefusalCase {
       $0.with(HeaderFields.nonceName, String(repeating: "0", count: 64))
     },
     malformed("the same key id twice", "assertion_part_repeated", "X-App-Assert-KeyId was sent more than once") {
-      $0.with(HeaderFields.keyIDName.lowercased(), $0.first(HeaderFields.keyIDName) ?? "")
+      $0.with(HeaderFields.keyIDName.lowercased(), $0.first(named: HeaderFields.keyIDName) ?? "")
     },
     malformed(
       "a key id in base64url", "assertion_part_malformed", "X-App-Assert-KeyId must be the base64 of 32 bytes"
@@ -38,11 +38,11 @@ extension RefusalCase {
       $0.without(HeaderFields.dataName).with(HeaderFields.dataName, "!")
     },
     headers("a nonce of 62 digits", 401, "nonce_invalid", "nonce_form", badNonce) {
-      let nonce = $0.first(HeaderFields.nonceName) ?? ""
+      let nonce = $0.first(named: HeaderFields.nonceName) ?? ""
       return $0.without(HeaderFields.nonceName).with(HeaderFields.nonceName, String(nonce.dropLast(2)))
     },
     headers("a nonce with a changed digit at its start", 401, "nonce_invalid", "nonce_code", badNonce) {
-      let nonce = $0.first(HeaderFields.nonceName) ?? ""
+      let nonce = $0.first(named: HeaderFields.nonceName) ?? ""
       // The fifth digit belongs to the time; the first two are the number of the key.
       let digit = nonce.dropFirst(4).first == "0" ? "1" : "0"
       let forged = "\(nonce.prefix(4))\(digit)\(nonce.dropFirst(5))"

@@ -30,6 +30,8 @@ enum EncodingsInvariants {
     }
     if let url { try require(Base64URL.encode(url) == text, "base64url has one form") }
     if let hex { try require(Hex.encode(hex) == text.lowercased(), "hex has one form in each case") }
+    try require(
+      Hex.decode(lowercase: text) == hex.flatMap { Hex.encode($0) == text ? $0 : nil }, "hex has a lowercase form")
     return base64 != nil || url != nil || hex != nil
   }
 

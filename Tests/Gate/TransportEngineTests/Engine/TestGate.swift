@@ -199,10 +199,14 @@ private struct OpenResponder: RequestResponder {
 }
 
 /// Opens every relay and records it.
-struct OpenOrder: RelayPlan {
+final class OpenOrder: RelayPlan {
   let upstream: Upstream
   let limits: SessionLimits
   let record: SessionRecord
+
+  init(upstream: Upstream, limits: SessionLimits, record: SessionRecord) {
+    (self.upstream, self.limits, self.record) = (upstream, limits, record)
+  }
 
   func answerFields(from upstream: HeaderFields) -> HeaderFields { upstream }
 
