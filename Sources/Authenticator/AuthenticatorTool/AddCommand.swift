@@ -10,7 +10,7 @@ struct AddCommand: ParsableCommand {
     commandName: "add",
     abstract: "Add an entry by its secret or its otpauth URI.",
     discussion: """
-      The secret is asked for, or read from standard input or a file, never from the command line, which others can
+      The secret is asked for, or read from standard input or a file, never from the command line, which others can \
       see. Example:
         authenticator add GitHub:alice
         authenticator add --secret-file uri.txt        # has an otpauth:// URI

@@ -12,7 +12,7 @@ public struct AuthenticatorTool: AsyncParsableCommand {
         authenticator                            # the list: type to search
         authenticator code github                # one code, for scripts
 
-      The vault is $XDG_DATA_HOME/sallyport/authenticator/vault, encrypted under your passphrase. No command uses the
+      The vault is $XDG_DATA_HOME/sallyport/authenticator/vault, encrypted under your passphrase. No command uses the \
       network.
       """,
     version: ProjectVersion.line(of: "authenticator", cryptography: "BoringSSL of swift-crypto"),

@@ -74,7 +74,7 @@ struct PassphraseCommand: ParsableCommand {
     commandName: "passphrase",
     abstract: "Change the passphrase of the vault.",
     discussion: """
-      The key of the vault stays the same: an older copy of the file still opens with its older passphrase.
+      The key of the vault stays the same: an older copy of the file still opens with its older passphrase. \
       `authenticator sync` brings the new passphrase to the other machines. Example:
         authenticator passphrase
         authenticator passphrase --passphrase-file old.txt \\

@@ -9,7 +9,7 @@ struct ListCommand: ParsableCommand {
     commandName: "list",
     abstract: "Show all codes: a live list on a terminal, otherwise one line for each.",
     discussion: """
-      On a terminal: type to search, arrows move, Enter copies the code, Escape leaves. Codes from a counter are shown
+      On a terminal: type to search, arrows move, Enter copies the code, Escape leaves. Codes from a counter are shown \
       by Enter only. Example:
         authenticator
         authenticator list --json

@@ -10,7 +10,7 @@ struct SyncCommand: ParsableCommand {
     commandName: "sync",
     abstract: "Exchange the vault with other machines through a folder that a file synchronizer carries.",
     discussion: """
-      The folder has one file, encrypted like the vault. Conflict copies of it are merged and removed. On a second
+      The folder has one file, encrypted like the vault. Conflict copies of it are merged and removed. On a second \
       machine the first call makes its vault, with the passphrase of the first. Example:
         authenticator sync ~/Nextcloud/codes
       """)

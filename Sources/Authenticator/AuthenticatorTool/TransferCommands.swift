@@ -26,9 +26,9 @@ struct ImportCommand: ParsableCommand {
     commandName: "import",
     abstract: "Add the entries of files of other authenticators.",
     discussion: """
-      Aegis, 2FAS, Google Authenticator (migration links), ente, lists of otpauth links, andOTP, Bitwarden, FreeOTP+,
-      Proton, Stratum and OTPClient. The format is detected. What is there already stays as it is, and an entry that is
-      of no use is named; the others come in. Example:
+      Aegis, 2FAS, Google Authenticator (migration links), ente, lists of otpauth links, andOTP, Bitwarden, FreeOTP+, \
+      Proton, Stratum and OTPClient. The format is detected. What is there already stays as it is, and an entry that \
+      is of no use is named; the others come in. Example:
         authenticator import aegis-backup.json --dry-run
         authenticator import aegis-backup.json
       """)
@@ -97,9 +97,9 @@ struct ExportCommand: ParsableCommand {
     commandName: "export",
     abstract: "Write the entries to a file for another authenticator, or as a backup.",
     discussion: """
-      Aegis and 2FAS are encrypted under a password, which is asked for twice; the file is then opened again with it
-      before the command reports success. What a format does not keep of an entry is named. Google's links and otpauth lists have no password: --plain says that this is
-      wanted. Example:
+      Aegis and 2FAS are encrypted under a password, which is asked for twice; the file is then opened again with it \
+      before the command reports success. What a format does not keep of an entry is named. Google's links and otpauth \
+      lists have no password: --plain says that this is wanted. Example:
         authenticator export --to aegis backup.json
         authenticator export --to otpauth --plain codes.txt
       """)

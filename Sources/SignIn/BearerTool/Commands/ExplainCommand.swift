@@ -10,8 +10,8 @@ struct ExplainCommand: AsyncParsableCommand {
     commandName: "explain",
     abstract: "Show every rule of an ID token, passed or failed.",
     discussion: """
-      Fetches the provider's keys unless --keys names a file with them. The token is sent nowhere. Exit code 1 if a rule
-      does not hold, 65 if it is no token. Example:
+      Fetches the provider's keys unless --keys names a file with them. The token is sent nowhere. Exit code 1 if a \
+      rule does not hold, 65 if it is no token. Example:
         bearer explain --provider work token.txt
       """)
 

@@ -10,8 +10,8 @@ struct LoginCommand: AsyncParsableCommand {
     commandName: "login",
     abstract: "Sign in with a provider.",
     discussion: """
-      Opens the browser, or prints the address to open. On a machine without a browser, use --device where the provider
-      offers it, otherwise --paste. Example:
+      Opens the browser, or prints the address to open. On a machine without a browser, use --device where the \
+      provider offers it, otherwise --paste. Example:
         bearer login work
         bearer login --device work
       """)

@@ -8,7 +8,7 @@ struct LogoutCommand: AsyncParsableCommand {
     commandName: "logout",
     abstract: "Revoke the tokens of an account and delete them.",
     discussion: """
-      The tokens are deleted here even if the provider cannot be reached. The session in the browser goes on until its
+      The tokens are deleted here even if the provider cannot be reached. The session in the browser goes on until its \
       page is visited, which this command prints where the provider has one. Example:
         bearer logout work
       """)
