@@ -81,7 +81,7 @@ public struct AccessTokens: AccessTokenIssuer {
 
   /// The session that `token` proves at `now`; `nil` if the token is not valid or has expired.
   public func proof(in token: String, at now: Timestamp) async -> SessionProof? {
-    guard let parts = ES256Token(token), let key = parts.keyID.flatMap({ verifying[$0] }),
+    guard let parts = ES256Token(token), let key = parts.keyID(ofType: "at+jwt").flatMap({ verifying[$0] }),
       let payload = parts.claims(signedBy: key), let claims = ProofClaims(payload), claims.iss == issuer,
       claims.aud == audience, now.seconds < claims.exp, let session = UUID(text: claims.sid),
       let user = UUID(text: claims.sub)

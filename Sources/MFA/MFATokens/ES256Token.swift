@@ -28,15 +28,18 @@ struct ES256Token {
     signed = text[..<parts[1].endIndex]
   }
 
-  /// The name of the key that the header names; `nil` unless it is the canonical encoding of a header for ES256.
-  var keyID: String? {
+  /// The name of the key that the header names; `nil` unless it is the canonical encoding of a header for ES256 and
+  /// `type`, which is lowercase. A token of one kind is never accepted as another (RFC 8725, section 3.11), even if one
+  /// key signs both, as that of the gate does.
+  func keyID(ofType type: String) -> String? {
     guard let bytes = Base64URL.decode(header), var reader = ClaimReader(bytes) else { return nil }
-    var (algorithm, keyID): (String?, String?)
+    var (algorithm, keyID, found): (String?, String?, String?)
     do {
       while let name = try reader.next() {
         switch name {
         case "alg": algorithm = try reader.text()
         case "kid": keyID = try reader.text()
+        case "typ": found = try reader.text()
         // RFC 7515, section 4.1.11: a reader that does not know the named extensions refuses the token.
         case "crit": return nil
         default: try reader.skip()
@@ -45,7 +48,7 @@ struct ES256Token {
     } catch {
       return nil
     }
-    return algorithm == "ES256" ? keyID : nil
+    return algorithm == "ES256" && found?.lowercased() == type ? keyID : nil
   }
 
   /// The claims if `key` signed them; otherwise `nil`.

@@ -144,7 +144,7 @@ public actor GateIdentityVerifier {
     if let cached = known.withLock({ $0.key(ofHeader: token.header, at: now) }) {
       key = cached
     } else {
-      guard let id = token.keyID else { throw Self.noToken }
+      guard let id = token.keyID(ofType: "jwt") else { throw Self.noToken }
       key = try await self.key(named: id, at: now)
     }
     guard let payload = token.claims(signedBy: key) else { throw Rejection(reason: "the signature is wrong") }
@@ -153,7 +153,7 @@ public actor GateIdentityVerifier {
     return claims
   }
 
-  private static let noToken = Rejection(reason: "not a JWT with a kid, in base64url without padding")
+  private static let noToken = Rejection(reason: "not a JWT by its typ, with a kid, in base64url without padding")
 
   private nonisolated func check(_ claims: Claims, at now: Timestamp) throws(Rejection) {
     guard claims.iss == issuer else { throw Rejection(reason: "iss is \(claims.iss)") }

@@ -43,7 +43,7 @@ public final class TestGate: Sendable {
   ///   which names none.
   public func assertion(
     for app: AppInstance, of request: (method: String, target: String)? = nil, signedBy other: TestGate? = nil,
-    _ change: (inout GateClaims) -> Void = { _ in }
+    ofType type: String = "JWT", _ change: (inout GateClaims) -> Void = { _ in }
   ) async throws -> String {
     var claims = GateClaims(app: app, at: clock.now().seconds)
     if let request {
@@ -53,7 +53,9 @@ public final class TestGate: Sendable {
     change(&claims)
     let keys = JWTKeyCollection()
     await keys.add(ecdsa: (other ?? self).key, kid: JWKIdentifier(string: keyID))
-    return try await keys.sign(claims, kid: JWKIdentifier(string: keyID))
+    var header = JWTHeader()
+    header.typ = type
+    return try await keys.sign(claims, kid: JWKIdentifier(string: keyID), header: header)
   }
 }
 

@@ -161,6 +161,17 @@ struct IdentityTests {
     }
   }
 
+  @Test("X-011 an access token of the gate is no identity", arguments: ["at+jwt", "dpop+jwt", ""])
+  func otherType(_ type: String) async throws {
+    try await TestBackend.with { backend in
+      let assertion = try await backend.gate.assertion(for: .genuine(), of: Self.initiate, ofType: type)
+      let answer = try await backend.send(
+        "POST", "/api/v1/auth/initiate", text: Self.naming.encoded, assertion: assertion)
+      #expect(answer.status == 401)
+      #expect(answer["code"] == "not_attested")
+    }
+  }
+
   @Test("X-011 an identity without a signature gets 401")
   func unsigned() async throws {
     try await TestBackend.with { backend in

@@ -22,7 +22,9 @@ final class EventLoop: @unchecked Sendable {
   /// The number of the current wake-up.
   @exclusivity(unchecked)
   private(set) var turn: UInt64 = 0
+  @exclusivity(unchecked)
   var timers: TimerWheel
+  @exclusivity(unchecked)
   var slots = SlotTable()
   @exclusivity(unchecked)
   var random = RandomPool()
@@ -50,6 +52,7 @@ final class EventLoop: @unchecked Sendable {
   private let mailbox = LockedValue<[Job]?>([])
   /// Callbacks for the end of the loop; `nil` after the end.
   private let waitingForEnd = LockedValue<[@Sendable () -> Void]?>([])
+  @exclusivity(unchecked)
   private var isStopping = false
 
   init(service: SessionService?, resolver: Resolver) throws(SystemCallError) {
