@@ -9,8 +9,10 @@ from processes import Failed
 RUNS = (
     ("sign-ins, SQLite", "--store", "sqlite"),
     ("sign-ins, PostgreSQL", "--store", "postgres"),
-    ("sign-ins, PostgreSQL, two backends", "--store", "postgres", "--backends", "2"),
+    # With as many clients for each backend as for one alone.
+    ("sign-ins, PostgreSQL, two backends", "--store", "postgres", "--backends", "2", "--clients", "400"),
     ("reads, SQLite", "--store", "sqlite", "--reads"),
+    ("reads, PostgreSQL", "--store", "postgres", "--reads"),
 )
 RESULT = re.compile(r"(\d+) \S+ in [\d.]+ s: ([\d.]+) a second; ([\d.]+) a second of the backend's CPU time")
 
