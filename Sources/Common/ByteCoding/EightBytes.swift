@@ -1,7 +1,8 @@
 /// Eight bytes that are tested at once, as one number.
 ///
 /// The result of a test has the highest bit of each byte for which it holds. Above the first such byte it may also have
-/// the highest bits of others. So it shows whether there is one, and which is the first.
+/// the highest bits of others. So it shows whether there is one, and which is the first. Results may be combined by `|`
+/// alone. Those of `isOther` and `isUnusualInName` are exact in each byte.
 public struct EightBytes: Equatable {
   @usableFromInline let word: UInt64
 
@@ -72,7 +73,7 @@ public struct EightBytes: Equatable {
   @inline(__always)
   static func repeating(_ byte: UInt8) -> UInt64 { 0x0101_0101_0101_0101 &* UInt64(byte) }
 
-  // For bytes below 0x80.
+  // For bytes below 0x80. Only the highest bit of each byte has a meaning.
   @inlinable
   @inline(__always)
   static func isAtLeast(_ word: UInt64, _ limit: UInt8) -> UInt64 { word &+ repeating(0x80 - limit) }

@@ -1,5 +1,5 @@
-/// The name of a header field, as a literal in the source. A search for one counts no references, as a search for a
-/// `String` would.
+/// The name of a header field, as a literal in the source. A search for it needs no reference counting, unlike a search
+/// for a `String`.
 public struct FieldName: Sendable, ExpressibleByStringLiteral {
   @usableFromInline let text: StaticString
 

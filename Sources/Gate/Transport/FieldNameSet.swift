@@ -6,7 +6,7 @@ internal import ByteCoding
 /// would make and hash a lowercase copy of each name, at twenty times the cost.
 public struct FieldNameSet: Sendable {
   private struct Entry: Sendable {
-    /// The first eight bytes, as `EightBytes` has them.
+    /// The first eight bytes in lowercase, the first one lowest.
     let head: UInt64
     /// The bits of the bytes of `head` that the entry has.
     let mask: UInt64
@@ -16,7 +16,7 @@ public struct FieldNameSet: Sendable {
     let isPrefix: Bool
   }
 
-  /// Sorted by first byte.
+  /// Grouped by first byte.
   private var entries: [Entry] = []
   /// The range of `entries` for each first byte.
   private var places = [Range<Int>](repeating: 0..<0, count: 256)

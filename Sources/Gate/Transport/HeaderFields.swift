@@ -2,8 +2,8 @@ internal import ByteCoding
 
 /// Header fields in the order of arrival. Names are compared without regard to case.
 ///
-/// All fields are one piece of memory, as the lines of a head: a head is read, filtered and written again line by line,
-/// and only what is asked for becomes a text.
+/// All fields are in one buffer, as the lines of a head. A head is read, filtered and written again line by line, and a
+/// value becomes a `String` only when it is asked for.
 public struct HeaderFields: Sendable, Hashable {
   /// A name and its value.
   public struct Field: Sendable, Hashable {
@@ -78,13 +78,14 @@ public struct HeaderFields: Sendable, Hashable {
     var value: Range<Int> { Int(start) + key.length + 2..<Int(end) }
   }
 
-  /// The length of a name and its first letter. So most names differ by one comparison.
+  /// The length of a name, below 16 MiB, and its first letter. One comparison distinguishes most names.
   @usableFromInline
   struct NameKey: Sendable, Hashable {
     @usableFromInline let number: UInt32
 
     @inline(__always)
     init(_ name: UnsafeBufferPointer<UInt8>) {
+      precondition(name.count < 1 << 24, "a name below 16 MiB")
       number = UInt32(truncatingIfNeeded: name.count) << 8 | UInt32((name.first ?? 0) | 0x20)
     }
 
@@ -213,7 +214,7 @@ public struct HeaderFields: Sendable, Hashable {
   }
 
   /// Calls `body` with the lines of the fields for which `isKept` returns `true`, in order. Lines that follow each other
-  /// are one piece. The bytes must not be used after `body` returns.
+  /// are one piece; a piece may be empty. The bytes must not be used after `body` returns.
   @inlinable
   public func forEachRun(where isKept: (Line) -> Bool, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
     lines.withUnsafeBufferPointer { lines in
@@ -232,7 +233,7 @@ public struct HeaderFields: Sendable, Hashable {
   /// Returns the values of all fields called `name`, in order.
   public func values(of name: FieldName) -> [String] { values(of: name.bytes) }
 
-  /// The same for a name that is no literal.
+  /// The same for a name that is not a literal.
   public func values(named name: String) -> [String] {
     var name = name
     return name.withUTF8(values)
@@ -251,7 +252,7 @@ public struct HeaderFields: Sendable, Hashable {
   /// Returns the value of the first field called `name`; `nil` if there is none.
   public func first(_ name: FieldName) -> String? { place(of: name.bytes, from: 0).map(text) }
 
-  /// The same for a name that is no literal.
+  /// The same for a name that is not a literal.
   public func first(named name: String) -> String? { values(named: name).first }
 
   /// Returns whether there is a field called `name`.
@@ -268,7 +269,7 @@ public struct HeaderFields: Sendable, Hashable {
   /// chooses between the values.
   public func only(_ name: FieldName) -> Occurrence { only(name.bytes) }
 
-  /// The same for a name that is no literal.
+  /// The same for a name that is not a literal.
   public func only(named name: String) -> Occurrence {
     var name = name
     return name.withUTF8(only)

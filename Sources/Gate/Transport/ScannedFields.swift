@@ -35,6 +35,8 @@ public struct ScannedFields: Sendable {
   public mutating func append(
     in bytes: UnsafeBufferPointer<UInt8>, name: Range<Int>, value: Range<Int>, lineEnd: Int, isText: Bool
   ) {
+    // The lines are copied in one piece, so nothing may be between them that was not checked.
+    precondition(name.lowerBound == range.upperBound, "a line begins where the one before ends")
     let start = range.lowerBound
     range = start..<lineEnd + 2
     if !isText { hasOtherText = true }
