@@ -54,13 +54,10 @@ func executable(_ room: Room, _ name: String, _ dependencies: [Target.Dependency
 }
 
 /// A target of C sources.
-///
-/// The compiler sets up a frame pointer only in functions that call others and return after them: of the functions that
-/// OpenSSL calls for each block of memory, that would be a third.
-func cTarget(_ room: Room, _ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-  .target(
-    name: name, dependencies: dependencies, path: room.source(name),
-    cSettings: [.unsafeFlags(["-momit-leaf-frame-pointer"])])
+func cTarget(
+  _ room: Room, _ name: String, _ dependencies: [Target.Dependency] = [], settings: [CSetting] = []
+) -> Target {
+  .target(name: name, dependencies: dependencies, path: room.source(name), cSettings: settings)
 }
 
 /// A C library of the system; `package` is the Debian package that has its headers.
@@ -161,7 +158,10 @@ let package = Package(
       .gate, "AttestGate",
       ["AndroidKeyAttestation", "AppAttest", "ByteCoding", "Cryptography", "GateWire", "Locking"]),
     target(.gate, "Transport", ["ByteCoding"]),
-    cTarget(.gate, "CRecordBuffers", ["COpenSSL"]),
+    // OpenSSL calls these functions for each block of memory. A frame pointer would be a third of them. No library product
+    // needs this target: packages with such flags cannot be dependencies of others.
+    cTarget(
+      .gate, "CRecordBuffers", ["COpenSSL"], settings: [.unsafeFlags(["-momit-leaf-frame-pointer"])]),
     target(.gate, "TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "CRecordBuffers", "Locking"]),
     target(
       .gate, "GateService",
