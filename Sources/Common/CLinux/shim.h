@@ -2,10 +2,12 @@
 #define SALLYPORT_CLINUX_SHIM_H
 
 // What Swift's Glibc module leaves out of Linux: epoll, eventfd, timerfd, accept4, getrandom, name resolution, the
-// processors of a process, the names of threads, and the protection of a process that has secrets from being dumped.
+// processors of a process, the names and the scheduling of threads, and the protection of a process that has secrets
+// from being dumped.
 
 #include <errno.h>
 #include <netdb.h>
+#include <sched.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -58,5 +60,11 @@ static inline int shim_epoll_ctl(int epoll, int operation, int fd, uint32_t even
 static inline int shim_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 /// Gives the calling thread the first 15 bytes of `name` as its name.
 static inline void shim_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+/// Lets the calling thread interrupt no other thread when it wakes up; no effect if the system does not permit it.
+static inline void shim_schedule_as_batch(void) {
+  const struct sched_param parameters = {.sched_priority = 0};
+  // SCHED_BATCH, which <sched.h> defines only with _GNU_SOURCE.
+  sched_setscheduler(0, 3, &parameters);
+}
 
 #endif

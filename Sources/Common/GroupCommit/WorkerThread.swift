@@ -4,6 +4,9 @@ internal import Locking
 
 /// A thread that runs one closure after the other and sleeps in between.
 ///
+/// On a busy processor, the thread runs when the others wait or have had their turn, and interrupts none as soon as it has
+/// work (SCHED_BATCH, sched(7)). So more jobs come together for one batch; a processor with nothing to do runs it at once.
+///
 /// The thread ends after this object is released and all closures have run. Nothing waits for it: the process may end
 /// at any time.
 final class WorkerThread: Sendable {
@@ -39,6 +42,7 @@ final class WorkerThread: Sendable {
   init?(name: String) {
     let code = DetachedThread.start(stackSize: Self.stackSize) { [inbox] in
       shim_name_thread(name)
+      shim_schedule_as_batch()
       while let closure = inbox.next() { closure() }
     }
     guard code == 0 else { return nil }

@@ -138,15 +138,17 @@ struct GroupCommitQueueTests {
     }
   }
 
-  @Test("All batches run on one thread, which has the queue's name and ends with the queue")
+  @Test("All batches run on one thread, which has the queue's name, interrupts no other, and ends with the queue")
   func thread() throws {
     let threads = LockedValue<Set<pthread_t>>([])
+    let policies = LockedValue<Set<Int32>>([])
     let finished = DispatchSemaphore(value: 0)
     do {
       let queue = GroupCommitQueue<Int>(
         label: "a-queue-of-tests", mostWaiting: 10,
         commit: { _ in
           threads.withLock { _ = $0.insert(pthread_self()) }
+          policies.withLock { _ = $0.insert(sched_getscheduler(0)) }
           finished.signal()
         })
       #expect(countOfThreads(named: "a-queue-of-test") == 0, "it starts with the first job")
@@ -155,6 +157,7 @@ struct GroupCommitQueueTests {
         finished.wait()
       }
       #expect(threads.withLock { $0.count } == 1)
+      #expect(policies.withLock(\.self) == [3], "SCHED_BATCH")
       #expect(countOfThreads(named: "a-queue-of-test") == 1)
     }
     let end = ContinuousClock.now + .seconds(60)

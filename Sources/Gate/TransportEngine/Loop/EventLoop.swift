@@ -54,6 +54,8 @@ final class EventLoop: @unchecked Sendable {
   private let waitingForEnd = LockedValue<[@Sendable () -> Void]?>([])
   @exclusivity(unchecked)
   private var isStopping = false
+  /// The thread of `run()`.
+  private var thread: pthread_t?
 
   init(service: SessionService?, resolver: Resolver) throws(SystemCallError) {
     epoll = try attempt("epoll_create1") { shim_epoll_create() }
@@ -104,8 +106,12 @@ final class EventLoop: @unchecked Sendable {
 
   // MARK: On the loop's thread
 
+  /// Traps on any other thread. The state has no lock, and its checks of exclusive access are off.
+  func requireOwnThread() { precondition(thread == pthread_self(), "not on the event loop's thread") }
+
   /// Runs the loop until `stop()`.
   func run() {
+    thread = pthread_self()
     let capacity = 256
     let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
     defer { events.deallocate() }

@@ -90,7 +90,8 @@ extension EventLoop {
       parseHead(session, http, bytes)
     } else {
       http.inbox.append(contentsOf: bytes)
-      // Only a line feed can complete a head. Without one, only the length limit can make a valid prefix invalid.
+      // Only a line feed can complete a head. A fault without one is reported at the end of its line, or when the time
+      // for the head has passed.
       guard bytes.contains(UInt8(ascii: "\n")) || http.inbox.count > HeadLimits.standard.bytes else {
         awaitMore(session)
         return
@@ -226,6 +227,8 @@ extension EventLoop {
     Task.immediate(executorPreference: self) { [self, peer] in
       let disposition = await service.responder.respond(to: request, from: peer)
       guard let session = slots.session(token), session.pointee.phase == .decision else { return }
+      // The responder may have worked on other threads in between.
+      requireOwnThread()
       carryOut(disposition, for: session)
     }
     guard let session = slots.session(token), session.pointee.phase == .decision else { return }
