@@ -1,5 +1,6 @@
 import AuthenticatorVault
 import Foundation
+import Glibc
 import OneTimePasswords
 import Testing
 
@@ -18,11 +19,21 @@ import Testing
       return vault
     }
 
+    /// The processor time of the calling thread. Unlike the time of day, it does not include that of other processes.
+    private var processorTime: Duration {
+      var spent = timespec()
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent)
+      return Duration.seconds(spent.tv_sec) + Duration.nanoseconds(spent.tv_nsec)
+    }
+
     /// The shortest of several runs.
     private func time(_ name: String, _ body: () throws -> Void) rethrows -> Duration {
-      let clock = ContinuousClock()
       var best = Duration.seconds(100)
-      for _ in 0..<5 { best = min(best, try clock.measure(body)) }
+      for _ in 0..<5 {
+        let start = processorTime
+        try body()
+        best = min(best, processorTime - start)
+      }
       print("\(name): \(best)")
       return best
     }

@@ -104,7 +104,7 @@ struct GateTests {
   @Test("The pipe carries lines in order, also empty lines and an unfinished one")
   func pipe() async throws {
     let setup = try await GateSetup()
-    let outcome = try await setup.attest("connect", setup.url, "--linger", "1.5", input: "a\nbä\r\n\nlast")
+    let outcome = try await setup.attest("connect", setup.url, "--linger", "2.5", input: "a\nbä\r\n\nlast")
     #expect(outcome == Outcome(status: 0, output: "a\nbä\n\nlast\n", errors: ""))
   }
 
@@ -112,7 +112,7 @@ struct GateTests {
   func bulk() async throws {
     let setup = try await GateSetup()
     let text = (0..<20_000).map { "line \($0) \(String(repeating: "x", count: $0 % 90))\n" }.joined()
-    let outcome = try await setup.attest("connect", setup.url, input: text)
+    let outcome = try await setup.attest("connect", setup.url, "--linger", "2.5", input: text)
     #expect(outcome.status == 0)
     #expect(outcome.output == text)
   }

@@ -92,10 +92,10 @@ struct LoadCommandTests {
     try await backend.messages.wait(for: "a message on each socket") { $0 == 2 ? () : nil }
     process.send(SIGINT)
     // Signals in quick succession count as one.
-    try await Task.sleep(for: .milliseconds(500))
+    try await Task.sleep(for: .seconds(1))
     #expect(!process.hasEnded)
     process.send(SIGINT)
-    #expect(try await process.exit(within: .seconds(5)).code == 69)
+    #expect(try await process.exit(within: .seconds(30)).code == 69)
     #expect(try await process.errors.all().first == "error: 2 messages did not come back")
   }
 
@@ -107,10 +107,10 @@ struct LoadCommandTests {
     defer { process.kill() }
     #expect(try await Aside { listener.accept() }.value)
     process.send(SIGINT)
-    try await Task.sleep(for: .milliseconds(500))
+    try await Task.sleep(for: .seconds(1))
     #expect(!process.hasEnded)
     process.send(SIGINT)
-    #expect(try await process.exit(within: .seconds(5)) == .signal(SIGINT))
+    #expect(try await process.exit(within: .seconds(30)) == .signal(SIGINT))
   }
 
   @Test("A protocol violation by the server is reported with a hint")

@@ -149,15 +149,17 @@ struct PipeTests {
     let nonblocking =
       "import os,sys,fcntl; fcntl.fcntl(0,fcntl.F_SETFL,os.O_NONBLOCK); os.execv(sys.argv[1],sys.argv[1:])"
     let outcome = try await backend.connect(
-      by: "{ sleep 0.5; echo late; sleep 0.5; echo later; } | python3 -c '\(nonblocking)' \"$@\"")
+      by: "{ sleep 0.5; echo late; sleep 0.5; echo later; } | python3 -c '\(nonblocking)' \"$@\"", "--linger",
+      "2.5")
     #expect(outcome == Outcome(status: 0, output: "late\nlater\n", errors: ""))
   }
 
   @Test("With --stay, the client waits for the server after its input has ended; otherwise silence closes the socket")
   func stay() async throws {
+    let delay = LockedValue(Duration.milliseconds(700))
     let backend = try TLSBackend(received: { message, socket in
       Task {
-        try? await Task.sleep(for: .milliseconds(700))
+        try? await Task.sleep(for: delay.withLock { $0 })
         socket.send(message)
         socket.close(.normal)
       }
@@ -166,6 +168,8 @@ struct PipeTests {
     #expect(
       try await backend.connect("--stay", "--linger", "0", input: "x\n")
         == Outcome(status: 0, output: "x\n", errors: ""))
+    // Much longer than the client waits, even on a busy machine. The test does not wait for it.
+    delay.withLock { $0 = .seconds(20) }
     #expect(try await backend.connect("--linger", "0.1", input: "x\n") == Outcome(status: 0, output: "", errors: ""))
   }
 
@@ -176,7 +180,7 @@ struct PipeTests {
     let bytes = (0..<(3 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 7) }
     let file = backend.place.folder + "/bytes"
     try Data(bytes).write(to: URL(fileURLWithPath: file))
-    let outcome = try await backend.connect(by: "\"$@\" <'\(file)' | cmp - '\(file)'", "--binary")
+    let outcome = try await backend.connect(by: "\"$@\" <'\(file)' | cmp - '\(file)'", "--binary", "--linger", "2.5")
     #expect(outcome == Outcome(status: 0, output: "", errors: ""))
   }
 

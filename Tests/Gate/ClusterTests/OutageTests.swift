@@ -54,7 +54,8 @@ struct OutageTests {
       #expect(try await gates.store.revoke(phone.registeredID, at: .now()))
       let (code, after) = try await ending(of: socket, since: .now)
       #expect(code == 3003)
-      #expect(after < .seconds(4))
+      // A second on an idle machine.
+      #expect(after < .seconds(15))
     }
   }
 

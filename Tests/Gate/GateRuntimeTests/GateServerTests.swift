@@ -203,6 +203,14 @@ struct GateServerTests {
     }
   }
 
+  @Test("By default, changes of the store are read twice in the two seconds allowed to close a revoked key's sessions")
+  func lookInterval() async throws {
+    try await serving { _, server, _ in
+      let interval = await server.settings.session.lookInterval
+      #expect(interval == .seconds(1))
+    }
+  }
+
   @Test("During a drain requests in progress are answered, and afterwards no process listens")
   func drain() async throws {
     try await serving { files, server, service in

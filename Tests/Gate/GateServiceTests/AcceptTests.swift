@@ -34,8 +34,12 @@ struct AcceptTests {
   @Test("A field of the maximum length is parsed in milliseconds")
   func long() {
     let value = String(repeating: "a,", count: 8000)
-    let took = ContinuousClock().measure { for _ in 0..<10 { #expect(!namesJSON(value)) } }
+    // The shortest of several calls, because a busy machine interrupts some.
+    var shortest = Duration.seconds(60)
+    for _ in 0..<20 {
+      shortest = min(shortest, ContinuousClock().measure { #expect(!namesJSON(value)) })
+    }
     // The first version needed 34 ms for each call, without optimization.
-    #expect(took / 10 < (Sanitizer.isOn ? .milliseconds(50) : .milliseconds(10)))
+    #expect(shortest < (Sanitizer.isOn ? .milliseconds(50) : .milliseconds(10)))
   }
 }

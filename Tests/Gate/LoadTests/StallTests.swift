@@ -57,9 +57,9 @@ extension LoadTests {
     }
     times.sort()
     print("LoadTests: \(times[100]) for the median answer next to stalled readers, \(times[199]) for the slowest")
-    #expect(times[100] < .milliseconds(100), "the median")
-    // Other tests run on the same cores.
-    #expect(times[199] < .seconds(3), "the worst")
+    // Other tests run on the same cores. A stalled reader that blocks others does so until it reads.
+    #expect(times[100] < .milliseconds(500), "the median")
+    #expect(times[199] < .seconds(8), "the worst")
   }
 
   /// Reads all messages and returns the number that the backend gave the socket.

@@ -357,7 +357,8 @@ struct ReloadTests {
   )
   func unready() async throws {
     try await serving { bench in
-      try rewrite(bench) { $0 + "shutdown: { unready_delay: 2s }\n" }
+      // The time in which the requests below must be answered.
+      try rewrite(bench) { $0 + "shutdown: { unready_delay: 5s }\n" }
       #expect(try await reload(bench).status == 0)
       #expect(try await bench.ask("GET", "/readyz").status == 200)
       bench.gate.process.send(SIGTERM)

@@ -33,8 +33,8 @@ struct FaultTests {
     }
     let start = ContinuousClock.now
     // A call does not wait for a connection that is known to be down.
-    for _ in 0..<100 { _ = try? await store.register(Fixture.registration()) }
-    #expect(.now - start < .seconds(2))
+    for _ in 0..<300 { _ = try? await store.register(Fixture.registration()) }
+    #expect(.now - start < .seconds(10))
     try await server.start()
     try await Self.eventually { try await store.register(Fixture.registration()) == .inserted }
     try await store.open()
@@ -205,7 +205,7 @@ struct FaultTests {
     await hold.release()
     let start = ContinuousClock.now
     try await Self.eventually { store.health == .healthy }
-    #expect(.now - start < .seconds(10))
+    #expect(.now - start < .seconds(30))
     await store.close()
     await other.close()
   }
@@ -344,7 +344,7 @@ struct FaultTests {
   private static func eventually(_ question: () async throws -> Bool) async throws {
     let start = ContinuousClock.now
     while (try? await question()) != true {
-      guard .now - start < .seconds(20) else { throw WaitedTooLong() }
+      guard .now - start < .seconds(60) else { throw WaitedTooLong() }
       await Task.yield()
     }
   }

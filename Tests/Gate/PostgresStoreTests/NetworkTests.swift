@@ -78,7 +78,7 @@ struct NetworkTests {
   func statementTimeout() async throws {
     let server = try await PostgresServer.start()
     var limits = PostgresStore.Limits()
-    limits.statementTimeout = .milliseconds(300)
+    limits.statementTimeout = .milliseconds(1500)
     limits.lockTimeout = .seconds(5)
     let store = PostgresStore(try ConnectionParameters(url: PostgresServer.url(of: [server])), limits: limits)
     let registration = Fixture.registration()

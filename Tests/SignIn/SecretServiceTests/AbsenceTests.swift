@@ -9,11 +9,18 @@ import Testing
     FileManager.default.isExecutableFile(atPath: "/usr/bin/dbus-daemon")
   })
 struct AbsenceTests {
-  /// Calls `body` and returns how long it took.
+  /// Less than the five seconds that a client waits for a bus without an answer.
+  private static let limit = Duration.seconds(4)
+
+  /// Calls `body` and returns how long it took: the shortest of some tries, if a busy machine needs `limit` or longer.
   private func time(_ body: () async throws -> Void) async throws -> Duration {
-    let start = ContinuousClock.now
-    try await body()
-    return ContinuousClock.now - start
+    var shortest = Duration.seconds(60)
+    for _ in 1...3 where shortest >= Self.limit {
+      let start = ContinuousClock.now
+      try await body()
+      shortest = min(shortest, ContinuousClock.now - start)
+    }
+    return shortest
   }
 
   @Test(arguments: ["check", "lookup", "store", "remove"])
@@ -25,7 +32,7 @@ struct AbsenceTests {
           #expect(
             try await PrivateBus.probe([call, "app=x"], environment: environment) == "unavailable", "\(address ?? "-")")
         }
-        #expect(spent < .seconds(4))
+        #expect(spent < Self.limit)
       }
       // No bus was started.
       #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
@@ -51,7 +58,7 @@ struct AbsenceTests {
       let bus = try await PrivateBus(in: folder, service)
       defer { bus.end() }
       let spent = try await time { () async throws in #expect(try await bus.probe("lookup", "app=x") == "unavailable") }
-      #expect(spent < .seconds(4))
+      #expect(spent < Self.limit)
     }
   }
 
@@ -62,7 +69,7 @@ struct AbsenceTests {
       let spent = try await time { () async throws in
         #expect(try await bus.probe("lookup", "app=x", limit: 1) == "timed out")
       }
-      #expect((.seconds(1)...(.seconds(4))).contains(spent))
+      #expect(spent >= .seconds(1) && spent < Self.limit)
       let id = try String(contentsOfFile: folder + "/id", encoding: .utf8).split(separator: "\n").first.flatMap {
         pid_t($0)
       }
@@ -85,10 +92,10 @@ struct AbsenceTests {
       }
       try #require(isBound)
       let environment = PrivateBus.environment(in: folder, address: "unix:path=\(path)")
-      let spent = try await time { () async throws in
-        #expect(try await PrivateBus.probe(["lookup", "app=x"], environment: environment) == "timed out")
-      }
-      #expect((.seconds(4)...(.seconds(9))).contains(spent))
+      let start = ContinuousClock.now
+      #expect(try await PrivateBus.probe(["lookup", "app=x"], environment: environment) == "timed out")
+      // The limit of the program is 20 seconds.
+      #expect(ContinuousClock.now - start >= .seconds(4))
     }
   }
 
@@ -99,7 +106,7 @@ struct AbsenceTests {
       let spent = try await time { () async throws in
         #expect(try await bus.probe("lookup", "app=x", limit: 1) == "timed out")
       }
-      #expect((.seconds(1)...(.seconds(4))).contains(spent))
+      #expect(spent >= .seconds(1) && spent < Self.limit)
     }
   }
 }

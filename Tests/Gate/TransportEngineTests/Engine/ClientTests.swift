@@ -32,7 +32,7 @@ extension EngineTests {
       let connection = try await engine.connect(host: "127.0.0.1", port: listener.port, tls: nil)
       let server = try listener.accept()
       let answer = Task {
-        try await connection.send("HEAD", "/", headers: TestGate.host, timeout: .seconds(2)).status
+        try await connection.send("HEAD", "/", headers: TestGate.host, timeout: .seconds(10)).status
       }
       _ = try server.readHead()
       try server.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
@@ -45,7 +45,9 @@ extension EngineTests {
       let engine = try ClientEngine()
       let connection = try await engine.connect(host: "127.0.0.1", port: listener.port, tls: nil)
       let server = try listener.accept()
-      let answer = Task { try await connection.exchange(Array("x\r\n\r\n".utf8), timeout: .milliseconds(300)) }
+      // If the server does not close, its answer must arrive within the timeout.
+      let timeout = closes ? Duration.seconds(30) : .seconds(2)
+      let answer = Task { try await connection.exchange(Array("x\r\n\r\n".utf8), timeout: timeout) }
       _ = try server.readHead()
       try server.send("y")
       if closes { server.sendEnd() }
@@ -76,7 +78,8 @@ extension EngineTests {
       let backend = Aside {
         let server = try listener.accept()
         try server.acceptUpgrade()
-        let frame = try server.readSlowly(14 + size, 1 << 16, pause: 40_000)
+        // At least 3.2 seconds. Most of it is left when the client closes, because its queue is bounded.
+        let frame = try server.readSlowly(14 + size, 1 << 16, pause: 50_000)
         // The Close of the client: two bytes of header, four of mask, two of code.
         let close = try server.read(8)
         try server.send([0x88, 0x02, 0x03, 0xE8])
@@ -85,7 +88,7 @@ extension EngineTests {
       let socket = try await connection.upgrade("/", host: "localhost")
       try await socket.send(.binary(Array(repeating: 1, count: size / 2)))
       try await socket.send(.binary(Array(repeating: 1, count: size / 2 - 14)))
-      await socket.close(patience: .milliseconds(500))
+      await socket.close(patience: .milliseconds(1500))
       #expect(try await socket.receive() == .ended(.init(code: 1000, reason: "")))
       #expect(try await backend.value == (14 + size, 0x88))
     }

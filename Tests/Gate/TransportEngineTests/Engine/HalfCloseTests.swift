@@ -1,4 +1,5 @@
 import Glibc
+import Locking
 import TestSupport
 import Testing
 import Transport
@@ -123,7 +124,7 @@ extension EngineTests {
     func revokedAfterClose() async throws {
       let listener = try RawListener()
       var limits = EngineLimits()
-      (limits.closeTimeout, limits.lostRightTimeout) = (.milliseconds(600), .milliseconds(300))
+      (limits.closeTimeout, limits.lostRightTimeout) = (.seconds(2), .milliseconds(300))
       let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port), engineLimits: limits)
       let client = try gate.connect()
       try client.send(TestGate.upgrade())
@@ -132,18 +133,20 @@ extension EngineTests {
       let block = FrameTrackerTests.frame(2, [UInt8](repeating: 7, count: 65_000), mask: Self.mask)
       for _ in 0..<32 { try client.send(block) }
       try client.send(FrameTrackerTests.frame(8, [0x03, 0xE8], mask: Self.mask))
-      usleep(100_000)
-      gate.record.controls[0].close(.revoked, reason: "revoked")
-      let start = ContinuousClock.now
+      let isClosed = LockedValue(false)
       let reading = Aside {
-        // Reads slowly, for longer than a revocation may last.
-        for _ in 0..<40 {
+        // Reads slowly: two mebibytes last twelve seconds, and each read gives a session that is not revoked more time.
+        for _ in 0..<120 where !isClosed.withLock({ $0 }) {
           _ = try service.readSome(16 << 10)
           usleep(100_000)
         }
       }
+      try await gate.engine.wait(for: "the Close of the client") { $0.isOver }
+      let start = ContinuousClock.now
+      gate.record.controls[0].close(.revoked, reason: "revoked")
       _ = await gate.record.next()
-      #expect(ContinuousClock.now - start < .seconds(2))
+      #expect(ContinuousClock.now - start < .seconds(6))
+      isClosed.withLock { $0 = true }
       try? await reading.value
     }
 

@@ -235,7 +235,7 @@ extension EngineTests {
       var engineLimits = EngineLimits()
       engineLimits.closeTimeout = .milliseconds(200)
       let gate = try gate(
-        listener, limits: SessionLimits(idleTimeout: .milliseconds(400), pingInterval: .milliseconds(100)),
+        listener, limits: SessionLimits(idleTimeout: .seconds(1), pingInterval: .milliseconds(100)),
         engineLimits: engineLimits)
       let (client, backend) = try gate.open(through: listener)
       client.sendEnd()
@@ -350,7 +350,7 @@ extension EngineTests {
       let gate = try gate(listener)
       let (client, backend) = try gate.open(through: listener)
       let idle = try gate.connect()
-      let draining = Task { await gate.engine.drain(timeout: .seconds(8)) }
+      let draining = Task { await gate.engine.drain(timeout: .seconds(30)) }
       let close = try client.read(4)
       #expect(close[0] == 0x88 && UInt16(close[2]) << 8 | UInt16(close[3]) == 1001)
       try client.send(fromClient(8, [0x03, 0xE9]))

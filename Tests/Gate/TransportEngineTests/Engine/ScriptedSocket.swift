@@ -47,6 +47,29 @@ final class ScriptedSocket: @unchecked Sendable {
 
   func send(_ text: String) throws { try send(Array(text.utf8)) }
 
+  /// Sends `block` repeatedly until `most` bytes were accepted, or until the kernel accepts no more and `isStalled`
+  /// confirms that the peer does not read. Returns the number of accepted bytes.
+  ///
+  /// A busy machine delays a peer that reads, so a pause of the peer is not enough.
+  func flood(_ block: [UInt8], most: Int, until isStalled: () async -> Bool) async -> Int {
+    let deadline = ContinuousClock.now + .seconds(60)
+    var sent = 0
+    while sent < most, ContinuousClock.now < deadline {
+      var event = pollfd(fd: fd, events: Int16(POLLOUT), revents: 0)
+      guard poll(&event, 1, 100) == 1 else {
+        if await isStalled() { break }
+        continue
+      }
+      // A frame must be complete: the next call sends the rest of the block.
+      let more = block.dropFirst(sent % block.count).withUnsafeBytes {
+        Glibc.send(fd, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+      }
+      guard more > 0 else { break }
+      sent += more
+    }
+    return sent
+  }
+
   /// Reads exactly `count` bytes.
   func read(_ count: Int) throws -> [UInt8] {
     var bytes: [UInt8] = []

@@ -43,17 +43,16 @@ extension EngineTests {
       return (gate, client, try listener.accept())
     }
 
-    /// Waits until the gate has forwarded the data that was sent to it.
-    private func settle() { usleep(300_000) }
-
     @Test("A client whose service resets gets all data of the service and 1014, although it sends meanwhile")
-    func serviceBreaksOff() throws {
+    func serviceBreaksOff() async throws {
       let (gate, client, service) = try open(isBridge: false)
       let sent = Self.frames(masked: false)
       try service.send(sent)
-      settle()
+      try await gate.engine.wait(for: "the data of the service") {
+        $0.upstream.bytes == sent.count && $0.client.outbox == 0
+      }
       service.reset()
-      settle()
+      try await gate.engine.wait(for: "the reset of the service") { $0.upstream.isGone }
       try client.send(FrameTrackerTests.frame(1, [1], mask: Self.mask))
       let received = try client.readToEnd()
       #expect(received.starts(with: sent))
@@ -63,26 +62,31 @@ extension EngineTests {
     }
 
     @Test("A service whose client resets gets all data of the client, although it sends meanwhile")
-    func clientBreaksOff() throws {
+    func clientBreaksOff() async throws {
       let (gate, client, service) = try open(isBridge: false)
       let sent = Self.frames(masked: true)
       try client.send(sent)
-      settle()
+      try await gate.engine.wait(for: "the data of the client") {
+        $0.client.bytes == sent.count && $0.upstream.outbox == 0
+      }
       client.reset()
-      settle()
+      try await gate.engine.wait(for: "the reset of the client") { $0.client.isGone }
       try service.send(FrameTrackerTests.frame(1, [1]))
       #expect(try service.readToEnd() == sent)
       _ = gate
     }
 
     @Test("A bridged service gets all data of a client that has disconnected, although it sends meanwhile")
-    func clientLeavesBridge() throws {
+    func clientLeavesBridge() async throws {
       let (gate, client, service) = try open(isBridge: true)
       try client.send(Self.frames(masked: true) + FrameTrackerTests.frame(8, [0x03, 0xE8], mask: Self.mask))
       client.sendEnd()
-      settle()
+      try await gate.engine.wait(for: "the end of the client") {
+        $0.isOver && $0.client.isGone && $0.upstream.outbox == 0
+      }
       try service.send([1])
-      settle()
+      // Time in which a gate that does not expect this byte would discard the data of the client.
+      try await Task.sleep(for: .milliseconds(300))
       #expect(try service.readToEnd() == Self.messages.flatMap(\.self))
       service.sendEnd()
       _ = gate
@@ -133,17 +137,18 @@ extension EngineTests {
     @Test("A peer that still reads data sent before the end is not cut off", arguments: [true, false])
     func takenBehindTheEnd(isBridge: Bool) throws {
       var engineLimits = EngineLimits()
-      engineLimits.closeTimeout = .milliseconds(1000)
+      engineLimits.closeTimeout = .seconds(2)
       let (gate, client, service) = try open(isBridge: isBridge, engineLimits: engineLimits)
       try service.send(isBridge ? Self.messages.flatMap(\.self) : Self.frames(masked: false))
       if !isBridge { try service.send(FrameTrackerTests.frame(8, [0x03, 0xE8])) }
       service.sendEnd()
       var received: [UInt8] = []
-      // If the gate closed its socket, data from the client would cause a reset that discards the unsent data.
+      // Longer than `closeTimeout`. If the gate closed its socket, data from the client, the last after 2.4 seconds,
+      // would cause a reset that discards the unsent data.
       for round in 0..<28 {
-        usleep(60_000)
+        usleep(100_000)
         received += try client.read(32 << 10)
-        if round % 10 == 9 { try? client.send(FrameTrackerTests.frame(10, [], mask: Self.mask)) }
+        if round % 6 == 5 { try? client.send(FrameTrackerTests.frame(10, [], mask: Self.mask)) }
       }
       received += try client.readToEnd()
       #expect(received.count > 1 << 20)

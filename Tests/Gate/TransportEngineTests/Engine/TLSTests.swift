@@ -230,7 +230,7 @@ extension EngineTests {
         Issue.record("not lost by the upstream")
         return
       }
-      #expect(await gate.engine.drain(timeout: .seconds(5)) == 0)
+      #expect(await gate.engine.drain(timeout: .seconds(30)) == 0)
     }
 
     @Test("An upstream with TLS is verified and then relays a session like any other", arguments: [true, false])

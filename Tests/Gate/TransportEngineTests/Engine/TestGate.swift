@@ -73,6 +73,64 @@ final class TestGate: Sendable {
   }
 }
 
+/// What the loop of an engine knows about one peer of a session.
+struct PeerState: Sendable {
+  /// The number of WebSocket bytes from this peer that were passed to the other one.
+  let bytes: Int
+  /// The number of bytes that wait in the engine for this peer.
+  let outbox: Int
+  /// Whether the engine reads what this peer sends.
+  let isRead: Bool
+  /// Whether the engine has detected that this peer sends no more: it closed its sending side or lost the connection.
+  let isGone: Bool
+
+  fileprivate init(_ end: SessionEnd) {
+    bytes = Int(end.bytes)
+    outbox = end.link.outbox.count
+    isRead = end.link.interest & Readiness.input != 0
+    isGone = !end.link.isOpen || end.link.isReset || end.link.hasEnded || end.link.failure != nil
+  }
+}
+
+/// What the loop of an engine knows about a session that has an upstream.
+struct SessionState: Sendable {
+  let client: PeerState
+  let upstream: PeerState
+  /// Whether a WebSocket that terminates in the gate has ended.
+  let isOver: Bool
+
+  fileprivate init?(_ session: SessionRef) {
+    guard [Phase.relay, .bridge, .forward].contains(session.pointee.phase) else { return nil }
+    client = PeerState(session.pointee.ends[0])
+    upstream = PeerState(session.pointee.ends[1])
+    isOver = session.pointee.endpoint?.isOver ?? false
+  }
+}
+
+extension Engine {
+  /// Returns the state of the session of the first loop that has an upstream; `nil` if there is none.
+  func sessionState() async -> SessionState? {
+    await withCheckedContinuation { continuation in
+      loops[0].execute { loop in
+        let sessions = (0..<loop.slots.end).compactMap { loop.slots.token(in: $0) }.compactMap {
+          loop.slots.session($0)
+        }
+        continuation.resume(returning: sessions.compactMap { SessionState($0) }.first)
+      }
+    }
+  }
+
+  /// Waits until the session that has an upstream satisfies `condition` or is closed.
+  func wait(for purpose: String, _ condition: @Sendable (SessionState) -> Bool) async throws {
+    // 30 seconds at least.
+    for _ in 0..<6000 {
+      guard let state = await sessionState(), !condition(state) else { return }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    throw ScriptedSocket.Failure(description: "waited too long: \(purpose)")
+  }
+}
+
 /// Records the summaries of closed sessions, for tests that wait for them.
 final class SessionRecord: Sendable {
   private struct State {
