@@ -2,7 +2,7 @@
 ///
 /// The result of a test has the highest bit of each byte for which it holds. Above the first such byte it may also have
 /// the highest bits of others. So it shows whether there is one, and which is the first. Results may be combined by `|`
-/// alone. Those of `isOther` and `isUnusualInName` are exact in each byte.
+/// alone. Those of `isNotASCII` and `isUnusualInName` are exact in each byte.
 public struct EightBytes: Equatable {
   @usableFromInline let word: UInt64
 
@@ -49,7 +49,7 @@ public struct EightBytes: Equatable {
   /// Tests for bytes that are not ASCII.
   @inlinable
   @inline(__always)
-  public var isOther: UInt64 { word & Self.repeating(0x80) }
+  public var isNotASCII: UInt64 { word & Self.repeating(0x80) }
 
   /// The highest bit of each byte that is not a letter, a digit or a hyphen of ASCII, and of no other byte.
   @inlinable

@@ -135,7 +135,7 @@ public enum JSONText {
 
   @inline(__always)
   private static func isPlain(_ bytes: EightBytes) -> Bool {
-    bytes.isOther | bytes.isLess(than: 0x20) | bytes.isEqual(to: 0x7F) | bytes.isEqual(to: UInt8(ascii: "\""))
+    bytes.isNotASCII | bytes.isLess(than: 0x20) | bytes.isEqual(to: 0x7F) | bytes.isEqual(to: UInt8(ascii: "\""))
       | bytes.isEqual(to: UInt8(ascii: "\\")) == 0
   }
 

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Glibc
 internal import Transport
 
@@ -23,7 +24,7 @@ enum Accept {
       defer { position += 1 }
       guard position == 0 else { return isZeroWeight(part.withoutSpaces) }
       let type = part.withoutSpaces
-      isIt = type.elementsEqual(json) { $0 == $1 || (65...90).contains($0) && $0 | 0x20 == $1 }
+      isIt = type.elementsEqual(json) { $0.lowercasedASCII == $1 }
       return !isIt
     }
     return isIt && !isRefused

@@ -21,6 +21,7 @@ public struct FieldNameSet: Sendable {
   /// The range of `entries` for each first byte.
   private var places = [Range<Int>](repeating: 0..<0, count: 256)
 
+  /// Empty texts are left out: no field has an empty name.
   public init(names: some Sequence<String>, prefixes: some Sequence<String> = []) {
     let all = names.map { (Array($0.lowercased().utf8), false) } + prefixes.map { (Array($0.lowercased().utf8), true) }
     for (initial, group) in Dictionary(grouping: all, by: \.0.first) {
@@ -46,15 +47,11 @@ public struct FieldNameSet: Sendable {
         let length = entries[index].length
         guard entries[index].isPrefix ? name.count >= length : name.count == length else { continue }
         let hasRest = entries[index].rest.withUnsafeBufferPointer { rest in
-          rest.indices.allSatisfy { rest[$0] == Self.lowercase(name[8 + $0]) }
+          rest.indices.allSatisfy { rest[$0] == name[8 + $0].lowercasedASCII }
         }
         if hasRest { return true }
       }
       return false
     }
-  }
-
-  private static func lowercase(_ byte: UInt8) -> UInt8 {
-    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
   }
 }

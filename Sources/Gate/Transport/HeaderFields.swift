@@ -339,14 +339,10 @@ public struct HeaderFields: Sendable, Hashable {
       if index + 8 <= first.count, EightBytes(first, at: index) == EightBytes(second, at: index) {
         index += 8
       } else {
-        guard first[index] == second[index] || lowercase(first[index]) == lowercase(second[index]) else { return false }
+        guard first[index].lowercasedASCII == second[index].lowercasedASCII else { return false }
         index += 1
       }
     }
     return true
-  }
-
-  private static func lowercase(_ character: UInt8) -> UInt8 {
-    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(character) ? character | 0x20 : character
   }
 }

@@ -12,7 +12,7 @@ public struct ScannedFields: Sendable {
   /// Whether each line is `name: value` and CRLF.
   private(set) var isCanonical = true
   /// Whether a value is not UTF-8.
-  public private(set) var hasOtherText = false
+  public private(set) var hasInvalidText = false
 
   /// The number of fields.
   public var count: Int { places.count }
@@ -39,7 +39,7 @@ public struct ScannedFields: Sendable {
     precondition(name.lowerBound == range.upperBound, "a line begins where the one before ends")
     let start = range.lowerBound
     range = start..<lineEnd + 2
-    if !isText { hasOtherText = true }
+    if !isText { hasInvalidText = true }
     let place = HeaderFields.Place(
       start: name.lowerBound - start, name: UnsafeBufferPointer(rebasing: bytes[name]), end: lineEnd - start,
       isText: isText)

@@ -39,7 +39,7 @@ import Testing
   func exact() {
     for bytes in Self.groups {
       let (others, unusual) = bytes.withUnsafeBufferPointer { bytes in
-        (EightBytes(bytes, at: 0).isOther, EightBytes(bytes, at: 0).isUnusualInName)
+        (EightBytes(bytes, at: 0).isNotASCII, EightBytes(bytes, at: 0).isUnusualInName)
       }
       for (place, byte) in bytes.enumerated() {
         let mark: UInt64 = 0x80 << UInt64(8 * place)

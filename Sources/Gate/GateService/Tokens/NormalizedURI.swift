@@ -1,3 +1,5 @@
+internal import ByteCoding
+
 /// An `https` URI without query and fragment, in its normal form, so that two texts for the same resource are equal
 /// (RFC 3986 sections 6.2.2 and 6.2.3).
 struct NormalizedURI: Sendable, Hashable {
@@ -15,7 +17,7 @@ struct NormalizedURI: Sendable, Hashable {
     let bytes = Array(text.utf8)
     let scheme = Array("https://".utf8)
     guard bytes.count <= Self.longest, bytes.allSatisfy({ (0x21...0x7E).contains($0) }),
-      bytes.prefix(scheme.count).map(Self.lowercase) == scheme
+      bytes.prefix(scheme.count).map(\.lowercasedASCII) == scheme
     else { return nil }
     let rest = bytes.dropFirst(scheme.count).prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
     let authority = rest.prefix { $0 != UInt8(ascii: "/") }
@@ -38,7 +40,7 @@ struct NormalizedURI: Sendable, Hashable {
     guard isBracketed ? Self.isAddress(host) : Self.isName(host), let port = Self.port(authority[end...]),
       let path = Self.normalized(path: path)
     else { return nil }
-    self.host = String(decoding: host.map(Self.lowercase), as: UTF8.self)
+    self.host = String(decoding: host.map(\.lowercasedASCII), as: UTF8.self)
     self.port = port
     self.path = path
   }
@@ -117,10 +119,6 @@ struct NormalizedURI: Sendable, Hashable {
     case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
     default: nil
     }
-  }
-
-  private static func lowercase(_ byte: UInt8) -> UInt8 {
-    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
   }
 
   private static func uppercase(_ byte: UInt8) -> UInt8 {

@@ -225,11 +225,11 @@ extension HeadScanner {
       let control = group.isLess(than: 0x20) | group.isEqual(to: 0x7F)
       guard control == 0 else {
         let count = EightBytes.first(in: control)
-        contentBits |= group.isOther & ((1 << (8 * count)) - 1)
+        contentBits |= group.isNotASCII & ((1 << (8 * count)) - 1)
         position += count
         return
       }
-      contentBits |= group.isOther
+      contentBits |= group.isNotASCII
       position += 8
     }
     while let byte = next, byte.isFieldContent, byte != .tab {

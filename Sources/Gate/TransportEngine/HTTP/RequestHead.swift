@@ -64,7 +64,7 @@ extension RequestHead {
     path = target.path
     query = target.query
     // Two readers could interpret a value that is not UTF-8 differently.
-    if extent.fields.hasOtherText { throw .fieldEncoding }
+    if extent.fields.hasInvalidText { throw .fieldEncoding }
     headers = HeaderFields(extent.fields, in: bytes)
     try headers.requireHost()
     (contentLength, isChunked) = try headers.declaredFraming()

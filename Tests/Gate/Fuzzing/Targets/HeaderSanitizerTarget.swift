@@ -63,7 +63,8 @@ enum HeaderSanitizerInvariants {
     "forwarded", "x-real-ip", "true-client-ip", "x-request-id", "traceparent", "x-own", "connection",
     "proxy", "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip", "x-cluster-client-ip",
     "x-envoy-external-address",
-    "transfer-encoding", "content-length", "upgrade", "te",
+    "transfer-encoding", "content-length", "upgrade", "te", "trailer", "keep-alive", "proxy-connection",
+    "proxy-authenticate", "proxy-authorization", "expect", "http2-settings", "tracestate",
   ]
 
   static let words =

@@ -141,6 +141,23 @@ extension EngineTests {
       #expect(!answer.contains("second") && answer.components(of: "HTTP/1.1 ") == 1)
     }
 
+    @Test("A malformed head that arrives byte by byte gets the answer of one that arrives at once")
+    func malformedPieces() throws {
+      let gate = try gate(try RawListener())
+      for broken in ["Host : x", "Host: x\r\nA: \0", "Host: x\r\nA: b\rc", "Host: x\r\n b", "Host: x\r\nA\u{E9}: b"] {
+        let answers = try [1, 1000].map { size in
+          let client = try gate.connect()
+          let bytes = Array("GET / HTTP/1.1\r\n\(broken)\r\n\r\n".utf8)
+          for start in stride(from: 0, to: bytes.count, by: size) {
+            try? client.send(Array(bytes[start..<min(start + size, bytes.count)]))
+          }
+          return try answer(client)
+        }
+        #expect(answers.allSatisfy { $0.head.hasPrefix("HTTP/1.1 400 ") }, "\(broken)")
+        #expect(answers[0].body == answers[1].body, "\(broken)")
+      }
+    }
+
     @Test("A refused upgrade closes the connection, and bytes after it are never parsed")
     func refusedUpgrade() throws {
       let listener = try RawListener()

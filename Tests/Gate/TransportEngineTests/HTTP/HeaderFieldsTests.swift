@@ -71,12 +71,18 @@ import Transport
 
   @Test("A set contains its names in any case, and what begins with one of its prefixes")
   func sets() {
-    let set = FieldNameSet(names: ["Te", "X-Request-Id", "Sec-WebSocket-Key"], prefixes: ["x-attest-", "ssl-"])
+    let set = FieldNameSet(
+      names: ["Te", "X-Request-Id", "Sec-WebSocket-Key", "upgrade", "Trailers", "forwarded"],
+      prefixes: ["x-attest-", "ssl-", "x-client"])
     let members = [
       "te", "TE", "x-request-ID", "sec-websocket-KEY", "X-Attest-", "X-ATTEST-Key-Id", "ssl-", "SSL-Client",
+      // Of seven, eight and nine bytes: a comparison tests eight at once.
+      "Upgrade", "trailers", "Forwarded", "x-client", "X-Clients",
     ]
     let others = [
       "t", "tee", "x-request-i", "x-request-idx", "sec-websocket-kez", "x-attest", "ssl", "ss", "", "y-attest-",
+      "upgrad", "upgradea", "trailer", "trailerss", "trailert", "forwarde", "forwardee", "forwardeds", "x-clien",
+      "x-clienu",
     ]
     func contains(_ name: String) -> Bool { Array(name.utf8).withUnsafeBufferPointer(set.contains) }
     for name in members { #expect(contains(name), "\(name)") }
