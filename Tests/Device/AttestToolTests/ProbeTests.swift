@@ -1,4 +1,5 @@
 import ByteCoding
+import CommandSupport
 import Foundation
 import SimulatedDevice
 import TestSupport
@@ -121,6 +122,23 @@ struct ProbeTests {
     let reply = Reply(RawAnswer(bytes: Array(text.utf8)))
     #expect(reply.status == status && reply.code == code)
     #expect(reply.answers == answers)
+  }
+
+  @Test(
+    "An answer without an identity assertion is a refusal, unless the gate is busy",
+    arguments: [
+      ("HTTP/1.1 204 N\r\nX-Attest-Key-Id: a\r\n\r\n", .refused),
+      ("HTTP/1.1 401 U\r\nX-Attest-Assertion: \r\nX-Attest-Error: revoked\r\n\r\n", .refused),
+      ("HTTP/1.1 503 S\r\nX-Attest-Error: overloaded\r\n\r\n", .retryLater),
+      ("HTTP/1.1 429 T\r\n\r\n", .retryLater),
+    ] as [(String, Status)])
+  func withoutAssertion(text: String, status: Status) throws {
+    let failure = #expect(throws: Failure.self) {
+      try Prober.identityAssertion(in: RawAnswer(bytes: Array(text.utf8)))
+    }
+    #expect(failure?.status == status)
+    let answer = RawAnswer(bytes: Array("HTTP/1.1 204 N\r\nx-attest-assertion: a.b.c\r\n\r\n".utf8))
+    #expect(try Prober.identityAssertion(in: answer) == "a.b.c")
   }
 
   @Test(

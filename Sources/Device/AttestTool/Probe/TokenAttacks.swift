@@ -201,13 +201,24 @@ extension Prober {
 
   /// The identity assertion that the gate makes for another proxy.
   func identityAssertion() async throws(Failure) -> String {
-    let answer = try await exchange(
-      Self.head(
-        ["GET /attest/verify HTTP/1.1", "Host: \(address.hostField)", "Connection: close"] + credentials()))
+    try Self.identityAssertion(
+      in: await exchange(
+        Self.head(["GET /attest/verify HTTP/1.1", "Host: \(address.hostField)", "Connection: close"] + credentials())))
+  }
+
+  static func identityAssertion(in answer: RawAnswer) throws(Failure) -> String {
     let lines = String(decoding: answer.bytes, as: UTF8.self).split(separator: "\r\n")
-    guard let line = lines.first(where: { $0.lowercased().hasPrefix("x-attest-assertion: ") }) else {
-      throw Failure(.retryLater, "the gate gives no identity assertion: \(Reply(answer).text)", hint: Self.patience)
+    let name = "x-attest-assertion: "
+    // A refusal sets the field, too, without a value.
+    guard let line = lines.first(where: { $0.lowercased().hasPrefix(name) && $0.count > name.count }) else {
+      let reply = Reply(answer)
+      if reply.isBusy {
+        throw Failure(.retryLater, "the gate is too busy to name a device: \(reply.text)", hint: patience)
+      }
+      throw Failure(
+        .refused, "the gate gives no identity assertion to an honest device: \(reply.text)",
+        hint: "a proxy in between may remove X-Attest-Assertion; probe the gate itself")
     }
-    return String(line.dropFirst("x-attest-assertion: ".count))
+    return String(line.dropFirst(name.count))
   }
 }
