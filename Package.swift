@@ -154,6 +154,7 @@ let package = Package(
     target(.attestation, "AndroidKeyAttestation", ["ByteCoding", "Cryptography", "Explanations"]),
     target(.common, "Locking"),
     target(.common, "GroupCommit", ["CLinux", "Locking"]),
+    target(.common, "SQLiteFiles"),
     target(
       .gate, "AttestGate",
       ["AndroidKeyAttestation", "AppAttest", "ByteCoding", "Cryptography", "GateWire", "Locking"]),
@@ -176,7 +177,7 @@ let package = Package(
       .gate, "SQLiteStore",
       [
         "AndroidKeyAttestation", "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "GroupCommit", "Locking",
-        "ProcessSignals",
+        "ProcessSignals", "SQLiteFiles",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     target(.common, "Postgres", ["CPostgres"]),
@@ -546,7 +547,8 @@ if !gateOnly && !fuzzing {
     target(
       .mfa, "MFAStore",
       [
-        "MFADomain", "ByteCoding", "GroupCommit", "Locking", "OneTimePasswords", "Postgres", crypto, grdb,
+        "MFADomain", "ByteCoding", "GroupCommit", "Locking", "OneTimePasswords", "Postgres", "SQLiteFiles", crypto,
+        grdb,
         .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ]),
     target(.mfa, "ConnectionFaults", [httpClient] + nio + [nioSSL]),

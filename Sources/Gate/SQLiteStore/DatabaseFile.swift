@@ -2,6 +2,7 @@ internal import AttestGate
 internal import GRDB
 internal import Glibc
 internal import Locking
+internal import SQLiteFiles
 
 /// The database file and its connections. They are opened on first use, and again after a fault that breaks them.
 final class DatabaseFile: Sendable {
@@ -32,7 +33,7 @@ final class DatabaseFile: Sendable {
     try state.withLock { state in
       switch state {
       case .open(let pool, let files):
-        try files.requireInPlace()
+        do { try files.requireInPlace() } catch { throw StoreError.displaced(error.path) }
         return pool
       case .closed: throw StoreError.closed
       case .idle:
@@ -58,7 +59,7 @@ final class DatabaseFile: Sendable {
 
   private func open() throws -> (DatabasePool, OpenFiles) {
     let known = known.withLock(\.self)
-    guard known == nil || known == FileIdentity(of: path) else { throw OpenFiles.displaced(path) }
+    guard known == nil || known == FileIdentity(of: path) else { throw StoreError.displaced(path) }
     try createPrivately()
     let identity = FileIdentity(of: path)
     // Held until the store is closed: a fault that breaks the connection must not allow a restore.
@@ -79,7 +80,7 @@ final class DatabaseFile: Sendable {
     try Self.migrate(pool)
     try Self.makeCommitsDurable(pool)
     let files = OpenFiles(of: path)
-    guard let identity, files.isDatabase(identity) else { throw OpenFiles.displaced(path) }
+    guard let identity, files.isDatabase(identity) else { throw StoreError.displaced(path) }
     self.known.withLock { $0 = identity }
     return (pool, files)
   }

@@ -11,6 +11,12 @@ extension StoreError {
     }
   }
 
+  /// The file at `path` was deleted or replaced while in use.
+  static func displaced(_ path: String) -> StoreError {
+    .unreachable(
+      reason: "\(path) was deleted or replaced while in use: put it back, or stop the gate and restore a backup")
+  }
+
   private init(_ error: DatabaseError) {
     // `error.description` is not used: it quotes the arguments of the statement, including nonces and key ids.
     let reason = "\(error.extendedResultCode): \(error.message ?? "no message")"

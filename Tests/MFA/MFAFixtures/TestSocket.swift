@@ -112,6 +112,9 @@ public final class TestSocket: Sendable {
       WebSocketFrame(fin: fin, opcode: opcode, maskKey: .random(), data: ByteBuffer(bytes: bytes)))
   }
 
+  /// Sends `frame` as it is.
+  public func send(_ frame: WebSocketFrame) async throws { try await outbound.write(frame) }
+
   /// Calls a method and returns the complete answer.
   public func call(_ method: String, _ parameters: JSONValue? = nil) async throws -> JSONValue {
     let id = nextID.withLock { id in

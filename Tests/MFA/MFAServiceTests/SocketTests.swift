@@ -2,6 +2,7 @@ import ByteCoding
 import MFADomain
 import MFAFixtures
 import MFAService
+import NIOCore
 import NIOWebSocket
 import Testing
 
@@ -361,6 +362,62 @@ struct SocketTests {
     }
     let found = try #require(session)
     return SessionProof(sessionID: found.id, userID: found.userID, expiresAt: found.expiresAt)
+  }
+
+  /// A frame that no client may send, and the code of the close that answers it.
+  struct ForbiddenFrame: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let frame: WebSocketFrame
+    let code: Int
+
+    init(
+      _ description: String, _ code: Int, _ opcode: WebSocketOpcode, _ bytes: [UInt8], isMasked: Bool = true,
+      reserved: (Bool, Bool, Bool) = (false, false, false)
+    ) {
+      (testDescription, self.code) = (description, code)
+      frame = WebSocketFrame(
+        fin: true, rsv1: reserved.0, rsv2: reserved.1, rsv3: reserved.2, opcode: opcode,
+        maskKey: isMasked ? .random() : nil, data: ByteBuffer(bytes: bytes))
+    }
+
+    static func close(_ description: String, _ code: Int, _ bytes: [UInt8]) -> ForbiddenFrame {
+      ForbiddenFrame("a close with \(description)", code, .connectionClose, bytes)
+    }
+  }
+
+  static let forbiddenFrames =
+    [
+      ForbiddenFrame("no mask", 1002, .text, Array("{}".utf8), isMasked: false),
+      ForbiddenFrame("the first reserved bit", 1002, .text, Array("{}".utf8), reserved: (true, false, false)),
+      ForbiddenFrame("the second reserved bit", 1002, .text, Array("{}".utf8), reserved: (false, true, false)),
+      ForbiddenFrame("the third reserved bit of a Ping", 1002, .ping, [], reserved: (false, false, true)),
+      ForbiddenFrame("a reserved opcode", 1002, WebSocketOpcode(encodedWebSocketOpcode: 3)!, []),
+      ForbiddenFrame("a reserved control opcode", 1002, WebSocketOpcode(encodedWebSocketOpcode: 11)!, []),
+      ForbiddenFrame("a text that is not UTF-8", 1007, .text, [0x7B, 0xFF, 0x7D]),
+      .close("half a code", 1002, [3]), .close("a reason that is not UTF-8", 1007, [0x03, 0xE8, 0xC3]),
+    ]
+    + [0, 999, 1004, 1005, 1006, 1015, 1016, 2999, 5000, 65535].map { code in
+      .close("the code \(code)", 1002, [UInt8(code >> 8), UInt8(code & 0xFF)])
+    }
+
+  @Test("X-032 a frame that RFC 6455 forbids closes a socket, and has no other effect", arguments: forbiddenFrames)
+  func forbiddenFrame(_ forbidden: ForbiddenFrame) async throws {
+    try await TestBackend.with { backend in
+      try await TestSocket.with(backend, as: TestPhone().app) { socket in
+        try await socket.send(forbidden.frame)
+        #expect(try await socket.closeCode() == forbidden.code)
+      }
+    }
+  }
+
+  @Test("X-032 a close is answered with its code", arguments: [1000, 1001, 1014, 3000, 4999])
+  func closeAnswer(_ code: Int) async throws {
+    try await TestBackend.with { backend in
+      try await TestSocket.with(backend, as: TestPhone().app) { socket in
+        try await socket.send(.connectionClose, [UInt8(code >> 8), UInt8(code & 0xFF)] + Array("bye".utf8))
+        #expect(try await socket.closeCode() == code)
+      }
+    }
   }
 
   @Test("X-032 forbidden frames close a socket with their close codes")

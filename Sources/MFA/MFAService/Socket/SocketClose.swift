@@ -16,11 +16,14 @@ enum SocketClose: Sendable, Hashable {
   case internalError
   /// Malformed frames, or a sequence of frames that RFC 6455 does not allow.
   case malformed
+  /// A text or a reason that is not UTF-8 (RFC 6455, section 8.1).
+  case notUTF8
 
   var code: UInt16 {
     switch self {
     case .goingAway: 1001
     case .malformed: 1002
+    case .notUTF8: 1007
     case .internalError: 1011
     case .notText: 4400
     case .sessionEnded: 4403
@@ -35,6 +38,7 @@ enum SocketClose: Sendable, Hashable {
     case .goingAway: ""
     case .internalError: "internal error"
     case .malformed: "protocol error"
+    case .notUTF8: "not UTF-8"
     case .notText: "only text messages"
     case .sessionEnded: "session revoked"
     case .tooSlow: "too slow to read"
@@ -49,7 +53,8 @@ extension SocketClose {
   init?(faultOfFrames error: any Error) {
     switch error {
     case NIOWebSocketError.invalidFrameLength: self = .tooBig
-    case is NIOWebSocketError: self = .malformed
+    case is NIOWebSocketError, FrameFault.malformed: self = .malformed
+    case FrameFault.notUTF8: self = .notUTF8
     case NIOWebSocketFrameAggregator.Error.tooManyFragments,
       NIOWebSocketFrameAggregator.Error.accumulatedFrameSizeIsTooLarge:
       self = .tooBig

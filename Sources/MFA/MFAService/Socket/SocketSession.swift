@@ -121,6 +121,7 @@ struct SocketSession {
           switch frame.opcode {
           case .text:
             let text = Array(frame.unmaskedData.readableBytesView)
+            guard String(validating: text, as: UTF8.self) != nil else { return .notUTF8 }
             guard conversation.begin() else {
               try conversation.refuseAsBusy(text)
               continue

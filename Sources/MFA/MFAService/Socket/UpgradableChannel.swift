@@ -118,6 +118,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
 
   private func openSocket(on channel: any Channel) throws -> NIOAsyncChannel<WebSocketFrame, WebSocketFrame> {
     let largest = service.limits.largestMessage
+    try channel.pipeline.syncOperations.addHandler(FrameRules())
     try channel.pipeline.syncOperations.addHandler(
       NIOWebSocketFrameAggregator(
         minNonFinalFragmentSize: 0, maxAccumulatedFrameCount: 64, maxAccumulatedFrameSize: largest))

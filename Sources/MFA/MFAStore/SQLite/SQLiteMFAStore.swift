@@ -2,10 +2,13 @@ internal import GRDB
 internal import Glibc
 internal import Locking
 public import MFADomain
+internal import SQLiteFiles
 
 /// The store in one SQLite file or in memory.
 ///
-/// A write returns after its commit is on disk (`synchronous = FULL`).
+/// A write returns after its commit is on disk (`synchronous = FULL`). If the file was deleted or replaced while it was in
+/// use, writes fail, and so do reads that do not run on the thread that asks, like those of the readiness check: SQLite
+/// itself would go on with a file that is lost at the end. The file may be put back.
 public final class SQLiteMFAStore: Store {
   private let writer: any DatabaseWriter
   private let queue: WriteQueue
@@ -14,6 +17,8 @@ public final class SQLiteMFAStore: Store {
   private let quickReads = QuickReads()
   /// `nil` in memory, where a read waits for the writer.
   private let readers: SQLiteReaders?
+  /// `nil` in memory.
+  private let files: OpenFiles?
   /// Prevents a restore while this store is open; `nil` in memory.
   private let fileLock: DatabaseFileLock?
 
@@ -34,9 +39,7 @@ public final class SQLiteMFAStore: Store {
       configuration.label = "mfa.store"
       let pool = try DatabasePool(path: path, configuration: configuration)
       try self.init(
-        writer: pool, makesTables: makesTables, mostWaiting: mostWaiting, trace: trace,
-        readers: SQLiteReaders(path: path),
-        fileLock: lock)
+        writer: pool, makesTables: makesTables, mostWaiting: mostWaiting, trace: trace, path: path, fileLock: lock)
       // GRDB sets NORMAL when it turns WAL on. NORMAL may lose commits at a power failure.
       try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
     } catch let fault as MFAStoreError {
@@ -59,7 +62,7 @@ public final class SQLiteMFAStore: Store {
 
   private init(
     writer: any DatabaseWriter, makesTables: Bool, mostWaiting: Int, trace: StatementTrace?,
-    readers: SQLiteReaders? = nil, fileLock: DatabaseFileLock? = nil
+    path: String? = nil, fileLock: DatabaseFileLock? = nil
   ) throws {
     var migrator = DatabaseMigrator()
     for (index, step) in MFASchema.sqlite.versions.enumerated() {
@@ -74,10 +77,13 @@ public final class SQLiteMFAStore: Store {
     (writer as? DatabasePool)?.invalidateReadOnlyConnections()
     self.writer = writer
     self.trace = trace
-    self.readers = readers
+    let files = path.map(OpenFiles.init)
+    self.files = files
+    readers = path.flatMap { path in files.map { SQLiteReaders(path: path, files: $0) } }
     self.fileLock = fileLock
     queue = WriteQueue(
-      writer: SQLiteWriter(writer: writer, trace: trace), mostWaiting: mostWaiting, historyKeys: historyKeys)
+      writer: SQLiteWriter(writer: writer, files: files, trace: trace), mostWaiting: mostWaiting,
+      historyKeys: historyKeys)
   }
 
   /// Whether the task has chosen its thread, as those of connections do. Others run on the few threads of Swift's pool,
@@ -97,7 +103,14 @@ public final class SQLiteMFAStore: Store {
         return try quickReads.run { try readers.read(read) }
       }
       return try await StoreDeadline.answer { answer in
-        writer.asyncRead { db in answer(Result { try read(SQLiteSession(db: db.get())) }) }
+        writer.asyncRead { [files] db in
+          answer(
+            Result {
+              let db = try db.get()
+              try files?.requireInPlace()
+              return try read(SQLiteSession(db: db))
+            })
+        }
       }
     } catch {
       throw MFAStoreError.translated(error)

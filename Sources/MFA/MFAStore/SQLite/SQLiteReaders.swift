@@ -1,5 +1,6 @@
 internal import GRDB
 internal import Locking
+internal import SQLiteFiles
 
 /// Connections to a SQLite file for reads on the threads that ask. There are as many as threads that have read at the
 /// same time.
@@ -8,9 +9,14 @@ internal import Locking
 /// whether the tables have changed. The file must have its tables before the first read.
 final class SQLiteReaders: Sendable {
   private let path: String
+  /// The files that the writer uses.
+  private let files: OpenFiles
   private let idle = LockedValue<[DatabaseQueue]>([])
 
-  init(path: String) { self.path = path }
+  init(path: String, files: OpenFiles) {
+    self.path = path
+    self.files = files
+  }
 
   /// Runs `body` in a transaction that only reads.
   func read<Value>(_ body: (SQLiteSession) throws -> Value) throws -> Value {
@@ -38,6 +44,9 @@ final class SQLiteReaders: Sendable {
     // A reader waits only while another process opens the file after a crash.
     configuration.busyMode = .timeout(0.1)
     configuration.label = "mfa.store.reader"
-    return try DatabaseQueue(path: path, configuration: configuration)
+    let reader = try DatabaseQueue(path: path, configuration: configuration)
+    // Not a file that has replaced the writer's.
+    try files.requireInPlace()
+    return reader
   }
 }

@@ -6,6 +6,7 @@ internal import Metrics
 struct MeasuredStore: Store {
   private let base: any Store
   private let active = LockedValue((reads: 0, writes: 0))
+  private let hasWriteFault = LockedValue(false)
   private let readTimer = Self.timer("read")
   private let writeTimer = Self.timer("write")
 
@@ -13,6 +14,9 @@ struct MeasuredStore: Store {
 
   /// The calls in progress, which include those that wait for a connection or for the writer.
   var callsInProgress: (reads: Int, writes: Int) { active.withLock { $0 } }
+
+  /// Whether the last write that ended failed by a fault of the database, for example because its disk is full.
+  var lastWriteFailed: Bool { hasWriteFault.withLock { $0 } }
 
   func read<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
     active.withLock { $0.reads += 1 }
@@ -25,7 +29,14 @@ struct MeasuredStore: Store {
   ) async throws -> Value {
     active.withLock { $0.writes += 1 }
     defer { active.withLock { $0.writes -= 1 } }
-    return try await measured("write", writeTimer) { try await base.write(excluding: others, body) }
+    do {
+      let value = try await measured("write", writeTimer) { try await base.write(excluding: others, body) }
+      hasWriteFault.withLock { $0 = false }
+      return value
+    } catch let fault as MFAStoreError where !fault.isOverload {
+      hasWriteFault.withLock { $0 = true }
+      throw fault
+    }
   }
 
   func authenticateHistory(with keys: HistoryKeys) { base.authenticateHistory(with: keys) }

@@ -1,11 +1,13 @@
 internal import ByteCoding
+internal import Foundation
 internal import Locking
 internal import Logging
 internal import MFADomain
 internal import MFAService
 internal import ServiceLifecycle
 
-/// Reads from the store every few seconds, and remembers whether it answered.
+/// Reads from the store every few seconds, and remembers whether it answered. After a write that failed, it writes too,
+/// until a write succeeds: a full disk still answers reads.
 final class StoreHealth: Service {
   private enum State: Sendable {
     case untried
@@ -16,11 +18,11 @@ final class StoreHealth: Service {
   static let interval = Duration.seconds(5)
   private static let patience = Duration.seconds(2)
 
-  private let store: any Store
+  private let store: MeasuredStore
   private let logger: Logger
   private let state = LockedValue(State.untried)
 
-  init(_ store: any Store, logger: Logger) {
+  init(_ store: MeasuredStore, logger: Logger) {
     self.store = store
     self.logger = logger
   }
@@ -45,7 +47,13 @@ final class StoreHealth: Service {
 
   private func probe() async {
     do {
-      _ = try await StoreDeadline.within(Self.patience) { [store] in try await store.read { try $0.dataKeys().count } }
+      try await StoreDeadline.within(Self.patience) { [store] in
+        _ = try await store.read { try $0.dataKeys().count }
+        guard store.lastWriteFailed else { return }
+        // The record has expired, so that the next clean-up removes it.
+        let id = "store check \(UUID().uuidString)"
+        _ = try await store.write(excluding: .rows) { try $0.spend(identity: id, until: .now()) }
+      }
       note(nil)
     } catch {
       note((error as? MFAStoreError)?.reason ?? "\(error)")
