@@ -66,7 +66,7 @@ struct EchoResponder: RequestResponder {
     return .converse(EchoSession())
   }
 
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response {
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
     switch fault {
     case .malformedHead(let rule), .malformedBody(let rule), .malformedUpgrade(let rule): Self.text(400, rule)
     case .headTooLarge(let rule): Self.text(431, rule)

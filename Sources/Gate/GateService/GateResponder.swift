@@ -143,8 +143,10 @@ public final class GateResponder: RequestResponder {
     return route.forwarding == .all
   }
 
-  public func response(to fault: RequestError, id: String, from peer: Peer) -> Response {
-    RequestContext(id: id, from: peer, logger: logger, metrics: metrics).refuse(.malformedRequest(fault))
+  public func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
+    let wantsJSON = headers.map { Accept.namesJSON(in: $0) } ?? false
+    return RequestContext(id: id, from: peer, wantsJSON: wantsJSON, logger: logger, metrics: metrics)
+      .refuse(.malformedRequest(fault))
   }
 
   /// Issues a challenge. Waits for the store only if no challenge keys are loaded yet.

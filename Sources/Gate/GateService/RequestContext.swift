@@ -29,11 +29,11 @@ struct RequestContext: Sendable {
     self.metrics = metrics
   }
 
-  init(id: String, from peer: Peer, logger: FieldLogger, metrics: GateMetrics) {
+  init(id: String, from peer: Peer, wantsJSON: Bool, logger: FieldLogger, metrics: GateMetrics) {
     self.id = id
     address = peer.address
     path = nil
-    wantsJSON = false
+    self.wantsJSON = wantsJSON
     trace = nil
     self.logger = logger
     self.metrics = metrics

@@ -33,7 +33,7 @@ final class DatabaseFile: Sendable {
     try state.withLock { state in
       switch state {
       case .open(let pool, let files):
-        do { try files.requireInPlace() } catch { throw StoreError.displaced(error.path) }
+        do throws(OpenFiles.Displaced) { try files.requireInPlace() } catch { throw StoreError.displaced(error.path) }
         return pool
       case .closed: throw StoreError.closed
       case .idle:

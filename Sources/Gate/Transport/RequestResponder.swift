@@ -22,7 +22,9 @@ public protocol RequestResponder: Sendable {
   /// Returns the answer to bytes that did not become a request. Called on the event loop: must not block.
   ///
   /// The engine closes the connection after the answer.
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response
+  ///
+  /// - Parameter headers: The fields of the request; `nil` if the fault is in its head.
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response
 }
 
 extension RequestResponder {

@@ -230,7 +230,9 @@ private final class Backend: RequestResponder {
     .converse(EchoSession(messages: messages, change: change))
   }
 
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400) }
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
+    Response(status: 400)
+  }
 
   private final class EchoSession: WebSocketSession {
     let subprotocol: String? = nil

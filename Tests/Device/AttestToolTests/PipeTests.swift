@@ -68,7 +68,9 @@ final class TLSBackend: RequestResponder {
     return .converse(BackendSession(self))
   }
 
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400) }
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
+    Response(status: 400)
+  }
 
   private final class BackendSession: WebSocketSession {
     let subprotocol: String? = nil

@@ -79,5 +79,7 @@ struct ChallengeTests {
 
 private struct Refuser: RequestResponder {
   func respond(to request: Request, from peer: Peer) async -> Disposition { .respond(Response(status: 404)) }
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400, closes: true) }
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
+    Response(status: 400, closes: true)
+  }
 }

@@ -110,5 +110,7 @@ final class KeeperBench: Sendable {
 
 private struct EmptyAnswers: RequestResponder {
   func respond(to request: Request, from peer: Peer) async -> Disposition { .respond(Response(status: 204)) }
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400, closes: true) }
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
+    Response(status: 400, closes: true)
+  }
 }

@@ -168,5 +168,7 @@ final class FrontOfPebble: RequestResponder {
     }
   }
 
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400, closes: true) }
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
+    Response(status: 400, closes: true)
+  }
 }

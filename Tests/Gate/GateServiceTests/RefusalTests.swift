@@ -113,7 +113,7 @@ struct RefusalTests {
     ])
   func faults(_ fault: RequestError, status: Int, code: String) throws {
     let service = try ServiceBench(GateBench())
-    let response = service.responder.response(to: fault, id: Request.id, from: ServiceBench.peer)
+    let response = service.responder.response(to: fault, of: nil, id: Request.id, from: ServiceBench.peer)
     #expect(response.status == status)
     #expect(response.headers.values(of: "X-Attest-Error") == [code])
     #expect(response.headers.values(of: "X-Request-Id") == [Request.id])
@@ -121,10 +121,22 @@ struct RefusalTests {
     #expect(line["code"] == code && line["request_id"] == Request.id && line["client"] == "192.0.2.7")
   }
 
+  @Test("A request whose body is at fault gets JSON if it asks for it")
+  func faultOfBody() throws {
+    let service = try ServiceBench(GateBench())
+    for (accept, type) in [("application/json", "application/json"), ("*/*", "text/plain")] {
+      let headers = HeaderFields([.init(name: "Accept", value: accept)])
+      let response = service.responder.response(
+        to: .bodyTooLarge(limit: 65536), of: headers, id: Request.id, from: ServiceBench.peer)
+      #expect(response.headers.first("Content-Type")?.hasPrefix(type) == true, "\(accept)")
+    }
+  }
+
   @Test("A client with an old WebSocket version gets the supported version")
   func versions() throws {
     let service = try ServiceBench(GateBench())
-    let response = service.responder.response(to: .unsupportedWebSocketVersion, id: "1", from: ServiceBench.peer)
+    let response = service.responder.response(
+      to: .unsupportedWebSocketVersion, of: nil, id: "1", from: ServiceBench.peer)
     #expect(response.headers.first("Sec-WebSocket-Version") == "13")
   }
 

@@ -51,6 +51,31 @@ struct DevCommandTests {
     return run.output.joined()
   }
 
+  @Test("The next command is one for a shell, whatever the folder is called", arguments: ["it's ü $HOME", "plain"])
+  func next(name: String) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let (gate, summary) = try await Self.start([], in: folder + "/" + name)
+      defer { gate.kill() }
+      let next = try #require(summary.next)
+      let words = try await ChildProcess.run("/bin/sh", ["-c", "printf '%s\\n' \(next)"])
+      #expect(words.output == ["attest", "connect", summary.url, "--authority", folder + "/" + name])
+    }
+  }
+
+  @Test(
+    "A folder that cannot be part of a store's URL is refused before anything is written",
+    arguments: [("a#b", "#"), ("a?b", "?"), ("a\nb", "a control character")])
+  func unusable(name: String, character: String) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let refused = try await sallyport(["dev", "--folder", folder + "/" + name])
+      #expect(refused.status == 64, "\(refused)")
+      #expect(
+        refused.errors.first
+          == "error: --folder: a folder whose path has \(character) cannot hold the gate's store", "\(refused)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
+    }
+  }
+
   @Test("A gate for a phone serves its CA as a profile, at one path over plain HTTP, while it runs")
   func profile() async throws {
     try await Places.withTemporaryFolder { folder in

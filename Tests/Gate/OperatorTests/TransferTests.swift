@@ -94,6 +94,11 @@ struct TransferTests {
         ["-c", #""$0" keys list --store "$1" >/dev/full"#, Places.product("sallyport"), bench.url])
       #expect(full.exit == .code(74))
       #expect(full.errors.first == "error: standard output: No space left on device")
+      let export = try await ChildProcess.run(
+        "/bin/sh",
+        ["-c", #""$0" keys export - --store "$1" >/dev/full"#, Places.product("sallyport"), bench.url])
+      #expect(export.exit == .code(74))
+      #expect(export.errors.first == "error: standard output: No space left on device")
     }
   }
 

@@ -119,7 +119,9 @@ struct WorldTests {
 
   private struct Silent: RequestResponder {
     func respond(to request: Request, from peer: Peer) async -> Disposition { .respond(Response(status: 404)) }
-    func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400) }
+    func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
+      Response(status: 400)
+    }
   }
 
   // MARK: Store

@@ -35,6 +35,21 @@ struct LayerTests {
     #expect(port(settings)?.origin == .flag("--port"))
   }
 
+  @Test("The time for a list is in proportion to its length")
+  func longList() throws {
+    let workspace = try Workspace()
+    func time(_ count: Int) throws -> Duration {
+      let apps = (0..<count).map { "{ team_id: AAABBBCCC1, bundle_id: com.example.app\($0) }" }
+      let yaml = "app_attest: { apps: [\(apps.joined(separator: ", "))] }"
+      return try (0..<3).map { _ in
+        try ContinuousClock().measure { _ = try workspace.load(yaml: yaml) }
+      }.min() ?? .zero
+    }
+    let (short, long) = (try time(150), try time(1200))
+    // Eight times as long. Where each element looked at all others, it took sixty times the time.
+    #expect(long < short * 24, "\(short), \(long)")
+  }
+
   @Test("A byte order mark at the start of the file is ignored and does not shift places")
   func byteOrderMark() throws {
     let workspace = try Workspace()

@@ -21,7 +21,9 @@ private struct StatusResponder: RequestResponder {
     return .respond(Response(status: status, headers: headers, body: Array(echo.utf8) + request.body))
   }
 
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400) }
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
+    Response(status: 400)
+  }
 }
 
 @Suite("URLSession transport")

@@ -45,8 +45,8 @@ final class LabServer: RequestResponder {
     }
   }
 
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response {
-    EchoResponder().response(to: fault, id: id, from: peer)
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
+    EchoResponder().response(to: fault, of: headers, id: id, from: peer)
   }
 
   private static func page(hasBody: Bool) -> Response {

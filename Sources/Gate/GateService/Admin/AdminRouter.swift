@@ -20,7 +20,7 @@ public struct AdminRouter: RequestResponder {
     .respond(await withTaskExecutorPreference(globalConcurrentExecutor) { await response(to: request) })
   }
 
-  public func response(to fault: RequestError, id: String, from peer: Peer) -> Response {
+  public func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
     AdminRefusal(.malformedRequest(fault)).response(id: id)
   }
 

@@ -1,12 +1,12 @@
 extension SettingsBuilder {
   mutating func apps() -> [GateSettings.App] {
     var apps: [GateSettings.App] = []
+    var names: Set<String> = []
     for index in elementIndices(of: .root["app_attest"]["apps"]) where value(Keys.platform, index) == .ios {
       refuseKeys(foreignTo: .ios, index)
       guard let app = app(index) else { continue }
-      if apps.contains(where: { $0.teamID == app.teamID && $0.bundleID == app.bundleID }) {
-        refuse(path(Keys.bundleID, index), "the app \(app.teamID).\(app.bundleID) is configured twice")
-      }
+      let name = "\(app.teamID).\(app.bundleID)"
+      if !names.insert(name).inserted { refuse(path(Keys.bundleID, index), "the app \(name) is configured twice") }
       apps.append(app)
     }
     return apps

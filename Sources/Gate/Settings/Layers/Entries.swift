@@ -14,6 +14,8 @@ struct Entries: Sendable {
   /// Keys with an invalid value. They are not reported as missing as well.
   private(set) var faulty: Set<SettingPath> = []
   private(set) var faults: [ConfigurationError] = []
+  /// The indices of the given elements of each list.
+  private var elements: [SettingPath: Set<Int>] = [:]
   /// The URL of the default store, set even if the configuration names a store.
   var standardStore = ""
 
@@ -28,11 +30,13 @@ struct Entries: Sendable {
     } else {
       values[path] = Entry(text: key.isPath ? FilePath.absolute(text, in: folder) : text, origin: origin)
     }
+    noteElements(path)
     note(path.parent, from: origin)
   }
 
   /// Records that `path` and all its parents were given.
   mutating func note(_ path: SettingPath, from origin: SettingSource) {
+    noteElements(path)
     var path = path
     while containers[path] == nil, !path.steps.isEmpty {
       containers[path] = origin
@@ -45,7 +49,20 @@ struct Entries: Sendable {
 
   mutating func refuse(_ fault: ConfigurationError) { faults.append(fault) }
 
-  mutating func markFaulty(_ path: SettingPath) { faulty.insert(path) }
+  mutating func markFaulty(_ path: SettingPath) {
+    noteElements(path)
+    faulty.insert(path)
+  }
+
+  /// Records the list elements that `path` leads through.
+  private mutating func noteElements(_ path: SettingPath) {
+    var path = path
+    while let last = path.steps.last {
+      let parent = path.parent
+      if last == "[]", let index = path.indices.last { elements[parent, default: []].insert(index) }
+      path = parent
+    }
+  }
 
   /// Refuses a whole file. Its settings are unknown, so none of them is reported as missing.
   mutating func refuseFile(_ fault: ConfigurationError) {
@@ -58,6 +75,7 @@ struct Entries: Sendable {
     values.merge(layer.values) { _, upper in upper }
     containers.merge(layer.containers) { lower, _ in lower }
     faulty.formUnion(layer.faulty)
+    elements.merge(layer.elements) { $0.union($1) }
     faults += layer.faults
   }
 
@@ -83,16 +101,5 @@ struct Entries: Sendable {
   }
 
   /// The indices of the given elements of the list at `path`, in ascending order.
-  func indices(of path: SettingPath) -> [Int] {
-    let depth = path.steps.count
-    let below = Array(values.keys) + Array(containers.keys) + Array(faulty)
-    let indices = below.compactMap { candidate -> Int? in
-      guard candidate.steps.count > depth, candidate.steps[depth] == "[]" else { return nil }
-      guard candidate.steps[..<depth] == path.steps[...], candidate.indices.starts(with: path.indices) else {
-        return nil
-      }
-      return candidate.indices[path.indices.count]
-    }
-    return Set(indices).sorted()
-  }
+  func indices(of path: SettingPath) -> [Int] { (elements[path] ?? []).sorted() }
 }

@@ -7,7 +7,10 @@ extension EventLoop {
   func refuse(_ session: SessionRef, _ fault: RequestError) {
     guard let service, let http = session.pointee.http else { return }
     http.request.closesAfterAnswer = true
-    answer(session, service.responder.response(to: fault, id: http.request.id, from: http.peer))
+    answer(
+      session,
+      service.responder.response(
+        to: fault, of: http.request.head?.headers, id: http.request.id, from: http.peer))
   }
 
   func answer(_ session: SessionRef, _ response: Response) {

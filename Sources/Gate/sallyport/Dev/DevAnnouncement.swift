@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import CommandSupport
 internal import Cryptography
 internal import Glibc
 internal import QREncoding
@@ -22,7 +23,7 @@ struct DevAnnouncement {
   private var fingerprint: String { Hex.encode(authority.server.certificate.fingerprint) }
   private var authorityFingerprint: String { Hex.encode(authority.tlsAuthority.certificate.fingerprint) }
   /// A command with a simulated device; a gate for real devices refuses it.
-  private var next: String? { isReal ? nil : "attest connect \(url) --authority \(folder)" }
+  private var next: String? { isReal ? nil : "attest connect \(url) --authority \(ShellWord.quoting(folder))" }
 
   private var json: String {
     var members = ["url": url, "fingerprint": fingerprint, "folder": folder, "app": appID, "upstream": upstream]

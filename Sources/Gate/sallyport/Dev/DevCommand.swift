@@ -67,7 +67,7 @@ struct DevCommand: AsyncParsableCommand {
     do throws(SallyportError) {
       let host = try chosenHost()
       let app = try chosenApp()
-      let folder = AuthorityFolder(path: Self.absolute(try chosenFolder()))
+      let folder = AuthorityFolder(path: try Self.usable(Self.absolute(try chosenFolder())))
       let authority = try authority(in: folder, for: host)
       let server = try await open(folder, authority, appID: app ?? authority.appID)
       let profiles = host == nil ? nil : try profileServer(of: authority)
@@ -220,6 +220,16 @@ struct DevCommand: AsyncParsableCommand {
         hint: "name a folder with --folder")
     }
     return standard.path
+  }
+
+  /// Returns `path` if it can be part of a store's URL and of a line in a configuration file.
+  private static func usable(_ path: String) throws(SallyportError) -> String {
+    guard let character = path.unicodeScalars.first(where: { "?#".unicodeScalars.contains($0) || $0.value < 0x20 })
+    else { return path }
+    let name = character.value < 0x20 ? "a control character" : "\(character)"
+    throw SallyportError(
+      .usage, error: "--folder: a folder whose path has \(name) cannot hold the gate's store",
+      hint: "name another folder with --folder")
   }
 
   private static func absolute(_ path: String) -> String {

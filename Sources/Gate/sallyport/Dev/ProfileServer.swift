@@ -59,7 +59,7 @@ private struct ProfileResponder: RequestResponder {
     return .respond(Response(status: 200, headers: headers, body: profile))
   }
 
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response {
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
     Self.text(400, "the request is malformed")
   }
 

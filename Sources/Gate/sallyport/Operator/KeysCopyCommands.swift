@@ -151,7 +151,12 @@ final class OutputFile {
   }
 
   private static func failure(_ path: String, _ number: Int32 = errno) -> SallyportError {
-    SallyportError(
+    guard path != "-" else {
+      return SallyportError(
+        .cannotWrite, error: "standard output: \(String(cString: strerror(number)))", hint: "name a place that has room"
+      )
+    }
+    return SallyportError(
       .cannotCreate, error: "\(path): \(String(cString: strerror(number)))",
       hint: "name a writable file, or - for standard output"
     )

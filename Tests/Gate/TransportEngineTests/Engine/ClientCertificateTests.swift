@@ -14,7 +14,9 @@ private struct NameResponder: RequestResponder {
     .respond(Response(status: 200, body: Array((peer.verifiedCertificate?.subject ?? "nobody").utf8)))
   }
 
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400, closes: true) }
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
+    Response(status: 400, closes: true)
+  }
 }
 
 extension EngineTests {

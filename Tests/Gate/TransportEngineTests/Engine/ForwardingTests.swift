@@ -25,7 +25,9 @@ private struct ForwardResponder: RequestResponder {
   }
 
   func streamsBody(of request: Request) -> Bool { true }
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400, closes: true) }
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
+    Response(status: 400, closes: true)
+  }
 }
 
 private struct PlainOrder: ForwardOrder {

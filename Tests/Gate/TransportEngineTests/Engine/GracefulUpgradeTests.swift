@@ -13,7 +13,9 @@ private struct OneWord: RequestResponder {
     .respond(Response(status: 200, body: Array(word.utf8)))
   }
 
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response { Response(status: 400) }
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
+    Response(status: 400)
+  }
 }
 
 extension EngineTests {

@@ -251,7 +251,7 @@ private struct OpenResponder: RequestResponder {
     return Array("GET \(request.target) HTTP/1.1\r\n\(fields)\r\n".utf8)
   }
 
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response {
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
     Response(status: 400, body: Array("\(fault)".utf8), closes: true)
   }
 }

@@ -10,7 +10,7 @@ private struct AddressResponder: RequestResponder {
   func respond(to request: Request, from peer: Peer) async -> Disposition {
     .respond(Response(status: 200, body: Array(peer.address.description.utf8)))
   }
-  func response(to fault: RequestError, id: String, from peer: Peer) -> Response {
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
     Response(status: 400, body: Array("\(fault)".utf8), closes: true)
   }
 }
