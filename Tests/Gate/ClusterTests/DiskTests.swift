@@ -7,54 +7,6 @@ import Testing
 import Transport
 import TransportEngine
 
-/// A small disk in memory.
-private struct SmallDisk {
-  let path: String
-
-  /// Whether this user may mount disks; otherwise these tests are skipped.
-  static let isPermitted: Bool = {
-    let path = NSTemporaryDirectory() + "sallyport-mount-\(getpid())"
-    guard mkdir(path, 0o700) == 0 else { return false }
-    defer { rmdir(path) }
-    return run("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", path) && run("umount", path)
-  }()
-
-  /// Calls `body` with a new disk of `kibibytes` KiB, and removes the disk afterwards.
-  static func with<R>(kibibytes: Int, _ body: (SmallDisk) async throws -> R) async throws -> R {
-    try await Places.withTemporaryFolder { folder in
-      let disk = SmallDisk(path: folder + "/disk")
-      guard mkdir(disk.path, 0o700) == 0,
-        run("mount", "-t", "tmpfs", "-o", "size=\(kibibytes)k,mode=0700", "tmpfs", disk.path)
-      else { throw Unexpected("cannot mount a disk") }
-      defer { _ = run("umount", "--lazy", disk.path) }
-      return try await body(disk)
-    }
-  }
-
-  private static func run(_ tool: String, _ arguments: String...) -> Bool {
-    guard let path = try? Places.tool(tool) else { return false }
-    return (try? ChildProcess.run(path, arguments, writing: "/dev/null", "/dev/null")) == .code(0)
-  }
-
-  private var filler: String { path + "/filler" }
-
-  /// Fills the disk.
-  func fill() {
-    let descriptor = open(filler, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-    defer { close(descriptor) }
-    for size in [65536, 4096] {
-      let block = [UInt8](repeating: 0, count: size)
-      while write(descriptor, block, size) == size {}
-    }
-  }
-
-  func makeRoom() { unlink(filler) }
-
-  func remount(readOnly: Bool) throws {
-    guard Self.run("mount", "-o", "remount,\(readOnly ? "ro" : "rw")", path) else { throw Unexpected("remount failed") }
-  }
-}
-
 @Suite(
   "Full and read-only disks", .serialized, .enabled(if: SmallDisk.isPermitted, "this user may not mount a disk")
 )

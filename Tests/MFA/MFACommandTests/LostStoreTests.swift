@@ -72,6 +72,31 @@ struct LostStoreTests {
     }
   }
 
+  @Test(
+    "a backend with a full disk is not ready, until there is room again",
+    .enabled(if: SmallDisk.isPermitted, "this user may not mount a disk"))
+  func fullDisk() async throws {
+    try await BackendInstallation.make { place in
+      try await SmallDisk.with(kibibytes: 4096) { disk in
+        try place.configure(database: "sqlite://\(disk.path)/mfa.db")
+        try await place.serving { backend in
+          #expect(try await enrol(TestPhone(username: "ada"), at: backend, of: place) == 200)
+          disk.fill()
+          // SQLite first uses the free space in its own files.
+          var count = 0
+          while try await enrol(TestPhone(username: "user-\(count)"), at: backend, of: place) == 200, count < 500 {
+            count += 1
+          }
+          #expect(count < 500, "the disk does not fill up")
+          #expect(try await readiness(of: place, becomes: 503).contains("disk is full"))
+          disk.makeRoom()
+          _ = try await readiness(of: place, becomes: 200)
+          #expect(try await enrol(TestPhone(username: "bob"), at: backend, of: place) == 200)
+        }
+      }
+    }
+  }
+
   private func move(_ name: String, to other: String, in folder: String) throws {
     try FileManager.default.moveItem(atPath: folder + "/" + name, toPath: folder + "/" + other)
   }
