@@ -46,21 +46,55 @@ public struct NotThere: Error, CustomStringConvertible {
 }
 
 extension Places {
-  /// Returns a port of 127.0.0.1 on which no process listens. Another process may bind it before the test does. If a
-  /// program can report its port, let it listen on port 0 instead.
+  /// Returns a port of 127.0.0.1 on which no process listens. No other test gets it while this process runs, so a client
+  /// that still connects to a server of an earlier test does not reach a later one. The port is outside the range from
+  /// which Linux takes the ports of clients and of servers that listen on port 0. If a program can report its port, let
+  /// it listen on port 0 instead.
   public static func freePort() throws -> UInt16 {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    for _ in 0..<1000 {
+      guard let port = fixedPorts.randomElement() else { break }
+      // An abstract name of a Unix socket belongs to one process, until that exits.
+      guard let claim = claimedName("sallyport-test-port-\(port)") else { continue }
+      if isFree(port) { return port }
+      close(claim)
+    }
+    throw NotThere(what: "a free port")
+  }
+
+  /// The ports that Linux gives to a program only if it asks for them by number.
+  private static let fixedPorts: [UInt16] = {
+    let text = (try? String(contentsOfFile: "/proc/sys/net/ipv4/ip_local_port_range", encoding: .utf8)) ?? ""
+    let limits = text.split(whereSeparator: \.isWhitespace).compactMap { UInt16($0) }
+    let given = limits.count == 2 && limits[0] <= limits[1] ? limits[0]...limits[1] : 32768...60999
+    return (10_000...UInt16.max).filter { !given.contains($0) }
+  }()
+
+  /// Binds a new socket to an abstract name; `nil` if another socket has it.
+  private static func claimedName(_ name: String) -> Int32? {
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0[1...].copyBytes(from: name.utf8) }
+    let length = MemoryLayout<sockaddr_un>.offset(of: \.sun_path).map { $0 + 1 + name.utf8.count } ?? 0
+    let isBound = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, socklen_t(length)) == 0 }
+    }
+    if isBound { return descriptor }
+    close(descriptor)
+    return nil
+  }
+
+  private static func isFree(_ port: UInt16) -> Bool {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     defer { close(descriptor) }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+    return withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+        bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
       }
     }
-    guard isBound else { throw NotThere(what: "a free port") }
-    return UInt16(bigEndian: address.sin_port)
   }
 }

@@ -4,6 +4,7 @@ import Foundation
 import Locking
 import SimulatedDevice
 import TestSupport
+import Testing
 import Transport
 import TransportEngine
 
@@ -63,17 +64,18 @@ struct Pebble: Sendable {
       environment: ["PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "\(plan.refusedNonces)"])
     _ = try await process.output.first("pebble's directory") { $0.contains("ACME directory available") }
     // It says so before it listens.
-    for port in [port, managementPort] { try await Self.awaitListener(at: port) }
+    for port in [port, managementPort] { try await awaitListener(at: port) }
   }
 
-  private static func awaitListener(at port: UInt16) async throws {
+  private func awaitListener(at port: UInt16) async throws {
     let client = try ClientEngine()
-    let end = ContinuousClock.now + .seconds(10)
+    let end = ContinuousClock.now + .seconds(30)
     while true {
       do throws(ClientError) {
         _ = try await client.connect(host: "127.0.0.1", port: port, tls: nil)
         return
       } catch {
+        try #require(!process.hasEnded, "pebble has ended")
         guard .now < end else { throw error }
         try await Task.sleep(for: .milliseconds(20))
       }

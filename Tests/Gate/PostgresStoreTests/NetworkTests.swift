@@ -108,7 +108,13 @@ struct NetworkTests {
 
   private static func with(_ url: String, _ body: (PostgresStore) async throws -> Void) async throws {
     let store = PostgresStore(try ConnectionParameters(url: url))
-    try await body(store)
+    do {
+      try await body(store)
+    } catch {
+      // Otherwise the store still connects to this port when another server has it.
+      await store.close()
+      throw error
+    }
     await store.close()
   }
 
