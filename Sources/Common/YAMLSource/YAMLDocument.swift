@@ -159,7 +159,11 @@ extension YAMLDocument.Malformed {
     case YamlError.scanner(let context, let problem, let mark, _),
       YamlError.parser(let context, let problem, let mark, _):
       let context = context.map { "\($0.text), " } ?? ""
-      self.init(reason: "not YAML: \(context)\(problem)", position: YAMLDocument.Position(mark))
+      // The library names a function for programmers.
+      let reason =
+        problem.hasPrefix("Maximum nesting level")
+        ? "lists and sections are nested too deeply" : "not YAML: \(context)\(problem)"
+      self.init(reason: reason, position: YAMLDocument.Position(mark))
     case YamlError.composer(_, let problem, let mark, _):
       self.init(reason: "not one YAML document: \(problem)", position: YAMLDocument.Position(mark))
     case YamlError.reader(let problem, let offset, _, let yaml):

@@ -80,6 +80,9 @@ struct BrokenFileTests {
       "2:1: not YAML: while scanning for the next token, found character that cannot start any token"),
     Broken("two colons", "listen: port: 1", "1:13: not YAML: mapping values are not allowed in this context"),
     Broken("a control character", "listen:\n  port: 1\u{1}", "2:10: not YAML: control characters are not allowed"),
+    Broken(
+      "ten thousand brackets", "a: " + String(repeating: "[", count: 10_000),
+      "1:5: lists and sections are nested too deeply"),
     Broken("two documents", "version: 1\n---\nversion: 1", "2:1: not one YAML document: but found another document"),
     Broken("an unknown anchor", "listen: *other", "1:9: not one YAML document: found undefined alias"),
     Broken(

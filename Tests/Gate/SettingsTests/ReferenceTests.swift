@@ -179,4 +179,15 @@ struct EffectiveTests {
     #expect(diagnostics.settings == nil && diagnostics.faults.count == 1)
     #expect(diagnostics.warnings.contains { $0.key == "app_attest.enforcement" })
   }
+
+  @Test("An app with a fault is not reported as missing")
+  func faultyApp() throws {
+    let workspace = try Workspace()
+    try workspace.write("app_attest: { apps: [{ team_id: abc, bundle_id: com.example.app }] }", to: "gate.yaml")
+    let diagnostics = SettingsLoader(
+      file: "gate.yaml", environment: Workspace.tls, workingDirectory: workspace.folder
+    ).examine()
+    #expect(diagnostics.faults.map(\.key) == ["app_attest.apps[0].team_id"])
+    #expect(!diagnostics.warnings.contains { $0.key == "app_attest.apps" }, "\(diagnostics.warnings)")
+  }
 }

@@ -54,8 +54,9 @@ extension SettingsBuilder {
       if enforcement == .monitor {
         warn(path(Keys.enforcement), "MONITOR mode: clients that fail verification are admitted anonymously")
       }
-      if apps.isEmpty, androidApps.isEmpty, !entries.isFaulty(.root["app_attest"]["apps"]) {
-        warn(.root["app_attest"]["apps"], "no app configured: registration answers 503")
+      let list = SettingPath.root["app_attest"]["apps"]
+      if apps.isEmpty, androidApps.isEmpty, entries.indices(of: list).isEmpty, !entries.isFaulty(list) {
+        warn(list, "no app configured: registration answers 503")
       }
     }
     return GateSettings.AppAttest(
