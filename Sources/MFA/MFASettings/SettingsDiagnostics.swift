@@ -18,9 +18,9 @@ public struct SettingsDiagnostics: Sendable {
   public func origin(of key: String) -> BackendSettingSource { values[key]?.origin ?? .nowhere }
 
   /// The same with another fault, which only opening a file or a URL shows.
-  public func refusing(_ key: String, _ reason: String) -> SettingsDiagnostics {
+  public func refusing(_ key: String, _ reason: String, hint: String?) -> SettingsDiagnostics {
     SettingsDiagnostics(
-      settings: nil, faults: faults + [SettingsError(origin(of: key), key, reason)], values: values)
+      settings: nil, faults: faults + [SettingsError(origin(of: key), key, reason, hint: hint)], values: values)
   }
 
   /// Every setting with a value, in the order of the reference. Secrets are in files; a password in the database's

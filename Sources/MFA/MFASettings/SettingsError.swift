@@ -28,11 +28,14 @@ public struct SettingsError: Sendable, Hashable, CustomStringConvertible {
   public let key: String?
   /// What is wrong with the value, without place and key.
   public let reason: String
+  /// What to do; `nil` for a fault that a look at the reference or at the file explains.
+  public let hint: String?
 
-  public init(_ origin: BackendSettingSource, _ key: String?, _ reason: String) {
+  public init(_ origin: BackendSettingSource, _ key: String?, _ reason: String, hint: String? = nil) {
     self.origin = origin
     self.key = key
     self.reason = reason
+    self.hint = hint
   }
 
   /// The fault as `file:line:col: key: reason`, on one line.

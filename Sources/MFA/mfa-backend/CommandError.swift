@@ -24,21 +24,19 @@ struct CommandError: Error {
   let lines: String
 
   init(_ status: Status, _ error: String, hint: String? = nil) {
-    self.init(status, errors: [error], hint: hint)
+    self.init(status, errors: [error], hints: [hint].compactMap(\.self))
   }
 
-  init(_ status: Status, errors: [String], hint: String?) {
+  init(_ status: Status, errors: [String], hints: [String]) {
     self.status = status
-    lines = (errors.map { "error: \($0)" } + (hint.map { ["hint: \($0)"] } ?? [])).joined(separator: "\n")
+    lines = (errors.map { "error: \($0)" } + hints.map { "hint: \($0)" }).joined(separator: "\n")
   }
 
   init(_ error: any Error) {
     switch error {
     case let fault as CommandError: self = fault
     case let faults as SettingsErrors:
-      self.init(
-        .configuration, errors: faults.faults.map(\.description),
-        hint: "mfa-backend check --reference lists every key with its values")
+      self.init(.configuration, errors: faults.faults.map(\.description), hints: Self.hints(for: faults.faults))
     case MFARefusal.notFound:
       self.init(.failed, "no such account or device", hint: "mfa-backend admin users lists the accounts")
     case let value as InvalidValue: self.init(.failed, "\(value.field) \(value.rule)")
@@ -52,6 +50,16 @@ struct CommandError: Error {
     case let refusal as MFARefusal: self.init(.failed, "refused: \(refusal.cause)")
     default: self.init(.internalError, "unexpected: \(error)", hint: "report this as a bug")
     }
+  }
+
+  /// What to do about faults of the settings: each hint once.
+  static func hints(for faults: [SettingsError]) -> [String] {
+    faults.map {
+      $0.hint
+        ?? ($0.key == nil
+          ? "correct the file, or name another one with -c"
+          : "mfa-backend check --reference lists every key with its values")
+    }.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
   }
 
   private init(_ fault: GateKeySource.FetchError) {
@@ -69,6 +77,11 @@ struct CommandError: Error {
   /// The first error, without its prefix.
   var reason: String {
     String(lines.prefix { !$0.isNewline }.dropFirst("error: ".count))
+  }
+
+  /// The first hint, without its prefix.
+  var hint: String? {
+    lines.split(whereSeparator: \.isNewline).first { $0.hasPrefix("hint: ") }.map { String($0.dropFirst(6)) }
   }
 
   /// Prints the lines to standard error and returns the exit code for the command-line parser.

@@ -174,6 +174,18 @@ struct CommandTests {
 
   private static let requiredFlags = ["--gate-issuer", "i", "--audience", "a", "--listen", "127.0.0.1:0"]
 
+  @Test(
+    "for a file of settings that cannot be read, run and check advise to name another one", arguments: ["run", "check"])
+  func noSettings(_ command: String) async throws {
+    let run = try await mfa([command, "-c", "/nowhere/mfa.yaml"])
+    #expect(run.exit == .code(78))
+    #expect(
+      run.errors == [
+        "error: /nowhere/mfa.yaml cannot be read: No such file or directory",
+        "hint: correct the file, or name another one with -c",
+      ])
+  }
+
   static let startFaults = [
     StartError(
       testDescription: "no file of settings", arguments: ["-c", "/nowhere/mfa.yaml"], status: 78,

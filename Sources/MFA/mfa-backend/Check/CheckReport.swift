@@ -32,7 +32,7 @@ struct CheckReport {
   /// The `error:` lines, the `warning:` lines, and one `hint:` line for each distinct hint.
   var complaints: String {
     let failed = probes.filter { $0.outcome == .failed }
-    var hints: [String] = diagnostics.faults.isEmpty ? [] : ["mfa-backend check --reference lists every key"]
+    var hints = CommandError.hints(for: diagnostics.faults)
     for hint in failed.compactMap(\.hint) where !hints.contains(hint) { hints.append(hint) }
     let lines =
       diagnostics.faults.map { "error: \($0)" } + failed.map { "error: \(described($0))" }
@@ -123,6 +123,7 @@ struct CheckReport {
     var entry = Entry(fault.origin)
     entry.key = fault.key
     entry.reason = fault.reason
+    entry.hint = fault.hint
     return entry
   }
 

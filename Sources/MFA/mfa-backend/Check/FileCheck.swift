@@ -9,8 +9,11 @@ enum FileCheck {
     var result = diagnostics
     func judge(_ key: String, _ body: () throws -> Void) {
       do { try body() } catch {
-        let reason = CommandError(error).reason
-        result = result.refusing(key, reason.hasPrefix(key + ": ") ? String(reason.dropFirst(key.count + 2)) : reason)
+        let fault = CommandError(error)
+        let place = key + ": "
+        result = result.refusing(
+          key, fault.reason.hasPrefix(place) ? String(fault.reason.dropFirst(place.count)) : fault.reason,
+          hint: fault.hint)
       }
     }
     judge("database") { try settings.database.judge() }

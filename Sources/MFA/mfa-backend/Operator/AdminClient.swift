@@ -65,6 +65,7 @@ struct AdminClient {
     }
     return CommandError(
       refusal.code == "configuration_refused" ? .configuration : .internalError,
-      errors: refusal.error.split(whereSeparator: \.isNewline).map(String.init), hint: refusal.hint)
+      errors: refusal.error.split(whereSeparator: \.isNewline).map(String.init),
+      hints: [refusal.hint].compactMap(\.self))
   }
 }

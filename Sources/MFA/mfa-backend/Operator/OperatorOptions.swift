@@ -33,8 +33,9 @@ struct OperatorOptions: ParsableArguments {
     } catch {
       throw CommandError(
         .configuration, errors: error.faults.map(\.description),
-        hint:
-          "the backend needs admin.listen; name its configuration with -c FILE, or its socket with --admin unix:/path")
+        hints: [
+          "the backend needs admin.listen; name its configuration with -c FILE, or its socket with --admin unix:/path"
+        ])
     }
   }
 }
