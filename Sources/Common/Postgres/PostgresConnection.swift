@@ -97,9 +97,12 @@ extension PostgresConnection {
     let answer = try send(missing) { handle, item in
       PQsendPrepare(handle, item.name, item.sql, Int32(item.types.count), item.types.map(\.type))
     }
-    if let error = answer.results.lazy.compactMap(\.error).first { throw .refused(error) }
+    // Those before the first error exist on the server, which would refuse a second one with the same name.
+    for (statement, result) in zip(missing, answer.results) {
+      if let error = result.error { throw .refused(error) }
+      prepared[statement.sql] = statement.name
+    }
     guard answer.isComplete else { throw .connectionLost(reason: fault ?? "the connection was lost") }
-    for statement in missing { prepared[statement.sql] = statement.name }
   }
 
   private func send<Item>(

@@ -106,6 +106,27 @@ struct NetworkTests {
     await store.close()
   }
 
+  @Test("A statement whose table is locked at its first use is refused once, and works as soon as the table is free")
+  func lockedAtFirstUse() async throws {
+    let server = try await PostgresServer.start()
+    var limits = PostgresStore.Limits()
+    limits.lockTimeout = .milliseconds(300)
+    let store = PostgresStore(try ConnectionParameters(url: PostgresServer.url(of: [server])), limits: limits)
+    let registration = Fixture.registration()
+    #expect(try await store.register(registration) == .inserted)
+    let lock = "BEGIN; LOCK TABLE attested_keys IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(60); COMMIT"
+    async let held: [String] = server.sql(lock)
+    let isWaiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    while try await server.sql(isWaiting).isEmpty { try await Task.sleep(for: .milliseconds(20)) }
+    let use = Fixture.use(of: registration.key, 1)
+    // The server locks the table already while it prepares the statement, after it has prepared others.
+    await #expect(throws: StoreError.locked) { try await store.admit(use) }
+    try await server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+    _ = try? await held
+    #expect(try await store.admit(use) == .admitted)
+    await store.close()
+  }
+
   private static func with(_ url: String, _ body: (PostgresStore) async throws -> Void) async throws {
     let store = PostgresStore(try ConnectionParameters(url: url))
     do {

@@ -110,6 +110,30 @@ struct StoreReadTests {
     }
     #expect(outcomes == ["found": 32, "refused": 4, "failed": 4])
   }
+
+  @Test("after a statement that PostgreSQL cannot prepare, the next read and the next write succeed")
+  func unprepared() async throws {
+    let store = try PostgresMFAStore(url: try await PostgresServer.shared().newURL())
+    let user = User(id: UUID(), username: try Username("user"), createdAt: Timestamp(seconds: 1_767_225_600))
+    @Sendable func fail(_ records: any Records) throws {
+      _ = try (records as? SQLRecords)?.sql.rows("SELECT nothing", [])
+    }
+    // It is the first one of each connection, so the beginning of the transaction is prepared together with it.
+    await #expect(throws: MFAStoreError.self) { try await store.write { try fail($0) } }
+    try await store.write { try $0.insert(user) }
+    await #expect(throws: MFAStoreError.self) { try await store.read { try fail($0) } }
+    #expect(try await store.read { try $0.user(user.id)?.username } == user.username)
+  }
+
+  @Test("a connection whose prepared statements PostgreSQL no longer has is replaced")
+  func forgotten() async throws {
+    let store = try PostgresMFAStore(url: try await PostgresServer.shared().newURL())
+    #expect(try await store.read { try $0.dataKeys().isEmpty })
+    await #expect(throws: MFAStoreError.self) {
+      try await store.read { _ = try ($0 as? SQLRecords)?.sql.rows("DEALLOCATE ALL", []) }
+    }
+    #expect(try await store.read { try $0.dataKeys().isEmpty })
+  }
 }
 
 /// Runs tasks on one thread at a time, outside of Swift's pool.

@@ -146,8 +146,11 @@ final class StoreConnection {
 extension ServerError {
   /// Whether to replace the connection. The server has become read-only (`25006`), as a demoted primary is, or shuts
   /// down (`57P01` to `57P05`): the next connection finds the new primary. Or the tables have changed under prepared
-  /// statements (`0A000`): the next connection prepares them again.
-  fileprivate var endsConnection: Bool { ["25006", "0A000"].contains(code) || code.hasPrefix("57P") }
+  /// statements (`0A000`), or the server has other prepared statements than this side believes (`26000`, `42P05`), as
+  /// behind a pooler: the next connection prepares them again.
+  fileprivate var endsConnection: Bool {
+    ["25006", "0A000", "26000", "42P05"].contains(code) || code.hasPrefix("57P")
+  }
 }
 
 extension QueryResult {
