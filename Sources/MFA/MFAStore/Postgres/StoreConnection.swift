@@ -19,8 +19,8 @@ final class StoreConnection {
 
   /// Statements that wait for a later one, to be sent with it.
   private var waiting: [Call] = []
-  /// Whether a statement has failed whose result was not waited for. The transaction cannot be committed.
-  private var hasFailed = false
+  /// Why the transaction cannot be committed: a statement has failed, and others that were sent with it did not run.
+  private var failure: MFAStoreError?
   /// Whether the commit of this transaction was sent.
   private(set) var hasSentCommit = false
   /// How long a statement may wait for a lock, in milliseconds.
@@ -57,7 +57,7 @@ final class StoreConnection {
   /// Forgets the state of the transaction before.
   func begin() {
     waiting = []
-    (hasFailed, hasSentCommit) = (false, false)
+    (failure, hasSentCommit) = (nil, false)
   }
 
   /// Runs one statement, which is prepared at its first use, and those that wait.
@@ -72,7 +72,7 @@ final class StoreConnection {
   }
 
   private func enqueue(_ sql: String, _ arguments: [SQLValue], atMost most: Int) throws {
-    guard !hasFailed else { throw MFAStoreError(reason: "the transaction has failed") }
+    if let failure { throw failure }
     waiting.append(Call(statement(sql), arguments.map(\.parameter)))
     if waiting.count >= most { _ = try flush() }
   }
@@ -90,7 +90,7 @@ final class StoreConnection {
   ///
   /// - Throws: also if the server has rolled it back.
   func commit() throws {
-    guard !hasFailed else { throw MFAStoreError(reason: "the transaction has failed") }
+    if let failure { throw failure }
     guard connection.isUsable() else {
       throw PostgresError.connectionLost(reason: connection.fault ?? "the connection was lost")
     }
@@ -110,19 +110,25 @@ final class StoreConnection {
   func execute(_ statements: String...) throws { _ = try answers(to: statements.map { Call($0) }) }
 
   private func answers(to calls: [Call]) throws -> [QueryResult] {
-    // Whatever fails, the statements after it did not run, so no savepoint is where its owner believes it to be.
-    hasFailed = calls.count > 1
-    let exchange = try connection.exchange(calls)
-    if let index = exchange.results.firstIndex(where: { $0.error != nil }), let error = exchange.results[index].error {
-      if index == calls.count - 1 { hasFailed = false }
-      if error.endsConnection { connection.giveUp(because: error.message) }
-      throw PostgresError.refused(error)
+    var succeeded = 0
+    do {
+      let exchange = try connection.exchange(calls)
+      succeeded = exchange.results.prefix { $0.error == nil }.count
+      if let error = exchange.results.dropFirst(succeeded).first?.error { throw PostgresError.refused(error) }
+      guard exchange.isComplete, succeeded == calls.count else {
+        throw PostgresError.connectionLost(reason: connection.fault ?? "the connection was lost")
+      }
+      failure = nil
+      return exchange.results
+    } catch {
+      // Also a statement that was only to be prepared may have met an error that ends the connection.
+      if case PostgresError.refused(let refusal) = error, refusal.endsConnection {
+        connection.giveUp(because: refusal.message)
+      }
+      // The statements after the failed one did not run, so no savepoint is where its owner believes it to be.
+      failure = succeeded < calls.count - 1 ? MFAStoreError(error) : nil
+      throw error
     }
-    guard exchange.isComplete, exchange.results.count == calls.count else {
-      throw PostgresError.connectionLost(reason: connection.fault ?? "the connection was lost")
-    }
-    hasFailed = false
-    return exchange.results
   }
 
   private func statement(_ sql: String) -> Statement {
