@@ -97,7 +97,7 @@ extension PostgresConnection {
     let answer = try send(missing) { handle, item in
       PQsendPrepare(handle, item.name, item.sql, Int32(item.types.count), item.types.map(\.type))
     }
-    // Those before the first error exist on the server, which would refuse a second one with the same name.
+    // The server has prepared those before the first error, and would refuse to prepare them again by the same name.
     for (statement, result) in zip(missing, answer.results) {
       if let error = result.error { throw .refused(error) }
       prepared[statement.sql] = statement.name

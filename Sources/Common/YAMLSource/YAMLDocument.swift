@@ -159,7 +159,7 @@ extension YAMLDocument.Malformed {
     case YamlError.scanner(let context, let problem, let mark, _),
       YamlError.parser(let context, let problem, let mark, _):
       let context = context.map { "\($0.text), " } ?? ""
-      // The library names a function for programmers.
+      // The library's own sentence names a C function.
       let reason =
         problem.hasPrefix("Maximum nesting level")
         ? "lists and sections are nested too deeply" : "not YAML: \(context)\(problem)"

@@ -134,7 +134,7 @@ private final class Line: Sendable {
 extension FaultProxy {
   private static func connect(to port: UInt16) -> Int32? {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    guard withLoopback(port, { Glibc.connect(descriptor, $0, $1) }) == 0 else {
+    guard Places.withLoopback(port, { Glibc.connect(descriptor, $0, $1) }) == 0 else {
       close(descriptor)
       return nil
     }
@@ -145,7 +145,7 @@ extension FaultProxy {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let isListening = withLoopback(0) { bind(descriptor, $0, $1) } == 0 && Glibc.listen(descriptor, 128) == 0
+    let isListening = Places.withLoopback(0) { bind(descriptor, $0, $1) } == 0 && Glibc.listen(descriptor, 128) == 0
     let isNamed = withUnsafeMutablePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) == 0 }
     }
@@ -154,17 +154,5 @@ extension FaultProxy {
       throw NotThere(what: "a port for a proxy")
     }
     return (descriptor, UInt16(bigEndian: address.sin_port))
-  }
-
-  private static func withLoopback(
-    _ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
-  ) -> Int32 {
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    return withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
-    }
   }
 }

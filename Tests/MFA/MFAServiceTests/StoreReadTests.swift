@@ -127,7 +127,7 @@ struct StoreReadTests {
   }
 
   @Test(
-    "a connection is replaced if PostgreSQL has other prepared statements than it had prepared",
+    "a connection is replaced if PostgreSQL has lost one of its prepared statements, or has another one of its name",
     arguments: ["DEALLOCATE ALL"] + (0..<8).map { "PREPARE s\($0) AS SELECT 1" })
   func otherStatements(_ change: String) async throws {
     let store = try PostgresMFAStore(url: try await PostgresServer.shared().newURL())
