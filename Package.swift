@@ -5,6 +5,10 @@ import PackageDescription
 /// warn of more.
 let isStrict = Context.environment["SALLYPORT_STRICT"] == "1"
 
+/// `scripts/fuzz` sets this. It builds no tests, and only the project's own code is instrumented: instrumented code of
+/// other packages takes longer to build and leads libFuzzer to places that are not tested.
+let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
+
 let settings: [SwiftSetting] =
   [
     .swiftLanguageMode(.v6),
@@ -12,6 +16,7 @@ let settings: [SwiftSetting] =
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("InternalImportsByDefault"),
   ] + (isStrict ? [.treatAllWarnings(as: .error)] : [])
+  + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])
 
 /// The rooms of the house. Each target has its folder in one of them, below `Sources` or `Tests`. `RoomTests` knows
 /// from which other rooms a room may import.
@@ -89,9 +94,6 @@ func program(_ room: Room, _ name: String, in folder: String, _ dependencies: [T
 /// Whether to leave out the MFA backend, its server framework and NIO.
 let gateOnly = Context.environment["SALLYPORT_GATE_ONLY"] == "1"
 
-/// Whether to build the fuzz targets and what they fuzz, and nothing else. `scripts/fuzz` sets this and its own flags.
-let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
-
 /// The commit for `--version`, with `+` if files differ from it. The scripts that build for other machines set it.
 /// `Context.gitInformation` would be wrong: the package manager keeps the result of this manifest until the manifest or
 /// the environment changes, which a new commit does not do.
@@ -146,6 +148,8 @@ let package = Package(
       cSettings: [.define("SALLYPORT_COMMIT", to: "\"\(commit)\"")]),
     target(.common, "ProgramVersion", ["CSourceCommit"]),
     target(.common, "Markup"),
+    target(.common, "StandardPlaces"),
+    target(.common, "ForwardProxies", ["ByteCoding"]),
     target(.common, "QREncoding", ["CQREncode"]),
     target(.common, "CBOR", ["CLibCBOR"]),
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
@@ -163,7 +167,9 @@ let package = Package(
     // needs this target: packages with such flags cannot be dependencies of others.
     cTarget(
       .gate, "CRecordBuffers", ["COpenSSL"], settings: [.unsafeFlags(["-momit-leaf-frame-pointer"])]),
-    target(.gate, "TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "CRecordBuffers", "Locking"]),
+    target(
+      .gate, "TransportEngine",
+      ["Transport", "ByteCoding", "COpenSSL", "CLinux", "CRecordBuffers", "ForwardProxies", "Locking"]),
     target(
       .gate, "GateService",
       [
@@ -186,15 +192,15 @@ let package = Package(
       ["AndroidKeyAttestation", "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking", "Postgres"]),
     target(.gate, "KeyTransfer", ["AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
     target(.common, "YAMLSource", [.product(name: "Yams", package: "Yams")]),
-    target(.gate, "Settings", ["ByteCoding", "YAMLSource"]),
+    target(.gate, "Settings", ["ByteCoding", "StandardPlaces", "YAMLSource"]),
     target(
       .gate, "ACME",
-      ["ByteCoding", "Cryptography", "Locking", "ProcessSignals", "Transport", "TransportEngine"]),
+      ["ByteCoding", "Cryptography", "ForwardProxies", "Locking", "ProcessSignals", "Transport", "TransportEngine"]),
     target(
       .gate, "Preflight",
       [
-        "ACME", "AndroidKeyAttestation", "AttestGate", "ByteCoding", "Cryptography", "Settings", "Transport",
-        "TransportEngine",
+        "ACME", "AndroidKeyAttestation", "AttestGate", "ByteCoding", "Cryptography", "ForwardProxies", "Settings",
+        "Transport", "TransportEngine",
       ]),
     target(.gate, "ClientAuthority", ["ByteCoding", "Cryptography"]),
     target(.common, "Systemd"),
@@ -203,7 +209,7 @@ let package = Package(
     target(.common, "ProcessSignals", ["CSignals", "Locking"]),
     cTarget(.gate, "CUpgradeChild"),
     target(.gate, "GracefulUpgrade", ["CUpgradeChild", "Locking"]),
-    target(.signIn, "HTTPExchange"),
+    target(.signIn, "HTTPExchange", ["Locking"]),
     target(.signIn, "URLSessionExchange", ["HTTPExchange"]),
     target(
       .device, "AttestClient",
@@ -226,7 +232,7 @@ let package = Package(
       .gate, "GateRuntime",
       [
         "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CLinux", "Cryptography",
-        "GateService", "GracefulUpgrade",
+        "ForwardProxies", "GateService", "GracefulUpgrade",
         "JSONLog", "Locking", "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "ProgramVersion",
         "Prometheus", "SQLiteStore", "Settings", "Systemd", "Telemetry", "Transport", "TransportEngine",
         .product(name: "Logging", package: "swift-log"),
@@ -236,8 +242,8 @@ let package = Package(
       [
         "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority",
         "CommandSupport", "Cryptography", "Explanations", "GateRuntime", "GateService", "KeyTransfer", "Locking",
-        "Preflight", "ProcessSignals", "ProgramVersion", "QREncoding", "Settings", "SimulatedDevice", "Transport",
-        "TransportEngine",
+        "Preflight", "ProcessSignals", "ProgramVersion", "QREncoding", "Settings", "SimulatedDevice", "StandardPlaces",
+        "Transport", "TransportEngine",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
@@ -246,8 +252,8 @@ let package = Package(
       .device, "AttestTool",
       [
         "AndroidKeyAttestation", "AndroidMint", "AttestClient", "ByteCoding", "CommandSupport", "Cryptography",
-        "DeviceLab", "GateWire", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "ProcessSignals", "ProgramVersion",
-        "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine",
+        "DeviceLab", "GateWire", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "ProcessSignals",
+        "ProgramVersion", "QREncoding", "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(.common, "TestSupport", ["Locking"]),
@@ -279,7 +285,9 @@ let package = Package(
       ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "Explanations", "SimulatedDevice", "TestSupport"]),
     tests(
       .attestation, "AndroidKeyAttestationTests",
-      ["AndroidKeyAttestation", "AndroidMint", "ByteCoding", "Cryptography", "Explanations", "TestSupport"]),
+      [
+        "AndroidKeyAttestation", "AndroidMint", "ByteCoding", "CBOR", "Cryptography", "Explanations", "TestSupport",
+      ]),
     tests(
       .signIn, "URLSessionExchangeTests",
       ["HTTPExchange", "TestSupport", "Transport", "TransportEngine", "URLSessionExchange"]),
@@ -293,7 +301,7 @@ let package = Package(
       .gate, "AttestGateTests",
       [
         "AndroidKeyAttestation", "AndroidMint", "AppAttest", "AttestGate", "ByteCoding", "CBOR", "Cryptography",
-        "GateFixtures", "GateWire", "Locking", "SimulatedDevice", "SQLiteStore", "StoreConformance",
+        "GateFixtures", "GateWire", "Locking", "SimulatedDevice", "SQLiteStore", "StoreConformance", "TestSupport",
       ]),
     tests(
       .device, "AttestToolTests",
@@ -305,8 +313,8 @@ let package = Package(
     tests(
       .gate, "ACMETests",
       [
-        "ACME", "ByteCoding", "Cryptography", "GateProcesses", "Locking", "PostgresServers", "SimulatedDevice",
-        "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
+        "ACME", "ByteCoding", "Cryptography", "ForwardProxies", "GateProcesses", "Locking", "PostgresServers",
+        "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
       ]),
     tests(.common, "ByteCodingTests", ["ByteCoding"]),
     tests(
@@ -319,7 +327,7 @@ let package = Package(
     tests(.common, "CBORTests", ["CBOR", "ByteCoding", "TestSupport"]),
     tests(.gate, "ConformanceTests", ["GateProcesses", "SimulatedDevice", "TestSupport", "sallyport"]),
     tests(.common, "CertificateIssuingTests", ["ByteCoding", "Cryptography", "TestSupport"]),
-    tests(.common, "CryptographyTests", ["Cryptography", "ByteCoding"]),
+    tests(.common, "CryptographyTests", ["Cryptography", "ByteCoding", "TestSupport"]),
     tests(
       .gate, "EndToEndTests",
       [
@@ -331,7 +339,7 @@ let package = Package(
       .gate, "GateServiceTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "GateWire", "JSONLog",
-        "Locking", "Markup", "Prometheus", "SimulatedDevice", "SQLiteStore", "TestSupport", "Transport",
+        "Locking", "Markup", "Prometheus", "SimulatedDevice", "SQLiteStore", "Telemetry", "TestSupport", "Transport",
         .product(name: "Logging", package: "swift-log"),
       ]),
     tests(
@@ -350,8 +358,9 @@ let package = Package(
     tests(
       .gate, "GateRuntimeTests",
       [
-        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures",
-        "GateRuntime", "GateService", "GracefulUpgrade", "JSONLog", "Locking", "Preflight", "Prometheus", "SQLiteStore",
+        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "ForwardProxies",
+        "GateFixtures", "GateRuntime", "GateService", "GracefulUpgrade", "JSONLog", "Locking", "Preflight",
+        "Prometheus", "SQLiteStore",
         "Settings", "SimulatedDevice", "StoreConformance", "Systemd", "TestSupport", "Transport", "TransportEngine",
         .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
       ]),
@@ -399,7 +408,8 @@ let package = Package(
     tests(
       .gate, "PreflightTests",
       [
-        "AttestGate", "ByteCoding", "Cryptography", "Preflight", "SQLiteStore", "Settings", "SimulatedDevice",
+        "AttestGate", "ByteCoding", "Cryptography", "ForwardProxies", "Preflight", "SQLiteStore", "Settings",
+        "SimulatedDevice",
         "TestSupport", "Transport", "TransportEngine",
       ]),
     tests(.gate, "ClientAuthorityTests", ["ByteCoding", "ClientAuthority", "Cryptography", "TestSupport"]),
@@ -411,7 +421,9 @@ let package = Package(
       ]),
     tests(.gate, "TelemetryTests", ["ByteCoding", "Prometheus", "Telemetry"]),
     tests(.gate, "PackagingTests", ["sallyport", "attest", "TestSupport"]),
-    tests(.common, "SystemdTests", ["Systemd"]),
+    tests(.common, "StandardPlacesTests", ["StandardPlaces"]),
+    tests(.common, "ForwardProxiesTests", ["ByteCoding", "ForwardProxies", "TestSupport"]),
+    tests(.common, "SystemdTests", ["Systemd", "TestSupport"]),
     tests(.common, "ProcessSignalsTests", ["ProcessSignals", "Locking", "TestSupport"]),
     tests(.gate, "GracefulUpgradeTests", ["GracefulUpgrade", "Systemd", "TestSupport"]),
     tests(.gate, "CheckCommandTests", ["sallyport", "ByteCoding", "SimulatedDevice", "TestSupport"]),
@@ -425,8 +437,8 @@ let package = Package(
     tests(
       .gate, "TransportEngineTests",
       [
-        "TransportEngine", "Transport", "ByteCoding", "COpenSSL", "ClientAuthority", "Cryptography", "Locking",
-        "SimulatedDevice", "TestSupport",
+        "TransportEngine", "Transport", "ByteCoding", "COpenSSL", "ClientAuthority", "Cryptography", "ForwardProxies",
+        "Locking", "SimulatedDevice", "TestSupport",
       ]),
     tests(
       .gate, "VerifyCommandTests",
@@ -452,10 +464,11 @@ let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 if !gateOnly {
   package.dependencies += [
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
   ]
   package.targets += [
-    target(.authenticator, "OneTimePasswords", [crypto]),
+    target(.authenticator, "OneTimePasswords", ["ByteCoding", crypto]),
     target(.authenticator, "AuthenticatorVault", ["OneTimePasswords", crypto, cryptoExtras]),
     .target(
       name: "VaultFormats",
@@ -463,33 +476,6 @@ if !gateOnly {
         "AuthenticatorVault", "ByteCoding", "OneTimePasswords", crypto, cryptoExtras,
         .product(name: "SwiftProtobuf", package: "swift-protobuf"),
       ], path: Room.authenticator.source("VaultFormats"), exclude: ["OTPMigration.proto"], swiftSettings: settings),
-  ]
-}
-
-if !gateOnly && !fuzzing {
-  package.dependencies += [
-    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
-    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
-    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-    .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
-    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
-    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
-    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
-    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
-    .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
-  ]
-  package.products += [
-    .library(name: "OneTimePasswords", targets: ["OneTimePasswords"]),
-    .library(name: "AuthenticatorVault", targets: ["AuthenticatorVault"]),
-    .library(name: "VaultFormats", targets: ["VaultFormats"]),
-    .library(name: "VaultSync", targets: ["VaultSync"]),
-    .library(name: "QRCodes", targets: ["QRCodes"]),
-    .library(name: "OIDCClient", targets: ["OIDCClient"]),
-  ]
-  package.targets += [
-    tests(
-      .authenticator, "VaultFormatsTests",
-      ["AuthenticatorVault", "ByteCoding", "OneTimePasswords", "TestSupport", "VaultFormats"]),
     target(
       .authenticator, "VaultSync",
       ["AuthenticatorVault", "Locking", .target(name: "ProcessSignals", condition: .when(platforms: [.linux]))]),
@@ -503,9 +489,40 @@ if !gateOnly && !fuzzing {
         "ByteCoding", "HTTPExchange", "Locking", crypto, cryptoExtras, jwtKit,
         .target(name: "ProcessSignals", condition: .when(platforms: [.linux])),
       ]),
+  ]
+}
+
+if !gateOnly && !fuzzing {
+  package.dependencies += [
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+  ]
+  package.products += [
+    .library(name: "OneTimePasswords", targets: ["OneTimePasswords"]),
+    .library(name: "AuthenticatorVault", targets: ["AuthenticatorVault"]),
+    .library(name: "VaultFormats", targets: ["VaultFormats"]),
+    .library(name: "VaultSync", targets: ["VaultSync"]),
+    .library(name: "QRCodes", targets: ["QRCodes"]),
+    .library(name: "OIDCClient", targets: ["OIDCClient"]),
+  ]
+  package.targets += [
+    tests(
+      .authenticator, "VaultFormatsTests",
+      ["AuthenticatorVault", "ByteCoding", "OneTimePasswords", "TestSupport", "VaultFormats"]),
     tests(
       .signIn, "OIDCClientTests", ["ByteCoding", "HTTPExchange", "Locking", "OIDCClient", "TestSupport", crypto]),
-    target(.signIn, "HTTPClientTransport", ["HTTPExchange", crypto, httpClient] + nio + [nioSSL]),
+    target(
+      .signIn, "HTTPClientTransport",
+      [
+        "ForwardProxies", "HTTPExchange", "Locking", crypto, httpClient, nioSSL,
+        .product(name: "NIOTLS", package: "swift-nio"),
+      ] + nio),
     target(.signIn, "BearerSettings", ["ByteCoding", "OIDCClient", "YAMLSource"]),
     tests(.signIn, "BearerSettingsTests", ["BearerSettings", "OIDCClient", "TestSupport"]),
     library("CLibSecret", pkgConfig: "libsecret-1", package: "libsecret-1-dev"),
@@ -515,12 +532,13 @@ if !gateOnly && !fuzzing {
     target(
       .signIn, "BearerTool",
       [
-        "BearerSettings", "ByteCoding", "CommandSupport", "HTTPClientTransport", "HTTPExchange", "OIDCClient",
-        "ProgramVersion", "QREncoding", "SecretService",
+        "BearerSettings", "ByteCoding", "CommandSupport", "ForwardProxies", "HTTPClientTransport", "HTTPExchange",
+        "OIDCClient", "ProgramVersion", "QREncoding", "SecretService",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + nio),
     tests(
-      .signIn, "BearerToolTests", ["HTTPExchange", "OIDCClient", "TestSupport", "URLSessionExchange", "bearer"]),
+      .signIn, "BearerToolTests",
+      ["BearerTool", "HTTPExchange", "OIDCClient", "TestSupport", "URLSessionExchange", "bearer"]),
     executable(.signIn, "bearer", ["BearerTool", "CommandSupport", "ProcessSignals"]),
     tests(.authenticator, "QRCodesTests", ["QRCodes", "QREncoding", "TestSupport"]),
     target(
@@ -535,7 +553,7 @@ if !gateOnly && !fuzzing {
       .authenticator, "AuthenticatorToolTests",
       [
         "AuthenticatorTool", "AuthenticatorVault", "ByteCoding", "CommandSupport", "OneTimePasswords", "QRCodes",
-        "QREncoding", "TestSupport", "VaultFormats", "authenticator",
+        "QREncoding", "TestSupport", "VaultFormats", "authenticator", crypto,
       ]),
     tests(
       .authenticator, "VaultSyncTests",
@@ -555,15 +573,15 @@ if !gateOnly && !fuzzing {
     target(
       .mfa, "MFATokens",
       [
-        "ConnectionFaults", "MFADomain", "ByteCoding", "Locking", "HTTPClientTransport", "OIDCClient", crypto,
-        httpClient,
+        "ConnectionFaults", "MFADomain", "ByteCoding", "ForwardProxies", "Locking", "HTTPClientTransport",
+        "HTTPExchange", "OIDCClient", crypto, httpClient,
       ] + nio
         + [nioSSL, logging]),
     target(
       .mfa, "MFADelivery",
       [
-        "ConnectionFaults", "MFADomain", "ByteCoding", "JSONLog", "Locking", httpClient, lifecycle, logging, metrics,
-        nioSSL,
+        "ConnectionFaults", "ForwardProxies", "HTTPClientTransport", "HTTPExchange", "MFADomain", "ByteCoding",
+        "JSONLog", "Locking", httpClient, lifecycle, logging, metrics, nioSSL,
       ] + nio),
     target(
       .mfa, "MFAService",
@@ -580,9 +598,11 @@ if !gateOnly && !fuzzing {
     executable(
       .mfa, "mfa-backend",
       [
-        "ConnectionFaults", "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "MFASettings",
-        "MFAMetrics", "JSONLog", "ByteCoding", "CEarlySignals", "CommandSupport", "Locking", "Postgres",
-        "ProcessSignals", "ProgramVersion", "Prometheus", "Systemd", httpClient, lifecycle, logging, metrics,
+        "ConnectionFaults", "ForwardProxies", "HTTPExchange", "MFADomain", "MFAStore", "MFATokens", "MFADelivery",
+        "MFAService",
+        "MFASettings", "MFAMetrics", "JSONLog", "ByteCoding", "CEarlySignals", "CommandSupport", "Locking", "Postgres",
+        "ProcessSignals", "ProgramVersion", "Prometheus", "StandardPlaces", "Systemd", httpClient, lifecycle, logging,
+        metrics,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + nio),
     support(
@@ -600,7 +620,10 @@ if !gateOnly && !fuzzing {
     tests(.mfa, "MFASettingsTests", ["MFASettings", "TestSupport"]),
     tests(
       .mfa, "MFADomainTests",
-      ["MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", "CBOR", "Locking", "OneTimePasswords", crypto]),
+      [
+        "MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", "CBOR", "Locking", "OneTimePasswords", "TestSupport",
+        crypto,
+      ]),
     tests(
       .mfa, "MFAServiceTests",
       [
@@ -621,7 +644,8 @@ if !gateOnly && !fuzzing {
     tests(
       .mfa, "MFADeliveryTests",
       [
-        "MFADelivery", "MFADomain", "MFAFixtures", "ByteCoding", "Locking", "TestSupport", hummingbird, lifecycle,
+        "ForwardProxies", "MFADelivery", "MFADomain", "MFAFixtures", "ByteCoding", "Locking", "TestSupport",
+        hummingbird, lifecycle,
         logging,
       ]),
   ]
@@ -682,7 +706,8 @@ if fuzzing {
       .gate, "Fuzzing",
       [
         "AndroidKeyAttestation", "AndroidMint", "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR",
-        "COpenSSL", "Cryptography", "Explanations", "GateService", "OneTimePasswords", "Settings", "SimulatedDevice",
-        "Transport", "TransportEngine", "VaultFormats",
+        "COpenSSL", "Cryptography", "Explanations", "ForwardProxies", "GateService", "OIDCClient",
+        "OneTimePasswords", "QRCodes", "QREncoding", "Settings", "SimulatedDevice", "Transport", "TransportEngine",
+        "VaultFormats", "VaultSync",
       ]))
 }

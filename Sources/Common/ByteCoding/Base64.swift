@@ -32,6 +32,53 @@ public enum Base64 {
   }
 }
 
+extension Base64 {
+  /// Decodes a text that a peer sent; `nil` if it is not base64.
+  ///
+  /// Encoders differ where the bytes are the same, so each of these forms is accepted:
+  ///
+  /// - the standard alphabet or the one for URLs, not both in one text,
+  /// - all padding or none,
+  /// - line ends, LF or CR LF, in any place, as the default encoder of Android and that of MIME write them.
+  ///
+  /// Other characters, a part of the padding, digits after padding and unused bits that are set are refused. Several
+  /// texts have the same bytes: compare and keep the bytes, never the text.
+  @inlinable
+  public static func decode(anyForm text: some StringProtocol) -> [UInt8]? {
+    decode(text) ?? text.utf8.withBytes(decodeUnusual)
+  }
+
+  /// The same for a text that is not in the standard form.
+  @usableFromInline
+  static func decodeUnusual(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+    var digits: [UInt8] = []
+    digits.reserveCapacity(text.count)
+    var (padding, isStandard, isURLSafe, endsLine) = (0, false, false, false)
+    for character in text {
+      // A CR belongs to the LF after it.
+      guard !endsLine || character == UInt8(ascii: "\n") else { return nil }
+      endsLine = character == UInt8(ascii: "\r")
+      switch character {
+      case UInt8(ascii: "\r"), UInt8(ascii: "\n"): continue
+      case UInt8(ascii: "="):
+        padding += 1
+        continue
+      case UInt8(ascii: "+"), UInt8(ascii: "/"): isStandard = true
+      case UInt8(ascii: "-"), UInt8(ascii: "_"): isURLSafe = true
+      default: break
+      }
+      guard padding == 0 else { return nil }
+      digits.append(character)
+    }
+    guard !endsLine, !(isStandard && isURLSafe),
+      padding == 0 || padding <= 2 && digits.count % 4 + padding == 4
+    else { return nil }
+    return digits.withUnsafeBufferPointer { digits in
+      (isURLSafe ? Sextets.urlSafe : .standard).decode(digits, pads: false)
+    }
+  }
+}
+
 /// Base 64 with the alphabet that is safe in URLs, without padding (RFC 4648 section 5, as JOSE uses it).
 public enum Base64URL {
   /// `bytes` without padding.

@@ -5,15 +5,39 @@
 public enum JSONGrammar {
   /// Arrays and objects within each other; a text with more is refused.
   public static let deepest = 64
+  /// The maximum number of bytes of a name, after its escapes are decoded.
+  public static let longestName = 256
 
-  /// Whether `bytes` are one JSON text in UTF-8 without a byte order mark, whose objects have each name once.
+  /// How much a text may have. A text with more is refused, before any of it is decoded.
+  public struct Limits: Sendable, Hashable {
+    /// The maximum number of members of each object.
+    public var members: Int
+    /// The maximum number of values in the whole text, arrays and objects included.
+    public var values: Int
+
+    /// Creates limits.
+    public init(members: Int, values: Int) { (self.members, self.values) = (members, values) }
+
+    /// 1,000 members of an object and any number of values: for texts whose size is limited.
+    public static let standard = Limits(members: 1000, values: .max)
+    /// 64 members of an object and 256 values: for what a client sends before it has proved anything.
+    public static let request = Limits(members: 64, values: 256)
+    /// No limit: for documents from trusted places, whose size is limited.
+    public static let none = Limits(members: .max, values: .max)
+  }
+
+  /// Whether `bytes` are one JSON text in UTF-8 without a byte order mark, whose objects have each name once, within
+  /// `limits`.
   ///
-  /// Names are compared after their escapes are decoded, as Swift compares strings: by canonical equivalence.
-  public static func accepts(_ bytes: [UInt8]) -> Bool {
+  /// Names are compared as bytes after their escapes are decoded: `a` and `\u0061` are one name. They are ASCII and
+  /// have at most `longestName` bytes. Decoders keep names as `String`, whose hash and equality normalize: for names
+  /// outside ASCII that takes time with the square of the number of combining marks, and makes one name of two (`K` and
+  /// the Kelvin sign). No format that is read here has such names.
+  public static func accepts(_ bytes: [UInt8], within limits: Limits = .standard) -> Bool {
     // Decoding replaces malformed UTF-8 and so changes the text. `String(validating:as:)` is newer than the supported
     // platforms.
     guard String(decoding: bytes, as: UTF8.self).utf8.elementsEqual(bytes) else { return false }
-    var reader = Reader(bytes: bytes)
+    var reader = Reader(bytes: bytes, limits: limits)
     return reader.readText()
   }
 }
@@ -22,16 +46,20 @@ public enum JSONGrammar {
 /// read.
 private struct Reader {
   let bytes: [UInt8]
+  let limits: JSONGrammar.Limits
   private var index = 0
+  private var values = 0
   /// The arrays and objects that are not closed yet, each with the names that it has so far; `nil` for an array.
-  private var open: [Set<String>?] = []
+  ///
+  /// The seed of the hashes differs in each process, so no sender can choose names with equal hashes.
+  private var open: [Set<[UInt8]>?] = []
 
-  init(bytes: [UInt8]) { self.bytes = bytes }
+  init(bytes: [UInt8], limits: JSONGrammar.Limits) { (self.bytes, self.limits) = (bytes, limits) }
 
   private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
 
   private mutating func skipSpace() {
-    while let byte = next, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { index += 1 }
+    while let byte = next, byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D { index += 1 }
   }
 
   private mutating func take(_ byte: UInt8) -> Bool {
@@ -68,7 +96,8 @@ private struct Reader {
   private mutating func readValue() -> Bool {
     while true {
       let opens = next == UInt8(ascii: "[") || next == UInt8(ascii: "{")
-      guard !opens || open.count < JSONGrammar.deepest else { return false }
+      guard !opens || open.count < JSONGrammar.deepest, values < limits.values else { return false }
+      values += 1
       switch next {
       case UInt8(ascii: "["):
         index += 1
@@ -81,7 +110,7 @@ private struct Reader {
         if take(UInt8(ascii: "}")) { return true }
         open.append([])
         guard readName() else { return false }
-      case UInt8(ascii: "\""): return readString() != nil
+      case UInt8(ascii: "\""): return skipString()
       case UInt8(ascii: "t"): return take("true")
       case UInt8(ascii: "f"): return take("false")
       case UInt8(ascii: "n"): return take("null")
@@ -93,8 +122,8 @@ private struct Reader {
   /// Reads a member's name and its colon, and keeps the name for the innermost object.
   private mutating func readName() -> Bool {
     skipSpace()
-    guard next == UInt8(ascii: "\""), let name = readString(),
-      open[open.count - 1]?.insert(name).inserted == true
+    guard next == UInt8(ascii: "\""), open[open.count - 1].map({ $0.count < limits.members }) == true,
+      let name = readNameText(), open[open.count - 1]?.insert(name).inserted == true
     else { return false }
     skipSpace()
     guard take(UInt8(ascii: ":")) else { return false }
@@ -119,28 +148,37 @@ private struct Reader {
     return index > start
   }
 
-  /// Reads a string from its quotation mark on and returns its content; `nil` if it is malformed.
-  private mutating func readString() -> String? {
+  /// Reads a name from its quotation mark on and returns its bytes; `nil` if it is malformed, too long or not ASCII.
+  private mutating func readNameText() -> [UInt8]? {
     index += 1
-    var text = ""
-    var start = index
-    while let byte = next {
+    var name: [UInt8] = []
+    while let byte = next, name.count <= JSONGrammar.longestName {
+      index += 1
       switch byte {
-      case UInt8(ascii: "\""):
-        text += String(decoding: bytes[start..<index], as: UTF8.self)
-        index += 1
-        return text
+      case UInt8(ascii: "\""): return name
       case UInt8(ascii: "\\"):
-        text += String(decoding: bytes[start..<index], as: UTF8.self)
-        index += 1
-        guard let scalar = readEscape() else { return nil }
-        text.unicodeScalars.append(scalar)
-        start = index
-      case 0..<0x20: return nil
-      default: index += 1
+        guard let scalar = readEscape(), scalar.isASCII else { return nil }
+        name.append(UInt8(truncatingIfNeeded: scalar.value))
+      case 0..<0x20, 0x80...: return nil
+      default: name.append(byte)
       }
     }
     return nil
+  }
+
+  /// Reads a string that is a value, from its quotation mark on. Returns `false` if it is malformed.
+  private mutating func skipString() -> Bool {
+    index += 1
+    while let byte = next {
+      index += 1
+      switch byte {
+      case UInt8(ascii: "\""): return true
+      case UInt8(ascii: "\\"): guard readEscape() != nil else { return false }
+      case 0..<0x20: return false
+      default: break
+      }
+    }
+    return false
   }
 
   /// Reads an escape sequence after its backslash. Half of a surrogate pair is malformed.
@@ -168,8 +206,12 @@ private struct Reader {
     guard index + 4 <= bytes.count else { return nil }
     var unit: UInt32 = 0
     for byte in bytes[index..<index + 4] {
-      guard let digit = Character(Unicode.Scalar(byte)).hexDigitValue else { return nil }
-      unit = unit << 4 | UInt32(digit)
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): unit = unit << 4 | UInt32(byte - UInt8(ascii: "0"))
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): unit = unit << 4 | UInt32(byte - UInt8(ascii: "a") + 10)
+      case UInt8(ascii: "A")...UInt8(ascii: "F"): unit = unit << 4 | UInt32(byte - UInt8(ascii: "A") + 10)
+      default: return nil
+      }
     }
     index += 4
     return unit

@@ -12,12 +12,13 @@ public enum TerminalText {
     }
   }
 
-  /// `text` on one line, with U+FFFD for each unsafe character.
-  public static func printable(_ text: String) -> String { replacing(text) { _ in "\u{FFFD}" } }
+  /// `text` on one line, with U+FFFD for each unsafe character. A joiner between two emoji, as in that of a family, is
+  /// kept: it joins them to one picture and hides nothing.
+  public static func printable(_ text: String) -> String { replacing(text, keepsEmoji: true) { _ in "\u{FFFD}" } }
 
   /// `text` with U+FFFD for each unsafe character other than line feeds and tabs.
   public static func printableLines(_ text: String) -> String {
-    replacing(text) { $0 == "\n" || $0 == "\t" ? String($0) : "\u{FFFD}" }
+    replacing(text, keepsEmoji: true) { $0 == "\n" || $0 == "\t" ? String($0) : "\u{FFFD}" }
   }
 
   /// A JSON text that has the same value as `json`, with each unsafe character of its strings escaped.
@@ -33,16 +34,31 @@ public enum TerminalText {
     }
   }
 
-  private static func replacing(_ text: String, by replacement: (Unicode.Scalar) -> String) -> String {
-    guard text.unicodeScalars.contains(where: isUnsafe) else { return text }
+  private static func replacing(
+    _ text: String, keepsEmoji: Bool = false, by replacement: (Unicode.Scalar) -> String
+  ) -> String {
+    let scalars = text.unicodeScalars
+    guard scalars.contains(where: isUnsafe) else { return text }
     var result = String.UnicodeScalarView()
-    for scalar in text.unicodeScalars {
-      if isUnsafe(scalar) {
+    for index in scalars.indices {
+      let scalar = scalars[index]
+      if isUnsafe(scalar), !(keepsEmoji && joinsEmoji(at: index, in: scalars)) {
         result.append(contentsOf: replacement(scalar).unicodeScalars)
       } else {
         result.append(scalar)
       }
     }
     return String(result)
+  }
+
+  /// Whether the scalar at `index` is U+200D between two emoji (Unicode Technical Standard 51).
+  private static func joinsEmoji(at index: String.Index, in scalars: String.UnicodeScalarView) -> Bool {
+    guard scalars[index] == "\u{200D}", index > scalars.startIndex else { return false }
+    var before = scalars.index(before: index)
+    // The variation selector of a picture stands between the emoji and the joiner.
+    if scalars[before] == "\u{FE0F}", before > scalars.startIndex { before = scalars.index(before: before) }
+    let after = scalars.index(after: index)
+    guard after < scalars.endIndex else { return false }
+    return [scalars[before], scalars[after]].allSatisfy { !$0.isASCII && $0.properties.isEmoji }
   }
 }

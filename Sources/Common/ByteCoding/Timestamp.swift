@@ -21,12 +21,18 @@ public struct Timestamp: Sendable, Hashable, Comparable {
 
   /// The instant `milliseconds` after the epoch.
   public init(milliseconds: Int64) {
-    let seconds = milliseconds >= 0 ? milliseconds / 1000 : (milliseconds - 999) / 1000
-    self.init(seconds: seconds, nanoseconds: (milliseconds - seconds * 1000) * 1_000_000)
+    self.init(seconds: milliseconds / 1000, nanoseconds: milliseconds % 1000 * 1_000_000)
   }
 
-  /// Milliseconds since the epoch, rounded down.
-  public var milliseconds: Int64 { seconds * 1000 + Int64(nanoseconds) / 1_000_000 }
+  /// Milliseconds since the epoch, rounded down; the least or the greatest number for an instant beyond.
+  public var milliseconds: Int64 {
+    let rest = Int64(nanoseconds) / 1_000_000
+    // Below zero the second is the next lower one, whose milliseconds may be beyond the range where the sum is not.
+    let (whole, part) = seconds < 0 ? (seconds + 1, rest - 1000) : (seconds, rest)
+    let (product, overflows) = whole.multipliedReportingOverflow(by: 1000)
+    guard !overflows else { return seconds < 0 ? .min : .max }
+    return product.saturatingAdd(part)
+  }
 
   /// This instant without its fraction of a second, for display.
   public var wholeSecond: Timestamp { Timestamp(seconds: seconds) }
@@ -46,9 +52,12 @@ public struct Timestamp: Sendable, Hashable, Comparable {
       nanoseconds: Int64(nanoseconds) + attoseconds / 1_000_000_000)
   }
 
-  /// How much later this instant is than `other`.
+  /// How much later this instant is than `other`. Saturates for instants that are further apart than `Int64` has
+  /// seconds.
   public func since(_ other: Timestamp) -> Duration {
-    .seconds(seconds - other.seconds) + .nanoseconds(Int64(nanoseconds) - Int64(other.nanoseconds))
+    let (difference, overflows) = seconds.subtractingReportingOverflow(other.seconds)
+    let seconds: Int64 = overflows ? (seconds < other.seconds ? .min + 1 : .max - 1) : difference
+    return .seconds(seconds) + .nanoseconds(Int64(nanoseconds) - Int64(other.nanoseconds))
   }
 
   public static func < (first: Timestamp, second: Timestamp) -> Bool {

@@ -5,6 +5,17 @@ public enum InputFile {
   /// The content of `path`, or of standard input for `-`; `nil` if `ifPresent` and there is no such file.
   public static func read(_ path: String, largest: Int = 64 << 20, ifPresent: Bool = false) throws(Failure) -> [UInt8]?
   {
+    guard let bytes = try content(path, atMost: largest + 1, ifPresent: ifPresent) else { return nil }
+    guard bytes.count <= largest else { throw Failure(.badData, "\(path) is longer than \(largest >> 20) MiB") }
+    return bytes
+  }
+
+  /// The content of `path`, or of standard input for `-`, up to `count` bytes. What follows is not read.
+  public static func beginning(_ path: String, atMost count: Int) throws(Failure) -> [UInt8] {
+    try content(path, atMost: count, ifPresent: false) ?? []
+  }
+
+  private static func content(_ path: String, atMost limit: Int, ifPresent: Bool) throws(Failure) -> [UInt8]? {
     let descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else {
       if errno == ENOENT, ifPresent { return nil }
@@ -13,16 +24,14 @@ public enum InputFile {
     defer { close(descriptor) }
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65536)
-    while true {
-      let count = Glibc.read(descriptor, &buffer, buffer.count)
+    while bytes.count < limit {
+      let count = Glibc.read(descriptor, &buffer, min(buffer.count, limit - bytes.count))
       if count < 0 && errno == EINTR { continue }
       guard count >= 0 else { throw Failure(.noInput, "cannot read \(path): \(String(cString: strerror(errno)))") }
-      if count == 0 { return bytes }
+      if count == 0 { break }
       bytes += buffer[..<count]
-      guard bytes.count <= largest else {
-        throw Failure(.badData, "\(path) is longer than \(largest >> 20) MiB")
-      }
     }
+    return bytes
   }
 
   /// The first line of `path`, without its end: a passphrase or a secret.

@@ -1,14 +1,19 @@
 public import ArgumentParser
 internal import ByteCoding
+internal import Glibc
 
 extension ParsableCommand {
   /// Runs a command and reports errors on standard error: one line `error:`, and mostly one line `hint:`.
   ///
   /// A command that has reported its errors itself throws an `ExitCode`.
   ///
+  /// From now on the process ignores SIGPIPE: a reader that has gone, of standard output or of a program that a command
+  /// starts, must not end it in the middle of its work. `StandardOutput` reports such a reader to its caller.
+  ///
   /// - Parameter arguments: The arguments without the program's name; `nil` for those of the process.
   /// - Returns: The exit code, from sysexits.
   public static func execute(_ arguments: [String]? = nil) async -> Int32 {
+    signal(SIGPIPE, SIG_IGN)
     do {
       var command = try parseAsRoot(arguments)
       if var command = command as? any AsyncParsableCommand {

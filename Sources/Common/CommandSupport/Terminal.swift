@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Glibc
 internal import ProcessSignals
 
@@ -30,7 +31,9 @@ public final class Terminal {
 
   /// Asks for a line.
   ///
-  /// - Parameter isSecret: Whether not to show what is typed.
+  /// - Parameters:
+  ///   - question: May have text of strangers, such as a file's name: characters that steer a terminal are replaced.
+  ///   - isSecret: Whether not to show what is typed.
   /// - Returns: `nil` at the end of the input, or if the line is not UTF-8.
   public func ask(_ question: String, isSecret: Bool = false) -> String? {
     guard isSecret else { return answer(to: question) }
@@ -41,7 +44,7 @@ public final class Terminal {
   }
 
   private func answer(to question: String) -> String? {
-    write(question)
+    write(TerminalText.printableLines(question))
     var line: [UInt8] = []
     var byte: UInt8 = 0
     while true {

@@ -22,6 +22,20 @@ public final class Certificate: Sendable {
     self.der = der
   }
 
+  /// Parses a certificate that a device wrote for a key of its own, for a protocol in which neither its dates nor its
+  /// version count: those of devices are at times wrong. Everything else is as strict as in `init(der:)`.
+  ///
+  /// Dates that cannot be read make `hasReadableValidity` false. The certificate is then valid at no instant.
+  ///
+  /// - Throws: `malformedCertificate`.
+  public init(ofDevice der: [UInt8]) throws(CryptographyError) {
+    fields = try CertificateFields(der: der, isOfDevice: true)
+    self.der = der
+  }
+
+  /// Whether the dates were read. `init(der:)` reads them always.
+  public var hasReadableValidity: Bool { fields.hasReadableValidity }
+
   /// The first instant of its validity.
   public var notBefore: Timestamp { fields.notBefore }
 

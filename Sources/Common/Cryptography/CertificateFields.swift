@@ -23,21 +23,24 @@ struct CertificateFields: Sendable {
   let subject: ArraySlice<UInt8>
   let notBefore: Timestamp
   let notAfter: Timestamp
+  /// Whether the dates were read. Otherwise `notBefore` is after `notAfter`, so that the certificate is never valid.
+  let hasReadableValidity: Bool
   let subjectPublicKeyInfo: ArraySlice<UInt8>
   let extensions: [Extension]
 
   /// Far more than any certificate has: Apple's have fewer than ten. Each is compared with all before it.
   static let mostExtensions = 64
 
-  init(der: [UInt8]) throws(CryptographyError) {
+  /// - Parameter isOfDevice: Whether dates that cannot be read and a version below 3 are accepted.
+  init(der: [UInt8], isOfDevice: Bool = false) throws(CryptographyError) {
     do throws(ASN1Error) {
-      self = try Self.read(der)
+      self = try Self.read(der, isOfDevice: isOfDevice)
     } catch {
       throw .malformedCertificate("\(error)")
     }
   }
 
-  private static func read(_ der: [UInt8]) throws(ASN1Error) -> CertificateFields {
+  private static func read(_ der: [UInt8], isOfDevice: Bool) throws(ASN1Error) -> CertificateFields {
     var file = ASN1Reader(der)
     var certificate = try file.enter(.sequence)
     try file.end()
@@ -45,11 +48,12 @@ struct CertificateFields: Sendable {
     let algorithm = try certificate.next(.sequence)
     let signature = try certificate.bitString()
     try certificate.end()
-    return try CertificateFields(signedPart: signedPart, algorithm: algorithm.encoding, signature: signature)
+    return try CertificateFields(
+      signedPart: signedPart, algorithm: algorithm.encoding, signature: signature, isOfDevice: isOfDevice)
   }
 
   private init(
-    signedPart: ASN1Reader.Element, algorithm: ArraySlice<UInt8>, signature: ArraySlice<UInt8>
+    signedPart: ASN1Reader.Element, algorithm: ArraySlice<UInt8>, signature: ArraySlice<UInt8>, isOfDevice: Bool
   ) throws(ASN1Error) {
     self.signedPart = signedPart.encoding
     signatureAlgorithm = algorithm
@@ -61,10 +65,9 @@ struct CertificateFields: Sendable {
       throw .malformed("the signature's algorithm differs from the one that is signed")
     }
     issuer = try signed.next(.sequence).encoding
-    var validity = try signed.enter(.sequence)
-    notBefore = try validity.time()
-    notAfter = try validity.time()
-    try validity.end()
+    let validity = try Self.validity(signed.next(.sequence), isOfDevice: isOfDevice)
+    (notBefore, notAfter) = validity ?? Self.never
+    hasReadableValidity = validity != nil
     subject = try signed.next(.sequence).encoding
     subjectPublicKeyInfo = try signed.next(.sequence).encoding
     // Unique identifiers, [1] and [2], are deprecated and ignored.
@@ -72,8 +75,28 @@ struct CertificateFields: Sendable {
     _ = try signed.nextIfPresent(ASN1Tag(octet: 0x82))
     extensions = try Self.extensions(in: &signed)
     try signed.end()
-    guard extensions.isEmpty || version == 3 else {
+    guard extensions.isEmpty || version == 3 || isOfDevice else {
       throw .malformed("it has extensions, and is of version \(version)")
+    }
+  }
+
+  /// No instant is within these dates.
+  private static let never = (
+    notBefore: Timestamp(seconds: 253_402_300_799), notAfter: Timestamp(seconds: -62_135_596_800)
+  )
+
+  /// The two dates; `nil` if they cannot be read, which is an error unless the certificate is of a device.
+  private static func validity(
+    _ element: ASN1Reader.Element, isOfDevice: Bool
+  ) throws(ASN1Error) -> (notBefore: Timestamp, notAfter: Timestamp)? {
+    do throws(ASN1Error) {
+      var dates = ASN1Reader(element.content)
+      let (start, end) = (try dates.time(), try dates.time())
+      try dates.end()
+      return (start, end)
+    } catch {
+      guard isOfDevice else { throw error }
+      return nil
     }
   }
 

@@ -1,5 +1,16 @@
 internal import COpenSSL
 
+extension MemoryBIO {
+  /// One PEM block (RFC 7468) with `label` around `content`.
+  static func pem(_ label: String, _ content: [UInt8]) throws(CryptographyError) -> String {
+    let target = try MemoryBIO()
+    guard target.withPointer({ PEM_write_bio($0, label, "", content, content.count) }) > 0 else {
+      throw .operationFailed("PEM encoding", reason: OpenSSLErrors.take())
+    }
+    return String(decoding: target.take(), as: UTF8.self)
+  }
+}
+
 extension Certificate {
   /// Parses every certificate in `pem` (RFC 7468), in order. Text between blocks and blocks of other kinds are
   /// skipped.
@@ -28,13 +39,7 @@ extension Certificate {
 
   /// The certificate as one PEM block.
   public var pem: String {
-    get throws(CryptographyError) {
-      let target = try MemoryBIO()
-      guard target.withPointer({ PEM_write_bio($0, "CERTIFICATE", "", der, der.count) }) > 0 else {
-        throw .operationFailed("PEM encoding", reason: OpenSSLErrors.take())
-      }
-      return String(decoding: target.take(), as: UTF8.self)
-    }
+    get throws(CryptographyError) { try MemoryBIO.pem("CERTIFICATE", der) }
   }
 
   private static func nextBlock(from source: MemoryBIO) throws(CryptographyError) -> (label: String, content: [UInt8])?

@@ -35,6 +35,10 @@ public final class P256PublicKey: Sendable {
 
   /// The key as `SubjectPublicKeyInfo`, 91 bytes.
   public var spki: [UInt8] { Self.spkiPrefix + x963 }
+  /// The key as one PEM block `PUBLIC KEY` (RFC 7468 section 13), as `openssl pkey -pubin` reads it.
+  public var pem: String {
+    get throws(CryptographyError) { try MemoryBIO.pem("PUBLIC KEY", spki) }
+  }
 
   /// Whether `der` is an ECDSA signature of `message`, which is hashed here with SHA-256.
   ///

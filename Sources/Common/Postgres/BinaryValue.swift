@@ -92,18 +92,22 @@ package struct Parameter: Sendable {
   let format: Format
   /// `nil` for NULL.
   let bytes: [UInt8]?
+  /// Whether it is a text with U+0000. PostgreSQL cannot store one, and libpq reads the text form up to the first.
+  let hasNull: Bool
 
   package init<Value: BinaryValue>(_ value: Value?) {
     // Every value names at least one type of the server's.
     type = Value.types.first ?? 0
     format = .binary
     bytes = value?.binary
+    hasNull = Value.self == String.self && bytes?.contains(0) == true
   }
 
   private init(text: String?) {
     type = 0
     format = .text
     bytes = text.map { Array($0.utf8) + [0] }
+    hasNull = text?.utf8.contains(0) == true
   }
 
   /// Creates a value in text form, whose type the server chooses by its position. `nil` is NULL.

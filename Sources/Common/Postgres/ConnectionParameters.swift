@@ -2,15 +2,24 @@ internal import CPostgres
 
 /// The parameters of a connection. All parts of the URL are passed to libpq, including hosts, TLS and
 /// `target_session_attrs`.
-public struct ConnectionParameters: Sendable, Hashable {
+public struct ConnectionParameters: Sendable {
   /// A URL that libpq does not accept. The text contains no part that may be a secret.
   public struct Malformed: Error, Sendable, Hashable {
     public let reason: String
+
+    public init(reason: String) { self.reason = reason }
   }
 
   /// Hosts, port and database, for logs: neither user nor password.
   public let place: String
-  let values: [String: String]
+  private let fixed: [String: String]
+  private let password: PasswordSource?
+
+  /// Returns the password for a new connection. It is called for each connection, so that a password that was changed
+  /// on the server and in its file is used without a restart, as short-lived tokens need. It may block.
+  ///
+  /// - Throws: `Malformed`, whose reason names the place of the password. The connection then fails with it.
+  public typealias PasswordSource = @Sendable () throws(Malformed) -> String
 
   /// Parameters for libpq unless the URL sets them. A connection attempt has 3 seconds for each host, only a server
   /// that accepts writes is used, and a silent peer is given up long before the kernel's timeout.
@@ -22,12 +31,17 @@ public struct ConnectionParameters: Sendable, Hashable {
   /// - Parameters:
   ///   - url: `postgres://user@host1:5432,host2/name?sslmode=verify-full` (PostgreSQL's documentation, section
   ///     34.1.1.2).
-  ///   - password: takes precedence over one in the URL; `nil` leaves it to the URL, `PGPASSFILE` or `~/.pgpass`.
+  ///   - password: takes precedence over one in the URL; `nil` leaves it to the URL, `PGPASSFILE` or `~/.pgpass`. libpq
+  ///     reads these files at each connection.
   ///   - applicationName: what the server shows for the connection.
   /// - Throws: `Malformed` for a URL that libpq rejects, or that can be read in more than one way.
   public init(
-    url: String, password: String? = nil, applicationName: String = "sallyport"
+    url: String, password: PasswordSource? = nil, applicationName: String = "sallyport"
   ) throws(Malformed) {
+    // libpq would read each of them up to there.
+    guard ![url, applicationName].contains(where: { $0.utf8.contains(0) }) else {
+      throw Malformed(reason: "the URL contains U+0000: write it without")
+    }
     guard Self.isUnambiguous(url) else {
       throw Malformed(
         reason: """
@@ -35,13 +49,22 @@ public struct ConnectionParameters: Sendable, Hashable {
           write %40, %2F and %3F
           """)
     }
-    var values = try Self.parse(url)
+    let values = try Self.parse(url)
     try Self.requirePlace(values)
-    if let password { values["password"] = password }
     place = Self.place(values)
+    self.password = password
     // libpq's own variables (PGSSLMODE and others) stay in force: the URL overrides them, and they override these.
-    self.values = Self.standard.merging(["application_name": applicationName]) { $1 }
+    fixed = Self.standard.merging(["application_name": applicationName]) { $1 }
       .merging(values) { _, given in given }.merging(["client_encoding": "UTF8"]) { $1 }
+  }
+
+  /// The parameters for a new connection, with the password of now.
+  func values() throws(Malformed) -> [String: String] {
+    guard let password else { return fixed }
+    let text = try password()
+    // libpq would read the password up to there.
+    guard !text.utf8.contains(0) else { throw Malformed(reason: "the password contains U+0000: write it without") }
+    return fixed.merging(["password": text]) { $1 }
   }
 
   /// Whether `url` has only one interpretation: at most one `@`, and no `/` or `?` before it. With another `@`, libpq

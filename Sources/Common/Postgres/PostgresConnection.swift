@@ -14,14 +14,20 @@ package final class PostgresConnection {
   /// Why the connection can no longer be used; `nil` while it can.
   package private(set) var fault: String?
 
-  /// Connects. Each host has `connect_timeout` to answer.
+  /// Connects with the password of now. Each host has `connect_timeout` to answer.
   ///
   /// - Parameter patience: How long the server may take to answer one batch of statements.
   package init(_ parameters: ConnectionParameters, patience: Duration) throws(PostgresError) {
     self.patience = patience
-    let names = Array(parameters.values.keys)
+    let values: [String: String]
+    do throws(ConnectionParameters.Malformed) {
+      values = try parameters.values()
+    } catch {
+      throw .connectionLost(reason: error.reason)
+    }
+    let names = Array(values.keys)
     let connection = withCStrings(names) { keywords in
-      withCStrings(names.map { parameters.values[$0] ?? "" }) { PQconnectdbParams(keywords, $0, 0) }
+      withCStrings(names.map { values[$0] ?? "" }) { PQconnectdbParams(keywords, $0, 0) }
     }
     guard let connection else { throw .connectionLost(reason: "out of memory") }
     handle = connection
@@ -66,9 +72,13 @@ extension PostgresConnection {
   /// Sends all `calls` together and collects the answers: one round trip, and another one for statements that are not
   /// prepared yet. Without an explicit transaction they are one implicit transaction.
   ///
-  /// - Throws: `.connectionLost` if nothing was sent, and `.refused` if a statement could not be prepared. If the
-  ///   connection is lost later, the result is incomplete.
+  /// - Throws: `.connectionLost` if nothing was sent; `.nullInText` for a text that libpq would cut, before anything is
+  ///   sent; `.refused` if a statement could not be prepared. If the connection is lost later, the result is
+  ///   incomplete.
   package func exchange(_ calls: [Call]) throws(PostgresError) -> PipelineResult {
+    if let call = calls.first(where: \.hasNull) {
+      throw .nullInText(statement: call.sql)
+    }
     try prepare(calls)
     return try send(calls) { handle, call in
       let values = call.parameters
@@ -90,6 +100,7 @@ extension PostgresConnection {
       guard case .prepared(let statement) = call.form, prepared[statement.sql] == nil,
         !missing.contains(where: { $0.sql == statement.sql })
       else { continue }
+      guard !statement.hasNull else { throw .nullInText(statement: statement.sql) }
       let name = statement.name ?? "s\(prepared.count + missing.count)"
       missing.append((statement.sql, name, call.parameters))
     }

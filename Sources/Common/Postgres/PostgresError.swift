@@ -4,6 +4,8 @@ package enum PostgresError: Error, Sendable, Hashable {
   case connectionLost(reason: String)
   /// The server refused a statement.
   case refused(ServerError)
+  /// A statement, or a text among its values, contains U+0000. libpq would send what is before it. Nothing was sent.
+  case nullInText(statement: String)
 }
 
 extension PostgresError: CustomStringConvertible {
@@ -11,6 +13,7 @@ extension PostgresError: CustomStringConvertible {
     switch self {
     case .connectionLost(let reason): reason
     case .refused(let error): error.description
+    case .nullInText(let statement): "a text for the database contains U+0000, in: \(statement)"
     }
   }
 }

@@ -8,6 +8,8 @@ package struct Statement: Sendable, Hashable {
     self.name = name
     self.sql = sql
   }
+
+  var hasNull: Bool { sql.utf8.contains(0) || name?.utf8.contains(0) == true }
 }
 
 /// A statement with its values, one for each of `$1`, `$2` and so on.
@@ -31,5 +33,20 @@ package struct Call: Sendable {
   package init(_ sql: String, _ parameters: Parameter...) {
     form = .text(sql)
     self.parameters = parameters
+  }
+
+  var sql: String {
+    switch form {
+    case .prepared(let statement): statement.sql
+    case .text(let sql): sql
+    }
+  }
+
+  /// Whether a text of it contains U+0000, at which libpq would cut it. The SQL of a statement is checked once, when it
+  /// is prepared.
+  var hasNull: Bool {
+    if parameters.contains(where: \.hasNull) { return true }
+    guard case .text(let sql) = form else { return false }
+    return sql.utf8.contains(0)
   }
 }

@@ -20,6 +20,13 @@ public enum PassedSockets {
     }
   }
 
+  /// The socket unit that must pass a socket to this process, as `Environment=SOCKET_UNIT=` of its service names it;
+  /// `nil` if the variable is absent or empty. Without such a name, a service whose socket unit has failed would open
+  /// a socket of its own, at another address.
+  public static func expectedUnit(environment: [String: String]) -> String? {
+    environment["SOCKET_UNIT"].flatMap { $0.isEmpty ? nil : $0 }
+  }
+
   /// Returns the descriptors, which the caller then owns; empty if there are none, or if they are for another
   /// process.
   ///

@@ -146,6 +146,12 @@ extension String {
     return unicodeScalars.index(index, offsetBy: position.column - 1, limitedBy: unicodeScalars.endIndex)
   }
 
+  /// Whether the character at `position` is a tab.
+  fileprivate func isTab(at position: YAMLDocument.Position) -> Bool {
+    guard let index = unicodeScalarIndex(of: position), index < unicodeScalars.endIndex else { return false }
+    return unicodeScalars[index] == "\t"
+  }
+
   fileprivate func position(ofCharacter offset: Int) -> YAMLDocument.Position {
     let before = unicodeScalars.prefix(upTo: index(startIndex, offsetBy: offset, limitedBy: endIndex) ?? endIndex)
     let lastLine = before.split(separator: "\n", omittingEmptySubsequences: false).last ?? before[...]
@@ -156,6 +162,9 @@ extension String {
 extension YAMLDocument.Malformed {
   fileprivate init(_ error: any Error) {
     switch error {
+    case YamlError.scanner(_, _, let mark, let yaml) where yaml.isTab(at: YAMLDocument.Position(mark)):
+      self.init(
+        reason: "a tab cannot indent YAML: replace it with blanks", position: YAMLDocument.Position(mark))
     case YamlError.scanner(let context, let problem, let mark, _),
       YamlError.parser(let context, let problem, let mark, _):
       let context = context.map { "\($0.text), " } ?? ""

@@ -55,6 +55,60 @@ struct Base64Tests {
   }
 }
 
+@Suite("Base 64 as peers write it")
+struct ReceivedBase64Tests {
+  @Test("Both alphabets, all padding or none, and line ends anywhere mean the same bytes", arguments: 0..<70)
+  func forms(_ count: Int) {
+    let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 251 &+ 0xFB) }
+    let (standard, url) = (Base64.encode(bytes), Base64URL.encode(bytes))
+    let padding = standard.drop { $0 != "=" }
+    for text in [standard, String(standard.prefix { $0 != "=" }), url, url + padding] {
+      #expect(Base64.decode(anyForm: text) == bytes)
+      for end in ["\n", "\r\n"] {
+        let lines = stride(from: 0, to: text.utf8.count, by: 19).map { String(text.dropFirst($0).prefix(19)) }
+        #expect(Base64.decode(anyForm: lines.joined(separator: end)) == bytes)
+        #expect(Base64.decode(anyForm: lines.joined(separator: end) + end) == bytes)
+        #expect(Base64.decode(anyForm: Substring(end + text + end)) == bytes)
+      }
+    }
+  }
+
+  @Test(
+    "What has two meanings or none is refused",
+    arguments: [
+      // Two alphabets.
+      "+_8=", "-/8=", "+/+/-_-_", "-_-_+/+/",
+      // A part of the padding, too much of it, and digits after it.
+      "Zg=", "Zg===", "Zm8==", "Zm9v=", "Zm9v====", "=", "====", "Zg==Zg==", "Zg=A", "Zg==\nZg==",
+      // Bits that belong to no byte, and a digit alone.
+      "Zh", "Zh==", "Zm9", "Zm9=", "Z", "Zm9vZ",
+      // Other characters, also between lines.
+      " Zm9v", "Zm9v ", "Zm 9v", "Zm9v\t", "Zm9v\u{0}", "Zm9\r", "Zm\r9v", "\rZm9v", "Zm9v\r\r\n", "Zm9v\u{85}",
+      "Zm9v\u{2028}", "Zm9v,Zm9v", "Zm9vé", "Zm9*", "%5A%67", "data:;base64,Zm9v", "-----BEGIN-----\nZm9v", "Zm9v\u{B}",
+    ])
+  func refuses(_ text: String) { #expect(Base64.decode(anyForm: text) == nil) }
+
+  @Test("Every text that is accepted has the bytes of its standard form")
+  func normalizes() {
+    let alphabet = Array("Aa1+/-_=\n\r ".utf8)
+    for number in 0..<(11 * 11 * 11 * 11) {
+      var (rest, text) = (number, [UInt8]())
+      for _ in 0..<4 {
+        text.append(alphabet[rest % 11])
+        rest /= 11
+      }
+      let string = String(decoding: text, as: UTF8.self)
+      guard let bytes = Base64.decode(anyForm: string) else { continue }
+      let digits = string.utf8.filter { ![0x0A, 0x0D, 0x3D].contains($0) }
+      let standard = String(decoding: digits.map { $0 == 0x2D ? 0x2B : $0 == 0x5F ? 0x2F : $0 }, as: UTF8.self)
+      guard standard + String(repeating: "=", count: (4 - digits.count % 4) % 4) == Base64.encode(bytes) else {
+        Issue.record("\(string.debugDescription) is read as \(bytes)")
+        return
+      }
+    }
+  }
+}
+
 @Suite("Comparison of secrets")
 struct ConstantTimeTests {
   @Test("Equal secrets compare as equal; a difference in one bit or in length is found")

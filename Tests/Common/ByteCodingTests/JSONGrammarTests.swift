@@ -45,4 +45,37 @@ struct JSONGrammarTests {
     #expect(!JSONGrammar.accepts(units.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }))
     #expect(!JSONGrammar.accepts(units.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] }))
   }
+
+  /// Objects with one name, and whether it is accepted.
+  static let names = [
+    (String(repeating: "a", count: 256), true), (String(repeating: "a", count: 257), false),
+    (String(repeating: #"\u0061"#, count: 256), true), (String(repeating: #"\u0061"#, count: 257), false),
+    ("\u{E9}", false), (#"\u00e9"#, false), (#"\ud83d\ude00"#, false), (#"\u0000"#, true),
+    // By canonical equivalence the Kelvin sign is a K, so that `String` compares the two names as equal.
+    ("public\u{212A}ey", false), (#"public\u212aey"#, false),
+    ("a" + String(repeating: "\u{301}", count: 13_500) + String(repeating: "\u{323}", count: 13_500), false),
+  ]
+
+  @Test("A name is ASCII of at most 256 bytes after its escapes are decoded", arguments: names)
+  func acceptsName(_ name: String, isAccepted: Bool) {
+    #expect(JSONGrammar.accepts(Array("{\"\(name)\":1}".utf8)) == isAccepted)
+    #expect(JSONGrammar.accepts(Array("[{\"a\":{\"\(name)\":1}}]".utf8)) == isAccepted)
+    // A value is not kept or compared, so it may be any text.
+    #expect(JSONGrammar.accepts(Array("{\"a\":\"\(name)\"}".utf8)))
+  }
+
+  @Test("An object has at most 1,000 members unless the caller says otherwise")
+  func members() {
+    func object(_ count: Int) -> [UInt8] { Array("{\((0..<count).map { "\"\($0)\":0" }.joined(separator: ","))}".utf8) }
+    #expect(JSONGrammar.accepts(object(1000)) && !JSONGrammar.accepts(object(1001)))
+    #expect(JSONGrammar.accepts(object(1001), within: .none))
+    #expect(JSONGrammar.accepts(object(64), within: .request) && !JSONGrammar.accepts(object(65), within: .request))
+  }
+
+  @Test("A request has at most 256 values, of all depths")
+  func values() {
+    func list(_ count: Int) -> [UInt8] { Array("[[\((1...count).map { "\($0)" }.joined(separator: ","))]]".utf8) }
+    #expect(JSONGrammar.accepts(list(254), within: .request) && !JSONGrammar.accepts(list(255), within: .request))
+    #expect(JSONGrammar.accepts(list(5000)))
+  }
 }

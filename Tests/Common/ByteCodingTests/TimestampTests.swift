@@ -92,6 +92,16 @@ struct TimestampTests {
     #expect(Timestamp(seconds: .min).advanced(by: .seconds(-1)).seconds == .min)
   }
 
+  @Test("Differences and milliseconds saturate at the limits of the range")
+  func extremes() {
+    let (first, last) = (Timestamp(seconds: .min), Timestamp(seconds: .max, nanoseconds: 999_999_999))
+    #expect(last.since(first) > .seconds(Int64.max - 2) && first.since(last) < .seconds(Int64.min + 3))
+    #expect(first.milliseconds == .min && last.milliseconds == .max)
+    for milliseconds in [Int64.min, .min + 1, -1001, -1000, -999, .max - 1, .max] {
+      #expect(Timestamp(milliseconds: milliseconds).milliseconds == milliseconds)
+    }
+  }
+
   @Test("Timestamps are ordered by time")
   func compares() {
     let instants = [

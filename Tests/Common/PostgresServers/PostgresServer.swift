@@ -42,7 +42,7 @@ public final class PostgresServer: Sendable {
   /// Creates a database cluster in a new folder and starts the server.
   ///
   /// - Parameter files: Files to create in the folder first, readable only by the server. Options refer to them as
-  ///   `../NAME`.
+  ///   `../NAME`, but `hba_file` as `NAME`.
   public static func start(
     options: [String: String] = [:], files: [String: String] = [:]
   ) async throws -> PostgresServer {
@@ -132,8 +132,7 @@ public final class PostgresServer: Sendable {
   @discardableResult
   public func sql(_ text: String) async throws -> [String] {
     let answer = try await ChildProcess.run(
-      Self.tool("psql"), ["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", folder, "-U", "postgres", "-c", text],
-      environment: Self.withoutVariables)
+      Self.tool("psql"), ["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", folder, "-U", "postgres", "-c", text])
     guard answer.exit == .code(0) else { throw PostgresServerError("psql: \(answer.errors.joined(separator: "; "))") }
     return answer.output
   }
@@ -196,16 +195,10 @@ extension PostgresServer {
   private func runTool(_ name: String, _ arguments: [String]) async throws {
     let command = try Self.unprivileged(Self.tool(name), arguments)
     let answer = try await ChildProcess.run(
-      command[0], Array(command.dropFirst()), environment: Self.withoutVariables, in: folder)
+      command[0], Array(command.dropFirst()), in: folder)
     guard answer.exit == .code(0) else {
       throw PostgresServerError("\(name): \(answer.errors.joined(separator: "; "))")
     }
-  }
-
-  /// Removes the variables of libpq that the environment of the tests may contain.
-  private static var withoutVariables: [String: String?] {
-    let names = ProcessInfo.processInfo.environment.keys.filter { $0.hasPrefix("PG") }
-    return Dictionary(uniqueKeysWithValues: names.map { ($0, nil) })
   }
 
   /// PostgreSQL refuses to run as root.
@@ -216,7 +209,7 @@ extension PostgresServer {
 
   private static func makeFolder() throws -> String {
     // The path of a socket has at most 107 bytes.
-    let folder = NSTemporaryDirectory() + "sallyport-pg-\(UUID().uuidString.prefix(8))"
+    let folder = Places.temporary + "sallyport-pg-\(UUID().uuidString.prefix(8))"
     try FileManager.default.createDirectory(
       atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     try giveToServer(folder)

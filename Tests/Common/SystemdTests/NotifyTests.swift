@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Systemd
@@ -9,7 +10,7 @@ private final class Manager {
   private let descriptor: Int32
 
   init(isAbstract: Bool) throws {
-    let name = "/tmp/notify-\(getpid())-\(UInt32.random(in: 0 ... .max))"
+    let name = "\(Places.temporary)notify-\(getpid())-\(UInt32.random(in: 0 ... .max))"
     address = isAbstract ? "@" + name.dropFirst() : name
     descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     var own = sockaddr_un()

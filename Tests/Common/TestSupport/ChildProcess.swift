@@ -19,10 +19,10 @@ public final class ChildProcess: Sendable {
   private let input: LockedValue<Int32>
   private let outcome = Watched<Exit?>(nil)
 
-  /// Starts the program at `path`.
+  /// Starts the program at `path`, apart from the machine: see `OwnPlaces`.
   ///
   /// - Parameters:
-  ///   - environment: Variables that are added to those of the test; `nil` removes a variable.
+  ///   - environment: Variables that are added to those of `OwnPlaces`; `nil` removes a variable.
   ///   - folder: The working directory; `nil` for that of the test.
   public init(
     _ path: String, _ arguments: [String] = [], environment: [String: String?] = [:], in folder: String? = nil
@@ -172,7 +172,7 @@ extension ChildProcess {
     for number in [SIGPIPE, SIGINT] { sigaddset(&signals, number) }
     posix_spawnattr_setsigdefault(&attributes, &signals)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-    var merged = ProcessInfo.processInfo.environment
+    var merged = OwnPlaces.environment
     for (name, value) in environment { merged[name] = value }
     var id: pid_t = 0
     let code = withCStrings(command) { arguments in

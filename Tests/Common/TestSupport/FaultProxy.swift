@@ -45,6 +45,7 @@ public final class FaultProxy: Sendable {
   public let port: UInt16
   private let listener: Int32
   private let connections = LockedValue(0)
+  private let answers = LockedValue(0)
 
   /// - Parameters:
   ///   - port: The port of 127.0.0.1 to which connections are forwarded.
@@ -52,16 +53,16 @@ public final class FaultProxy: Sendable {
   ///   - down: The faults of the bytes that clients receive.
   public init(to port: UInt16, up: Fault = Fault(), down: Fault = Fault()) throws {
     (listener, self.port) = try Self.listen()
-    Thread.detachNewThread { [listener, connections] in
+    Thread.detachNewThread { [listener, connections, answers] in
       while case let client = accept(listener, nil, nil), client >= 0 {
         connections.withLock { $0 += 1 }
         guard let server = Self.connect(to: port) else {
           close(client)
           continue
         }
-        let line = Line(client: client, server: server)
-        Thread.detachNewThread { line.pump(from: client, to: server, up) }
-        Thread.detachNewThread { line.pump(from: server, to: client, down) }
+        let line = Line(client: client, server: server, answers: answers)
+        Thread.detachNewThread { line.pump(from: client, to: server, up, isUp: true) }
+        Thread.detachNewThread { line.pump(from: server, to: client, down, isUp: false) }
       }
       close(listener)
     }
@@ -69,6 +70,9 @@ public final class FaultProxy: Sendable {
 
   /// The number of connections accepted so far.
   public var count: Int { connections.withLock { $0 } }
+
+  /// How often a client waited for the network so far: once for each connection, and once for each answer.
+  public var countOfRoundTrips: Int { count + answers.withLock { $0 } }
 
   /// Stops accepting connections. Open connections continue.
   deinit { shutdown(listener, Int32(SHUT_RDWR)) }
@@ -79,8 +83,13 @@ private final class Line: Sendable {
   private let client: Int32
   private let server: Int32
   private let isCut = LockedValue(false)
+  /// Whether bytes of the client were passed on that the server has not answered.
+  private let awaitsAnswer = LockedValue(false)
+  private let answers: LockedValue<Int>
 
-  init(client: Int32, server: Int32) { (self.client, self.server) = (client, server) }
+  init(client: Int32, server: Int32, answers: LockedValue<Int>) {
+    (self.client, self.server, self.answers) = (client, server, answers)
+  }
 
   deinit {
     close(client)
@@ -88,12 +97,13 @@ private final class Line: Sendable {
   }
 
   /// Passes bytes on until one peer closes or the connection is cut.
-  func pump(from source: Int32, to target: Int32, _ fault: FaultProxy.Fault) {
+  func pump(from source: Int32, to target: Int32, _ fault: FaultProxy.Fault, isUp: Bool) {
     var buffer = [UInt8](repeating: 0, count: fault.piece)
     var room = fault.length ?? .max
     while true {
       let count = recv(source, &buffer, min(buffer.count, room), 0)
       if count <= 0 { break }
+      note(isUp)
       if fault.pause > 0 { usleep(fault.pause) }
       guard send(buffer[..<count], to: target) else { break }
       room -= count
@@ -101,6 +111,14 @@ private final class Line: Sendable {
     }
     // The other direction may continue. `cut` shuts the sockets down itself.
     if !isCut.withLock({ $0 }) { shutdown(target, Int32(SHUT_WR)) }
+  }
+
+  private func note(_ isUp: Bool) {
+    let isAnswer = awaitsAnswer.withLock { awaits in
+      defer { awaits = isUp }
+      return awaits && !isUp
+    }
+    if isAnswer { answers.withLock { $0 += 1 } }
   }
 
   private func cut(_ kind: FaultProxy.Fault.Cut) {

@@ -27,14 +27,47 @@ public enum Places {
     throw NotThere(what: name)
   }
 
+  /// The folder for temporary files, with a slash at its end: that of `TMPDIR`, otherwise `/tmp`.
+  public static var temporary: String { NSTemporaryDirectory() }
+
   /// Calls `body` with a new folder, and removes the folder and its contents afterwards.
+  ///
+  /// Its path is short, because that of a Unix socket in it has at most 107 bytes.
   public static func withTemporaryFolder<R>(_ body: (String) async throws -> R) async throws -> R {
-    let path = NSTemporaryDirectory() + "sallyport-" + UUID().uuidString
+    let path = temporary + "sallyport-" + UUID().uuidString.prefix(13)
     try FileManager.default.createDirectory(
       atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    return try await body(path)
+    let result: R
+    do {
+      result = try await body(path)
+    } catch {
+      try? await remove(path)
+      throw error
+    }
+    try await remove(path)
+    return result
   }
+
+  /// Removes a folder. A process that was just killed may still create a file in it, so this tries again for 10 seconds.
+  /// Throws `FolderStays` if the folder then still has files.
+  private static func remove(_ path: String) async throws {
+    let manager = FileManager.default
+    for _ in 0..<100 {
+      try? manager.removeItem(atPath: path)
+      guard manager.fileExists(atPath: path) else { return }
+      // A test that was cancelled waits as well.
+      await Task { try? await Task.sleep(for: .milliseconds(100)) }.value
+    }
+    throw FolderStays(path: path, files: (try? manager.subpathsOfDirectory(atPath: path)) ?? [])
+  }
+}
+
+/// A temporary folder that could not be removed.
+struct FolderStays: Error, CustomStringConvertible {
+  let path: String
+  let files: [String]
+
+  var description: String { "\(path) cannot be removed: it has \(files.prefix(20).joined(separator: ", "))" }
 }
 
 public struct NotThere: Error, CustomStringConvertible {

@@ -38,6 +38,7 @@ public struct PythonPackages: Sendable {
 
   private func succeeds(_ path: String, _ arguments: [String]) async -> Bool {
     guard FileManager.default.isExecutableFile(atPath: path) else { return false }
-    return (try? await ChildProcess.run(path, arguments, within: .seconds(240)))?.exit == .code(0)
+    return (try? await ChildProcess.run(path, arguments, environment: OwnPlaces.proxies, within: .seconds(240)))?.exit
+      == .code(0)
   }
 }

@@ -19,16 +19,16 @@ public final class ServiceManager: @unchecked Sendable {
       }
     }
     guard isBound else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EINVAL) }
-    var patience = timeval(tv_sec: 20, tv_usec: 0)
+    var patience = timeval(tv_sec: 120, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
   }
 
   deinit { close(descriptor) }
 
-  /// Returns the next message that is not a watchdog message; `nil` if none arrives within 20 s.
+  /// Returns the next message that is not a watchdog message; `nil` if none arrives within two minutes.
   public func news() async -> String? {
     let start = ContinuousClock.now
-    while start.duration(to: .now) < .seconds(20) {
+    while start.duration(to: .now) < .seconds(120) {
       let message = await next()
       if message != "WATCHDOG=1" { return message }
     }
@@ -41,7 +41,7 @@ public final class ServiceManager: @unchecked Sendable {
     return poll(&wanted, 1, 0) == 1
   }
 
-  /// Returns the next message; `nil` if none arrives within 20 s. Runs on a new thread because it blocks.
+  /// Returns the next message; `nil` if none arrives within two minutes. Runs on a new thread because it blocks.
   public func next() async -> String? {
     await withCheckedContinuation { continuation in
       Thread.detachNewThread { [self] in

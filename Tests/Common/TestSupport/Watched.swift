@@ -31,11 +31,14 @@ public final class Watched<Value: Sendable>: Sendable {
 
   /// Waits until `result` returns a value other than `nil`, and returns that value.
   ///
-  /// - Throws: `WaitedTooLong` after `limit`. The limit bounds a failing test and does not delay a passing one.
+  /// - Parameter limit: When a failing test gives up. It does not delay a passing one. From five seconds on it is only
+  ///   that, and a busy machine gets two minutes; shorter limits are exact.
+  /// - Throws: `WaitedTooLong` after `limit`.
   public func wait<Result: Sendable>(
     for purpose: String, within limit: Duration = .seconds(30), _ result: @escaping @Sendable (Value) -> Result?
   ) async throws -> Result {
-    try await withCheckedThrowingContinuation { continuation in
+    let limit = limit < .seconds(5) ? limit : max(limit, .seconds(120))
+    return try await withCheckedThrowingContinuation { continuation in
       let waiter = Waiter(
         check: { value in
           guard let result = result(value) else { return false }

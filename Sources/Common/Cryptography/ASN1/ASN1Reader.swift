@@ -25,7 +25,8 @@ public struct ASN1Reader: Sendable {
   }
 
   let bytes: [UInt8]
-  private(set) var position: Int
+  /// The index of the next byte.
+  package private(set) var position: Int
   private let limit: Int
   let rules: Rules
 
@@ -37,8 +38,8 @@ public struct ASN1Reader: Sendable {
     self.rules = rules
   }
 
-  /// A reader of `range` of `bytes`, which has it.
-  init(bytes: [UInt8], range: Range<Int>, rules: Rules) {
+  /// A reader of `range` of `bytes`, which has it. The indices of elements are those of `bytes`.
+  package init(bytes: [UInt8], range: Range<Int>, rules: Rules) {
     self.bytes = bytes
     position = range.lowerBound
     limit = range.upperBound
