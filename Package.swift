@@ -156,6 +156,8 @@ let package = Package(
     target(.attestation, "Explanations", ["ByteCoding"]),
     target(.attestation, "AppAttest", ["ByteCoding", "CBOR", "Cryptography", "Explanations"]),
     target(.attestation, "AndroidKeyAttestation", ["ByteCoding", "Cryptography", "Explanations"]),
+    target(
+      .attestation, "Inspection", ["AndroidKeyAttestation", "AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
     target(.common, "Locking"),
     target(.common, "GroupCommit", ["CLinux", "Locking"]),
     target(.common, "SQLiteFiles"),
@@ -252,7 +254,7 @@ let package = Package(
       .device, "AttestTool",
       [
         "AndroidKeyAttestation", "AndroidMint", "AttestClient", "ByteCoding", "CommandSupport", "Cryptography",
-        "DeviceLab", "GateWire", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "ProcessSignals",
+        "DeviceLab", "GateWire", "Inspection", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "ProcessSignals",
         "ProgramVersion", "QREncoding", "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
@@ -303,6 +305,9 @@ let package = Package(
         "AndroidKeyAttestation", "AndroidMint", "AppAttest", "AttestGate", "ByteCoding", "CBOR", "Cryptography",
         "GateFixtures", "GateWire", "Locking", "SimulatedDevice", "SQLiteStore", "StoreConformance", "TestSupport",
       ]),
+    tests(
+      .attestation, "InspectionTests",
+      ["AndroidMint", "ByteCoding", "CBOR", "Cryptography", "Inspection", "SimulatedDevice", "TestSupport"]),
     tests(
       .device, "AttestToolTests",
       [
@@ -706,7 +711,7 @@ if fuzzing {
       .gate, "Fuzzing",
       [
         "AndroidKeyAttestation", "AndroidMint", "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR",
-        "COpenSSL", "Cryptography", "Explanations", "ForwardProxies", "GateService", "OIDCClient",
+        "COpenSSL", "Cryptography", "Explanations", "ForwardProxies", "GateService", "Inspection", "OIDCClient",
         "OneTimePasswords", "QRCodes", "QREncoding", "Settings", "SimulatedDevice", "Transport", "TransportEngine",
         "VaultFormats", "VaultSync",
       ]))

@@ -11,7 +11,7 @@ public enum AndroidAttestationStep: String, Sendable, Hashable, CaseIterable {
   case signatures
   /// The chain ends at a pinned key.
   case root
-  /// The issuers above the attestation certificate are authorities.
+  /// The issuers are authorities; some attestation certificates of factories need not be.
   case authorities
   /// The certificates are valid at the instant, as far as their dates count.
   case validity

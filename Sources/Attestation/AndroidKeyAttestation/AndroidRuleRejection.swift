@@ -21,8 +21,8 @@ public enum AndroidRuleRejection: Error, Sendable, Hashable {
   case rootMissing
   /// A certificate between leaf and root names itself as its issuer. Only a root does.
   case selfIssued(Int)
-  /// An issuer above the attestation certificate is no authority, or the attestation certificate of a remotely
-  /// provisioned chain.
+  /// An issuer is no authority. The attestation certificate of a factory need not be one if the root's key signed its
+  /// issuer.
   case issuerIsNoAuthority(Int)
   /// A certificate is for a key that belongs to the code in a virtual machine, which its owner chooses.
   case virtualMachine(Int)

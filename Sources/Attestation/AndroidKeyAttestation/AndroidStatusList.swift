@@ -87,7 +87,7 @@ public struct AndroidStatusList: Sendable, Hashable {
   private static func entries(in json: [UInt8]) throws(AndroidStatusListError) -> [String: Document.Entry] {
     guard json.contains(where: { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }) else { throw .empty }
     // A decoder alone would accept a list that names a certificate twice, or is followed by something.
-    guard JSONGrammar.accepts(json) else { throw .notJSON }
+    guard JSONGrammar.accepts(json, within: .none) else { throw .notJSON }
     do {
       return try JSONDecoder().decode(Document.self, from: Data(json)).entries
     } catch {

@@ -53,7 +53,8 @@ public struct Receipt: Sendable, Hashable {
     }
     let fields = try ReceiptFields(signedData.content)
     self.bytes = bytes
-    kind = try fields.require(.type) { Kind(rawValue: String(decoding: $0, as: UTF8.self)) }
+    // As bytes: nothing is verified yet, and a comparison of `String` normalizes.
+    kind = try fields.require(.type) { value in Kind.allCases.first { $0.rawValue.utf8.elementsEqual(value) } }
     appID = try fields.require(.appID, read: ReceiptFields.text)
     attestedCertificate = try fields.require(.attestedKey) { try? Certificate(der: $0) }
     clientDataHash = try kind == .attest ? fields.require(.clientDataHash) { $0 } : fields[.clientDataHash]
@@ -67,11 +68,8 @@ public struct Receipt: Sendable, Hashable {
   }
 
   private static func environment(_ value: [UInt8]) -> AttestEnvironment? {
-    switch String(decoding: value, as: UTF8.self) {
-    case "sandbox": .development
-    case "production": .production
-    default: nil
-    }
+    if value.elementsEqual("sandbox".utf8) { return .development }
+    return value.elementsEqual("production".utf8) ? .production : nil
   }
 
   public static func == (first: Receipt, second: Receipt) -> Bool { first.bytes == second.bytes }

@@ -20,6 +20,14 @@ public struct KeyID: Sendable, Hashable {
     self.init(bytes: bytes)
   }
 
+  /// The identifier as a client sends it: any form of base64 that `Base64.decode(anyForm:)` accepts.
+  ///
+  /// Keep and compare `bytes`, or write `base64`: several texts are the same identifier.
+  public init?(received text: some StringProtocol) {
+    guard let bytes = Base64.decode(anyForm: text) else { return nil }
+    self.init(bytes: bytes)
+  }
+
   /// The identifier of a public key: SHA-256 of its X9.63 form.
   public init(ofPublicKey x963: [UInt8]) { bytes = SHA256.hash(x963) }
 

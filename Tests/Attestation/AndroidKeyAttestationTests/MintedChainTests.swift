@@ -1,6 +1,7 @@
 import AndroidMint
 import ByteCoding
 import Cryptography
+import Explanations
 import TestSupport
 import Testing
 
@@ -171,6 +172,49 @@ struct MintedChainTests {
       #expect((try? AndroidStatusList(garbage)) == nil)
     }
     for count in description.indices { #expect((try? KeyDescription(Array(description.prefix(count)))) == nil) }
+  }
+
+  @Test(
+    "Dates of a leaf that cannot be read refuse nothing, those of an issuer refuse the chain",
+    arguments: UnreadableDates.all)
+  func unreadableDates(_ validity: [UInt8]) throws {
+    var attempt = Attempt(mint: try .remote())
+    attempt.mint.certificates[0].validity = validity
+    #expect(try attempt.rejections().map(\.code) == [])
+    let leaf = try AndroidCertificateChain(attempt.mint.chain()).leaf
+    #expect(!leaf.hasReadableValidity && leaf.notAfter < leaf.notBefore)
+    #expect(throws: CryptographyError.self) { try Certificate(der: leaf.der) }
+    let explanation = AndroidAttestationVerifier(
+      policy: attempt.policy, roots: [try IssuerKey(spki: attempt.mint.rootKey)]
+    )
+    .explain(
+      try attempt.mint.chain(), challenge: attempt.challenge, statusList: nil, at: attempt.instant)
+    #expect(explanation.holds)
+    #expect("\(explanation)".contains("cannot be read; the dates of a leaf do not count"))
+    for position in 1...4 {
+      var issuer = Attempt(mint: try .remote())
+      issuer.mint.certificates[position].validity = validity
+      #expect(try issuer.rejections().map(\.code) == ["malformed_certificate[\(position)]"])
+    }
+  }
+
+  @Test("A leaf may write out that extensions are not critical, and what its basicConstraints leave out")
+  func writtenDefaults() throws {
+    var mint = try AndroidMint.factory()
+    let description = MintedCertificate.encodedExtension(
+      AndroidMint.attestationExtension, critical: 0, mint.description.encoded)
+    let notAnAuthority = DER.sequence(DER.boolean(false), DER.integer(0))
+    mint.attests = false
+    mint.certificates[0].extensions = [
+      MintedCertificate.encodedExtension("2.5.29.15", critical: 0, DER.bitString([0x80], unused: 7)),
+      MintedCertificate.encodedExtension("2.5.29.19", critical: 0, notAnAuthority), description,
+    ]
+    #expect(try Attempt(mint: mint).rejections().map(\.code) == [])
+    // The bytes count: a second signature is over other ones.
+    var chain = try mint.chain()
+    chain[0][chain[0].count - 1] ^= 1
+    let changed = chain
+    #expect(try Attempt(mint: mint, change: { _ in changed }).rejections().map(\.code) == ["signature[0]"])
   }
 
   @Test("Versions and tags that are not known are kept")

@@ -23,6 +23,25 @@ struct Attempt {
   }
 }
 
+/// Contents of a `Validity` that devices have written, and that RFC 5280 does not allow.
+enum UnreadableDates {
+  static let withoutSeconds = utc("7001010000Z") + utc("4801010000Z")
+
+  static let all: [[UInt8]] = [
+    withoutSeconds,
+    utc("197001010000000") + utc("4801010000000"),
+    generalized("700101000000Z") + generalized("480101000000Z"),
+    utc("700101000000+0000") + utc("480101000000+0000"),
+    generalized("19700101000000.000Z") + generalized("20480101000000.5Z"),
+    utc("700001000000Z") + utc("480101000000Z"),
+    generalized("99991231235960Z") + generalized("00000000000000Z"),
+    DER.integer(0) + DER.integer(2_461_449_600), utc("700101000000Z"), [], DER.null + [0xFF],
+  ]
+
+  private static func utc(_ text: String) -> [UInt8] { DER.element(.utcTime, Array(text.utf8)) }
+  private static func generalized(_ text: String) -> [UInt8] { DER.element(.generalizedTime, Array(text.utf8)) }
+}
+
 /// One broken rule: the codes with which the chain is refused, and a valid twin that differs from it in that alone.
 struct BrokenRule: Sendable, CustomTestStringConvertible {
   typealias Change = @Sendable (inout Attempt) throws -> Void
@@ -79,17 +98,48 @@ struct BrokenRule: Sendable, CustomTestStringConvertible {
     },
     BrokenRule("an extension that is critical by 66", "malformed_certificate[1]") {
       $0.mint.certificates[1].extensions = [
-        MintedCertificate.encodedExtension("2.5.29.15", critical: 0x42, DER.bitString([4], unused: 2))
+        MintedCertificate.authority()[0],
+        MintedCertificate.encodedExtension("2.5.29.15", critical: 0x42, DER.bitString([4], unused: 2)),
       ]
     } twin: {
       $0.mint.certificates[1].extensions = [
-        MintedCertificate.encodedExtension("2.5.29.15", critical: 1, DER.bitString([4], unused: 2))
+        MintedCertificate.authority()[0],
+        MintedCertificate.encodedExtension("2.5.29.15", critical: 1, DER.bitString([4], unused: 2)),
       ]
     },
-    BrokenRule("an extension that says that it is not critical", "malformed_certificate[1]") {
+    BrokenRule("an extension of an issuer that says that it is not critical", "malformed_certificate[1]") {
       $0.mint.certificates[1].extensions.append(MintedCertificate.encodedExtension("1.2.3", critical: 0, []))
     } twin: {
-      $0.mint.certificates[1].extensions.append(MintedCertificate.encodedExtension("1.2.3", []))
+      // Devices write this into their leaves.
+      $0.mint.certificates[0].extensions.append(MintedCertificate.encodedExtension("1.2.3", critical: 0, []))
+    },
+    BrokenRule("an extension of a leaf that is critical by 66", "malformed_certificate[0]") {
+      $0.mint.certificates[0].extensions.append(MintedCertificate.encodedExtension("1.2.3", critical: 0x42, []))
+    } twin: {
+      $0.mint.certificates[0].extensions.append(MintedCertificate.encodedExtension("1.2.3", critical: 1, []))
+    },
+    BrokenRule("an issuer of version 1 with extensions", "malformed_certificate[1]") {
+      $0.mint.certificates[1].version = DER.context(0, DER.integer(0))
+    } twin: {
+      // Nothing depends on the version of a leaf.
+      $0.mint.certificates[0].version = DER.context(0, DER.integer(0))
+    },
+    BrokenRule("a version that does not exist", "malformed_certificate[0]") {
+      $0.mint.certificates[0].version = DER.context(0, DER.integer(3))
+    } twin: {
+      $0.mint.certificates[0].version = []
+    },
+    BrokenRule("an issuer whose dates cannot be read", "malformed_certificate[1]") {
+      $0.mint.certificates[1].validity = UnreadableDates.withoutSeconds
+    } twin: {
+      $0.mint.certificates[0].validity = UnreadableDates.withoutSeconds
+    },
+    BrokenRule("a root whose dates cannot be read", "malformed_certificate[3]") {
+      $0.mint.certificates[3].validity = UnreadableDates.withoutSeconds
+    },
+    BrokenRule("a leaf whose dates cannot be read, for another challenge", "challenge_differs") {
+      $0.mint.certificates[0].validity = UnreadableDates.withoutSeconds
+      $0.challenge = [1]
     },
     BrokenRule("a negative serial number", "malformed_certificate[1]") {
       $0.mint.certificates[1].serialNumber = [0x80, 1]
@@ -151,6 +201,33 @@ struct BrokenRule: Sendable, CustomTestStringConvertible {
     } twin: {
       // Genuine attestation certificates say that they are none.
       $0.mint.certificates[1].extensions = MintedCertificate.authority(false)
+    },
+    // A device with a factory key certifies keys of apps without an attestation, too, and their holders can sign.
+    BrokenRule("an app's key below a factory key", "issuer_is_not_a_ca[1]") {
+      try certify(in: &$0, MintedCertificate.authority(false))
+    } twin: {
+      try certify(in: &$0, MintedCertificate.authority())
+    },
+    BrokenRule("an app's key whose certificate does not speak of authority", "issuer_is_not_a_ca[1]") {
+      $0.mint.certificates[1].extensions = [
+        MintedCertificate.encodedExtension("2.5.29.15", critical: 0xFF, DER.bitString([0x80], unused: 7))
+      ]
+    } twin: {
+      $0.mint.certificates[1].extensions = MintedCertificate.authority(false)
+    },
+    BrokenRule("an attestation certificate without the right below the root itself", "issuer_is_not_a_ca[1]") {
+      $0.mint.certificates.remove(at: 2)
+      $0.mint.certificates[1].extensions = MintedCertificate.authority(false)
+    } twin: {
+      $0.mint.certificates.remove(at: 2)
+    },
+    BrokenRule(
+      "an attestation certificate without the right below an authority that no factory has", "issuer_is_not_a_ca[1]"
+    ) {
+      $0.mint.certificates[2].subject = MintedCertificate.name([3: "an authority"])
+      $0.mint.certificates[1].extensions = MintedCertificate.authority(false)
+    } twin: {
+      $0.mint.certificates[2].subject = MintedCertificate.name([3: "an authority"])
     },
     BrokenRule(
       "an attestation certificate of Google's server without the right", "issuer_is_not_a_ca[1]", remote: true
@@ -220,7 +297,7 @@ struct BrokenRule: Sendable, CustomTestStringConvertible {
     BrokenRule("no attestation extension", "attestation_extension_missing") { $0.mint.attests = false },
     BrokenRule(
       "a certificate in front, signed by the attested key, without an extension",
-      "attestation_extension_missing", "attestation_extension[1]", "path_length[3]"
+      "attestation_extension_missing", "attestation_extension[1]", "issuer_is_not_a_ca[1]", "path_length[3]"
     ) {
       try prepend(to: &$0, attesting: nil)
       $0.mint.certificates[2].extensions = MintedCertificate.authority()
@@ -229,8 +306,10 @@ struct BrokenRule: Sendable, CustomTestStringConvertible {
       $0.mint.certificates[2].extensions = MintedCertificate.authority(pathLength: 1)
     },
     // The known bypass: the attested key vouches for another key, with a description of its own.
-    BrokenRule("a certificate in front, signed by the attested key, with its own extension", "attestation_extension[1]")
-    {
+    BrokenRule(
+      "a certificate in front, signed by the attested key, with its own extension",
+      "attestation_extension[1]", "issuer_is_not_a_ca[1]"
+    ) {
       try prepend(to: &$0, attesting: $0.mint.description)
     },
     BrokenRule("an attestation extension of an authority", "attestation_extension[2]") {
@@ -428,6 +507,12 @@ struct BrokenRule: Sendable, CustomTestStringConvertible {
     attempt.mint.attests = false
     attempt.mint.certificates[0].extensions.append(
       MintedCertificate.encodedExtension(AndroidMint.attestationExtension, value(attempt.mint.description)))
+  }
+
+  /// Inserts a certificate with these extensions between the leaf and the attestation certificate.
+  private static func certify(in attempt: inout Attempt, _ extensions: [[UInt8]]) throws {
+    let further = try AndroidMint.certificate([3: "Android Keystore Key"], .p256, extensions, days: 30)
+    attempt.mint.certificates.insert(further, at: 1)
   }
 
   /// Signs a further certificate with the attested key, for a key of the attacker's.

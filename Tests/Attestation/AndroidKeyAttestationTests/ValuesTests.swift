@@ -199,6 +199,8 @@ struct ChainEncodingsTests {
     #expect(try AndroidCertificateChain.encodings(in: Array(pem.utf8)) == chain)
     let array = "\n[" + chain.map { "\"\(Base64.encode($0))\"" }.joined(separator: ", ") + "]"
     #expect(try AndroidCertificateChain.encodings(in: Array(array.utf8)) == chain)
+    let lines = "[" + chain.map { "\"\(Base64URL.encode($0))\\n\"" }.joined(separator: ",") + "]"
+    #expect(try AndroidCertificateChain.encodings(in: Array(lines.utf8)) == chain)
     #expect(try AndroidCertificateChain.encodings(in: Array("[]".utf8)) == [])
   }
 

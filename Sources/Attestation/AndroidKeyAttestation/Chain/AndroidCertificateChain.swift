@@ -25,8 +25,9 @@ public struct AndroidCertificateChain: Sendable {
     var rejections: [AndroidRuleRejection] = []
     for (position, der) in encoded.enumerated() {
       do throws(CryptographyError) {
-        let certificate = try Certificate(der: der)
-        if let irregularity = certificate.irregularity {
+        // A leaf's dates and version do not count, so that they cannot refuse it.
+        let certificate = position == 0 ? try Certificate(ofDevice: der) : try Certificate(der: der)
+        if let irregularity = certificate.irregularity(isLeaf: position == 0) {
           rejections.append(.malformedCertificate(position, reason: irregularity))
         }
         certificates.append(certificate)
@@ -63,13 +64,15 @@ extension Certificate {
   /// Whether it names itself as its issuer, as a root's does.
   var isSelfIssued: Bool { issuerName == subjectName }
 
-  /// What of the certificate is not as DER requires, beyond what `Certificate` accepts; `nil` if nothing.
+  /// The first encoding that DER does not allow and `Certificate` accepts; `nil` if there is none.
   ///
-  /// One irregular form is accepted: genuine devices write the BOOLEAN `critical` as 1.
-  fileprivate var irregularity: String? {
+  /// Genuine devices write the BOOLEAN `critical` as 1, and in leaves, which they make themselves, also FALSE, which
+  /// DER leaves out.
+  fileprivate func irregularity(isLeaf: Bool) -> String? {
     for item in extensions {
       switch item.critical {
       case nil, 0xFF, 1: continue
+      case 0 where isLeaf: continue
       case 0: return "the extension \(item.identifier) says that it is not critical, which DER leaves out"
       case .some(let octet): return "the extension \(item.identifier) is critical by the octet \(octet), not 255"
       }

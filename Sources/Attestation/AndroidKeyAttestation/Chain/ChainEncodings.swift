@@ -24,7 +24,7 @@ extension AndroidCertificateChain {
     guard JSONGrammar.accepts(text), let items = try? JSONDecoder().decode([String].self, from: Data(text)) else {
       throw AndroidAttestationRejection(.malformedChain(reason: "it is not a JSON array of strings"))
     }
-    let decoded = items.map { Base64.decode($0.filter { !$0.isWhitespace }) }
+    let decoded = items.map { Base64.decode(anyForm: $0.filter { !$0.isWhitespace }) }
     let broken = decoded.indices.filter { decoded[$0] == nil }
     guard broken.isEmpty else {
       throw AndroidAttestationRejection(broken.map { .malformedCertificate($0, reason: "it is not base64") })

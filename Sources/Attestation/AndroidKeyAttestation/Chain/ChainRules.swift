@@ -63,10 +63,13 @@ extension AndroidAttestationVerifier {
     return roots.contains { signatures.signed(last, by: $0) } ? [] : [.rootMissing]
   }
 
-  /// The attestation certificate, position 1, need not be an authority: those of some factories say that they are none.
-  /// Those of Google's server are authorities, and other certificates of that server are not.
+  /// Every issuer is an authority, except for one kind of attestation certificate, position 1: those of some factories
+  /// say that they are none. The authority above such a certificate is one that the root's key signed, in all genuine
+  /// chains. Further below, a certificate without the right belongs to the key of an app: the device signs it with a
+  /// factory key for every app that asks, and the app could attest anything with it. Such certificates state no
+  /// authority. Certificates of Google's server that are no authorities are not for attestation.
   func brokenAuthorities(of chain: AndroidCertificateChain) -> [AndroidRuleRejection] {
-    let firstAuthority = chain.provisioning == .remote ? 1 : 2
+    let isBelowFirst = chain.issuerPositions == 1..<3
     return chain.certificates.enumerated().dropFirst().flatMap { position, certificate -> [AndroidRuleRejection] in
       let rights = IssuerRights(certificate)
       var broken: [AndroidRuleRejection] = []
@@ -77,7 +80,9 @@ extension AndroidAttestationVerifier {
       if certificate.extensionValue(oid: Self.virtualMachineIdentifier) != nil {
         broken.append(.virtualMachine(position))
       }
-      if position >= firstAuthority, !rights.isAuthority { broken.append(.issuerIsNoAuthority(position)) }
+      let mayLackRight =
+        position == 1 && isBelowFirst && chain.provisioning == .factory && rights.statesConstraints
+      if !mayLackRight, !rights.isAuthority { broken.append(.issuerIsNoAuthority(position)) }
       if let allowed = rights.pathLength, position - 1 > allowed {
         broken.append(.pathLength(position, allowed: allowed))
       }

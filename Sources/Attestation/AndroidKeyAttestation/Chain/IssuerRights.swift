@@ -4,6 +4,8 @@ internal import Cryptography
 struct IssuerRights {
   /// Whether the certificate may issue others: by basicConstraints, and by keyUsage if there is one.
   let isAuthority: Bool
+  /// Whether there is a basicConstraints, of either content. Certificates that a device makes for apps' keys have none.
+  let statesConstraints: Bool
   /// How many authorities may be below this one; `nil` for any number.
   let pathLength: Int?
   /// The first critical extension that is not known here.
@@ -13,6 +15,7 @@ struct IssuerRights {
     let constraints = certificate.extensionValue(oid: "2.5.29.19").flatMap { try? Self.basicConstraints($0) }
     let signsCertificates = certificate.extensionValue(oid: "2.5.29.15").map(Self.includesCertificateSignatures) ?? true
     isAuthority = constraints?.isAuthority == true && signsCertificates
+    statesConstraints = constraints != nil
     pathLength = constraints?.pathLength
     unknownCriticalExtension =
       certificate.extensions.first { $0.isCritical && !Self.known.contains($0.identifier) }?

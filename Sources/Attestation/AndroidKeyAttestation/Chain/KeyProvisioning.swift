@@ -14,14 +14,15 @@ public enum KeyProvisioning: String, Sendable, Hashable, CaseIterable {
   /// Only this certificate counts: the holder of a leaked factory key can write any name into those below it.
   init(belowRoot certificate: Certificate) {
     let attributes = (try? Self.attributes(of: certificate.subjectName)) ?? []
-    let text = { (identifier: String) in
-      attributes.first { $0.type == ObjectIdentifier(identifier) }.map { String(decoding: $0.value, as: UTF8.self) }
-    }
-    if text("2.5.4.10") == "Google LLC", let name = text("2.5.4.3"), name.hasPrefix("Droid CA") {
+    // As bytes: nothing is verified yet, and the sender of a chain chooses them.
+    let value = { (identifier: String) in attributes.first { $0.type == ObjectIdentifier(identifier) }?.value }
+    if let name = value("2.5.4.10"), name.elementsEqual("Google LLC".utf8),
+      value("2.5.4.3")?.starts(with: "Droid CA".utf8) == true
+    {
       self = .remote
     } else {
       // Google numbers the authorities of factories: the attribute serialNumber of the subject.
-      self = text("2.5.4.5") == nil ? .unknown : .factory
+      self = value("2.5.4.5") == nil ? .unknown : .factory
     }
   }
 

@@ -135,10 +135,13 @@ extension Explanation.Value {
 
 extension Certificate {
   fileprivate var explainedFields: [Explanation.Field] {
-    [
+    let dates: [Explanation.Field] =
+      hasReadableValidity
+      ? [.init("not_before", .instant(notBefore)), .init("not_after", .instant(notAfter))]
+      : [.init("validity", .text("cannot be read; the dates of a leaf do not count"))]
+    return [
       .init("subject", .text(subject)),
       .init("serial_number", .text(AndroidStatusList.text(ofSerial: serialNumber))),
-      .init("not_before", .instant(notBefore)), .init("not_after", .instant(notAfter)), .hex("sha256", fingerprint),
-    ]
+    ] + dates + [.hex("sha256", fingerprint)]
   }
 }

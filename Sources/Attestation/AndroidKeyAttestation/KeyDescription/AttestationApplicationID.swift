@@ -43,11 +43,14 @@ public struct AttestationApplicationID: Sendable, Hashable {
 }
 
 extension AndroidCertificateChain {
-  /// The packages that the leaf names, not verified; none if it cannot be read.
-  public var packages: [String] {
+  /// The names of the packages that the leaf names, not verified, as bytes; none if it cannot be read.
+  ///
+  /// Bytes, since the sender of a chain chooses them: to hash a `String` of many combining marks takes time with the
+  /// square of their number.
+  public var packageNames: Set<[UInt8]> {
     guard let value = leaf.extensionValue(oid: KeyDescription.extensionIdentifier),
       let description = try? KeyDescription(value)
     else { return [] }
-    return description.softwareEnforced.applicationID?.packages.map(\.text) ?? []
+    return Set(description.softwareEnforced.applicationID?.packages.map(\.name) ?? [])
   }
 }

@@ -26,6 +26,11 @@ extension AttestationVerifier {
       if step == .environment, case .rpIDMismatch = rejection {
         // Each app has its own allowed environments, and this command does not know the app.
         explanation.skip(step.rawValue, rule: step.rule)
+      } else if case .nonceMismatch(let expected, let found) = rejection {
+        explanation.record(
+          step.rawValue, rule: step.rule,
+          rejection: AttestationRejection.differentNonce(
+            expected, found, because: differingPart(of: claim, found: found)))
       } else {
         explanation.record(step.rawValue, rule: step.rule, rejection: rejection)
       }
@@ -35,6 +40,31 @@ extension AttestationVerifier {
       claim.attestation.receipt, for: expectation, at: claim.instant, prefix: Self.receiptPrefix, in: &explanation)
     explanation.fields = claim.attestation.explainedFields
     return explanation
+  }
+
+  /// Names the value under the leaf's nonce that is not what the device attested: client data hash, authenticator data
+  /// or both.
+  ///
+  /// The nonce is one hash of both. The receipt decides: it names the client data hash that was attested.
+  private func differingPart(of claim: AttestationClaim, found: [UInt8]) -> String {
+    let (attestation, receipt) = (claim.attestation, claim.attestation.receipt)
+    let either = "another client data hash was attested, or the authenticator data was changed"
+    guard receipt.kind == .attest, let attested = receipt.clientDataHash, let app = appIDs.first else { return either }
+    // Not a matter of trust: no other value has this hash.
+    if SHA256.hash(attestation.authenticatorData, attested) == found {
+      return "the client data hash \(Hex.encode(attested)) was attested; the authenticator data is unchanged"
+    }
+    // These two steps compare nothing with the expectation.
+    let expectation = ReceiptExpectation(appID: app, publicKey: receipt.publicKey)
+    let isGenuine = [ReceiptStep.certificateChain, .signature].allSatisfy { step in
+      rejection { () throws(ReceiptRejection) in
+        try receipts.check(step, of: receipt, for: expectation, at: claim.instant)
+      } == nil
+    }
+    guard isGenuine else { return either }
+    return attested == claim.clientDataHash.bytes
+      ? "the authenticator data was changed; the receipt names this client data hash"
+      : "the authenticator data was changed, and the receipt names the client data hash \(Hex.encode(attested))"
   }
 
   /// Returns the expected values for the receipt. If the attestation is for an unknown app and only one app is

@@ -16,7 +16,8 @@ extension AttestationRejection: CustomStringConvertible {
     case .nonceMissing: "the leaf has no extension \(AttestationVerifier.nonceExtension)"
     case .malformedNonce: "the leaf's extension \(AttestationVerifier.nonceExtension) is not one nonce of 32 bytes"
     case .nonceMismatch(let expected, let found):
-      "the leaf's nonce is \(Hex.encode(found)), not \(Hex.encode(expected)): another hash was attested"
+      Self.differentNonce(
+        expected, found, because: "another client data hash was attested, or the authenticator data was changed")
     case .keyIDMismatch(let expected): "the key identifier \(expected.base64) is not that of the leaf's key"
     case .rpIDMismatch(let found): "the RP ID hash \(Hex.encode(found)) is that of another app"
     case .counterNotZero(let counter): "the counter is \(counter.value), not 0"
@@ -32,6 +33,13 @@ extension AttestationRejection: CustomStringConvertible {
   }
 }
 
+extension AttestationRejection {
+  /// The sentence about a leaf whose nonce is not the expected one.
+  static func differentNonce(_ expected: [UInt8], _ found: [UInt8], because reason: String) -> String {
+    "the leaf's nonce is \(Hex.encode(found)), not \(Hex.encode(expected)): \(reason)"
+  }
+}
+
 extension AssertionRejection: CustomStringConvertible {
   /// The reason as a sentence, for reports. Logs contain `step`.
   public var description: String {
@@ -39,7 +47,8 @@ extension AssertionRejection: CustomStringConvertible {
     case .notCBOR(let error): "the assertion: \(error)"
     case .unexpectedMembers: "the assertion does not have exactly the members signature and authenticatorData"
     case .malformedAuthenticatorData(let fault): "authenticatorData: \(fault)"
-    case .invalidSignature: "the signature is not the key's, or not one of this client data hash"
+    case .invalidSignature:
+      "the signature is another key's, or one of another client data hash or of other authenticator data"
     case .rpIDMismatch(let expected, let found): "the RP ID hash \(Hex.encode(found)) is not that of \(expected)"
     case .counterNotGreater(let found, let last): "the counter is \(found.value), and the last one was \(last.value)"
     }
