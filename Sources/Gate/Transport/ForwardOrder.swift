@@ -5,6 +5,8 @@ public protocol ForwardOrder: Sendable {
   /// The upstream of the request; never `.tcp`, which does not speak HTTP.
   var upstream: Upstream { get }
   var limits: ForwardLimits { get }
+  /// The maximum length of the head of the upstream's response, in bytes.
+  var maxResponseHead: Int { get }
 
   /// Returns the answer for the client if the request may no longer be sent; `nil` if it may.
   ///
@@ -28,6 +30,9 @@ public protocol ForwardOrder: Sendable {
 }
 
 extension ForwardOrder {
+  /// The default: 64 KiB.
+  public var maxResponseHead: Int { 64 << 10 }
+
   /// The default: the request may always be sent.
   public func refusal() -> Response? { nil }
 }

@@ -12,7 +12,7 @@ public struct HeaderFields: Sendable, Hashable {
     /// the gate knows.
     public let value: String
     /// The original bytes of a value that is not UTF-8 (`obs-text`, RFC 9110 section 5.5), to be forwarded instead of
-    /// `value`. Only fields of an upstream have them; otherwise `nil`.
+    /// `value`; otherwise `nil`.
     public let octets: [UInt8]?
 
     public init(name: String, value: String) {
@@ -298,6 +298,15 @@ public struct HeaderFields: Sendable, Hashable {
   @inlinable
   public func withFirst<Result>(_ name: FieldName, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result? {
     place(of: name.bytes, from: 0).map { withValue(at: $0, body) }
+  }
+
+  /// Returns whether the value of a field with one of `names` is not UTF-8.
+  public func hasOpaqueValue(in names: FieldNameSet) -> Bool {
+    var isFound = false
+    forEachLine { line in
+      if !line.isText, names.contains(line.name) { isFound = true }
+    }
+    return isFound
   }
 
   @inlinable

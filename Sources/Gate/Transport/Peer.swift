@@ -6,6 +6,8 @@ public struct Peer: Sendable {
   public let verifiedCertificate: PeerCertificate?
   /// The TLS handshake, for the first request of a connection; otherwise `nil`.
   public var handshake: HandshakeTiming?
+  /// The process that opened a connection to a Unix socket; `nil` for other connections.
+  public var process: PeerProcess?
 
   public init(
     address: SocketAddress, verifiedCertificate: PeerCertificate? = nil, handshake: HandshakeTiming? = nil
@@ -14,6 +16,16 @@ public struct Peer: Sendable {
     self.verifiedCertificate = verifiedCertificate
     self.handshake = handshake
   }
+}
+
+/// The process at the other end of a Unix socket, as it was when it connected (SO_PEERCRED in unix(7)).
+public struct PeerProcess: Sendable, Hashable {
+  /// The process id; 0 if the process is in another process namespace.
+  public let id: Int32
+  /// The effective user id.
+  public let user: UInt32
+
+  public init(id: Int32, user: UInt32) { (self.id, self.user) = (id, user) }
 }
 
 /// How long a TLS handshake took, and how long ago it was completed.

@@ -5,6 +5,10 @@
 public protocol RelayPlan: AnyObject, Sendable {
   var upstream: Upstream { get }
   var limits: SessionLimits { get }
+  /// The maximum length of the head of the upstream's response, in bytes.
+  var maxResponseHead: Int { get }
+  /// The subprotocol of a `.tcp` upstream, which cannot choose itself. `nil` chooses from what the client offers.
+  var subprotocol: String? { get }
 
   /// Returns the fields of the client's 101, made from `upstream`, the end-to-end fields of the upstream's 101 (none
   /// for `.tcp`). The engine adds the fields of the handshake.
@@ -28,6 +32,12 @@ public protocol RelayPlan: AnyObject, Sendable {
 }
 
 extension RelayPlan {
+  /// The default: 64 KiB.
+  public var maxResponseHead: Int { 64 << 10 }
+
+  /// The default: no subprotocol in particular.
+  public var subprotocol: String? { nil }
+
   /// The default: the session may always begin.
   public func refusal() -> Response? { nil }
 }
@@ -119,6 +129,8 @@ public struct CloseCode: Sendable, Hashable {
   public static let goingAway = CloseCode(1001)
   public static let protocolError = CloseCode(1002)
   public static let invalidPayload = CloseCode(1007)
+  /// A newer session of the client's key took the place of this one.
+  public static let policyViolation = CloseCode(1008)
   /// A message is longer than `SessionLimits.maxMessage`.
   public static let tooBig = CloseCode(1009)
   public static let internalError = CloseCode(1011)
@@ -133,8 +145,8 @@ public struct CloseCode: Sendable, Hashable {
 
   /// The codes of the gate's own Close frames. Other codes reach a peer only from the other peer.
   public static let sentByGate: [CloseCode] = [
-    .normal, .goingAway, .protocolError, .invalidPayload, .tooBig, .internalError, .serviceRestart, .badGateway,
-    .revoked, .timeout,
+    .normal, .goingAway, .protocolError, .invalidPayload, .policyViolation, .tooBig,
+    .internalError, .serviceRestart, .badGateway, .revoked, .timeout,
   ]
 }
 

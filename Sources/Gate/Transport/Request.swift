@@ -7,7 +7,8 @@ public struct Request: Sendable {
   /// The request target as sent, in origin form: path and query.
   public let target: String
   /// The path in its normal form, for matching with routes: percent-encoded unreserved characters are decoded, other
-  /// escapes are in capitals, and there are no dot segments and no empty segments.
+  /// escapes are in capitals, and there are no dot segments and no empty segments. Below a path that the responder
+  /// does not read further, that path.
   public let path: String
   /// The header fields in the order in which they were sent.
   public let headers: HeaderFields

@@ -25,9 +25,39 @@ public protocol RequestResponder: Sendable {
   ///
   /// - Parameter headers: The fields of the request; `nil` if the fault is in its head.
   func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response
+
+  /// The same, for bytes whose request line is complete. The engine calls this one.
+  ///
+  /// - Parameter path: The path of the request, in its normal form only if `headers` is not `nil`; `nil` if the fault is
+  ///   in the request line or before its end.
+  func response(
+    to fault: RequestError, at path: String?, of headers: HeaderFields?, id: String, from peer: Peer
+  ) -> Response
+
+  /// The beginning of paths whose rest the responder does not read, with a slash at its end; `nil` for none. A proxy
+  /// may append a path there that is not meant for this server. The engine accepts every visible ASCII character after
+  /// it, and gives such a request this beginning as its `path`.
+  var unreadPaths: StaticString? { get }
+
+  /// The fields that the responder reads and whose values are ASCII. The engine refuses a request with another value in
+  /// them that is not even UTF-8. Such values in other fields reach the upstream as they are.
+  var ownFields: FieldNameSet { get }
 }
 
 extension RequestResponder {
+  /// The default: the path does not matter.
+  public func response(
+    to fault: RequestError, at path: String?, of headers: HeaderFields?, id: String, from peer: Peer
+  ) -> Response {
+    response(to: fault, of: headers, id: id, from: peer)
+  }
+
+  /// The default: every path is read.
+  public var unreadPaths: StaticString? { nil }
+
+  /// The default: none.
+  public var ownFields: FieldNameSet { FieldNameSet(names: []) }
+
   /// The default: each decision is made by `respond`.
   public func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? { nil }
 
@@ -59,13 +89,16 @@ public enum Disposition: Sendable {
 public enum RequestError: Sendable, Hashable {
   /// The head violates the grammar. `rule` names the violated rule for people, without quoting the input.
   case malformedHead(rule: String)
+  /// A field has a value that is not accepted. The lines of the head are well-formed.
+  case unacceptableField(rule: String)
   /// The head has more bytes or fields than allowed.
   case headTooLarge(rule: String)
   /// The body is longer than `limit` bytes, or is declared to be longer.
   case bodyTooLarge(limit: Int)
   /// The framing of the body is malformed or not supported.
   case malformedBody(rule: String)
-  /// The opening handshake violates RFC 6455 section 4.2.1.
+  /// The opening handshake violates RFC 6455 section 4.2.1. `rule` may quote the beginning of an offered subprotocol, in
+  /// printable ASCII.
   case malformedUpgrade(rule: String)
   /// The version of WebSocket is not 13. The answer is 426 with the supported version.
   case unsupportedWebSocketVersion

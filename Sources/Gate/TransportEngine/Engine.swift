@@ -41,6 +41,8 @@ public enum EngineEvent: Sendable, Hashable {
   /// A TLS handshake failed. `commonName` is the common name in a rejected client certificate: ASCII, other
   /// characters escaped, at most 64 characters of the name.
   case handshakeFailed(address: SocketAddress, reason: String, commonName: String? = nil)
+  /// The client closed the connection before it sent a byte, as health checks of load balancers do.
+  case connectionUnused(address: SocketAddress)
   /// A connection got the certificate of a TLS-ALPN-01 challenge, and was closed.
   case challengeAnswered(address: SocketAddress)
   /// The process has no descriptors or no memory for another connection. The listener pauses
@@ -67,6 +69,9 @@ public enum ConnectionRefusal: String, Sendable, Hashable, CaseIterable {
 /// The configuration and state that all loops of an engine share.
 final class SessionService: Sendable {
   let responder: any RequestResponder
+  /// Of `responder`.
+  let unreadPaths: StaticString?
+  let ownFields: FieldNameSet
   /// `nil` for a listener without TLS.
   let tls: ServerTLS?
   let limits: EngineLimits
@@ -84,6 +89,8 @@ final class SessionService: Sendable {
     self.proxies = proxies
     self.connections = connections
     self.responder = responder
+    unreadPaths = responder.unreadPaths
+    ownFields = responder.ownFields
     self.tls = tls
     self.limits = limits
     self.report = report

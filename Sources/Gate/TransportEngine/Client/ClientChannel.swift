@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import ForwardProxies
 internal import Glibc
 internal import Transport
 
@@ -22,12 +23,14 @@ final class ClientChannel: LoopChannel {
     case everything(Callback<RawAnswer>)
   }
 
-  enum Phase { case resolution, connection, handshake, ready, webSocket, closed }
+  enum Phase { case resolution, connection, tunnel, handshake, ready, webSocket, closed }
 
   let host: String
   let port: UInt16
   let name: String
   private let tls: ClientTLS?
+  /// The tunnel through a proxy at `host` and `port`; `nil` if the server itself is there.
+  private var tunnel: ProxyTunnel?
   private var addresses: ArraySlice<SocketAddress> = []
   private var lastError = "no address found"
   private(set) var phase = Phase.resolution
@@ -44,11 +47,12 @@ final class ClientChannel: LoopChannel {
   /// Why the connection was closed; `nil` while it is open.
   private var ending: ClientError?
 
-  init(host: String, port: UInt16, tls: ClientTLS?, name: String) {
+  init(host: String, port: UInt16, tls: ClientTLS?, name: String, tunnel: ProxyTunnel? = nil) {
     self.host = host
     self.port = port
     self.tls = tls
     self.name = name
+    self.tunnel = tunnel
     timer.initialize(to: TimerNode())
   }
 
@@ -126,7 +130,7 @@ final class ClientChannel: LoopChannel {
           channel.phase = .connection
           channel.tryNextAddress(in: loop)
         case .failure(let error):
-          channel.end(.unreachable(error.description), in: loop)
+          channel.endUnreachable(error.description, in: loop)
         }
       }
     }
@@ -154,7 +158,12 @@ final class ClientChannel: LoopChannel {
         link.close()
       }
     }
-    end(.unreachable(lastError), in: loop)
+    endUnreachable(lastError, in: loop)
+  }
+
+  /// Closes the connection. `reason` is about the server, or about the proxy in front of it.
+  private func endUnreachable(_ reason: String, in loop: EventLoop) {
+    end(.unreachable(tunnel?.proxyFailed(reason) ?? reason), in: loop)
   }
 
   /// Gives each address an equal share of the remaining time, so that a silent one does not use
@@ -175,6 +184,25 @@ final class ClientChannel: LoopChannel {
       tryNextAddress(in: loop)
       return
     }
+    guard let tunnel else {
+      startTLS(in: loop)
+      return
+    }
+    phase = .tunnel
+    tunnel.request.withUnsafeBytes { link.send($0, through: loop.window) }
+    update(in: loop)
+  }
+
+  /// Takes bytes of the proxy, and starts the handshake when the tunnel is open.
+  private func tunnelReceived(_ bytes: UnsafeRawBufferPointer, in loop: EventLoop) {
+    do throws(ProxyTunnelError) {
+      if try tunnel?.receive(bytes) == true { startTLS(in: loop) }
+    } catch {
+      end(.unreachable(error.description), in: loop)
+    }
+  }
+
+  private func startTLS(in loop: EventLoop) {
     guard let tls else {
       opened(in: loop)
       return
@@ -218,7 +246,9 @@ final class ClientChannel: LoopChannel {
     let reception = link.receive(into: loop.plain.start, through: loop.window)
     if phase == .handshake, link.failure == nil, link.isHandshakeDone { opened(in: loop) }
     let bytes = UnsafeRawBufferPointer(start: loop.plain.start, count: reception.count)
-    if phase == .webSocket {
+    if phase == .tunnel {
+      tunnelReceived(bytes, in: loop)
+    } else if phase == .webSocket {
       if let driven { driven.receive(bytes) } else { socketReceived(bytes, in: loop) }
     } else {
       inbox.append(contentsOf: bytes)
@@ -230,7 +260,11 @@ final class ClientChannel: LoopChannel {
   override func expired(in loop: EventLoop) {
     if isStillFlushing(in: loop) { return }
     guard phase == .connection, !addresses.isEmpty, monotonicMilliseconds() < deadline else {
-      end(.timedOut, in: loop)
+      if tunnel != nil, phase != .handshake, phase != .ready, phase != .webSocket {
+        endUnreachable("no answer within the time allowed", in: loop)
+      } else {
+        end(.timedOut, in: loop)
+      }
       return
     }
     setInterest(0, in: loop)
@@ -244,6 +278,7 @@ final class ClientChannel: LoopChannel {
     let reason = link.failure ?? "the server closed the connection"
     switch phase {
     case .handshake: end(.untrusted(certificateFault ?? reason), in: loop)
+    case .tunnel: endUnreachable(link.failure ?? "it closed the connection before it answered CONNECT", in: loop)
     case .webSocket where link.failure == nil:
       socket?.peerEnded()
       end(.lost(reason), in: loop)
@@ -263,6 +298,7 @@ final class ClientChannel: LoopChannel {
   func update(in loop: EventLoop) {
     guard link.isOpen else { return }
     if let failure = link.failure {
+      guard phase != .tunnel else { return endUnreachable(failure, in: loop) }
       end(phase == .handshake ? .untrusted(certificateFault ?? failure) : .lost(failure), in: loop)
       return
     }
@@ -316,7 +352,10 @@ final class ClientChannel: LoopChannel {
   /// Reads raw bytes until the server has switched protocols or sent more than 1 MiB.
   private func readEverything(in loop: EventLoop) {
     let text = String(decoding: inbox.prefix(64 << 10), as: UTF8.self)
-    let hasSwitched = text.hasPrefix("HTTP/1.") && text.dropFirst(8).hasPrefix(" 101 ") && text.contains("\r\n\r\n")
+    let status = text.dropFirst(8)
+    let hasSwitched =
+      text.hasPrefix("HTTP/1.") && (status.hasPrefix(" 101 ") || status.hasPrefix(" 101\r\n"))
+      && text.contains("\r\n\r\n")
     if hasSwitched || inbox.count > 1 << 20 { end(.lost("the raw exchange is complete"), in: loop) }
   }
 

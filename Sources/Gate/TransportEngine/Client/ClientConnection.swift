@@ -6,10 +6,13 @@ public import Transport
 public final class ClientConnection: Sendable {
   let channel: ClientChannelReference
   private let engine: ClientEngine
+  /// Whether a proxy reads the requests: their targets are in absolute form.
+  private let isToProxy: Bool
 
-  init(channel: ClientChannelReference, engine: ClientEngine) {
+  init(channel: ClientChannelReference, engine: ClientEngine, isToProxy: Bool = false) {
     self.channel = channel
     self.engine = engine
+    self.isToProxy = isToProxy
   }
 
   deinit { channel.close(in: engine.loop) }
@@ -25,7 +28,7 @@ public final class ClientConnection: Sendable {
   ) async throws(ClientError) -> Response {
     let bytes: [UInt8]
     do throws(HeadWriteError) {
-      bytes = try RequestWriter.bytes(method: method, target: target, fields: headers, body: body)
+      bytes = try RequestWriter.bytes(method: method, target: target, fields: headers, body: body, toProxy: isToProxy)
     } catch {
       throw .misused(error.rawValue)
     }
@@ -58,6 +61,15 @@ public final class ClientConnection: Sendable {
       channel.transmit(bytes, in: loop)
     }
     return ClientWebSocket(connection: self, response: answer)
+  }
+
+  /// Resolves the name of the channel's host and connects.
+  func open(timeout: Duration) async throws(ClientError) {
+    try await perform { channel, loop, done in
+      loop.insert(channel)
+      channel.begin(.connection(done), timeout: timeout, in: loop)
+      channel.resolve(in: loop)
+    }
   }
 
   /// Runs `start` on the loop and waits for its callback.

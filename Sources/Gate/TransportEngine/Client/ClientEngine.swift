@@ -1,3 +1,4 @@
+public import ForwardProxies
 internal import Glibc
 public import Transport
 
@@ -27,16 +28,44 @@ public final class ClientEngine: Sendable {
   /// - Parameters:
   ///   - tls: The trusted authorities and the client certificate; `nil` connects without TLS.
   ///   - name: The name that the server's certificate must prove; `nil` for `host`.
-  /// - Throws: `ClientError.unreachable`, `.untrusted` or `.timedOut`.
+  ///   - proxy: Resolves `host` and opens a tunnel to it; `nil` connects directly. A proxy that needs TLS is refused.
+  ///   - timeout: The time for everything: connection, tunnel and handshake.
+  /// - Throws: `ClientError.unreachable`, `.untrusted` or `.timedOut`. A proxy that opens no tunnel is `.unreachable`.
   public func connect(
-    host: String, port: UInt16, tls: ClientTLS?, verifying name: String? = nil, timeout: Duration = .seconds(10)
+    host: String, port: UInt16, tls: ClientTLS?, verifying name: String? = nil, through proxy: ForwardProxy? = nil,
+    timeout: Duration = .seconds(10)
   ) async throws(ClientError) -> ClientConnection {
-    let channel = ClientChannel(host: host, port: port, tls: tls, name: name ?? host)
+    var tunnel: ProxyTunnel?
+    if let proxy {
+      do throws(ProxyTunnelError) {
+        guard proxy.scheme == .http else { throw ProxyTunnelError(proxy: proxy, fault: .secureProxy) }
+        tunnel = try ProxyTunnel(to: host, port: port, through: proxy)
+      } catch {
+        throw .unreachable(error.description)
+      }
+    }
+    let channel = ClientChannel(
+      host: proxy?.host ?? host, port: proxy?.port ?? port, tls: tls, name: name ?? host, tunnel: tunnel)
     let connection = ClientConnection(channel: ClientChannelReference(channel), engine: self)
-    try await connection.perform { channel, loop, done in
-      loop.insert(channel)
-      channel.begin(.connection(done), timeout: timeout, in: loop)
-      channel.resolve(in: loop)
+    try await connection.open(timeout: timeout)
+    return connection
+  }
+
+  /// Opens a connection to a proxy for requests without TLS, whose targets are whole URLs (RFC 9112 section 3.2.2).
+  ///
+  /// - Throws: `ClientError.unreachable`, also for a proxy that needs TLS, or `.timedOut`.
+  public func connect(
+    toProxy proxy: ForwardProxy, timeout: Duration = .seconds(10)
+  ) async throws(ClientError) -> ClientConnection {
+    guard proxy.scheme == .http else {
+      throw .unreachable(ProxyTunnelError(proxy: proxy, fault: .secureProxy).description)
+    }
+    let channel = ClientChannel(host: proxy.host, port: proxy.port, tls: nil, name: proxy.host)
+    let connection = ClientConnection(channel: ClientChannelReference(channel), engine: self, isToProxy: true)
+    do throws(ClientError) {
+      try await connection.open(timeout: timeout)
+    } catch {
+      throw error == .timedOut ? error : .unreachable("the proxy \(proxy): \(error)")
     }
     return connection
   }

@@ -67,12 +67,14 @@ extension EventLoop {
       return
     }
     http.request.upstreamInbox.append(contentsOf: bytes)
+    let limits = HeadLimits.response(bytes: forward.order.maxResponseHead)
+    guard limits.mayDecide(http.request.upstreamInbox, after: UnsafeRawBufferPointer(bytes)) else { return }
     while forward.response == nil {
-      switch http.request.upstreamInbox.withUnsafeBufferPointer({ ResponseHead.parse($0) }) {
+      switch http.request.upstreamInbox.withUnsafeBufferPointer({ ResponseHead.parse($0, limits: limits) }) {
       case .incomplete:
         return
       case .fault(let fault):
-        forwardFailed(session, forward, .misbehaved("the response is malformed: \(fault.rawValue)"))
+        forwardFailed(session, forward, .misbehaved("the response is malformed: \(fault.text(within: limits))"))
         return
       case .head(let head, let length):
         http.request.upstreamInbox.removeFirst(length)

@@ -1,3 +1,5 @@
+internal import ByteCoding
+
 #if canImport(Darwin)
   internal import Darwin
 #else
@@ -19,6 +21,15 @@ enum Authority {
     }
     guard let close = text.firstIndex(of: UInt8(ascii: "]")) else { return false }
     return isIPv6(text[..<close].dropFirst()) && isPort(text[close...].dropFirst())
+  }
+
+  /// Returns whether two valid authorities of `https` URIs name the same host and port. Port 443 may be left out.
+  static func isSame(_ first: UnsafeBufferPointer<UInt8>, _ second: UnsafeBufferPointer<UInt8>) -> Bool {
+    withoutDefaultPort(first).elementsEqual(withoutDefaultPort(second)) { $0.lowercasedASCII == $1.lowercasedASCII }
+  }
+
+  private static func withoutDefaultPort(_ authority: UnsafeBufferPointer<UInt8>) -> Bytes {
+    authority.suffix(4).elementsEqual(":443".utf8) ? authority.dropLast(4) : authority[...]
   }
 
   private typealias Bytes = UnsafeBufferPointer<UInt8>.SubSequence

@@ -4,6 +4,8 @@ internal import Transport
 enum ExtensionList {
   /// Returns the names of the extensions in order; empty if the field is missing, `nil` if the list is malformed.
   ///
+  /// Empty elements are skipped (RFC 9110 section 5.6.1.2).
+  ///
   ///     extension-list  = 1#extension
   ///     extension       = token *( ";" token [ "=" ( token | quoted-string ) ] )
   static func names(in headers: HeaderFields) -> [String]? {
@@ -11,7 +13,10 @@ enum ExtensionList {
     for value in headers.values(of: "Sec-WebSocket-Extensions") {
       var scanner = ListScanner(rest: Substring(value).utf8)
       repeat {
-        guard let name = scanner.token() else { return nil }
+        guard let name = scanner.token() else {
+          if scanner.isAtElementEnd { continue }
+          return nil
+        }
         names.append(name)
         while scanner.take(";") {
           guard scanner.token() != nil else { return nil }
@@ -34,6 +39,9 @@ private struct ListScanner {
     rest.removeFirst()
     return true
   }
+
+  /// Whether an element ends here, behind white space that was skipped.
+  var isAtElementEnd: Bool { rest.isEmpty || rest.first == UInt8(ascii: ",") }
 
   mutating func token() -> String? {
     skipWhitespace()

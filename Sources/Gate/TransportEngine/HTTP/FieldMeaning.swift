@@ -54,6 +54,12 @@ extension HeaderFields {
     }
   }
 
+  /// Checks that the `Host` field names the host of an absolute request target. A reader that follows RFC 9112 section
+  /// 3.2.2 ignores `Host`, others ignore the target.
+  func requireHost(sameAs authority: UnsafeBufferPointer<UInt8>) throws(HeadError) {
+    guard withOnly("Host", { Authority.isSame(authority, $0) }) == true else { throw .hostDiffers }
+  }
+
   /// Checks that there is one `Host` field with a host (RFC 9112 section 3.2).
   func requireHost() throws(HeadError) {
     guard let isValid = withOnly("Host", Authority.isValid) else {

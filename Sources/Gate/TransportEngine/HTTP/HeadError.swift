@@ -11,7 +11,8 @@ enum HeadError: String, Error, Sendable, CaseIterable {
   // Request line
   case firstByte = "the first byte does not begin a request"
   case method = "the method is not a token of at most 32 characters"
-  case targetForm = "the request target is not in origin form"
+  case targetForm = "the request target is neither in origin form nor an https URI"
+  case targetAuthority = "the authority of the request target is not a host and an optional port"
   case targetCharacter = "the request target holds a character that must be escaped"
   case targetEscape = "a percent sign in the request target is not followed by two hexadecimal digits"
   case version = "the version is not HTTP/1.1"
@@ -36,12 +37,13 @@ enum HeadError: String, Error, Sendable, CaseIterable {
   case spaceBeforeColon = "white space stands before a field's colon"
   case colonMissing = "a field line has no colon"
   case fieldValue = "a field value or reason phrase holds a control character"
-  case fieldEncoding = "a field value is not UTF-8"
+  case fieldEncoding = "a field that the gate reads is not UTF-8: send ASCII in it"
 
   // Fields
   case hostMissing = "the Host field is missing"
   case hostRepeated = "the Host field is repeated"
   case hostSyntax = "the Host field is not a host and an optional port"
+  case hostDiffers = "the Host field names another host than the request target: send the same in both"
   case connectionSyntax = "the Connection field is not a list of tokens"
   case expectation = "an expectation other than 100-continue cannot be met"
 
@@ -60,12 +62,14 @@ extension HeadError {
       .headTooLarge(rule: rawValue)
     case .contentLengthRepeated, .contentLengthSyntax, .transferEncoding, .doubleFraming:
       .malformedBody(rule: rawValue)
-    case .firstByte, .method, .targetForm, .targetCharacter, .targetEscape, .version, .emptySegment, .dotSegment,
+    case .firstByte, .method, .targetForm, .targetAuthority, .targetCharacter, .targetEscape, .version, .emptySegment,
+      .dotSegment,
       .escapedSeparator, .escapedControl, .escapedEncoding, .doubleEscape, .statusLine, .status, .lineEnd, .foldedLine,
       .fieldNameMissing, .fieldName,
-      .spaceBeforeColon, .colonMissing, .fieldValue, .fieldEncoding, .hostMissing, .hostRepeated, .hostSyntax,
-      .connectionSyntax, .expectation:
+      .spaceBeforeColon, .colonMissing, .fieldValue, .hostMissing, .hostRepeated, .hostSyntax, .hostDiffers:
       .malformedHead(rule: rawValue)
+    case .fieldEncoding, .connectionSyntax, .expectation:
+      .unacceptableField(rule: rawValue)
     }
   }
 }

@@ -10,6 +10,10 @@ internal import Transport
 struct HeadScanner {
   private let bytes: UnsafeBufferPointer<UInt8>
   private let limits: HeadLimits
+  /// The beginning of paths whose rest is not checked.
+  private let unread: StaticString?
+  /// Whether white space before a colon is skipped: in responses alone (RFC 9112 section 5.1).
+  private var skipsSpaceBeforeColon = false
   /// The index at which scanning stops; within `bytes`.
   private let end: Int
   /// The index of the next byte; at most `end`.
@@ -20,8 +24,9 @@ struct HeadScanner {
   /// The maximum length of a method.
   private static let maxMethod = 32
 
-  init(_ bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits) {
+  init(_ bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits, unread: StaticString? = nil) {
     self.bytes = bytes
+    self.unread = unread
     self.limits = limits
     end = min(bytes.count, limits.bytes)
   }
@@ -42,6 +47,7 @@ struct HeadScanner {
 
   /// Returns the extent of a response head; `nil` while the head is incomplete and valid so far.
   mutating func response() throws(HeadError) -> Extent? {
+    skipsSpaceBeforeColon = true
     guard try statusLine() else { return try outOfBytes() }
     return try fieldLines()
   }
@@ -91,8 +97,37 @@ extension HeadScanner {
   }
 
   private mutating func target() throws(HeadError) -> Bool {
+    guard let first = next else { return false }
+    if first.lowercasedASCII == UInt8(ascii: "h") { return try absoluteTarget() }
     guard try literal("/", else: .targetForm) else { return false }
-    var allowed = ByteSet.path
+    return try restOfTarget(from: position - 1, allowed: .path)
+  }
+
+  /// Scans `"https://" authority path-abempty [ "?" query ]` (RFC 9112 section 3.2.2). The parser checks the authority.
+  private mutating func absoluteTarget() throws(HeadError) -> Bool {
+    for expected in "https://".utf8 {
+      guard let byte = next else { return false }
+      if byte.lowercasedASCII != expected { throw .targetForm }
+      position += 1
+    }
+    while let byte = next {
+      position += 1
+      switch byte {
+      case .slash: return try restOfTarget(from: position - 1, allowed: .path)
+      case .questionMark: return try restOfTarget(from: position - 1, allowed: .query)
+      case .space: return true
+      case .colon, UInt8(ascii: "["), UInt8(ascii: "]"): break
+      default: if !ByteSet.hostName.contains(byte) { throw .targetAuthority }
+      }
+    }
+    return false
+  }
+
+  /// Scans a path and a query up to the space after them.
+  ///
+  /// - Parameter start: The index of the slash or the question mark that begins them, which was just scanned.
+  private mutating func restOfTarget(from start: Int, allowed first: ByteSet) throws(HeadError) -> Bool {
+    var allowed = first
     while let byte = next {
       if allowed.contains(byte) {
         position += 1
@@ -102,6 +137,7 @@ extension HeadScanner {
       switch byte {
       case .space: return true
       case .questionMark: allowed = .query
+      case _ where byte > .space && byte < 0x7F && unread?.begins(bytes[start..<position]) == true: break
       case .percent: guard try hexDigit(), try hexDigit() else { return false }
       case .carriageReturn, .lineFeed: throw .version
       default: throw .targetCharacter
@@ -117,7 +153,8 @@ extension HeadScanner {
     return true
   }
 
-  /// Scans `HTTP-version SP status-code SP [ reason-phrase ] CRLF` (RFC 9112 section 4) for HTTP/1.0 and HTTP/1.1.
+  /// Scans `HTTP-version SP status-code SP [ reason-phrase ] CRLF` (RFC 9112 section 4) for HTTP/1.0 and HTTP/1.1. The
+  /// second space may be missing if the reason phrase is.
   private mutating func statusLine() throws(HeadError) -> Bool {
     guard try literal("HTTP/1.", else: .statusLine), let minor = next else { return false }
     if minor != UInt8(ascii: "1"), minor != UInt8(ascii: "0") { throw .statusLine }
@@ -130,6 +167,7 @@ extension HeadScanner {
       guard digit.isDigit else { throw .status }
       position += 1
     }
+    if next == .carriageReturn { return try content() }
     guard try literal(" ", else: .statusLine) else { return false }
     return try content()
   }
@@ -148,12 +186,12 @@ extension HeadScanner {
       }
       if fields.count == limits.fields { throw .fieldCount }
       let start = position
-      guard try fieldName() else { break }
-      let colon = position - 1
+      guard let nameEnd = try fieldName() else { break }
+      let valueStart = position
       guard try content() else { break }
-      let value = trimmed(colon + 1..<position - 2)
+      let value = trimmed(valueStart..<position - 2)
       fields.append(
-        in: bytes, name: start..<colon, value: value, lineEnd: position - 2,
+        in: bytes, name: start..<nameEnd, value: value, lineEnd: position - 2,
         isText: contentBits == 0 || Self.isUTF8(UnsafeBufferPointer(rebasing: bytes[value])))
     }
     return try outOfBytes()
@@ -172,8 +210,9 @@ extension HeadScanner {
     return validator.consume(value) && validator.isComplete
   }
 
-  /// Scans `field-name ":"` (RFC 9112 section 5.1).
-  private mutating func fieldName() throws(HeadError) -> Bool {
+  /// Scans `field-name ":"` (RFC 9112 section 5.1) and returns the end of the name; `nil` if the bytes end before the
+  /// colon.
+  private mutating func fieldName() throws(HeadError) -> Int? {
     let start = position
     skipUsualName()
     while let byte = next {
@@ -184,9 +223,27 @@ extension HeadScanner {
       let isFirst = position == start
       position += 1
       switch byte {
-      case .colon: if isFirst { throw .fieldNameMissing } else { return true }
-      case .space, .tab: throw isFirst ? .foldedLine : .spaceBeforeColon
+      case .colon: if isFirst { throw .fieldNameMissing } else { return position - 1 }
+      case .space, .tab:
+        if isFirst { throw .foldedLine }
+        guard skipsSpaceBeforeColon else { throw .spaceBeforeColon }
+        let end = position - 1
+        return try colonAfterSpace() ? end : nil
       case .lineFeed where isFirst: throw .lineEnd
+      case .carriageReturn, .lineFeed: throw .colonMissing
+      default: throw .fieldName
+      }
+    }
+    return nil
+  }
+
+  /// Scans white space and a colon.
+  private mutating func colonAfterSpace() throws(HeadError) -> Bool {
+    while let byte = next {
+      position += 1
+      switch byte {
+      case .colon: return true
+      case .space, .tab: break
       case .carriageReturn, .lineFeed: throw .colonMissing
       default: throw .fieldName
       }

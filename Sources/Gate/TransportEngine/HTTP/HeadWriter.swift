@@ -3,7 +3,7 @@ internal import Transport
 /// Why a head could not be written. Each is a mistake of this program or of the caller that supplied a value.
 enum HeadWriteError: String, Error, Sendable, CaseIterable {
   case method = "the method is not a token"
-  case target = "the request target is not in origin form"
+  case target = "the request target is not in origin form, or not in absolute form for a proxy"
   case status = "the status is not a final status"
   case fieldName = "a field name is not a token"
   case fieldValue = "a field value holds a control character"
@@ -18,9 +18,12 @@ struct HeadWriter {
   }()
 
   /// Begins a request.
-  init(method: String, target: String) throws(HeadWriteError) {
+  ///
+  /// - Parameter target: In origin form, or in absolute form with `http` for a proxy.
+  init(method: String, target: String, toProxy: Bool = false) throws(HeadWriteError) {
     guard !method.isEmpty, method.hasOnly(ByteSet.token.contains) else { throw .method }
-    guard target.utf8.first == .slash, target.hasOnly({ $0 > 0x20 && $0 < 0x7F }) else { throw .target }
+    let isOfForm = toProxy ? target.hasPrefix("http://") : target.utf8.first == .slash
+    guard isOfForm, target.hasOnly({ $0 > 0x20 && $0 < 0x7F }) else { throw .target }
     write(method)
     bytes.append(.space)
     write(target)

@@ -1,16 +1,19 @@
 internal import Transport
 
-/// The head of a request that is valid under RFC 9112; nothing in it was repaired.
+/// The head of a request that is valid under RFC 9112, in the form that the next reader gets: the target is in origin
+/// form, and the lists of a WebSocket's opening handshake have no empty elements.
 struct RequestHead: Sendable, Hashable {
   /// As sent, case preserved.
   let method: String
-  /// As sent.
+  /// As sent, without the scheme and the authority of an absolute target.
   let target: String
   /// The path in its normal form (see `RequestTarget`).
   let path: String
   /// As sent; `nil` if the target has no question mark.
   let query: String?
   let headers: HeaderFields
+  /// Whether a value is not UTF-8. No such field has a meaning for the engine.
+  let hasOpaqueValues: Bool
   /// The value of `Content-Length`; `nil` without one. Never set together with `isChunked`.
   let contentLength: Int?
   let isChunked: Bool
@@ -22,6 +25,9 @@ struct RequestHead: Sendable, Hashable {
 
   /// Whether the client will not use the connection again.
   var wantsClose: Bool { connectionOptions.contains("close") }
+
+  /// Whether the client asked for an upgrade, to whichever protocol: what it sends next may not be a request.
+  var asksForUpgrade: Bool { connectionOptions.contains("upgrade") && headers.contains("Upgrade") }
 
   /// How the end of the body is determined.
   var framing: BodyFraming {
@@ -45,33 +51,70 @@ extension RequestHead {
   ///
   /// The result depends only on the bytes, not on how they arrive: if a prefix has a fault, every longer
   /// prefix has the same fault.
-  static func parse(_ bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits = .standard) -> HeadParse {
-    var scanner = HeadScanner(bytes, limits: limits)
+  ///
+  /// - Parameter unread: The beginning of paths whose rest is not checked; `nil` for none.
+  static func parse(
+    _ bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits = .standard, unread: StaticString? = nil
+  ) -> HeadParse {
+    var scanner = HeadScanner(bytes, limits: limits, unread: unread)
     do throws(HeadError) {
       guard let extent = try scanner.request() else { return .incomplete }
-      return .head(try RequestHead(bytes, extent: extent), length: extent.length)
+      return .head(try RequestHead(bytes, extent: extent, unread: unread), length: extent.length)
     } catch {
       return .fault(error.requestError)
     }
   }
 
-  private init(_ bytes: UnsafeBufferPointer<UInt8>, extent: HeadScanner.Extent) throws(HeadError) {
+  private init(
+    _ bytes: UnsafeBufferPointer<UInt8>, extent: HeadScanner.Extent, unread: StaticString?
+  ) throws(HeadError) {
     let line = bytes[..<extent.fields.range.lowerBound]
     let method = line.prefix { $0 != .space }
-    let target = try RequestTarget(scanned: line[method.endIndex...].dropFirst().prefix { $0 != .space })
+    let sent = line[method.endIndex...].dropFirst().prefix { $0 != .space }
+    let (authority, target) = try Self.target(sent, unread: unread)
     self.method = String(decoding: method, as: UTF8.self)
     self.target = target.text
     path = target.path
     query = target.query
-    // Two readers could interpret a value that is not UTF-8 differently.
-    if extent.fields.hasInvalidText { throw .fieldEncoding }
-    headers = HeaderFields(extent.fields, in: bytes)
+    var headers = HeaderFields(extent.fields, in: bytes)
+    hasOpaqueValues = extent.fields.hasInvalidText
+    // Two readers could interpret such a value differently.
+    if hasOpaqueValues, headers.hasOpaqueValue(in: Self.ownFields) { throw .fieldEncoding }
     try headers.requireHost()
+    if let authority { try headers.requireHost(sameAs: authority) }
     (contentLength, isChunked) = try headers.declaredFraming()
     connectionOptions = try headers.connectionOptions()
     let hasBody = isChunked || contentLength ?? 0 > 0
     expectsContinue = try Self.expectation(in: headers) && hasBody
     upgrade = Upgrade(method: self.method, headers: headers, options: connectionOptions, hasBody: hasBody)
+    if case .webSocket = upgrade, headers.hasEmptyHandshakeElement {
+      headers = headers.withoutEmptyHandshakeElements()
+    }
+    self.headers = headers
+  }
+
+  /// The fields whose values the engine reads.
+  private static let ownFields = FieldNameSet(
+    names: ["Host", "Connection", "Upgrade", "Content-Length", "Transfer-Encoding", "Expect", "Origin"],
+    prefixes: ["Sec-WebSocket-"])
+
+  /// Returns the target in origin form, and the authority of an absolute one.
+  private static func target(
+    _ sent: UnsafeBufferPointer<UInt8>.SubSequence, unread: StaticString?
+  ) throws(HeadError) -> (authority: UnsafeBufferPointer<UInt8>?, target: RequestTarget) {
+    if sent.first == .slash { return (nil, try RequestTarget(scanned: sent, unread: unread)) }
+    let (authority, target) = try RequestTarget.absolute(sent, unread: unread)
+    return (authority, target)
+  }
+
+  /// Returns the path of a request whose head has a fault, as it was sent; `nil` if the fault can be in its first line.
+  static func path(ofFaulty bytes: UnsafeBufferPointer<UInt8>) -> String? {
+    let line = bytes.prefix(HeadLimits.standard.bytes).prefix { $0 != .lineFeed }
+    let words = line.split(separator: .space, maxSplits: 3, omittingEmptySubsequences: false)
+    guard line.endIndex < bytes.endIndex, words.count == 3, words[2].elementsEqual("HTTP/1.1\r".utf8),
+      words[1].first == .slash
+    else { return nil }
+    return String(decoding: words[1].prefix { $0 != .questionMark }, as: UTF8.self)
   }
 
   private static func expectation(in headers: HeaderFields) throws(HeadError) -> Bool {

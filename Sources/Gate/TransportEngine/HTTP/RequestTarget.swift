@@ -1,6 +1,6 @@
 /// The parts of a request target in origin form (RFC 9112 section 3.2.1).
 struct RequestTarget: Sendable, Hashable {
-  /// As sent.
+  /// As sent, without the scheme and the authority of an absolute target.
   let text: String
   /// The path in normal form: escapes of unreserved characters are decoded, other escapes have uppercase digits.
   let path: String
@@ -14,13 +14,39 @@ struct RequestTarget: Sendable, Hashable {
   /// slashes, backslashes and control characters, and escapes that decode to invalid UTF-8 or to another
   /// escape. The query is not checked.
   ///
+  /// - Parameter unread: The beginning of paths whose rest is not checked: it becomes `path`, and there is no query.
   /// - Throws: `HeadError` with the rule that the path violates.
-  init(scanned bytes: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadError) {
+  init(scanned bytes: UnsafeBufferPointer<UInt8>.SubSequence, unread: StaticString? = nil) throws(HeadError) {
+    if let unread, unread.begins(bytes) {
+      text = String(decoding: bytes, as: UTF8.self)
+      path = unread.description
+      query = nil
+      return
+    }
     let mark = bytes.firstIndex(of: .questionMark)
     let path = try Self.normalForm(bytes[..<(mark ?? bytes.endIndex)])
     text = String(decoding: bytes, as: UTF8.self)
     self.path = String(decoding: path, as: UTF8.self)
     query = mark.map { String(decoding: bytes[$0...].dropFirst(), as: UTF8.self) }
+  }
+
+  /// Splits an absolute target, which a `HeadScanner` has checked, into its authority and the same target in origin form.
+  ///
+  /// - Throws: Also `HeadError.targetAuthority`.
+  static func absolute(
+    _ bytes: UnsafeBufferPointer<UInt8>.SubSequence, unread: StaticString?
+  ) throws(HeadError) -> (authority: UnsafeBufferPointer<UInt8>, target: RequestTarget) {
+    let rest = bytes.dropFirst("https://".utf8.count)
+    let authority = UnsafeBufferPointer(rebasing: rest.prefix { $0 != .slash && $0 != .questionMark })
+    guard Authority.isValid(authority) else { throw .targetAuthority }
+    let origin = rest.dropFirst(authority.count)
+    if origin.first == .slash { return (authority, try RequestTarget(scanned: origin, unread: unread)) }
+    // An empty path means the root (RFC 9110 section 4.2.3).
+    let rooted = [.slash] + origin
+    let target = try rooted.withUnsafeBufferPointer { rooted throws(HeadError) in
+      try RequestTarget(scanned: rooted[...], unread: unread)
+    }
+    return (authority, target)
   }
 
   private static func normalForm(_ path: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadError) -> [UInt8] {
@@ -85,5 +111,12 @@ struct RequestTarget: Sendable, Hashable {
       }
       rest = rest[segment.endIndex...].dropFirst()
     }
+  }
+}
+
+extension StaticString {
+  /// Whether `bytes` begin with this text.
+  func begins(_ bytes: UnsafeBufferPointer<UInt8>.SubSequence) -> Bool {
+    bytes.starts(with: UnsafeBufferPointer(start: utf8Start, count: utf8CodeUnitCount))
   }
 }

@@ -4,11 +4,13 @@ internal import Transport
 enum RequestWriter {
   /// Encodes a request. It gets a `Content-Length`, unless it is a GET without a body.
   ///
-  /// - Parameter fields: All other fields, including `Host`.
+  /// - Parameters:
+  ///   - fields: All other fields, including `Host`.
+  ///   - toProxy: Whether a proxy reads the request: `target` is then in absolute form.
   static func bytes(
-    method: String, target: String, fields: HeaderFields, body: [UInt8] = []
+    method: String, target: String, fields: HeaderFields, body: [UInt8] = [], toProxy: Bool = false
   ) throws(HeadWriteError) -> [UInt8] {
-    var head = try HeadWriter(method: method, target: target)
+    var head = try HeadWriter(method: method, target: target, toProxy: toProxy)
     try head.fields(fields)
     if !body.isEmpty || method != "GET" { try head.field("Content-Length", String(body.count)) }
     return head.ended(with: body)

@@ -1,6 +1,6 @@
 internal import Transport
 
-/// The head of an upstream's response that is valid under RFC 9112; nothing in it was repaired.
+/// The head of an upstream's response that is valid under RFC 9112, without white space before colons.
 struct ResponseHead: Sendable, Hashable {
   /// 100 to 599.
   let status: Int
@@ -30,7 +30,7 @@ enum ResponseParse: Sendable, Hashable {
 
 extension ResponseHead {
   /// Parses the head at the front of `bytes`. Like `RequestHead.parse`, the result depends only on the bytes.
-  static func parse(_ bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits = .standard) -> ResponseParse {
+  static func parse(_ bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits = .response()) -> ResponseParse {
     var scanner = HeadScanner(bytes, limits: limits)
     do throws(HeadError) {
       guard let extent = try scanner.response() else { return .incomplete }
@@ -41,7 +41,8 @@ extension ResponseHead {
   }
 
   private init(_ bytes: UnsafeBufferPointer<UInt8>, extent: HeadScanner.Extent) throws(HeadError) {
-    // `HTTP/1.x NNN reason CRLF`: the scanner has checked that the first three parts have these widths.
+    // `HTTP/1.x NNN reason CRLF`: the scanner has checked that the first two parts have these widths. The space before
+    // the reason may be missing.
     let line = bytes[..<extent.fields.range.lowerBound].dropLast(2)
     isVersion10 = line.dropFirst(7).first == UInt8(ascii: "0")
     status = line.dropFirst(9).prefix(3).reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }

@@ -19,7 +19,7 @@ enum UpgradeAnswerError: String, Error, Sendable, CaseIterable {
   case accept = "the 101 does not carry exactly one correct Sec-WebSocket-Accept"
   case subprotocol = "the 101 chose a subprotocol that was not offered, or several"
   case extensions = "the 101 uses an extension that was not offered"
-  case framing = "the 101 frames a body"
+  case framing = "the 101 frames a body: it has a Content-Length, or a transfer coding other than chunked"
 }
 
 extension UpgradeAnswer {
@@ -35,11 +35,16 @@ extension UpgradeAnswer {
   ) throws(UpgradeAnswerError) {
     if head.status != 101 { throw .status }
     if head.isVersion10 { throw .version }
-    guard head.headers.isOnly("Upgrade", "websocket") else { throw .upgrade }
+    guard head.headers.isOnly("Upgrade", "websocket") || Self.namesWebSocketAlone(head.headers.upgradeProtocols) else {
+      throw .upgrade
+    }
     guard head.connectionOptions.contains("upgrade") else { throw .connection }
     guard !accept.isEmpty, head.headers.only("Sec-WebSocket-Accept") == .once(accept) else { throw .accept }
-    // A reader that uses these fields would read the frames as a body.
-    if head.headers.contains("Transfer-Encoding") { throw .framing }
+    // A reader that uses these fields would read the frames as a body. Neither reaches the client. Some servers write
+    // `chunked` into every answer; a 101 ends at its empty line in any case (RFC 9112 section 6.3).
+    if head.headers.contains("Transfer-Encoding"), !head.headers.isOnly("Transfer-Encoding", "chunked") {
+      throw .framing
+    }
     if head.headers.values(of: "Content-Length").contains(where: { $0 != "0" }) { throw .framing }
     self.accept = accept
     subprotocol = try Self.choice(in: head.headers, offered: subprotocols)
@@ -52,10 +57,14 @@ extension UpgradeAnswer {
   private static func choice(
     in headers: HeaderFields, offered: [String]
   ) throws(UpgradeAnswerError) -> String? {
-    switch headers.only("Sec-WebSocket-Protocol") {
-    case .absent: return nil
-    case .once(let choice) where offered.contains(choice): return choice
-    case .once, .repeated: throw .subprotocol
-    }
+    guard headers.contains("Sec-WebSocket-Protocol") else { return nil }
+    guard let chosen = headers.tokens(of: "Sec-WebSocket-Protocol"), chosen.count <= 1 else { throw .subprotocol }
+    guard let choice = chosen.first else { return nil }
+    guard offered.contains(choice) else { throw .subprotocol }
+    return choice
+  }
+
+  private static func namesWebSocketAlone(_ protocols: [String]) -> Bool {
+    protocols.count == 1 && HeaderFields.isSame(protocols[0], "websocket")
   }
 }

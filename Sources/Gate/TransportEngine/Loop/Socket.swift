@@ -113,6 +113,15 @@ enum Socket {
     }
   }
 
+  /// Returns the process at the other end of a Unix socket; `nil` if the kernel does not name it.
+  static func process(connectedTo fd: Int32) -> PeerProcess? {
+    // struct ucred: process, user and group, 32 bits each.
+    var credentials: (id: Int32, user: UInt32, group: UInt32) = (0, 0, 0)
+    var length = socklen_t(MemoryLayout.size(ofValue: credentials))
+    guard getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
+    return PeerProcess(id: credentials.id, user: credentials.user)
+  }
+
   /// Returns the address to which `fd` is bound.
   static func localAddress(of fd: Int32) -> SocketAddress {
     var storage = sockaddr_storage()

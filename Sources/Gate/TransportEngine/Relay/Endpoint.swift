@@ -39,14 +39,24 @@ extension EventLoop {
     guard let order = session.pointee.order, let http = session.pointee.http, let intent = http.request.upgrade,
       isStillPermitted(session)
     else { return }
-    // The subprotocol that clients of such bridges offer, if they offer any.
-    let subprotocol = intent.subprotocols.first { $0 == "binary" }
+    let subprotocol = Self.subprotocol(of: intent.subprotocols, wanted: order.subprotocol)
     session.pointee.endpoint = Endpoint(
       socket: WebSocketEndpoint(.server, delivery: .stream, maxMessage: order.limits.maxMessage), conversation: nil)
     session.pointee.phase = .bridge
     greet(session, intent, subprotocol, order.answerFields(from: HeaderFields()))
     begin(session, order)
     resume(session, http)
+  }
+
+  /// Returns the subprotocol of a bridge; `nil` for none. A browser closes a socket whose 101 names none if it offered
+  /// any.
+  ///
+  /// - Parameter wanted: The one subprotocol of the service; `nil` if it is not known. Then `binary` is what a bridge
+  ///   does, and clients that offer something else speak the protocol of the service, as those of MQTT do. `base64`,
+  ///   which old clients of bridges offer, would need a translation.
+  private static func subprotocol(of offered: [String], wanted: String?) -> String? {
+    if let wanted { return offered.contains(wanted) ? wanted : nil }
+    return offered.contains("binary") ? "binary" : offered.first { $0 != "base64" }
   }
 
   func openConversation(_ session: SessionRef, _ http: HTTPConnection, _ conversation: any WebSocketSession) {

@@ -10,7 +10,7 @@ extension EventLoop {
         session,
         try ResponseWriter.switchingProtocols(
           accept: answer.accept, subprotocol: answer.subprotocol,
-          extensions: head.headers.values(of: "Sec-WebSocket-Extensions"),
+          extensions: head.headers.values(of: "Sec-WebSocket-Extensions").compactMap(EmptyElements.removed),
           fields: order.answerFields(from: head.endToEndFields)))
     } catch {
       upstreamFailed(session, .misbehaved(error.rawValue))

@@ -182,24 +182,27 @@ extension EventLoop {
     guard let http = session.pointee.http else { return }
     let upstream = session.pointee.ends + 1
     let reception = upstream.pointee.link.receive(into: plain.start, through: window)
-    http.request.upstreamInbox.append(
-      contentsOf: UnsafeRawBufferPointer(start: plain.start, count: reception.count))
+    let received = UnsafeRawBufferPointer(start: plain.start, count: reception.count)
+    http.request.upstreamInbox.append(contentsOf: received)
     updateInterest(session, .upstream)
     let token = session.pointee.token
-    if http.request.upstreamRefusal == nil { parseUpgradeAnswer(session, http) }
+    if http.request.upstreamRefusal == nil, let order = session.pointee.order {
+      let limits = HeadLimits.response(bytes: order.maxResponseHead)
+      if limits.mayDecide(http.request.upstreamInbox, after: received) { parseUpgradeAnswer(session, http, limits) }
+    }
     guard slots.session(token) != nil, session.pointee.phase == .upgrade else { return }
     if http.request.upstreamRefusal != nil { readRefusal(session, http, hasEnded: reception.ended) }
     guard reception.ended, slots.session(token) != nil, session.pointee.phase == .upgrade else { return }
     upstreamFailed(session, .misbehaved(upstream.pointee.link.failure ?? "the connection closed before the response"))
   }
 
-  private func parseUpgradeAnswer(_ session: SessionRef, _ http: HTTPConnection) {
+  private func parseUpgradeAnswer(_ session: SessionRef, _ http: HTTPConnection, _ limits: HeadLimits) {
     while true {
-      switch http.request.upstreamInbox.withUnsafeBufferPointer({ ResponseHead.parse($0) }) {
+      switch http.request.upstreamInbox.withUnsafeBufferPointer({ ResponseHead.parse($0, limits: limits) }) {
       case .incomplete:
         return
       case .fault(let fault):
-        upstreamFailed(session, .misbehaved("the response is malformed: \(fault.rawValue)"))
+        upstreamFailed(session, .misbehaved("the response is malformed: \(fault.text(within: limits))"))
         return
       case .head(let head, let length):
         http.request.upstreamInbox.removeFirst(length)

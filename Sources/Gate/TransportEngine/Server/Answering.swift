@@ -4,13 +4,16 @@ internal import Transport
 /// Sends responses, then continues with the next request or closes the connection.
 extension EventLoop {
   /// Answers bytes that never became a request. The bytes after them are never parsed.
-  func refuse(_ session: SessionRef, _ fault: RequestError) {
+  ///
+  /// - Parameter path: The path of a request whose head has the fault, if it is known.
+  func refuse(_ session: SessionRef, _ fault: RequestError, at path: String? = nil) {
     guard let service, let http = session.pointee.http else { return }
     http.request.closesAfterAnswer = true
     answer(
       session,
       service.responder.response(
-        to: fault, of: http.request.head?.headers, id: http.request.id, from: http.peer))
+        to: fault, at: http.request.head?.path ?? path, of: http.request.head?.headers, id: http.request.id,
+        from: http.peer))
   }
 
   func answer(_ session: SessionRef, _ response: Response) {

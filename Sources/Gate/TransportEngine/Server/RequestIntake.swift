@@ -107,13 +107,17 @@ extension EventLoop {
       skipEmptyLine(session, http, bytes)
       return
     }
-    switch RequestHead.parse(bytes) {
+    switch RequestHead.parse(bytes, unread: service?.unreadPaths) {
     case .incomplete:
       http.inbox = Array(bytes)
       awaitMore(session)
     case .fault(let fault):
-      refuse(session, fault)
+      refuse(session, fault, at: RequestHead.path(ofFaulty: bytes))
     case .head(let head, let length):
+      if head.hasOpaqueValues, let service, head.headers.hasOpaqueValue(in: service.ownFields) {
+        refuse(session, HeadError.fieldEncoding.requestError, at: head.path)
+        return
+      }
       http.request.head = head
       headCompleted(session, http, head, UnsafeBufferPointer(rebasing: bytes[length...]))
     }
@@ -207,9 +211,9 @@ extension EventLoop {
     var intent: UpgradeIntent?
     if case .webSocket(let wanted) = head.upgrade { intent = wanted }
     http.request.upgrade = intent
-    // A client that asked for an upgrade may send frames next.
+    // A client that asked for an upgrade may send frames next, or another protocol than HTTP/1.1.
     http.request.closesAfterAnswer =
-      head.wantsClose || intent != nil || isLeaving || http.answered + 1 >= service.limits.maxRequests
+      head.wantsClose || head.asksForUpgrade || isLeaving || http.answered + 1 >= service.limits.maxRequests
     let request = Request(head, id: http.request.id, body: body, upgrade: intent)
     dropStaleCertificate(of: session, http, service)
     var peer = http.peer

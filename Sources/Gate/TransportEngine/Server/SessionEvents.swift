@@ -29,6 +29,7 @@ extension EventLoop {
     session.pointee.token = slots.insert(session, .session)
     session.pointee.timer.pointee.slot = session.pointee.token.slot
     let http = HTTPConnection(address: address, acceptedAt: now)
+    if case .unix = address { http.peer.process = Socket.process(connectedTo: fd) }
     http.clientAuthorities = service.tls?.clientAuthorities ?? []
     session.pointee.http = http
     let client = session.pointee.ends
@@ -139,6 +140,11 @@ extension EventLoop {
       return
     }
     guard client.pointee.link.failure == nil, client.pointee.link.isHandshakeDone || !reception.ended else {
+      guard http.hello.hasSeenBytes else {
+        service?.report(.connectionUnused(address: http.address))
+        destroy(session)
+        return
+      }
       reportHandshake(session, client.pointee.link.failure ?? "the client closed the connection")
       destroy(session)
       return

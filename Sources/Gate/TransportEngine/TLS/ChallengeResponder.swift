@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import COpenSSL
 internal import Locking
 
@@ -10,8 +11,11 @@ public final class ChallengeResponder: Sendable {
   /// The protocol of a validation (RFC 8737 section 6.2).
   static let protocolName = "acme-tls/1"
 
-  /// The contexts of the challenges, by name in lower case.
-  private let contexts = LockedValue<[String: ChallengeContext]>([:])
+  /// The contexts of the challenges, by the bytes of the name in lower case. The names of ClientHellos are compared as
+  /// bytes: hashing a `String` of many combining marks is expensive.
+  private let contexts = LockedValue<[[UInt8]: ChallengeContext]>([:])
+  /// The maximum number of bytes of a host name (RFC 1035 section 3.1).
+  private static let longestName = 255
 
   public init() {}
 
@@ -19,13 +23,13 @@ public final class ChallengeResponder: Sendable {
   ///
   /// - Throws: `ServerTLS.SetupError` if a certificate cannot be used. Nothing has changed then.
   public func answer(_ challenges: [String: CertificateMaterial]) throws(ServerTLS.SetupError) {
-    var fresh: [String: ChallengeContext] = [:]
-    for (name, material) in challenges { fresh[name.lowercased()] = try ChallengeContext(material) }
+    var fresh: [[UInt8]: ChallengeContext] = [:]
+    for (name, material) in challenges { fresh[name.utf8.map(\.lowercasedASCII)] = try ChallengeContext(material) }
     contexts.withLock { $0 = fresh }
   }
 
   /// The names whose challenges are answered now.
-  public var names: Set<String> { Set(contexts.withLock(\.self).keys) }
+  public var names: Set<String> { Set(contexts.withLock(\.self).keys.map { String(decoding: $0, as: UTF8.self) }) }
 
   /// Makes the handshakes of `context` ask this responder first. `context` keeps the responder alive.
   ///
@@ -58,9 +62,9 @@ public final class ChallengeResponder: Sendable {
     guard let protocols = ClientHelloExtension.bytes(TLSEXT_TYPE_application_layer_protocol_negotiation, of: tls),
       ClientHelloExtension.onlyProtocol(in: protocols)?.elementsEqual(Self.protocolName.utf8) == true,
       let names = ClientHelloExtension.bytes(TLSEXT_TYPE_server_name, of: tls),
-      let name = ClientHelloExtension.hostName(in: names)
+      let name = ClientHelloExtension.hostName(in: names), name.count <= Self.longestName
     else { return }
-    let key = String(decoding: name, as: UTF8.self).lowercased()
+    let key = name.map(\.lowercasedASCII)
     guard let context = contexts.withLock({ $0[key] }) else { return }
     // The connection takes its own reference, so the challenge may end during the handshake.
     context.withContext { _ = SSL_set_SSL_CTX(tls, $0) }

@@ -33,13 +33,16 @@ struct ClientHelloGuard {
   }
 
   var stage = Stage.first
-  /// The incomplete beginning of a ClientHello, at most 14 bytes.
+  /// Whether the client has sent a byte.
+  var hasSeenBytes = false
+  /// The incomplete beginning of a ClientHello: less than a change_cipher_spec of 6 bytes, and four records of 6 bytes.
   var held: [UInt8] = []
 
   /// Judges whether `bytes`, everything received so far, begin a valid ClientHello.
   ///
-  /// Its first record must contain the message header of four bytes (section 4). OpenSSL would accept smaller
-  /// records; they are allowed (section 5.1), but no real client sends them.
+  /// The header of the message has four bytes (section 4). Some clients divide it among records of 1 to 3 bytes, which
+  /// section 5.1 allows, so that filters on the path do not see the name of the server. An empty record is not allowed,
+  /// and no other record may stand between.
   func judge(_ bytes: UnsafeRawBufferPointer) -> Verdict {
     var record = bytes
     if stage == .second, bytes.first == 20 {
@@ -51,19 +54,34 @@ struct ClientHelloGuard {
       record = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(changeCipherSpec.count))
     }
     guard let type = record.first else { return .incomplete }
-    guard type == 22 else {
-      let verdict = stage == .first ? Self.judgeMethod(bytes) : nil
-      return verdict ?? .fault("not a TLS handshake record: the first byte is \(type)")
+    if type != 22, stage == .first, let verdict = Self.judgeMethod(bytes) { return verdict }
+    return Self.judgeMessage(record)
+  }
+
+  /// Judges the message header at the beginning of `records`.
+  private static func judgeMessage(_ records: UnsafeRawBufferPointer) -> Verdict {
+    var position = 0
+    // The length of the message, and how many bytes of its header came before.
+    var (length, count) = (0, 0)
+    while true {
+      guard position < records.count else { return .incomplete }
+      let type = records[position]
+      guard type == 22 else { return .fault("not a TLS handshake record: the first byte is \(type)") }
+      guard position + 5 <= records.count else { return .incomplete }
+      let end = position + 5 + (Int(records[position + 3]) << 8 | Int(records[position + 4]))
+      position += 5
+      if position == end { return .fault("an empty record in place of a ClientHello") }
+      while position < end {
+        guard position < records.count else { return .incomplete }
+        let byte = records[position]
+        if count == 0 && byte != 1 { return .fault("not a ClientHello but a handshake message of type \(byte)") }
+        if count > 0 { length = length << 8 | Int(byte) }
+        count += 1
+        position += 1
+        guard count == 4 else { continue }
+        return length <= longest ? .sound : .fault("a ClientHello of \(length) bytes is too long")
+      }
     }
-    guard record.count >= 5 else { return .incomplete }
-    guard Int(record[3]) << 8 | Int(record[4]) >= 4 else {
-      return .fault("a ClientHello in records of less than 4 bytes")
-    }
-    guard record.count >= 6 else { return .incomplete }
-    guard record[5] == 1 else { return .fault("not a ClientHello but a handshake message of type \(record[5])") }
-    guard record.count >= 9 else { return .incomplete }
-    let length = Int(record[6]) << 16 | Int(record[7]) << 8 | Int(record[8])
-    return length <= Self.longest ? .sound : .fault("a ClientHello of \(length) bytes is too long")
   }
 
   /// Judges whether `bytes` begin an HTTP request; `nil` if they begin with no method that clients use.
@@ -105,6 +123,7 @@ extension SocketState {
     guard let got = fetch(into: window.pointee.incoming + held, TLSBuffers.incomingCapacity - held) else {
       return Reception(count: 0, ended: hasEnded)
     }
+    hello.hasSeenBytes = true
     for (offset, byte) in hello.held.enumerated() {
       window.pointee.incoming.storeBytes(of: byte, toByteOffset: offset, as: UInt8.self)
     }

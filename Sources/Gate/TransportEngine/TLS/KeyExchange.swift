@@ -5,11 +5,15 @@ internal import COpenSSL
 /// X25519MLKEM768 (draft-ietf-tls-ecdhe-mlkem) protects recorded traffic from a later quantum computer. OpenSSL has it
 /// from 3.5 on, or by a provider. The library that the process has loaded decides, not the one that it was built with.
 /// A client that has no such group is answered as without it: the server chooses among the groups of the client.
+///
+/// In TLS 1.2 the list also names the curves of the peer's certificate (RFC 8422 section 5.1.1), which in TLS 1.3 is a
+/// matter of the signature algorithms. P-521 is there for certificates, and last: a key exchange uses it if the client
+/// has no other group, or sends a key share for no other.
 public enum KeyExchange {
   /// The name of the post-quantum group.
   public static let postQuantumGroup = "X25519MLKEM768"
 
-  private static let classicalGroups = "X25519:P-256:P-384"
+  private static let classicalGroups = "X25519:P-256:P-384:P-521"
 
   /// Whether the OpenSSL of this process has the post-quantum group.
   public static let hasPostQuantumGroup: Bool = {

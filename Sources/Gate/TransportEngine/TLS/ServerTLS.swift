@@ -49,17 +49,19 @@ public final class ServerTLS: Sendable {
   ///     only challenges are answered and all other handshakes fail.
   ///   - challenges: Answers challenges in the handshakes of this listener.
   ///   - clientAuthorityFile: As below.
+  ///   - trustsIntermediates: As below.
   /// - Throws: `SetupError` if a certificate or a file cannot be used.
   public init(
     _ certificates: [CertificateMaterial], challenges: ChallengeResponder, minimumVersion: MinimumVersion = .tls12,
-    clientAuthorityFile: String? = nil
+    clientAuthorityFile: String? = nil, trustsIntermediates: Bool = false
   ) throws(SetupError) {
+    let authority = ClientAuthorityChoice(clientAuthorityFile, trustsIntermediates)
     var contexts: [OpaquePointer] = []
     do throws(SetupError) {
       // All contexts differ only in their certificate.
       for certificate in certificates.isEmpty ? [nil] : certificates.map(Optional.some) {
         contexts.append(
-          try Self.makeContext(minimumVersion, clientAuthorityFile) { context throws(SetupError) in
+          try Self.makeContext(minimumVersion, authority) { context throws(SetupError) in
             if let certificate { try Self.load(certificate, into: context) }
           })
       }
@@ -85,18 +87,21 @@ public final class ServerTLS: Sendable {
   ///   - further: Certificates for clients that send a matching name; see `CertificateChoice`.
   ///   - clientAuthorityFile: PEM. If set, clients are asked for a certificate. They may send none; the handshake
   ///     fails for a certificate that this authority did not issue.
+  ///   - trustsIntermediates: Whether a chain may end at any certificate of that file, also at one that is not
+  ///     self-signed (`X509_V_FLAG_PARTIAL_CHAIN`). Otherwise it has to reach a self-signed one.
   /// - Throws: `SetupError` if a file cannot be read or used.
   public init(
     _ files: CertificateFiles, further: [CertificateFiles] = [], minimumVersion: MinimumVersion = .tls12,
-    clientAuthorityFile: String? = nil
+    clientAuthorityFile: String? = nil, trustsIntermediates: Bool = false
   ) throws(SetupError) {
+    let authority = ClientAuthorityChoice(clientAuthorityFile, trustsIntermediates)
     // All contexts differ only in their certificate.
-    context = try Self.makeContext(files, minimumVersion, clientAuthorityFile)
+    context = try Self.makeContext(files, minimumVersion, authority)
     clientAuthorities = Self.authorities(of: context)
     guard !further.isEmpty else { return }
     var contexts: [OpaquePointer] = []
     do throws(SetupError) {
-      for files in further { contexts.append(try Self.makeContext(files, minimumVersion, clientAuthorityFile)) }
+      for files in further { contexts.append(try Self.makeContext(files, minimumVersion, authority)) }
     } catch {
       for context in contexts { SSL_CTX_free(context) }
       throw error
@@ -113,17 +118,29 @@ public final class ServerTLS: Sendable {
     withExtendedLifetime(self) { body(context) }
   }
 
+  /// The authorities that verify client certificates.
+  private struct ClientAuthorityChoice {
+    let file: String
+    let trustsIntermediates: Bool
+
+    /// `nil` if clients are not asked for a certificate.
+    init?(_ file: String?, _ trustsIntermediates: Bool) {
+      guard let file else { return nil }
+      (self.file, self.trustsIntermediates) = (file, trustsIntermediates)
+    }
+  }
+
   private static func makeContext(
-    _ files: CertificateFiles, _ minimumVersion: MinimumVersion, _ clientAuthorityFile: String?
+    _ files: CertificateFiles, _ minimumVersion: MinimumVersion, _ clientAuthority: ClientAuthorityChoice?
   ) throws(SetupError) -> OpaquePointer {
-    try makeContext(minimumVersion, clientAuthorityFile) { context throws(SetupError) in
+    try makeContext(minimumVersion, clientAuthority) { context throws(SetupError) in
       try load(certificateFile: files.certificateFile, keyFile: files.keyFile, into: context)
     }
   }
 
   /// - Parameter loadCertificate: Loads the certificate that the context presents.
   private static func makeContext(
-    _ minimumVersion: MinimumVersion, _ clientAuthorityFile: String?,
+    _ minimumVersion: MinimumVersion, _ clientAuthority: ClientAuthorityChoice?,
     _ loadCertificate: (OpaquePointer) throws(SetupError) -> Void
   ) throws(SetupError) -> OpaquePointer {
     ERR_clear_error()
@@ -135,7 +152,7 @@ public final class ServerTLS: Sendable {
     SSL_CTX_set_alpn_select_cb(context, selectHTTP11, nil)
     do throws(SetupError) {
       try loadCertificate(context)
-      if let clientAuthorityFile { try askForCertificates(of: clientAuthorityFile, in: context) }
+      if let clientAuthority { try askForCertificates(of: clientAuthority, in: context) }
     } catch {
       SSL_CTX_free(context)
       throw error
@@ -160,12 +177,20 @@ public final class ServerTLS: Sendable {
     ERR_clear_error()
   }
 
-  private static func askForCertificates(of file: String, in context: OpaquePointer) throws(SetupError) {
+  private static func askForCertificates(
+    of authority: ClientAuthorityChoice, in context: OpaquePointer
+  ) throws(SetupError) {
+    let file = authority.file
     try ReadableFile.require(file)
     guard let names = SSL_load_client_CA_file(file), OPENSSL_sk_num(names) > 0,
       SSL_CTX_load_verify_locations(context, file, nil) == 1
     else {
       throw SetupError(file: file, reason: OpenSSLError("holds no PEM certificate").description)
+    }
+    if authority.trustsIntermediates {
+      guard X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), UInt(X509_V_FLAG_PARTIAL_CHAIN)) == 1 else {
+        throw SetupError(file: file, reason: OpenSSLError("cannot be trusted without its issuer").description)
+      }
     }
     SSL_CTX_set_client_CA_list(context, names)
     CertificateRefusal.askForCertificates(in: context)

@@ -1,8 +1,10 @@
 import ByteCoding
+import COpenSSL
 import ClientAuthority
 import Cryptography
 import Foundation
 import SimulatedDevice
+import TestSupport
 import Testing
 import Transport
 
@@ -120,6 +122,48 @@ extension EngineTests {
     }
 
     @Test(
+      "An intermediate CA alone verifies certificates if it is trusted without its issuer, otherwise none",
+      arguments: [true, false])
+    func intermediate(isTrusted: Bool) async throws {
+      let rootKey = try ECPrivateKey(.p256)
+      let root = try Self.authority("Root", rootKey.spki).selfSigned(with: rootKey)
+      let own = try #require(
+        Certificate.certificates(pem: String(contentsOfFile: authority.certificatePath, encoding: .utf8)).first)
+      let file = files.folder.path + "/intermediate.pem"
+      try Self.authority("One", own.subjectPublicKeyInfo).signed(by: root, key: rootKey).pem.write(
+        toFile: file, atomically: true, encoding: .utf8)
+      let server = ServerTLS.CertificateFiles(
+        certificateFile: files.folder.serverCertificatePath, keyFile: files.folder.serverKeyPath)
+      try await engine.replace(
+        responder: NameResponder(),
+        tls: try ServerTLS(server, clientAuthorityFile: file, trustsIntermediates: isTrusted))
+      let connection = try? await connect()
+      guard !isTrusted else {
+        #expect(try await name(on: try #require(connection)) == "CN=somebody")
+        // A certificate of another authority of the same name stays refused.
+        _ = try authority.make(DistinguishedName(.commonName("One")), days: 30, at: .now(), isReplacing: true)
+        if let foreign = try? await connect() { #expect((try? await name(on: foreign)) == nil) }
+        return
+      }
+      if let connection { #expect((try? await name(on: connection)) == nil) }
+      var failures = failures.stream.makeAsyncIterator()
+      let failure = try #require(await failures.next())
+      #expect(failure.reason.contains("unable to get issuer certificate"), "\(failure.reason)")
+    }
+
+    private static func authority(_ name: String, _ key: [UInt8]) -> CertificateTemplate {
+      var template = CertificateTemplate(
+        subject: DistinguishedName(.commonName(name)), subjectPublicKeyInfo: key,
+        notBefore: Timestamp.now().advanced(by: .seconds(-86_400)),
+        notAfter: Timestamp.now().advanced(by: .seconds(86_400)))
+      template.extensions = [
+        .basicConstraints(isAuthority: true), .keyUsage([.keyCertSign]),
+        .subjectKeyIdentifier(CertificateTemplate.keyIdentifier(of: key)),
+      ]
+      return template
+    }
+
+    @Test(
       "A chain of ordinary length is accepted; 16 KiB of certificates fail the handshake", arguments: [12, 60])
     func chain(length: Int) async throws {
       let client = try authority.issue(
@@ -137,6 +181,75 @@ extension EngineTests {
       var failures = failures.stream.makeAsyncIterator()
       let failure = try #require(await failures.next())
       #expect(failure.reason.contains("excessive message size"))
+    }
+
+    /// Makes a key on `curve` and a certificate of it, which the authority signs if `isIssued`, and otherwise the key.
+    private func certificate(
+      on curve: String, named name: String, isIssued: Bool
+    ) async throws -> (certificate: String, key: String) {
+      let path = files.folder.path + "/" + name
+      let issuer = isIssued ? ["-CA", authority.certificatePath, "-CAkey", authority.keyPath] : []
+      let run = try await ChildProcess.run(
+        Places.tool("openssl"),
+        [
+          "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:\(curve)", "-nodes", "-days", "2", "-subj",
+          "/CN=\(name)", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path + ".key", "-out", path + ".pem",
+        ] + issuer, in: files.folder.path)
+      try #require(run.exit == .code(0), "\(run.errors)")
+      return (path + ".pem", path + ".key")
+    }
+
+    /// The versions of TLS of a client, one at a time.
+    enum Version: Int, CaseIterable {
+      case tls12 = 0x0303
+      case tls13 = 0x0304
+
+      func limit(_ tls: ClientTLS) {
+        for limit in [SSL_CTRL_SET_MIN_PROTO_VERSION, SSL_CTRL_SET_MAX_PROTO_VERSION] {
+          #expect(tls.withContext { SSL_CTX_ctrl($0, limit, rawValue, nil) } == 1)
+        }
+      }
+    }
+
+    @Test(
+      "W19 a client certificate on each curve is accepted in both versions of TLS, and a foreign one in neither",
+      arguments: ["P-256", "P-384", "P-521"], Version.allCases)
+    func curves(curve: String, version: Version) async throws {
+      for isIssued in [true, false] {
+        let client = try await certificate(on: curve, named: "somebody", isIssued: isIssued)
+        let tls = try ClientTLS(
+          authorityFile: files.folder.tlsAuthorityPath, certificateFile: client.certificate, keyFile: client.key)
+        version.limit(tls)
+        let connection = try? await clients.connect(host: "127.0.0.1", port: engine.address.port, tls: tls)
+        guard !isIssued else {
+          #expect(try await name(on: try #require(connection)) == "CN=somebody")
+          continue
+        }
+        if let connection { _ = try? await name(on: connection) }
+        var failures = failures.stream.makeAsyncIterator()
+        let failure = try #require(await failures.next())
+        #expect(failure.reason.contains("certificate verify failed: "), "\(failure)")
+        #expect(failure.commonName == "somebody")
+      }
+    }
+
+    @Test(
+      "W19 a server's certificate on each curve is accepted in both versions of TLS, and an unknown one in neither",
+      arguments: ["P-256", "P-384", "P-521"], Version.allCases)
+    func serverCurves(curve: String, version: Version) async throws {
+      let server = try await certificate(on: curve, named: "server", isIssued: false)
+      try await engine.replace(
+        responder: NameResponder(),
+        tls: try ServerTLS(.init(certificateFile: server.certificate, keyFile: server.key)))
+      let tls = try ClientTLS(authorityFile: server.certificate)
+      version.limit(tls)
+      let connection = try await clients.connect(host: "127.0.0.1", port: engine.address.port, tls: tls)
+      #expect(try await name(on: connection) == "nobody")
+      let other = try ClientTLS(authorityFile: files.folder.tlsAuthorityPath)
+      version.limit(other)
+      await #expect(throws: (any Error).self) {
+        try await clients.connect(host: "127.0.0.1", port: engine.address.port, tls: other)
+      }
     }
 
     @Test("A certificate is ignored after it expires")

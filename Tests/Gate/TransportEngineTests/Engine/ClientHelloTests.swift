@@ -36,13 +36,16 @@ extension EngineTests {
       let gate: TestGate
       let reasons: LockedValue<[String]>
       let refusals: LockedValue<[ConnectionRefusal]>
+      let unused: LockedValue<Int>
       init(_ files: TLSFolder) throws {
         let reasons = LockedValue<[String]>([])
         let refusals = LockedValue<[ConnectionRefusal]>([])
-        (self.reasons, self.refusals) = (reasons, refusals)
+        let unused = LockedValue(0)
+        (self.reasons, self.refusals, self.unused) = (reasons, refusals, unused)
         gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: 1), tls: files.server()) { event in
           if case .handshakeFailed(_, let reason, _) = event { reasons.withLock { $0.append(reason) } }
           if case .connectionRefused(let refusal, _, _) = event { refusals.withLock { $0.append(refusal) } }
+          if case .connectionUnused = event { unused.withLock { $0 += 1 } }
         }
       }
     }
@@ -68,8 +71,38 @@ extension EngineTests {
       Beginning(
         "one byte too long", [22, 3, 1, 0x40, 0, 1, 0, 0x40, 1], .fault("a ClientHello of 16385 bytes is too long")),
       Beginning("a huge ClientHello", huge, .fault("a ClientHello of 131392 bytes is too long")),
-      Beginning("records of three bytes", [22, 3, 1, 0, 3], .fault("a ClientHello in records of less than 4 bytes")),
-      Beginning("an empty record", [22, 3, 1, 0, 0], .fault("a ClientHello in records of less than 4 bytes")),
+      Beginning("a first record of one byte", [22, 3, 1, 0, 1, 1, 22, 3, 1, 2, 0, 0, 1, 0xFC]),
+      Beginning("a first record of three bytes", [22, 3, 1, 0, 3, 1, 0, 1, 22, 3, 1, 1, 0xFD, 0xFC]),
+      Beginning(
+        "four records of one byte",
+        [22, 3, 1, 0, 1, 1, 22, 3, 1, 0, 1, 0, 22, 3, 1, 0, 1, 0x40, 22, 3, 1, 0, 1, 0]),
+      Beginning(
+        "four records of one byte, one byte too long",
+        [22, 3, 1, 0, 1, 1, 22, 3, 1, 0, 1, 0, 22, 3, 1, 0, 1, 0x40, 22, 3, 1, 0, 1, 1],
+        .fault("a ClientHello of 16385 bytes is too long")),
+      Beginning(
+        "a huge ClientHello in small records", [22, 3, 1, 0, 2, 1, 2, 22, 3, 1, 0, 2, 1, 0x40],
+        .fault("a ClientHello of 131392 bytes is too long")),
+      Beginning(
+        "another message in a small record", [22, 3, 1, 0, 1, 2],
+        .fault(
+          "not a ClientHello but a handshake message of type 2")),
+      Beginning(
+        "an alert in the message header", [22, 3, 1, 0, 1, 1, 21],
+        .fault(
+          "not a TLS handshake record: the first byte is 21")),
+      Beginning(
+        "plain HTTP in the message header", [22, 3, 1, 0, 1, 1, 71],
+        .fault(
+          "not a TLS handshake record: the first byte is 71")),
+      Beginning("an empty record", [22, 3, 1, 0, 0], .fault("an empty record in place of a ClientHello")),
+      Beginning(
+        "an empty record in the message header", [22, 3, 1, 0, 2, 1, 0, 22, 3, 1, 0, 0],
+        .fault("an empty record in place of a ClientHello")),
+      Beginning(
+        "a change, a second ClientHello in small records",
+        changeCipherSpec + [22, 3, 3, 0, 1, 1, 22, 3, 3, 0, 1, 0, 22, 3, 3, 0, 1, 1, 22, 3, 3, 0, 1, 0],
+        isSecond: true),
       Beginning(
         "another message", [22, 3, 1, 2, 0, 11], .fault("not a ClientHello but a handshake message of type 11")),
       Beginning("an alert", [21], .fault("not a TLS handshake record: the first byte is 21")),
@@ -185,13 +218,54 @@ extension EngineTests {
       #expect(answer[0] == 22 && answer[5] == 2)
     }
 
+    @Test("The first records of a ClientHello may have 1 to 3 bytes, and arrive byte by byte", arguments: [1, 2, 3])
+    func smallRecords(size: Int) throws {
+      let files = try TLSFolder()
+      for isSlow in [false, true] {
+        let gate = try Gate(files)
+        let client = try gate.gate.connect()
+        let message = try hello(files).dropFirst(5)
+        var records: [UInt8] = []
+        for index in 0..<4 { records += [22, 3, 1, 0, UInt8(size)] + message.dropFirst(index * size).prefix(size) }
+        let rest = message.dropFirst(4 * size)
+        records += [22, 3, 1, UInt8(rest.count >> 8), UInt8(rest.count & 255)] + rest
+        if isSlow {
+          for byte in records { try client.send([byte]) }
+        } else {
+          try client.send(records)
+        }
+        let answer = try client.read(6)
+        #expect(answer[0] == 22 && answer[5] == 2)
+        #expect(gate.reasons.withLock { $0 } == [])
+      }
+    }
+
+    @Test("A connection that closes without a byte is no failed handshake", arguments: [true, false])
+    func unused(resets: Bool) throws {
+      let gate = try Gate(TLSFolder())
+      for _ in 0..<20 {
+        let client = try gate.gate.connect()
+        if resets { client.reset() } else { client.sendEnd() }
+        _ = try? client.readToEnd()
+      }
+      // Connections are served in the order of their events, and this one comes last.
+      let last = try gate.gate.connect()
+      try last.send([22, 3])
+      last.sendEnd()
+      _ = try last.readToEnd()
+      #expect(gate.reasons.withLock { $0.map { $0.hasSuffix("the client closed the connection") } } == [true])
+      for _ in 0..<2000 where gate.unused.withLock(\.self) < 20 { usleep(5000) }
+      #expect(gate.unused.withLock(\.self) == 20)
+      #expect(gate.refusals.withLock { $0 } == [])
+    }
+
     @Test("A client that must send another key share sends a second ClientHello and is served")
     func retried() throws {
       let files = try TLSFolder()
       let gate = try Gate(files)
       let tls = try files.client()
       // The group of the first key share is one that the gate does not support.
-      _ = tls.withContext { sallyport_SSL_CTX_set1_groups_list($0, "P-521:X25519") }
+      _ = tls.withContext { sallyport_SSL_CTX_set1_groups_list($0, "X448:X25519") }
       let client = try RawTLS(try gate.gate.connect(), tls)
       try client.handshake()
       client.send(Array("GET /retried HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".utf8))
@@ -205,7 +279,7 @@ extension EngineTests {
       let files = try TLSFolder()
       let gate = try Gate(files)
       let client = try gate.gate.connect()
-      let first = try hello(groups: "P-521:X25519", files)
+      let first = try hello(groups: "X448:X25519", files)
       try client.send(isAhead ? first + front + Self.huge : first)
       let answer = try client.read(43)
       #expect(answer.withUnsafeBytes { ClientHelloGuard.isRetryRequest($0) })
@@ -232,7 +306,7 @@ extension EngineTests {
       let gate = try Gate(files)
       let client = try gate.gate.connect()
       // A warning, which OpenSSL would read and ignore.
-      try client.send(try hello(groups: "P-521:X25519", files) + [21, 3, 3, 0, 2, 1, 90] + Self.huge)
+      try client.send(try hello(groups: "X448:X25519", files) + [21, 3, 3, 0, 2, 1, 90] + Self.huge)
       _ = try? client.readToEnd()
       #expect(
         gate.reasons.withLock { $0 } == ["TLS handshake: not a TLS handshake record: the first byte is 21"])

@@ -25,6 +25,20 @@ extension EngineTests {
       #expect(try await third.value.status == 200)
     }
 
+    @Test("The gate's own clients accept a status line without the second space, and white space before a colon")
+    func toleratedHead() async throws {
+      let listener = try RawListener()
+      let engine = try ClientEngine()
+      let connection = try await engine.connect(host: "127.0.0.1", port: listener.port, tls: nil)
+      let server = try listener.accept()
+      let answer = Task { try await connection.send("GET", "/", headers: TestGate.host, timeout: .seconds(10)) }
+      _ = try server.readHead()
+      try server.send("HTTP/1.1 200\r\nContent-Length : 2\r\nReplay-Nonce\t: n\r\n\r\nok")
+      let response = try await answer.value
+      #expect(response.status == 200 && response.body == Array("ok".utf8))
+      #expect(response.headers.fields.map(\.name) == ["Content-Length", "Replay-Nonce"])
+    }
+
     @Test("An answer to HEAD has no body, whatever its Content-Length")
     func head() async throws {
       let listener = try RawListener()
@@ -54,15 +68,17 @@ extension EngineTests {
       #expect(try await answer.value == RawAnswer(bytes: Array("y".utf8), isUnfinished: !closes))
     }
 
-    @Test("An exchange ends with a switch of protocols, in either version", arguments: ["HTTP/1.1", "HTTP/1.0"])
-    func exchangeSwitch(version: String) async throws {
+    @Test(
+      "An exchange ends with a switch of protocols, in either version, with or without a reason",
+      arguments: ["HTTP/1.1 101 S", "HTTP/1.0 101 S", "HTTP/1.1 101"])
+    func exchangeSwitch(line: String) async throws {
       let listener = try RawListener()
       let engine = try ClientEngine()
       let connection = try await engine.connect(host: "127.0.0.1", port: listener.port, tls: nil)
       let server = try listener.accept()
       let answer = Task { try await connection.exchange(Array("x\r\n\r\n".utf8), timeout: .seconds(10)) }
       _ = try server.readHead()
-      try server.send("\(version) 101 S\r\n\r\n")
+      try server.send("\(line)\r\n\r\n")
       #expect(try await answer.value.isUnfinished == false)
     }
 

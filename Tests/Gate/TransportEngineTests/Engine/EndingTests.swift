@@ -70,7 +70,7 @@ extension EngineTests {
       let draining = Task { await gate.engine.drain(timeout: .seconds(30)) }
       #expect(try idle.readToEnd() == [])  // Draining has begun.
       // Ten times `closeTimeout`, the limit without a drain.
-      try await Task.sleep(for: .seconds(1))
+      await gate.engine.pass(.seconds(1))
       let rest = try client.read(frame.count - start.count)
       #expect(start + rest == frame)
       let close = try client.read(4)
@@ -101,14 +101,12 @@ extension EngineTests {
         try backend.send(TestGate.switching)
       }
       _ = try client.readHead()
-      let draining = Task { await gate.engine.drain(timeout: .seconds(60)) }
+      let draining = Task { await gate.engine.drain(timeout: .seconds(3600)) }
       let close = try client.read(4)
       #expect(close[0] == 0x88 && UInt16(close[2]) << 8 | UInt16(close[3]) == 1001)
-      // Neither peer answers: only the gate can close this session.
-      let start = ContinuousClock.now
+      // Neither peer answers: only the gate can close this session before the hour is over.
       gate.record.controls[0].close(.revoked, reason: "revoked")
       #expect(await draining.value == 0)
-      #expect(ContinuousClock.now - start < .seconds(30))
       _ = (client, backend)
     }
 
@@ -119,9 +117,7 @@ extension EngineTests {
       limits.lostRightTimeout = .milliseconds(300)
       let gate = try gate(listener, limits: SessionLimits(maxAge: .seconds(2)), engineLimits: limits)
       let (client, backend) = try gate.open(through: listener)
-      let start = ContinuousClock.now
-      #expect(await gate.engine.drain(timeout: .seconds(60)) == 0)
-      #expect(ContinuousClock.now - start < .seconds(30))
+      #expect(await gate.engine.drain(timeout: .seconds(3600)) == 0)
       _ = (client, backend)
     }
 

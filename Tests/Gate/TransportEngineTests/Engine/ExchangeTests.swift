@@ -185,7 +185,7 @@ extension EngineTests {
       ),
       (
         "an endless head",
-        "HTTP/1.1 101 X\r\n" + String(repeating: "X-Long: \(String(repeating: "a", count: 200))\r\n", count: 99)
+        "HTTP/1.1 101 X\r\n" + String(repeating: "X-Long: \(String(repeating: "a", count: 200))\r\n", count: 400)
       ),
     ]
 
@@ -255,6 +255,99 @@ extension EngineTests {
       #expect(try client.readToEnd() == [])
       client.sendEnd()
       #expect(await gate.record.next().bytesFromUpstream == 4)
+    }
+
+    @Test(
+      "The client of a TCP service gets a subprotocol that it offered: the service's, or one that the gate can speak",
+      arguments: [
+        ("mqtt", nil, "mqtt"), ("mqttv3.1, mqtt", nil, "mqttv3.1"), ("mqttv3.1, mqtt", "mqtt", "mqtt"),
+        ("chat", "mqtt", nil), ("base64, binary", nil, "binary"), ("base64", nil, nil), (",", nil, nil),
+        (nil, "mqtt", nil), ("MQTT", "mqtt", nil),
+      ] as [(String?, String?, String?)])
+    func bridgeSubprotocol(offered: String?, wanted: String?, chosen: String?) throws {
+      let listener = try RawListener()
+      let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port), subprotocol: wanted)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade(extra: offered.map { "Sec-WebSocket-Protocol: \($0)\r\n" } ?? ""))
+      let head = try #require(ResponseHead.parse(try client.readHead()).head)
+      #expect(head.status == 101)
+      #expect(head.headers.values(of: "Sec-WebSocket-Protocol") == [chosen].compactMap(\.self))
+    }
+
+    @Test("What an upstream's 101 says in other words reaches the client in the usual form")
+    func tolerated101() throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let client = try gate.connect()
+      try client.send(
+        TestGate.upgrade(
+          extra: "Sec-WebSocket-Protocol: a,,b,\r\nSec-WebSocket-Extensions: permessage-deflate,\r\nX: ,\r\n"))
+      let backend = try listener.accept()
+      let asked = try backend.readHead()
+      #expect(asked.contains("\r\nSec-WebSocket-Protocol: a, b\r\n"))
+      #expect(asked.contains("\r\nSec-WebSocket-Extensions: permessage-deflate\r\n") && asked.contains("\r\nX: ,\r\n"))
+      let frame = FrameTrackerTests.frame(1, [7])
+      try backend.send(
+        Array(
+          ("HTTP/1.1 101\r\nUpgrade : websocket\r\nConnection\t: Upgrade,\r\nTransfer-Encoding: chunked\r\n"
+            + "Sec-WebSocket-Protocol: b,\r\nSec-WebSocket-Extensions: ,permessage-deflate\r\nX-Cookie : c\r\n"
+            + "Sec-WebSocket-Extensions:\r\nSec-WebSocket-Accept: \(TestGate.accept)\r\n\r\n").utf8) + frame)
+      #expect(
+        try client.readHead()
+          == "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+          + "Sec-WebSocket-Accept: \(TestGate.accept)\r\nSec-WebSocket-Protocol: b\r\n"
+          + "Sec-WebSocket-Extensions: permessage-deflate\r\nX-Cookie: c\r\n\r\n")
+      #expect(try client.read(frame.count) == frame)
+    }
+
+    @Test("A long head of an upstream reaches the client, up to a limit that its 502 names", arguments: [true, false])
+    func longHead(isAllowed: Bool) throws {
+      let listener = try RawListener()
+      let gate = try TestGate(
+        upstream: .webSocket(host: "127.0.0.1", port: listener.port), maxResponseHead: isAllowed ? 64 << 10 : 16 << 10)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      let cookies = (0..<120).map { "Set-Cookie: c\($0)=\(String(repeating: "x", count: 160))\r\n" }.joined()
+      // In pieces, of which most have no line end.
+      var rest = Array((TestGate.switching.dropLast(1) + cookies + "\r\n").utf8)[...]
+      while !rest.isEmpty {
+        do { try backend.send(Array(rest.prefix(50))) } catch { break }
+        rest = rest.dropFirst(50)
+      }
+      let head = try client.readHead()
+      guard !isAllowed else {
+        #expect(head.hasPrefix("HTTP/1.1 101 ") && head.contains(cookies))
+        return
+      }
+      #expect(head.hasPrefix("HTTP/1.1 502 "))
+      let body = String(decoding: try client.readToEnd(), as: UTF8.self)
+      #expect(body.contains("more than 16384 bytes (routes[].max_response_head)"), "\(body)")
+    }
+
+    @Test("A value that is not UTF-8 passes, unless the responder reads the field")
+    func opaqueValues() throws {
+      let gate = try gate(try RawListener())
+      for (name, status) in [("X-Name", "200"), ("X-Own", "400"), ("x-own", "400")] {
+        let client = try gate.connect()
+        let value: [UInt8] = [0x4A, 0xFC, 0x72]
+        try client.send(
+          Array("GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\(name): ".utf8) + value + Array("\r\n\r\n".utf8))
+        #expect(try client.readHead().hasPrefix("HTTP/1.1 \(status) "), "\(name)")
+      }
+    }
+
+    @Test("An absolute target reaches the responder in origin form, and another host is refused")
+    func absoluteTarget() throws {
+      let gate = try gate(try RawListener())
+      for (host, status) in [("x", "200"), ("X:443", "200"), ("y", "400")] {
+        let client = try gate.connect()
+        try client.send("GET https://\(host)/a%2Db?c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        let answer = String(decoding: try client.readToEnd(), as: UTF8.self)
+        #expect(answer.hasPrefix("HTTP/1.1 \(status) "), "\(host)")
+        #expect(status == "400" || answer.hasSuffix("GET /a-b 0"))
+      }
     }
 
     @Test("The answers to all messages are sent before the answer to the Close after them", arguments: [true, false])

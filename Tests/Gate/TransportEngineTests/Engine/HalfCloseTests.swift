@@ -124,7 +124,7 @@ extension EngineTests {
     func revokedAfterClose() async throws {
       let listener = try RawListener()
       var limits = EngineLimits()
-      (limits.closeTimeout, limits.lostRightTimeout) = (.seconds(2), .milliseconds(300))
+      (limits.closeTimeout, limits.lostRightTimeout) = (.seconds(3600), .milliseconds(300))
       let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port), engineLimits: limits)
       let client = try gate.connect()
       try client.send(TestGate.upgrade())
@@ -135,17 +135,16 @@ extension EngineTests {
       try client.send(FrameTrackerTests.frame(8, [0x03, 0xE8], mask: Self.mask))
       let isClosed = LockedValue(false)
       let reading = Aside {
-        // Reads slowly: two mebibytes last twelve seconds, and each read gives a session that is not revoked more time.
-        for _ in 0..<120 where !isClosed.withLock({ $0 }) {
+        // Reads slowly, and each read gives a session that is not revoked more time.
+        while !isClosed.withLock({ $0 }) {
           _ = try service.readSome(16 << 10)
           usleep(100_000)
         }
       }
       try await gate.engine.wait(for: "the Close of the client") { $0.isOver }
-      let start = ContinuousClock.now
       gate.record.controls[0].close(.revoked, reason: "revoked")
+      // Long before an hour of `closeTimeout` is over.
       _ = await gate.record.next()
-      #expect(ContinuousClock.now - start < .seconds(6))
       isClosed.withLock { $0 = true }
       try? await reading.value
     }

@@ -97,26 +97,24 @@ extension EngineTests {
       let (gate, client, service) = try open(isBridge: true)
       try service.send([1])
       _ = try client.read(3)
-      let draining = Task { await gate.engine.drain(timeout: .seconds(60)) }
+      let draining = Task { await gate.engine.drain(timeout: .seconds(3600)) }
       _ = try client.read(2)
       try client.send(FrameTrackerTests.frame(8, [0x03, 0xE9], mask: Self.mask))
       client.sendEnd()
-      let start = ContinuousClock.now
       #expect(await draining.value == 0)
-      #expect(start.duration(to: .now) < .seconds(20))
       _ = service
     }
 
     @Test("A peer that slowly reads data from the kernel's buffer is not idle", arguments: [true, false])
-    func trickleFromKernel(isBridge: Bool) throws {
-      // Shorter than the three seconds of this test, and longer than a pause on a busy machine.
-      let limits = SessionLimits(idleTimeout: .seconds(2), pingInterval: nil)
+    func trickleFromKernel(isBridge: Bool) async throws {
+      let limits = SessionLimits(idleTimeout: .seconds(600), pingInterval: nil)
       let (gate, client, service) = try open(isBridge: isBridge, limits: limits)
       var sent = isBridge ? Self.messages.flatMap(\.self) : Self.frames(masked: false)
       try service.send(sent)
       var received: [UInt8] = []
+      // Fifteen minutes, more than `idleTimeout`.
       for _ in 0..<15 {
-        usleep(200_000)
+        await gate.engine.pass(.seconds(60))
         received += try client.read(32 << 10)
         guard !isBridge else { continue }
         // The service must answer Pings too.
@@ -135,20 +133,26 @@ extension EngineTests {
     }
 
     @Test("A peer that still reads data sent before the end is not cut off", arguments: [true, false])
-    func takenBehindTheEnd(isBridge: Bool) throws {
+    func takenBehindTheEnd(isBridge: Bool) async throws {
       var engineLimits = EngineLimits()
-      engineLimits.closeTimeout = .seconds(2)
+      engineLimits.closeTimeout = .seconds(600)
       let (gate, client, service) = try open(isBridge: isBridge, engineLimits: engineLimits)
       try service.send(isBridge ? Self.messages.flatMap(\.self) : Self.frames(masked: false))
       if !isBridge { try service.send(FrameTrackerTests.frame(8, [0x03, 0xE8])) }
       service.sendEnd()
       var received: [UInt8] = []
-      // Longer than `closeTimeout`. If the gate closed its socket, data from the client, the last after 2.4 seconds,
+      // Longer than `closeTimeout`. If the gate closed its socket, data from the client, the last after twelve minutes,
       // would cause a reset that discards the unsent data.
       for round in 0..<28 {
-        usleep(100_000)
+        await gate.engine.pass(.seconds(30))
         received += try client.read(32 << 10)
         if round % 6 == 5 { try? client.send(FrameTrackerTests.frame(10, [], mask: Self.mask)) }
+      }
+      while received.count <= 1 << 20, case let more = try client.readSome(), !more.isEmpty { received += more }
+      // A client of a bridge that reads no more and is silent is not waited for any longer.
+      for _ in 0..<20 where gate.record.isEmpty {
+        await gate.engine.pass(.seconds(600))
+        try await Task.sleep(for: .milliseconds(20))
       }
       received += try client.readToEnd()
       #expect(received.count > 1 << 20)

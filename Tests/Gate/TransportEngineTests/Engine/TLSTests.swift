@@ -17,7 +17,7 @@ final class TLSFolder {
   private let path: String
 
   init() throws {
-    var template = Array("/tmp/sallyport-tls-XXXXXX".utf8CString)
+    var template = Array("\(Places.temporary)sallyport-tls-XXXXXX".utf8CString)
     guard let made = mkdtemp(&template) else { throw ScriptedSocket.Failure(description: "mkdtemp: \(errno)") }
     path = String(cString: made)
     folder = AuthorityFolder(path: path)

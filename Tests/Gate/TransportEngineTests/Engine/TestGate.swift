@@ -13,9 +13,11 @@ final class TestGate: Sendable {
 
   init(
     upstream: Upstream, limits: SessionLimits = SessionLimits(), engineLimits: EngineLimits = EngineLimits(),
-    tls: ServerTLS? = nil, report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
+    tls: ServerTLS? = nil, subprotocol: String? = nil, maxResponseHead: Int = 64 << 10,
+    report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
   ) throws {
-    responder = OpenResponder(upstream: upstream, limits: limits, record: record)
+    responder = OpenResponder(
+      upstream: upstream, limits: limits, record: record, subprotocol: subprotocol, maxResponseHead: maxResponseHead)
     engine = try Engine(
       listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: tls, responder: responder, limits: engineLimits,
       report: report)
@@ -120,10 +122,23 @@ extension Engine {
     }
   }
 
+  /// Lets `duration` pass for the first loop, and returns when the deadlines within it have expired. Limits of minutes
+  /// make the time that a busy machine needs meanwhile unimportant.
+  func pass(_ duration: Duration) async {
+    for time in [duration.milliseconds, 0] {
+      await withCheckedContinuation { continuation in
+        loops[0].execute { loop in
+          loop.pass(time)
+          continuation.resume()
+        }
+      }
+    }
+  }
+
   /// Waits until the session that has an upstream satisfies `condition` or is closed.
   func wait(for purpose: String, _ condition: @Sendable (SessionState) -> Bool) async throws {
-    // 30 seconds at least.
-    for _ in 0..<6000 {
+    // Two minutes at least.
+    for _ in 0..<24_000 {
       guard let state = await sessionState(), !condition(state) else { return }
       try await Task.sleep(for: .milliseconds(5))
     }
@@ -235,12 +250,18 @@ private struct OpenResponder: RequestResponder {
   let upstream: Upstream
   let limits: SessionLimits
   let record: SessionRecord
+  let subprotocol: String?
+  let maxResponseHead: Int
+  let ownFields = FieldNameSet(names: ["X-Own"])
 
   func respond(to request: Request, from peer: Peer) async -> Disposition {
     guard request.upgrade == nil else {
       if request.path == EchoConversation.path { return .converse(EchoConversation()) }
       return .relay(
-        OpenOrder(upstream: upstream, limits: limits, record: record), upgradeHead: upgradeHead(for: request))
+        OpenOrder(
+          upstream: upstream, limits: limits, record: record, subprotocol: subprotocol,
+          maxResponseHead: maxResponseHead),
+        upgradeHead: upgradeHead(for: request))
     }
     if request.path == Pause.path { record.pause.wait() }
     return .respond(Response(status: 200, body: Array("\(request.method) \(request.path) \(request.body.count)".utf8)))
@@ -261,9 +282,15 @@ final class OpenOrder: RelayPlan {
   let upstream: Upstream
   let limits: SessionLimits
   let record: SessionRecord
+  let subprotocol: String?
+  let maxResponseHead: Int
 
-  init(upstream: Upstream, limits: SessionLimits, record: SessionRecord) {
+  init(
+    upstream: Upstream, limits: SessionLimits, record: SessionRecord, subprotocol: String? = nil,
+    maxResponseHead: Int = 64 << 10
+  ) {
     (self.upstream, self.limits, self.record) = (upstream, limits, record)
+    (self.subprotocol, self.maxResponseHead) = (subprotocol, maxResponseHead)
   }
 
   func answerFields(from upstream: HeaderFields) -> HeaderFields { upstream }

@@ -14,7 +14,7 @@ extension RequestHead {
 }
 
 extension ResponseHead {
-  static func parse(_ bytes: [UInt8], limits: HeadLimits = .standard) -> ResponseParse {
+  static func parse(_ bytes: [UInt8], limits: HeadLimits = .response()) -> ResponseParse {
     bytes.withUnsafeBufferPointer { parse($0, limits: limits) }
   }
 

@@ -14,6 +14,11 @@ import Transport
     (.targetForm, "GET  / HTTP/1.1\r\n"), (.targetForm, "GET http://gate.example/ HTTP/1.1\r\n"),
     (.targetForm, "CONNECT gate.example:443 HTTP/1.1\r\n"), (.targetForm, "OPTIONS * HTTP/1.1\r\n"),
     (.targetForm, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), (.targetForm, "GET \\ HTTP/1.1\r\n"),
+    (.targetForm, "GET HTTP://gate.example/ HTTP/1.1\r\n"), (.targetForm, "GET wss://gate.example/ HTTP/1.1\r\n"),
+    (.targetForm, "GET https:/gate.example/ HTTP/1.1\r\n"), (.targetForm, "GET httpss://gate.example/ HTTP/1.1\r\n"),
+    (.targetAuthority, "GET https://user@gate.example/ HTTP/1.1\r\n"),
+    (.targetAuthority, "GET https://gate.example%2f/ HTTP/1.1\r\n"), (.targetAuthority, "GET https://gate.example#/"),
+    (.targetAuthority, "GET https://gate.example\\/"), (.targetAuthority, "GET https://g\u{e4}te.example/"),
     (.targetForm, "GET \r\n"), (.targetForm, "GET %2F HTTP/1.1\r\n"), (.targetForm, "GET ?a HTTP/1.1\r\n"),
     (.version, "GET /  HTTP/1.1\r\n"), (.version, "GET /\r\n"), (.version, "GET /\n"), (.version, "GET / \r\n"),
     (.version, "GET / HTTP/1.0\r\n"), (.version, "GET / HTTP/2.0\r\n"), (.version, "GET / HTTP/9.9\r\n"),
@@ -46,6 +51,19 @@ import Transport
       "/%252e%252e", "/%25%32%65", "/a%252fb", "/%255c", "/..%253b/", "/%2561dmin", "/%2525", "/%25252e", "/%25c0%25ae",
     ].map { (.doubleEscape, $0) }
 
+  /// Absolute targets of a request whose `Host` is `gate.example`.
+  static let absoluteTargets: [(HeadError, String)] = [
+    (.targetAuthority, "https:///"), (.targetAuthority, "https://"), (.targetAuthority, "https://:443/"),
+    (.targetAuthority, "https://gate.example:/"), (.targetAuthority, "https://gate.example:65536/"),
+    (.targetAuthority, "https://[::1/"), (.hostDiffers, "https://elsewhere.example/"),
+    (.hostDiffers, "https://gate.example.elsewhere.example/"), (.hostDiffers, "https://gate.example./"),
+    (.hostDiffers, "https://gate.example:8443/"), (.hostDiffers, "https://gate.example:80/"),
+    (.hostDiffers, "https://elsewhere.example:443/"), (.emptySegment, "https://gate.example//a"),
+    (.dotSegment, "https://gate.example/a/../b"), (.escapedSeparator, "https://gate.example/%2fa"),
+    (.targetCharacter, "https://gate.example/a#b"), (.targetCharacter, "https://gate.example?a#b"),
+    (.targetEscape, "https://gate.example/%4g"), (.version, "https://gate.example/a b"),
+  ]
+
   static let fieldLines: [(HeadError, String)] = [
     (.lineEnd, "X: a\n"), (.lineEnd, "X: a\rb\r\n"), (.lineEnd, "X: a\r\r\n"), (.lineEnd, "\r\r\n"), (.lineEnd, "\n"),
     (.foldedLine, " folded\r\n"), (.foldedLine, "\tfolded\r\n"), (.foldedLine, " \r\n"),
@@ -69,7 +87,8 @@ import Transport
     (.doubleFraming, ["Host: a", "Transfer-Encoding: chunked", "Content-Length: 0"]),
     (.transferEncoding, ["Host: a", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked"]),
     (.transferEncoding, ["Host: a", "Transfer-Encoding: identity", "Content-Length: 3"]),
-    (.expectation, ["Host: a", "Expect: 200-ok"]), (.expectation, ["Host: a", "Expect:"]),
+    (.expectation, ["Host: a", "Expect: 200-ok"]), (.expectation, ["Host: a", "Expect: 100-continue,"]),
+    (.expectation, ["Host: a", "Expect:"]),
     (.expectation, ["Host: a", "Expect: 100-continue", "Expect: 100-continue"]),
     (.connectionSyntax, ["Host: a", "Connection: keep alive"]),
     (.connectionSyntax, ["Host: a", "Connection: \"close\""]),
@@ -93,7 +112,7 @@ import Transport
 
   static var all: [(HeadError, String)] {
     requestLines + targetCharacters
-      + paths.map { ($0.0, request("GET \($0.1) HTTP/1.1")) }
+      + (paths + absoluteTargets).map { ($0.0, request("GET \($0.1) HTTP/1.1")) }
       + fieldLines.map { ($0.0, "GET / HTTP/1.1\r\nHost: a\r\n" + $0.1) }
       + (fields + hosts + contentLengths + transferEncodings).map {
         ($0.0, request("POST / HTTP/1.1", $0.1, host: nil))
@@ -109,10 +128,14 @@ import Transport
   }
 
   @Test(
-    "Values that are not UTF-8 are refused",
-    arguments: [[0xFF], [0xC3], [0xC0, 0xAF], [0xED, 0xA0, 0x80]] as [[UInt8]])
-  func encoding(value: [UInt8]) {
-    let bytes = Array("GET / HTTP/1.1\r\nHost: a\r\nX: ".utf8) + value + Array("\r\n\r\n".utf8)
+    "Values that are not UTF-8 are refused in the fields that the engine reads",
+    arguments: [[0xE9], [0xFF], [0xC3], [0xC0, 0xAF], [0xED, 0xA0, 0x80]] as [[UInt8]],
+    [
+      "Host", "Connection", "Upgrade", "Content-Length", "Transfer-Encoding", "Expect", "Origin", "Sec-WebSocket-Key",
+      "sec-websocket-protocol", "SEC-WEBSOCKET-EXTENSIONS", "Sec-WebSocket-Anything",
+    ])
+  func encoding(value: [UInt8], name: String) {
+    let bytes = Array("GET / HTTP/1.1\r\nHost: a\r\n\(name): b".utf8) + value + Array("\r\n\r\n".utf8)
     #expect(RequestHead.parse(bytes) == .fault(HeadError.fieldEncoding.requestError))
     #expect(checkSplits(bytes, incomplete: .incomplete) { RequestHead.parse($0) }.broken == nil)
   }
@@ -135,7 +158,7 @@ import Transport
   @Test(
     "Garbage is refused at the first invalid byte",
     arguments: [
-      ("\u{16}\u{3}\u{1}", 1), ("SSH-2.0-x\r\n", 10), ("GET http://a/", 5), ("GET / HTTP/2", 12),
+      ("\u{16}\u{3}\u{1}", 1), ("SSH-2.0-x\r\n", 10), ("GET http://a/", 9), ("GET / HTTP/2", 12),
       ("GET / HTTP/1.1\n", 15),
       ("GET /\u{0}", 6), ("PRI * HTTP/2.0\r\n", 5), ("\r\n", 1), ("GET / HTTP/1.1\r\nX : y", 18),
     ])

@@ -68,6 +68,42 @@ import Transport
     #expect(result.settledAt == bytes.count)
   }
 
+  @Test(
+    "An absolute target is read as origin form if it names the same host",
+    arguments: [
+      ("https://gate.example/a/b?x=1", "gate.example", "/a/b?x=1", "/a/b", "x=1"),
+      ("https://gate.example/", "gate.example", "/", "/", nil), ("https://gate.example", "gate.example", "/", "/", nil),
+      ("https://gate.example?x|y", "gate.example", "/?x|y", "/", "x|y"),
+      ("HTTPS://GATE.example:443/a%41", "gate.EXAMPLE", "/a%41", "/aA", nil),
+      ("https://gate.example/a", "gate.example:443", "/a", "/a", nil),
+      ("https://gate.example:6200/a", "gate.example:6200", "/a", "/a", nil),
+      ("https://[::1]:443/https://x", "[::1]", nil, nil, nil), ("https://[::1]/a", "[::1]:443", "/a", "/a", nil),
+    ] as [(String, String, String?, String?, String?)])
+  func absoluteTarget(sent: String, host: String, target: String?, path: String?, query: String?) throws {
+    let text = request("GET \(sent) HTTP/1.1", host: host)
+    let outcome = RequestHead.parse(text)
+    #expect(checkSplits(Array(text.utf8), incomplete: .incomplete) { RequestHead.parse($0) }.broken == nil)
+    guard let target else {
+      #expect(outcome == .fault(HeadError.emptySegment.requestError))
+      return
+    }
+    let head = try #require(outcome.head)
+    #expect(head.target == target && head.path == path && head.query == query)
+    #expect(head.headers.values(of: "Host") == [host])
+  }
+
+  @Test(
+    "A value that is not UTF-8 passes as it is in a field that the engine does not read",
+    arguments: [[0x4A, 0xFC, 0x72], [0xE9], [0xFF, 0xFE], [0xC0, 0xAF], [0xED, 0xA0, 0x80]] as [[UInt8]])
+  func opaque(value: [UInt8]) throws {
+    let bytes = Array("GET / HTTP/1.1\r\nHost: a\r\nX-Name: ".utf8) + value + Array("\r\nCookie: b\r\n\r\n".utf8)
+    let head = try #require(RequestHead.parse(bytes).head)
+    #expect(head.hasOpaqueValues && head.headers.fields[1].octets == value)
+    #expect(head.headers.hasOpaqueValue(in: FieldNameSet(names: ["x-name"])))
+    #expect(!head.headers.hasOpaqueValue(in: FieldNameSet(names: ["Cookie", "Host"])))
+    #expect(checkSplits(bytes, incomplete: .incomplete) { RequestHead.parse($0) } == (bytes.count, nil))
+  }
+
   @Test("The path has one normal form", arguments: RequestHeadTests.normalForms)
   func normalForm(sent: String, path: String) throws {
     let head = try #require(RequestHead.parse(request("GET \(sent) HTTP/1.1")).head)
