@@ -22,6 +22,8 @@ public enum GateRefusalCode: String, Sendable, Hashable, CaseIterable {
   case malformedAssertion = "malformed_assertion"
   /// A web page of another host opens a socket.
   case originRefused = "origin_refused"
+  /// A proxy asks about a request for an upgrade to another protocol than WebSocket.
+  case upgradeRefused = "upgrade_refused"
   /// No route has this path.
   case notFound = "not_found"
   /// The path has another method, which the field `Allow` names.
@@ -54,7 +56,7 @@ public enum GateRefusalCode: String, Sendable, Hashable, CaseIterable {
   case nonceMismatch = "nonce_mismatch"
   /// The attestation is for a different key than `keyId`.
   case keyIDMismatch = "key_id_mismatch"
-  /// The attestation's receipt is not valid, or too old.
+  /// The attestation's receipt is not valid.
   case receiptRefused = "receipt_refused"
   /// The key belongs to an app that the gate does not serve.
   case rpIDMismatch = "rp_id_mismatch"
@@ -101,6 +103,8 @@ public enum GateRefusalCode: String, Sendable, Hashable, CaseIterable {
   case storeUnavailable = "store_unavailable"
   /// The list of revoked Android certificates is missing or too old.
   case statusListUnavailable = "status_list_unavailable"
+  /// The attestation is genuine, and the gate's clock is too far from Apple's to accept it.
+  case clockWrong = "clock_wrong"
   /// Too many sessions, registrations or store calls.
   case overloaded
 }
@@ -154,6 +158,7 @@ extension GateRefusalCode {
     case .malformedAssertion:
       Definition(400, .fixRequest, "The assertion is malformed: send what generateAssertion returned, in base64")
     case .originRefused: Definition(403, .stop, "Pages of another host may not open a WebSocket here")
+    case .upgradeRefused: Definition(403, .fixRequest, "No other upgrade than to WebSocket may pass")
     case .notFound: Definition(404, .fixRequest, "There is nothing at this path")
     case .methodNotAllowed: Definition(405, .fixRequest, "Use another method here")
     case .requestTimeout: Definition(408, .retryLater, "The request did not arrive in time")
@@ -206,6 +211,8 @@ extension GateRefusalCode {
       Definition(503, .retryLater, "The key store is unavailable: try again later", retryAfter: 5)
     case .statusListUnavailable:
       Definition(503, .retryLater, "The list of revoked certificates is unavailable: try again later", retryAfter: 60)
+    case .clockWrong:
+      Definition(503, .retryLater, "The clock of this gate is wrong: try again later", retryAfter: 300)
     case .overloaded:
       Definition(503, .retryLater, "The gate is overloaded: try again later", retryAfter: 1)
     }

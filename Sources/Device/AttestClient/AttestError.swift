@@ -11,7 +11,7 @@ public enum AttestError: Error, Sendable, Hashable {
   case challengeFailed(GateRefusal)
   /// The gate refused the registration.
   case registrationFailed(GateRefusal)
-  /// The gate refused the connection.
+  /// The gate refused the connection, or the server behind it did: see `GateRefusal.isFromUpstream`.
   case assertionFailed(GateRefusal)
   /// No key is registered.
   case serviceUnavailable
@@ -37,10 +37,12 @@ extension AttestError: CustomStringConvertible {
     case .missingNonce: "the gate's challenge has no nonce"
     case .challengeFailed(let refusal): "no challenge: \(refusal)"
     case .registrationFailed(let refusal): "registration refused: \(refusal)"
-    case .assertionFailed(let refusal): "the gate refused: \(refusal)"
+    case .assertionFailed(let refusal): refusal.sentence
     case .serviceUnavailable: "this device is not registered"
     case .keyRevoked(let refusal): "this device's key was revoked: \(refusal)"
-    case .renewedTooRecently(let until): "the key was refused again; a new one may be made after \(until)"
+    case .renewedTooRecently(let until):
+      // The next whole second, since the fraction is not for people.
+      "the key was refused again; a new one may be made after \(until.advanced(by: .milliseconds(999)).wholeSecond)"
     case .unusableAddress(let address): "not the address of a gate: \(address)"
     case .keyService(let error): "\(error)"
     case .transport(let error): error.description(of: "the gate")

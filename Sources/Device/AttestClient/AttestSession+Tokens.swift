@@ -57,10 +57,15 @@ extension AttestSession {
       guard response.status == 200 else { throw .refused(GateRefusal(response)) }
       guard let answer = try? JSONDecoder().decode(Answer.self, from: Data(response.body)), answer.token_type == "DPoP"
       else { throw .transport(.malformed("the answer has no token")) }
-      return .success(AccessToken(text: answer.access_token, lifetime: .seconds(answer.expires_in)))
+      return .success(
+        AccessToken(text: answer.access_token, lifetime: .seconds(min(max(answer.expires_in, 0), Self.longestLifetime)))
+      )
     }
     do throws(KeyServiceError) { return try result.get() } catch { throw .keyService(error) }
   }
+
+  /// The longest lifetime that is believed, in seconds: a day.
+  private static let longestLifetime = 86_400
 
   private struct Answer: Decodable {
     let access_token: String

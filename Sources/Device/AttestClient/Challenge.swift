@@ -15,11 +15,19 @@ public struct Challenge: Sendable, Hashable {
   /// `nil` without a nonce of at least 16 bytes of hex digits: fewer could be guessed or collected.
   public init?(body: [UInt8]) {
     guard let reply = try? JSONDecoder().decode(Reply.self, from: Data(body)),
-      let bytes = Hex.decode(reply.nonce), bytes.count >= 16
+      let challenge = Challenge(
+        nonce: reply.nonce, expires: reply.expires.flatMap { Int64($0) }.map { Timestamp(milliseconds: $0) }),
+      challenge.bytes.count >= 16
     else { return nil }
-    nonce = reply.nonce
+    self = challenge
+  }
+
+  /// The challenge with `nonce`, of any length; `nil` if it is not hex.
+  package init?(nonce: String, expires: Timestamp? = nil) {
+    guard let bytes = Hex.decode(nonce) else { return nil }
+    self.nonce = nonce
     self.bytes = bytes
-    expires = reply.expires.flatMap { Int64($0) }.map { Timestamp(milliseconds: $0) }
+    self.expires = expires
   }
 
   /// The hash that the key service signs: SHA-256 of the nonce's bytes.

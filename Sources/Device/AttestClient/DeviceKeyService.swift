@@ -29,9 +29,15 @@ package struct AppAttestKeys: DeviceKeyService {
   package func registration(
     of keyID: String, over challenge: Challenge
   ) async throws(KeyServiceError) -> [UInt8] {
-    let attestation = try await keys.attestKey(keyID, clientDataHash: challenge.clientDataHash)
+    Self.body(
+      keyID: keyID, attestation: try await keys.attestKey(keyID, clientDataHash: challenge.clientDataHash),
+      challenge: challenge)
+  }
+
+  /// The body of `POST /attest/register` for an attestation object.
+  package static func body(keyID: String, attestation: [UInt8], challenge: Challenge) -> [UInt8] {
     // All three are base64 or hex and need no escapes; a key service that answers otherwise gets its text escaped.
-    return Array(
+    Array(
       #"{"keyId":\#(JSONText.quote(keyID)),"attestation":"\#(Base64.encode(attestation))","nonce":"\#(challenge.nonce)"}"#
         .utf8)
   }

@@ -59,6 +59,10 @@ extension GateRefusal {
     return .seconds(min(seconds, longestWait))
   }
 
+  /// Whether the server behind the gate gave this answer, and the gate passed it on. The gate's own refusals have a
+  /// code, it removes the field `X-Attest-Error` from other answers, and it names the request in each.
+  public var isFromUpstream: Bool { codeText == nil && requestID != nil }
+
   /// The next step for the app. It follows from the code. Without a known code it follows from the status: a client
   /// may retry later after 408, 429 and 5xx.
   public var advice: GateRefusalCode.Advice {
@@ -68,6 +72,14 @@ extension GateRefusal {
     case 400...499: .fixRequest
     default: .stop
     }
+  }
+}
+
+extension GateRefusal {
+  /// A sentence about the answer to a request that needed an admission, with the name of the server that gave it.
+  var sentence: String {
+    if isFromUpstream { return "the server behind the gate answered \(self)" }
+    return codeText == nil ? "the answer is not a gate's: \(self)" : "the gate refused: \(self)"
   }
 }
 

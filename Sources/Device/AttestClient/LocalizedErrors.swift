@@ -9,7 +9,7 @@ extension AttestError: LocalizedError {
 extension UpgradeError: LocalizedError {
   public var errorDescription: String? {
     switch self {
-    case .refused(let refusal): "the gate refused: \(refusal)"
+    case .refused(let refusal): refusal.sentence
     case .transport(let error): error.description(of: "the gate")
     }
   }

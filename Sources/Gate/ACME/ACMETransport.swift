@@ -1,3 +1,4 @@
+public import ForwardProxies
 internal import Locking
 public import Transport
 internal import TransportEngine
@@ -22,12 +23,20 @@ public final class EngineTransport: ACMETransport {
   private let engine: ClientEngine
   private let tls: ClientTLS
   private let kept = LockedValue<Kept?>(nil)
-  /// The time for one exchange. Some servers validate before they answer.
-  private static let patience = Duration.seconds(30)
+  private let proxies: ProxyVariables
+  private let patience: Duration
 
-  /// - Parameter authorityFile: The CAs (PEM) to trust instead of the system's.
+  /// - Parameters:
+  ///   - authorityFile: The CAs (PEM) to trust instead of the system's.
+  ///   - patience: The time for one exchange, from the connection to the last byte of the answer. Some servers validate
+  ///     before they answer.
+  ///   - proxies: Choose the proxy for a server.
   /// - Throws: `ACMEError.untrusted` if the file cannot be used.
-  public init(authorityFile: String?) throws(ACMEError) {
+  public init(
+    authorityFile: String?, patience: Duration = .seconds(30), proxies: ProxyVariables = .ofProcess
+  ) throws(ACMEError) {
+    self.patience = patience
+    self.proxies = proxies
     do throws(ServerTLS.SetupError) {
       tls = try ClientTLS(authorityFile: authorityFile)
     } catch {
@@ -46,23 +55,39 @@ public final class EngineTransport: ACMETransport {
     guard let place = HTTPSPlace(url) else { throw .malformed(url: url, reason: "not a URL that begins with https://") }
     var fields = headers
     fields.append("Host", place.authority)
+    let end = ContinuousClock.now + patience
     // The server may have closed a kept connection; a new one then carries the request. If the lost one carried it
     // too, its nonce is spent, and the server refuses the second.
     if let connection = takeKept(place.authority),
-      let answer = try? await connection.send(method, place.target, headers: fields, body: body, timeout: Self.patience)
+      let answer = try? await connection.send(method, place.target, headers: fields, body: body, timeout: patience)
     {
       keep(connection, of: place.authority, after: answer)
       return answer
     }
+    let proxy: ForwardProxy?
+    do throws(ProxyVariableError) {
+      proxy = try proxies.proxy(for: .https, host: place.host, port: place.port)
+    } catch {
+      throw .unreachable(server: place.authority, reason: error.description)
+    }
     do throws(ClientError) {
-      let connection = try await engine.connect(host: place.host, port: place.port, tls: tls)
+      let connection = try await engine.connect(
+        host: place.host, port: place.port, tls: tls, through: proxy,
+        timeout: min(try Self.remaining(until: end), .seconds(10)))
       let answer = try await connection.send(
-        method, place.target, headers: fields, body: body, timeout: Self.patience)
+        method, place.target, headers: fields, body: body, timeout: try Self.remaining(until: end))
       keep(connection, of: place.authority, after: answer)
       return answer
     } catch {
       throw Self.failure(error, of: place, url)
     }
+  }
+
+  /// What is left of the time for an exchange.
+  private static func remaining(until end: ContinuousClock.Instant) throws(ClientError) -> Duration {
+    let remaining = end - .now
+    guard remaining > .zero else { throw .timedOut }
+    return remaining
   }
 
   private func takeKept(_ place: String) -> ClientConnection? {

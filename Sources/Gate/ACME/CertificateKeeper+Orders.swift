@@ -82,13 +82,22 @@ extension CertificateKeeper {
   }
 
   private func obtain(_ services: Directory) async throws(ACMEError) -> IssuedCertificate {
-    let (key, account) = try await account(services)
+    let (key, account, isNew) = try await account(services)
     do throws(ACMEError) {
       return try await certificate(key, account)
     } catch {
-      guard case .refused(_, let problem) = error, problem.code == "accountDoesNotExist" else { throw error }
-      // The server lost the account, or it is another server at the same place.
-      return try await certificate(key, try await makeAccount(services, key: key))
+      // The server lost the account, or it is another server at the same place. A server that has just made the account
+      // means something else.
+      guard !isNew, error.mayMeanLostAccount else { throw error }
+      let made: String
+      do throws(ACMEError) {
+        made = try await makeAccount(services, key: key)
+      } catch let failure {
+        if Task.isCancelled || failure.outranksRefusal(error) { throw failure }
+        throw error
+      }
+      // Once: a refusal of this order is final for the attempt.
+      return try await certificate(key, made)
     }
   }
 
@@ -132,16 +141,16 @@ extension CertificateKeeper {
 
   // MARK: Accounts
 
-  private func account(_ services: Directory) async throws(ACMEError) -> (AccountKey, url: String) {
+  private func account(_ services: Directory) async throws(ACMEError) -> (AccountKey, url: String, isNew: Bool) {
     guard let stored: StoredAccount = try await read(.account) else {
       let key = try Self.keyOrFailure { () throws(CryptographyError) in try AccountKey() }
-      return (key, try await makeAccount(services, key: key))
+      return (key, try await makeAccount(services, key: key), true)
     }
     let key = try Self.keyOrFailure { () throws(CryptographyError) in try AccountKey(pem: stored.key) }
-    guard let url = stored.url else { return (key, try await makeAccount(services, key: key)) }
+    guard let url = stored.url else { return (key, try await makeAccount(services, key: key), true) }
     // A certificate does not wait for it: the next order tries again.
     if stored.email != settings.email { try? await changeContact(of: stored, at: url, key) }
-    return (key, url)
+    return (key, url, false)
   }
 
   /// Makes an account, or finds the one that the key has (RFC 8555 section 7.3).
@@ -207,5 +216,33 @@ extension CertificateKeeper {
   private func noteClocks() async {
     guard let difference = await client.clockDifference, abs(difference.components.seconds) > 60 else { return }
     listener.note(.clocksDiffer(difference))
+  }
+}
+
+extension ACMEError {
+  /// Whether a server that has forgotten the account answers so. Few servers say `accountDoesNotExist`: others answer
+  /// with 500, with 401, with 403 `unauthorized` or with 400 `malformed`. A `newAccount` with the same key decides: it
+  /// finds the account or makes it (RFC 8555 section 7.3.1).
+  fileprivate var mayMeanLostAccount: Bool {
+    guard case .refused(let step, let problem) = self else { return false }
+    if problem.code == "accountDoesNotExist" { return true }
+    // Later steps belong to an order that the account has just placed. The problem of an order itself has no status.
+    guard step == .order else { return false }
+    return switch problem.status {
+    case 500, 401: true
+    case 403: problem.code == "unauthorized"
+    case 400: problem.code == "malformed"
+    default: false
+    }
+  }
+
+  /// Whether this failure of `newAccount` says more than `refusal`, the refusal of the order before it.
+  fileprivate func outranksRefusal(_ refusal: ACMEError) -> Bool {
+    if case .refused(_, let problem) = refusal, problem.code == "accountDoesNotExist" { return true }
+    // A limit has to be kept, and a storage that fails stops orders.
+    return switch self {
+    case .rateLimited, .storage: true
+    default: false
+    }
   }
 }

@@ -39,7 +39,9 @@ extension Denial {
         app: rejection.appID.map(AppName.init))
     case .androidAttestationRefused(let rejection): rejection.report
     case .receiptNotFresh(let created, let now):
-      RefusalReport(.receiptRefused, "attestation_receipt_freshness", detail: "created \(created), now \(now)")
+      RefusalReport(
+        .clockWrong, "attestation_receipt_freshness",
+        detail: "\(ClockWitness.text(ahead: now.since(created))): receipt created \(created), now \(now)")
     case .keyExists: RefusalReport(.keyExists)
 
     // An unknown key costs as much as a wrong signature: the gate verifies with a decoy key.

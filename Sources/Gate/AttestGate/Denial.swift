@@ -25,7 +25,8 @@ public enum Denial: Error, Sendable, Hashable {
 
   case attestationRefused(AttestationRejection)
   case androidAttestationRefused(AndroidAttestationRejection)
-  /// The receipt was created too long before or after now.
+  /// Signatures and chain are valid, and Apple created the receipt too long before or after now: the gate's clock is
+  /// wrong.
   case receiptNotFresh(created: Timestamp, now: Timestamp)
   /// Another request registered the key before.
   case keyExists

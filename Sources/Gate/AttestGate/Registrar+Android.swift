@@ -53,7 +53,7 @@ extension Registrar {
   private static func read(_ claim: AndroidRegistrationClaim) throws(Denial) -> (chain: [[UInt8]], nonce: Nonce) {
     var encoded: [[UInt8]] = []
     for text in claim.chain {
-      guard let bytes = Base64.decode(text), !bytes.isEmpty else {
+      guard let bytes = Base64.decode(anyForm: text), !bytes.isEmpty else {
         throw .valueMalformed(.chain, rule: "must have the base64 of a certificate as each element")
       }
       encoded.append(bytes)
@@ -87,8 +87,8 @@ extension Registrar {
   private func attested(
     _ chain: AndroidCertificateChain, challenge: [UInt8], _ list: AndroidStatusList?, at now: Timestamp
   ) throws(Denial) -> AttestedAndroidKey {
-    let packages = Set(chain.packages)
-    let named = apps.android.filter { packages.contains($0.package) }
+    let packages = chain.packageNames
+    let named = apps.android.filter { packages.contains(Array($0.package.utf8)) }
     var denial: Denial?
     for policy in named.isEmpty ? Array(apps.android.prefix(1)) : named {
       do throws(AndroidAttestationRejection) {

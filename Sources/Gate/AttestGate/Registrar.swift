@@ -7,7 +7,8 @@ public struct RegistrationClaim: Sendable, Hashable {
   /// The members of a registration, of any platform.
   public enum Name: String, Sendable, Hashable, CaseIterable { case keyID = "keyId", attestation, nonce, chain }
 
-  /// The key id in base64, as `generateKey()` returns it.
+  /// The key id in base64, as `generateKey()` returns it. Like the attestation in any form that
+  /// `Base64.decode(anyForm:)` accepts.
   public let keyID: String
   /// The attestation object in base64, as `attestKey` returns it.
   public let attestation: String
@@ -40,14 +41,16 @@ public struct Registrar: Sendable {
   private let registry: any KeyRegistry
   let limiter: VerificationLimiter
   private let clock: WallClock
+  private let witness: ClockWitness
   let stopwatch: Stopwatch
 
-  /// Creates a registrar. `verifier` must know the same apps as `apps`.
+  /// Creates a registrar. `verifier` must know the same apps as `apps`. `witness` keeps what registrations show about
+  /// `clock`.
   public init(
     apps: AllowedApps, verifier: AttestationVerifier, android: AndroidVerification = AndroidVerification(),
     challenges: Challenges, registry: any KeyRegistry,
     limiter: VerificationLimiter = VerificationLimiter(width: 1), clock: WallClock = .system,
-    stopwatch: Stopwatch = .none
+    witness: ClockWitness = ClockWitness(), stopwatch: Stopwatch = .none
   ) {
     self.apps = apps
     self.verifier = verifier
@@ -56,6 +59,7 @@ public struct Registrar: Sendable {
     self.registry = registry
     self.limiter = limiter
     self.clock = clock
+    self.witness = witness
     self.stopwatch = stopwatch
   }
 
@@ -99,10 +103,10 @@ public struct Registrar: Sendable {
   private static func read(
     _ claim: RegistrationClaim
   ) throws(Denial) -> (keyID: KeyID, attestation: [UInt8], nonce: Nonce) {
-    guard let keyID = KeyID(base64: claim.keyID) else {
+    guard let keyID = KeyID(received: claim.keyID) else {
       throw .valueMalformed(.keyID, rule: "must be the base64 of 32 bytes")
     }
-    guard let attestation = Base64.decode(claim.attestation), !attestation.isEmpty else {
+    guard let attestation = Base64.decode(anyForm: claim.attestation), !attestation.isEmpty else {
       throw .valueMalformed(.attestation, rule: "must be base64")
     }
     guard let nonce = Nonce(text: claim.nonce) else { throw .nonceMalformed }
@@ -123,17 +127,63 @@ public struct Registrar: Sendable {
     let proof: VerifiedAttestation
     do throws(AttestationRejection) {
       proof = try stopwatch.time(.attestation) { () throws(AttestationRejection) in
-        try verifier.verify(
-          try AttestationObject(attestation), keyID: keyID, clientDataHash: request.nonce.clientDataHash, at: now)
+        try proven(try AttestationObject(attestation), of: keyID, request: request, at: now)
       }
     } catch {
       throw .attestationRefused(error)
     }
     let (key, created) = (DeviceKey(proof.key), proof.receipt.creationTime)
-    guard (.zero - Self.receiptFreshness...Self.receiptFreshness).contains(now.since(created)) else {
-      throw .receiptNotFresh(created: created, now: now)
-    }
+    let isFresh = Self.isFresh(created, at: now)
+    witness.note(created: created, at: now, isFresh: isFresh)
+    guard isFresh else { throw .receiptNotFresh(created: created, now: now) }
     try apps.check(key, category: key.validationCategory)
     return Registration(key: key, receipt: proof.receipt.bytes, request: request, registeredAt: now)
+  }
+
+  /// Verifies `attestation` at `now`. If the dates alone refuse it, verifies it at the creation of its receipt, so that
+  /// the caller finds a clock that is days away.
+  private func proven(
+    _ attestation: AttestationObject, of keyID: KeyID, request: RegistrationRequest, at now: Timestamp
+  ) throws(AttestationRejection) -> VerifiedAttestation {
+    let hash = request.nonce.clientDataHash
+    do throws(AttestationRejection) {
+      return try verifier.verify(attestation, keyID: keyID, clientDataHash: hash, at: now)
+    } catch {
+      let created = attestation.receipt.creationTime
+      guard error.isOfDates, !Self.isFresh(created, at: now),
+        let proof = try? verifier.verify(attestation, keyID: keyID, clientDataHash: hash, at: created)
+      else { throw error }
+      return proof
+    }
+  }
+
+  private static func isFresh(_ created: Timestamp, at now: Timestamp) -> Bool {
+    (.zero - receiptFreshness...receiptFreshness).contains(now.since(created))
+  }
+}
+
+extension AttestationRejection {
+  /// Whether the attestation could be valid at another instant.
+  fileprivate var isOfDates: Bool {
+    switch self {
+    case .untrustedChain(let chain), .receipt(.untrustedChain(let chain)): chain.isOfDates
+    case .receipt(.expired): true
+    case .receipt, .notCBOR, .unexpectedMembers, .unexpectedFormat, .unexpectedCertificateCount, .malformedCertificate,
+      .malformedAuthenticatorData, .unexpectedLeafKey, .nonceMissing, .malformedNonce, .nonceMismatch, .keyIDMismatch,
+      .rpIDMismatch, .counterNotZero, .unknownEnvironment, .environmentNotAllowed, .credentialIDMismatch,
+      .credentialKeyMismatch:
+      false
+    }
+  }
+}
+
+extension ChainRejection {
+  fileprivate var isOfDates: Bool {
+    switch self {
+    case .notYetValid, .expired: true
+    case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .strayCertificate, .unexpectedLength,
+      .operationFailed:
+      false
+    }
   }
 }

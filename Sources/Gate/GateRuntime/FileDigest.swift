@@ -14,7 +14,6 @@ struct SecretFiles: Sendable {
   private var digests: [(key: String, digest: [UInt8]?)] = []
 
   init(of settings: GateSettings) {
-    if case .postgres(_, let file?) = settings.store { digests.append(("store.password_file", FileDigest.of(file))) }
     if let file = settings.telemetry?.headersFile {
       digests.append(("telemetry.headers_file", FileDigest.of(file)))
     }

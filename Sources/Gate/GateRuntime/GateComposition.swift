@@ -4,6 +4,7 @@ internal import AttestGate
 internal import Cryptography
 internal import GateService
 internal import Glibc
+internal import Locking
 internal import Logging
 internal import Preflight
 internal import Settings
@@ -20,6 +21,8 @@ struct SharedState: Sendable {
   let rates = RateLedger()
   let gates = NodeCount()
   let latest = ClockUpperBound()
+  /// Whether registrations show that this machine's clock is wrong.
+  let witness: ClockWitness
   /// `nil` without `telemetry.otlp`.
   let telemetry: TelemetryExporter?
   let managed: ManagedCertificates
@@ -27,6 +30,10 @@ struct SharedState: Sendable {
   let android: AndroidMetrics
   /// Fixed at the start, like the event loops.
   let processors = ProcessorAllowance.current
+  /// Run what unknown senders ask for, each kind on threads of its own, so that neither delays the other. One processor
+  /// is left if there are several.
+  let registrations: WorkerExecutor
+  let tokens: WorkerExecutor
 
   init(_ settings: GateSettings, logger: Logger) throws(SallyportError) {
     if let settings = settings.telemetry {
@@ -34,11 +41,28 @@ struct SharedState: Sendable {
     } else {
       telemetry = nil
     }
+    (registrations, tokens) = (
+      WorkerExecutor(threads: processors.count - 1), WorkerExecutor(threads: processors.count - 1)
+    )
     do throws(StartError) { try settings.store.judge() } catch { throw SallyportError(error) }
     store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     identityKeys = IdentityKeys(storage: store)
     managed = ManagedCertificates(metrics: metrics)
     android = AndroidMetrics(registry: metrics.registry, revoked: revoked)
+    witness = ClockWitness { Self.note($0, logger) }
+  }
+
+  private static func note(_ fault: ClockWitness.Fault?, _ logger: Logger) {
+    guard let fault else {
+      logger.notice("clock in time again: registrations are accepted")
+      return
+    }
+    logger.error(
+      "clock wrong: registrations are refused as clock_wrong",
+      metadata: [
+        "ahead_seconds": "\(fault.ahead.components.seconds)", "reason": "\(fault.text)",
+        "hint": "set the clock (timedatectl)",
+      ])
   }
 }
 
@@ -96,7 +120,7 @@ struct GateComposition: Sendable {
       routes: try routes(), limits: settings.session.limits, sessions: sessions,
       limiter: limiter,
       trustedProxies: settings.listen.forwardAuthProxies, stripHeaders: Set(settings.identity.strippedHeaders),
-      logger: logger, metrics: metrics, tracer: try tracer())
+      logger: logger, metrics: metrics, tracer: try tracer(), registrations: memory.registrations)
   }
 
   /// The certificates and the TLS settings of the public listener.
@@ -139,7 +163,7 @@ struct GateComposition: Sendable {
     guard
       let endpoint = TokenEndpoint(
         gate: gate(), issuer: issuer, url: tokens.url, limiter: limiter,
-        trustedProxies: settings.listen.forwardAuthProxies)
+        trustedProxies: settings.listen.forwardAuthProxies, executor: memory.tokens)
     else { throw Self.impossible("tokens.url") }
     return endpoint
   }
@@ -180,7 +204,8 @@ struct GateComposition: Sendable {
       apps: apps, verifier: verifier,
       android: AndroidVerification(
         roots: try Self.androidRoots(in: trust.androidRootFile), revocations: memory.revoked),
-      challenges: challenges, registry: store, limiter: limiter, stopwatch: memory.stopwatch)
+      challenges: challenges, registry: store, limiter: limiter, witness: memory.witness,
+      stopwatch: memory.stopwatch)
   }
 
   /// Reads the list of revoked Android certificates; `nil` if none is configured.
@@ -227,7 +252,8 @@ struct GateComposition: Sendable {
     let routes = settings.routes.compactMap {
       GateService.Route(
         path: $0.path, upstream: $0.upstream.upstream, forwarding: $0.forward == .all ? .all : .upgrades,
-        audience: $0.audience)
+        audience: $0.audience, subprotocol: $0.subprotocol, maxResponseHead: $0.maxResponseHead,
+        origins: AllowedOrigins($0.origins))
     }
     guard routes.count == settings.routes.count, let table = RouteTable(routes) else {
       throw Self.impossible("routes")
@@ -290,6 +316,14 @@ extension AppPolicy {
       categories: CategoryPolicy(
         allowed: app.allowedCategories.map { Set($0.compactMap { ValidationCategory(name: $0.rawValue) }) },
         whenMissing: app.missingCategory == .refuse ? .refuse : .accept))
+  }
+}
+
+extension AllowedOrigins {
+  fileprivate init(_ origins: [GateSettings.Origin]) {
+    self.init(
+      origins.compactMap { if case .exact(let origin) = $0 { origin } else { nil } },
+      anyWithAssertion: origins.contains(.anyWithAssertion))
   }
 }
 

@@ -11,6 +11,8 @@ extension GateSettings.Limits {
     limits.challengesPerAddress = perAddress.challenges.flatMap(Rate.init)
     limits.registrationsPerAddress = perAddress.registrations.flatMap(Rate.init)
     limits.upgradesPerAddress = perAddress.upgrades.flatMap(Rate.init)
+    limits.sessionsPerKey = perKey.sessions
+    limits.closesOldestSessionOfKey = perKey.whenFull == .closeOldest
     limits.upgradesPerKey = perKey.upgrades.flatMap(Rate.init)
     return limits
   }

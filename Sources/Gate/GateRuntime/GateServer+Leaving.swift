@@ -41,7 +41,7 @@ extension GateServer {
     let cut =
       switch stop {
       case .end(let reason): await end(reason, service)
-      case .replaced(let id): await handOver(to: id, service, leaving: heartbeat)
+      case .replaced(let process): await handOver(to: process, service, leaving: heartbeat)
       }
     // Each session that is cut off writes a log line first.
     await engine.end()
@@ -85,6 +85,8 @@ extension GateServer {
   private func end(_ reason: String, _ service: ServiceState) async -> Int {
     // A new process that is not ready yet would be left alone.
     candidate?.end()
+    // Operators and service managers reach this process alone.
+    lingering.end()
     service.end()
     logger.info("stopping", metadata: ["reason": "\(reason)"])
     let settings = generation.composition.settings
@@ -93,23 +95,32 @@ extension GateServer {
     return await engine.drain(timeout: settings.drainTimeout)
   }
 
-  /// Hands over to the process `id`. The sessions of this process continue until they close, `linger` has passed or
-  /// an operator requests the shutdown. Returns the number of sessions that had to be cut off.
+  /// Hands over to `process`. The sessions of this process continue until they close, `linger` has passed, or an
+  /// operator requests the shutdown of this process or of the new one. Returns the number of sessions that had to be
+  /// cut off.
   ///
   /// The new process performs store maintenance and counts towards the cluster-wide limits. This process still closes
   /// the sessions of revoked keys.
-  private func handOver(to id: Int32, _ service: ServiceState, leaving heartbeat: Task<Void, Never>) async -> Int {
+  private func handOver(
+    to process: any NewProcess, _ service: ServiceState, leaving heartbeat: Task<Void, Never>
+  ) async -> Int {
     for engine in [engine, metrics, admin].compactMap(\.self) {
       await engine.shareSockets()
       await engine.stopListening()
     }
-    service.handOver(to: id)
+    // First: systemd waits for the end of a main process only if it is its own child when it hears of it.
+    process.release()
+    service.handOver(to: process.id)
+    let requests = Task { [stops] in
+      if await process.isAskedToEnd() { stops.request(.end("shutdown of the new process")) }
+    }
+    defer { requests.cancel() }
     let settings = generation.composition.settings
     let sessions = await engine.traffic().sessions
     logger.notice(
       "new process took over: open sessions continue in this process",
       metadata: [
-        "process": .number(id), "sessions": .number(sessions),
+        "process": .number(process.id), "sessions": .number(sessions),
         "linger_seconds": .number(settings.linger.components.seconds),
       ])
     heartbeat.cancel()

@@ -4,6 +4,7 @@ internal import AttestGate
 internal import ByteCoding
 internal import Cryptography
 internal import GateService
+internal import Glibc
 internal import Locking
 internal import Preflight
 internal import Settings
@@ -55,6 +56,14 @@ extension GateServer {
         guard list.usable else { return .warning("WARNING: \(list.text): no Android key is registered") }
         return list.fault == nil ? .ready(list.text) : .warning("WARNING: \(list.text), not read since: see the log")
       },
+      // Open sessions and admissions go on, and other gates of the same machine have the same clock.
+      ReadinessCheck("clock", applies: { [witness = memory.witness] in witness.fault != nil }) {
+        [witness = memory.witness] in
+        guard let fault = witness.fault else { return .ready("ok") }
+        return .warning(
+          "WARNING: \(fault.text), as a registration at \(fault.seenAt.wholeSecond) shows: registrations are refused "
+            + "as clock_wrong: set the clock (timedatectl)")
+      },
     ]
   }
 
@@ -89,7 +98,7 @@ extension GateServer {
         activity: activity, refusals: refusals, upstreams: memory.metrics.upstreamHealth.states,
         certificates: await certificateStates(at: now),
         certificateFault: memory.metrics.reloadState.certificateFault, store: storeState,
-        configuration: configurationState)
+        configuration: configurationState, process: getpid())
     }
   }
 
@@ -133,7 +142,7 @@ extension GateServer {
     let state = memory.metrics.reloadState
     return GateStatus.Configuration(
       current: state.fault == nil, loadedAt: Timestamp(seconds: state.lastSuccess.seconds).description,
-      fault: state.fault)
+      fault: state.fault, file: loader.file)
   }
 }
 

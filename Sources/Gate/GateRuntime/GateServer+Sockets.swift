@@ -16,9 +16,12 @@ extension GateServer {
         .configuration, error: "listen.address: \(listen.address) is not a valid address",
         hint: "write an IPv4 or IPv6 address, or :: for all addresses")
     }
+    if let unit = inherited.missingUnit { throw missingSocket(of: unit) }
+    let passed = inherited.takePublic()
+    if inherited.parent == nil { try judge(passed, for: address, generation.composition.settings) }
     do throws(Engine.StartError) {
       return try serve(
-        at: address, or: inherited.takePublic(), generation.composition.settings, tls, generation.responder,
+        at: address, or: passed, generation.composition.settings, tls, generation.responder,
         processors, log)
     } catch {
       throw SallyportError(
@@ -28,6 +31,40 @@ extension GateServer {
           : error.isForbidden
             ? "ports below 1024 need privileges: use systemd's sallyport.socket, or grant CAP_NET_BIND_SERVICE"
             : "check listen.address and listen.port")
+    }
+  }
+
+  /// The error of a service whose socket unit has failed or is masked. Without it, the gate would open a socket at
+  /// `listen` and report that it serves, while clients call the address of the socket unit.
+  private static func missingSocket(of unit: String) -> SallyportError {
+    let service = unit.hasSuffix(".socket") ? String(unit.dropLast(".socket".count)) : unit
+    return SallyportError(
+      .configuration, error: "\(unit) has passed no socket",
+      hint: "systemctl stop \(service), then systemctl start \(unit) \(service); "
+        + "for a gate without it, set Environment=SOCKET_UNIT= with systemctl edit \(service)")
+  }
+
+  /// Refuses sockets from systemd that listen elsewhere than the configuration says. A key that has its default says
+  /// nothing.
+  private static func judge(
+    _ passed: [Int32], for address: SocketAddress, _ settings: GateSettings
+  ) throws(SallyportError) {
+    let actual = passed.compactMap { Engine.address(ofListening: $0) }
+    func isSet(_ key: String) -> Bool {
+      settings.effective.contains { $0.key == key && $0.origin != .standard }
+    }
+    let listen = settings.listen
+    guard let first = actual.first else { return }
+    if isSet("listen.port"), listen.port != 0, !actual.contains(where: { $0.port == listen.port }) {
+      throw SallyportError(
+        .configuration, error: "listen.port is \(listen.port), but systemd passes a socket at \(first)",
+        hint: "run systemctl edit sallyport.socket and write [Socket], ListenStream= and ListenStream=\(listen.port); "
+          + "or remove listen.port")
+    }
+    if isSet("listen.address"), !actual.contains(where: { $0.host == address.host }) {
+      throw SallyportError(
+        .configuration, error: "listen.address is \(listen.address), but systemd passes a socket at \(first)",
+        hint: "set ListenStream= in sallyport.socket to this address and the port; or remove listen.address")
     }
   }
 

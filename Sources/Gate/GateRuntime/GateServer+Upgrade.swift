@@ -46,7 +46,7 @@ extension GateServer {
     candidate = child
     defer { candidate = nil }
     guard case .failed(let fault) = await child.verdict(within: Self.patience) else {
-      guard stops.request(.replaced(by: child.id)) else {
+      guard stops.request(.replaced(by: child)) else {
         child.end()
         return .refused("the gate is shutting down")
       }
@@ -61,6 +61,7 @@ extension GateServer {
     for (listener, engine) in listeners {
       for copy in await engine?.socketCopies() ?? [] { sockets.append((listener.rawValue, copy)) }
     }
+    sockets += lingering.copies()
     defer { for socket in sockets { close(socket.descriptor) } }
     return try UpgradeChild.start(program, passing: sockets, environment: ProcessInfo.processInfo.environment)
   }

@@ -53,6 +53,8 @@ package actor GateServer {
   nonisolated let program: ExecutableLocator
   /// Whether this process was started by a graceful upgrade.
   let isUpgradeChild: Bool
+  /// The old processes of graceful upgrades, which end when this process does.
+  nonisolated let lingering: LingeringProcesses
   var isUpgrading = false
   /// The new process of an upgrade that has not reported its result yet.
   var candidate: UpgradeChild?
@@ -86,6 +88,8 @@ package actor GateServer {
   package static func open(
     _ loader: SettingsLoader, _ inherited: InheritedSockets = .ofThisProcess, signals: Signals.Source = .process
   ) async throws(SallyportError) -> GateServer {
+    // A reader of the log or an old process that has exited must be an error of a write, not the end of this process.
+    if case .process = signals { signal(SIGPIPE, SIG_IGN) }
     do throws(SallyportError) {
       let server = try await make(loader, inherited, signals)
       inherited.parent?.reportReady()
@@ -124,7 +128,11 @@ package actor GateServer {
     let memory = try SharedState(settings, logger: logger)
     let composition = try GateComposition(settings, memory: memory)
     let files = CertificateFiles(of: settings)
-    if let folder = settings.stateFolder { makeStateFolder(folder, logger) }
+    if let folder = settings.stateFolder {
+      makeStateFolder(folder, logger)
+    } else {
+      try settings.store.requireFolder()
+    }
     let fault = await announce(memory.store, with: logger)
     await loadManagedCertificate(settings, memory, logger)
     await prepareStatusList(by: composition, memory, logger)
@@ -143,7 +151,7 @@ package actor GateServer {
       generation, tls, inherited, memory.processors, EngineLog(logger: logger, metrics: memory.metrics))
     let server = GateServer(
       engine: engine, loader: loader, memory: memory, generation: generation, program: program,
-      secrets: secrets, isUpgradeChild: inherited.parent != nil, signals, logger, sink)
+      secrets: secrets, isUpgradeChild: inherited.parent != nil, lingering: inherited.lingering, signals, logger, sink)
     do throws(SallyportError) {
       try await server.begin(inherited)
     } catch {
@@ -162,7 +170,8 @@ package actor GateServer {
 
   private init(
     engine: Engine, loader: SettingsLoader, memory: SharedState, generation: Generation, program: ExecutableLocator,
-    secrets: SecretFiles, isUpgradeChild: Bool, _ signals: Signals.Source, _ logger: Logger, _ sink: LineSink
+    secrets: SecretFiles, isUpgradeChild: Bool, lingering: LingeringProcesses, _ signals: Signals.Source,
+    _ logger: Logger, _ sink: LineSink
   ) {
     self.engine = engine
     self.loader = loader
@@ -173,6 +182,7 @@ package actor GateServer {
     self.secrets = secrets
     self.program = program
     self.isUpgradeChild = isUpgradeChild
+    self.lingering = lingering
     enforcement = LockedValue(generation.composition.settings.enforcementMeaning)
     self.logger = logger
     self.sink = sink
@@ -228,14 +238,20 @@ package actor GateServer {
       KeyResource(store: memory.store, sessions: memory.sessions, logger: logger),
       SessionResource(memory.sessions, logger: logger),
       LifeResource(
-        reload: { [weak self] in
-          await self?.reload(because: "requested by an operator") ?? .refused("the gate is shutting down")
+        reload: { [weak self] asker in
+          await self?.reload(because: Self.request(of: asker)) ?? .refused("the gate is shutting down")
         },
-        upgrade: { [weak self] in
-          await self?.upgrade(because: "requested by an operator") ?? .refused("the gate is shutting down")
+        upgrade: { [weak self] asker in
+          await self?.upgrade(because: Self.request(of: asker)) ?? .refused("the gate is shutting down")
         },
-        drain: { [stops] in stops.request(.end("drain")) }),
+        drain: { [stops] asker in stops.request(.end("drain " + Self.request(of: asker))) }),
     ]
+  }
+
+  /// The reason of an operator's request for the log, with the process that asked.
+  private static func request(of asker: PeerProcess?) -> String {
+    guard let asker else { return "requested by an operator" }
+    return "requested by an operator (uid \(asker.user), process \(asker.id))"
   }
 
   /// Logs the warnings that an operator should read at every start and reload.
@@ -346,44 +362,5 @@ extension GateSettings {
       return enforcement
     }
     return "\(enforcement); WARNING: client certificates admit debug builds, and an app has environment production"
-  }
-}
-
-/// Writes engine events to the log and the metrics.
-struct EngineLog: Sendable {
-  let logger: Logger
-  let metrics: GateMetrics
-
-  func write(_ event: EngineEvent) {
-    switch event {
-    case .handshakeCompleted(let duration): metrics.handshakeCompleted(in: duration)
-    case .handshakeFailed(let address, let reason, let commonName):
-      metrics.handshakeFailed()
-      var metadata: Logger.Metadata = ["client": "\(address.host)", "reason": "\(reason)"]
-      if let commonName { metadata["common_name"] = "\(commonName)" }
-      logger.info("TLS handshake failed", metadata: metadata)
-    case .challengeAnswered(let address):
-      logger.info("ACME challenge answered", metadata: ["client": "\(address.host)"])
-    case .acceptPaused(let reason):
-      metrics.acceptPaused()
-      logger.error("accept paused", metadata: ["reason": "\(reason)"])
-    case .connectionRefused(let refusal, let address, let detail):
-      metrics.refusedConnection(refusal.rawValue)
-      var metadata: Logger.Metadata = ["client": "\(address.host)", "code": "\(refusal.rawValue)"]
-      if let detail { metadata["detail"] = "\(detail)" }
-      logger.info("connection refused", metadata: metadata)
-    }
-  }
-}
-
-/// The limit of open file descriptors of the process.
-enum DescriptorLimit {
-  /// Raises the soft limit to the hard limit, because each session uses two descriptors.
-  static func raise() {
-    var limit = rlimit()
-    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-    guard getrlimit(resource, &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
-    limit.rlim_cur = limit.rlim_max
-    setrlimit(resource, &limit)
   }
 }

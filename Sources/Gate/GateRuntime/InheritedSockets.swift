@@ -19,21 +19,30 @@ package final class InheritedSockets: Sendable {
   }
 
   package static let ofThisProcess = InheritedSockets(
-    PassedSockets.named(environment: ProcessInfo.processInfo.environment))
+    PassedSockets.named(environment: ProcessInfo.processInfo.environment),
+    expectedFrom: PassedSockets.expectedUnit(environment: ProcessInfo.processInfo.environment))
 
   /// The connection to the old process; `nil` outside a graceful upgrade, as under systemd.
   let parent: UpgradeParent?
+  /// The old processes of this and of earlier graceful upgrades.
+  let lingering: LingeringProcesses
+  /// The socket unit that should have passed a socket and has not; `nil` if nothing is missing.
+  let missingUnit: String?
   /// The inherited sockets that no listener has used yet.
   private let rest: LockedValue<[PassedSockets.Passed]>
 
   /// Takes ownership of the descriptors.
-  init(_ passed: [PassedSockets.Passed]) {
-    let (ways, sockets) = (
-      passed.filter { $0.name == UpgradeParent.descriptorName },
-      passed.filter { $0.name != UpgradeParent.descriptorName }
-    )
-    parent = ways.first.map { UpgradeParent(descriptor: $0.descriptor) }
-    rest = LockedValue(sockets)
+  ///
+  /// - Parameter unit: The socket unit from which systemd should pass a socket; `nil` if none is expected.
+  init(_ passed: [PassedSockets.Passed], expectedFrom unit: String? = nil) {
+    let ways = passed.filter { $0.name == UpgradeParent.descriptorName }
+    let parent = ways.first.map { UpgradeParent(descriptor: $0.descriptor) }
+    // Names of descriptors from systemd are those of its units.
+    let lingering = parent == nil ? [] : passed.filter { $0.name == LingeringProcesses.descriptorName }
+    self.parent = parent
+    self.lingering = LingeringProcesses(descriptors: lingering.map(\.descriptor))
+    missingUnit = passed.isEmpty ? unit : nil
+    rest = LockedValue(passed.filter { !ways.contains($0) && !lingering.contains($0) })
   }
 
   /// Returns the public listener's sockets, at any address. Empty if the listener must open its own.

@@ -8,7 +8,7 @@ extension SettingsLoader {
     do throws(ConfigurationErrors) {
       return try load()
     } catch {
-      let hint = file == nil ? "\nhint: \(ConfigurationSearch.advice)" : ""
+      let hint = file == nil ? "\nhint: \(ConfigurationSearch(environment: environment).advice)" : ""
       throw SallyportError(.configuration, lines: error.description + hint)
     }
   }

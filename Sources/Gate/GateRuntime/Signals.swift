@@ -1,13 +1,26 @@
 internal import Glibc
+internal import GracefulUpgrade
 internal import Locking
 internal import ProcessSignals
 
+/// The new process of a graceful upgrade, after it has reported that it serves.
+protocol NewProcess: Sendable {
+  /// The process id.
+  var id: Int32 { get }
+  /// Makes it a child of process 1, so that a service manager hears of its end.
+  func release()
+  /// Waits until it, or one that has replaced it, asks this process to end; `false` if no such process runs any more.
+  func isAskedToEnd() async -> Bool
+}
+
+extension UpgradeChild: NewProcess {}
+
 /// A request to stop serving.
-enum Stop: Sendable, Hashable {
+enum Stop: Sendable {
   /// Closes every session. The string is the reason for the log.
   case end(String)
   /// Leaves new sessions to this process, which already serves.
-  case replaced(by: Int32)
+  case replaced(by: any NewProcess)
 }
 
 /// Receives stop requests. A shutdown request always counts, also after a completed upgrade. An upgrade counts only

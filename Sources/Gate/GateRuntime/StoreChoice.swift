@@ -1,5 +1,6 @@
 package import AttestGate
 internal import FoundationEssentials
+internal import Glibc
 internal import Postgres
 internal import PostgresStore
 package import Preflight
@@ -32,12 +33,47 @@ extension GateSettings.Store {
   private static func requirePrivate(_ path: String) throws(StartError) {
     for file in [path, path + "-wal"] {
       guard let permissions = FileContent.permissions(of: file), permissions & 0o006 != 0 else { continue }
+      if file == path, isForeign(path) {
+        throw StartError(
+          "store.url", "\(path) is not a database",
+          hint: "name a file of the gate's own, for example sqlite:///var/lib/sallyport/state.db; it may not exist yet")
+      }
       let files = file == path ? path : "\(path) \(file)"
       throw StartError(
         "store.url",
         "every user of this machine can access \(file), which holds the identity signing keys and the challenge keys",
         hint: "run chmod 600 \(files), and replace the keys: sallyport store rotate --now")
     }
+  }
+
+  /// Whether the file at `path` has content that is not SQLite's. `false` if this process has the file open: closing
+  /// another descriptor of it would release SQLite's locks (fcntl(2)).
+  private static func isForeign(_ path: String) -> Bool {
+    var file = stat()
+    guard stat(path, &file) == 0, file.st_size > 0 else { return false }
+    let isOpenHere = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd"))?.contains { name in
+      var open = stat()
+      return stat("/proc/self/fd/" + name, &open) == 0 && open.st_dev == file.st_dev && open.st_ino == file.st_ino
+    }
+    guard isOpenHere == false else { return false }
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    let mark = Array("SQLite format 3\0".utf8)
+    var start = [UInt8](repeating: 0, count: mark.count)
+    let count = read(descriptor, &start, start.count)
+    return count >= 0 && start != mark
+  }
+
+  /// Requires that the folder of an SQLite file exists. Without the folder, the gate would run and refuse every client.
+  func requireFolder() throws(SallyportError) {
+    guard case .sqlite(let path) = self else { return }
+    let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    var status = stat()
+    guard stat(folder, &status) != 0, errno == ENOENT || errno == ENOTDIR else { return }
+    throw SallyportError(
+      .configuration, error: "store.url: the folder \(folder) does not exist",
+      hint: "create it for the gate's user (install -d -m 700 \(folder)), or correct store.url")
   }
 
   /// Creates the store of the settings without opening it.
@@ -77,9 +113,10 @@ extension GateSettings.Store {
   private static func judgedParameters(
     _ url: StoreURL, passwordFile: String?
   ) throws(StartError) -> ConnectionParameters {
-    let password: String? = if let passwordFile { try Self.password(in: passwordFile) } else { nil }
+    // Read here only to report a fault of the file: each connection reads it again.
+    if let passwordFile { _ = try Self.password(in: passwordFile) }
     do throws(ConnectionParameters.Malformed) {
-      return try ConnectionParameters(url: url.text, password: password)
+      return try ConnectionParameters(url: url.text, password: Self.source(passwordFile))
     } catch {
       throw StartError(
         "store.url", "\(url): \(error.reason)",
@@ -87,13 +124,29 @@ extension GateSettings.Store {
     }
   }
 
+  /// Reads the password for each new connection; `nil` without a file.
+  private static func source(_ file: String?) -> ConnectionParameters.PasswordSource? {
+    guard let file else { return nil }
+    return { () throws(ConnectionParameters.Malformed) -> String in try currentPassword(in: file) }
+  }
+
+  /// Returns the first line of the file, for a new connection.
+  private static func currentPassword(in file: String) throws(ConnectionParameters.Malformed) -> String {
+    do throws(StartError) {
+      return try password(in: file)
+    } catch {
+      throw ConnectionParameters.Malformed(reason: "\(error)")
+    }
+  }
+
   /// Returns the first line of the file.
   private static func password(in file: String) throws(StartError) -> String {
     guard let bytes = try? FileContent.read(file),
-      let line = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first
+      let line = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first,
+      !line.utf8.contains(0)
     else {
       throw StartError(
-        "store.password_file", "\(file) cannot be read, or is empty",
+        "store.password_file", "\(file) cannot be read, is empty, or contains U+0000",
         hint: "write the password on the first line")
     }
     return String(line)

@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import ForwardProxies
 internal import GateService
 internal import JSONLog
 internal import Locking
@@ -28,6 +29,7 @@ final class TelemetryExporter: Sendable {
 
   let queue = SpanQueue()
   private let settings: GateSettings.Telemetry
+  private let proxies: ProxyVariables
   private let client: ClientEngine
   private let tls: ClientTLS?
   private let fields: HeaderFields
@@ -41,8 +43,11 @@ final class TelemetryExporter: Sendable {
   private let hasReportedRejection = LockedValue(false)
 
   /// - Throws: `SallyportError` if a file of the settings cannot be used.
-  init(_ settings: GateSettings.Telemetry, registry: MetricsRegistry, logger: Logger) throws(SallyportError) {
+  init(
+    _ settings: GateSettings.Telemetry, proxies: ProxyVariables = .ofProcess, registry: MetricsRegistry, logger: Logger
+  ) throws(SallyportError) {
     self.settings = settings
+    self.proxies = proxies
     self.registry = registry
     self.logger = logger
     let collector = settings.collector
@@ -58,9 +63,8 @@ final class TelemetryExporter: Sendable {
       throw SallyportError(
         .software, error: "telemetry: \(error)", hint: "the system has no threads or descriptors left")
     }
-    let host = collector.host.contains(":") ? "[\(collector.host)]" : collector.host
     var fields = HeaderFields([
-      .init(name: "Host", value: "\(host):\(collector.port)"), .init(name: "Content-Type", value: "application/json"),
+      .init(name: "Host", value: collector.authority), .init(name: "Content-Type", value: "application/json"),
       .init(name: "User-Agent", value: "sallyport/\(Version.text)"),
     ])
     for field in try Self.fields(in: settings.headersFile) { fields.append(field.name, field.value) }
@@ -169,10 +173,29 @@ final class TelemetryExporter: Sendable {
     }
     let collector = settings.collector
     // A new connection for each batch: one every few seconds costs little, and no stale one must be detected.
-    let connection = try await client.connect(
-      host: collector.host, port: collector.port, tls: tls, timeout: try patience())
-    return try await connection.send(
-      "POST", collector.path + path, headers: fields, body: body, timeout: try patience())
+    let proxy: ForwardProxy?
+    do throws(ProxyVariableError) {
+      proxy = try proxies.proxy(for: tls == nil ? .http : .https, host: collector.host, port: collector.port)
+    } catch {
+      throw .unreachable(error.description)
+    }
+    guard let proxy, tls == nil else {
+      let connection = try await client.connect(
+        host: collector.host, port: collector.port, tls: tls, through: proxy, timeout: try patience())
+      return try await connection.send(
+        "POST", collector.path + path, headers: fields, body: body, timeout: try patience())
+    }
+    // Without TLS the proxy reads the request, so its target is the whole URL (RFC 9112 section 3.2.2).
+    let connection = try await client.connect(toProxy: proxy, timeout: try patience())
+    var fields = self.fields
+    if let authorization = proxy.authorization { fields.append("Proxy-Authorization", authorization) }
+    let answer = try await connection.send(
+      "POST", "http://\(collector.authority)\(collector.path)\(path)", headers: fields, body: body,
+      timeout: try patience())
+    guard answer.status != 407 else {
+      throw .unreachable("the proxy \(proxy) answered with status 407: \(proxy.adviceForCredentials)")
+    }
+    return answer
   }
 
   /// Logs the first items that the collector rejected since the start; all are counted.

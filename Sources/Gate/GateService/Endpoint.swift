@@ -25,7 +25,7 @@ enum Endpoint: Sendable, Hashable {
     case "/attest/challenge": return .challenge
     case "/attest/register": return .registration
     // Some proxies append the path of the request that they ask about.
-    case let path where path == "/attest/verify" || path.hasPrefix("/attest/verify/"): return .verification
+    case let path where ForwardAuth.names(path): return .verification
     case TokenEndpoint.path: return .token
     case "/.well-known/sallyport/jwks.json": return .keySet
     default: return folders.contains { path == $0 || path.hasPrefix($0 + "/") } ? .reserved : nil
@@ -40,7 +40,7 @@ enum Endpoint: Sendable, Hashable {
     switch self {
     case .challenge: "/attest/challenge"
     case .registration: "/attest/register"
-    case .verification: "/attest/verify"
+    case .verification: ForwardAuth.path
     case .token: TokenEndpoint.path
     case .keySet: "/.well-known/sallyport/jwks.json"
     case .route(let route): route.path

@@ -36,6 +36,11 @@ enum ForwardAuth {
     }
     return Response(status: status, headers: fields, body: refusal.body, closes: refusal.closes)
   }
+
+  static let path = "/attest/verify"
+
+  /// Whether `path` is the endpoint's, or one below it.
+  static func names(_ path: String) -> Bool { path == Self.path || path.hasPrefix(Self.path + "/") }
 }
 
 extension GateResponder {
@@ -47,10 +52,14 @@ extension GateResponder {
   ///
   /// Any client can send this request. So it counts against the upgrade limit of its address, and a failed proof
   /// closes the connection like a refused upgrade. A trusted proxy asks for many clients and is exempt from both.
+  ///
+  /// The gate refuses a request that asks for another upgrade than to WebSocket, also without enforcement: many proxies
+  /// pass it on, and then no longer see the requests of the client, which could name any identity in them.
   func verify(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
-    let claim = AdmissionClaim(request, certificate: nil)
+    let claim = AdmissionClaim(request, certificate: nil, emptyIsAbsent: true)
     do throws(RequestRefusal) {
       try spendUpgrade(of: peer)
+      if request.headers.asksForForeignUpgrade { throw .foreignUpgrade }
       let (admission, identity) = try await admitted(claim, request, from: peer, to: nil, in: context)
       count(admission)
       context.logger.log(
@@ -58,7 +67,7 @@ extension GateResponder {
         context.fields(app: admission.principal.app, key: admission.principal.keyHash))
       // Envoy appends the path of the original request and accepts only 200 as permission.
       return ForwardAuth.allowed(
-        identity, status: request.path == "/attest/verify" ? 204 : 200, id: context.id,
+        identity, status: request.path == ForwardAuth.path ? 204 : 200, id: context.id,
         closes: !isTrustedProxy(peer) && admission.overruled?.report.followsVerification == true)
     } catch {
       metrics.refusedAdmission(error.code.rawValue)

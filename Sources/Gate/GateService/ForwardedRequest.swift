@@ -26,6 +26,8 @@ struct ForwardedRequest: ForwardOrder {
     self.session = session
   }
 
+  var maxResponseHead: Int { route.maxResponseHead }
+
   func refusal() -> Response? {
     guard session.isRevoked, let response = context.refuseRevoked(principal) else { return nil }
     context.trace?.answered(nil, status: response.status)

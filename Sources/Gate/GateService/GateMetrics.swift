@@ -116,7 +116,7 @@ public final class GateMetrics: Sendable {
       _ = refusals.counter(code.rawValue, String(code.definition.status))
     }
     for result in ["done", "refused"] { _ = reloads.counter(result) }
-    for code in connectionRefusals { _ = refusedConnections.counter(code) }
+    for code in connectionRefusals + [Self.unused] { _ = refusedConnections.counter(code) }
   }
 
   /// Creates the counters of `routes`, and shows the health of their upstreams.
@@ -262,6 +262,9 @@ public final class GateMetrics: Sendable {
   public func handshakeFailed() { failedHandshakes.add() }
   public func acceptPaused() { pauses.add() }
   public func refusedConnection(_ code: String) { refusedConnections.counter(code).add() }
+  /// Counts a connection that the client closed before it sent a byte.
+  public func closedUnusedConnection() { refusedConnections.counter(Self.unused).add() }
+  private static let unused = "unused"
 }
 
 extension GateMetrics {

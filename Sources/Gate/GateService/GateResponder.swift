@@ -3,6 +3,7 @@ public import AttestGate
 public import ByteCoding
 internal import GateWire
 internal import JSONLog
+internal import Locking
 public import Logging
 public import Transport
 
@@ -22,6 +23,7 @@ public final class GateResponder: RequestResponder {
   private let logger: FieldLogger
   private let clock: WallClock
   private let tracer: Tracer?
+  private let registrations: any TaskExecutor
   let metrics: GateMetrics
 
   /// - Parameters:
@@ -37,14 +39,18 @@ public final class GateResponder: RequestResponder {
   ///   - logger: Gets one line for each refusal, opened session and closed session. It must not block.
   ///   - metrics: Counts the decisions.
   ///   - tracer: Collects spans; `nil` for none.
+  ///   - registrations: Parses and verifies registrations. Their senders are unknown, so it must have threads of its
+  ///     own: on those of Swift's pool they would delay revocations, probes and operators' commands. `nil` for one
+  ///     thread.
   public init(
     gate: Gate, registrar: Registrar, challenges: Challenges, identities: IdentityIssuer,
     tokens: TokenEndpoint? = nil, routes: RouteTable,
     limits: SessionLimits = .init(), sessions: LiveSessions = LiveSessions(),
     limiter: RequestLimiter = RequestLimiter(), trustedProxies: [AddressRange] = [], stripHeaders: Set<String> = [],
     logger: Logger, metrics: GateMetrics = GateMetrics(), tracer: Tracer? = nil,
-    clock: WallClock = .system
+    registrations: (any TaskExecutor)? = nil, clock: WallClock = .system
   ) {
+    self.registrations = registrations ?? WorkerExecutor(threads: 1)
     self.gate = gate
     self.registrar = registrar
     self.challenges = challenges
@@ -132,7 +138,7 @@ public final class GateResponder: RequestResponder {
       if request.method == "TRACE" || request.method == "CONNECT" {
         return .methodNotAllowed(allowed: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
       }
-      return CrossSiteRule.isForeign(in: request.headers) ? .foreignOrigin : nil
+      return CrossSiteRule.verdict(on: request.headers, route.origins) == .foreign ? .foreignOrigin : nil
     case .reserved, .nowhere: return .notFound
     }
   }
@@ -148,6 +154,27 @@ public final class GateResponder: RequestResponder {
     return RequestContext(id: id, from: peer, wantsJSON: wantsJSON, logger: logger, metrics: metrics)
       .refuse(.malformedRequest(fault))
   }
+
+  /// Proxies that ask `/attest/verify` treat other refusals than 401 and 403 as a failure of the gate, so that a fault of
+  /// the client's request gets 401 there. Bytes that are not a request at all, or whose end is uncertain, remain 400.
+  public func response(
+    to fault: RequestError, at path: String?, of headers: HeaderFields?, id: String, from peer: Peer
+  ) -> Response {
+    let refusal = response(to: fault, of: headers, id: id, from: peer)
+    guard let path, ForwardAuth.names(path) else { return refusal }
+    return switch fault {
+    case .malformedHead, .malformedBody: refusal
+    case .unacceptableField, .headTooLarge, .bodyTooLarge, .malformedUpgrade, .unsupportedWebSocketVersion, .tooSlow:
+      ForwardAuth.denied(refusal)
+    }
+  }
+
+  /// The path that Envoy appends is that of the request it asks about.
+  public var unreadPaths: StaticString? { "/attest/verify/" }
+
+  /// The credentials of a request, and the names under which upstreams learn about a client.
+  public var ownFields: FieldNameSet { Self.readFields }
+  private static let readFields = FieldNameSet(names: [], prefixes: ["X-App-", "X-Attest-"])
 
   /// Issues a challenge. Waits for the store only if no challenge keys are loaded yet.
   private func challenge(from peer: Peer, in context: RequestContext) async -> Response {
@@ -188,7 +215,7 @@ public final class GateResponder: RequestResponder {
       return refuseRegistration(error, in: context)
     }
     // Parsing 64 KiB of JSON and verifying certificate chains takes about a millisecond, too long for an event loop.
-    return await withTaskExecutorPreference(globalConcurrentExecutor) {
+    return await withTaskExecutorPreference(registrations) {
       await registered(request.body, in: context)
     }
   }
@@ -249,16 +276,21 @@ public final class GateResponder: RequestResponder {
 
   /// Adds the session of an admitted client and returns the order to pass `request` to the upstream.
   ///
-  /// - Throws: `.tooManySessions` if there are as many as allowed.
+  /// - Throws: `.tooManySessions` or `.tooManySessionsOfKey` if there are as many as allowed; `.foreignOrigin` if the
+  ///   origin is accepted only with an assertion, and something else admitted the client.
   private func pass(
     _ request: Request, from peer: Peer, to route: Route, _ admission: Admission, _ identity: UpstreamIdentity,
     since revocationEpoch: LiveSessions.RevocationEpoch, in context: RequestContext
   ) throws(RequestRefusal) -> Disposition {
-    let record = SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path)
-    let limit = limiter.sessions
-    guard let session = sessions.add(record, since: revocationEpoch, atMost: limit) else {
-      throw .tooManySessions(limit: limit)
+    if route.origins.anyWithAssertion, !admission.principal.isDevice,
+      CrossSiteRule.verdict(on: request.headers, route.origins) == .welcomeWithAssertion
+    {
+      throw .foreignOrigin
     }
+    let record = SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path)
+    let session = try sessions.add(
+      record, since: revocationEpoch, atMost: limiter.sessions, ofKey: limiter.sessionsOfKey,
+      isSocket: request.upgrade != nil)
     count(admission)
     let head = UpstreamHead(
       request: request, peer: peer, admission: admission, identity: identity, sanitizer: sanitizer,
@@ -354,39 +386,5 @@ extension RequestContext {
       json: JSONText.object([
         "nonce": challenge.nonce.text, "expires": String(challenge.expiresAt.milliseconds),
       ]))
-  }
-}
-
-extension AdmissionClaim {
-  /// Creates a claim from the assertion headers of `request` and the client certificate that the handshake verified.
-  ///
-  /// - Parameter certificate: The client's own certificate, if it has one; never that of a proxy in between.
-  init(_ request: Request, certificate: PeerCertificate?) {
-    self.init(
-      assertion: AssertionClaim { name in
-        switch request.headers.only(named: name.rawValue) {
-        case .absent: .absent
-        case .once(let value): .once(value)
-        case .repeated: .repeated
-        }
-      },
-      certificate: certificate.map {
-        VerifiedCertificate(fingerprint: $0.fingerprint, subject: $0.subject)
-      })
-  }
-}
-
-extension RegistrationBody {
-  /// The claimed key, for the log; `nil` for Android, where the chain names it.
-  fileprivate var claimedKey: KeyHash? {
-    if case .appAttest(let claim) = self { KeyID(base64: claim.keyID).map(KeyHash.init) } else { nil }
-  }
-}
-
-extension AssertionClaim {
-  /// The claimed key, for the log; `nil` if none or several are claimed.
-  var claimedKey: KeyHash? {
-    guard case .once(let text) = self[.keyID] else { return nil }
-    return KeyID(base64: text).map(KeyHash.init)
   }
 }

@@ -30,6 +30,8 @@ final class GateSession: RelayPlan {
 
   var upstream: Upstream { route.upstream }
   var limits: SessionLimits { shared.value }
+  var maxResponseHead: Int { route.maxResponseHead }
+  var subprotocol: String? { route.subprotocol }
 
   private var principal: Principal { session.record.principal }
 
@@ -94,6 +96,8 @@ final class GateSession: RelayPlan {
 }
 
 extension Principal {
+  /// Whether an assertion admitted the client.
+  var isDevice: Bool { if case .device = self { true } else { false } }
   /// The proved key and its app; `nil` for a certificate or an anonymous client.
   var keyHash: KeyHash? { if case .device(let device) = self { device.keyHash } else { nil } }
   var app: AppName? { if case .device(let device) = self { device.app } else { nil } }

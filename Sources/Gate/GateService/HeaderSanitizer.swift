@@ -19,7 +19,8 @@ struct HeaderSanitizer: Sendable {
     "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip", "x-cluster-client-ip", "x-envoy-external-address",
     // CGI turns it into the variable HTTP_PROXY, which many libraries use as their own proxy ("httpoxy").
     "proxy",
-    // Belongs to the client's own `traceparent`, which the gate replaces.
+    // Belongs to the client's own `traceparent`, which the gate replaces. A gate that continues the client's trace writes
+    // it again.
     "tracestate",
   ]
   /// Fields of a single connection (RFC 9110 section 7.6.1), and the framing of a body, which the engine writes

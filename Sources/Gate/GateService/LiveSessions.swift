@@ -20,8 +20,31 @@ public final class LiveSessions: Sendable {
     var control: SessionControl?
     /// The close that takes effect when the session opens.
     var pendingClose: (code: CloseCode, reason: String)?
+    /// Whether a newer session of the key has taken its place.
+    var isReplaced = false
+    /// Whether it is a socket, and not an ordinary request.
+    let isSocket: Bool
 
-    init(record: SessionRecord) { self.record = record }
+    init(record: SessionRecord, isSocket: Bool) { (self.record, self.isSocket) = (record, isSocket) }
+
+    static let replacement = "a newer session of this device took its place"
+
+    /// Marks the session as replaced, and returns the control with which it is to be closed, if it is open.
+    func replace() -> SessionControl? {
+      isReplaced = true
+      // A revocation says more.
+      guard pendingClose == nil else { return nil }
+      pendingClose = (.policyViolation, Self.replacement)
+      return control
+    }
+  }
+
+  /// The limit of the sessions of one key.
+  struct KeyLimit: Sendable, Hashable {
+    /// At least 1.
+    let sessions: Int
+    /// Whether a socket above the number replaces the key's oldest one.
+    let closesOldest: Bool
   }
 
   private struct State {
@@ -54,26 +77,62 @@ public final class LiveSessions: Sendable {
 
   // MARK: Adding and removing
 
+  /// What `add` did under the lock.
+  private struct Entry {
+    let values: (number: UInt64, needsRecheck: Bool, replaced: SessionControl?)
+
+    init(_ number: UInt64, _ replaced: SessionControl?, needsRecheck: Bool = false) {
+      values = (number, needsRecheck, replaced)
+    }
+  }
+
   /// Returns the current position. Must be called before the registry is asked to admit.
   public func revocationEpoch() -> RevocationEpoch { state.withLock { RevocationEpoch(change: $0.lastChange) } }
 
   /// The number of sessions, including those that are not open yet.
   public var count: Int { state.withLock { $0.places.count } }
 
-  /// Adds a session, unless there are `limit` already. It is removed when the returned value is released or ended.
+  /// Adds a session. It is removed when the returned value is released or ended.
   ///
-  /// If its key changed after `revocationEpoch`, the key is sent to `recheck`.
-  func add(_ record: SessionRecord, since revocationEpoch: RevocationEpoch, atMost limit: Int) -> LiveSession? {
-    let place = Place(record: record)
-    let entry = state.withLock { state -> (number: UInt64, needsRecheck: Bool)? in
-      guard state.places.count < limit else { return nil }
+  /// If its key changed after `revocationEpoch`, the key is sent to `recheck`. Check and entry are one step: of several
+  /// callers at once, no more are added than the limits allow.
+  ///
+  /// - Parameters:
+  ///   - limit: The maximum number of all sessions.
+  ///   - keyLimit: The limit of the session's key; `nil` for none. Sessions without a key are not limited by it.
+  ///   - isSocket: Whether the session is a socket. An ordinary request never replaces one and is never replaced.
+  /// - Throws: `.tooManySessions`, `.tooManySessionsOfKey`.
+  func add(
+    _ record: SessionRecord, since revocationEpoch: RevocationEpoch, atMost limit: Int,
+    ofKey keyLimit: KeyLimit? = nil, isSocket: Bool = true
+  ) throws(RequestRefusal) -> LiveSession {
+    let place = Place(record: record, isSocket: isSocket)
+    let entry = state.withLock { state -> Result<Entry, RequestRefusal> in
+      guard state.places.count < limit else { return .failure(.tooManySessions(limit: limit)) }
+      var replaced: SessionControl?
+      if let keyLimit, let keyID = record.keyID, let numbers = state.byKey[keyID], numbers.count >= keyLimit.sessions {
+        // Those that are replaced and not closed yet are bounded, too: a client need not answer a Close frame.
+        guard numbers.count < 2 * keyLimit.sessions else {
+          return .failure(.tooManySessionsOfKey(limit: keyLimit.sessions))
+        }
+        let others = numbers.filter { state.places[$0]?.isReplaced == false }
+        if others.count >= keyLimit.sessions {
+          let oldest = others.filter { state.places[$0]?.isSocket == true }.min()
+          guard keyLimit.closesOldest, isSocket, let oldest = oldest.flatMap({ state.places[$0] }) else {
+            return .failure(.tooManySessionsOfKey(limit: keyLimit.sessions))
+          }
+          replaced = oldest.replace()
+        }
+      }
       state.lastPlace += 1
       state.places[state.lastPlace] = place
-      guard let keyID = record.keyID else { return (state.lastPlace, false) }
+      guard let keyID = record.keyID else { return .success(Entry(state.lastPlace, replaced)) }
       state.byKey[keyID, default: []].insert(state.lastPlace)
-      return (state.lastPlace, max(state.allChanged, state.changed[keyID]?.change ?? 0) > revocationEpoch.change)
+      let lastChange = max(state.allChanged, state.changed[keyID]?.change ?? 0)
+      return .success(Entry(state.lastPlace, replaced, needsRecheck: lastChange > revocationEpoch.change))
     }
-    guard let (number, needsRecheck) = entry else { return nil }
+    let (number, needsRecheck, replaced) = try entry.get().values
+    replaced?.close(.policyViolation, reason: Place.replacement)
     if needsRecheck, let keyID = record.keyID { keysToRecheck.yield(keyID) }
     return LiveSession(place, number: number, in: self)
   }

@@ -1,3 +1,4 @@
+internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
 
@@ -9,7 +10,7 @@ internal import ByteCoding
 
 /// The JSON of a registration: an object with the string `nonce`, and with the strings `keyId` and `attestation`, or,
 /// with `"platform": "android"`, the list of strings `chain`. Other members are ignored. The text must be UTF-8 without
-/// a byte order mark, and no object in it may repeat a name.
+/// a byte order mark, and no object in it may repeat a name. `JSONGrammar.Limits.request` limits what it may have.
 enum RegistrationBody: Decodable, Sendable, Hashable {
   case appAttest(RegistrationClaim)
   case android(AndroidRegistrationClaim)
@@ -26,7 +27,7 @@ enum RegistrationBody: Decodable, Sendable, Hashable {
   init(json bytes: [UInt8]) throws(ParseError) {
     // JSONDecoder also accepts UTF-16, UTF-32 and trailing commas, and keeps one of several members with the same
     // name.
-    guard JSONGrammar.accepts(bytes) else { throw .notJSON }
+    guard JSONGrammar.accepts(bytes, within: .request) else { throw .notJSON }
     do {
       self = try JSONDecoder().decode(RegistrationBody.self, from: Data(bytes))
     } catch DecodingError.keyNotFound(let key, _) {
@@ -47,7 +48,7 @@ enum RegistrationBody: Decodable, Sendable, Hashable {
   init(from decoder: any Decoder) throws {
     let members = try decoder.container(keyedBy: Member.self)
     func text(_ member: Member) throws -> String { try members.decode(String.self, forKey: member) }
-    switch try members.contains(.platform) ? members.decode(Platform.self, forKey: .platform) : .ios {
+    switch try members.contains(.platform) ? Self.platform(in: members) : .ios {
     case .ios:
       self = .appAttest(
         RegistrationClaim(keyID: try text(.keyId), attestation: try text(.attestation), nonce: try text(.nonce)))
@@ -55,5 +56,19 @@ enum RegistrationBody: Decodable, Sendable, Hashable {
       self = .android(
         AndroidRegistrationClaim(chain: try members.decode([String].self, forKey: .chain), nonce: try text(.nonce)))
     }
+  }
+  private static func platform(in members: KeyedDecodingContainer<Member>) throws -> Platform {
+    let text = try members.decode(String.self, forKey: .platform)
+    guard let platform = Platform.allCases.first(where: { $0.rawValue.hasSameBytes(as: text) }) else {
+      throw DecodingError.dataCorruptedError(forKey: .platform, in: members, debugDescription: "an unknown platform")
+    }
+    return platform
+  }
+}
+
+extension RegistrationBody {
+  /// The claimed key, for the log; `nil` for Android, where the chain names it.
+  var claimedKey: KeyHash? {
+    if case .appAttest(let claim) = self { KeyID(received: claim.keyID).map(KeyHash.init) } else { nil }
   }
 }

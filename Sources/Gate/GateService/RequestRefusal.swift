@@ -9,6 +9,8 @@ enum RequestRefusal: Error, Sendable, Hashable {
   case malformedRegistration(RegistrationBody.ParseError)
   case tokenRefused(TokenRefusal)
   case foreignOrigin
+  /// A proxy asks about a request that it could upgrade to another protocol than WebSocket.
+  case foreignUpgrade
   case notFound
   case methodNotAllowed(allowed: String)
   case upgradeRequired
@@ -18,6 +20,8 @@ enum RequestRefusal: Error, Sendable, Hashable {
   case rateLimited(RateLimit, wait: Duration)
   /// The maximum number of sessions is open.
   case tooManySessions(limit: Int)
+  /// The maximum number of sessions of the client's key is open.
+  case tooManySessionsOfKey(limit: Int)
 }
 
 extension RequestRefusal {
@@ -31,6 +35,7 @@ extension RequestRefusal {
     case .malformedRegistration(let fault): fault.report
     case .tokenRefused(let refusal): refusal.report
     case .foreignOrigin: RefusalReport(.originRefused, "origin")
+    case .foreignUpgrade: RefusalReport(.upgradeRefused, "verify_upgrade")
     case .notFound: RefusalReport(.notFound, "path")
     case .methodNotAllowed(let allowed): RefusalReport(.methodNotAllowed, "method", text: "Use \(allowed) here")
     case .upgradeRequired: RefusalReport(.upgradeRequired, "upgrade")
@@ -47,6 +52,11 @@ extension RequestRefusal {
       RefusalReport(
         .overloaded, "global_sessions", text: "Too many sessions are open: try again later",
         detail: "\(limit) sessions are open")
+    case .tooManySessionsOfKey(let limit):
+      RefusalReport(
+        .rateLimited, "sessions_per_key",
+        text: "Too many sessions of this device are open: close one, or try again later",
+        detail: "\(limit) sessions of the key are open", followsVerification: true)
     }
   }
 
@@ -61,8 +71,8 @@ extension RequestRefusal {
       fields += Self.upgradeFields + [.init(name: "Sec-WebSocket-Version", value: "13")]
     case .rateLimited(_, let wait): fields.append(.init(name: "Retry-After", value: "\(wait.wholeSeconds)"))
     // Sessions last longer than a call of the store.
-    case .tooManySessions: fields.append(.init(name: "Retry-After", value: "10"))
-    case .denied, .malformedRegistration, .tokenRefused, .foreignOrigin, .notFound, .malformedRequest,
+    case .tooManySessions, .tooManySessionsOfKey: fields.append(.init(name: "Retry-After", value: "10"))
+    case .denied, .malformedRegistration, .tokenRefused, .foreignOrigin, .foreignUpgrade, .notFound, .malformedRequest,
       .upstreamUnavailable:
       if let seconds = definition.retryAfter { fields.append(.init(name: "Retry-After", value: "\(seconds)")) }
     }
@@ -99,7 +109,7 @@ extension RegistrationBody.ParseError {
 extension RequestError {
   fileprivate var report: RefusalReport {
     switch self {
-    case .malformedHead(let rule):
+    case .malformedHead(let rule), .unacceptableField(let rule):
       RefusalReport(.malformedHead, "head_grammar", text: "Malformed request: \(rule)", detail: rule)
     case .headTooLarge(let rule):
       RefusalReport(.headTooLarge, "head_size", text: "Request header too large: \(rule)", detail: rule)

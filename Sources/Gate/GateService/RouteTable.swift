@@ -19,6 +19,12 @@ public final class Route: Sendable, Hashable {
   public let forwarding: Forwarding
   /// The `aud` claim of assertions for this upstream; `nil` for the common audience (`IdentityIssuer`).
   public let audience: String?
+  /// The subprotocol of a `.tcp` upstream; `nil` to choose from what the client offers.
+  public let subprotocol: String?
+  /// The maximum length of the head of a response of the upstream, in bytes.
+  public let maxResponseHead: Int
+  /// The pages of other hosts that may use the route.
+  public let origins: AllowedOrigins
   /// The upstream in the notation of the configuration, for the log.
   let upstreamText: String
   /// The fields of log lines that name the route and its upstream, rendered once.
@@ -28,7 +34,10 @@ public final class Route: Sendable, Hashable {
   ///
   /// - Returns: `nil` unless the path begins with a slash and has no empty segment and no dot segment. A slash at the
   ///   end is dropped.
-  public init?(path: String, upstream: Upstream, forwarding: Forwarding = .upgrades, audience: String? = nil) {
+  public init?(
+    path: String, upstream: Upstream, forwarding: Forwarding = .upgrades, audience: String? = nil,
+    subprotocol: String? = nil, maxResponseHead: Int = 64 << 10, origins: AllowedOrigins = AllowedOrigins()
+  ) {
     let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     let named = segments.last == "" ? segments.dropLast() : segments
     guard path.hasPrefix("/"), !named.contains(where: { $0.isEmpty || $0 == "." || $0 == ".." }) else { return nil }
@@ -36,6 +45,9 @@ public final class Route: Sendable, Hashable {
     self.upstream = upstream
     self.forwarding = forwarding
     self.audience = audience
+    self.subprotocol = subprotocol
+    self.maxResponseHead = maxResponseHead
+    self.origins = origins
     upstreamText = upstream.text
     var fields = LogFields()
     fields.append("route", self.path)
@@ -45,7 +57,8 @@ public final class Route: Sendable, Hashable {
 
   public static func == (first: Route, second: Route) -> Bool {
     first.path == second.path && first.upstream == second.upstream && first.forwarding == second.forwarding
-      && first.audience == second.audience
+      && first.audience == second.audience && first.subprotocol == second.subprotocol
+      && first.maxResponseHead == second.maxResponseHead && first.origins == second.origins
   }
 
   public func hash(into hasher: inout Hasher) {

@@ -57,6 +57,7 @@ struct UpstreamHead {
   private func writeTraceparent(to head: inout HeadBytes) {
     if let trace {
       head.field("traceparent", trace.upstreamContext.traceparent)
+      if let state = trace.traceState { head.field("tracestate", state) }
       return
     }
     var id = request.id

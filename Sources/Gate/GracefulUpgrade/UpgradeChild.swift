@@ -7,7 +7,9 @@ internal import Locking
 ///
 /// It inherits listening sockets as systemd passes them (sd_listen_fds(3)): `LISTEN_FDS`, `LISTEN_FDNAMES`,
 /// `LISTEN_PID`. One more descriptor, named `UpgradeParent.descriptorName`, is the channel on which it reports
-/// readiness or a failure.
+/// readiness or a failure, and another, `LingeringProcesses.descriptorName`, that on which it asks this process to end.
+///
+/// It is a grandchild of this process until `release()`.
 public final class UpgradeChild: Sendable {
   /// The reason why the new process could not be started.
   public struct StartError: Error, Sendable, Hashable, CustomStringConvertible {
@@ -24,16 +26,27 @@ public final class UpgradeChild: Sendable {
 
   /// The process id.
   public let id: Int32
+  /// The child of this process that waits for the new process.
+  private let waiter: Int32
+  /// The descriptor on which the waiter reports the end of the new process.
+  private let life: LockedValue<Int32>
   /// The descriptor on which the report arrives. Closed when this object is released.
   private let channel: Int32
+  /// The descriptor on which a request to end arrives. Closed when this object is released.
+  private let requests: Int32
   private let isGone = LockedValue(false)
 
-  private init(id: Int32, channel: Int32) {
-    self.id = id
+  private init(_ child: upgrade_child, channel: Int32, requests: Int32) {
+    (id, waiter, life) = (child.id, child.waiter, LockedValue(child.life))
     self.channel = channel
+    self.requests = requests
   }
 
-  deinit { close(channel) }
+  deinit {
+    release()
+    close(channel)
+    close(requests)
+  }
 
   /// Starts `program` and returns once it runs.
   ///
@@ -45,20 +58,31 @@ public final class UpgradeChild: Sendable {
   public static func start(
     _ program: ExecutableLocator, passing sockets: [(name: String, descriptor: Int32)], environment: [String: String]
   ) throws(StartError) -> UpgradeChild {
-    var ends: [Int32] = [-1, -1]
+    var (ends, requests): ([Int32], [Int32]) = ([-1, -1], [-1, -1])
     guard upgrade_child_pipe(&ends) == 0 else { throw fault("cannot create a pipe") }
     defer { close(ends[1]) }
-    let passed = sockets + [(name: UpgradeParent.descriptorName, descriptor: ends[1])]
-    var environment = environment.filter { !ownVariables.contains($0.key) }
-    environment["LISTEN_FDS"] = String(passed.count)
-    environment["LISTEN_FDNAMES"] = passed.map(\.name).joined(separator: ":")
-    let id = spawn(program, environment.map { "\($0.key)=\($0.value)" }, passed.map(\.descriptor))
-    guard id > 0 else {
-      let fault = fault("\(program.path) cannot be started")
+    guard upgrade_child_socket_pair(&requests) == 0 else {
+      let fault = fault("cannot create a socket")
       close(ends[0])
       throw fault
     }
-    return UpgradeChild(id: id, channel: ends[0])
+    defer { close(requests[1]) }
+    let passed =
+      sockets + [
+        (name: LingeringProcesses.descriptorName, descriptor: requests[1]),
+        (name: UpgradeParent.descriptorName, descriptor: ends[1]),
+      ]
+    var environment = environment.filter { !ownVariables.contains($0.key) }
+    environment["LISTEN_FDS"] = String(passed.count)
+    environment["LISTEN_FDNAMES"] = passed.map(\.name).joined(separator: ":")
+    var child = upgrade_child()
+    let status = spawn(program, environment.map { "\($0.key)=\($0.value)" }, passed.map(\.descriptor), &child)
+    guard status == 0 else {
+      let fault = fault("\(program.path) cannot be started")
+      for descriptor in [ends[0], requests[0]] { close(descriptor) }
+      throw fault
+    }
+    return UpgradeChild(child, channel: ends[0], requests: requests[0])
   }
 
   /// The variables that systemd sets for one process only.
@@ -70,7 +94,9 @@ public final class UpgradeChild: Sendable {
     StartError(description: "\(what): \(String(cString: strerror(errno)))")
   }
 
-  private static func spawn(_ program: ExecutableLocator, _ environment: [String], _ descriptors: [Int32]) -> pid_t {
+  private static func spawn(
+    _ program: ExecutableLocator, _ environment: [String], _ descriptors: [Int32], _ child: inout upgrade_child
+  ) -> Int32 {
     let name = "LISTEN_PID="
     // Enough for any process id and a terminating zero.
     let room = 24
@@ -80,7 +106,8 @@ public final class UpgradeChild: Sendable {
         // The first string is `place`, so it exists and has `room` bytes after its name.
         let ownID = environment[0].map { $0 + name.utf8.count }
         return upgrade_child_start(
-          program.path, arguments, environment, descriptors, Int32(descriptors.count), ownID, room)
+          program.path, arguments, environment, descriptors, Int32(descriptors.count), ownID, room,
+          &child)
       }
     }
   }
@@ -136,25 +163,57 @@ public final class UpgradeChild: Sendable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Kills the new process unless it has exited, and returns the reason. Blocks until it has exited. Later calls do
-  /// nothing.
+  /// Kills the new process unless it has exited, and returns the reason. Blocks until it has exited. Later calls, and
+  /// calls after `release()`, do nothing.
   @discardableResult
   public func end() -> String {
-    isGone.withLock { isGone in
-      guard !isGone else { return "the new process was stopped" }
-      isGone = true
-      var status: Int32 = 0
-      // A process that has closed the channel is about to exit, and its own status says more than a signal's.
-      for _ in 0..<100 {
-        let ended = waitpid(id, &status, WNOHANG)
-        if ended == id { return Self.description(of: status) }
-        if ended < 0 && errno != EINTR { return "the new process does not exist" }
-        guard hasToldEverything else { break }
-        usleep(10_000)
-      }
-      kill(id, SIGKILL)
-      while waitpid(id, &status, 0) < 0 && errno == EINTR {}
-      return "the new process did not report readiness in time"
+    let isFirst = isGone.withLock { isGone in
+      defer { isGone = true }
+      return !isGone
+    }
+    guard isFirst else { return "the new process was stopped" }
+    defer { releaseNow() }
+    // A process that has closed the channel is about to exit, and its own status says more than a signal's.
+    if let end = ending(within: hasToldEverything ? 1000 : 0) { return end }
+    // The waiter has not reaped it, so the id is still its own.
+    kill(id, SIGKILL)
+    _ = ending(within: -1)
+    return "the new process did not report readiness in time"
+  }
+
+  /// Makes the new process a child of process 1, so that a service manager hears of its end. Call it before the service
+  /// manager is told of the new main process: systemd decides only then whether the process is its own child. After
+  /// this call `end()` does nothing.
+  public func release() {
+    isGone.withLock { $0 = true }
+    releaseNow()
+  }
+
+  private func releaseNow() {
+    life.withLock { life in
+      guard life >= 0 else { return }
+      close(life)
+      upgrade_child_reap(waiter)
+      life = -1
+    }
+  }
+
+  /// Waits at most `milliseconds` (-1: without limit) for the end of the new process, and describes it; `nil` if it has
+  /// not ended.
+  private func ending(within milliseconds: Int32) -> String? {
+    life.withLock { life -> String? in
+      var wanted = pollfd(fd: life, events: Int16(POLLIN), revents: 0)
+      var count = poll(&wanted, 1, milliseconds)
+      while count < 0 && errno == EINTR { count = poll(&wanted, 1, milliseconds) }
+      guard count > 0 else { return nil }
+      var end = upgrade_child_end()
+      // A waiter that was killed has reported nothing.
+      guard
+        recv(life, &end, MemoryLayout.size(ofValue: end), Int32(MSG_WAITALL))
+          == MemoryLayout.size(ofValue: end)
+      else { return nil }
+      return end.has_exited == 1
+        ? "the new process exited with status \(end.status)" : "the new process was killed by signal \(end.status)"
     }
   }
 
@@ -164,10 +223,28 @@ public final class UpgradeChild: Sendable {
     return poll(&wanted, 1, 0) > 0 && wanted.revents & Int16(POLLHUP) != 0
   }
 
-  private static func description(of status: Int32) -> String {
-    let signal = status & 0x7F
-    return signal == 0
-      ? "the new process exited with status \(status >> 8 & 0xFF)"
-      : "the new process was killed by signal \(signal)"
+  // MARK: A request to end
+
+  /// Waits until the new process, or one that has replaced it, asks this process to close its sessions.
+  ///
+  /// - Returns: `false` if no such process runs any more, or if the task is cancelled.
+  public func isAskedToEnd() async -> Bool {
+    // A copy, which the source closes when it no longer watches it.
+    let copy = fcntl(requests, F_DUPFD_CLOEXEC, 0)
+    guard copy >= 0 else { return false }
+    let (stream, continuation) = AsyncStream.makeStream(of: Bool.self)
+    let source = DispatchSource.makeReadSource(fileDescriptor: copy, queue: .global())
+    source.setEventHandler {
+      var byte: UInt8 = 0
+      let count = recv(copy, &byte, 1, Int32(MSG_DONTWAIT))
+      if count < 0 && (errno == EAGAIN || errno == EINTR) { return }
+      continuation.yield(count > 0)
+      continuation.finish()
+    }
+    source.setCancelHandler { close(copy) }
+    source.activate()
+    defer { source.cancel() }
+    for await isAsked in stream { return isAsked }
+    return false
   }
 }

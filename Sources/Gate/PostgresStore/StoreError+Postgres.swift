@@ -25,6 +25,7 @@ extension StoreError {
     switch error {
     case .connectionLost(let reason): self = .unreachable(reason: reason)
     case .refused(let error): self.init(error)
+    case .nullInText: self = .failed(reason: error.description)
     }
   }
 

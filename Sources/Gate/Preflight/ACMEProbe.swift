@@ -1,16 +1,22 @@
 internal import ACME
+internal import ForwardProxies
 internal import Settings
 
 /// Checks whether the ACME server answers with a directory. Nothing is ordered, and no account is made.
 struct ACMEProbe {
   let settings: GateSettings
+  let proxies: ProxyVariables
+
+  /// How long the server may take for its directory. An order has more time.
+  private static let patience = Duration.seconds(10)
 
   func run() async -> [ProbeResult] {
     guard let acme = settings.tls.acme else { return [] }
     var report = ProbeReport(settings)
     let key = "tls.acme.directory"
     do throws(ACMEError) {
-      let client = ACMEClient(directory: acme.directory, transport: try EngineTransport(authorityFile: acme.caFile))
+      let transport = try EngineTransport(authorityFile: acme.caFile, patience: Self.patience, proxies: proxies)
+      let client = ACMEClient(directory: acme.directory, transport: transport)
       let directory = try await client.services()
       if directory.meta?.externalAccountRequired == true, acme.binding == nil {
         throw .bindingRequired

@@ -1,12 +1,14 @@
 internal import AndroidKeyAttestation
 internal import AttestGate
 internal import ByteCoding
+internal import ForwardProxies
 internal import Settings
 
 /// Checks what the policy for Android devices reads: boot keys, simulated roots and the status list.
 struct AndroidProbe {
   let settings: GateSettings
   let instant: Timestamp
+  let proxies: ProxyVariables
 
   func run() async -> [ProbeResult] {
     var report = ProbeReport(settings)
@@ -36,7 +38,7 @@ struct AndroidProbe {
 
   private func probe(_ list: GateSettings.StatusList, _ report: inout ProbeReport) async {
     let key = "app_attest.android.status_list"
-    let source = StatusListSource(list.place)
+    let source = StatusListSource(list.place, proxies: proxies)
     do throws(StatusListFailure) {
       let reading = try await source.read().list
       let age = instant.since(reading.currentAt)

@@ -21,15 +21,17 @@ public struct ListenerFiles: Sendable {
     let tls = settings.tls
     let minimumVersion: ServerTLS.MinimumVersion = tls.leastVersion == .v1_2 ? .tls12 : .tls13
     let clientAuthorityFile = settings.debugMTLS?.clientCAFile
+    let trustsIntermediates = settings.debugMTLS?.acceptsPartialChains == true
     do throws(ServerTLS.SetupError) {
       switch tls.source {
       case .acme:
         return try ServerTLS(
-          managed, challenges: challenges, minimumVersion: minimumVersion, clientAuthorityFile: clientAuthorityFile)
+          managed, challenges: challenges, minimumVersion: minimumVersion, clientAuthorityFile: clientAuthorityFile,
+          trustsIntermediates: trustsIntermediates)
       case .files(let first, let further):
         return try ServerTLS(
           .init(first), further: further.map(ServerTLS.CertificateFiles.init), minimumVersion: minimumVersion,
-          clientAuthorityFile: clientAuthorityFile)
+          clientAuthorityFile: clientAuthorityFile, trustsIntermediates: trustsIntermediates)
       }
     } catch {
       throw StartError("tls", error.description, hint: Pair.hint("cert_file", "key_file"))
@@ -92,7 +94,8 @@ public struct ListenerFiles: Sendable {
 
   /// The faults of the client CA file.
   var authorityFaults: [StartError] {
-    guard let file = settings.debugMTLS?.clientCAFile else { return [] }
+    guard let mtls = settings.debugMTLS else { return [] }
+    let file = mtls.clientCAFile
     let key = "debug_mtls.client_ca_file"
     let authorities: [Certificate]
     do {
@@ -108,12 +111,13 @@ public struct ListenerFiles: Sendable {
           key, "\(certificate.subject) is not a CA certificate: client certificates that it issued are refused",
           hint: "set it to the CA's certificate, not a client's; `sallyport ca init` creates a CA")
       }
-      // A chain is verified only up to a self-signed certificate.
-      guard !authorities.contains(where: { certificate.issuanceFault(by: $0) == nil }) else { return nil }
+      // Otherwise a chain is verified only up to a self-signed certificate.
+      guard !mtls.acceptsPartialChains, !authorities.contains(where: { certificate.issuanceFault(by: $0) == nil })
+      else { return nil }
       return StartError(
         key,
         "\(certificate.subject) is an intermediate CA and its issuer is not in the file: all certificates are refused",
-        hint: "add its issuers up to the self-signed root, or use a CA of your own")
+        hint: "add its issuers up to the self-signed root, or trust it alone with debug_mtls.partial_chain: true")
     }
   }
 

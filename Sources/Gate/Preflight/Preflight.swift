@@ -1,5 +1,6 @@
 public import AttestGate
 public import ByteCoding
+public import ForwardProxies
 public import Settings
 internal import Transport
 internal import TransportEngine
@@ -12,6 +13,7 @@ public struct Preflight: Sendable {
   private let settings: GateSettings
   private let store: (any GateStore)?
   private let instant: Timestamp
+  private let proxies: ProxyVariables
 
   /// How long an upstream may take to accept a connection, including TLS.
   public static let patience = Duration.seconds(2)
@@ -19,7 +21,11 @@ public struct Preflight: Sendable {
   /// - Parameters:
   /// - store: the store of the settings, not opened; `nil` skips the store.
   /// - instant: the time at which certificates must be valid.
-  public init(_ settings: GateSettings, store: (any GateStore)?, at instant: Timestamp) {
+  /// - proxies: choose the proxies of the gate's own requests.
+  public init(
+    _ settings: GateSettings, store: (any GateStore)?, at instant: Timestamp, proxies: ProxyVariables = .ofProcess
+  ) {
+    self.proxies = proxies
     self.settings = settings
     self.store = store
     self.instant = instant
@@ -29,11 +35,12 @@ public struct Preflight: Sendable {
   public func run() async -> [ProbeResult] {
     async let upstreams = UpstreamProbe(settings: settings).run()
     async let stored = probeStore()
-    async let authority = ACMEProbe(settings: settings).run()
-    async let android = AndroidProbe(settings: settings, instant: instant).run()
+    async let authority = ACMEProbe(settings: settings, proxies: proxies).run()
+    async let android = AndroidProbe(settings: settings, instant: instant, proxies: proxies).run()
     let listener = ListeningProbe(settings: settings).run()
     let files = FileProbe(settings: settings, instant: instant).run()
-    return await listener + files + summaries + authority + android + upstreams + stored
+    let network = ProxyProbe(settings: settings, proxies: proxies).run()
+    return await listener + files + summaries + network + authority + android + upstreams + stored
   }
 
   /// What the listener and the tokens offer, which cannot fail.
@@ -58,7 +65,8 @@ public struct Preflight: Sendable {
   }
 }
 
-/// Checks whether the upstreams accept connections.
+/// Checks whether the upstreams accept connections, and sockets if they are WebSocket servers. The handshake carries no
+/// identity, and a socket that opens is closed at once.
 struct UpstreamProbe {
   let settings: GateSettings
 
@@ -71,35 +79,96 @@ struct UpstreamProbe {
       report.fail("routes", "cannot probe the upstreams: \(error)")
       return report.results
     }
-    let faults = await withTaskGroup(of: (Int, ClientError?).self) { group in
+    let verdicts = await withTaskGroup(of: (Int, Verdict).self) { group in
       for (index, route) in settings.routes.enumerated() {
-        group.addTask { (index, await Self.fault(of: route.upstream, from: client)) }
+        group.addTask { (index, await Self.verdict(on: route, from: client)) }
       }
-      return await group.reduce(into: [Int: ClientError]()) { $0[$1.0] = $1.1 }
+      return await group.reduce(into: [Int: Verdict]()) { $0[$1.0] = $1.1 }
     }
     for index in settings.routes.indices {
       let key = "routes[\(index)].upstream"
       let name = settings.effective.first { $0.key == key }?.text ?? "the upstream"
-      if let fault = faults[index] {
+      switch verdicts[index] {
+      case .unreachable(let fault):
         report.fail(key, "\(name) cannot be reached: \(fault)", hint: "start the upstream, or correct its URL")
-      } else {
-        report.pass(key, "\(name) accepts connections")
+      case .refused(let status) where [401, 403].contains(status):
+        report.pass(key, "\(name) accepts connections, and refuses a socket without an identity with \(status)")
+      case .refused(let status):
+        report.warn(
+          key, "\(name) answers a WebSocket handshake for \(settings.routes[index].path) with \(status) instead of 101",
+          hint: Self.advice)
+      case .other(let fault):
+        report.warn(key, "\(name) does not answer a WebSocket handshake: \(fault)", hint: Self.advice)
+      case .open, nil: report.pass(key, "\(name) accepts connections")
       }
     }
     return report.results
   }
 
-  private static func fault(of upstream: GateSettings.Upstream, from client: ClientEngine) async -> ClientError? {
+  private static let advice =
+    "start a WebSocket server there, or correct host, port and path; a route for ordinary requests needs forward: all"
+
+  /// What an upstream did.
+  private enum Verdict: Sendable {
+    case open
+    case unreachable(ClientError)
+    /// It answered with this status instead of 101.
+    case refused(Int)
+    /// It did not answer as an HTTP server.
+    case other(ClientError)
+  }
+
+  private static func verdict(on route: GateSettings.Route, from client: ClientEngine) async -> Verdict {
     do throws(ClientError) {
-      try await client.tryConnecting(to: upstream.transport, within: Preflight.patience)
-      return nil
+      try await client.tryConnecting(to: route.upstream.transport, within: Preflight.patience)
     } catch {
-      return error
+      return .unreachable(error)
+    }
+    // Of an upstream for ordinary requests only the connection is certain.
+    guard route.forward == .upgrades else { return .open }
+    do throws(ClientError) {
+      guard let connection = try await connection(to: route.upstream, from: client) else { return .open }
+      let socket = try await connection.upgrade(route.path, host: route.upstream.host, timeout: Preflight.patience)
+      await socket.close(patience: .milliseconds(200))
+      return .open
+    } catch {
+      guard case .refused(let response) = error else { return .other(error) }
+      return .refused(response.status)
+    }
+  }
+
+  /// Connects to a WebSocket server; `nil` for a TCP service.
+  private static func connection(
+    to upstream: GateSettings.Upstream, from client: ClientEngine
+  ) async throws(ClientError) -> ClientConnection? {
+    switch upstream {
+    case .webSocket(let host, let port):
+      return try await client.connect(host: host, port: port, tls: nil, timeout: Preflight.patience)
+    case .secureWebSocket(let host, let port, let caFile, let serverName):
+      let context: ClientTLS
+      do throws(ServerTLS.SetupError) {
+        context = try ClientTLS(authorityFile: caFile)
+      } catch {
+        throw .untrusted(error.description)
+      }
+      return try await client.connect(
+        host: host, port: port, tls: context, verifying: serverName, timeout: Preflight.patience)
+    case .unix(let path): return try await client.connect(socket: path)
+    case .tcp: return nil
     }
   }
 }
 
 extension GateSettings.Upstream {
+  /// The value of `Host`.
+  fileprivate var host: String {
+    switch self {
+    case .webSocket(let host, let port), .tcp(let host, let port), .secureWebSocket(let host, let port, _, _):
+      "\(host.contains(":") ? "[\(host)]" : host):\(port)"
+    case .unix: "localhost"
+    }
+  }
+
   fileprivate var transport: Upstream {
     switch self {
     case .webSocket(let host, let port): .webSocket(host: host, port: port)

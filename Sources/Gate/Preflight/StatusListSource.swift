@@ -2,6 +2,7 @@ internal import ACME
 public import AndroidKeyAttestation
 public import AttestGate
 internal import ByteCoding
+public import ForwardProxies
 internal import Glibc
 public import Settings
 internal import Transport
@@ -12,8 +13,13 @@ public struct StatusListSource: Sendable {
   public typealias Reading = (list: RevokedCertificates.Dated, download: [UInt8]?)
 
   private let place: GateSettings.StatusList.Place
+  private let proxies: ProxyVariables
 
-  public init(_ place: GateSettings.StatusList.Place) { self.place = place }
+  /// - Parameter proxies: Choose the proxy for a URL.
+  public init(_ place: GateSettings.StatusList.Place, proxies: ProxyVariables = .ofProcess) {
+    self.place = place
+    self.proxies = proxies
+  }
 
   /// Whether reading needs no network.
   public var isFile: Bool {
@@ -34,7 +40,7 @@ public struct StatusListSource: Sendable {
     case .file(let path): return (try Self.file(path), nil)
     case .url(let url, let caFile):
       let now = Timestamp.now()
-      let content = try await Self.download(url, caFile: caFile)
+      let content = try await download(url, caFile: caFile)
       return (RevokedCertificates.Dated(try Self.parsed(content), currentAt: now), content)
     }
   }
@@ -60,11 +66,11 @@ public struct StatusListSource: Sendable {
     return RevokedCertificates.Dated(try parsed(content), currentAt: min(change, .now()))
   }
 
-  private static func download(_ url: String, caFile: String?) async throws(StatusListFailure) -> [UInt8] {
+  private func download(_ url: String, caFile: String?) async throws(StatusListFailure) -> [UInt8] {
     let answer: Response
     do throws(ACMEError) {
       // The client of ACME is the gate's client for HTTPS.
-      answer = try await EngineTransport(authorityFile: caFile).send(
+      answer = try await EngineTransport(authorityFile: caFile, proxies: proxies).send(
         "GET", url,
         headers: HeaderFields([
           .init(name: "Accept", value: "application/json"), .init(name: "User-Agent", value: "sallyport"),

@@ -75,7 +75,7 @@ final class DatabaseFile: Sendable {
       // each admission would read them from the file again.
       try db.execute(sql: "PRAGMA cache_size = -32768")
     }
-    let pool = try DatabasePool(path: path, configuration: configuration)
+    let pool = try Self.pool(path, configuration)
     _ = try pool.read(SQLiteSchema.state)
     try Self.migrate(pool)
     try Self.makeCommitsDurable(pool)
@@ -83,6 +83,19 @@ final class DatabaseFile: Sendable {
     guard let identity, files.isDatabase(identity) else { throw StoreError.displaced(path) }
     self.known.withLock { $0 = identity }
     return (pool, files)
+  }
+
+  /// Opens the connections. While a new file gets its write-ahead log, SQLite does not wait for other processes that do
+  /// the same, whatever the time limit: this tries again for a second.
+  private static func pool(_ path: String, _ configuration: Configuration) throws -> DatabasePool {
+    let end = ContinuousClock.now + .seconds(1)
+    while true {
+      do {
+        return try DatabasePool(path: path, configuration: configuration)
+      } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY && ContinuousClock.now < end {
+        usleep(10_000)
+      }
+    }
   }
 
   /// Migrates the tables to this version. If several processes race, one performs each step, and the others find it

@@ -1,13 +1,14 @@
 internal import Glibc
+internal import StandardPlaces
 
 /// Finds the configuration file of a command that names none: that of `SALLYPORT_CONFIG`, otherwise
-/// `/etc/sallyport/sallyport.yaml` if it exists.
+/// `/etc/sallyport/sallyport.yaml` if it exists. `SALLYPORT_ROOT` moves that file.
 public struct ConfigurationSearch: Sendable {
   /// The environment variable that names a configuration file.
   public static let variable = "SALLYPORT_CONFIG"
 
   /// The file of an installed gate.
-  public static let standardFile = "/etc/sallyport/sallyport.yaml"
+  public let standardFile: String
 
   /// The file that `SALLYPORT_CONFIG` names; `nil` if it is unset or empty.
   public let namedFile: String?
@@ -15,19 +16,17 @@ public struct ConfigurationSearch: Sendable {
   /// Whether the file of an installed gate exists. A folder that this user must not read counts as one that has it.
   public let hasStandardFile: Bool
 
-  /// - Parameter standardFile: Another file of an installed gate, for tests.
-  public init(environment: [String: String], standardFile: String = Self.standardFile) {
+  public init(environment: [String: String]) {
+    standardFile = StandardPlaces.path("/etc/sallyport/sallyport.yaml", in: environment)
     namedFile = environment[Self.variable].flatMap { $0.isEmpty ? nil : $0 }
     hasStandardFile = access(standardFile, F_OK) == 0 || errno == EACCES
-    installedFile = standardFile
   }
 
-  private let installedFile: String
-
   /// The file; `nil` if there is none.
-  public var file: String? { namedFile ?? (hasStandardFile ? installedFile : nil) }
+  public var file: String? { namedFile ?? (hasStandardFile ? standardFile : nil) }
 
   /// Where a configuration was looked for, for a command that found none.
-  public static let advice =
-    "no configuration file was found: name one with -c FILE or \(variable), or create \(standardFile)"
+  public var advice: String {
+    "no configuration file was found: name one with -c FILE or \(Self.variable), or create \(standardFile)"
+  }
 }

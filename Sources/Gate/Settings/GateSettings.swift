@@ -96,6 +96,8 @@ extension GateSettings {
   public struct DebugMTLS: Sendable, Hashable {
     /// PEM. An absolute path; validation found a certificate in the file.
     public var clientCAFile: String
+    /// Whether a client's chain may end at any certificate of the file, not only at a self-signed one.
+    public var acceptsPartialChains: Bool
     /// Subjects in the form of RFC 2253; empty admits every certificate of the CA.
     public var allowedSubjects: [String]
   }
@@ -209,6 +211,12 @@ extension GateSettings {
     /// `aud` of the identity assertions for this upstream; `nil` for `Identity.audience`, and always `nil` for
     /// `.tcp`.
     public var audience: String?
+    /// The subprotocol of a `.tcp` upstream; `nil` to choose from what the client offers.
+    public var subprotocol: String?
+    /// The maximum length of the head of a response, in bytes.
+    public var maxResponseHead = 64 << 10
+    /// The origins of other hosts that are accepted.
+    public var origins: [Origin] = []
   }
 
   public enum Upstream: Sendable, Hashable {

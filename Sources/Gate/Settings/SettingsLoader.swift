@@ -48,21 +48,22 @@ public struct SettingsLoader: Sendable {
 
   /// Reads and merges all layers, and adds defaults that depend on the environment.
   func readLayers() -> (entries: Entries, warnings: [Warning], dotenvFaults: [ConfigurationError]) {
-    let (dotenv, dotenvFaults) = readDotEnv()
+    let (dotenv, dotenvWarnings, dotenvFaults) = readDotEnv()
     let variables = Variables(environment: environment, dotenv: dotenv)
     var given = readFile()
     given.overlay(variables.entries(in: workingDirectory))
     given.overlay(FlagLayer.entries(of: flags, in: workingDirectory))
 
     var (entries, warnings) = Aliases.resolve(variables, in: workingDirectory, over: given)
-    warnings += variables.lookalikes()
+    warnings += dotenvWarnings + variables.lookalikes()
     DefaultResolution.addCredentials(to: &entries, environment: environment)
     if let warning = DefaultResolution.addRoute(to: &entries) { warnings.append(warning) }
     DefaultResolution.addStore(to: &entries, environment: environment, isRoot: FileContent.isRoot)
     return (entries, warnings, dotenvFaults)
   }
 
-  private func readFile() -> Entries {
+  /// The values of the file; none without a file. Faults are among them.
+  func readFile() -> Entries {
     guard let file else { return Entries() }
     var entries = Entries()
     do throws(FileContentError) {
@@ -84,17 +85,28 @@ public struct SettingsLoader: Sendable {
   }
 
   /// The variables of `.env`; empty if the file does not exist.
-  private func readDotEnv() -> (variables: [String: DotEnv.Variable], faults: [ConfigurationError]) {
+  ///
+  /// A file that this user cannot read is a warning: the user has named neither the file nor the folder, and a command
+  /// may run in the home folder of another user.
+  private func readDotEnv() -> (
+    variables: [String: DotEnv.Variable], warnings: [Warning], faults: [ConfigurationError]
+  ) {
     do throws(FileContentError) {
       let bytes = try FileContent.read(FilePath.absolute(".env", in: workingDirectory))
       guard let text = String(validating: bytes, as: UTF8.self) else {
-        return ([:], [ConfigurationError(.dotenv(line: 1, variable: ""), nil, "not UTF-8")])
+        return ([:], [], [ConfigurationError(.dotenv(line: 1, variable: ""), nil, "not UTF-8")])
       }
       let dotenv = DotEnv(text: text)
-      return (dotenv.variables, dotenv.faults)
+      return (dotenv.variables, [], dotenv.faults)
     } catch {
-      if error == .isMissing { return ([:], []) }
-      return ([:], [ConfigurationError(.dotenv(line: 1, variable: ""), nil, "cannot read the file: \(error.reason)")])
+      if error == .isMissing { return ([:], [], []) }
+      let place = FilePath.absolute(".env", in: workingDirectory)
+      if error == .isForbidden {
+        return ([:], [Warning(.dotenv(line: 1, variable: ""), nil, "not used: \(place): \(error.reason)")], [])
+      }
+      return (
+        [:], [], [ConfigurationError(.dotenv(line: 1, variable: ""), nil, "cannot read the file: \(error.reason)")]
+      )
     }
   }
 }

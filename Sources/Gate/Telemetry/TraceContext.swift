@@ -17,7 +17,9 @@ public struct TraceContext: Sendable, Hashable {
   ///
   /// Returns `nil` for a value that the specification tells receivers to ignore.
   public init?(traceparent: String) {
-    let parts = traceparent.split(separator: "-", omittingEmptySubsequences: false)
+    // As bytes: the value is a client's, and a `Character` of many combining marks is expensive to compare.
+    let fields = traceparent.utf8.split(separator: UInt8(ascii: "-"), maxSplits: 4, omittingEmptySubsequences: false)
+    let parts = fields.map(Substring.init)
     guard parts.count >= 4, Self.isHex(parts[0], length: 2), parts[0] != "ff", parts[0] != "00" || parts.count == 4,
       Self.isHex(parts[3], length: 2), let flags = UInt8(parts[3], radix: 16)
     else { return nil }

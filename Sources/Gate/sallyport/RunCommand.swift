@@ -11,6 +11,8 @@ struct RunCommand: AsyncParsableCommand {
       Settings come from flags, the environment (SALLYPORT_LISTEN__PORT=…), a .env file in the working directory, the \
       file, and defaults, in this order. Log lines go to standard error: as text on a terminal, as JSON otherwise.
 
+      The gate's own requests (ACME, status list, telemetry) use HTTPS_PROXY, http_proxy, ALL_PROXY and NO_PROXY.
+
       Example:
 
         sallyport run -c gate.yaml

@@ -38,7 +38,7 @@ struct StoreTarget: ParsableArguments {
     guard file != nil || ProcessInfo.processInfo.environment["SALLYPORT_STORE__URL"] != nil else {
       throw SallyportError(
         .usage, error: "the store is not known",
-        hint: "name it: --store URL, or -c FILE with the gate's configuration; \(ConfigurationSearch.advice)")
+        hint: "name it: --store URL, or -c FILE with the gate's configuration; \(ConfigurationSearch.ofProcess.advice)")
     }
     do throws(ConfigurationErrors) {
       return try SettingsLoader(file: file).loadStorePlaces()

@@ -77,7 +77,7 @@ struct VerifyAndroidCommand: ParsableCommand {
   var json = false
 
   func run() throws {
-    let instant = at ?? .now()
+    let instant = at ?? .now().wholeSecond
     do throws(SallyportError) {
       let verifier = AndroidAttestationVerifier(
         policy: AndroidAppPolicy(
@@ -159,10 +159,7 @@ extension VerifyArgument {
   }
 
   static func challenge(_ text: String) throws(ValidationError) -> [UInt8] {
-    // Either alphabet, with or without padding.
-    let digits = text.replacing("+", with: "-").replacing("/", with: "_")
-    guard let bytes = Base64URL.decode(String(digits.prefix { $0 != "=" })), digits.drop(while: { $0 != "=" }).count < 3
-    else { throw ValidationError("a challenge must be base64") }
+    guard let bytes = Base64.decode(anyForm: text) else { throw ValidationError("a challenge must be base64") }
     return bytes
   }
 

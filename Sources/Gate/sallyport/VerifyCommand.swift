@@ -2,6 +2,7 @@ internal import AppAttest
 internal import ArgumentParser
 internal import ByteCoding
 internal import Cryptography
+internal import Explanations
 internal import GateRuntime
 
 /// Runs the gate's verification and explains the result of each rule.
@@ -44,18 +45,37 @@ struct VerifyAttestationCommand: ParsableCommand {
   @OptionGroup var hash: VerifyHash
 
   @Option(
-    help: ArgumentHelp("What the device calls the key: base64 of 32 bytes.", valueName: "base64"),
+    help: ArgumentHelp(
+      "What the device calls the key: base64 of 32 bytes. By default that of the registration.", valueName: "base64"),
     transform: VerifyArgument.keyID)
-  var keyID: KeyID
+  var keyID: KeyID?
 
   func run() throws {
-    let instant = trust.at ?? .now()
-    try input.report(on: "attestation", at: instant) { bytes, app throws(SallyportError) in
+    let instant = trust.at ?? .now().wholeSecond
+    try input.report(on: .attestation, at: instant) { content, app throws(SallyportError) in
+      guard let keyID = keyID ?? content.keyID else {
+        throw SallyportError(
+          .usage, error: "the key identifier is not known", hint: "add --key-id, as the device calls the key")
+      }
+      let clientDataHash = try hash.clientDataHash(in: content)
       let verifier = AttestationVerifier(
         apps: [app: Set(AttestEnvironment.allCases)],
         attestationRoots: try trust.roots(insteadOf: AppleRoots.appAttestation),
         receiptRoots: try trust.roots(insteadOf: AppleRoots.appleRootG3))
-      return verifier.explain(bytes, keyID: keyID, clientDataHash: hash.value, at: instant)
+      func explanation(_ hash: ClientDataHash) -> Explanation {
+        verifier.explain(content.object, keyID: keyID, clientDataHash: hash, at: instant)
+      }
+      let result = explanation(clientDataHash)
+      guard result.isBroken("nonce") else {
+        let created = (try? AttestationObject(content.object))?.receipt.creationTime
+        return (
+          result,
+          result.hintOfTime(created) { other in
+            verifier.explain(content.object, keyID: keyID, clientDataHash: clientDataHash, at: other)
+          }
+        )
+      }
+      return (result, NonceMistake.hint(for: hash.nonce(in: content)) { !explanation($0).isBroken("nonce") })
     }
   }
 }
@@ -69,7 +89,13 @@ struct VerifyAssertionCommand: ParsableCommand {
 
         sallyport verify assertion - \\
           --app-id AAABBBCCC1.com.example.app --public-key "$KEY" \\
-          --client-data-hash "$HASH" --counter 0
+          --nonce "$NONCE" --counter 0
+
+      The headers of a request, which have the nonce:
+
+        attest headers wss://localhost:6200/ > headers
+        sallyport verify assertion headers --counter 0 \\
+          --app-id SALLYPORT1.com.example.app --public-key "$KEY"
       """)
 
   @OptionGroup var input: VerifyInput
@@ -80,9 +106,21 @@ struct VerifyAssertionCommand: ParsableCommand {
   var counter: UInt32
 
   func run() throws {
-    try input.report(on: "assertion", at: nil) { bytes, app in
-      AssertionVerifier().explain(
-        bytes, by: key.value, of: app, clientDataHash: hash.value, after: SignCount(counter))
+    try input.report(on: .assertion, at: nil) { content, app throws(SallyportError) in
+      let clientDataHash = try hash.clientDataHash(in: content)
+      func explanation(_ hash: ClientDataHash) -> Explanation {
+        AssertionVerifier().explain(
+          content.object, by: key.value, of: app, clientDataHash: hash, after: SignCount(counter))
+      }
+      var result = explanation(clientDataHash)
+      if let keyID = content.keyID {
+        let own = KeyID(ofPublicKey: key.value.x963)
+        result.record(
+          "key_id", rule: "the key identifier of the headers is the SHA-256 of the public key",
+          rejection: keyID == own ? nil : "the headers are of the key \(keyID.base64), --public-key is \(own.base64)")
+      }
+      guard result.isBroken("signature") else { return (result, nil) }
+      return (result, NonceMistake.hint(for: hash.nonce(in: content)) { !explanation($0).isBroken("signature") })
     }
   }
 }
@@ -103,11 +141,35 @@ struct VerifyReceiptCommand: ParsableCommand {
   @OptionGroup var key: VerifyKey
 
   func run() throws {
-    let instant = trust.at ?? .now()
-    try input.report(on: "receipt", at: instant) { bytes, app throws(SallyportError) in
+    let instant = trust.at ?? .now().wholeSecond
+    try input.report(on: .receipt, at: instant) { content, app throws(SallyportError) in
       let verifier = ReceiptVerifier(roots: try trust.roots(insteadOf: AppleRoots.appleRootG3))
       let expectation = ReceiptExpectation(appID: app, publicKey: key.value.x963)
-      return verifier.explain(bytes, for: expectation, at: instant)
+      let result = verifier.explain(content.object, for: expectation, at: instant)
+      let created = (try? Receipt(content.object))?.creationTime
+      return (
+        result,
+        result.hintOfTime(created) { other in
+          verifier.explain(content.object, for: expectation, at: other)
+        }
+      )
     }
+  }
+}
+
+extension Explanation {
+  /// Whether the rule `name` was checked and is broken.
+  fileprivate func isBroken(_ name: String) -> Bool { steps.contains { $0.name == name && $0.outcome == .broken } }
+
+  /// The hint for an object of which only the time does not hold: at `created`, the instant at which Apple made its
+  /// receipt, every rule passes. `nil` for any other fault.
+  fileprivate func hintOfTime(
+    _ created: Timestamp?, _ explanation: (Timestamp) -> Explanation
+  ) -> String? {
+    guard !holds, let created, explanation(created).holds else { return nil }
+    return """
+      only the time does not hold: every rule passes at \(created), when Apple made the receipt. Verify it with --at \
+      \(created). If a gate refused it then, compare the gate's clock with that time (timedatectl)
+      """
   }
 }

@@ -7,7 +7,11 @@ internal import Glibc
 
 /// The input file, the app and the output format.
 struct VerifyInput: ParsableArguments {
-  @Argument(help: "The file: binary, or base64 with or without line breaks; - is standard input.")
+  @Argument(
+    help: """
+      The file: the object in binary, or in base64 or base64url, with or without padding and line breaks; the JSON \
+      body of a registration; or the headers of an assertion, as `attest headers` prints them. - is standard input.
+      """)
   var file: String
 
   @Option(
@@ -20,28 +24,30 @@ struct VerifyInput: ParsableArguments {
   @Flag(help: "Print the steps and the parsed fields as JSON.")
   var json = false
 
-  /// Reads the file and prints the result of `explain`. Exits with 1 unless every rule passes.
+  /// Reads the file and prints the result of `explain`, which may add a hint. Exits with 1 unless every rule passes.
   func report(
-    on kind: String, at instant: Timestamp?,
-    _ explain: ([UInt8], AppID) throws(SallyportError) -> Explanation
+    on kind: VerifyContent.Kind, at instant: Timestamp?,
+    _ explain: (VerifyContent, AppID) throws(SallyportError) -> (explanation: Explanation, hint: String?)
   ) throws {
     do throws(SallyportError) {
-      let content = try InputFile(path: file).beginning()
-      let explanation = try explain(Self.unarmored(content), app)
-      try VerifyReport(kind: kind, instant: instant, explanation: explanation).conclude(asJSON: json)
+      let content = try VerifyContent(try InputFile(path: file).beginning(), of: kind, named: file)
+      let (explanation, hint) = try explain(content, app)
+      try VerifyReport(kind: kind.rawValue, instant: instant, explanation: explanation)
+        .conclude(asJSON: json, hint: hint)
     } catch {
       throw error.told()
     }
   }
 
-  /// Decodes `content` if it is only base64; otherwise returns it unchanged.
+  /// Decodes `content` if it is only base64, in any form that the gate accepts; otherwise returns it unchanged. White
+  /// space counts for nothing: text is often copied with indents.
   ///
   /// This is unambiguous: each of the three formats starts with bytes of which at least one is not text.
   static func unarmored(_ content: [UInt8]) -> [UInt8] {
     // Longer content was not read to its end and is too long for every format.
     guard content.count <= InputFile.longest else { return content }
     let isSpace: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
-    return Base64.decode(String(decoding: content.filter { !isSpace($0) }, as: UTF8.self)) ?? content
+    return Base64.decode(anyForm: String(decoding: content.filter { !isSpace($0) }, as: UTF8.self)) ?? content
   }
 }
 

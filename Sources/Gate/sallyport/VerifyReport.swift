@@ -32,13 +32,13 @@ struct VerifyReport {
     return JSONText.encoding(JSONValue.object(report), isPretty: true)
   }
 
-  /// Prints the report. Throws the first broken rule, if there is one.
-  func conclude(asJSON isJSON: Bool) throws(SallyportError) {
+  /// Prints the report. Throws the first broken rule, if there is one, with `hint` if the cause is known.
+  func conclude(asJSON isJSON: Bool, hint: String? = nil) throws(SallyportError) {
     Console.print(isJSON ? json : text)
     guard let broken = explanation.firstBroken else { return }
     throw SallyportError(
       .problemsFound, error: "the \(kind) is not valid: \(broken.name): \(TerminalText.printable(broken.detail))",
-      hint: "see the steps above for the other rules")
+      hint: hint ?? "see the steps above for the other rules")
   }
 
   private static func mark(_ outcome: Explanation.Outcome) -> String {

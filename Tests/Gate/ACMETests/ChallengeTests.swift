@@ -17,11 +17,14 @@ struct ChallengeTests {
     var isRefused: Bool { output.contains("alert") && !output.contains("BEGIN CERTIFICATE") }
   }
 
-  /// What `openssl s_client` sees at a listener with a challenge for `gate.example`.
-  private func seen(_ arguments: [String], withCertificate: Bool = true) async throws -> Seen {
+  /// What `openssl s_client` sees at a listener with a challenge for `name`.
+  private func seen(
+    _ arguments: [String], withCertificate: Bool = true, name: String = "gate.example"
+  ) async throws -> Seen {
     let responder = ChallengeResponder()
-    let challenge = try ChallengeCertificate.make(for: "gate.example", digest: SHA256.hash([1]), at: .now())
-    try responder.answer(["gate.example": .init(chainPEM: challenge.certificatePEM, keyPEM: challenge.keyPEM)])
+    let challenge = try ChallengeCertificate.make(for: name, digest: SHA256.hash([1]), at: .now())
+    try responder.answer([name: .init(chainPEM: challenge.certificatePEM, keyPEM: challenge.keyPEM)])
+    #expect(responder.names == [name.lowercased()])
     let key = try ECPrivateKey(.p256)
     let own = CertificateTemplate(
       subject: DistinguishedName(.commonName("localhost")), subjectPublicKeyInfo: key.spki,
@@ -40,7 +43,7 @@ struct ChallengeTests {
   @Test(
     "A handshake for acme-tls/1 alone and a name with a challenge gets its certificate",
     arguments: [
-      ["-tls1_2"], ["-tls1_3"], ["-tls1_3", "-groups", "P-521:P-256"], ["-servername", "GATE.example"],
+      ["-tls1_2"], ["-tls1_3"], ["-tls1_3", "-groups", "X448:P-256"], ["-servername", "GATE.example"],
     ])
   func answered(further: [String]) async throws {
     #expect(try await seen(["-alpn", "acme-tls/1", "-servername", "gate.example"] + further).isChallenge)
@@ -63,6 +66,16 @@ struct ChallengeTests {
     ])
   func refused(arguments: [String]) async throws {
     #expect(try await seen(arguments).isRefused)
+  }
+
+  @Test("The name is compared as bytes, with regard to no case but that of ASCII")
+  func bytes() async throws {
+    func servesChallenge(_ asked: String) async throws -> Bool {
+      try await seen(["-alpn", "acme-tls/1", "-servername", asked], name: "Kit.example").isChallenge
+    }
+    #expect(try await servesChallenge("kIT.example"))
+    // The Kelvin sign, which is K by canonical equivalence.
+    #expect(try await !servesChallenge("\u{212A}it.example"))
   }
 
   @Test(

@@ -74,7 +74,7 @@ struct GateTests {
 
   /// Waits until `condition` is true: the log comes a moment before the listener's change.
   private static func eventually(_ condition: () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = ContinuousClock.now + .seconds(120)
     while try await !condition() {
       guard .now < deadline else { throw Unexpected("the condition did not become true") }
       try await Task.sleep(for: .milliseconds(50))

@@ -20,11 +20,15 @@ struct KeeperFaultTests {
   }
 
   /// Calls `body` with a bench and a proxy in front of a pebble.
+  ///
+  /// - Parameter refusedNonces: the percentage of good nonces that pebble refuses, so that requests are repeated.
   private func withFront(
-    _ body: (KeeperBench, FrontOfPebble, _ directory: String) async throws -> Void
+    refusedNonces: Int? = nil, _ body: (KeeperBench, FrontOfPebble, _ directory: String) async throws -> Void
   ) async throws {
     try await KeeperBench.serving { bench in
-      try await Pebble.serving(bench.plan, bench.folder) { pebble in
+      var plan = bench.plan
+      if let refusedNonces { plan.refusedNonces = refusedNonces }
+      try await Pebble.serving(plan, bench.folder) { pebble in
         try await FrontOfPebble.serving(pebble, bench.folder) { front, directory in
           try await body(bench, front, directory)
         }
@@ -204,6 +208,121 @@ struct KeeperFaultTests {
       }
       _ = try await bench.keeper(directory).step()
       #expect(bench.failures == [] && bench.obtained.count == 1)
+    }
+  }
+
+  /// How servers refuse an order of an account that they have forgotten.
+  static let forgotten: [(status: Int, body: String)] = [
+    (500, ""), (500, #"{"type":"\#(problem)serverInternal"}"#), (401, #"{"type":"\#(problem)unauthorized"}"#), (401, ""),
+    (403, #"{"type":"\#(problem)unauthorized"}"#), (400, #"{"type":"\#(problem)malformed"}"#),
+    (400, #"{"type":"\#(problem)accountDoesNotExist"}"#), (404, #"{"type":"\#(problem)accountDoesNotExist"}"#),
+  ]
+
+  private static func account(_ directory: String) -> CertificateDocument {
+    let settings = CertificateOrderSettings(directory: directory, names: ["gate.example"])
+    return CertificateDocument(scope: settings.accountScope, kind: .account)
+  }
+
+  /// The requests that make accounts and place orders, in their order.
+  private static func accountRequests(_ front: FrontOfPebble) -> [String] {
+    front.requests.withLock { $0.filter { $0 == "POST /sign-me-up" || $0 == "POST /order-plz" } }
+  }
+
+  @Test(
+    "An order refused as by a server that forgot the account is placed again after one newAccount",
+    arguments: forgotten)
+  func forgottenAccount(status: Int, body: String) async throws {
+    try await withFront(refusedNonces: 0) { bench, front, directory in
+      _ = try await bench.keeper(directory).step()
+      #expect(bench.obtained.count == 1 && bench.failures == [])
+      bench.clock.advance(by: .seconds(2600))
+      front.requests.withLock { $0 = [] }
+      let isForgotten = LockedValue(true)
+      front.answers { request in
+        if request.path == "/sign-me-up" { isForgotten.withLock { $0 = false } }
+        guard request.path == "/order-plz", isForgotten.withLock(\.self) else { return nil }
+        return Response(status: status, body: Array(body.utf8))
+      }
+      let keeper = try bench.keeper(directory)
+      for _ in 0..<2 { _ = await keeper.step() }
+      #expect(bench.failures == [] && bench.obtained.count == 2)
+      let requests = Self.accountRequests(front)
+      #expect(requests.count { $0 == "POST /sign-me-up" } == 1, "\(requests)")
+      #expect(requests.first == "POST /order-plz" && requests.last == "POST /order-plz", "\(requests)")
+    }
+  }
+
+  @Test("A server that goes on refusing gets one newAccount and one more order in an attempt", arguments: forgotten)
+  func refusedForEver(status: Int, body: String) async throws {
+    try await withFront(refusedNonces: 0) { bench, front, directory in
+      _ = try await bench.keeper(directory).step()
+      try await bench.storage.write(nil, to: Self.document(.certificate, directory))
+      bench.clock.advance(by: .seconds(90_000))
+      front.requests.withLock { $0 = [] }
+      front.answers { request in
+        request.path == "/order-plz" ? Response(status: status, body: Array(body.utf8)) : nil
+      }
+      let keeper = try bench.keeper(directory)
+      _ = await keeper.step()
+      #expect(bench.failures.count == 1)
+      #expect(
+        Self.accountRequests(front) == ["POST /order-plz", "POST /sign-me-up", "POST /order-plz"])
+    }
+  }
+
+  @Test(
+    "Another refusal of an order makes no account",
+    arguments: [(400, "rejectedIdentifier"), (403, "caa"), (503, "serverInternal"), (400, "badCSR")])
+  func refusedOtherwise(status: Int, code: String) async throws {
+    try await withFront(refusedNonces: 0) { bench, front, directory in
+      _ = try await bench.keeper(directory).step()
+      try await bench.storage.write(nil, to: Self.document(.certificate, directory))
+      bench.clock.advance(by: .seconds(90_000))
+      front.requests.withLock { $0 = [] }
+      front.answers { request in
+        guard request.path == "/order-plz" else { return nil }
+        return Response(status: status, body: Array(#"{"type":"\#(Self.problem)\#(code)"}"#.utf8))
+      }
+      _ = try await bench.keeper(directory).step()
+      #expect(bench.failures.map(\.code) == [code])
+      #expect(Self.accountRequests(front) == ["POST /order-plz"])
+    }
+  }
+
+  @Test("An account that was made in this attempt is not made again", arguments: forgotten)
+  func newAccountIsNotMadeAgain(status: Int, body: String) async throws {
+    try await withFront(refusedNonces: 0) { bench, front, directory in
+      front.answers { request in
+        request.path == "/order-plz" ? Response(status: status, body: Array(body.utf8)) : nil
+      }
+      _ = try await bench.keeper(directory).step()
+      #expect(bench.failures.count == 1)
+      #expect(Self.accountRequests(front) == ["POST /sign-me-up", "POST /order-plz"])
+    }
+  }
+
+  @Test("The refusal of the order is reported if newAccount fails, too; a limit of newAccount is kept")
+  func refusedAccount() async throws {
+    try await withFront(refusedNonces: 0) { bench, front, directory in
+      _ = try await bench.keeper(directory).step()
+      try await bench.storage.write(nil, to: Self.document(.certificate, directory))
+      let answer = LockedValue(Response(status: 500))
+      front.answers { request in
+        switch request.path {
+        case "/order-plz": Response(status: 401, body: Array(#"{"type":"\#(Self.problem)unauthorized"}"#.utf8))
+        case "/sign-me-up": answer.withLock(\.self)
+        default: nil
+        }
+      }
+      let account = try #require(await bench.storage.content(of: Self.account(directory)))
+      bench.clock.advance(by: .seconds(90_000))
+      _ = try await bench.keeper(directory).step()
+      #expect(bench.failures.map(\.code) == ["unauthorized"])
+      answer.withLock { $0 = Response(status: 429, body: Array(#"{"type":"\#(Self.problem)rateLimited"}"#.utf8)) }
+      try await bench.storage.write(account, to: Self.account(directory))
+      bench.clock.advance(by: .seconds(90_000))
+      _ = try await bench.keeper(directory).step()
+      #expect(bench.failures.map(\.code) == ["unauthorized", "rateLimited"])
     }
   }
 

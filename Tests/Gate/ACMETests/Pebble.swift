@@ -69,7 +69,7 @@ struct Pebble: Sendable {
 
   private func awaitListener(at port: UInt16) async throws {
     let client = try ClientEngine()
-    let end = ContinuousClock.now + .seconds(30)
+    let end = ContinuousClock.now + .seconds(120)
     while true {
       do throws(ClientError) {
         _ = try await client.connect(host: "127.0.0.1", port: port, tls: nil)

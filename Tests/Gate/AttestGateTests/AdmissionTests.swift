@@ -8,6 +8,7 @@ import GateWire
 import Locking
 import SQLiteStore
 import SimulatedDevice
+import TestSupport
 import Testing
 
 @Suite("Admission")
@@ -104,7 +105,8 @@ struct AdmissionTests {
     let good = try device.headers(over: try bench.nonce(), count: 1)
     let faults: [(AssertionClaim.Name, [String], GateRefusalCode)] = [
       (.keyID, ["", "x", "AAAA", device.keyID.base64 + " "], .malformedHeader),
-      (.data, ["*", "AAA", "\u{0}"], .malformedHeader),
+      (.keyID, ["-" + device.keyID.base64, "-_+/" + device.keyID.base64.dropFirst(4)], .malformedHeader),
+      (.data, ["*", "AAA=A", "+_AA", "\u{0}"], .malformedHeader),
       (.data, ["", "AAAA", Base64.encode(SecureRandom.bytes(5000))], .malformedAssertion),
       (.nonce, ["", "x", String(repeating: "F", count: 64)], .nonceInvalid),
     ]
@@ -115,6 +117,24 @@ struct AdmissionTests {
         #expect(await denial(AdmissionClaim(headers: headers))?.code == code, "\(name): \(value)")
       }
     }
+  }
+
+  @Test("Key id and assertion may be in any form of base64; the key is the same")
+  func otherBase64() async throws {
+    for (count, form) in zip(1..., OtherBase64.allCases) {
+      let nonce = try bench.nonce()
+      var headers = try device.headers(over: nonce, count: UInt32(count))
+      for name in [AssertionClaim.Name.keyID, .data] { headers[name] = headers[name].map(form.text) }
+      guard case .device(let principal) = try await bench.gate.admit(AdmissionClaim(headers: headers)).principal else {
+        Issue.record("the device is not the principal")
+        return
+      }
+      #expect(principal.keyID == device.keyID && principal.keyHash == KeyHash(of: device.keyID))
+      // The same proof in the standard form is a replay, and not another key's.
+      let again = try device.headers(over: nonce, count: UInt32(count))
+      #expect(await denial(AdmissionClaim(headers: again)) == .nonceUsed)
+    }
+    #expect(try await bench.store.record(of: device.keyID)?.counter == SignCount(UInt32(OtherBase64.allCases.count)))
   }
 
   @Test("An assertion works once: the replay is a used nonce")

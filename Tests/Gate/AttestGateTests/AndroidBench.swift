@@ -21,13 +21,13 @@ struct AndroidBench {
 
   init(
     trusting mint: AndroidMint, _ policies: [AndroidAppPolicy] = [AndroidBench.policy], ios: [AppPolicy] = [],
-    maximumAge: Duration? = nil
+    maximumAge: Duration? = nil, stopwatch: Stopwatch = .none
   ) throws {
     folder = try TemporaryFolder()
     store = SQLiteStore(path: folder.file("state.db"))
     revocations = RevokedCertificates(maximumAge: maximumAge)
     (registrar, gate) = try Self.rules(
-      mint, policies, ios, .production, revocations, store, challenges, clock)
+      mint, policies, ios, .production, revocations, store, challenges, clock, stopwatch)
   }
 
   /// The same store under another configuration.
@@ -39,7 +39,8 @@ struct AndroidBench {
 
   private static func rules(
     _ mint: AndroidMint, _ policies: [AndroidAppPolicy], _ ios: [AppPolicy], _ environment: AttestEnvironment,
-    _ revocations: RevokedCertificates, _ store: SQLiteStore, _ challenges: Challenges, _ clock: ManualClock
+    _ revocations: RevokedCertificates, _ store: SQLiteStore, _ challenges: Challenges, _ clock: ManualClock,
+    _ stopwatch: Stopwatch = .none
   ) throws -> (Registrar, Gate) {
     guard let apps = AllowedApps(ios, android: policies, androidEnvironment: environment) else {
       throw FixtureError.unexpected
@@ -49,7 +50,7 @@ struct AndroidBench {
       verifier: AttestationVerifier(apps: apps.environments, attestationRoots: [], receiptRoots: []),
       android: AndroidVerification(roots: [try IssuerKey(spki: mint.rootKey)], revocations: revocations),
       challenges: challenges, registry: store, clock: clock.wallClock)
-    let rule = try AssertionRule(apps: apps, challenges: challenges, registry: store)
+    let rule = try AssertionRule(apps: apps, challenges: challenges, registry: store, stopwatch: stopwatch)
     return (registrar, Gate(rules: [rule], clock: clock.wallClock))
   }
 

@@ -1,13 +1,17 @@
 import AndroidKeyAttestation
 import AndroidMint
 import AppAttest
-import AttestGate
 import ByteCoding
 import Cryptography
 import GateFixtures
 import GateWire
+import Locking
 import SQLiteStore
+import SimulatedDevice
+import TestSupport
 import Testing
+
+@testable import AttestGate
 
 @Suite("Android devices")
 struct AndroidTests {
@@ -165,6 +169,35 @@ struct AndroidTests {
     }
     let none = try AndroidBench(trusting: mint, [])
     #expect(try await none.denial(mint) == .notConfigured)
+  }
+
+  @Test("Certificates may be in another form of base64; the stored key is the same", arguments: OtherBase64.allCases)
+  func otherBase64(_ form: OtherBase64) async throws {
+    let claim = try bench.claim(mint, over: bench.nonce())
+    // The default encoder of Android breaks lines after 76 digits.
+    let lines = claim.chain.map { text in
+      stride(from: 0, to: text.utf8.count, by: 76).map { String(form.text(text).dropFirst($0).prefix(76)) }
+        .joined(separator: "\n") + "\n"
+    }
+    let registered = try await bench.registrar.register(AndroidRegistrationClaim(chain: lines, nonce: claim.nonce))
+    #expect(try registered.keyID == mint.keyID && !registered.isRepetition)
+    // The bytes are compared.
+    #expect(try await bench.registrar.register(claim).isRepetition)
+    var broken = claim.chain
+    broken[0] += "*"
+    await #expect(throws: Denial.self) {
+      try await bench.registrar.register(AndroidRegistrationClaim(chain: broken, nonce: claim.nonce))
+    }
+  }
+
+  @Test("The packages that choose the policy are compared as bytes")
+  func packagesAsBytes() throws {
+    var changed = mint
+    // The Kelvin sign, which is K by canonical equivalence.
+    changed.description.software[709] = MintedKeyDescription.application(
+      packages: ["com.example.\u{212A}it"], signers: [AndroidMint.signer])
+    let names = try AndroidCertificateChain(changed.chain()).packageNames
+    #expect(names == [Array("com.example.\u{212A}it".utf8)] && !names.contains(Array("com.example.Kit".utf8)))
   }
 
   // MARK: Revoked certificates
@@ -335,6 +368,65 @@ struct AndroidTests {
     for text in broken { #expect(read(text) == nil, "\(text)") }
     #expect(read(text.replacing("patch=2026-05 ", with: ""))?.patchLevel == nil)
     #expect(read(text.replacing("patch=2026-05 ", with: "")) != nil)
+  }
+
+  // MARK: Refusals by the form of the proof
+
+  @Test("A refusal costs a lookup and a verification, for an unknown key, a wrong signature and either form of proof")
+  func stepsOfRefusals() async throws {
+    let steps = LockedValue<[Stopwatch.Work]>([])
+    let appID = try #require(AppID(GateBench.appID))
+    let bench = try AndroidBench(
+      trusting: mint, ios: [AppPolicy(appID: appID, environments: [.development])],
+      stopwatch: Stopwatch { work, _ in steps.withLock { $0.append(work) } })
+    try await bench.register(mint)
+    let (stranger, assertions) = (try P256PrivateKey(), AssertionMint(app: SimulatedApp(appID: GateBench.appID)))
+    for keyID in [try mint.keyID, KeyID(ofPublicKey: stranger.publicKey.x963)] {
+      let (nonce, other) = (try bench.nonce(), try AndroidBench.mint(below: mint))
+      let assertion = try assertions.assertion(
+        by: stranger, clientDataHash: nonce.clientDataHash.bytes, signCount: 1)
+      let claims = [
+        AdmissionClaim(headers: [.keyID: keyID.base64, .data: Base64.encode(assertion), .nonce: nonce.text]),
+        try other.proof(over: nonce, keyID: keyID),
+      ]
+      for claim in claims {
+        steps.withLock { $0 = [] }
+        #expect(await bench.denial(claim)?.code == .keyRefused)
+        #expect(steps.withLock { $0.sorted { $0.rawValue < $1.rawValue } } == [.assertion, .lookup])
+      }
+    }
+  }
+
+  @Test("The key that stands in for one of Android is verified with its signature, not refused by its name")
+  func standIn() throws {
+    let key = try P256PrivateKey()
+    let evidence = try #require(
+      AttestedAndroidKey(
+        publicKey: key.publicKey.x963, package: AndroidMint.package,
+        evidenceText: try evidence(of: mint)))
+    let standIn = try #require(AssertionRule.standIn(for: DeviceKey(evidence, environment: .production)))
+    let nonce = try bench.nonce()
+    func rejection(_ signer: P256PrivateKey) throws -> AssertionRejection? {
+      let bytes = try AssertionMint(app: SimulatedApp(appID: GateBench.appID)).assertion(
+        by: signer, clientDataHash: nonce.clientDataHash.bytes, signCount: 1)
+      do throws(AssertionRejection) {
+        _ = try AssertionVerifier().verify(
+          Assertion(bytes), by: standIn, publicKey: key.publicKey, clientDataHash: nonce.clientDataHash, after: .zero)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    // The rule after the signature is reached, so the signature was verified.
+    if case .rpIDMismatch = try rejection(key) {} else { Issue.record("the signature was not verified") }
+    #expect(try rejection(try P256PrivateKey()) == .invalidSignature)
+  }
+
+  private func evidence(of mint: AndroidMint) throws -> String {
+    let verifier = AndroidAttestationVerifier(policy: AndroidBench.policy, roots: [try IssuerKey(spki: mint.rootKey)])
+    return try verifier.verify(
+      AndroidCertificateChain(mint.chain()), challenge: AndroidMint.challenge, statusList: nil, at: AndroidMint.instant
+    ).evidenceText
   }
 }
 

@@ -4,8 +4,10 @@ import ByteCoding
 import Cryptography
 import GateFixtures
 import GateWire
+import Locking
 import SQLiteStore
 import SimulatedDevice
+import TestSupport
 import Testing
 
 @Suite("Registration")
@@ -32,6 +34,24 @@ struct RegistrationTests {
     #expect(record.key.environment == .development && record.key.validationCategory == .development)
     #expect(record.counter == .zero)
     #expect(try await bench.store.receipt(of: device.keyID) != nil)
+  }
+
+  @Test(
+    "Key id and attestation may be in another form of base64; the stored key is the same",
+    arguments: OtherBase64.allCases)
+  func otherBase64(_ form: OtherBase64) async throws {
+    let device = try bench.device()
+    let claim = try device.registration(over: try bench.nonce(), at: bench.clock.now)
+    let other = RegistrationClaim(
+      keyID: form.text(claim.keyID), attestation: form.text(claim.attestation), nonce: claim.nonce)
+    #expect(try await bench.registrar.register(other).keyID == device.keyID)
+    #expect(try await bench.store.record(of: device.keyID)?.key.keyID.base64 == claim.keyID)
+    // The same request in the standard form is a repetition: the bytes are compared.
+    #expect(try await bench.registrar.register(claim).isRepetition)
+    for text in [claim.attestation + "*", "-_+/" + claim.attestation.dropFirst(4), " " + claim.attestation] {
+      let broken = RegistrationClaim(keyID: claim.keyID, attestation: text, nonce: claim.nonce)
+      #expect(await denial(broken) == .valueMalformed(.attestation, rule: "must be base64"))
+    }
   }
 
   @Test("A repeated request gets the same answer at any later time and does not change the counter")
@@ -107,7 +127,7 @@ struct RegistrationTests {
   @Test("A malformed value is refused and named")
   func malformedValues() async throws {
     let good = try bench.device().registration(over: try bench.nonce(), at: bench.clock.now)
-    for keyID in ["", "AAAA", good.keyID + "=", "\n" + good.keyID, String(good.keyID.dropLast())] {
+    for keyID in ["", "AAAA", good.keyID + "=", "\t" + good.keyID, String(good.keyID.dropLast(2))] {
       let claim = RegistrationClaim(keyID: keyID, attestation: good.attestation, nonce: good.nonce)
       #expect(await denial(claim)?.code == .malformedValue, "\(keyID)")
     }
@@ -195,6 +215,72 @@ struct RegistrationTests {
     device.attestations.alterations.receipt = { $0[text: 12] = created.description }
     let found = await denial(try device.registration(over: try bench.nonce(), at: bench.clock.now))
     #expect(found == (isFresh ? nil : .receiptNotFresh(created: created, now: bench.clock.now)))
+  }
+
+  @Test(
+    "A gate whose clock is wrong asks for patience and says so until a registration is in time",
+    arguments: [-86_400 * 400, -86_400 * 20, -360, 360, 86_400 * 20, 86_400 * 400])
+  func wrongClock(_ ahead: Int) async throws {
+    let witness = ClockWitness()
+    let registrar = try bench.registrar(witness: witness)
+    let genuine = bench.clock.now
+    bench.clock.advance(by: .seconds(ahead))
+    var device = try bench.device()
+    device.attestations.alterations.receipt = { $0[text: 12] = genuine.description }
+    let claim = try device.registration(over: try bench.nonce(), at: genuine)
+    let denial = try #require(await denial(claim, by: registrar))
+    #expect(denial == .receiptNotFresh(created: genuine, now: bench.clock.now))
+    #expect(denial.code == .clockWrong && denial.code.definition.status == 503)
+    #expect(denial.code.definition.retryAfter == 300 && denial.code.definition.advice == .retryLater)
+    let side = ahead < 0 ? "behind" : "ahead of"
+    let text = "the gate's clock is \(abs(ahead)) seconds \(side) Apple's"
+    #expect(denial.report.detail?.hasPrefix(text) == true)
+    #expect(witness.fault?.text == text && witness.fault?.seenAt == bench.clock.now)
+    // Nothing is spent: the same request is accepted once the clock is right.
+    bench.clock.advance(by: .seconds(-ahead))
+    _ = try await registrar.register(try device.registration(over: try bench.nonce(), at: genuine))
+    #expect(witness.fault == nil)
+  }
+
+  @Test("The witness of the clock reports the begin and the end of a fault, and no registration between them")
+  func clockChanges() async throws {
+    let changes = LockedValue<[Bool]>([])
+    let registrar = try bench.registrar(witness: ClockWitness { fault in changes.withLock { $0.append(fault != nil) } })
+    for (ahead, count) in [(0, 0), (400, 1), (500, 1), (-400, 1), (0, 2), (0, 2), (301, 3), (300, 4)] {
+      let genuine = bench.clock.now
+      bench.clock.advance(by: .seconds(ahead))
+      var device = try bench.device()
+      device.attestations.alterations.receipt = { $0[text: 12] = genuine.description }
+      _ = await denial(try device.registration(over: try bench.nonce(), at: genuine), by: registrar)
+      bench.clock.advance(by: .seconds(-ahead))
+      #expect(changes.withLock(\.count) == count, "\(ahead)")
+    }
+    #expect(changes.withLock(\.self) == [true, false, true, false])
+  }
+
+  @Test("A wrong clock hides no other fault, and a fault of the dates alone at a right clock is none of the clock")
+  func wrongClockAndMore() async throws {
+    let witness = ClockWitness()
+    let registrar = try bench.registrar(witness: witness)
+    let genuine = bench.clock.now
+    // The leaf ended before its receipt was made.
+    var device = try bench.device()
+    device.attestations.alterations.leaf = { $0.notAfter = genuine.advanced(by: .seconds(-1)) }
+    var claim = try device.registration(over: try bench.nonce(), at: genuine)
+    #expect(await denial(claim, by: registrar)?.code == .certExpired)
+    bench.clock.advance(by: .seconds(86_400 * 400))
+    claim = try device.registration(over: try bench.nonce(), at: genuine)
+    #expect(await denial(claim, by: registrar)?.code == .certExpired)
+    // Another nonce, which any old attestation has.
+    device = try bench.device()
+    let old = try device.registration(over: try bench.nonce(), at: genuine)
+    claim = RegistrationClaim(keyID: old.keyID, attestation: old.attestation, nonce: try bench.nonce().text)
+    #expect(await denial(claim, by: registrar)?.code == .certExpired)
+    // A receipt that was changed.
+    device.attestations.alterations.receipt = { $0[text: 2] = "AAABBBCCC1.com.example.other" }
+    claim = try device.registration(over: try bench.nonce(), at: genuine)
+    #expect(await denial(claim, by: registrar)?.code == .certExpired)
+    #expect(witness.fault == nil)
   }
 
   @Test(

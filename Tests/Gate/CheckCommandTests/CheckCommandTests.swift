@@ -29,12 +29,8 @@ private struct Shell {
   func sallyport(
     _ arguments: [String], environment: [String: String?] = [:]
   ) async throws -> (status: Int32?, output: [String], errors: [String]) {
-    let names = ProcessInfo.processInfo.environment.keys.filter {
-      $0.hasPrefix("SALLYPORT_") || $0.hasPrefix("APPATTEST_") || $0.hasPrefix("REQUIRE_APP") || $0.hasPrefix("MTLS_")
-    }
-    let clean = Dictionary(uniqueKeysWithValues: names.map { ($0, String?.none) })
     let (exit, output, errors) = try await ChildProcess.run(
-      Places.product("sallyport"), arguments, environment: clean.merging(environment) { $1 }, in: folder)
+      Places.product("sallyport"), arguments, environment: environment, in: folder)
     let short = { (lines: [String]) in lines.map { $0.replacingOccurrences(of: folder, with: "DIR") } }
     return (exit.code, short(output), short(errors))
   }
@@ -90,6 +86,28 @@ struct CheckCommandTests {
     }
   }
 
+  @Test("The command ends when its peers drip: an upstream in the head of its answer, an ACME server in its handshake")
+  func drippingPeers() async throws {
+    try await Shell.with { shell in
+      let upstream = try DrippingServer(opening: Array("HTTP/1.1 101 Switching Protocols\r\nX-Slow: ".utf8))
+      // The header of a handshake record of 16,000 bytes.
+      let authority = try DrippingServer(opening: [0x16, 0x03, 0x03, 0x3E, 0x80])
+      defer { for server in [upstream, authority] { server.stop() } }
+      let acme = "acme: { domains: [gate.example.com], directory: 'https://127.0.0.1:\(authority.port)/dir' }"
+      try shell.write(
+        sound.replacing("cert_file: server.pem, key_file: server.key", with: acme)
+          .replacing("127.0.0.1:1\"", with: "127.0.0.1:\(upstream.port)\""), to: "gate.yaml")
+      let run = try await shell.check("-c", "gate.yaml")
+      #expect(run.status == 1, "\(run)")
+      let handshake = "routes[0].upstream: ws://127.0.0.1:\(upstream.port) does not answer a WebSocket handshake: "
+      #expect(run.errors.contains { $0.contains(handshake + "timed out") }, "\(run.errors)")
+      let directory = run.errors.first { $0.hasPrefix("error: ") && $0.contains("tls.acme.directory: ") }
+      #expect(directory?.contains("timed out") == true, "\(run.errors)")
+      // One connection to see that it listens, and one for the handshake.
+      #expect(upstream.connections == 2 && authority.connections == 1)
+    }
+  }
+
   @Test(
     "The command refuses the same configurations as run, with the same text",
     arguments: [
@@ -98,6 +116,7 @@ struct CheckCommandTests {
       ("admin: { listen: '127.0.0.1:1', token_file: public }", "admin.token_file: "),
       ("metrics: { listen: '127.0.0.1:9' }\nadmin: { listen: '127.0.0.1:9', token_file: token }", "metrics.listen: "),
       ("debug_mtls: { client_ca_file: attestation-intermediate.pem }", "debug_mtls.client_ca_file: "),
+      ("debug_mtls: { client_ca_file: server.pem, partial_chain: true }", "debug_mtls.client_ca_file: "),
       ("debug_mtls: { client_ca_file: server.pem }", "debug_mtls.client_ca_file: "),
     ])
   func asRun(_ section: String, _ key: String) async throws {
@@ -109,7 +128,9 @@ struct CheckCommandTests {
         try shell.write(text, to: name)
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: shell.folder + "/" + name)
       }
-      try shell.write(sound + "\n" + section, to: "gate.yaml")
+      // A missing folder of the store would be the first fault of `run`.
+      let present = sound.replacing("/var/empty/none", with: shell.folder)
+      try shell.write(present + "\n" + section, to: "gate.yaml")
       let checked = try await shell.check("-c", "gate.yaml")
       let errorLine = try #require(checked.errors.first { $0.hasPrefix("error: ") && $0.contains(key) })
       #expect(checked.status == 78 || checked.status == 1)

@@ -100,12 +100,11 @@ struct AndroidTests {
       let serial = device.mint.certificates[1].serialNumber
       try AndroidConfiguration.list([[0x77, 0x01], serial]).write(
         toFile: "\(gate.folder)/\(AndroidConfiguration.listFile)", atomically: true, encoding: .utf8)
-      let start = ContinuousClock.now
       guard case .ended(let ending) = try await socket.receive() else {
         Issue.record("the socket was not closed")
         return
       }
-      #expect(ending.code == 3003 && ContinuousClock.now - start < .seconds(15))
+      #expect(ending.code == 3003)
       let refused = try await visitor.refusal(of: device.headers(over: try await visitor.challenge()))
       #expect(refused.headers.first("X-Attest-Error") == "key_revoked")
       try await expectEcho(over: untouched)

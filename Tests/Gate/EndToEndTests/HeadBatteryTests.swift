@@ -97,6 +97,29 @@ struct HeadBatteryTests {
     }
   }
 
+  @Test("A handshake that has one meaning in other words reaches a backend in the usual form")
+  func toleratedHeads() async throws {
+    let witness = try await Witness()
+    try await RunningGate.serving(GateConfiguration(upstream: witness.url)) { gate in
+      let visitor = try Visitor(gate)
+      let device = try await visitor.registeredDevice()
+      for (index, tolerated) in ToleratedHead.all.enumerated() {
+        let credentials = try device.headers(over: await visitor.challenge(), count: UInt32(index + 1)).lines
+        let (process, answer) = try await RawClient(gate).open(tolerated.bytes(credentials))
+        defer { process.kill() }
+        #expect(answer.first == "HTTP/1.1 101 Switching Protocols", "\(tolerated.name)")
+        let head = try await witness.head(index + 1)
+        #expect(head.first == "GET /path?query=1 HTTP/1.1", "\(tolerated.name)")
+        let fields = Set(head.map { $0.lowercased() })
+        #expect(fields.isSuperset(of: ["host: localhost", "connection: upgrade", "upgrade: websocket"]))
+        #expect(fields.isSuperset(of: tolerated.kept.map { $0.lowercased() }), "\(tolerated.name): \(head)")
+        let names = head.dropFirst().map { $0.prefix { $0 != ":" }.lowercased() }
+        for name in tolerated.removed { #expect(!names.contains(name), "\(tolerated.name): \(head)") }
+        for name in ["host", "upgrade", "connection"] { #expect(names.count { $0 == name } == 1, "\(tolerated.name)") }
+      }
+    }
+  }
+
   private func expect(_ head: [String], toBe spoof: Spoof, of keyID: String, method: String, app: String) {
     #expect(head.first == "GET /path?query=1 HTTP/1.1")
     for line in head.dropFirst() {
@@ -134,6 +157,49 @@ struct HeadBatteryTests {
       _ = try await witness.process.output.first("the frame") { $0.contains(Hex.encode(frame)) }
     }
   }
+}
+
+/// A handshake that clients send although the letter of the rules wants it otherwise, and that all readers read alike.
+struct ToleratedHead: Sendable {
+  let name: String
+  let target: String
+  let lines: [String]
+  /// The value of a last field, `X-Name`.
+  let opaque: [UInt8]
+  /// Lines that the backend gets.
+  let kept: [String]
+  /// Names in small letters that no line of the backend has.
+  let removed: [String]
+
+  init(
+    _ name: String, target: String = "/path?query=1", _ lines: [String] = [], opaque: [UInt8] = [],
+    kept: [String] = [], removed: [String] = []
+  ) {
+    (self.name, self.target, self.lines, self.opaque) = (name, target, lines, opaque)
+    (self.kept, self.removed) = (kept, removed)
+  }
+
+  func bytes(_ credentials: [String]) -> [UInt8] {
+    let start = ["GET \(target) HTTP/1.1"] + HeadCase.handshake + lines + credentials + ["X-Name: "]
+    return Array(start.joined(separator: "\r\n").utf8) + opaque + Array("\r\n\r\n".utf8)
+  }
+
+  static let all = [
+    ToleratedHead(
+      "HTTP/2 next to WebSocket",
+      ["Upgrade: h2c", "Connection: HTTP2-Settings", "HTTP2-Settings: AAMAAABkAAQAAP__"], removed: ["http2-settings"]),
+    ToleratedHead("an empty list of subprotocols", ["Sec-WebSocket-Protocol:"], removed: ["sec-websocket-protocol"]),
+    ToleratedHead(
+      "empty elements", ["Sec-WebSocket-Protocol: ,chat, ,v2,", "Sec-WebSocket-Extensions: permessage-deflate,"],
+      kept: ["Sec-WebSocket-Protocol: chat, v2", "Sec-WebSocket-Extensions: permessage-deflate"]),
+    ToleratedHead(
+      "1,000 empty elements", ["Sec-WebSocket-Extensions: " + String(repeating: ",", count: 1000)],
+      removed: ["sec-websocket-extensions"]),
+    ToleratedHead("an absolute target", target: "https://localhost/path?query=1"),
+    ToleratedHead("an absolute target in capitals", target: "HTTPS://LOCALHOST:443/path?query=1"),
+    ToleratedHead("Latin-1", opaque: [0x4A, 0xFC, 0x72, 0x67, 0x65, 0x6E], kept: ["X-Name: J\u{fc}rgen"]),
+    ToleratedHead("bytes that are never UTF-8", opaque: [0xFF, 0xC0, 0xAF], kept: ["X-Name: \u{ff}\u{c0}\u{af}"]),
+  ]
 }
 
 /// Lines with which a client tries to forge the gate's headers.

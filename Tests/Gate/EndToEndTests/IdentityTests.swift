@@ -148,6 +148,31 @@ struct IdentityTests {
     }
   }
 
+  @Test("The documented verifiers refuse whatever a stranger sends, and fetch the keys at most once in ten seconds")
+  func strangers() async throws {
+    try await Places.withTemporaryFolder { folder in
+      for name in ["Identity", "Tokens"] {
+        try Guide.service(name).block("python").write(
+          toFile: folder + "/\(name.lowercased()).py", atomically: true, encoding: .utf8)
+      }
+      // Debian's PyJWT, and that of a Python without Debian's packages if it is there: `pip install pyjwt[crypto]`.
+      var tested = 0
+      for python in ["/usr/bin/python3", "/usr/local/bin/python3"] where FileManager.default.fileExists(atPath: python)
+      {
+        let (exit, _, _) = try await ChildProcess.run(python, ["-c", "import cryptography, jwt"])
+        guard exit == .code(0) else { continue }
+        let (_, output, errors) = try await ChildProcess.run(
+          python, [PythonProgram.verifiers.path, folder + "/identity.py", folder + "/tokens.py"],
+          environment: ["PYTHONDONTWRITEBYTECODE": "1"], within: .seconds(60))
+        let result = try JSON.object(try #require(output.first, "\(errors)"))
+        #expect(result["faults"]?.list == [], "\(python), PyJWT \(result["pyjwt"]?.text ?? "")")
+        #expect(result["cases"]?.number ?? 0 >= 400)
+        tested += 1
+      }
+      #expect(tested > 0)
+    }
+  }
+
   @Test("Gates that restart, or share a store, sign with the same key")
   func restart() async throws {
     try await Places.withTemporaryFolder { folder in

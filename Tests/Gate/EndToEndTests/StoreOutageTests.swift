@@ -66,13 +66,16 @@ struct StoreOutageTests {
   @Test("A gate starts during an outage, and serves as soon as the store is available")
   func absent() async throws {
     let backend = try await EchoBackend()
-    let configuration = GateConfiguration(upstream: backend.upstream, store: "later/state.db")
-    try await RunningGate.serving(configuration) { gate in
+    try await Places.withTemporaryFolder { folder in
+      // A folder is no database; SQLite cannot open it.
+      try FileManager.default.createDirectory(
+        atPath: folder + "/state.db", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+      let gate = try await RunningGate(GateConfiguration(upstream: backend.upstream), in: folder)
+      defer { gate.process.kill() }
       let visitor = try Visitor(gate)
       #expect(try await visitor.send("GET", "/attest/challenge").status == 503)
       _ = try await gate.log.first("a warning") { $0.message.hasPrefix("store not opened") }
-      try FileManager.default.createDirectory(
-        atPath: gate.folder + "/later", withIntermediateDirectories: false)
+      try FileManager.default.removeItem(atPath: folder + "/state.db")
       let device = try await visitor.registeredDevice()
       try await expectEcho(over: visitor.open(device.headers(over: await visitor.challenge())))
     }

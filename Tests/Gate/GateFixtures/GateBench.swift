@@ -38,7 +38,7 @@ public struct GateBench: Sendable {
     let registry = registry ?? store
     registrar = Registrar(
       apps: apps, verifier: Self.verifier(for: apps, trusting: authority), challenges: challenges, registry: registry,
-      limiter: limiter, clock: clock.wallClock)
+      limiter: limiter, clock: clock.wallClock, stopwatch: stopwatch)
     let assertions = try AssertionRule(
       apps: apps, challenges: challenges, registry: registry, window: window, stopwatch: stopwatch)
     let rules: [(any AdmissionRule)?] = [assertions, certificates]
@@ -51,6 +51,14 @@ public struct GateBench: Sendable {
     return Registrar(
       apps: apps, verifier: Self.verifier(for: apps, trusting: authority), challenges: challenges, registry: store,
       clock: clock.wallClock)
+  }
+
+  /// A registrar that notes in `witness` what registrations show about the clock.
+  public func registrar(witness: ClockWitness) throws -> Registrar {
+    let apps = try Self.served(nil)
+    return Registrar(
+      apps: apps, verifier: Self.verifier(for: apps, trusting: authority), challenges: challenges, registry: store,
+      clock: clock.wallClock, witness: witness)
   }
 
   private static func served(_ apps: [AppPolicy]?) throws -> AllowedApps {

@@ -23,6 +23,8 @@ public struct GatePlan: Sendable {
   public var challengeTTL = "300s"
   /// `nil` for an SQLite file in the gate's folder.
   public var storeURL: String?
+  /// The value of `store.password_file`; `nil` for none.
+  public var storePasswordFile: String?
   /// The value of `admin`, in YAML; `DIR` stands for the gate's folder. `nil` for no admin server.
   public var admin: String?
   /// The port to listen on; 0 for any free port.
@@ -49,6 +51,7 @@ public struct GatePlan: Sendable {
     let list =
       servesAndroid ? "android: { status_list: \"\(folder.androidStatusListPath)\", refresh: 1s }" : "# No Android."
     let files = "{ cert_file: \"\(folder.serverCertificatePath)\", key_file: \"\(folder.serverKeyPath)\" }"
+    let password = storePasswordFile.map { ", password_file: \"\($0)\"" } ?? ""
     let routes = routes.map {
       "{ path: \"\($0.path)\", upstream: \"\($0.upstream)\", forward: \(forwardsAll ? "all" : "upgrades") }"
     }
@@ -64,7 +67,8 @@ public struct GatePlan: Sendable {
         \(list)
         \(isProduction ? "# Apple's." : trust)
       routes: [\(routes)]
-      store: { url: "\(storeURL ?? "sqlite://\(folder.path)/state.db")" }
+      store: { url: "\(storeURL ?? "sqlite://\(folder.path)/state.db")"\(password) }
+      \(further.contains("limits:") ? "# Its own limits." : "limits: { per_key: { sessions: off } }")
       \(admin.map { "admin: " + $0.replacingOccurrences(of: "DIR", with: folder.path) } ?? "# No admin server.")
       \(further.replacingOccurrences(of: "DIR", with: folder.path))
 
@@ -96,7 +100,7 @@ public struct GateProcess: Sendable {
     let file = path + "/gate.yaml"
     try plan.yaml(in: folder, authority).write(toFile: file, atomically: true, encoding: .utf8)
     let command = launcher + [try program ?? Places.product("sallyport"), "run", "-c", file]
-    process = try ChildProcess(command[0], Array(command[1...]), environment: Self.withoutSettings, in: path)
+    process = try ChildProcess(command[0], Array(command[1...]), in: path)
     let line = try await process.errors.first("the gate's port") { $0.contains(#""message":"listening""#) }
     port = try Self.lastNumber(in: line, after: #""address":""#)
   }
@@ -114,14 +118,6 @@ public struct GateProcess: Sendable {
   public func crash() async throws {
     process.send(SIGKILL)
     _ = try await process.exit(within: .seconds(10))
-  }
-
-  /// Removes the variables that would configure a gate, if the tests run with them.
-  private static var withoutSettings: [String: String?] {
-    let names = ProcessInfo.processInfo.environment.keys.filter { name in
-      ["SALLYPORT_", "APPATTEST_", "REQUIRE_APP_AUTH", "MTLS_CLIENT_CA_PATH"].contains { name.hasPrefix($0) }
-    }
-    return Dictionary(uniqueKeysWithValues: names.map { ($0, nil) })
   }
 
   /// Returns the port in `line`, at the end of the address after `mark`.

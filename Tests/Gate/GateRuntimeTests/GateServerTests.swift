@@ -145,7 +145,7 @@ struct GateServerTests {
 
   /// Waits until `/readyz` says that the first certificate is missing because of `reason`.
   private func waiting(_ server: GateServer, because reason: String) async throws {
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(120)
     while server.memory.managed.wait?.contains(reason) != true {
       guard .now < deadline else { throw Unexpected("not \(reason): \(server.memory.managed.wait ?? "ready")") }
       try await Task.sleep(for: .milliseconds(20))
@@ -220,8 +220,15 @@ struct GateServerTests {
       await service.value
       await #expect(throws: ClientError.self) { try await files.status(at: server.port) }
       // A graceful upgrade after the stop is refused.
-      #expect(!server.stops.request(.replaced(by: 1)))
+      #expect(!server.stops.request(.replaced(by: GateOfThisProcess())))
     }
+  }
+
+  /// A new process that is none.
+  private struct GateOfThisProcess: NewProcess {
+    let id = getpid()
+    func release() {}
+    func isAskedToEnd() async -> Bool { false }
   }
 
   /// Returns the sockets of `server` for a new gate, and the pipe on which the new gate reports its start.
@@ -242,7 +249,7 @@ struct GateServerTests {
       #expect(text == Data("ready\n".utf8))
       #expect(new.port == old.port)
       let further = Task { await new.serve() }
-      #expect(old.stops.request(.replaced(by: getpid())))
+      #expect(old.stops.request(.replaced(by: GateOfThisProcess())))
       await service.value
       let status = try await files.status(at: new.port)
       #expect(status == 200)

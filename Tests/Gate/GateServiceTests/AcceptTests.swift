@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 import Transport
 
@@ -31,15 +30,11 @@ struct AcceptTests {
     ])
   func other(value: String) { #expect(!namesJSON(value)) }
 
-  @Test("A field of the maximum length is parsed in milliseconds")
+  /// `scripts/bench --check` limits what such fields cost.
+  @Test("A field of the maximum length is read to its end")
   func long() {
     let value = String(repeating: "a,", count: 8000)
-    // The shortest of several calls, because a busy machine interrupts some.
-    var shortest = Duration.seconds(60)
-    for _ in 0..<20 {
-      shortest = min(shortest, ContinuousClock().measure { #expect(!namesJSON(value)) })
-    }
-    // The first version needed 34 ms for each call, without optimization.
-    #expect(shortest < (Sanitizer.isOn ? .milliseconds(50) : .milliseconds(10)))
+    #expect(!namesJSON(value))
+    #expect(namesJSON(value + "application/json"))
   }
 }

@@ -143,6 +143,24 @@ struct ForwardAuthTests {
   }
 
   @Test(
+    "An upgrade to another protocol is refused even without enforcement, and spends no nonce",
+    arguments: ["h2c", "websocket, h2c", "TLS/1.3", "websocket/13", "\"websocket\"", "h2c,,"])
+  func foreignUpgrade(_ value: String) async throws {
+    let proof = try proof()
+    for path in ["/attest/verify", "/attest/verify/x"] {
+      let refused = try await service.answer(to: .plain("GET", path, proof + [("Upgrade", value)]))
+      #expect(refused.status == 403 && refused.headers.first("X-Attest-Error") == "upgrade_refused")
+      for name in Self.names { #expect(refused.headers.only(named: name) == .once(""), "\(name)") }
+    }
+    let settings = try await service.answer(to: .plain("GET", "/attest/verify", proof + [("HTTP2-Settings", "AAMA")]))
+    #expect(settings.status == 403)
+    let open = try ServiceBench(GateBench(enforcement: .off))
+    #expect(try await open.answer(to: .plain("GET", "/attest/verify", [("Upgrade", value)])).status == 403)
+    #expect(
+      try await service.answer(to: .plain("GET", "/attest/verify", proof + [("Upgrade", "WebSocket")])).status == 204)
+  }
+
+  @Test(
     "Fields of the proxy about the original request are ignored",
     arguments: ["X-Original-URI", "X-Original-Method", "X-Forwarded-Method", "X-Forwarded-Uri", "X-Forwarded-Host"])
   func originals(_ name: String) async throws {

@@ -42,6 +42,23 @@ struct ForwardedRequestTests {
   }
 
   @Test(
+    "A client that would switch to another protocol gets HTTP/1.1, and the upstream is not asked",
+    arguments: ["h2c", "TLS/1.3", "h2c, TLS/1.3", "websocket/13"])
+  func otherProtocol(_ upgrade: String) async throws {
+    let head = try await forward(
+      "GET",
+      [
+        ("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", upgrade), ("HTTP2-Settings", "AAMAAABk"),
+        ("X-Kept", "1"),
+      ]
+    ).head
+    #expect(head.contains("\r\nX-Kept: 1\r\n"))
+    for name in ["upgrade", "http2-settings", "connection"] {
+      #expect(!head.lowercased().contains("\r\n\(name):"), "\(name)")
+    }
+  }
+
+  @Test(
     "Only routes with `forward: all` stream bodies",
     arguments: [
       ("/api", true), ("/api/x", true), ("/", false), ("/game", false), ("/attest/register", false), ("/apix", false),

@@ -62,8 +62,8 @@ extension RefusalCase {
         device.attestations.alterations.receipt = { $0[text: 2] = "AAABBBCCC1.com.example.other" }
       }),
     RefusalCase(
-      "an attestation with a stale receipt", 401, "receipt_refused",
-      "The attestation's receipt is not valid now: attest a new key", step: "attestation_receipt_freshness",
+      "an attestation with a receipt of another time", 503, "clock_wrong",
+      "The clock of this gate is wrong: try again later", step: "attestation_receipt_freshness",
       registering { device, bench in
         let created = bench.clock.now.advanced(by: .seconds(-301))
         device.attestations.alterations.receipt = { $0[text: 12] = created.description }

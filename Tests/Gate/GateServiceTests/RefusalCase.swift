@@ -91,6 +91,10 @@ extension RefusalCase {
       "a page of another host", 403, "origin_refused", "Pages of another host may not open a WebSocket here",
       step: "origin", asking(.upgrade([("Origin", "https://evil.example")]))),
     RefusalCase(
+      "a proxy's question about an upgrade to another protocol", 403, "upgrade_refused",
+      "No other upgrade than to WebSocket may pass", step: "verify_upgrade",
+      asking(.plain("GET", "/attest/verify", [("Upgrade", "h2c")]))),
+    RefusalCase(
       "a body that is not JSON", 400, "malformed_json", "The body must be JSON in UTF-8, with each member once",
       step: "json_syntax", asking(.plain("POST", "/attest/register", body: "{"))),
     RefusalCase(

@@ -10,6 +10,18 @@ import Transport
 
 @testable import GateService
 
+/// The close codes that a session has received.
+final class CloseRecorder: Sendable {
+  let closes = LockedValue<[CloseCode]>([])
+  var control: SessionControl { SessionControl { [self] code, _ in closes.withLock { $0.append(code) } } }
+  var codes: [CloseCode] { closes.withLock { $0 } }
+
+  /// Returns when the session has received `code`, once or several times.
+  func wait(for code: CloseCode) async throws {
+    while !codes.contains(code) { try await Task.sleep(for: .milliseconds(5)) }
+  }
+}
+
 @Suite("A revocation closes the sessions of its key")
 struct RevocationTests {
   private let bench: GateBench
@@ -22,18 +34,6 @@ struct RevocationTests {
     response = ChangeResponse(
       registry: bench.store, challenges: bench.challenges, identityKeys: bench.identityKeys,
       sessions: service.sessions, logger: service.log.logger)
-  }
-
-  /// The close codes that a session has received.
-  private final class CloseRecorder: Sendable {
-    let closes = LockedValue<[CloseCode]>([])
-    var control: SessionControl { SessionControl { [self] code, _ in closes.withLock { $0.append(code) } } }
-    var codes: [CloseCode] { closes.withLock { $0 } }
-
-    /// Returns when the session has received `code`, once or several times.
-    func wait(for code: CloseCode) async throws {
-      while !codes.contains(code) { try await Task.sleep(for: .milliseconds(5)) }
-    }
   }
 
   private func order(of device: MintedDevice, _ count: UInt32) async throws -> any RelayPlan {
@@ -87,13 +87,13 @@ struct RevocationTests {
     #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
     try await response.respond(to: .key(device.keyID))
     let record = SessionRecord(id: "x", admission: admission, address: ServiceBench.peer.address, route: "/")
-    let session = try #require(service.sessions.add(record, since: revocationEpoch, atMost: 2))
+    let session = try service.sessions.add(record, since: revocationEpoch, atMost: 2)
     let recorder = CloseRecorder()
     session.opened(recorder.control)
     var keysToRecheck = service.sessions.recheck.makeAsyncIterator()
     #expect(await keysToRecheck.next() == device.keyID)
     // A session that is added later has no key to recheck.
-    let later = try #require(service.sessions.add(record, since: service.sessions.revocationEpoch(), atMost: 2))
+    let later = try service.sessions.add(record, since: service.sessions.revocationEpoch(), atMost: 2)
     #expect(service.sessions.records.count == 2)
     later.end()
     session.end()
@@ -140,7 +140,7 @@ struct RevocationTests {
       #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
       try await recorder.wait(for: .revoked)
       let record = SessionRecord(id: "x", admission: admission, address: ServiceBench.peer.address, route: "/")
-      let session = try #require(service.sessions.add(record, since: revocationEpoch, atMost: 5))
+      let session = try service.sessions.add(record, since: revocationEpoch, atMost: 5)
       session.opened(late.control)
       try await late.wait(for: .revoked)
       open.closed(

@@ -147,6 +147,55 @@ struct RouteTests {
     }
   }
 
+  @Test(
+    "A route accepts the origins of its list, each as it is written there",
+    arguments: [
+      (["capacitor://localhost"], true), (["https://localhost"], true), (["null"], true),
+      (["https://gate.example"], true), ([], true), (["ionic://localhost"], false), (["CAPACITOR://localhost"], false),
+      (["capacitor://localhost2"], false), (["capacitor://localhost/"], false), (["https://localhost:8443"], false),
+      (["http://localhost"], false), (["file://"], false), ([""], false), (["Null"], false),
+      (["capacitor://localhost", "capacitor://localhost"], false), (["https://evil.example"], false),
+    ])
+  func listedOrigins(_ origins: [String], isWelcome: Bool) async throws {
+    try await expect(origins, at: "/web", toBe: isWelcome)
+  }
+
+  @Test(
+    "With `any-with-assertion`, a route accepts every origin except `null` from a device",
+    arguments: [
+      (["capacitor://localhost"], true), (["file://"], true), (["https://evil.example"], true), ([], true),
+      (["null"], false), ([""], false), (["https://a", "https://a"], false), (["evil.example"], false),
+    ])
+  func anyOrigin(_ origins: [String], isWelcome: Bool) async throws {
+    try await expect(origins, at: "/any", toBe: isWelcome)
+  }
+
+  private func expect(_ origins: [String], at path: String, toBe isWelcome: Bool) async throws {
+    let device = try await service.bench.registeredDevice()
+    let headers = try device.fields(over: service.bench.nonce(), count: 1) + origins.map { ("Origin", $0) }
+    switch await service.disposition(of: .upgrade(headers, path: path)) {
+    case .relay: #expect(isWelcome)
+    case .respond(let response):
+      #expect(!isWelcome && response.status == 403 && response.headers.first("X-Attest-Error") == "origin_refused")
+    case .forward, .converse: Issue.record("the gate relays upgrades")
+    }
+  }
+
+  @Test("Without an assertion, `any-with-assertion` accepts no origin of another host, whatever admits the client")
+  func anyOriginWithoutAssertion() async throws {
+    let certificate = PeerCertificate(der: [1], fingerprint: [2], subject: "CN=MudApp Debug Client")
+    let peer = Peer(address: ServiceBench.peer.address, verifiedCertificate: certificate)
+    let open = try ServiceBench(GateBench(enforcement: .off))
+    let foreign = [("Origin", "https://evil.example")]
+    for (bench, peer) in [(service, peer), (open, ServiceBench.peer)] {
+      let refused = try await bench.answer(to: .upgrade(foreign, path: "/any"), from: peer)
+      #expect(refused.status == 403 && refused.headers.first("X-Attest-Error") == "origin_refused")
+      _ = try await bench.relay(for: .upgrade([("Origin", "https://gate.example")], path: "/any"), from: peer)
+      _ = try await bench.relay(for: .upgrade([("Origin", "null")], path: "/web"), from: peer)
+    }
+    #expect(try await service.answer(to: .upgrade(foreign, path: "/any")).status == 401)
+  }
+
   @Test("An origin with an IPv6 host is compared without its port")
   func ipv6Origin() async throws {
     let device = try await service.bench.registeredDevice()

@@ -23,7 +23,7 @@ struct ServiceBench: Sendable {
 
   init(
     _ bench: GateBench, stripHeaders: Set<String> = [], limiter: RequestLimiter = RequestLimiter(),
-    trustedProxies: [AddressRange] = [], issuesTokens: Bool = true, tokenURL: String? = nil
+    trustedProxies: [AddressRange] = [], issuesTokens: Bool = true, tokenURL: String? = nil, tracer: Tracer? = nil
   ) throws {
     self.bench = bench
     log = try LogFile(path: bench.folder.file("log"))
@@ -31,7 +31,13 @@ struct ServiceBench: Sendable {
     let game = try #require(Route(path: "/game", upstream: .unix(path: "/run/game.sock"), audience: "game"))
     let api = try #require(
       Route(path: "/api", upstream: .webSocket(host: "127.0.0.1", port: 8081), forwarding: .all))
-    let routes = try #require(RouteTable([all, game, api]))
+    let web = try #require(
+      Route(
+        path: "/web", upstream: .unix(path: "/run/web.sock"),
+        origins: AllowedOrigins(["capacitor://localhost", "https://localhost", "null"])))
+    let any = try #require(
+      Route(path: "/any", upstream: .unix(path: "/run/any.sock"), origins: AllowedOrigins(anyWithAssertion: true)))
+    let routes = try #require(RouteTable([all, game, api, web, any]))
     identities = IdentityIssuer(issuer: "gate", audience: "upstream", keys: bench.identityKeys)
     let issuer = TokenIssuer(
       issuer: "gate", audiences: Self.tokenAudiences, life: .seconds(300), keys: bench.identityKeys)
@@ -43,7 +49,7 @@ struct ServiceBench: Sendable {
       gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges, identities: identities,
       tokens: issuesTokens ? tokens : nil, routes: routes,
       sessions: sessions, limiter: limiter, trustedProxies: trustedProxies, stripHeaders: stripHeaders,
-      logger: log.logger, metrics: metrics,
+      logger: log.logger, metrics: metrics, tracer: tracer,
       clock: bench.clock.wallClock)
   }
 

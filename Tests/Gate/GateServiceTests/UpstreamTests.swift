@@ -112,6 +112,55 @@ struct UpstreamTests {
     #expect(fields.values(of: "Connection") == ["Upgrade"])
   }
 
+  @Test("A protocol next to WebSocket, and what belongs to it, does not reach the upstream")
+  func otherProtocols() async throws {
+    let (_, fields) = try await head([
+      ("Upgrade", "h2c, TLS/1.3"), ("Connection", "keep-alive, HTTP2-Settings"), ("HTTP2-Settings", "AAMAAABk"),
+      ("http2-settings", "AAMAAABk"),
+    ])
+    #expect(fields.values(of: "Upgrade") == ["websocket"] && fields.values(of: "Connection") == ["Upgrade"])
+    #expect(!fields.contains("HTTP2-Settings") && !fields.contains("Keep-Alive"))
+    // Also where `Connection` does not name it.
+    let (_, alone) = try await head([("HTTP2-Settings", "AAMAAABk"), ("http2-settings", "AAMAAABk")])
+    #expect(!alone.contains("HTTP2-Settings"))
+  }
+
+  @Test("A value that is not UTF-8 reaches the upstream as it is, and the responder names the fields that have none")
+  func opaqueValues() async throws {
+    let proof = try device.fields(over: service.bench.nonce(), count: count.next())
+    var request = Request.upgrade(proof)
+    var headers = request.headers
+    headers.append(.init(name: "X-Name", octets: [0x4A, 0xFC, 0x72]))
+    request = Request(
+      id: Request.id, method: "GET", target: "/", path: "/", headers: headers, upgrade: request.upgrade)
+    let head = try await service.relay(for: request).head
+    let line = Array("\r\nX-Name: J".utf8) + [0xFC] + Array("r\r\n".utf8)
+    #expect(head.indices.contains { head[$0...].starts(with: line) })
+    let own = service.responder.ownFields
+    for name in proof.map(\.0) + ["X-Attest-Method", "x-app-assert-anything"] {
+      #expect(Array(name.utf8).withUnsafeBufferPointer(own.contains), "\(name)")
+    }
+    #expect(!Array("X-Name".utf8).withUnsafeBufferPointer(own.contains))
+  }
+
+  @Test("The limit of a response and the subprotocol of a TCP service are those of the route")
+  func routeSettings() async throws {
+    let route = try #require(
+      Route(
+        path: "/mqtt", upstream: .tcp(host: "127.0.0.1", port: 1883), subprotocol: "mqtt", maxResponseHead: 4096))
+    let bench = try GateBench(enforcement: .off)
+    let responder = GateResponder(
+      gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges, identities: service.identities,
+      routes: try #require(RouteTable([route])), logger: service.log.logger)
+    guard case .relay(let plan, _) = responder.respondAtOnce(to: .upgrade(path: "/mqtt"), from: ServiceBench.peer)
+    else {
+      throw ServiceBench.Unexpected.forwarded
+    }
+    #expect(plan.subprotocol == "mqtt" && plan.maxResponseHead == 4096)
+    let usual = try await order()
+    #expect(usual.subprotocol == nil && usual.maxResponseHead == 64 << 10)
+  }
+
   @Test("Connection cannot remove fields of the handshake or of the gate")
   func connectionAttack() async throws {
     let (_, fields) = try await head([

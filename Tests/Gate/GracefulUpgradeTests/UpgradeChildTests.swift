@@ -34,7 +34,7 @@ struct UpgradeChildTests {
       { echo "$LISTEN_FDS $LISTEN_FDNAMES"; [ "$LISTEN_PID" = "$$" ] && echo own; echo "$WATCHDOG_PID $KEPT"
       for fd in /proc/$$/fd/*; do n=${fd##*/}; [ "$n" -lt 255 ] && [ -e "/proc/$$/fd/$n" ] \\
         && echo "fd $n"; done; } > "$1"
-      echo through >&4; echo ready >&5
+      echo through >&4; echo ready >&6
       """
     let (verdict, output, _) = try await start(
       script, passing: [("public", stray), ("admin", descriptor)],
@@ -43,11 +43,11 @@ struct UpgradeChildTests {
         "KEPT": "kept",
       ])
     #expect(verdict == .ready)
-    #expect(output.first == "3 public:admin:\(UpgradeParent.descriptorName)")
+    #expect(output.first == "4 public:admin:\(LingeringProcesses.descriptorName):\(UpgradeParent.descriptorName)")
     #expect(output.dropFirst().prefix(2) == ["own", " kept"])
     // The standard streams, the passed sockets, and the file to which bash redirects its output.
     let numbers = Set(output.dropFirst(3))
-    #expect(numbers.isSuperset(of: (0...5).map { "fd \($0)" }) && numbers.count <= 7, "\(output)")
+    #expect(numbers.isSuperset(of: (0...6).map { "fd \($0)" }) && numbers.count <= 8, "\(output)")
     close(descriptor)
     #expect(String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self) == "through\n")
   }
@@ -57,7 +57,7 @@ struct UpgradeChildTests {
     let before = signal(SIGUSR2, SIG_IGN)
     defer { signal(SIGUSR2, before) }
     // Read in a child of bash, which inherits bash's own dispositions.
-    let script = "grep -E '^Sig(Blk|Ign)' /proc/self/status > \"$1\"; echo ready >&3"
+    let script = "grep -E '^Sig(Blk|Ign)' /proc/self/status > \"$1\"; echo ready >&4"
     let (verdict, output, _) = try await start(script)
     #expect(verdict == .ready)
     // The bits for signals 1 to 31; 32 and 33 belong to the C library.
@@ -68,16 +68,81 @@ struct UpgradeChildTests {
   @Test(
     "A new process that does not become ready has exited, and the reason is known",
     arguments: [
-      ("printf 'error: a\\nhint: b\\n' >&3; exit 78", "error: a\nhint: b\n"),
+      ("printf 'error: a\\nhint: b\\n' >&4; exit 78", "error: a\nhint: b\n"),
       ("exit 78", "the new process exited with status 78"),
-      ("kill -9 $$", "the new process was killed by signal 9"), ("echo rea >&3", "rea\n"),
-      ("exec 3>&-; exit 3", "the new process exited with status 3"),
+      ("kill -9 $$", "the new process was killed by signal 9"), ("echo rea >&4", "rea\n"),
+      ("exec 4>&-; exit 3", "the new process exited with status 3"),
       ("exec sleep 60", "the new process did not report readiness in time"),
     ])
   func failures(_ script: String, _ reason: String) async throws {
     let (verdict, _, id) = try await start(script, within: script.contains("sleep") ? .milliseconds(300) : .seconds(20))
     #expect(verdict == .failed(reason))
     #expect(kill(id, 0) == -1 && errno == ESRCH)
+  }
+
+  /// The parent of a process, as proc(5) shows it; `nil` if there is no such process.
+  private static func parent(of id: pid_t) -> pid_t? {
+    let status = try? String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8)
+    let line = status?.split(separator: "\n").first { $0.hasPrefix("PPid:") }
+    return line.flatMap { pid_t($0.split(separator: "\t").last ?? "") }
+  }
+
+  /// The children of this process, zombies included.
+  private static var children: Set<pid_t> {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+    return Set(names.compactMap { pid_t($0) }.filter { parent(of: $0) == getpid() })
+  }
+
+  @Test("A released process is not a descendant of the old one, lives on, and leaves no child behind")
+  func release() async throws {
+    let before = Self.children
+    let program = ExecutableLocator(
+      path: try Places.tool("bash"), arguments: ["bash", "-c", "echo ready >&4; exec 4>&-; exec sleep 600"])
+    let child = try UpgradeChild.start(program, passing: [], environment: ["PATH": "/usr/bin:/bin"])
+    defer { kill(child.id, SIGKILL) }
+    #expect(await child.verdict(within: .seconds(20)) == .ready)
+    let waiter = try #require(Self.parent(of: child.id))
+    #expect(Self.parent(of: waiter) == getpid())
+    child.release()
+    let parent = try #require(Self.parent(of: child.id))
+    #expect(parent != waiter && parent != getpid())
+    #expect(Self.parent(of: waiter) == nil && Self.children.subtracting(before).isEmpty)
+    // It is no longer this process's to kill.
+    child.end()
+    #expect(Self.parent(of: child.id) == parent)
+  }
+
+  @Test("An old process hears the request to end of its new process, also through further upgrades")
+  func requests() async throws {
+    let script = "echo ready >&4; exec 4>&-; printf 1 >&3; exec sleep 600"
+    let asking = try UpgradeChild.start(
+      ExecutableLocator(path: try Places.tool("bash"), arguments: ["bash", "-c", script]), passing: [],
+      environment: ["PATH": "/usr/bin:/bin"])
+    #expect(await asking.verdict(within: .seconds(20)) == .ready)
+    #expect(await asking.isAskedToEnd())
+    asking.end()
+    let silent = try UpgradeChild.start(
+      ExecutableLocator(path: try Places.tool("bash"), arguments: ["bash", "-c", "echo ready >&4"]), passing: [],
+      environment: ["PATH": "/usr/bin:/bin"])
+    #expect(await silent.verdict(within: .seconds(20)) == .ready)
+    #expect(await !silent.isAskedToEnd())
+
+    var pairs: [[Int32]] = []
+    for _ in 0..<2 {
+      var ends: [Int32] = [-1, -1]
+      try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+      pairs.append(ends)
+    }
+    // The first process has exited, the second one has not.
+    let lingering = LingeringProcesses(descriptors: pairs.map { $0[1] })
+    close(pairs[0][0])
+    let copies = lingering.copies()
+    #expect(copies.map(\.name) == [LingeringProcesses.descriptorName])
+    LingeringProcesses(descriptors: copies.map(\.descriptor)).end()
+    var byte: UInt8 = 0
+    #expect(recv(pairs[1][0], &byte, 1, Int32(MSG_DONTWAIT)) == 1)
+    close(pairs[1][0])
+    lingering.end()
   }
 
   @Test(

@@ -43,6 +43,7 @@ struct RegistrationFloodTests {
             refusals.withLock { $0[code, default: 0] += 1 }
           }
         }
+        // While the attack goes on.
         let times = try await Self.logIn(phone, at: gate, count: Exhaustion.isWanted ? 200 : 30)
         isOver.update { $0 = true }
         _ = try await attackers
@@ -51,8 +52,6 @@ struct RegistrationFloodTests {
           "LoadTests: registrations of kind \(garbage): \(refused); a login takes \(times[times.count / 2]), at worst "
             + "\(times[times.count - 1])")
         #expect(refused.values.reduce(0, +) >= Sanitizer.reduce(20) && refused.keys.allSatisfy { $0 != "none" })
-        // Other tests run on the same cores.
-        #expect(times[times.count / 2] < .seconds(4), "the median")
         expectMemory(try figures.peakMemory - before, below: 32 << 20, "for registrations of kind \(garbage)")
       }
     }

@@ -50,7 +50,8 @@ struct SlowClientTests {
       let start = ContinuousClock.now
       let answer = try await client.answer(of: gate)
       let patience = start.duration(to: .now)
-      #expect(patience > .seconds(9.5) && patience < .seconds(16), "\(patience)")
+      // Not before. Afterwards a busy machine may need longer; the client itself would end after 30 seconds.
+      #expect(patience > .seconds(9.5), "\(patience)")
       #expect(answer.hasPrefix("HTTP/1.1 408 ") == (client == .sendsItsHeadByteByByte), "\(answer)")
       // Other clients are served normally.
       #expect(try await Visitor(to: gate).challenge().count == 64)

@@ -25,7 +25,10 @@ extension LoadTests {
         let sockets = try await gather(readers, workers: 10) { _ in try await visitor.open("/flood") }
         try await Self.waitForStall(of: backend)
         #expect(backend.bytesSent < readers * FloodBackend.messageCount * FloodBackend.messageSize)
-        try await Self.expectPromptAnswers(on: other)
+        // A stalled reader that blocks others does so until it reads.
+        for number in 0..<200 {
+          #expect(try await other.exchange(.text("\(number)")) == .text("\(number)"))
+        }
         let bound = readers * (128 << 10) + (4 << 20)
         expectMemory(try figures.memory - before, below: bound, "for \(readers) stalled readers")
 
@@ -46,20 +49,6 @@ extension LoadTests {
       if bytes != last.bytes { last = (bytes, .now) }
       return bytes > 0 && last.at.duration(to: .now) > .seconds(1)
     }
-  }
-
-  private static func expectPromptAnswers(on socket: ClientWebSocket) async throws {
-    var times: [Duration] = []
-    for number in 0..<200 {
-      let start = ContinuousClock.now
-      #expect(try await socket.exchange(.text("\(number)")) == .text("\(number)"))
-      times.append(start.duration(to: .now))
-    }
-    times.sort()
-    print("LoadTests: \(times[100]) for the median answer next to stalled readers, \(times[199]) for the slowest")
-    // Other tests run on the same cores. A stalled reader that blocks others does so until it reads.
-    #expect(times[100] < .milliseconds(500), "the median")
-    #expect(times[199] < .seconds(8), "the worst")
   }
 
   /// Reads all messages and returns the number that the backend gave the socket.

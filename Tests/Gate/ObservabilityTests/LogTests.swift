@@ -110,12 +110,15 @@ struct LogTests {
   @Test("The log has no line below the configured level")
   func level() async throws {
     try await Self.serving { gate, _ in
-      // Without a configured route, the start logs a warning.
+      // Without a configured route, the start logs a warning. A folder is no database.
+      let folder = gate.folder.path + "/folder"
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
       let line = try await Self.firstLine(
         with: "\"level\"", of: gate,
         [
           "log.level=error", "metrics.listen=127.0.0.1:0", "app_attest.enforcement=off",
-          "store.url=sqlite:///nowhere/x.db",
+          "store.url=sqlite://\(folder)",
         ])
       #expect(line.contains(#""level":"error""#) && line.contains("store not opened"))
     }

@@ -65,7 +65,7 @@ struct MetricsTests {
       for result in ["connected", "refused", "server_error", "unreachable", "timed_out", "misbehaved"] {
         #expect(start.value("sallyport_upstream_attempts_total", ["route": "/", "result": result]) == 0, "\(result)")
       }
-      for code in ["per_ip", "proxy_untrusted", "proxy_header", "proxy_time"] {
+      for code in ["per_ip", "proxy_untrusted", "proxy_header", "proxy_time", "plain_http", "unused"] {
         #expect(start.value("sallyport_connections_refused_total", ["code": code]) == 0, "\(code)")
       }
       _ = try await bench.refuseInManyWays()

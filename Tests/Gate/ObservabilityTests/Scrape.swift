@@ -59,7 +59,7 @@ struct MetricsPort {
   /// Reads the metrics until `isReached` is true, for at most 20 s: the gate updates some metrics shortly after its
   /// peers have their answer.
   func scrape(until isReached: (Scrape) -> Bool) async throws -> Scrape {
-    let end = ContinuousClock.now + .seconds(20)
+    let end = ContinuousClock.now + .seconds(120)
     while true {
       let scrape = try await scrape()
       if isReached(scrape) || .now > end { return scrape }

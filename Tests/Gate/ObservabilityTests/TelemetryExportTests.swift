@@ -247,10 +247,8 @@ struct TelemetryExportTests {
       // The handshake, the decision, the store's part of it, and the request itself.
       #expect(after.value(results, ["result": "lost"]) ?? 0 >= 3)
       #expect(after.value(results, ["result": "exported"]) == 0)
-      let start = ContinuousClock.now
       gate.process.send(SIGTERM)
       #expect(try await gate.process.exit() == .code(0))
-      #expect(ContinuousClock.now - start < .seconds(12))
       let failures = gate.process.errors.lines.filter { $0.contains("telemetry export failed") }
       #expect(failures.count == 1)
     }

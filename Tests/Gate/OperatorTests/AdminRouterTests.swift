@@ -111,6 +111,39 @@ struct AdminRouterTests {
     }
   }
 
+  @Test("Excluded checks do not count, and a name that no check has excludes nothing and is named, as in Kubernetes")
+  func excluded() async throws {
+    let store = SQLiteStore(path: "/nowhere/state.db")
+    let others = [ReadinessCheck("a b") { .unready("down") }, ReadinessCheck("c") { .ready("fine") }]
+    func ask(_ query: String, _ readiness: [ReadinessCheck] = []) async -> Response {
+      await Self.answer("GET", "/readyz?" + query, over: store, readiness: readiness)
+    }
+    #expect(await ask("exclude=store").status == 200)
+    #expect(await ask("exclude=store").text == "ready\n")
+    #expect(await ask("exclude=store", others).status == 503)
+    let both = await ask("verbose&exclude=store&exclude=a%20b", others)
+    #expect(both.status == 200)
+    #expect(
+      both.text == "[+] a b: excluded: down\n[+] c: fine\n[+] store: excluded: not opened yet\nready\n", "\(both.text)")
+    #expect(await ask("exclude=a+b&exclude=store", others).status == 200)
+    // The state of the other checks counts as before.
+    for name in ["other", "STORE", "store%00", "", "store,c"] {
+      let answer = await ask("exclude=\(name)")
+      #expect(answer.status == 503, "\(name)")
+      #expect(answer.text.hasPrefix("warn: some health checks cannot be excluded: no matches for \""), "\(answer.text)")
+      #expect(answer.text.hasSuffix("\"\nnot ready\n"), "\(answer.text)")
+    }
+    let ready = await ask("exclude=store&exclude=x%0Aready%1B%5B2J")
+    #expect(ready.status == 200)
+    let warning = "warn: some health checks cannot be excluded: no matches for "
+    #expect(ready.text == warning + "\"x\u{FFFD}ready\u{FFFD}[2J\"\nready\n")
+    let many = await ask((0..<20).map { "exclude=\($0)" + String(repeating: "x", count: 200) }.joined(separator: "&"))
+    #expect(many.status == 503 && many.text.utf8.count < 1000 && many.text.contains(" and 12 more\n"), "\(many.text)")
+    // Other parameters are not repeated.
+    #expect(await ask("verbose&verbose").status == 400)
+    #expect(await ask("exclude=%").status == 400)
+  }
+
   @Test("Without its store a gate is not ready, gives the reason, and answers store requests with 503")
   func unready() async throws {
     let store = SQLiteStore(path: "/nowhere/state.db")

@@ -7,11 +7,10 @@ import Testing
 
 @Suite("Commands that name no configuration", .serialized, .timeLimit(.minutes(5)))
 struct FindingTests {
-  /// The environment of a user whose folders are in `folder`.
+  /// The environment of a user whose folders are in `folder`, on a machine with nothing at the standard places.
   private static func user(_ folder: String, _ others: [String: String?] = [:]) -> [String: String?] {
     let own: [String: String?] = [
-      "HOME": folder, "XDG_DATA_HOME": nil, "XDG_STATE_HOME": folder + "/state", "STATE_DIRECTORY": nil,
-      "SALLYPORT_CONFIG": nil, "SALLYPORT_ADMIN__LISTEN": nil, "SALLYPORT_STORE__URL": nil,
+      "HOME": folder, "XDG_STATE_HOME": folder + "/state", "SALLYPORT_ROOT": folder + "/machine",
     ]
     return own.merging(others) { $1 }
   }
@@ -55,12 +54,38 @@ struct FindingTests {
       let failed = try await sallyport(command, environment: Self.user(folder), in: folder)
       #expect(failed.status == 69 && failed.isFailure && failed.errors.count == 2, "\(failed)")
       for place in [
-        "/etc/sallyport/sallyport.yaml (", "/run/sallyport/admin.sock (",
+        folder + "/machine/etc/sallyport/sallyport.yaml (does not exist)",
+        folder + "/machine/run/sallyport/admin.sock (no gate listens)",
         folder + "/.local/share/sallyport/dev/admin.sock (no gate listens)",
       ] {
         #expect(failed.errors.first?.contains(place) == true, "\(failed)")
       }
       #expect(failed.errors.last?.contains("sallyport dev") == true)
+    }
+  }
+
+  @Test("SALLYPORT_ROOT moves the standard places: a gate is found there by its configuration, then by its socket")
+  func movedPlaces() async throws {
+    try await AdminBench.serving { bench in
+      try await Places.withTemporaryFolder { folder in
+        let (machine, user) = (folder + "/machine", Self.user(folder))
+        for place in ["/etc/sallyport", "/run/sallyport"] {
+          try FileManager.default.createDirectory(atPath: machine + place, withIntermediateDirectories: true)
+        }
+        let file = machine + "/etc/sallyport/sallyport.yaml"
+        try FileManager.default.createSymbolicLink(
+          atPath: file, withDestinationPath: bench.gate.folder.path + "/gate.yaml")
+        for command in [["sessions", "list"], ["keys", "list"], ["check", "--offline"], ["store", "check"]] {
+          let done = try await sallyport(command, environment: user, in: folder)
+          #expect(done.status == 0, "\(command): \(done)")
+        }
+        try FileManager.default.removeItem(atPath: file)
+        #expect(try await sallyport(["sessions", "list"], environment: user, in: folder).status == 69)
+        // A symbolic link is no socket.
+        try FileManager.default.linkItem(atPath: bench.socket, toPath: machine + "/run/sallyport/admin.sock")
+        let found = try await sallyport(["sessions", "list"], environment: user, in: folder)
+        #expect(found.status == 0, "\(found)")
+      }
     }
   }
 
@@ -131,7 +156,7 @@ struct FindingTests {
         #expect(
           refused.errors.last
             == "hint: no configuration file was found: name one with -c FILE or SALLYPORT_CONFIG, or create "
-            + "/etc/sallyport/sallyport.yaml", "\(refused)")
+            + folder + "/machine/etc/sallyport/sallyport.yaml", "\(refused)")
       }
     }
   }

@@ -43,7 +43,7 @@ struct ReadmeTests {
     let blocks = try [
       ("Keys and sessions", "Operating"), ("Readiness", "Observability"), ("Move from SQLite to PostgreSQL", "Stores"),
     ].flatMap { try Self.blocks(of: $0.0, in: $0.1) }
-    try #require(blocks.count == 3)
+    try #require(blocks.count == 4)
     let url = try await PostgresServer.shared().newURL()
     try await AdminBench.serving { bench in
       let (phone, hash) = try await bench.registeredPhone()
@@ -52,9 +52,11 @@ struct ReadmeTests {
       let session = try #require(socket.response.headers.first("X-Request-Id"))
       try await run(blocks[0], at: bench, ["KEY": hash, "SESSION": session])
       #expect(try await socket.ending(since: .now).code == 1001)
-      try await run(
-        blocks[1].replacingOccurrences(of: "/run/sallyport/admin.sock", with: bench.socket), at: bench, [:])
-      try await run(blocks[2], at: bench, ["POSTGRES": url])
+      for block in blocks[1...2] {
+        try await run(
+          block.replacingOccurrences(of: "/run/sallyport/admin.sock", with: bench.socket), at: bench, [:])
+      }
+      try await run(blocks[3], at: bench, ["POSTGRES": url])
       let moved = try await sallyport(["keys", "show", kept.keyID, "--store", url])
       #expect(moved.status == 0)
     }

@@ -164,6 +164,39 @@ struct UpgradeTests {
     }
   }
 
+  @Test("The new process is no child of the old one while that lingers, so that a service manager hears of its end")
+  func parentage() async throws {
+    try await UpgradeBench.serving { bench in
+      let socket = try await bench.visitor.open()
+      let id = try await bench.upgrade()
+      #expect(try await socket.exchange(.text("old")) == .text("old"))
+      let status = try String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8)
+      let parent = try #require(status.firstMatch(of: /PPid:\t([0-9]+)/).flatMap { pid_t($0.1) })
+      #expect(parent != bench.gate.process.id)
+      // Nothing of the upgrade is left between them.
+      let name = try String(contentsOfFile: "/proc/\(parent)/comm", encoding: .utf8)
+      #expect(!name.contains("sallyport") && !name.contains("program"))
+    }
+  }
+
+  @Test("A drain ends all old processes that linger, also the one from before two upgrades")
+  func drainOfAll() async throws {
+    try await UpgradeBench.serving { bench in
+      let first = try await bench.visitor.open()
+      _ = try await bench.upgrade()
+      let second = try await bench.visitor.open()
+      _ = try await bench.upgrade()
+      // This process has no sockets to wait for.
+      _ = try await bench.upgrade()
+      #expect(try await first.exchange(.text("first")) == .text("first"))
+      #expect(try await sallyport(["drain", "--yes"] + bench.config).status == 0)
+      #expect(try await first.ending(since: .now).code == 1001)
+      #expect(try await second.ending(since: .now).code == 1001)
+      try await bench.stopped(4)
+      #expect(try await bench.gate.process.exit() == .code(0))
+    }
+  }
+
   /// The error of the new program, the function that installs it, and the reason that the operator is shown.
   static let broken: [(name: String, make: @Sendable (String) throws -> Void, reason: String)] = [
     ("is missing", { unlink($0) }, "No such file or directory"),
@@ -212,7 +245,7 @@ struct UpgradeTests {
       let whole = try String(contentsOfFile: bench.config[1], encoding: .utf8)
       for (change, reason) in [
         (whole + "sesion: { ping: 1s }\n", "sesion: unknown key"),
-        (whole.replacingOccurrences(of: "state.db", with: "nowhere/state.db"), "nowhere/state.db cannot be used"),
+        (whole.replacingOccurrences(of: "state.db", with: "nowhere/state.db"), "nowhere does not exist"),
         (whole.replacingOccurrences(of: "server.key", with: "tls-ca.pem"), "tls"),
       ] {
         try bench.rewrite { _ in change }

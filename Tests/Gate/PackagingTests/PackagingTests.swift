@@ -231,8 +231,10 @@ struct AppleSourcesTests {
   func typecheck() async throws {
     try await Places.withTemporaryFolder { folder in
       let keep = ["--keep", folder]
+      // A toolchain may be installed in the user's home.
+      let home = ["HOME": ProcessInfo.processInfo.environment["HOME"]]
       let genuine = try await ChildProcess.run(
-        ProjectFile.root + "/scripts/typecheck-apple", keep, within: .seconds(600))
+        ProjectFile.root + "/scripts/typecheck-apple", keep, environment: home, within: .seconds(600))
       #expect(genuine.exit == .code(0), "\(genuine.output) \(genuine.errors)")
       #expect(genuine.output.last?.hasPrefix("scripts/typecheck-apple: no errors") == true, "\(genuine.output)")
       let parts = [
@@ -256,7 +258,7 @@ struct AppleSourcesTests {
         try text.replacing(part, with: replacement).write(toFile: path, atomically: true, encoding: .utf8)
       }
       let (exit, output, errors) = try await ChildProcess.run(
-        folder + "/scripts/typecheck-apple", keep, within: .seconds(600))
+        folder + "/scripts/typecheck-apple", keep, environment: home, within: .seconds(600))
       #expect(exit == .code(1), "\(output)")
       for line in ["AttestClient (Sources/Device/AttestClient): ok", "MFAClient (Sources/Device/MFAClient): FAILED"] {
         #expect(output.contains(line), "\(output)")

@@ -103,6 +103,25 @@ struct DebianFilesTests {
     unit.split(separator: "\n").filter { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) }
   }
 
+  @Test(
+    "Each service starts its socket first, requires it, and waits after an invalid configuration",
+    arguments: [
+      "sallyport", "mfa-backend",
+    ])
+  func sockets(_ name: String) throws {
+    let unit = try ProjectFile.text("config/systemd/\(name).service")
+    for key in ["Wants", "After"] {
+      #expect(setting(key, in: unit).contains { $0.split(separator: " ").contains("\(name).socket") })
+    }
+    #expect(setting("Environment", in: unit) == ["SOCKET_UNIT=\(name).socket"])
+    // A start limit would end the socket, too.
+    #expect(setting("StartLimitIntervalSec", in: unit) == ["0"])
+    #expect(
+      setting("ExecStopPost", in: unit).contains {
+        $0.contains("!= \(setting("RestartPreventExitStatus", in: unit)[0]) || sleep")
+      })
+  }
+
   @Test("The package makes the user and the folders of the unit, and the files that the configuration names")
   func places() throws {
     let unit = try ProjectFile.text("config/systemd/sallyport.service")
@@ -148,7 +167,7 @@ struct DebianFilesTests {
     #expect(setting("ExecStart", in: unit) == ["/usr/bin/mfa-backend run -c /etc/mfa/mfa.yaml"])
     // The commands find the same file without a flag.
     let commands = try ProjectFile.text("Sources/MFA/mfa-backend/Operator/OperatorOptions.swift")
-    #expect(commands.contains("static let standard = \"/etc/mfa/mfa.yaml\""))
+    #expect(commands.contains("StandardPlaces.path(\"/etc/mfa/mfa.yaml\", in: environment)"))
   }
 
   @Test("The gate accepts the shipped configuration, also with the app that it shows, and only then is all in order")

@@ -121,7 +121,17 @@ struct FileTests {
       let settings = try bench.settings(extra)
       #expect { _ = try ListenerFiles(of: settings).load() } throws: { error in
         (error as? StartError)?.key == "debug_mtls.client_ca_file"
+          && (error as? StartError)?.hint.contains("debug_mtls.partial_chain: true") == true
       }
+      // The setting accepts it, and nothing else that is refused.
+      let partial = "debug_mtls: { client_ca_file: ca.pem, partial_chain: true }"
+      #expect(try await findings(bench, partial) == [])
+      _ = try ListenerFiles(of: bench.settings(partial)).load()
+      #expect(
+        try await findings(bench, "debug_mtls: { client_ca_file: server.pem, partial_chain: true }").count == 1)
+      #expect(
+        try await findings(bench, "debug_mtls: { client_ca_file: ca.pem, partial_chain: false }")
+          == ["failed: debug_mtls.client_ca_file: \(lower.subject) \(reason)"])
       try bench.write(bench.pem(lower, upper), to: "ca.pem")
       #expect(try await findings(bench, extra) == [])
       _ = try ListenerFiles(of: settings).load()

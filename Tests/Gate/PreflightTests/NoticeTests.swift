@@ -34,7 +34,7 @@ struct NoticeTests {
         try await bench.findings(
           bench.settings(
             "admin: { listen: 'unix:\(bench.folder)/admin.sock', group: \(group) }\n"
-              + "routes: [{ upstream: 'ws://127.0.0.1:\(socket.port)' }]"))
+              + "routes: [{ upstream: 'tcp://127.0.0.1:\(socket.port)' }]"))
       }
       let own = String(cString: try #require(getgrgid(getegid())).pointee.gr_name)
       #expect(try await findings("no-such-group") == ["failed: admin.group: there is no group no-such-group"])

@@ -17,7 +17,7 @@ struct WorldTests {
   func listener() async throws {
     try await Bench.with { bench in
       let socket = try ListeningSocket()
-      let upstream = "routes: [{ upstream: 'ws://127.0.0.1:\(socket.port)' }]"
+      let upstream = "routes: [{ upstream: 'tcp://127.0.0.1:\(socket.port)' }]"
       #expect(
         try await bench.findings(bench.settings(upstream, set: ["listen.port": "\(socket.port)"])) == [
           "warning: listen.port: 127.0.0.1:\(socket.port) is in use by another process"
@@ -35,7 +35,7 @@ struct WorldTests {
       let socket = try ListeningSocket()
       func findings(_ sections: String) async throws -> [String] {
         try await bench.findings(
-          bench.settings(sections + "\nroutes: [{ upstream: 'ws://127.0.0.1:\(socket.port)' }]"))
+          bench.settings(sections + "\nroutes: [{ upstream: 'tcp://127.0.0.1:\(socket.port)' }]"))
       }
       let path = bench.folder + "/admin.sock"
       #expect(try await findings("admin: { listen: 'unix:\(path)' }\nmetrics: { listen: '127.0.0.1:0' }") == [])
@@ -62,7 +62,7 @@ struct WorldTests {
 
   // MARK: Upstreams
 
-  @Test("Upstreams that accept connections pass, over TCP and Unix sockets")
+  @Test("Upstreams that accept connections are reachable, over TCP and Unix sockets; silence is no WebSocket server")
   func upstreams() async throws {
     try await Bench.with { bench in
       let socket = try ListeningSocket()
@@ -73,9 +73,15 @@ struct WorldTests {
           - { path: /, upstream: "ws://127.0.0.1:\(socket.port)" }
           - { path: /t, upstream: "tcp://localhost:\(socket.port)" }
           - { path: /u, upstream: "unix:\(bench.folder)/up.sock" }
+          - { path: /a, upstream: "ws://127.0.0.1:\(socket.port)", forward: all }
         """)
-      #expect(try await bench.findings(settings) == [])
-      #expect(try await bench.results(settings).count { $0.key.hasPrefix("routes[") } == 3)
+      let findings = try await bench.findings(settings)
+      #expect(findings.count == 2, "\(findings)")
+      for (key, line) in zip(["routes[0].upstream", "routes[2].upstream"], findings) {
+        #expect(
+          line.hasPrefix("warning: \(key): ") && line.contains("does not answer a WebSocket handshake"), "\(line)")
+      }
+      #expect(try await bench.results(settings).count { $0.key.hasPrefix("routes[") } == 4)
       withExtendedLifetime((socket, path)) {}
     }
   }
@@ -109,7 +115,8 @@ struct WorldTests {
       defer { server.stop() }
       let url = "wss://localhost:\(server.address.port)"
       let trusted = "routes: [{ upstream: '\(url)', upstream_tls: { ca_file: tls-ca.pem } }]"
-      #expect(try await bench.findings(bench.settings(trusted)) == [])
+      let reached = try await bench.findings(bench.settings(trusted))
+      #expect(reached.count == 1 && reached.first?.contains("WebSocket handshake") == true, "\(reached)")
       let untrusted = "routes: [{ upstream: '\(url)', upstream_tls: { ca_file: receipt-root.pem } }]"
       #expect(try await bench.findings(bench.settings(untrusted)).count == 1)
       let misnamed = "routes: [{ upstream: '\(url)', upstream_tls: { ca_file: tls-ca.pem, server_name: other } }]"

@@ -58,7 +58,7 @@ ANSWERS = {
     "/bad/line": b"nonsense\r\n\r\n",
     "/bad/head": b"HTTP/1.1 200 OK\r\nNo colon\r\n\r\n",
     "/bad/101": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n" + plain("behind"),
-    "/bad/large": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20000 + b"\r\n\r\n",
+    "/bad/large": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70000 + b"\r\n\r\n",
     "/bad/nothing": b"",
 }
 # The connection closes after these answers; those below /cut are truncated.

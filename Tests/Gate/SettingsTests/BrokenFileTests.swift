@@ -77,7 +77,7 @@ struct BrokenFileTests {
       "2:1: not YAML: while parsing a flow mapping, did not find expected ',' or '}'"),
     Broken(
       "a tab", "listen:\n\tport: 1",
-      "2:1: not YAML: while scanning for the next token, found character that cannot start any token"),
+      "2:1: a tab cannot indent YAML: replace it with blanks"),
     Broken("two colons", "listen: port: 1", "1:13: not YAML: mapping values are not allowed in this context"),
     Broken("a control character", "listen:\n  port: 1\u{1}", "2:10: not YAML: control characters are not allowed"),
     Broken(
@@ -202,6 +202,18 @@ struct BrokenFileTests {
       "1:33: limits.per_ip.challenges: \"60/m\" is not a rate: write a number, a slash and a duration (did you "
         + "mean 60/1m)"
     ),
+    Broken(
+      "a limit of zero sessions of a key", "limits: { per_key: { sessions: 0 } }",
+      "1:32: limits.per_key.sessions: 0 is out of range: 1 to 10000"),
+    Broken(
+      "an unknown rule for a full key", "limits: { per_key: { when_full: close } }",
+      "1:33: limits.per_key.when_full: \"close\" is not one of refuse_newest, close_oldest"),
+    Broken(
+      "one of two roots, which no device can match",
+      "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, environments: [development] }]\n"
+        + "  trust: { attestation_root_file: cert.pem }",
+      "3:35: app_attest.trust.attestation_root_file: only one of attestation_root_file and receipt_root_file is set: "
+        + "no device can match both roots"),
     Broken(
       "a rate of zero", "limits: { per_key: { upgrades: 0/1m } }",
       "1:32: limits.per_key.upgrades: 0 is out of range: 1 to 10000"),
@@ -365,6 +377,9 @@ struct BrokenFileTests {
     Broken(
       "subjects without an authority", "debug_mtls:\n  allow_subjects: [CN=x]",
       "2:3: debug_mtls.allow_subjects: has no effect without debug_mtls.client_ca_file"),
+    Broken(
+      "partial chains without an authority", "debug_mtls: { partial_chain: true }",
+      "1:30: debug_mtls.partial_chain: has no effect without debug_mtls.client_ca_file"),
     Broken(
       "client certificates with production, where this is forbidden",
       """

@@ -8,17 +8,21 @@ struct SearchTests {
   @Test("The variable comes before the installed file, which counts only if it exists")
   func order() throws {
     let space = try Workspace()
-    try space.write("version: 1\n", to: "installed.yaml")
-    let (installed, missing) = (space.folder + "/installed.yaml", space.folder + "/missing.yaml")
-    func file(_ environment: [String: String], _ standard: String) -> String? {
-      ConfigurationSearch(environment: environment, standardFile: standard).file
+    let (machine, empty) = (space.folder + "/machine", space.folder + "/empty")
+    let installed = machine + "/etc/sallyport/sallyport.yaml"
+    try space.write("version: 1\n", to: "machine/etc/sallyport/sallyport.yaml")
+    func search(_ named: String?, _ root: String?) -> ConfigurationSearch {
+      ConfigurationSearch(
+        environment: ["SALLYPORT_CONFIG": named, "SALLYPORT_ROOT": root].compactMapValues(\.self))
     }
-    #expect(file(["SALLYPORT_CONFIG": "own.yaml"], installed) == "own.yaml")
+    #expect(search("own.yaml", machine).file == "own.yaml")
     // Container tools pass unset variables as empty ones.
-    #expect(file(["SALLYPORT_CONFIG": ""], installed) == installed)
-    #expect(file([:], installed) == installed)
-    #expect(file([:], missing) == nil)
-    #expect(file(["SALLYPORT_CONFIG": "own.yaml"], missing) == "own.yaml")
+    #expect(search("", machine).file == installed)
+    #expect(search(nil, machine).file == installed)
+    #expect(search(nil, empty).file == nil)
+    #expect(search(nil, empty).advice.hasSuffix("or create \(empty)/etc/sallyport/sallyport.yaml"))
+    #expect(search("own.yaml", empty).file == "own.yaml")
+    #expect(search(nil, nil).standardFile == "/etc/sallyport/sallyport.yaml")
   }
 
   @Test("A hint follows its message, and the last of several in a row that share it")

@@ -31,6 +31,23 @@ struct TelemetryTests {
     ])
   func unreadable(_ text: String) { #expect(TraceContext(traceparent: text) == nil) }
 
+  @Test(
+    "The state of a trace is sent on as one list of at most 512 characters, without what is empty or malformed",
+    arguments: [
+      (["dd=s:2;o:rum"], "dd=s:2;o:rum"), (["a=1,b=2", "c=3"], "a=1,b=2,c=3"), ([" a=1 ,\t, b= 2 , "], "a=1,b= 2"),
+      (["fw529a3039@dt=FfffffFf;1,a_-*/=x"], "fw529a3039@dt=FfffffFf;1,a_-*/=x"), ([], nil), ([""], nil), ([",,"], nil),
+      (["a"], nil), (["a="], nil), (["=1"], nil), (["a=1=2"], nil), (["A=1"], nil), (["a b=1"], nil),
+      (["a=1", "b=\u{e9}"], nil), (["a=\u{1}"], nil), ([String(repeating: ",", count: 10_000) + "a=1"], "a=1"),
+      (["a=" + String(repeating: "x", count: 510)], "a=" + String(repeating: "x", count: 510)),
+      (["a=" + String(repeating: "x", count: 511)], nil),
+      (["a=1,b=" + String(repeating: "x", count: 507) + ",c=3"], "a=1"),
+      (
+        [(0..<40).map { "k\($0)=1" }.joined(separator: ",")],
+        (0..<32).map { "k\($0)=1" }.joined(separator: ",")
+      ),
+    ] as [([String], String?)])
+  func state(_ values: [String], _ forwarded: String?) { #expect(TraceState.forwarded(values) == forwarded) }
+
   @Test("A child has the trace of its parent and an id of its own")
   func child() throws {
     let root = try #require(TraceContext.root(traceID: Self.trace, isSampled: true))

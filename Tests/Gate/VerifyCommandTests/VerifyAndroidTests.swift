@@ -1,6 +1,7 @@
 import AndroidMint
 import ByteCoding
 import Cryptography
+import TestSupport
 import Testing
 
 @Suite("sallyport verify android")
@@ -127,7 +128,7 @@ struct VerifyAndroidTests {
       ("", "malformed_chain"), ("no chain", "malformed_chain"), ("[", "malformed_chain"), ("[1]", "malformed_chain"),
       ("[]", "chain_length"), (Self.array([chain[0]]), "chain_length"),
       (Self.array(Array(repeating: chain[0], count: 50)), "chain_length"),
-      ("[\"AA\", \"!\"]", "malformed_certificate[0]"), (Self.array([[], chain[1]]), "malformed_certificate[0]"),
+      ("[\"A*\", \"!\"]", "malformed_certificate[0]"), (Self.array([[], chain[1]]), "malformed_certificate[0]"),
       (Self.array([chain[0], chain[1].dropLast()]), "malformed_certificate[1]"),
       (String(repeating: "a", count: 3 << 20), "chain_size"),
     ]
@@ -158,7 +159,7 @@ struct VerifyAndroidTests {
       ["--package", "--challenge"].map(removing)
       + ["", String(repeating: "a", count: 256)].map { replacing("--package", by: $0) }
       + ["", "00", String(repeating: "0g", count: 32)].map { replacing("--signer", by: $0) }
-      + ["A", "AA===", "not base64"].map { replacing("--challenge", by: $0) }
+      + ["A", "AA===", "+-+-", "not base64"].map { replacing("--challenge", by: $0) }
       + ["now", "2026-04-21"].map { replacing("--at", by: $0) }
       + [
         replacing("--root", by: empty), flags + ["--status-list", empty], flags + ["--boot-keys", empty],
@@ -195,7 +196,8 @@ struct VerifyAndroidTests {
     let json = Array("\u{FEFF}[\(lines.joined(separator: ",\r\n"))]".utf8)
     #expect(try shell.verify(["android", "-"] + flags, input: json).status == 0)
     let index = try #require(flags.firstIndex(of: "--challenge"))
-    for challenge in [Base64URL.encode(AndroidMint.challenge), Base64.encode(AndroidMint.challenge)] {
+    let challenge = Base64.encode(AndroidMint.challenge)
+    for challenge in [challenge] + OtherBase64.allCases.map({ $0.text(challenge) }) {
       var changed = flags
       changed[index + 1] = challenge
       #expect(try shell.verify(["android", "-"] + changed, input: json).status == 0)

@@ -36,11 +36,11 @@ struct VerifyUsageTests {
     + ["", "com.example.app", "AAABBBCCC1", "AAABBBCCC1.", "aaabbbccc1.com.example.app", "AAABBBCCC1.com example"].map {
       replacing("--app-id", in: attestation, by: $0)
     }
-    + ["", "AAAA", "2o0syRGn1HDKDv85d522XBC9nLqrHWHGnt/mJ5hWMQM", "not base64"].map {
+    + ["", "AAAA", "-o0syRGn1HDKDv85d522XBC9nLqrHWHGnt/mJ5hWMQM=", "not base64"].map {
       replacing("--key-id", in: attestation, by: $0)
     }
     + ["0", "0g", String(repeating: "00", count: 65)].map { replacing("--client-data-hash", in: attestation, by: $0) }
-    + ["", "BLqK", Base64.encode([4] + [UInt8](repeating: 1, count: 64))].map {
+    + ["", "BLqK", publicKey[1].replacing("+", with: "-"), Base64.encode([4] + [UInt8](repeating: 1, count: 64))].map {
       replacing("--public-key", in: receipt, by: $0)
     }
     + ["", "-1", "4294967296", "one"].map { replacing("--counter", in: assertion, by: $0) }

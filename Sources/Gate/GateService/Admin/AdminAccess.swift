@@ -56,8 +56,10 @@ public struct BearerToken: Sendable {
   public var field: String { "Bearer " + String(decoding: bytes, as: UTF8.self) }
 
   fileprivate func isShown(in field: String) -> Bool {
-    let parts = field.split(separator: " ", maxSplits: 1)
-    guard parts.count == 2, HeaderFields.isSame(String(parts[0]), "Bearer") else { return false }
-    return constantTimeEqual(Array(parts[1].utf8), bytes)
+    let parts = Array(field.utf8).split(separator: UInt8(ascii: " "), maxSplits: 1)
+    guard parts.count == 2, HeaderFields.isSame(String(decoding: parts[0], as: UTF8.self), "Bearer") else {
+      return false
+    }
+    return constantTimeEqual(Array(parts[1]), bytes)
   }
 }

@@ -16,18 +16,21 @@ public struct AdminOperation: Sendable {
   public let summary: String
   /// The accepted query parameters. Others are refused.
   public let parameters: [String]
+  /// Those of `parameters` that a query may have more than once.
+  public let repeatable: [String]
   public let answers: AdminAnswers
   let answer: Answer
 
   /// - Parameter answer: Runs outside the event loops and may block.
   public init(
     _ method: String, _ path: String, _ summary: String, parameters: [String] = [],
-    answers: AdminAnswers, answer: @escaping Answer
+    repeatable: [String] = [], answers: AdminAnswers, answer: @escaping Answer
   ) {
     self.method = method
     self.path = path
     self.summary = summary
     self.parameters = parameters
+    self.repeatable = repeatable
     self.answers = answers
     self.answer = answer
   }

@@ -17,15 +17,16 @@ public struct AdminRouter: RequestResponder {
 
   /// Leaves the admin server's event loop at once, so that no operation can delay another connection.
   public func respond(to request: Request, from peer: Peer) async -> Disposition {
-    .respond(await withTaskExecutorPreference(globalConcurrentExecutor) { await response(to: request) })
+    .respond(
+      await withTaskExecutorPreference(globalConcurrentExecutor) { await response(to: request, from: peer.process) })
   }
 
   public func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
     AdminRefusal(.malformedRequest(fault)).response(id: id)
   }
 
-  /// Returns the answer to `request`, without a socket.
-  public func response(to request: Request) async -> Response {
+  /// Returns the answer to `request`, which may come without a socket.
+  public func response(to request: Request, from process: PeerProcess? = nil) async -> Response {
     do throws(AdminError) {
       try hosts.check(request.headers)
       try access.check(request.headers)
@@ -33,7 +34,7 @@ public struct AdminRouter: RequestResponder {
       guard request.method == "GET" || request.headers.first("Origin") == nil else { throw .foreignOrigin }
       let (operation, values) = try operation(for: request)
       guard request.body.isEmpty || ["POST", "PUT"].contains(request.method) else { throw .bodyNotExpected }
-      let asked = try AdminRequest(request, values: values, parameters: operation.parameters)
+      let asked = try AdminRequest(request, from: process, values: values, to: operation)
       return try await operation.answer(asked).adding("X-Request-Id", request.id)
     } catch {
       return AdminRefusal(error).response(id: request.id)

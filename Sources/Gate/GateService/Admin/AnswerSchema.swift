@@ -34,7 +34,7 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
     case .upgrade: .members(["upgraded": .truth, "process": .count])
     case .drain: .members(["draining": .truth])
     case .liveness: .members(["live": .truth])
-    case .readiness: .members(["ready": .truth], ["checks": .list(of: .check)])
+    case .readiness: .members(["ready": .truth], ["checks": .list(of: .check), "warning": .string])
     case .check: .members(["name": .string, "ready": .truth, "detail": .string], ["warning": .truth])
     case .status: Self.statusContent
     case .counts: .members(["admitted": .count, "refused": .count, "registered": .count])
@@ -91,10 +91,10 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
             "ends_soon": .truth,
           ], ["renewal": .members([:], ["obtained_at": .instant, "next_at": .instant, "fault": .string])])),
       "store": .members(["place": .string, "healthy": .truth, "detail": .string]),
-      "configuration": .members(["current": .truth, "loaded_at": .instant], ["fault": .string]),
+      "configuration": .members(["current": .truth, "loaded_at": .instant], ["fault": .string, "file": .string]),
     ],
     [
-      "certificate_fault": .string,
+      "certificate_fault": .string, "process": .integer,
       "tokens": .members([
         "audiences": .list(.string), "lifetime_seconds": .count, "issued": .count, "refused": .count,
       ]),

@@ -75,26 +75,42 @@ public struct HealthResource: AdminResource {
       },
       AdminOperation(
         "GET", "/readyz", "Reports whether new sessions can be admitted; upstreams only cause warnings.",
-        parameters: ["verbose"],
+        parameters: ["verbose", "exclude"], repeatable: ["exclude"],
         answers: AdminAnswers(200, 503, schema: .readiness, types: ["text/plain", "application/json"])
-      ) { request throws(AdminError) in readiness(isVerbose: try request.flag("verbose"), inJSON: request.wantsJSON) },
+      ) { request throws(AdminError) in
+        readiness(
+          isVerbose: try request.flag("verbose"), inJSON: request.wantsJSON,
+          without: ExcludedChecks(request.repeated("exclude")))
+      },
     ]
   }
 
   private struct Report: Encodable {
     let ready: Bool
     var checks: [GateStatus.Check]?
+    /// About names to exclude that no check has.
+    var warning: String?
   }
 
-  private func readiness(isVerbose: Bool, inJSON: Bool) -> Response {
-    let checks = ReadinessCheck.states(of: checks) + (upstreams?.checks ?? [])
+  private func readiness(isVerbose: Bool, inJSON: Bool, without excluded: ExcludedChecks) -> Response {
+    let all = ReadinessCheck.states(of: self.checks) + (upstreams?.checks ?? [])
+    let checks = all.map { excluded.contains($0.name) ? $0.excluded : $0 }
+    let warning = excluded.warning(known: all.map(\.name))
     let isReady = checks.allSatisfy(\.ready)
     let status = isReady ? 200 : 503
     if inJSON {
-      let report = Report(ready: isReady, checks: isVerbose ? checks : nil)
+      let report = Report(ready: isReady, checks: isVerbose ? checks : nil, warning: warning)
       return .text(JSONText.encoding(report) + "\n", status: status, type: "application/json")
     }
     let lines = isVerbose ? checks.map { "\($0.ready ? "[+]" : "[-]") \($0.name): \($0.detail)\n" } : []
-    return .text(lines.joined() + (isReady ? "ready\n" : "not ready\n"), status: status)
+    let note = warning.map { "warn: \($0)\n" } ?? ""
+    return .text(lines.joined() + note + (isReady ? "ready\n" : "not ready\n"), status: status)
+  }
+}
+
+extension GateStatus.Check {
+  /// The check, if it does not count. It warns if it would not be ready.
+  fileprivate var excluded: Self {
+    Self(name: name, ready: true, detail: "excluded: \(detail)", warning: ready ? warning : true)
   }
 }

@@ -1,4 +1,4 @@
-internal import Transport
+public import Transport
 
 /// The result of an attempt to reload the configuration.
 public enum ReloadOutcome: Sendable, Hashable {
@@ -37,17 +37,20 @@ public struct DrainReply: Codable, Sendable, Hashable {
 
 /// `/v1/reload`, `/v1/upgrade` and `/v1/drain`: the operations on the gate's process.
 public struct LifeResource: AdminResource {
-  private let reload: @Sendable () async -> ReloadOutcome
-  private let upgrade: @Sendable () async -> UpgradeOutcome
-  private let drain: @Sendable () -> Void
+  private let reload: @Sendable (PeerProcess?) async -> ReloadOutcome
+  private let upgrade: @Sendable (PeerProcess?) async -> UpgradeOutcome
+  private let drain: @Sendable (PeerProcess?) -> Void
 
+  /// Each closure gets the process that asks, if the kernel names it.
+  ///
   /// - Parameters:
   ///   - reload: Returns when the new configuration is active or was refused.
   ///   - upgrade: Returns when the new process serves or the upgrade was abandoned.
   ///   - drain: Starts the shutdown and returns at once.
   public init(
-    reload: @escaping @Sendable () async -> ReloadOutcome, upgrade: @escaping @Sendable () async -> UpgradeOutcome,
-    drain: @escaping @Sendable () -> Void
+    reload: @escaping @Sendable (PeerProcess?) async -> ReloadOutcome,
+    upgrade: @escaping @Sendable (PeerProcess?) async -> UpgradeOutcome,
+    drain: @escaping @Sendable (PeerProcess?) -> Void
   ) {
     self.reload = reload
     self.upgrade = upgrade
@@ -60,8 +63,8 @@ public struct LifeResource: AdminResource {
         "POST", "/v1/reload", "Reloads the configuration; open sessions are not interrupted.",
         answers: AdminAnswers(200, schema: .reload, refusals: [409])
       ) {
-        _ throws(AdminError) in
-        switch await reload() {
+        asked throws(AdminError) in
+        switch await reload(asked.process) {
         case .done(let sections): return .json(ReloadReply(reloaded: true, needsRestart: sections))
         case .refused(let reason): throw .configurationRefused(reason: reason)
         }
@@ -70,8 +73,8 @@ public struct LifeResource: AdminResource {
         "POST", "/v1/upgrade", "Starts a new process and hands over to it; the old process keeps open sessions.",
         answers: AdminAnswers(200, schema: .upgrade, refusals: [409])
       ) {
-        _ throws(AdminError) in
-        switch await upgrade() {
+        asked throws(AdminError) in
+        switch await upgrade(asked.process) {
         case .done(let process): return .json(UpgradeReply(upgraded: true, process: process))
         case .refused(let reason): throw .upgradeRefused(reason: reason)
         }
@@ -80,8 +83,8 @@ public struct LifeResource: AdminResource {
         "POST", "/v1/drain", "Shuts down the gate: every session is closed with 1001.",
         answers: AdminAnswers(202, schema: .drain)
       ) {
-        _ throws(AdminError) in
-        drain()
+        asked throws(AdminError) in
+        drain(asked.process)
         return .json(DrainReply(draining: true), status: 202)
       },
     ]

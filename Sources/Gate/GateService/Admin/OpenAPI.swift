@@ -87,6 +87,7 @@ struct OpenAPIDocument {
       switch name {
       case "limit": ["type": "integer", "minimum": 1, "maximum": 1000, "default": 100]
       case "verbose": ["type": "boolean"]
+      case "exclude": ["type": "array", "items": ["type": "string"]]
       case "state": ["enum": ["active", "revoked"]]
       case "key", "prefix":
         ["type": "string", "pattern": .text("^[A-Za-z0-9_-]{\(KeyName.leastLength),\(KeyName.length)}$")]

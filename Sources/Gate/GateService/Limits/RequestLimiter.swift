@@ -21,6 +21,13 @@ public struct RequestLimiter: Sendable {
   /// This gate's share of the session limit.
   var sessions: Int { gates.share(of: limits.sessions) }
 
+  /// This gate's share of the sessions of one key; `nil` for no limit.
+  var sessionsOfKey: LiveSessions.KeyLimit? {
+    limits.sessionsPerKey.map {
+      LiveSessions.KeyLimit(sessions: gates.share(of: $0), closesOldest: limits.closesOldestSessionOfKey)
+    }
+  }
+
   /// Counts one event of `owner`.
   ///
   /// - Throws: `.rateLimited` if `owner` exceeds the rate.

@@ -2,6 +2,10 @@
 public struct RequestLimits: Sendable, Hashable {
   /// The maximum number of concurrent sessions.
   public var sessions = Int.max
+  /// The maximum number of concurrent sessions of one attested key.
+  public var sessionsPerKey: Int?
+  /// Whether a session above that number closes the key's oldest socket; otherwise it is refused.
+  public var closesOldestSessionOfKey = false
   public var challengesPerAddress: Rate?
   public var registrationsPerAddress: Rate?
   /// Upgrades, and forwarded ordinary requests.

@@ -6,6 +6,8 @@ public struct GateStatus: Codable, Sendable, Hashable {
   /// Whether new sessions can be admitted.
   public var ready: Bool
   public var checks: [Check]
+  /// The id of the gate's process, as it sees it itself; `nil` from a gate of an older version.
+  public var process: Int32?
   /// `enforce`, `monitor` or `off`.
   public var enforcement: String
   /// The address of the public listener.
@@ -36,7 +38,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
 
   enum CodingKeys: String, CodingKey {
     case version, ready, checks, enforcement, address, sessions, loops, tokens, traffic, activity, refusals, upstreams
-    case certificates, store, configuration
+    case certificates, store, configuration, process
     case certificateFault = "certificate_fault"
     case keyExchange = "key_exchange"
     case statusList = "status_list"
@@ -50,7 +52,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
     statusList: StatusList? = nil, traffic: Traffic, activity: Activity,
     refusals: [RefusalCount],
     upstreams: [UpstreamState], certificates: [CertificateState], certificateFault: String? = nil, store: Store,
-    configuration: Configuration
+    configuration: Configuration, process: Int32? = nil
   ) {
     (self.version, self.ready, self.checks, self.enforcement) = (version, ready, checks, enforcement)
     (self.address, self.startedAt, self.uptimeSeconds) = (address, startedAt, uptimeSeconds)
@@ -59,7 +61,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
     (self.traffic, self.activity, self.refusals) = (traffic, activity, refusals)
     self.upstreams = upstreams
     (self.certificates, self.certificateFault) = (certificates, certificateFault)
-    (self.store, self.configuration) = (store, configuration)
+    (self.store, self.configuration, self.process) = (store, configuration, process)
   }
 
   /// The state of one dependency of the gate.
@@ -326,17 +328,19 @@ public struct GateStatus: Codable, Sendable, Hashable {
   public struct Configuration: Codable, Sendable, Hashable {
     /// Whether the last reload of the configuration succeeded.
     public var current: Bool
+    /// The path of the file; absent if there is none, and from a gate of an older version.
+    public var file: String?
     public var loadedAt: String
     /// Why the last reload failed; absent if it succeeded.
     public var fault: String?
 
     enum CodingKeys: String, CodingKey {
-      case current, fault
+      case current, fault, file
       case loadedAt = "loaded_at"
     }
 
-    public init(current: Bool, loadedAt: String, fault: String?) {
-      (self.current, self.loadedAt, self.fault) = (current, loadedAt, fault)
+    public init(current: Bool, loadedAt: String, fault: String?, file: String? = nil) {
+      (self.current, self.loadedAt, self.fault, self.file) = (current, loadedAt, fault, file)
     }
   }
 }

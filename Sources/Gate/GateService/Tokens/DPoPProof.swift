@@ -30,7 +30,7 @@ struct DPoPProof: Sendable {
   /// Parses the value of a field `DPoP`.
   init(_ text: String) throws(DPoPRejection) {
     guard text.utf8.count <= Self.longest else { throw .tooLong(bytes: text.utf8.count) }
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).map(Substring.init)
     guard parts.count == 3, let header = Base64URL.decode(parts[0]), let claims = Base64URL.decode(parts[1]),
       let signature = Base64URL.decode(parts[2])
     else { throw .notAToken }
@@ -47,9 +47,9 @@ struct DPoPProof: Sendable {
   ///   - uri: The URI of the request.
   ///   - nonce: The nonce that the request's assertion signs.
   func verify(method: String, uri: NormalizedURI, nonce: String, at now: Timestamp) throws(DPoPRejection) -> DPoPKey {
-    guard claims.htm == method else { throw .methodMismatch }
+    guard claims.htm.hasSameBytes(as: method) else { throw .methodMismatch }
     guard NormalizedURI(claims.htu) == uri else { throw .uriMismatch }
-    guard claims.nonce == nonce else { throw .nonceMismatch }
+    guard claims.nonce.hasSameBytes(as: nonce) else { throw .nonceMismatch }
     let age = Double(now.seconds) - claims.iat
     guard abs(age) <= Double(Self.freshness.components.seconds) else {
       throw .notFresh(seconds: Int64(max(-1e15, min(1e15, age))))
@@ -105,11 +105,12 @@ extension DPoPProof {
     init(json: [UInt8]) throws(DPoPRejection) {
       guard let members = DPoPProof.decode(Members.self, json), let presence = DPoPProof.decode(Presence.self, json)
       else { throw .malformedHeader }
-      guard members.typ == "dpop+jwt" else { throw .unexpectedType }
-      guard members.alg == "ES256" else { throw .unexpectedAlgorithm }
+      guard members.typ?.hasSameBytes(as: "dpop+jwt") == true else { throw .unexpectedType }
+      guard members.alg?.hasSameBytes(as: "ES256") == true else { throw .unexpectedAlgorithm }
       guard !presence.hasExtension else { throw .unknownExtension }
       guard !presence.hasPrivatePart else { throw .privateKey }
-      guard let key = members.jwk, key.kty == "EC", key.crv == "P-256",
+      guard let key = members.jwk, key.kty?.hasSameBytes(as: "EC") == true,
+        key.crv?.hasSameBytes(as: "P-256") == true,
         let x = key.x.flatMap({ Base64URL.decode($0) }), let y = key.y.flatMap({ Base64URL.decode($0) }),
         x.count == 32, y.count == 32
       else { throw .malformedKey }
@@ -148,7 +149,7 @@ extension DPoPProof {
 
   /// Decodes a JSON object whose members occur once each; `nil` for anything else.
   private static func decode<Value: Decodable>(_ type: Value.Type, _ json: [UInt8]) -> Value? {
-    guard JSONGrammar.accepts(json) else { return nil }
+    guard JSONGrammar.accepts(json, within: .request) else { return nil }
     return try? JSONDecoder().decode(type, from: Data(json))
   }
 }

@@ -3,6 +3,7 @@ public import AttestGate
 public import ByteCoding
 internal import GateWire
 internal import JSONLog
+internal import Locking
 internal import Logging
 public import Transport
 
@@ -19,17 +20,21 @@ public struct TokenEndpoint: Sendable {
   private let limiter: RequestLimiter
   private let trustedProxies: [AddressRange]
   private let uri: NormalizedURI?
+  private let executor: any TaskExecutor
   private let clock: WallClock
 
   /// - Parameters:
   ///   - url: The URL that proofs must name; `nil` for `https`, the `Host` of the request and the path of the endpoint.
   ///   - limiter: Counts requests like upgrades.
   ///   - trustedProxies: Proxies that send the requests of many clients: no address limit applies to them.
+  ///   - executor: Verifies requests. As for registrations, it must have threads of its own. `nil` for one.
   /// - Returns: `nil` if `url` is not an absolute `https` URL.
   public init?(
     gate: Gate, issuer: TokenIssuer, url: String? = nil, limiter: RequestLimiter = RequestLimiter(),
-    trustedProxies: [AddressRange] = [], clock: WallClock = .system
+    trustedProxies: [AddressRange] = [], executor: (any TaskExecutor)? = nil,
+    clock: WallClock = .system
   ) {
+    self.executor = executor ?? WorkerExecutor(threads: 1)
     uri = url.flatMap(NormalizedURI.init)
     guard url == nil || uri != nil else { return nil }
     self.gate = gate
@@ -42,7 +47,7 @@ public struct TokenEndpoint: Sendable {
   func answer(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
     guard request.method == "POST" else { return context.refuse(.methodNotAllowed(allowed: "POST")) }
     // Two verifications, a signature and a new public key take too long for an event loop.
-    return await withTaskExecutorPreference(globalConcurrentExecutor) {
+    return await withTaskExecutorPreference(executor) {
       await decide(request, from: peer, in: context)
     }
   }

@@ -31,7 +31,7 @@ public struct TokenIssuer: Sendable {
     prefix = Array("{\"iss\":\(JSONText.quote(issuer))".utf8)
   }
 
-  func serves(_ audience: String) -> Bool { audiences.contains(audience) }
+  func serves(_ audience: String) -> Bool { audiences.contains { $0.hasSameBytes(as: audience) } }
 
   /// Loads the signing keys if they are not loaded. Otherwise does no work.
   func prepare() async throws(StoreError) {

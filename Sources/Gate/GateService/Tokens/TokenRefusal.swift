@@ -18,7 +18,8 @@ extension TokenRefusal {
     case .malformedForm(let fault): RefusalReport(.malformedForm, fault.step, text: fault.text)
     // The value is the client's, so the log gets a bounded part of it.
     case .unknownAudience(let audience):
-      RefusalReport(.audienceRefused, "token_audience", detail: String(audience.prefix(200)))
+      // By scalars: a character can have any number of them.
+      RefusalReport(.audienceRefused, "token_audience", detail: String(audience.unicodeScalars.prefix(200)))
     case .proof(let rejection): rejection.report
     case .verifiesNothing: RefusalReport(.tokensUnavailable, "token_enforcement_off")
     }

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Transport
 
 /// The body of a token request: a form with the member `audience` (RFC 6749 section 4.4.2, RFC 8693 section 2.1).
@@ -28,26 +29,28 @@ struct TokenRequest: Sendable, Hashable {
 
   init(form: [UInt8]) throws(ParseError) {
     guard form.count <= Self.longest else { throw .tooLong(bytes: form.count) }
-    var members: [String: String] = [:]
+    var names: Set<[UInt8]> = []
+    var audience: [UInt8] = []
     for pair in form.split(separator: UInt8(ascii: "&")) {
       let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
       guard let name = Self.decode(parts[0]), let value = Self.decode(parts.count == 2 ? parts[1] : []) else {
         throw .malformed
       }
-      guard members.updateValue(value, forKey: name) == nil else { throw .repeatedMember }
+      guard names.insert(name).inserted else { throw .repeatedMember }
+      if name.elementsEqual("audience".utf8) { audience = value }
     }
-    guard let audience = members["audience"], !audience.isEmpty else { throw .missingAudience }
-    self.audience = audience
+    guard !audience.isEmpty else { throw .missingAudience }
+    self.audience = String(decoding: audience, as: UTF8.self)
   }
 
   /// Parameters of the type, such as a charset, change nothing: a form is in ASCII.
   private static func isForm(_ type: String) -> Bool {
-    let name = type.prefix { $0 != ";" }
-    return HeaderFields.isSame(String(name.drop { $0 == " " }.prefix { $0 != " " && $0 != "\t" }), mediaType)
+    let name = type.utf8.prefix { $0 != UInt8(ascii: ";") }.drop { $0 == 0x20 }.prefix { $0 != 0x20 && $0 != 0x09 }
+    return name.elementsEqual(mediaType.utf8) { $0.lowercasedASCII == $1 }
   }
 
   /// Decodes `+` and escapes; `nil` if the result is not UTF-8 or an escape is malformed.
-  private static func decode(_ text: ArraySlice<UInt8>) -> String? {
+  private static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
     var rest = text
     while let byte = rest.popFirst() {
@@ -55,15 +58,12 @@ struct TokenRequest: Sendable, Hashable {
       case UInt8(ascii: "+"): bytes.append(0x20)
       case UInt8(ascii: "%"):
         let digits = String(decoding: rest.prefix(2), as: UTF8.self)
-        guard digits.utf8.count == 2, digits.allSatisfy(\.isHexDigit), let value = UInt8(digits, radix: 16) else {
-          return nil
-        }
+        guard digits.utf8.count == 2, let value = Hex.decode(digits)?.first else { return nil }
         bytes.append(value)
         rest = rest.dropFirst(2)
       default: bytes.append(byte)
       }
     }
-    let decoded = String(decoding: bytes, as: UTF8.self)
-    return decoded.utf8.elementsEqual(bytes) ? decoded : nil
+    return String(decoding: bytes, as: UTF8.self).utf8.elementsEqual(bytes) ? bytes : nil
   }
 }

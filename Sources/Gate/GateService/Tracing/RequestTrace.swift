@@ -40,6 +40,9 @@ final class RequestTrace: Sendable {
   /// The place of the gate's span for the upstream, which the upstream's spans have as their parent.
   let upstreamContext: TraceContext
 
+  /// The client's `tracestate`, for the upstream; `nil` if it sent none or its trace is not continued.
+  let traceState: String?
+
   private let root: TraceContext
   private let decision: TraceContext
   private let parentID: String?
@@ -55,9 +58,10 @@ final class RequestTrace: Sendable {
   private let state: LockedValue<State>
 
   init(
-    _ request: Request, from peer: Peer, root: TraceContext, parentID: String?, database: String, clock: WallClock,
-    queue: SpanQueue?
+    _ request: Request, from peer: Peer, root: TraceContext, parentID: String?, state traceState: String?,
+    database: String, clock: WallClock, queue: SpanQueue?
   ) {
+    self.traceState = traceState
     (self.root, self.parentID, self.clock, self.queue, self.database) = (root, parentID, clock, queue, database)
     (decision, upstreamContext) = (root.child(), root.child())
     // A client may send any word as its method; the conventions have one name for all unknown ones.

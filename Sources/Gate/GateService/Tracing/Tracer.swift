@@ -25,8 +25,10 @@ public struct Tracer: Sendable {
     var parent: TraceContext?
     if case .once(let value) = request.headers.only("traceparent") { parent = TraceContext(traceparent: value) }
     guard let root = TraceContext.root(traceID: parent?.traceID ?? request.id, isSampled: isSampled) else { return nil }
+    // Belongs to the client's trace, and means nothing in another one.
+    let state = parent.flatMap { _ in TraceState.forwarded(request.headers.values(of: "tracestate")) }
     return RequestTrace(
-      request, from: peer, root: root, parentID: parent?.spanID, database: database, clock: clock,
+      request, from: peer, root: root, parentID: parent?.spanID, state: state, database: database, clock: clock,
       queue: isSampled ? queue : nil)
   }
 }

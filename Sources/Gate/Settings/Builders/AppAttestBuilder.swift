@@ -95,8 +95,12 @@ extension SettingsBuilder {
     }
     if (trust.attestationRootFile == nil) != (trust.receiptRootFile == nil) {
       let given = trust.attestationRootFile == nil ? Keys.receiptRoot : Keys.attestationRoot
-      warn(
-        path(given), "only one of attestation_root_file and receipt_root_file is set: no device can match both roots")
+      let reason = "only one of attestation_root_file and receipt_root_file is set: no device can match both roots"
+      if apps.isEmpty {
+        warn(path(given), reason)
+      } else if real == nil {
+        refuse(path(given), reason, hint: "set both to roots of one authority, or remove both for Apple's")
+      }
     }
     return trust
   }

@@ -1,3 +1,5 @@
+internal import StandardPlaces
+
 /// Adds values that were not given: credentials, and defaults that depend on the environment.
 enum DefaultResolution {
   /// The default upstream, for a configuration without routes.
@@ -39,8 +41,9 @@ enum DefaultResolution {
     func absolute(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
     // systemd separates several folders by colons.
     if let given = absolute("STATE_DIRECTORY")?.split(separator: ":").first { return String(given) }
-    if isRoot { return "/var/lib/sallyport" }
+    let installed = StandardPlaces.path("/var/lib/sallyport", in: environment)
+    if isRoot { return installed }
     if let state = absolute("XDG_STATE_HOME") { return "\(state)/sallyport" }
-    return absolute("HOME").map { "\($0)/.local/state/sallyport" } ?? "/var/lib/sallyport"
+    return absolute("HOME").map { "\($0)/.local/state/sallyport" } ?? installed
   }
 }

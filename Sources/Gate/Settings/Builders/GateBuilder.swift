@@ -117,9 +117,10 @@ extension SettingsBuilder {
   private mutating func debugMTLS(with productionApp: String?) -> GateSettings.DebugMTLS? {
     let subjects = elements(Keys.allowedSubjects)
     guard let file = value(Keys.clientCA) else {
-      if !subjects.isEmpty, !entries.isFaulty(path(Keys.clientCA)) {
-        refuse(path(Keys.allowedSubjects).parent, "has no effect without debug_mtls.client_ca_file")
-      }
+      guard !entries.isFaulty(path(Keys.clientCA)) else { return nil }
+      let reason = "has no effect without debug_mtls.client_ca_file"
+      if !subjects.isEmpty { refuse(path(Keys.allowedSubjects).parent, reason) }
+      if value(Keys.partialChain) == true { refuse(path(Keys.partialChain), reason) }
       return nil
     }
     check(.certificates, Keys.clientCA)
@@ -131,7 +132,8 @@ extension SettingsBuilder {
         warn(path(Keys.clientCA), text)
       }
     }
-    return GateSettings.DebugMTLS(clientCAFile: file, allowedSubjects: subjects)
+    return GateSettings.DebugMTLS(
+      clientCAFile: file, acceptsPartialChains: value(Keys.partialChain) == true, allowedSubjects: subjects)
   }
 
   private mutating func identity() -> GateSettings.Identity? {

@@ -9,14 +9,25 @@ extension SettingsBuilder {
         refuse(path(Keys.routePath, index), "the route \(routePath) is configured twice")
       }
       let audience = value(Keys.routeAudience, index)
-      guard let upstream, let forward = value(Keys.forward, index) else { continue }
+      let subprotocol = value(Keys.routeSubprotocol, index)
+      let origins = elements(Keys.routeOrigins, index)
+      guard let upstream, let forward = value(Keys.forward, index),
+        let maxResponseHead = value(Keys.maxResponseHead, index)
+      else { continue }
       if case .tcp = upstream, forward == .all {
         refuse(path(Keys.forward, index), "tcp:// cannot forward ordinary requests: they need an HTTP upstream")
       }
       if case .tcp = upstream, audience != nil {
         refuse(path(Keys.routeAudience, index), "has no effect for tcp://: this upstream gets no identity assertion")
       }
-      routes.append(GateSettings.Route(path: routePath, upstream: upstream, forward: forward, audience: audience))
+      if case .tcp = upstream {
+      } else if subprotocol != nil {
+        refuse(path(Keys.routeSubprotocol, index), "has an effect only for tcp://: other upstreams choose themselves")
+      }
+      routes.append(
+        GateSettings.Route(
+          path: routePath, upstream: upstream, forward: forward, audience: audience, subprotocol: subprotocol,
+          maxResponseHead: maxResponseHead, origins: origins))
     }
     if entries.containers[list] != nil, entries.indices(of: list).isEmpty, !entries.isFaulty(list) {
       warn(list, "empty list: the gate refuses every session")

@@ -29,6 +29,9 @@ enum Keys {
   static let clientCA = Key(
     "debug_mtls.client_ca_file", .file, example: "client-ca/ca.pem",
     "The CA (PEM) of client certificates for debug builds. By default no client certificate is requested.")
+  static let partialChain = Key(
+    "debug_mtls.partial_chain", .boolean, default: "false",
+    "Trust each CA of the client CA file, also an intermediate CA without its root. The root is not needed then.")
   static let allowedSubjects = Key(
     "debug_mtls.allow_subjects[]", .text(form: "a subject in the form of RFC 2253: `CN=MudApp Debug Client`"),
     example: "CN=MudApp Debug Client",
@@ -98,6 +101,17 @@ enum Keys {
     "routes[].audience", .text(form: "a name"), example: "chat",
     "`aud` of the identity assertions for this upstream, instead of `identity.audience`. Not for `tcp://`.")
 
+  static let routeSubprotocol = Key(
+    "routes[].subprotocol", .subprotocol, example: "mqtt",
+    "The subprotocol of a `tcp://` service, for clients that offer it. By default `binary`, else the first offer.")
+  static let maxResponseHead = Key(
+    "routes[].max_response_head", .size(4096...1 << 20), default: "64KiB",
+    "The maximum length of the head of an upstream's response, with a field for each 256 bytes; else 502.")
+  static let routeOrigins = Key(
+    "routes[].origins[]", .origin, example: "capacitor://localhost",
+    "Origins of other hosts that may use the route, such as those of web views. With `any-with-assertion`, every "
+      + "origin but `null`, of admitted devices.")
+
   static let maxAge = Key(
     "session.max_age", .durationOrOff(1000...31_536_000_000), default: "12h",
     "The maximum age of a session, busy or not.")
@@ -121,7 +135,7 @@ enum Keys {
   )
   static let storePassword = Key(
     "store.password_file", .file, credential: "store.password", example: "store.password",
-    "A file with the PostgreSQL password.")
+    "A file with the PostgreSQL password on its first line. It is read for each new connection.")
   static let mostWaitingForStore = Key(
     "store.max_waiting", .integer(1...1_000_000), default: "4096",
     "The maximum number of waiting store calls, each for reads and writes. More are refused as `overloaded`.")
@@ -177,7 +191,8 @@ public enum SettingsTable {
     Keys.acmeDirectory.definition, Keys.acmeCA.definition, Keys.acmeBindingKeyID.definition,
     Keys.acmeBindingKey.definition, Keys.leastVersion.definition,
     Keys.certificateReload.definition,
-    Keys.clientCA.definition, Keys.allowedSubjects.definition, Keys.forbidWithProduction.definition,
+    Keys.clientCA.definition, Keys.partialChain.definition, Keys.allowedSubjects.definition,
+    Keys.forbidWithProduction.definition,
     Keys.enforcement.definition, Keys.platform.definition, Keys.teamID.definition, Keys.bundleID.definition,
     Keys.environments.definition,
     Keys.allowedCategories.definition, Keys.missingCategory.definition,
@@ -189,13 +204,15 @@ public enum SettingsTable {
     Keys.challengeTTL.definition,
     Keys.challengeKeys.definition, Keys.challengeKeyRotation.definition, Keys.counterWindow.definition,
     Keys.routePath.definition, Keys.upstream.definition, Keys.forward.definition, Keys.upstreamCA.definition,
-    Keys.upstreamName.definition, Keys.routeAudience.definition,
+    Keys.upstreamName.definition, Keys.routeAudience.definition, Keys.routeSubprotocol.definition,
+    Keys.maxResponseHead.definition, Keys.routeOrigins.definition,
     Keys.maxAge.definition, Keys.idleTimeout.definition, Keys.ping.definition, Keys.maxMessage.definition,
     Keys.closeOnRevoke.definition,
     Keys.store.definition, Keys.storePassword.definition, Keys.mostWaitingForStore.definition,
     Keys.pruneUnusedAfter.definition,
     Keys.globalSessions.definition, Keys.connectionsPerAddress.definition, Keys.challengesPerAddress.definition,
-    Keys.registrationsPerAddress.definition, Keys.upgradesPerAddress.definition, Keys.upgradesPerKey.definition,
+    Keys.registrationsPerAddress.definition, Keys.upgradesPerAddress.definition,
+    Keys.sessionsPerKey.definition, Keys.whenKeyIsFull.definition, Keys.upgradesPerKey.definition,
     Keys.issuer.definition, Keys.audience.definition, Keys.identityKeyLife.definition,
     Keys.identityKeyOverlap.definition, Keys.strippedHeaders.definition,
     Keys.tokenAudience.definition, Keys.tokenLifetime.definition, Keys.tokenURL.definition,

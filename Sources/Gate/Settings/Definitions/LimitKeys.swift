@@ -13,6 +13,12 @@ extension Keys {
   static let upgradesPerAddress = Key(
     "limits.per_ip.upgrades", .rateOrOff, default: "off",
     "The rate of upgrade attempts per address. An address is not a device: many phones may share one.")
+  static let sessionsPerKey = Key(
+    "limits.per_key.sessions", .countOrOff(1...10_000), default: "16",
+    "Maximum open sessions per registered key of all gates that share the store. Client certificates have no key.")
+  static let whenKeyIsFull = Key<GateSettings.Limits.WhenFull>(
+    "limits.per_key.when_full", .choice(), default: "refuse_newest",
+    "Over the number of sessions: 429 for the newest, or 1008 for the key's oldest socket.")
   static let upgradesPerKey = Key(
     "limits.per_key.upgrades", .rateOrOff, default: "off", "The rate of admissions per registered key.")
 }

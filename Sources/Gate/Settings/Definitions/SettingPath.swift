@@ -46,6 +46,11 @@ struct SettingPath: Sendable, Hashable {
     return SettingPath(steps: steps.dropLast(), indices: last == "[]" ? indices.dropLast() : indices)
   }
 
+  /// Whether this is `section`, or a path below it.
+  func isPart(of section: SettingPath) -> Bool {
+    steps.starts(with: section.steps) && indices.starts(with: section.indices)
+  }
+
   var last: String { steps.last ?? "" }
 
   /// The path as in the settings table: `routes[].upstream`.

@@ -17,6 +17,7 @@ package enum FileContentError: Error, Hashable {
   case unfinished(seconds: Int)
 
   static let isMissing = FileContentError.system(ENOENT)
+  static let isForbidden = FileContentError.system(EACCES)
 
   package var reason: String {
     switch self {

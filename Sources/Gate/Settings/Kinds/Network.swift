@@ -68,13 +68,26 @@ extension Kind where Value == String {
 
   /// The name of a header field (RFC 9110 section 5.1).
   static var fieldName: Kind {
+    token(
+      name: "header name", form: "the name of a header field", example: "X-Internal-User",
+      fault: "is not the name of a header field")
+  }
+
+  /// A subprotocol of WebSocket (RFC 6455 section 4.1).
+  static var subprotocol: Kind {
+    token(
+      name: "subprotocol", form: "a token, as a client offers it", example: "mqtt",
+      fault: "is not a token, which a subprotocol must be")
+  }
+
+  /// A token (RFC 9110 section 5.6.2).
+  private static func token(name: String, form: String, example: String, fault: String) -> Kind {
     let others = Set("!#$%&'*+-.^_`|~".utf8)
     return Kind(
-      name: "header name", form: "the name of a header field",
-      schema: .textOrNumber("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"), example: "X-Internal-User"
+      name: name, form: form, schema: .textOrNumber("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"), example: example
     ) { text throws(InvalidSetting) in
       guard !text.isEmpty, text.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || others.contains($0) }) else {
-        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not the name of a header field")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) \(fault)")
       }
       return text
     }

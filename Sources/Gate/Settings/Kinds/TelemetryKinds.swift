@@ -6,6 +6,12 @@ public struct CollectorAddress: Sendable, Hashable {
   public let port: UInt16
   /// The part before `/v1/traces` and `/v1/metrics`: empty, or with a slash at its begin and none at its end.
   public let path: String
+
+  /// The value of `Host`: without the default port of the scheme, which servers with several names do not expect.
+  public var authority: String {
+    let host = host.contains(":") ? "[\(host)]" : host
+    return port == (isSecure ? 443 : 80) ? host : "\(host):\(port)"
+  }
 }
 
 extension Kind where Value == CollectorAddress {

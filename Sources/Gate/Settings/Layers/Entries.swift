@@ -79,6 +79,13 @@ struct Entries: Sendable {
     faults += layer.faults
   }
 
+  /// Removes the value, section or list at `path` with all that is below it. Faults that were recorded stay.
+  mutating func remove(_ path: SettingPath) {
+    values = values.filter { !$0.key.isPart(of: path) }
+    containers = containers.filter { !$0.key.isPart(of: path) }
+    elements = elements.filter { !$0.key.isPart(of: path) }
+  }
+
   /// Whether a fault was recorded for `path` or one of its parents, including the root.
   func isFaulty(_ path: SettingPath) -> Bool {
     if faulty.contains(.root) { return true }

@@ -15,6 +15,9 @@ struct CAExportCommand: ParsableCommand {
       CA and the identity on an iPhone or Mac. The password is the first line of --password-file, or is asked for on \
       the terminal. For an app that uses an empty password, name an empty file.
 
+      p12 and mobileconfig are encrypted with AES-256 and SHA-256. If an Apple system reports "MAC verification \
+      failed" at the import, export again with --legacy.
+
       Example:
 
         sallyport ca export --format p12 --password-file /dev/null
@@ -34,7 +37,11 @@ struct CAExportCommand: ParsableCommand {
   @Option(help: ArgumentHelp("A file whose first line is the password.", valueName: "file"))
   var passwordFile: String?
 
-  @Flag(help: "Encrypt with Triple DES and SHA-1, for software older than 2022.")
+  @Flag(
+    help: """
+      Encrypt p12 and mobileconfig with Triple DES and SHA-1, for systems that report "MAC verification failed" at the \
+      import, and software older than 2022.
+      """)
   var legacy = false
 
   func run() throws {
@@ -46,6 +53,10 @@ struct CAExportCommand: ParsableCommand {
     }
     try options.report { () throws(ClientAuthorityError) in
       [try options.authority.export(client, as: form, to: output, isReplacing: options.force)]
+    }
+    if form.isForNewerSystems {
+      Console.error(
+        "hint: if the import reports \"MAC verification failed\", export again with --legacy (Triple DES and SHA-1)")
     }
   }
 
@@ -70,5 +81,15 @@ struct CAExportCommand: ParsableCommand {
         .usage, error: "--password-file \(passwordFile): not a line of text", hint: "the first line is the password")
     }
     return password
+  }
+}
+
+extension ClientExport {
+  /// Whether the file is encrypted in a way that some systems do not read.
+  fileprivate var isForNewerSystems: Bool {
+    switch self {
+    case .pem, .der: false
+    case .p12(_, let encryption), .mobileconfig(_, let encryption): encryption == .modern
+    }
   }
 }

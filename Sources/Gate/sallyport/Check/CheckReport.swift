@@ -31,7 +31,7 @@ struct CheckReport {
     messages += diagnostics.warnings.map { HintedMessage("warning: \($0)", hint: nil) }
     messages += doubts.map { HintedMessage("warning: \($0)", hint: $0.hint) }
     let lines = HintedMessage.lines(messages)
-    return hasFile || diagnostics.settings != nil ? lines : "\(lines)\nhint: \(ConfigurationSearch.advice)"
+    return hasFile || diagnostics.settings != nil ? lines : "\(lines)\nhint: \(ConfigurationSearch.ofProcess.advice)"
   }
 
   /// The `ok:` lines and a summary line.

@@ -3,6 +3,7 @@ internal import CommandSupport
 internal import Cryptography
 internal import Glibc
 internal import QREncoding
+internal import Settings
 internal import SimulatedDevice
 
 /// What a developer needs for the next step, when a development gate serves.
@@ -11,11 +12,15 @@ struct DevAnnouncement {
   let folder: String
   let appID: String
   let isReal: Bool
-  let upstream: String
+  let settings: GateSettings
   let host: DevHost?
   let port: UInt16
   /// The URL of the profile for phones.
   let profile: String?
+  /// The operator's configuration file; `nil` without one.
+  let configuration: String?
+  /// Where the gate differs from that file.
+  let differences: [Rehearsal.Difference]
 
   func print(asJSON: Bool) { Console.print(asJSON ? json : text) }
 
@@ -23,16 +28,37 @@ struct DevAnnouncement {
   private var fingerprint: String { Hex.encode(authority.server.certificate.fingerprint) }
   private var authorityFingerprint: String { Hex.encode(authority.tlsAuthority.certificate.fingerprint) }
   /// A command with a simulated device; a gate for real devices refuses it.
-  private var next: String? { isReal ? nil : "attest connect \(url) --authority \(ShellWord.quoting(folder))" }
+  private var next: String? {
+    guard !isReal, let route = settings.routes.first(where: { $0.path == "/" }) ?? settings.routes.first
+    else { return nil }
+    let path = route.path == "/" ? "" : ShellWord.quoting(String(route.path.dropFirst()))
+    return "attest connect \(url)\(path) --authority \(ShellWord.quoting(folder))"
+  }
+
+  /// The upstream; with an operator's configuration, each route with its upstream.
+  private var upstream: String {
+    let texts = settings.routes.indices.map { index -> String in
+      let upstream = settings.effective.first { $0.key == "routes[\(index)].upstream" }?.text ?? "none"
+      return configuration == nil ? upstream : "\(settings.routes[index].path) to \(upstream)"
+    }
+    return texts.isEmpty ? "none" : texts.joined(separator: ", ")
+  }
 
   private var json: String {
-    var members = ["url": url, "fingerprint": fingerprint, "folder": folder, "app": appID, "upstream": upstream]
-    if let next { members["next"] = next }
+    var members: [String: JSONValue] = [
+      "url": .text(url), "fingerprint": .text(fingerprint), "folder": .text(folder), "app": .text(appID),
+      "upstream": .text(upstream),
+    ]
+    if let next { members["next"] = .text(next) }
     if let profile {
-      members["profile"] = profile
-      members["authority_fingerprint"] = authorityFingerprint
+      members["profile"] = .text(profile)
+      members["authority_fingerprint"] = .text(authorityFingerprint)
     }
-    return JSONText.encoding(members)
+    if let configuration {
+      members["configuration"] = .text(configuration)
+      members["differences"] = .array(differences.map(JSONValue.init))
+    }
+    return JSONText.encoding(JSONValue.object(members))
   }
 
   private var text: String {
@@ -42,6 +68,10 @@ struct DevAnnouncement {
       "upstream     \(upstream)",
     ]
     if let next { lines.append("next         \(next)") }
+    if let configuration {
+      lines.append("file         \(TerminalText.printable(configuration)), except for:")
+      lines += differences.map { "             \(TerminalText.printable($0.text))" }
+    }
     if let profile { lines += ["profile      \(profile)", ""] + steps(profile) }
     return lines.joined(separator: "\n")
   }
@@ -67,5 +97,15 @@ struct DevAnnouncement {
       return nil
     }
     return String(code.terminalText().dropLast())
+  }
+}
+
+extension JSONValue {
+  /// `{"file", "key", "rehearsal"}`; a side without a value has no member.
+  fileprivate init(_ difference: Rehearsal.Difference) {
+    var members: [String: JSONValue] = ["key": .text(difference.key)]
+    members["file"] = difference.file.map { .text($0) }
+    members["rehearsal"] = difference.rehearsal.map { .text($0) }
+    self = .object(members)
   }
 }

@@ -24,17 +24,29 @@ struct DevCommand: AsyncParsableCommand {
       With --host other machines reach the gate. The certificate is for this name and the addresses of this machine, \
       and a phone gets the CA as a profile, over plain HTTP from a port of its own.
 
-      Example: for simulated devices, and for a phone
+      With -c the gate rehearses a configuration: it has the apps, routes, limits and sessions of the file, for \
+      simulated devices. Certificate, store, admin socket and roots are those of the folder, and it listens on \
+      loopback. PROXY headers, ACME, metrics and telemetry are off. Each difference from the file is printed. Only the \
+      file counts, without the environment.
+
+      Example: for simulated devices, for a phone, and with an operator's configuration
 
         sallyport dev --upstream ws://127.0.0.1:8080
         sallyport dev --host gate.local --real --app-id AAABBBCCC1.com.example.app
+        sallyport dev -c gate.yaml
       """)
 
-  @Option(help: "Where admitted sessions go: ws://, wss://, unix:/path or tcp://.")
-  var upstream = "ws://127.0.0.1:8080"
+  @Option(
+    name: [.short, .customLong("config")],
+    help: "Rehearse this configuration file (YAML) with simulated devices.")
+  var config: String?
 
-  @Option(help: "What is forwarded: upgrades, or all to include ordinary requests.")
-  var forward = "upgrades"
+  @Option(
+    help: "Where admitted sessions go: ws://, wss://, unix:/path or tcp:// (default: ws://127.0.0.1:8080).")
+  var upstream: String?
+
+  @Option(help: "What is forwarded: upgrades, or all to include ordinary requests (default: upgrades).")
+  var forward: String?
 
   @Option(help: "The folder of the CA and the gate's state.")
   var folder: String?
@@ -65,24 +77,41 @@ struct DevCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(SallyportError) {
+      let rehearsal = try chosenRehearsal()
       let host = try chosenHost()
       let app = try chosenApp()
       let folder = AuthorityFolder(path: try Self.usable(Self.absolute(try chosenFolder())))
-      let authority = try authority(in: folder, for: host)
-      let server = try await open(folder, authority, appID: app ?? authority.appID)
+      let authority = try authority(in: folder, for: host, rehearsal)
+      let (server, differences) = try await open(folder, authority, appID: app ?? authority.appID, rehearsal)
       let profiles = host == nil ? nil : try profileServer(of: authority)
       defer { profiles?.stop() }
       let settings = await server.settings
       await server.serve {
         DevAnnouncement(
-          authority: authority, folder: folder.path, appID: app ?? authority.appID, isReal: real, upstream: upstream,
-          host: host, port: server.port, profile: host.flatMap { profiles?.url(host: $0) }
+          authority: authority, folder: folder.path, appID: app ?? authority.appID, isReal: real,
+          settings: settings, host: host, port: server.port, profile: host.flatMap { profiles?.url(host: $0) },
+          configuration: config, differences: differences
         ).print(asJSON: json)
         Task { await warnOfUpstream(settings) }
       }
     } catch {
       throw error.told()
     }
+  }
+
+  /// The file of `-c`. The options that set what the file sets are refused.
+  private func chosenRehearsal() throws(SallyportError) -> DevRehearsal? {
+    guard let config else { return nil }
+    let others = [
+      ("--upstream", upstream != nil), ("--forward", forward != nil), ("--real", real), ("--app-id", appID != nil),
+      ("--client-ca", clientCA != nil),
+    ]
+    if let other = others.first(where: \.1)?.0 {
+      throw SallyportError(
+        .usage, error: "\(other): not with -c: apps, routes and client certificates are those of the file",
+        hint: "change a copy of the file, or leave -c out")
+    }
+    return try DevRehearsal(file: config)
   }
 
   private func chosenHost() throws(SallyportError) -> DevHost? {
@@ -122,11 +151,14 @@ struct DevCommand: AsyncParsableCommand {
     }
   }
 
-  private func authority(in folder: AuthorityFolder, for host: DevHost?) throws(SallyportError) -> TestAuthority {
+  private func authority(
+    in folder: AuthorityFolder, for host: DevHost?, _ rehearsal: DevRehearsal?
+  ) throws(SallyportError) -> TestAuthority {
+    let apps = rehearsal?.appIDs ?? []
     let authority: TestAuthority
     do throws(AuthorityFolderError) {
       authority = try folder.loadOrMake(
-        appID: appID ?? "SALLYPORT1.com.example.app", names: host?.serverNames ?? .loopback, at: .now())
+        appID: appID ?? apps.first ?? "SALLYPORT1.com.example.app", names: host?.serverNames ?? .loopback, at: .now())
     } catch {
       // The folder holds something else, so nothing in it may be overwritten.
       if case .absent(let path) = error {
@@ -142,21 +174,29 @@ struct DevCommand: AsyncParsableCommand {
         .usage, error: "--app-id: the devices in \(folder.path) run \(authority.appID)",
         hint: "name another folder with --folder")
     }
+    if let app = apps.first, !apps.contains(authority.appID) {
+      throw SallyportError(
+        .usage, error: "-c: the devices in \(folder.path) run \(authority.appID), which is no app of the file",
+        hint: "name another folder with --folder, for example \(folder.path)-\(app)")
+    }
     return authority
   }
 
-  /// Starts a gate with the configuration file that this command writes. If the start fails, restores the previous
-  /// file, because another gate may be running with it.
+  /// Starts a gate with the configuration file that this command writes, and returns the differences from the file of
+  /// `rehearsal`. If the start fails, restores the previous file, because another gate may be running with it.
   private func open(
-    _ folder: AuthorityFolder, _ authority: TestAuthority, appID: String
-  ) async throws(SallyportError) -> GateServer {
-    try checkFlags(in: folder)
+    _ folder: AuthorityFolder, _ authority: TestAuthority, appID: String, _ rehearsal: DevRehearsal?
+  ) async throws(SallyportError) -> (GateServer, [Rehearsal.Difference]) {
+    let rehearsed = try rehearsal?.settings(in: folder, givenFlags)
+    if rehearsed == nil { try checkFlags(in: folder) }
     let path = DevFolder(path: folder.path).configuration
     let before = try? Data(contentsOf: URL(filePath: path))
-    try writeConfiguration(to: path, in: folder, authority, appID: appID)
+    let text = rehearsed?.settings.effectiveYAML ?? configuration(in: folder, authority, appID: appID)
+    try write("# Generated by sallyport dev. Each start overwrites it.\n" + text, to: path)
     do throws(SallyportError) {
       // The environment and the .env file of the user's own gate must not affect this one.
-      return try await GateServer.open(SettingsLoader(file: path, environment: [:], workingDirectory: folder.path))
+      let loader = SettingsLoader(file: path, environment: [:], workingDirectory: folder.path)
+      return (try await GateServer.open(loader), rehearsed?.differences ?? [])
     } catch {
       if let before { try? before.write(to: URL(filePath: path), options: .atomic) }
       throw namingFlags(in: error)
@@ -172,17 +212,22 @@ struct DevCommand: AsyncParsableCommand {
     }
   }
 
+  private var chosenUpstream: String { upstream ?? "ws://127.0.0.1:8080" }
+  private var chosenForwarding: String { forward ?? "upgrades" }
   private var listenAddress: String { address ?? (host == nil ? "127.0.0.1" : "::") }
 
   // MARK: Faults
 
   /// The command-line flags, with the settings keys that they become.
   private var givenFlags: [FlagSetting] {
-    let flags = [
+    var flags = [
       FlagSetting(flag: "--address", key: "listen.address", text: listenAddress),
       FlagSetting(flag: "--port", key: "listen.port", text: "\(port)"),
-      FlagSetting(flag: "--upstream", key: "routes[0].upstream", text: upstream),
-      FlagSetting(flag: "--forward", key: "routes[0].forward", text: forward),
+    ]
+    guard config == nil else { return flags }
+    flags += [
+      FlagSetting(flag: "--upstream", key: "routes[0].upstream", text: chosenUpstream),
+      FlagSetting(flag: "--forward", key: "routes[0].forward", text: chosenForwarding),
     ]
     guard let clientCA else { return flags }
     return flags + [
@@ -236,13 +281,10 @@ struct DevCommand: AsyncParsableCommand {
     path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
   }
 
-  /// Writes the configuration as a file that a developer can read, and copy as a start for a real gate.
-  private func writeConfiguration(
-    to path: String, in folder: AuthorityFolder, _ authority: TestAuthority, appID: String
-  ) throws(SallyportError) {
+  /// The configuration as a file that a developer can read, and copy as a start for a real gate.
+  private func configuration(in folder: AuthorityFolder, _ authority: TestAuthority, appID: String) -> String {
     let parts = appID.split(separator: ".", maxSplits: 1)
     var text = """
-      # Generated by sallyport dev. Each start overwrites it.
       version: 1
       listen: { address: \(quoted(listenAddress)), port: \(port) }
       tls: { cert_file: \(quoted(folder.serverCertificatePath)), key_file: \(quoted(folder.serverKeyPath)) }
@@ -251,14 +293,20 @@ struct DevCommand: AsyncParsableCommand {
           - { team_id: \(quoted(String(parts[0]))), bundle_id: \(quoted(String(parts.last ?? ""))), \
       environments: [development] }
       \(devices(of: folder, authority))
-      routes: [{ path: /, upstream: \(quoted(upstream)), forward: \(quoted(forward)) }]
+      routes: [{ path: /, upstream: \(quoted(chosenUpstream)), forward: \(quoted(chosenForwarding)) }]
       store: { url: \(quoted("sqlite://" + folder.path + "/state.db")) }
+      # attest load opens many sockets with one device. Other gates: 16.
+      limits: { per_key: { sessions: off } }
 
       """
     if let socket = DevFolder(path: folder.path).adminSocket {
       text += "admin: { listen: \(quoted("unix:" + socket)) }\n"
     }
     if let clientCA { text += "debug_mtls: { client_ca_file: \(quoted(Self.absolute(clientCA))) }\n" }
+    return text
+  }
+
+  private func write(_ text: String, to path: String) throws(SallyportError) {
     do {
       try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
     } catch {

@@ -1,13 +1,12 @@
+internal import SimulatedDevice
+
 /// The folder of a development gate: its CA, configuration, state and admin socket.
 struct DevFolder {
   let path: String
 
-  /// The folder that `sallyport dev` uses unless another one is named, in the user's data folder (XDG Base Directory).
-  /// A shared folder is never used, because the folder holds private keys. `nil` if the environment names no place.
+  /// The folder that `sallyport dev` uses unless another one is named; `nil` if the environment names no place.
   static func standard(_ environment: [String: String]) -> DevFolder? {
-    func absolute(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
-    let data = absolute("XDG_DATA_HOME") ?? absolute("HOME").map { $0 + "/.local/share" }
-    return data.map { DevFolder(path: $0 + "/sallyport/dev") }
+    AuthorityFolder.standard(environment).map { DevFolder(path: $0.path) }
   }
 
   /// The configuration that `sallyport dev` writes.

@@ -1,14 +1,18 @@
 internal import FoundationEssentials
 internal import GateRuntime
 internal import Settings
+internal import StandardPlaces
 
 /// Finds the running gate of a command that names no configuration.
 ///
 /// It looks at the admin server of `/etc/sallyport/sallyport.yaml` and the environment, at the standard socket, and at
 /// the development gate in the user's data folder. A development gate in another folder is found by its configuration.
+/// `SALLYPORT_ROOT` moves the first two places.
 struct GateFinder {
   /// The standard socket of a gate, which the shipped configuration names.
-  static let standardSocket = "/run/sallyport/admin.sock"
+  static func standardSocket(_ environment: [String: String]) -> String {
+    StandardPlaces.path("/run/sallyport/admin.sock", in: environment)
+  }
 
   /// A running gate.
   struct Found {
@@ -39,7 +43,7 @@ struct GateFinder {
   static func search(_ environment: [String: String] = ProcessInfo.processInfo.environment) async -> GateFinder {
     var finder = GateFinder(environment)
     await finder.tryConfiguration()
-    await finder.tryServer(.init(address: .unix(path: standardSocket)), store: nil)
+    await finder.tryServer(.init(address: .unix(path: standardSocket(environment))), store: nil)
     await finder.tryDevelopmentGate()
     return finder
   }
@@ -75,7 +79,7 @@ struct GateFinder {
   // MARK: Places
 
   private mutating func tryConfiguration() async {
-    let file = ConfigurationSearch.standardFile
+    let file = search.standardFile
     let loader = SettingsLoader(file: search.hasStandardFile ? file : nil, environment: environment)
     do throws(ConfigurationErrors) {
       let places = try loader.loadPlaces()

@@ -95,7 +95,8 @@ struct KeysRemoveCommand: AsyncParsableCommand {
   }
 
   private func remove(_ key: KeyDescription, at client: AdminClient) async throws(SallyportError) {
-    let question = "Remove the key \(key.key) of \(key.app), registered \(key.registeredAt)?"
+    let registered = KeyArguments.second(of: key.registeredAt)
+    let question = "Remove the key \(key.key) of \(key.app), registered \(registered)?"
     guard yes || Terminal.confirms(TerminalText.printable(question)) else {
       throw SallyportError(.problemsFound, error: "the key \(key.key) was not removed", hint: "answer y to remove it")
     }

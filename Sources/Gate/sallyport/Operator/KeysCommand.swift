@@ -140,6 +140,9 @@ struct KeyArguments: ParsableArguments {
 
   var names: [String] { key.map(\.text) }
 
+  /// An RFC 3339 time in whole seconds, which is all that a person needs.
+  static func second(of time: String) -> String { Timestamp(rfc3339: time)?.wholeSecond.description ?? time }
+
   func print(_ key: KeyDescription) {
     guard !json else {
       Console.print(JSONText.encoding(key))
@@ -148,8 +151,9 @@ struct KeyArguments: ParsableArguments {
     let fields: [(String, String?)] = [
       ("key", key.key), ("key id", key.keyID), ("platform", key.platform), ("app", key.app),
       ("environment", key.environment),
-      ("state", key.state), ("registered", key.registeredAt), ("last used", key.lastUsedAt ?? "never"),
-      ("revoked", key.revokedAt), ("counter", key.platform == "ios" ? "\(key.counter)" : nil),
+      ("state", key.state), ("registered", Self.second(of: key.registeredAt)),
+      ("last used", key.lastUsedAt.map(Self.second) ?? "never"), ("revoked", key.revokedAt.map(Self.second)),
+      ("counter", key.platform == "ios" ? "\(key.counter)" : nil),
       ("category", key.category),
       ("security level", key.securityLevel), ("boot state", key.bootState), ("patch level", key.patchLevel),
       ("provisioning", key.provisioning),

@@ -22,9 +22,13 @@ struct ReloadCommand: AsyncParsableCommand {
   @Flag(help: "Print the answer as one line of JSON.")
   var json = false
 
+  @Flag(help: "Do not ask for confirmation, which a gate that was found and not named needs on a terminal.")
+  var yes = false
+
   func run() async throws {
     do throws(SallyportError) {
-      let answer = try await configuration.client().send("POST", "/v1/reload", ReloadReply.self)
+      let answer = try await configuration.clientToChange("Reload", isConfirmed: yes).send(
+        "POST", "/v1/reload", ReloadReply.self)
       if json {
         Console.print(JSONText.encoding(answer))
       } else {
@@ -57,9 +61,13 @@ struct DrainCommand: AsyncParsableCommand {
   @Flag(help: "Print the answer as one line of JSON.")
   var json = false
 
+  @Flag(help: "Do not ask for confirmation, which a gate that was found and not named needs on a terminal.")
+  var yes = false
+
   func run() async throws {
     do throws(SallyportError) {
-      let answer = try await configuration.client().send("POST", "/v1/drain", DrainReply.self)
+      let answer = try await configuration.clientToChange("Drain", isConfirmed: yes).send(
+        "POST", "/v1/drain", DrainReply.self)
       Console.print(json ? JSONText.encoding(answer) : "draining")
     } catch {
       throw error.told()

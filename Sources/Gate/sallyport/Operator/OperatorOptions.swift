@@ -1,7 +1,10 @@
 internal import ArgumentParser
 internal import AttestGate
+internal import ByteCoding
 internal import FoundationEssentials
 internal import GateRuntime
+internal import GateService
+internal import Glibc
 internal import Settings
 
 /// The option that selects a gate's configuration.
@@ -53,6 +56,29 @@ struct ConfigurationOption: ParsableArguments {
     return client
   }
 
+  /// Connects to the gate as `client()` does, for a command that changes it. A gate that the user has not named is
+  /// named on standard error, and on a terminal the user is asked unless `isConfirmed`.
+  ///
+  /// - Parameter act: What the command does to the gate, as in `Drain`.
+  func clientToChange(_ act: String, isConfirmed: Bool) async throws(SallyportError) -> AdminClient {
+    guard !namesGate else { return try await client() }
+    let finder = await GateFinder.search()
+    guard let gate = try finder.gate() else { throw finder.failure }
+    let status = try await gate.client.send("GET", "/v1/status", GateStatus.self)
+    let process = status.process.map { ", process \($0)" } ?? ""
+    let file = status.configuration.file.map { ", with \($0)" } ?? ""
+    let description = TerminalText.printable("the gate at \(gate.name)\(process)\(file)")
+    guard !isConfirmed, Terminal.isTerminal(STDIN_FILENO) else {
+      Console.error(description)
+      return gate.client
+    }
+    guard Terminal.confirms("\(act) \(description)?") else {
+      throw SallyportError(
+        .problemsFound, error: "nothing was changed", hint: "answer y, or name another gate with -c FILE")
+    }
+    return gate.client
+  }
+
   /// A gate that runs, or its store.
   fileprivate enum Target {
     case gate(AdminClient, store: GateSettings.Store?)
@@ -92,7 +118,9 @@ struct StoreOptions: ParsableArguments {
       return store
     case .gate(_, nil):
       throw SallyportError(
-        .usage, error: "the gate at \(GateFinder.standardSocket) does not tell where its store is",
+        .usage,
+        error: "the gate at \(GateFinder.standardSocket(ProcessInfo.processInfo.environment)) does not tell where its "
+          + "store is",
         hint: "name its configuration with -c FILE, or the store with --store URL")
     }
   }

@@ -25,9 +25,13 @@ struct UpgradeCommand: AsyncParsableCommand {
   @Flag(help: "Print the answer as one line of JSON.")
   var json = false
 
+  @Flag(help: "Do not ask for confirmation, which a gate that was found and not named needs on a terminal.")
+  var yes = false
+
   func run() async throws {
     do throws(SallyportError) {
-      let answer = try await configuration.client().send("POST", "/v1/upgrade", UpgradeReply.self)
+      let answer = try await configuration.clientToChange("Upgrade", isConfirmed: yes).send(
+        "POST", "/v1/upgrade", UpgradeReply.self)
       Console.print(json ? JSONText.encoding(answer) : "upgraded: process \(answer.process) serves")
     } catch {
       throw error.told()

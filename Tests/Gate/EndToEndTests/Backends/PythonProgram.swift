@@ -3,13 +3,16 @@ import TestSupport
 
 /// The Python programs in `Tests/Gate/Programs`.
 enum PythonProgram: String {
+  case acceptor
   case backend
   case certificates
   case dial
   case origin
+  case proxyAttacks = "proxy_attacks"
+  case verifiers
   case witness
 
-  private var path: String { ProjectFile.path("Tests/Gate/Programs/\(rawValue).py") }
+  var path: String { ProjectFile.path("Tests/Gate/Programs/\(rawValue).py") }
 
   func start(_ arguments: [String] = []) throws -> ChildProcess {
     try ChildProcess(Places.tool("python3"), [path] + arguments, environment: Self.environment)

@@ -17,14 +17,25 @@ struct Crowd: Sendable {
   init(of count: Int, at visitor: Visitor) async throws {
     self.visitor = visitor
     var credentials: [HeaderFields] = []
-    for _ in 0..<count {
-      let device = try await visitor.registeredDevice()
-      let first = try await Self.attempt(device.headers(over: visitor.challenge(), count: 1), at: visitor)
-      // A gate without a reachable upstream answers 502 after it has admitted the device.
-      if let refusal = first.refusal, refusal.status != 502 { throw Unexpected(response: refusal) }
-      credentials.append(try await device.headers(over: visitor.challenge(), count: 2))
+    // Where few calls of the store may wait, one that ends late leaves no place for a moment.
+    var refusals = 0
+    while credentials.count < count {
+      do {
+        credentials.append(try await Self.credentials(at: visitor))
+      } catch is Unexpected where refusals < 20 {
+        refusals += 1
+      }
     }
     self.credentials = credentials
+  }
+
+  /// Returns the credentials for the second socket of a new device.
+  private static func credentials(at visitor: Visitor) async throws -> HeaderFields {
+    let device = try await visitor.registeredDevice()
+    let first = try await attempt(device.headers(over: visitor.challenge(), count: 1), at: visitor)
+    // A gate without a reachable upstream answers 502 after it has admitted the device.
+    if let refusal = first.refusal, refusal.status != 502 { throw Unexpected(response: refusal) }
+    return try await device.headers(over: visitor.challenge(), count: 2)
   }
 
   /// Sends all upgrades at the same time while another process locks the store, and returns them in the order of their

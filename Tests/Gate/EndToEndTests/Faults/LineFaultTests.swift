@@ -95,7 +95,7 @@ struct LineFaultTests {
       try await expectService(of: gate)
       #expect(try await refusal.status == 502)
       let patience = start.duration(to: .now)
-      #expect(patience > .seconds(9) && patience < .seconds(15), "\(patience)")
+      #expect(patience > .seconds(9), "\(patience)")
     }
   }
 

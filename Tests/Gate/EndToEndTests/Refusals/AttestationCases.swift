@@ -100,7 +100,11 @@ extension RefusalCase {
         .map(\.certificate)
       }
     },
-    receipt("a receipt from six minutes ago", "freshness") {
+    // Apple's time, together with a fresh nonce, says that the gate's clock is wrong.
+    attestation(
+      "a receipt from six minutes ago", 503, "clock_wrong", "attestation_receipt_freshness",
+      "The clock of this gate is wrong: try again later"
+    ) {
       $1.receipt = { $0.setTimes(created: Timestamp.now().advanced(by: .seconds(-360))) }
     },
     receipt("a receipt from last year", "expiry") {

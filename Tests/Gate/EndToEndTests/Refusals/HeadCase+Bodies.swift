@@ -124,8 +124,11 @@ extension HeadCase {
     replaced("no key", "Sec-WebSocket-Key", nil),
     field("a subprotocol that is not a token", "Sec-WebSocket-Protocol: a b"),
     field("a quoted subprotocol", "Sec-WebSocket-Protocol: \"a\""),
-    field("an empty list of subprotocols", "Sec-WebSocket-Protocol:"),
+    field("a list of subprotocols that breaks off in a quote", "Sec-WebSocket-Protocol: a,,\""),
     field("a subprotocol twice", "Sec-WebSocket-Protocol: a, a"),
+    field("a subprotocol twice around empty elements", "Sec-WebSocket-Protocol: a,, ,a"),
+    field("a token as subprotocol, padded", "Sec-WebSocket-Protocol: eyJhbGciOiJub25lIn0.e30.=="),
+    field("an extension without a name between empty elements", "Sec-WebSocket-Extensions: a,;x,"),
     field("an extension that is not a token", "Sec-WebSocket-Extensions: (deflate)"),
     field("an extension with an unclosed quote", "Sec-WebSocket-Extensions: deflate; x=\"y"),
     field("an extension with a parameter without a name", "Sec-WebSocket-Extensions: deflate; =y"),
@@ -146,13 +149,25 @@ extension HeadCase {
     }
 
   private static let protocolsOfUpgrades: [HeadCase] = [
-    replaced("another protocol", "Upgrade", "Upgrade: h2c"),
-    replaced("TLS as protocol", "Upgrade", "Upgrade: TLS/1.2"),
-    replaced("two protocols", "Upgrade", "Upgrade: websocket, h2c"),
-    replaced("a protocol with a version", "Upgrade", "Upgrade: websocket/13"),
-    replaced("a protocol in quotes", "Upgrade", "Upgrade: \"websocket\""),
-    field("two fields of protocols", "Upgrade: h2c"),
-    field("the same protocol twice", "Upgrade: websocket"),
+    replaced("another protocol", "Upgrade", "Upgrade: h2c", 426),
+    replaced("TLS as protocol", "Upgrade", "Upgrade: TLS/1.2", 426),
+    replaced("two protocols", "Upgrade", "Upgrade: h2c, TLS/1.2", 426),
+    replaced("a protocol with a version", "Upgrade", "Upgrade: websocket/13", 426),
+    replaced("a protocol in quotes", "Upgrade", "Upgrade: \"websocket\"", 426),
+    replaced("two fields of protocols", "Upgrade", "Upgrade: h2c\r\nUpgrade: h2", 426),
+    replaced(
+      "a beginning of HTTP/2", "Upgrade", "Upgrade: h2c\r\nConnection: HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk", 426),
+    HeadCase("a beginning of HTTP/2 with a chunked body", 426) {
+      head(
+        ["POST / HTTP/1.1", "Host: localhost", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c"]
+          + ["HTTP2-Settings: AAMAAABk", "Transfer-Encoding: chunked"] + $0) + Array("0\r\n\r\n".utf8)
+    },
+    HeadCase("a WebSocket next to HTTP/2 with a chunked body") {
+      head(
+        ["GET / HTTP/1.1"] + handshake + ["Upgrade: h2c", "HTTP2-Settings: AAMAAABk", "Transfer-Encoding: chunked"] + $0
+      )
+        + Array("0\r\n\r\n".utf8)
+    },
     replaced("no option to upgrade", "Connection", "Connection: close", 426),
     replaced("an option that is almost upgrade", "Connection", "Connection: upgrades, close", 426),
     replaced("no protocol for the upgrade", "Upgrade", "Connection: close", 426),

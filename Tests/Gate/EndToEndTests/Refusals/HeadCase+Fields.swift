@@ -51,6 +51,12 @@ extension HeadCase {
     raw("half a character in a value", [0xC3]),
     raw("a surrogate in a value", [0xED, 0xA0, 0x80]),
     raw("bytes that are never UTF-8 in a value", [0xFF, 0xFE]),
+    raw("Latin-1 in a field of the identity", [0xE9], in: "X-Attest-Method"),
+    raw("Latin-1 in an option of the connection", [0xE9], in: "Connection"),
+    raw("Latin-1 in an origin", Array("https://localhost".utf8) + [0xE9], in: "Origin"),
+    raw("Latin-1 in a subprotocol", [0xE9], in: "Sec-WebSocket-Protocol"),
+    raw("a host followed by Latin-1", Array("localhost".utf8) + [0xE9], in: "Host"),
+    raw("a C1 control character of Latin-1 before a name", [0x85], in: "X\u{85}"),
   ]
 
   private static let lists: [HeadCase] = [

@@ -70,10 +70,10 @@ extension HeadCase {
     HeadCase(name, status) { head(["GET / HTTP/1.1"] + handshake + [line] + $0) }
   }
 
-  /// Adds a line whose value contains bytes that are not text.
-  static func raw(_ name: String, _ bytes: [UInt8]) -> HeadCase {
+  /// Adds a line whose value contains bytes that are not text, under a name that the gate reads.
+  static func raw(_ name: String, _ bytes: [UInt8], in field: String = "X-App-Anything") -> HeadCase {
     HeadCase(name) {
-      let start = (["GET / HTTP/1.1"] + handshake + $0).joined(separator: "\r\n") + "\r\nX-A: "
+      let start = (["GET / HTTP/1.1"] + handshake + $0).joined(separator: "\r\n") + "\r\n\(field): "
       return Array(start.utf8) + bytes + Array("\r\n\r\n".utf8)
     }
   }

@@ -34,12 +34,12 @@ extension RefusalCase {
         keyID: Base64.encode([UInt8](repeating: 1, count: 31)), attestation: "eA==", nonce: nonce)
     },
     RefusalCase(
-      "an attestation in base64url", 400, "malformed_value", "registration_value_malformed",
+      "an attestation in both alphabets of base64", 400, "malformed_value", "registration_value_malformed",
       "attestation must be base64"
     ) {
       let device = try TestDevice()
       let nonce = try await $0.challenge()
-      return try await $0.register(keyID: device.keyID, attestation: "_-8=", nonce: nonce)
+      return try await $0.register(keyID: device.keyID, attestation: "_/8=", nonce: nonce)
     },
   ]
 

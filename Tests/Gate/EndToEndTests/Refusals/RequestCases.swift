@@ -72,9 +72,12 @@ extension RefusalCase {
 
   private static let handshakes: [RefusalCase] = [
     raw(
-      "another protocol", 400, "malformed_upgrade", "upgrade_grammar",
-      "Malformed opening handshake: the protocol to upgrade to is not websocket alone",
-      handshake("Upgrade: h2c")),
+      "another protocol", 426, "upgrade_required", "upgrade",
+      "Only WebSockets are served here: send an opening handshake", handshake("Upgrade: h2c")),
+    raw(
+      "another protocol through a proxy", 403, "upgrade_refused", "verify_upgrade",
+      "No other upgrade than to WebSocket may pass",
+      "GET /attest/verify HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nUpgrade: h2c\r\n\r\n"),
     raw(
       "no key", 400, "malformed_upgrade", "upgrade_grammar",
       "Malformed opening handshake: Sec-WebSocket-Key is not one base64 text of 16 bytes",
@@ -102,8 +105,9 @@ extension RefusalCase {
       "Server not configured for App Attest", configuration: GateConfiguration(hasApp: false)
     ) { try await $0.refusal(of: TestDevice().headers(over: $0.challenge())) },
     RefusalCase(
-      "a store in a missing folder", 503, "store_unavailable", "store_unreachable",
-      "The key store is unavailable: try again later", configuration: GateConfiguration(store: "nowhere/state.db"),
+      "a store whose file cannot be created", 503, "store_unavailable", "store_unreachable",
+      "The key store is unavailable: try again later",
+      configuration: GateConfiguration(store: String(repeating: "x", count: 300)),
       fields: ["Retry-After": "5"]
     ) { try await $0.send("GET", "/attest/challenge") },
     RefusalCase(

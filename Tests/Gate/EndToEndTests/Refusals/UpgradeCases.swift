@@ -30,9 +30,10 @@ extension RefusalCase {
       $0.with(HeaderFields.keyIDName.lowercased(), $0.first(named: HeaderFields.keyIDName) ?? "")
     },
     malformed(
-      "a key id in base64url", "assertion_part_malformed", "X-App-Assert-KeyId must be the base64 of 32 bytes"
+      "a key id in both alphabets of base64", "assertion_part_malformed",
+      "X-App-Assert-KeyId must be the base64 of 32 bytes"
     ) {
-      $0.without(HeaderFields.keyIDName).with(HeaderFields.keyIDName, String(repeating: "-", count: 43) + "=")
+      $0.without(HeaderFields.keyIDName).with(HeaderFields.keyIDName, String(repeating: "-/", count: 21) + "A=")
     },
     malformed("data that is not base64", "assertion_part_malformed", "X-App-Assert-Data must be base64") {
       $0.without(HeaderFields.dataName).with(HeaderFields.dataName, "!")

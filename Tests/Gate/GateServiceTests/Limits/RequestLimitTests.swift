@@ -2,11 +2,12 @@ import AppAttest
 import AttestGate
 import ByteCoding
 import GateFixtures
-import GateService
 import Locking
 import SimulatedDevice
 import Testing
 import Transport
+
+@testable import GateService
 
 @Suite("Request limits")
 struct RequestLimitTests {
@@ -137,6 +138,79 @@ struct RequestLimitTests {
       .init(end: .closed(by: .client, code: 1000), bytesFromClient: 0, bytesFromUpstream: 0, duration: .zero))
     // The refusal did not spend the nonce.
     _ = try await service.order(for: request)
+  }
+
+  private static let summary = SessionSummary(
+    end: .closed(by: .client, code: 1000), bytesFromClient: 0, bytesFromUpstream: 0, duration: .zero)
+
+  @Test("Sessions over the limit of a key get 429 and stay; other keys have their own, and a free place is used again")
+  func sessionsPerKey() async throws {
+    let service = try service { $0.sessionsPerKey = 2 }
+    let (device, other) = (try await service.bench.registeredDevice(), try await service.bench.registeredDevice())
+    func proof(_ device: MintedDevice, _ count: UInt32) throws -> Request {
+      .upgrade(try device.fields(over: try service.bench.nonce(), count: count))
+    }
+    let orders = [
+      try await service.order(for: proof(device, 1)), try await service.order(for: proof(device, 2)),
+      try await service.order(for: proof(other, 1)),
+    ]
+    defer { withExtendedLifetime(orders) {} }
+    let recorders = orders.map { _ in CloseRecorder() }
+    for (order, recorder) in zip(orders, recorders) { order.opened(recorder.control) }
+    let refused = try await service.answer(to: proof(device, 3))
+    #expect(refused.status == 429)
+    #expect(refused.headers.only("X-Attest-Error") == .once("rate_limited"))
+    #expect(refused.headers.only("Retry-After") == .once("10"))
+    #expect(service.sessions.count(of: device.keyID) == 2 && recorders.allSatisfy { $0.codes.isEmpty })
+    orders[0].closed(Self.summary)
+    let last = try await service.order(for: proof(device, 4))
+    withExtendedLifetime(last) { #expect(service.sessions.count(of: device.keyID) == 2) }
+  }
+
+  @Test("If the oldest is to be closed, it gets 1008, once; clients that do not close cannot exceed twice the limit")
+  func oldestOfKey() async throws {
+    let service = try service { ($0.sessionsPerKey, $0.closesOldestSessionOfKey) = (2, true) }
+    let device = try await service.bench.registeredDevice()
+    func proof(_ count: UInt32) throws -> Request {
+      .upgrade(try device.fields(over: try service.bench.nonce(), count: count))
+    }
+    var orders: [any RelayPlan] = []
+    let recorders = (0..<5).map { _ in CloseRecorder() }
+    for number in 0..<4 {
+      orders.append(try await service.order(for: proof(UInt32(number) + 1)))
+      // The second one has no answer of its upstream yet.
+      if number != 1 { orders[number].opened(recorders[number].control) }
+    }
+    #expect(recorders.map(\.codes) == [[.policyViolation], [], [], [], []])
+    orders[1].opened(recorders[1].control)
+    #expect(recorders[1].codes == [.policyViolation])
+    #expect(try await service.answer(to: proof(5)).status == 429)
+    #expect(recorders[2].codes == [])
+    orders[0].closed(Self.summary)
+    orders.append(try await service.order(for: proof(6)))
+    orders[4].opened(recorders[4].control)
+    #expect(recorders.map(\.codes) == [[.policyViolation], [.policyViolation], [.policyViolation], [], []])
+    withExtendedLifetime(orders) {}
+  }
+
+  @Test("Of many sessions of one key at the same time no more are admitted than the limit allows")
+  func raceOfKey() async throws {
+    let service = try service { $0.sessionsPerKey = 4 }
+    let device = try await service.bench.registeredDevice()
+    let epoch = service.sessions.revocationEpoch()
+    let admission = try await service.bench.gate.admit(device.claim(over: service.bench.nonce(), count: 1))
+    let (sessions, limit) = (service.sessions, LiveSessions.KeyLimit(sessions: 4, closesOldest: false))
+    let added = await withTaskGroup(of: LiveSession?.self) { group in
+      for number in 0..<64 {
+        group.addTask {
+          let record = SessionRecord(
+            id: "\(number)", admission: admission, address: ServiceBench.peer.address, route: "/")
+          return try? sessions.add(record, since: epoch, atMost: 100, ofKey: limit)
+        }
+      }
+      return await group.reduce(into: []) { if let session = $1 { $0.append(session) } }
+    }
+    #expect(added.count == 4 && sessions.count(of: device.keyID) == 4)
   }
 
   @Test("Gates that share a store divide the limits")

@@ -76,6 +76,18 @@ struct TokenEndpointTests {
     #expect(service.metrics.tokenCounts == (1, 0))
   }
 
+  @Test("An audience is compared as bytes: one that is canonically equivalent is unknown")
+  func equivalentAudience() async throws {
+    let issuer = TokenIssuer(issuer: "gate", audiences: ["\u{212A}"], life: .seconds(300), keys: bench.identityKeys)
+    #expect(issuer.serves("\u{212A}") && !issuer.serves("K"))
+    let (headers, proof) = try proofs()
+    let marks = "audience=" + String(repeating: "%CC%81", count: 600)
+    let response = try await answer(to: .token(headers, proof: proof, body: marks))
+    #expect(code(response) == "audience_refused")
+    // The log has a bounded part of it, although it is one character.
+    #expect(try #require(try service.log.lines.last?["detail"]).utf8.count == 400)
+  }
+
   @Test("Each audience of the configuration gets a token, and no other")
   func audiences() async throws {
     for (body, status) in [("audience=ledger", 200), ("audience=https://api.example", 200), ("audience=upstream", 403)]

@@ -38,4 +38,12 @@ struct TokenRequestTests {
       try TokenRequest(form: Array((longest + "a").utf8))
     }
   }
+
+  @Test("Names are compared as bytes, not by canonical equivalence")
+  func bytes() throws {
+    #expect(try TokenRequest(form: Array("audience=ledger&%C3%A4=1&a%CC%88=2".utf8)).audience == "ledger")
+    #expect(throws: TokenRequest.ParseError.repeatedMember) {
+      try TokenRequest(form: Array("audience=ledger&%C3%A4=1&%c3%a4=2".utf8))
+    }
+  }
 }

@@ -1,0 +1,48 @@
+internal import ACME
+internal import ForwardProxies
+internal import Settings
+
+/// Reports through which proxy the gate reaches the servers that it asks itself, if the environment names one.
+struct ProxyProbe {
+  let settings: GateSettings
+  let proxies: ProxyVariables
+
+  func run() -> [ProbeResult] {
+    var report = ProbeReport(settings)
+    for (key, server) in servers {
+      do throws(ProxyVariableError) {
+        if let proxy = try proxies.proxy(for: server.scheme, host: server.host, port: server.port),
+          proxy.scheme == .https
+        {
+          report.fail(
+            key, "\(ProxyTunnelError(proxy: proxy, fault: .secureProxy))",
+            hint: "name a proxy without TLS, or a relay on this machine")
+        } else if let text = try proxies.summary(for: server.scheme, host: server.host, port: server.port) {
+          report.pass(key, "\(server.host) is \(text)")
+        }
+      } catch {
+        report.fail(key, "\(error.variable): \(error.reason)", hint: error.hint)
+      }
+    }
+    return report.results
+  }
+
+  private typealias Server = (scheme: ProxyVariables.Scheme, host: String, port: UInt16)
+
+  /// The servers with the keys that name them.
+  private var servers: [(String, Server)] {
+    var servers: [(String, Server)] = []
+    func add(_ key: String, _ url: String) {
+      guard let place = HTTPSPlace(url) else { return }
+      servers.append((key, (.https, place.host, place.port)))
+    }
+    if let acme = settings.tls.acme { add("tls.acme.directory", acme.directory) }
+    if let list = settings.appAttest.statusList, case .url(let url, _) = list.place {
+      add("app_attest.android.status_list", url)
+    }
+    if let collector = settings.telemetry?.collector {
+      servers.append(("telemetry.otlp", (collector.isSecure ? .https : .http, collector.host, collector.port)))
+    }
+    return servers
+  }
+}
