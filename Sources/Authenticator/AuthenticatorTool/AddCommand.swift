@@ -4,6 +4,7 @@ internal import ByteCoding
 internal import CommandSupport
 internal import Foundation
 internal import OneTimePasswords
+internal import VaultFormats
 
 struct AddCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -31,7 +32,7 @@ struct AddCommand: ParsableCommand {
   @Option(help: "SHA1, SHA256 or SHA512.")
   var algorithm = "SHA1"
 
-  @Option(help: "The digits of a code, 6 to 8.")
+  @Option(help: "The digits of a code, 5 to 10.")
   var digits = 6
 
   @Option(help: "The seconds of a code, 1 to 300.")
@@ -42,8 +43,8 @@ struct AddCommand: ParsableCommand {
 
   func run() throws {
     let entry = try entry(secretText())
-    if let warning = entry.weakness { StandardError.write("warning: \(warning)\n") }
-    let addition = try options.change(makesVault: true) { $0.add(entry, at: VaultOptions.now) }
+    VaultOptions.warn(of: [entry])
+    let addition = try options.change(makesVault: true) { $0.add(entry, at: entry.createdAt) }
     Additions([(entry, addition)]).report(json: options.json)
   }
 
@@ -55,10 +56,13 @@ struct AddCommand: ParsableCommand {
 
   func entry(_ text: String) throws(Failure) -> VaultEntry {
     let text = text.trimmingCharacters(in: .whitespaces)
-    if text.lowercased().hasPrefix("otpauth:") {
-      do throws(OTPAuthError) {
-        return VaultEntry(try OTPAuthURI(text), at: VaultOptions.now)
-      } catch {
+    if text.lowercased().hasPrefix("otpauth-migration:") {
+      throw Failure(
+        .usage, "this is a link of an export, which may have several entries",
+        hint: "save it in a file: authenticator import FILE")
+    }
+    if EntryLink.isLink(text) {
+      do throws(EntryLink.Fault) { return try EntryLink.entry(text, at: VaultOptions.now) } catch {
         throw Failure(error, at: "the URI")
       }
     }
@@ -66,7 +70,7 @@ struct AddCommand: ParsableCommand {
       throw Failure(.usage, "the entry needs a name", hint: "authenticator add GitHub:alice")
     }
     let secret: [UInt8]
-    do throws(Base32Error) { secret = try Base32.decode(Base32.withoutSeparators(text)) } catch {
+    do throws(Base32Error) { secret = try Base32.decodeSecret(text) } catch {
       throw Failure(.badData, "the secret is not valid: \(error)")
     }
     guard !secret.isEmpty else { throw Failure(.badData, "the secret is empty") }
@@ -97,7 +101,7 @@ struct AddCommand: ParsableCommand {
 
   private func checkedDigits() throws(Failure) -> Int {
     if type.lowercased() == "steam" { return 5 }
-    guard (6...8).contains(digits) else { throw Failure(.usage, "--digits \(digits): 6 to 8") }
+    guard (5...10).contains(digits) else { throw Failure(.usage, "--digits \(digits): 5 to 10") }
     return digits
   }
 }
@@ -107,6 +111,22 @@ extension VaultEntry {
   var weakness: String? {
     secret.count >= 16
       ? nil : "the secret of \(name.debugDescription) has \(secret.count * 8) bits; 128 are the least that is safe"
+  }
+}
+
+/// The entries of one call whose codes are those of another one of it, under another name.
+enum SharedSecrets {
+  /// Why each of them did not come in. The vault has one entry for one secret, which has one name.
+  static func faults(in entries: [VaultEntry]) -> [String] {
+    var names: [String: String] = [:]
+    return entries.compactMap { entry in
+      guard let first = names[entry.id] else {
+        names[entry.id] = entry.name
+        return nil
+      }
+      guard !first.utf8.elementsEqual(entry.name.utf8) else { return nil }
+      return "\(entry.name): it has the secret and the codes of \(first), and one entry has one name"
+    }
   }
 }
 

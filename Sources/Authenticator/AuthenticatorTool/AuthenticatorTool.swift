@@ -21,7 +21,7 @@ public struct AuthenticatorTool: AsyncParsableCommand {
       ExportCommand.self, QRCommand.self, EditCommand.self,
       RemoveCommand.self, RestoreCommand.self,
       SyncCommand.self, UnlockCommand.self,
-      LockCommand.self, PassphraseCommand.self, CheckCommand.self,
+      LockCommand.self, PassphraseCommand.self, CheckCommand.self, ReadPictureCommand.self,
     ],
     defaultSubcommand: ListCommand.self)
 

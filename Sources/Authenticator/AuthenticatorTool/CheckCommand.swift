@@ -44,7 +44,11 @@ struct CheckCommand: ParsableCommand {
       if error.status != .badData && !(error.status == .noInput && !folder.versions().isEmpty) { throw error }
       report.problems.append(error.message)
     }
-    report.bytes = (try? folder.read())?.bytes.count
+    let file = try? folder.read()
+    report.bytes = file?.bytes.count
+    if let file, let key = keys.first, let values = try? file.impossibleValues(key: key) {
+      report.problems += values.map { "\($0); it is read as another one, which the next change of the vault writes" }
+    }
     permissions(of: folder, &report)
     for path in folder.versions() { report.versions.append(try version(path, &keys)) }
     tell(report)
@@ -92,7 +96,9 @@ struct CheckCommand: ParsableCommand {
   }
 
   private func hint(_ report: Report, _ folder: VaultFolder) -> String? {
-    guard report.entries == nil else { return "chmod go= the files" }
+    guard report.entries == nil else {
+      return report.problems.contains { $0.hasPrefix("others can open") } ? "chmod go= the files" : nil
+    }
     return report.versions.first { $0.entries != nil }
       .map { "copy \($0.path) to \(folder.vaultPath): it can be opened" }
   }

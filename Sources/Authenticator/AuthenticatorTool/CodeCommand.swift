@@ -27,11 +27,22 @@ struct CodeCommand: ParsableCommand {
     let entry = try EntryName.find(name, in: opened.vault.entries)
     let shown = try ShownCode(
       entry, at: Date(), takingCounter: { try options.takeCounter(of: entry.id, with: opened.key) })
-    if copy { try Clipboard.copy(shown.code) }
+    if copy { try copy(shown, of: entry) }
     if options.json {
       JSONOutput.print(shown)
     } else if !copy {
       StandardOutput.write(shown.code + "\n")
+    }
+  }
+
+  private func copy(_ shown: ShownCode, of entry: VaultEntry) throws(Failure) {
+    do throws(Failure) {
+      let place = try Clipboard.copy(shown.code)
+      if place == .terminal { StandardError.write("\(place.words)\n") }
+    } catch {
+      // Its counter is used up: without this the code would be lost.
+      if entry.kind == .hotp { StandardOutput.write(shown.code + "\n") }
+      throw error
     }
   }
 }

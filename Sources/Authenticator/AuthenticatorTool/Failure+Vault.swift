@@ -1,6 +1,6 @@
 internal import AuthenticatorVault
 internal import CommandSupport
-internal import OneTimePasswords
+internal import VaultFormats
 internal import VaultSync
 
 extension Failure {
@@ -12,7 +12,7 @@ extension Failure {
         .badData, "\(path): \(error)",
         hint: "nothing was written; `authenticator check` says which of the last ten versions can be opened")
     case .unknownVersion: self.init(.badData, "\(path): \(error)", hint: "use the later version of this program")
-    case .tooLarge: self.init(.badData, "\(path): \(error)")
+    case .tooLarge, .tooCostly, .otherName, .unreadable: self.init(.badData, "\(path): \(error)")
     case .wrongPassphrase: self.init(.refused, "\(path): \(error)", hint: "nothing was written; try again")
     case .otherKey:
       self.init(
@@ -25,5 +25,5 @@ extension Failure {
   }
 
   init(_ error: UbiquitousStoreError) { self.init(.unavailable, "\(error)") }
-  init(_ error: OTPAuthError, at place: String) { self.init(.badData, "\(place): \(error)") }
+  init(_ error: EntryLink.Fault, at place: String) { self.init(.badData, "\(place): \(error.reason)") }
 }

@@ -102,7 +102,7 @@ struct PassphraseCommand: ParsableCommand {
       do {
         let changed = VaultFile(
           try present.vault(key: key), key: key,
-          slots: .init(slots.slots, changedAt: max(slots.changedAt, present.slots.changedAt + 1)))
+          slots: .init(slots.slots, changedAt: max(slots.changedAt, VaultTime.next(present.slots.changedAt))))
         // Opened as it will be next time, before it replaces the present one.
         guard try VaultFile(bytes: changed.bytes).key(passphrase: new) == key else { throw VaultError.notAuthentic }
         try folder.write(changed)

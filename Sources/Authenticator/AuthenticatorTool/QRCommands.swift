@@ -14,7 +14,8 @@ struct ScanCommand: ParsableCommand {
     commandName: "scan",
     abstract: "Add the entries of QR codes in pictures (PNG, JPEG).",
     discussion: """
-      A picture may have several codes. If one picture cannot be read, the others still come in. Example:
+      A picture may have several codes; those of a store or a web page are passed by with a warning. Codes that are \
+      light on dark are read too. If one code or picture cannot be read, the others still come in. Example:
         authenticator scan screenshot.png
       """)
 
@@ -24,52 +25,69 @@ struct ScanCommand: ParsableCommand {
   var files: [String]
 
   func run() throws {
+    let now = VaultOptions.now
     var entries: [VaultEntry] = []
     var links: [String] = []
-    var faults: [String] = []
+    var faults: [Failure] = []
     for file in files {
       do throws(Failure) {
-        for text in try Self.texts(in: file) {
+        for text in try Self.links(in: file) {
           // The parts of a migration may be in several pictures.
           if text.lowercased().hasPrefix("otpauth-migration:") {
             links.append(text)
           } else {
-            entries.append(try Self.entry(text, in: file))
+            do throws(EntryLink.Fault) { entries.append(try EntryLink.entry(text, at: now)) } catch {
+              faults.append(Failure(error, at: file))
+            }
           }
         }
       } catch {
-        faults.append(error.message)
+        faults.append(error)
       }
     }
     if !links.isEmpty {
       let bytes = Array(links.joined(separator: "\n").utf8)
-      let migration = try VaultReader.read(bytes, as: .google, at: VaultOptions.now) { "" }
+      let migration = try VaultReader.read(bytes, as: .google, at: now) { "" }
       entries += migration.entries
-      faults += migration.faults.map { "migration: \($0.place): \($0.reason)" }
-      faults += migration.missingParts.map { "part \($0) of the migration is missing" }
+      faults += migration.faults.map { Failure(.badData, "migration: \($0.place): \($0.reason)") }
+      faults += migration.missingParts.map { Failure(.badData, "part \($0) of the migration is missing") }
     }
-    guard !entries.isEmpty else {
-      throw Failure(.badData, faults.joined(separator: "; "), hint: "a picture of the whole code, sharp and straight")
-    }
-    for warning in entries.compactMap(\.weakness) { StandardError.write("warning: \(warning)\n") }
-    let additions = try options.change(makesVault: true) { vault in
-      entries.map { ($0, vault.add($0, at: VaultOptions.now)) }
-    }
+    faults += SharedSecrets.faults(in: entries).map { Failure(.badData, $0) }
+    let reasons = faults.map(\.message).joined(separator: "; ")
+    guard !entries.isEmpty else { throw Failure(.badData, reasons, hint: faults.compactMap(\.hint).first) }
+    VaultOptions.warn(of: entries)
+    let additions = try options.change(makesVault: true) { vault in entries.map { ($0, vault.add($0, at: now)) } }
     Additions(additions).report(json: options.json)
-    guard faults.isEmpty else { throw Failure(.badData, faults.joined(separator: "; "), hint: "the others came in") }
+    guard faults.isEmpty else { throw Failure(.badData, reasons, hint: "the others came in") }
   }
 
   static func texts(in file: String) throws(Failure) -> [String] {
-    let bytes = try InputFile.read(file, largest: QRReader.largest) ?? []
-    do throws(QRReaderError) { return try QRReader.texts(in: bytes) } catch {
-      throw Failure(.badData, "\(file): \(error)")
-    }
+    try PictureReader().texts(in: InputFile.read(file, largest: QRReader.largest) ?? [], at: file)
   }
 
-  private static func entry(_ text: String, in file: String) throws(Failure) -> VaultEntry {
-    do throws(OTPAuthError) { return VaultEntry(try OTPAuthURI(text), at: VaultOptions.now) } catch {
-      throw Failure(error, at: file)
+  /// The links of authenticators in a picture. Other codes are passed by with a warning.
+  private static func links(in file: String) throws(Failure) -> [String] {
+    let texts = try texts(in: file)
+    let links = texts.filter(EntryLink.isLink)
+    let others = texts.filter { !EntryLink.isLink($0) }
+    if links.isEmpty, let first = others.first {
+      throw Failure(.badData, "\(file): not an otpauth:// URI: \(subject(of: first))")
     }
+    for text in others {
+      let warning = "warning: \(file): a QR code that is not of an authenticator is passed by: \(subject(of: text))"
+      StandardError.write(TerminalText.printable(warning) + "\n")
+    }
+    return links
+  }
+
+  /// What a foreign code is, without the rest of it, which may be a password.
+  private static func subject(of text: String) -> String {
+    let parts = text.unicodeScalars.prefix(64).split(separator: ":", maxSplits: 1).map { String($0) }
+    guard parts.count == 2, let scheme = parts.first, scheme.utf8.count <= 16,
+      scheme.utf8.allSatisfy({ (0x30...0x7A).contains($0) })
+    else { return "a text" }
+    guard ["http", "https"].contains(scheme.lowercased()) else { return "a code \(scheme):" }
+    return "\(scheme)://\(parts[1].drop { $0 == "/" }.prefix { !"/?#@".contains($0) })"
   }
 }
 
@@ -99,6 +117,12 @@ struct QRCommand: ParsableCommand {
     guard let uri = entry.uri else {
       throw Failure(.usage, "no URI describes codes of the kind of \(entry.name.debugDescription)")
     }
+    // What `scan` and other authenticators do not read is no use in a picture.
+    guard (try? EntryLink.entry(uri.text, at: 0))?.id == entry.id else {
+      throw Failure(
+        .usage, "no link describes the codes of \(entry.name.debugDescription)",
+        hint: "`authenticator export --to aegis` has them")
+    }
     let code: QRCode
     do throws(QRCodeError) { code = try QRCode(uri.text) } catch { throw Failure(.badData, "\(entry.name): \(error)") }
     guard let output else {
@@ -110,7 +134,11 @@ struct QRCommand: ParsableCommand {
     case ".svg": try OutputFile.write(Array(code.svg().utf8), to: output)
     default: throw Failure(.usage, "--output \(output): the name ends with .png or .svg")
     }
-    if options.json { JSONOutput.print(["file": output]) } else { StandardOutput.write("\(output)\n") }
+    if options.json {
+      JSONOutput.print(["file": output])
+    } else {
+      StandardOutput.write(TerminalText.printable(output) + "\n")
+    }
   }
 }
 

@@ -10,7 +10,8 @@ struct SyncCommand: ParsableCommand {
     commandName: "sync",
     abstract: "Exchange the vault with other machines through a folder that a file synchronizer carries.",
     discussion: """
-      The folder has one file, encrypted like the vault. Conflict copies of it are merged and removed. On a second \
+      The folder has one file, encrypted like the vault. Conflict copies of it with the names that synchronizers give \
+      them are merged and removed; other files are left. On a second \
       machine the first call makes its vault, with the passphrase of the first. Example:
         authenticator sync ~/Nextcloud/codes
       """)
@@ -20,7 +21,7 @@ struct SyncCommand: ParsableCommand {
 
   @OptionGroup var options: VaultOptions
 
-  @Argument(help: "A folder that exists, such as one of Syncthing, Nextcloud or Dropbox.")
+  @Argument(help: "A folder, such as one in that of Syncthing, Nextcloud or Dropbox. It is made if it is not there.")
   var folder: String
 
   @Flag(help: "Bring the entries of this vault into that of the folder, which has another key, and use its key.")
@@ -28,10 +29,12 @@ struct SyncCommand: ParsableCommand {
 
   func run() throws {
     var isFolder: ObjCBool = false
-    guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
+    let isThere = FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder)
+    guard !isThere || isFolder.boolValue else {
       throw Failure(.noInput, "\(folder) is not a folder", hint: "name the folder that the synchronizer carries")
     }
     let local = try options.folder()
+    if !isThere { try makeFolder(for: local) }
     let shared = try VaultFolder.read(folder + "/" + Self.fileName)
     guard let file = try local.read() ?? shared else {
       throw Failure(
@@ -46,6 +49,25 @@ struct SyncCommand: ParsableCommand {
     }
     let report = try local.locked { try exchange(opened, local: local) }
     tell(report)
+  }
+
+  /// Makes the folder if its parent exists. A mistyped or unmounted path must not become a folder that no synchronizer
+  /// transfers.
+  private func makeFolder(for local: VaultFolder) throws(Failure) {
+    guard try local.read() != nil else {
+      throw Failure(
+        .noInput, "\(folder) is not there, and there is no vault to put into it",
+        hint: "name the folder that the synchronizer carries")
+    }
+    do {
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    } catch {
+      throw Failure(
+        .noInput, "cannot make the folder \(folder): \(error.localizedDescription)",
+        hint: "the folder that it stands in must be there")
+    }
+    StandardError.write(TerminalText.printable("This makes the folder \(folder).") + "\n")
   }
 
   /// Exchanges while the vault is locked. `known` has the key, and what was read before the lock.
@@ -93,16 +115,23 @@ struct SyncCommand: ParsableCommand {
     let sent: Bool
     let merged: [String]
     let left: [String]
+    /// The entries that another machine has removed; not there if there are none.
+    let removed: [String]?
   }
 
   private func tell(_ report: VaultExchange.Report) {
     for (place, error) in report.left.sorted(by: { $0.key < $1.key }) {
       StandardError.write(TerminalText.printable("warning: \(place) was left: \(error)") + "\n")
     }
+    for name in report.removed {
+      let text = "\(name) was removed on another machine; `authenticator restore` brings it back within 30 days"
+      StandardError.write(TerminalText.printable("note: \(text)") + "\n")
+    }
     if options.json {
       JSONOutput.print(
         Result(
-          received: report.hasReceived, sent: report.hasSent, merged: report.merged, left: report.left.keys.sorted()))
+          received: report.hasReceived, sent: report.hasSent, merged: report.merged, left: report.left.keys.sorted(),
+          removed: report.removed.isEmpty ? nil : report.removed))
       return
     }
     let words =

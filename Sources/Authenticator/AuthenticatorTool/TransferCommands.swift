@@ -14,7 +14,7 @@ extension Failure {
     case .unknownFormat:
       let names = VaultFormat.allCases.map(\.rawValue).joined(separator: ", ")
       self.init(.badData, "\(path): \(error)", hint: "--format names it: \(names)")
-    case .malformed, .notAuthentic, .keyDerivation, .tooLarge: self.init(.badData, "\(path): \(error)")
+    case .malformed, .notAuthentic, .keyDerivation, .tooLarge, .tooComplex: self.init(.badData, "\(path): \(error)")
     case .wrongPassword: self.init(.refused, "\(path): \(error)", hint: "nothing was written; try again")
     case .unsupported(_, let hint): self.init(.badData, "\(path): \(error)", hint: hint)
     }
@@ -48,41 +48,45 @@ struct ImportCommand: ParsableCommand {
   var dryRun = false
 
   func run() throws {
+    let now = VaultOptions.now
     var entries: [VaultEntry] = []
     var faults: [String] = []
+    var discarded: [String] = []
     for file in files {
       let bytes = try InputFile.read(file, largest: VaultReader.largest) ?? []
       let imported: ImportedFile
       do {
-        imported = try VaultReader.read(bytes, as: format, at: VaultOptions.now) { try password(of: file) }
+        imported = try VaultReader.read(bytes, as: format, at: now) { try password(of: file) }
       } catch let error as VaultFormatError {
         throw Failure(error, at: file)
       }
       entries += imported.entries
       faults += imported.faults.map { "\(file): \($0.place): \($0.reason)" }
+      discarded += imported.discarded.map { "\(file): \($0.place): \($0.reason)" }
       faults += imported.missingParts.map { "\(file): part \($0) of the migration is missing" }
     }
+    let shared = SharedSecrets.faults(in: entries)
+    faults += shared
     for fault in faults { StandardError.write(TerminalText.printable("warning: \(fault)") + "\n") }
-    for warning in entries.compactMap(\.weakness) {
-      StandardError.write(TerminalText.printable("warning: \(warning)") + "\n")
-    }
-    if !entries.isEmpty { Additions(try add(entries)).report(json: options.json) }
+    for note in discarded { StandardError.write(TerminalText.printable("note: \(note), and stays there") + "\n") }
+    VaultOptions.warn(of: entries)
+    if !entries.isEmpty { Additions(try add(entries, at: now)).report(json: options.json) }
     guard faults.isEmpty else {
       throw Failure(
-        .badData, "\(faults.count) of \(entries.count + faults.count) could not be imported",
+        .badData, "\(faults.count) of \(entries.count + faults.count - shared.count) could not be imported",
         hint: entries.isEmpty ? nil : dryRun ? "the others would come in" : "the others came in")
     }
     guard !entries.isEmpty else { throw Failure(.badData, "there is no entry in \(files.joined(separator: ", "))") }
   }
 
-  private func add(_ entries: [VaultEntry]) throws -> [(VaultEntry, Vault.Addition)] {
+  private func add(_ entries: [VaultEntry], at time: Int64) throws -> [(VaultEntry, Vault.Addition)] {
     if dryRun {
       let folder = try options.folder()
       var vault = try folder.read() == nil ? Vault() : options.open().vault
-      return entries.map { ($0, vault.add($0, at: VaultOptions.now)) }
+      return entries.map { ($0, vault.add($0, at: time)) }
     }
     return try options.change(makesVault: true) { vault in
-      entries.map { ($0, vault.add($0, at: VaultOptions.now)) }
+      entries.map { ($0, vault.add($0, at: time)) }
     }
   }
 
@@ -133,11 +137,16 @@ struct ExportCommand: ParsableCommand {
     } catch {
       throw Failure(error, at: file)
     }
+    guard written.faults.count < entries.count else {
+      for fault in written.faults { StandardError.write(TerminalText.printable("warning: \(fault.text)") + "\n") }
+      throw Failure(
+        .problems, "no entry has a place in \(format.rawValue), and nothing was written", hint: "aegis has all of them")
+    }
     try OutputFile.write(written.bytes, to: file)
     let kept = try openAgain(entries, password: password, without: Set(written.faults.map(\.place)))
     let losses = VaultWriter.losses(of: entries, in: kept)
     for fault in written.faults + losses {
-      StandardError.write(TerminalText.printable("warning: \(fault.place): \(fault.reason)") + "\n")
+      StandardError.write(TerminalText.printable("warning: \(fault.text)") + "\n")
     }
     let count = kept.entries.count
     if options.json {
@@ -166,7 +175,10 @@ struct ExportCommand: ParsableCommand {
     _ entries: [VaultEntry], password: String?, without missing: Set<String>
   ) throws -> ImportedFile {
     let bytes = try InputFile.read(file, largest: VaultReader.largest) ?? []
-    let read = try? VaultReader.read(bytes, as: format, at: 0) { password ?? "" }
+    // A vault may have more entries than a file of strangers.
+    let read = try? VaultReader.read(bytes, as: format, at: 0, most: max(VaultReader.mostEntries, entries.count)) {
+      password ?? ""
+    }
     let ids = Set(read?.entries.map(\.id) ?? [])
     let isComplete = entries.allSatisfy { ids.contains($0.id) || missing.contains($0.name) }
     guard let read, read.faults.isEmpty, isComplete else {
@@ -185,4 +197,9 @@ struct ExportCommand: ParsableCommand {
     guard !password.isEmpty else { throw Failure(.usage, "the first line of \(passwordFile) is empty") }
     return password
   }
+}
+
+extension ImportFault {
+  /// Both parts, for a message.
+  fileprivate var text: String { "\(place): \(reason)" }
 }

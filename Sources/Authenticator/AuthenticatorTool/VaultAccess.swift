@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import AuthenticatorVault
+internal import ByteCoding
 internal import CommandSupport
 internal import Foundation
 
@@ -85,7 +86,7 @@ struct VaultOptions: ParsableArguments {
         .noInput, "the vault in \(folder.path) is gone, and older versions of it are there",
         hint: "copy \(folder.versions()[0]) to \(folder.vaultPath), or name another folder with --vault")
     }
-    StandardError.write("This makes a vault in \(folder.path).\n")
+    StandardError.write(TerminalText.printable("This makes a vault in \(folder.path).") + "\n")
     let passphrase = try newPassphrase()
     let key = VaultKey()
     return OpenVault(vault: Vault(), key: key, slots: try Self.slots(key, passphrase))
@@ -96,6 +97,13 @@ struct VaultOptions: ParsableArguments {
       return VaultFile.Slots([try PassphraseSlot(key, passphrase: passphrase)], changedAt: now)
     } catch {
       throw Failure(error, at: "passphrase")
+    }
+  }
+
+  /// Warns of entries whose secrets are weak.
+  static func warn(of entries: [VaultEntry]) {
+    for warning in entries.compactMap(\.weakness) {
+      StandardError.write(TerminalText.printable("warning: \(warning)") + "\n")
     }
   }
 

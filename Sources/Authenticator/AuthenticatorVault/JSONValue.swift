@@ -16,8 +16,17 @@ public enum JSONValue: Sendable, Hashable {
   case object([String: JSONValue])
 }
 
+extension JSONValue {
+  /// How deep a value may stand in a text that is read. Foundation writes 512 levels and no more.
+  public static let deepest = 128
+}
+
 extension JSONValue: Codable {
+  /// - Throws: `VaultError.malformed` for a value that is nested deeper than `deepest`.
   public init(from decoder: any Decoder) throws {
+    guard decoder.codingPath.count <= Self.deepest else {
+      throw VaultError.malformed("values within values, more than \(Self.deepest) deep")
+    }
     let container = try decoder.singleValueContainer()
     if container.decodeNil() {
       self = .null
@@ -29,10 +38,12 @@ extension JSONValue: Codable {
       self = .number(value)
     } else if let value = try? container.decode(String.self) {
       self = .string(value)
-    } else if let value = try? container.decode([JSONValue].self) {
-      self = .array(value)
     } else {
-      self = .object(try container.decode([String: JSONValue].self))
+      do {
+        self = .array(try container.decode([JSONValue].self))
+      } catch DecodingError.typeMismatch(_, let context) where context.codingPath.count == decoder.codingPath.count {
+        self = .object(try container.decode([String: JSONValue].self))
+      }
     }
   }
 

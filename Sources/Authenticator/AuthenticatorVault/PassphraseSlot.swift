@@ -7,6 +7,9 @@ public struct PassphraseSlot: Sendable, Hashable {
   /// The cost of scrypt in new slots: 2^17 blocks of 1 KiB, 128 MiB, about half a second.
   public static let cost = 131_072
 
+  /// The greatest cost of a slot that is read.
+  static let largestCost = 1 << 18
+
   /// The cost, a power of two; times 1 KiB of memory.
   let cost: Int
   /// 16 random bytes.
@@ -26,7 +29,9 @@ public struct PassphraseSlot: Sendable, Hashable {
   }
 
   init(cost: Int, salt: [UInt8], wrappedKey: Data) throws(VaultError) {
-    guard cost.nonzeroBitCount == 1, (1 << 10...1 << 20).contains(cost) else { throw .malformed("cost of scrypt") }
+    guard cost > 0, cost.nonzeroBitCount == 1, cost >= 1 << 10 else { throw .malformed("cost of scrypt") }
+    // 256 MiB of memory: twice what new slots have.
+    guard cost <= Self.largestCost else { throw .tooCostly }
     self.cost = cost
     self.salt = salt
     self.wrappedKey = wrappedKey

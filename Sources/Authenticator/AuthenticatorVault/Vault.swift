@@ -4,18 +4,65 @@ internal import Foundation
 ///
 /// A value without a clock or a file. `merge` joins the vaults of two devices.
 public struct Vault: Sendable, Hashable {
-  /// What is known of one entry. Both parts only grow, so that vaults can be merged in any order.
+  /// What is known of one entry. Every part only grows, so that vaults can be merged in any order.
   struct Record: Sendable, Hashable {
     /// The last version of the entry; `nil` when it was removed long ago.
     var entry: VaultEntry?
     /// When it was last removed, in milliseconds since 1970.
     var removedAt: Int64?
+    /// The additions that no removal has seen, by their times: each import, and each restoration.
+    var additions: Set<Int64> = []
+    /// The additions that a removal has seen.
+    var removedAdditions: Set<Int64> = []
+    /// The time of the last removal that does not name what it has seen, as earlier versions of this program write it.
+    /// Additions until then count as seen.
+    var removedUntil: Int64?
 
-    /// Whether the entry is there: a removal that is not older than the last edit wins.
+    init(entry: VaultEntry? = nil) {
+      self.entry = entry
+      if let entry { additions = [entry.createdAt] }
+    }
+
+    /// Whether the entry is there: an addition that no removal has seen, and an edit that is later than each removal,
+    /// keep it.
     var isPresent: Bool {
       guard let entry else { return false }
       guard let removedAt else { return true }
-      return entry.updatedAt > removedAt
+      return !additions.isEmpty || entry.updatedAt > removedAt
+    }
+
+    /// Forgets the additions that a removal has seen.
+    mutating func dropSeenAdditions() {
+      additions = additions.filter { addition in
+        !removedAdditions.contains(addition) && removedUntil.map { addition > $0 } ?? true
+      }
+    }
+
+    /// Records an addition at `time`. Its own time identifies it, so that two devices give two additions two times,
+    /// unless they made them in the same millisecond.
+    ///
+    /// Where the clock is behind a removal that does not name what it has seen, or at an addition that a removal has
+    /// seen, the addition gets a random later time.
+    mutating func appendAddition(at time: Int64) {
+      var addition = VaultTime.bounded(time)
+      while removedAdditions.contains(addition) || removedUntil.map({ addition <= $0 }) ?? false {
+        let delay = Int64.random(in: 1...1 << 20)
+        let base = max(addition, removedUntil ?? 0)
+        // Towards the past where the end of all times is near: removals that do not name what they have seen end long
+        // before.
+        addition = base > VaultTime.last / 2 ? base - delay : base + delay
+      }
+      additions.insert(addition)
+    }
+
+    /// Joins what another vault knows of the same entry.
+    mutating func merge(_ other: Record) {
+      entry = Vault.join(entry, other.entry)
+      removedAt = [removedAt, other.removedAt].compactMap { $0 }.max()
+      removedUntil = [removedUntil, other.removedUntil].compactMap { $0 }.max()
+      removedAdditions.formUnion(other.removedAdditions)
+      additions.formUnion(other.additions)
+      dropSeenAdditions()
     }
   }
 
@@ -68,17 +115,27 @@ extension Vault {
   }
 
   /// Adds `entry` at `time`, unless one with the same identifier is there.
+  ///
+  /// An addition is an act of `time`, however old the entry says that it is. A removal on another device takes it away
+  /// only if that device had seen the addition.
   @discardableResult
   public mutating func add(_ entry: VaultEntry, at time: Int64) -> Addition {
+    var entry = entry
     guard var record = records[entry.id] else {
-      records[entry.id] = Record(entry: entry)
+      entry.updatedAt = VaultTime.bounded(max(entry.updatedAt, time))
+      entry.createdAt = VaultTime.bounded(entry.createdAt)
+      var record = Record()
+      record.entry = entry
+      record.appendAddition(at: max(entry.createdAt, time))
+      records[entry.id] = record
       return .added
     }
     if record.isPresent { return .alreadyThere(record.entry?.name ?? entry.name) }
-    var entry = entry
     entry.counter = max(entry.counter, record.entry?.counter ?? 0)
+    entry.createdAt = VaultTime.bounded(entry.createdAt)
     entry.updatedAt = Self.time(time, after: record)
     record.entry = entry
+    record.appendAddition(at: time)
     records[entry.id] = record
     return .restored
   }
@@ -113,30 +170,37 @@ extension Vault {
   ///
   /// - Throws: `.notFound`.
   public mutating func remove(_ id: String, at time: Int64) throws(VaultError) {
-    guard let record = records[id], record.isPresent else { throw .notFound }
-    records[id]?.removedAt = Self.time(time, after: record)
+    guard var record = records[id], record.isPresent else { throw .notFound }
+    record.removedAt = Self.time(time, after: record)
+    record.removedAdditions.formUnion(record.additions)
+    record.dropSeenAdditions()
+    records[id] = record
   }
 
   /// Restores the removed entry `id` at `time`.
   ///
   /// - Throws: `.notFound` if it was not removed, or more than 30 days ago.
   public mutating func restore(_ id: String, at time: Int64) throws(VaultError) {
-    guard let record = records[id], !record.isPresent, record.entry != nil else { throw .notFound }
-    records[id]?.entry?.updatedAt = Self.time(time, after: record)
+    guard var record = records[id], !record.isPresent, record.entry != nil else { throw .notFound }
+    let updated = Self.time(time, after: record)
+    record.entry?.updatedAt = updated
+    record.appendAddition(at: time)
+    records[id] = record
   }
 
   /// Drops the content of entries that were removed more than 30 days before `time`. That they were removed stays
   /// known, so that no other device brings them back.
   public mutating func purge(at time: Int64) {
     for (id, record) in records where record.entry != nil && !record.isPresent {
-      if let removedAt = record.removedAt, removedAt + Self.restorableFor < time { records[id]?.entry = nil }
+      // Subtracted on the side of the clock, which is no value of a file.
+      if let removedAt = record.removedAt, removedAt < time - Self.restorableFor { records[id]?.entry = nil }
     }
   }
 
   /// `time`, or the instant after the last change of `record`, if that is later: a device whose clock is behind must
   /// not lose its change.
   private static func time(_ time: Int64, after record: Record) -> Int64 {
-    max(time, max(record.entry?.updatedAt ?? 0, record.removedAt ?? 0) + 1)
+    VaultTime.bounded(max(time, VaultTime.next(max(record.entry?.updatedAt ?? 0, record.removedAt ?? 0))))
   }
 }
 
@@ -146,23 +210,22 @@ extension Vault {
   /// Joins `other` to this vault.
   ///
   /// Entries are united by their identifier. Of two versions the later edit wins; of two edits of the same millisecond,
-  /// both devices choose the same one. A removal wins over an edit that is not later. A counter is the higher one. The
-  /// result depends on neither order nor repetition: `merge` is commutative, associative and idempotent.
+  /// both devices choose the same one. A removal wins over each addition that its device had seen, and over an edit
+  /// that is not later; an addition that it had not seen keeps the entry, whatever the clocks say. A counter is the
+  /// higher one. The result depends on neither order nor repetition: `merge` is commutative, associative and
+  /// idempotent.
   public mutating func merge(_ other: Vault) {
     for (id, theirs) in other.records {
       guard let ours = records[id] else {
         records[id] = theirs
         continue
       }
-      if ours != theirs {
-        let removedAt = [ours.removedAt, theirs.removedAt].compactMap { $0 }.max()
-        records[id] = Record(entry: Self.join(ours.entry, theirs.entry), removedAt: removedAt)
-      }
+      if ours != theirs { records[id]?.merge(theirs) }
     }
     otherFields.merge(other.otherFields) { $0 == $1 || Self.order($0) >= Self.order($1) ? $0 : $1 }
   }
 
-  private static func join(_ first: VaultEntry?, _ second: VaultEntry?) -> VaultEntry? {
+  fileprivate static func join(_ first: VaultEntry?, _ second: VaultEntry?) -> VaultEntry? {
     guard let first, let second else { return first ?? second }
     let counter = max(first.counter, second.counter)
     var (one, two) = (first, second)

@@ -23,15 +23,23 @@ extension VaultEntry: Codable {
       case "steam": .steam
       case let name: .other(name)
       }
-    let created = try container.value(Int64.self, "created")
+    let id = try container.value(String.self, "id")
+    guard Self.isIdentifier(id) else { throw VaultError.malformed("id") }
+    let created = VaultTime.read(try container.value(Int64.self, "created"))
     self.init(
-      id: try container.value(String.self, "id"), issuer: try container.optional(String.self, "issuer") ?? "",
+      id: id, issuer: try container.optional(String.self, "issuer") ?? "",
       account: try container.optional(String.self, "account") ?? "", secret: secret, kind: kind, algorithm: algorithm,
       digits: digits, counter: try container.optional(UInt64.self, "counter") ?? 0,
       note: try container.optional(String.self, "note") ?? "",
       tags: try container.optional([String].self, "tags") ?? [],
-      createdAt: created, updatedAt: try container.optional(Int64.self, "updated") ?? created,
+      createdAt: created, updatedAt: try container.optional(Int64.self, "updated").map(VaultTime.read) ?? created,
       otherFields: try container.others(than: Self.members))
+  }
+
+  /// Whether a text can identify an entry: 1 to 64 visible ASCII characters. Others could be equal to each other by
+  /// canonical equivalence, and slow to compare.
+  static func isIdentifier(_ text: String) -> Bool {
+    (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
   }
 
   /// Leaves out what has its usual value.

@@ -22,6 +22,12 @@ public enum VaultError: Error, Sendable, Hashable {
   case emptyPassphrase
   /// The file is longer than 64 MiB.
   case tooLarge
+  /// The slots of the file ask for more work than a passphrase may cost.
+  case tooCostly
+  /// The file only looks like a copy of the vault: its name is none that a known synchronizer gives.
+  case otherName
+  /// The file cannot be read; the reason.
+  case unreadable(String)
 }
 
 extension VaultError: CustomStringConvertible {
@@ -38,6 +44,11 @@ extension VaultError: CustomStringConvertible {
     case .keyMissing: "the key of the vault is missing"
     case .emptyPassphrase: "the passphrase is empty"
     case .tooLarge: "the vault is longer than 64 MiB"
+    case .tooCostly:
+      "the slots of the vault ask for more work than is done: at most \(VaultFile.mostSlots) are read, with costs of "
+        + "at most \(VaultFile.largestCost) together"
+    case .otherName: "its name is not that of a conflict copy of a known synchronizer"
+    case .unreadable(let reason): "it cannot be read: \(reason)"
     }
   }
 }

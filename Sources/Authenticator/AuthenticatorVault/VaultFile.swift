@@ -13,6 +13,13 @@ public struct VaultFile: Sendable, Hashable {
   public static let version = 1
   /// The largest file that is read, in bytes: 64 MiB.
   public static let largest = 64 << 20
+  /// The most slots of a file that is read. Each costs a wrong passphrase as much as the right one.
+  public static let mostSlots = 8
+  /// The sum of the costs of all slots of a file that is read: eight of those that `PassphraseSlot` makes, about four
+  /// seconds.
+  public static let largestCost = 8 * PassphraseSlot.cost
+  /// The longest first line that is read, in bytes.
+  private static let longestHeader = 16_384
 
   /// The slots, of which each opens with another passphrase.
   public struct Slots: Sendable, Hashable {
@@ -75,24 +82,39 @@ extension VaultFile {
 
   /// Reads a file without opening the vault.
   ///
-  /// - Throws: `.damaged` for everything that `init(_:key:slots:)` did not write; `.unknownVersion`, `.tooLarge`.
+  /// - Throws: `.damaged` for everything that `init(_:key:slots:)` did not write; `.unknownVersion`, `.tooLarge`;
+  ///   `.tooCostly` for slots that ask for more work than `largestCost`, before any of it is done.
   public init(bytes: Data) throws(VaultError) {
     guard bytes.count <= Self.largest else { throw .tooLarge }
     let bytes = Data(bytes)
-    let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-    guard let first = lines.first, let any = try? JSONDecoder().decode(AnyHeader.self, from: first),
-      any.kind == Self.kind
+    let lines = bytes.split(separator: UInt8(ascii: "\n"), maxSplits: 3, omittingEmptySubsequences: false)
+    guard let first = lines.first, first.count <= Self.longestHeader,
+      let any = try? JSONDecoder().decode(AnyHeader.self, from: first), any.kind == Self.kind
     else { throw .damaged }
     guard any.version == Self.version else { throw .unknownVersion(any.version) }
-    guard lines.count == 4, Self.checksum(bytes[..<lines[2].startIndex]) == bytes[lines[2].startIndex...],
-      let fields = try? JSONDecoder().decode(Header.self, from: first), !fields.slots.isEmpty,
-      let sealed = Data(base64Encoded: lines[1])
-    else { throw .damaged }
+    guard lines.count == 4, Self.checksum(bytes[..<lines[2].startIndex]) == bytes[lines[2].startIndex...] else {
+      throw .damaged
+    }
+    let fields = try Self.header(first)
+    guard !fields.slots.isEmpty, let sealed = Data(base64Encoded: lines[1]) else { throw .damaged }
+    guard fields.slots.count <= Self.mostSlots, fields.slots.reduce(0, { $0 + $1.cost }) <= Self.largestCost else {
+      throw .tooCostly
+    }
     keyID = fields.keyID
-    slots = Slots(fields.slots, changedAt: fields.slotsChanged)
+    slots = Slots(fields.slots, changedAt: VaultTime.orZero(fields.slotsChanged))
     header = first
     self.sealed = sealed
     self.bytes = bytes
+  }
+
+  private static func header(_ line: Data) throws(VaultError) -> Header {
+    do {
+      return try JSONDecoder().decode(Header.self, from: line)
+    } catch VaultError.tooCostly {
+      throw .tooCostly
+    } catch {
+      throw .damaged
+    }
   }
 
   /// The key, from the slot that `passphrase` opens. Takes as long as deriving a key for each slot does.
@@ -114,6 +136,50 @@ extension VaultFile {
   public func vault(key: VaultKey) throws(VaultError) -> Vault {
     guard key.id == keyID else { throw .otherKey }
     return try Vault(json: CombinedBox.open(sealed, header: header, with: key))
+  }
+
+  /// The values in the file that are not possible and were read as others: where each stands, and what it is.
+  ///
+  /// - Throws: As `vault(key:)` does.
+  public func impossibleValues(key: VaultKey) throws(VaultError) -> [String] {
+    guard key.id == keyID else { throw .otherKey }
+    let plain = try CombinedBox.open(sealed, header: header, with: key)
+    var times: [(place: String, time: Int64)] = []
+    if let fields = try? JSONDecoder().decode(Header.self, from: header) {
+      times.append(("slotsChanged", fields.slotsChanged))
+    }
+    let contents: Times
+    do { contents = try JSONDecoder().decode(Times.self, from: plain) } catch { throw .malformed("the JSON") }
+    for token in contents.tokens {
+      times += token.times(in: "the entry \(token.issuer ?? "") \(token.account ?? "")")
+    }
+    for removal in contents.removed ?? [] {
+      times.append(("removed", removal.removed))
+      times += removal.token?.times(in: "a removed entry") ?? []
+    }
+    return times.filter { !VaultTime.isPossible($0.time) }.map { "\($0.place): the time \($0.time) is not possible" }
+  }
+
+  /// The times of a vault as they are written.
+  private struct Times: Decodable {
+    struct Token: Decodable {
+      let issuer: String?
+      let account: String?
+      let created: Int64
+      let updated: Int64?
+
+      func times(in place: String) -> [(place: String, time: Int64)] {
+        [("\(place), created", created)] + (updated.map { [("\(place), updated", $0)] } ?? [])
+      }
+    }
+
+    struct Removal: Decodable {
+      let removed: Int64
+      let token: Token?
+    }
+
+    let tokens: [Token]
+    let removed: [Removal]?
   }
 
   private static func checksum(_ lines: Data) -> Data {

@@ -1,3 +1,5 @@
+internal import ByteCoding
+
 /// Base32 (RFC 4648 section 6), as secrets of authenticators are written.
 public enum Base32 {
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)
@@ -33,11 +35,24 @@ public enum Base32 {
   ///
   /// - Throws: `Base32Error` for anything that `encode` does not write: other characters, also spaces and padding inside;
   ///   a length that no bytes have; incomplete padding; bits after the last byte that are not 0.
-  public static func decode(_ text: String) throws(Base32Error) -> [UInt8] {
+  public static func decode(_ text: String) throws(Base32Error) -> [UInt8] { try decode(text, isStrict: true) }
+
+  /// The bytes of a secret as services and people write it: with separators, with any padding at its end, and with bits
+  /// after the last byte, which are dropped. Google Authenticator, Aegis and KeePassXC drop them as well.
+  ///
+  /// Servers read secrets with `decode(_:)`.
+  ///
+  /// - Throws: `Base32Error` for other characters, also padding inside, and for a length that no bytes have: there a
+  ///   digit is missing, or one too many.
+  public static func decodeSecret(_ text: String) throws(Base32Error) -> [UInt8] {
+    try decode(withoutSeparators(text), isStrict: false)
+  }
+
+  private static func decode(_ text: String, isStrict: Bool) throws(Base32Error) -> [UInt8] {
     var digits = Array(text.utf8)
     let length = digits.count
     while digits.last == UInt8(ascii: "=") { digits.removeLast() }
-    if digits.count != length, length % 8 != 0 || length - digits.count > 6 { throw .padding }
+    if isStrict, digits.count != length, length % 8 != 0 || length - digits.count > 6 { throw .padding }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(digits.count * 5 / 8)
     var (buffer, bits) = (UInt32(0), UInt32(0))
@@ -51,14 +66,12 @@ public enum Base32 {
       }
     }
     guard [0, 2, 4, 5, 7].contains(digits.count % 8) else { throw .length(digits.count) }
-    guard buffer & (1 << bits - 1) == 0 else { throw .trailingBits }
+    guard !isStrict || buffer & (1 << bits - 1) == 0 else { throw .trailingBits }
     return bytes
   }
 
   /// `text` as people type and paste it, without the spaces and dashes that make it readable.
-  public static func withoutSeparators(_ text: String) -> String {
-    text.filter { !$0.isWhitespace && !"-‐‑–—".contains($0) }
-  }
+  public static func withoutSeparators(_ text: String) -> String { text.filter { !TypedCode.isSeparator($0) } }
 
   private static func firstInvalidCharacter(in text: String) -> Character {
     text.first { character in

@@ -28,7 +28,7 @@ public struct OTPAuthURI: Sendable, Hashable {
   public var secret: [UInt8]
   /// The hash function.
   public var algorithm: TOTPAlgorithm
-  /// The digits of a code, 6 to 8.
+  /// The digits of a code, 5 to 10.
   public var digits: Int
   /// Whether codes have Steam's alphabet.
   public var isSteam: Bool
@@ -54,49 +54,58 @@ public struct OTPAuthURI: Sendable, Hashable {
 extension OTPAuthURI {
   /// Reads a URI. Scheme, kind, names of parameters and of algorithms may have either case.
   ///
-  /// The issuer is that of the parameter, otherwise that of the label. A label is divided at its first `:`, or without
-  /// one at `%3A`, before it is decoded. A `+` is a `+`.
+  /// Writers differ, and each of these forms has one meaning:
+  /// - A parameter may occur twice with the same value: OTPClient repeats the issuer of Steam's codes.
+  /// - Digits, period, algorithm and counter that are empty or `null` are not given. ente writes `digits=null`.
+  /// - A counter that is not given is 0.
+  /// - The host `steam`, `encoder=steam`, and five digits of the issuer Steam mean Steam's codes.
+  /// - A `+` between two characters of the issuer is a space, as forms write it, unless the text has `%20` too, or the
+  ///   label has the same name and is no form. In a label it is a `+`, unless only a space gives the issuer's name.
+  /// - A `%` that two hexadecimal digits of UTF-8 do not follow is a `%`.
   ///
-  /// A parameter may occur twice with the same value: OTPClient repeats the issuer of Steam's codes.
+  /// The issuer is that of the parameter, otherwise that of the label. A label is divided where the issuer of the
+  /// parameter ends, which may have a colon itself; otherwise at its first `:` that is not part of `://`; without one at
+  /// `%3A`.
   ///
   /// - Throws: `OTPAuthError`. A value outside its bounds is refused, never replaced.
   public init(_ text: String) throws(OTPAuthError) {
     let parts = try Self.parts(of: text)
-    var parameters = try Self.parameters(in: parts.query)
-    func take(_ name: String) throws(OTPAuthError) -> String? {
-      let found = parameters.filter { $0.name.lowercased() == name }
-      guard Set(found.map(\.value)).count <= 1 else { throw .repeatedParameter(name) }
-      parameters.removeAll { $0.name.lowercased() == name }
-      return found.first?.value
-    }
-    guard let secretText = try take("secret"), !secretText.isEmpty else { throw .missingSecret }
-    do throws(Base32Error) {
-      secret = try Base32.decode(Base32.withoutSeparators(secretText))
-    } catch {
-      throw .invalidSecret(error)
-    }
+    guard ["totp", "hotp", "steam"].contains(parts.kind) else { throw .unknownKind(parts.kind) }
+    var query = OTPAuthQuery(parts.query)
+    guard let secretText = try query.take("secret")?.value, !secretText.isEmpty else { throw .missingSecret }
+    do throws(Base32Error) { secret = try Base32.decodeSecret(secretText) } catch { throw .invalidSecret(error) }
     guard !secret.isEmpty else { throw .missingSecret }
-    let label = try Self.label(parts.label)
-    account = label.account
-    let issuerText = try take("issuer")
-    issuer = issuerText.flatMap { $0.isEmpty ? nil : $0 } ?? label.issuer
-    let algorithmText = try take("algorithm")
+    let label = OTPAuthLabel(parts.label)
+    let given = try query.take("issuer").flatMap { $0.value.isEmpty ? nil : label.issuer(of: $0.raw) }
+    (issuer, account) = label.names(issuer: given)
+    let algorithmText = try query.takeGiven("algorithm")
     guard let algorithm = algorithmText.map(TOTPAlgorithm.init(name:)) ?? .sha1 else {
       throw .invalidParameter("algorithm", algorithmText ?? "")
     }
     self.algorithm = algorithm
-    isSteam = try take("encoder")?.lowercased() == "steam"
-    digits = try Self.number(take("digits"), "digits", in: isSteam ? 5...8 : 6...8) ?? 6
-    switch parts.kind {
-    case "totp":
-      kind = .totp(period: try Self.number(take("period"), "period", in: 1...300) ?? 30)
-    case "hotp":
-      let text = try take("counter")
-      guard let counter = text.flatMap({ UInt64($0) }) else { throw .invalidParameter("counter", text ?? "") }
+    isSteam = try query.take("encoder")?.value.lowercased() == "steam"
+    digits = try Self.number(query.takeGiven("digits"), "digits", in: 5...10) ?? (parts.kind == "steam" ? 5 : 6)
+    if parts.kind == "hotp" {
+      let text = try query.takeGiven("counter")
+      guard let counter = text.map({ UInt64($0) }) ?? 0 else { throw .invalidParameter("counter", text ?? "") }
       kind = .hotp(counter: counter)
-    default: throw .unknownKind(parts.kind)
+    } else {
+      kind = .totp(period: try Self.number(query.takeGiven("period"), "period", in: 1...300) ?? 30)
+      isSteam = isSteam || parts.kind == "steam"
     }
-    otherParameters = parameters
+    otherParameters = query.others
+    if parts.kind == "totp", digits == 5, !isSteam { findSteam(hasIssuer: given != nil) }
+  }
+
+  /// Recognizes Steam's codes by five digits and the name: no other service has five, and OTPClient, FreeOTP+ and
+  /// steamctl write them so. Some versions of FreeOTP+ write the account before the issuer.
+  private mutating func findSteam(hasIssuer: Bool) {
+    if issuer.lowercased() == "steam" {
+      isSteam = true
+    } else if !hasIssuer, account.lowercased() == "steam" {
+      isSteam = true
+      (issuer, account) = (account, issuer)
+    }
   }
 
   /// The URI. Reading it gives the same value.
@@ -138,35 +147,6 @@ extension OTPAuthURI {
     return (Substring(path[..<slash]).lowercased(), Substring(path[slash...].dropFirst()), Substring(query))
   }
 
-  private static func label(_ raw: Substring) throws(OTPAuthError) -> (issuer: String, account: String) {
-    let parts: [Substring]
-    if let colon = raw.unicodeScalars.firstIndex(of: ":") {
-      parts = [raw[..<colon], raw[raw.unicodeScalars.index(after: colon)...]]
-    } else if let escape = raw.range(of: "%3A", options: .caseInsensitive) {
-      parts = [raw[..<escape.lowerBound], raw[escape.upperBound...]]
-    } else {
-      parts = ["", raw]
-    }
-    var decoded: [String] = []
-    for part in parts {
-      guard let text = String(part).removingPercentEncoding else { throw .malformedEscape }
-      decoded.append(text.trimmingCharacters(in: .whitespaces))
-    }
-    return (decoded[0], decoded[1])
-  }
-
-  private static func parameters(in query: Substring) throws(OTPAuthError) -> [Parameter] {
-    var parameters: [Parameter] = []
-    for pair in query.unicodeScalars.split(separator: "&") {
-      let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(Substring.init)
-      guard let name = String(parts[0]).removingPercentEncoding,
-        let value = String(parts.count > 1 ? parts[1] : "").removingPercentEncoding
-      else { throw .malformedEscape }
-      parameters.append(Parameter(name: name, value: value))
-    }
-    return parameters
-  }
-
   private static func number(
     _ text: String?, _ name: String, in range: ClosedRange<Int>
   ) throws(OTPAuthError) -> Int? {
@@ -191,14 +171,12 @@ public enum OTPAuthError: Error, Sendable, Hashable {
   case missingSecret
   /// The secret is not Base32.
   case invalidSecret(Base32Error)
-  /// Neither `totp` nor `hotp`.
+  /// None of `totp`, `hotp` and `steam`.
   case unknownKind(String)
   /// A value outside its bounds: the name and the value.
   case invalidParameter(String, String)
   /// A parameter occurs twice, with different values.
   case repeatedParameter(String)
-  /// A `%` that two hex digits of UTF-8 do not follow.
-  case malformedEscape
 }
 
 extension OTPAuthError: CustomStringConvertible {
@@ -208,10 +186,10 @@ extension OTPAuthError: CustomStringConvertible {
     case .missingQueryParameters: "the otpauth:// URI has no parameters"
     case .missingSecret: "the otpauth:// URI has no secret"
     case .invalidSecret(let error): "the secret is not valid: \(error)"
-    case .unknownKind(let kind): "codes of the kind \(kind.prefix(32).debugDescription) are not known: totp or hotp"
+    case .unknownKind(let kind):
+      "codes of the kind \(kind.prefix(32).debugDescription) are not known: totp, hotp or steam"
     case .invalidParameter(let name, let value): "\(name)=\(value.prefix(32)) is not possible"
     case .repeatedParameter(let name): "\(name) occurs twice, with different values"
-    case .malformedEscape: "a % is not followed by two hex digits"
     }
   }
 }

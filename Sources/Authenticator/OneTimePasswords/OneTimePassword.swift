@@ -4,7 +4,7 @@ public import Foundation
 public struct OneTimePassword: Sendable, Hashable {
   /// How a number becomes a code.
   public enum Format: Sendable, Hashable {
-    /// Decimal digits with leading zeros, 6 to 10. Apps show 6 to 8.
+    /// Decimal digits with leading zeros, 5 to 10. Most services have 6 to 8.
     case digits(Int)
     /// Five characters of Steam's alphabet, without letters that look alike.
     case steam
@@ -17,9 +17,9 @@ public struct OneTimePassword: Sendable, Hashable {
 
   /// Codes with `digits` digits.
   ///
-  /// - Throws: `.digits` unless there are 6 to 10.
+  /// - Throws: `.digits` unless there are 5 to 10.
   public init(algorithm: TOTPAlgorithm = .sha1, digits: Int = 6) throws(OTPError) {
-    guard (6...10).contains(digits) else { throw .digits(digits) }
+    guard (5...10).contains(digits) else { throw .digits(digits) }
     self.algorithm = algorithm
     format = .digits(digits)
   }
@@ -79,7 +79,7 @@ public struct OneTimePassword: Sendable, Hashable {
 /// Returns the code of `secret` at `time` (RFC 6238).
 ///
 /// - Parameters:
-///   - digits: 6 to 10.
+///   - digits: 5 to 10.
 ///   - period: The seconds of a step, 1 to 300.
 /// - Throws: `OTPError` for a value outside its bounds.
 public func generateTOTP(
@@ -91,7 +91,7 @@ public func generateTOTP(
 
 /// Why no code can be computed.
 public enum OTPError: Error, Sendable, Hashable {
-  /// A code has 6 to 10 digits.
+  /// A code has 5 to 10 digits.
   case digits(Int)
   /// A step has 1 to 300 seconds.
   case period(Int)
@@ -102,7 +102,7 @@ public enum OTPError: Error, Sendable, Hashable {
 extension OTPError: CustomStringConvertible {
   public var description: String {
     switch self {
-    case .digits(let count): "a code has 6 to 10 digits, not \(count)"
+    case .digits(let count): "a code has 5 to 10 digits, not \(count)"
     case .period(let seconds): "a step has 1 to 300 seconds, not \(seconds)"
     case .time: "the time is before 1970 or beyond the year 9999"
     }

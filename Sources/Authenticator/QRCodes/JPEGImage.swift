@@ -17,10 +17,11 @@ enum JPEGImage {
       throw .tooManyPixels(width: Int(width), height: Int(height))
     }
     var pixels = [UInt8](repeating: 255, count: Int(width) * Int(height))
-    // A warning, as of a file that was cut off, counts as an error.
+    // A warning, as of a file that was cut off, counts as an error, and so do more than 500 passes over the pixels.
     guard
-      tjDecompress2(decoder, bytes, length, &pixels, width, 0, height, Int32(TJPF_GRAY.rawValue), TJFLAG_STOPONWARNING)
-        == 0
+      tjDecompress2(
+        decoder, bytes, length, &pixels, width, 0, height, Int32(TJPF_GRAY.rawValue),
+        TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS) == 0
     else { throw .damaged }
     return Luminance(pixels: pixels, width: Int(width), height: Int(height))
   }

@@ -6,8 +6,11 @@ enum PNGImage {
 
   static func isPNG(_ bytes: [UInt8]) -> Bool { bytes.starts(with: signature) }
 
-  /// The brightness of each pixel; transparent ones are on white.
-  static func decode(_ bytes: [UInt8]) throws(QRReaderError) -> Luminance {
+  /// The brightness of each pixel.
+  ///
+  /// - Parameter background: The brightness behind transparent pixels.
+  static func decode(_ bytes: [UInt8], on background: UInt8) throws(QRReaderError) -> Luminance {
+    let bytes = try PNGChunks.needed(of: bytes)
     var image = png_image()
     image.version = png_uint_32(PNG_IMAGE_VERSION)
     // Frees what the image holds, also after an error.
@@ -20,9 +23,9 @@ enum PNGImage {
       guard Luminance.fits(width, height) else { return .failure(.tooManyPixels(width: width, height: height)) }
       // 8 bits of grey, without an alpha channel.
       image.format = 0
-      var white = png_color(red: 255, green: 255, blue: 255)
+      var color = png_color(red: background, green: background, blue: background)
       var pixels = [UInt8](repeating: 255, count: width * height)
-      guard png_image_finish_read(&image, &white, &pixels, Int32(width), nil) != 0 else { return .failure(.damaged) }
+      guard png_image_finish_read(&image, &color, &pixels, Int32(width), nil) != 0 else { return .failure(.damaged) }
       return .success(Luminance(pixels: pixels, width: width, height: height))
     }
     return try result.get()
@@ -52,6 +55,9 @@ struct Luminance {
   let pixels: [UInt8]
   let width: Int
   let height: Int
+
+  /// Dark where this one is light.
+  var inverted: Luminance { Luminance(pixels: pixels.map { ~$0 }, width: width, height: height) }
 
   static func fits(_ width: Int, _ height: Int) -> Bool {
     let (pixels, isTooLarge) = width.multipliedReportingOverflow(by: height)

@@ -50,7 +50,7 @@ enum AegisFile {
 
   private struct WrittenContents: Codable {
     var version = 3
-    let entries: [Entry]
+    let entries: [WrittenEntry]
     let groups: [Group]
   }
 
@@ -59,17 +59,27 @@ enum AegisFile {
     let name: String
   }
 
-  private struct Entry: Codable {
-    var type: String
-    var uuid: String?
-    var name: String?
-    var issuer: String?
-    var note: String?
-    var favorite: Bool?
+  /// What is read of an entry.
+  private struct Entry: Decodable {
+    let type: String
+    let name: String?
+    let issuer: String?
+    let note: String?
     /// Until version 2.
-    var group: String?
-    var groups: [String]?
-    var info: [String: JSONValue]
+    let group: String?
+    let groups: [String]?
+    let info: [String: JSONValue]
+  }
+
+  private struct WrittenEntry: Codable {
+    let type: String
+    let uuid: String
+    let name: String
+    let issuer: String
+    let note: String
+    var favorite = false
+    let groups: [String]
+    let info: [String: JSONValue]
   }
 
   /// The most slots of passwords that a file may have.
@@ -78,11 +88,11 @@ enum AegisFile {
   /// Where members of an unknown kind are kept in an entry of the vault.
   private static let keptMember = "aegis"
 
-  static func read(_ data: Data, at time: Int64, password: () throws -> String) throws -> ImportedFile {
-    let header = try JSONDecoder.file(AnyEnvelope.self, data, .aegis).header
-    let contents: Contents<[Lenient<Entry>]>
+  static func read(_ data: Data, at time: Int64, most: Int, password: () throws -> String) throws -> ImportedFile {
+    let header = try JSONDecoder.file(AnyEnvelope.self, data, .aegis, most: most).header
+    let contents: Contents<EntryList<Entry>>
     if let slots = header.slots {
-      let envelope = try JSONDecoder.file(Envelope<String>.self, data, .aegis)
+      let envelope = try JSONDecoder.file(Envelope<String>.self, data, .aegis, most: most)
       guard let box = Data(base64Encoded: envelope.db), let params = header.params else {
         throw VaultFormatError.malformed(.aegis)
       }
@@ -90,10 +100,10 @@ enum AegisFile {
       guard let nonce = Hex.decode(params.nonce), let tag = Hex.decode(params.tag),
         let plain = FileCipher.open(nonce: Data(nonce), ciphertext: box, tag: Data(tag), with: key)
       else { throw VaultFormatError.notAuthentic }
-      contents = try JSONDecoder.file(Contents.self, plain, .aegis)
+      contents = try JSONDecoder.file(Contents<EntryList<Entry>>.self, plain, .aegis, most: most)
     } else {
-      struct Plain: Decodable { let db: Contents<[Lenient<Entry>]> }
-      contents = try JSONDecoder.file(Plain.self, data, .aegis).db
+      struct Plain: Decodable { let db: Contents<EntryList<Entry>> }
+      contents = try JSONDecoder.file(Plain.self, data, .aegis, most: most).db
     }
     guard (1...3).contains(contents.version) else {
       throw VaultFormatError.unsupported(
@@ -101,7 +111,7 @@ enum AegisFile {
     }
     let groups = Dictionary((contents.groups ?? []).map { ($0.uuid, $0.name) }) { first, _ in first }
     var file = ImportedFile(.aegis)
-    file.add(contents.entries, named: { shownName($0.issuer, $0.name) }) { entry throws(EntryFault) in
+    file.add(contents.entries.items, named: { shownName($0.issuer, $0.name) }) { entry throws(EntryFault) in
       try fields(entry, groups: groups).entry(at: time)
     }
     return file
@@ -113,6 +123,11 @@ enum AegisFile {
     // Each costs as much time as its file asks for.
     guard slots.count <= mostSlots else {
       throw .keyDerivation("\(slots.count) password slots instead of 1 to \(mostSlots)")
+    }
+    let work = slots.reduce(0.0) { $0 + FileCipher.work(n: $1.n ?? 0, r: $1.r ?? 0, p: $1.p ?? 0) }
+    // That of one alone is told with its numbers.
+    guard slots.count <= 1 || work <= FileCipher.mostWork else {
+      throw .keyDerivation("\(slots.count) password slots of scrypt, which take too long together")
     }
     for slot in slots {
       guard let salt = slot.salt.flatMap({ Hex.decode($0) }), let n = slot.n, let r = slot.r, let p = slot.p,
@@ -144,6 +159,8 @@ enum AegisFile {
       return fields
     }
     fields.algorithm = try text(info["algo"], "algo")
+    // A fault of an earlier Aegis let people choose the algorithm of another kind, and computed with SHA-1.
+    if fields.algorithm == "MD5" { fields.algorithm = "SHA1" }
     fields.digits = try number(info["digits"], "digits").flatMap { Int(exactly: $0) }
     fields.period = try number(info["period"], "period").flatMap { Int(exactly: $0) }
     fields.counter = try number(info["counter"], "counter")
@@ -191,7 +208,7 @@ enum AegisFile {
       Envelope(header: Header(slots: [slot], params: params), db: sealed.ciphertext.base64EncodedString()))
   }
 
-  private static func written(_ entry: VaultEntry, groups: [String: String]) -> Entry {
+  private static func written(_ entry: VaultEntry, groups: [String: String]) -> WrittenEntry {
     var info: [String: JSONValue] = ["secret": .string(Base32.encode(entry.secret))]
     let type: String
     switch entry.kind {
@@ -210,8 +227,8 @@ enum AegisFile {
     }
     info["algo"] = info["algo"] ?? .string(entry.algorithm.rawValue)
     info["digits"] = info["digits"] ?? .integer(Int64(entry.digits))
-    return Entry(
-      type: type, uuid: entry.id, name: entry.account, issuer: entry.issuer, note: entry.note, favorite: false,
+    return WrittenEntry(
+      type: type, uuid: entry.id, name: entry.account, issuer: entry.issuer, note: entry.note,
       groups: entry.tags.compactMap { groups[$0] }, info: info)
   }
 }

@@ -5,8 +5,13 @@ internal import OneTimePasswords
 /// Why one entry is of no use.
 struct EntryFault: Error {
   let reason: String
+  /// Whether its owner has thrown it away, so that nothing is wrong.
+  let isDiscarded: Bool
 
-  init(_ reason: String) { self.reason = reason }
+  init(_ reason: String, isDiscarded: Bool = false) {
+    self.reason = reason
+    self.isDiscarded = isDiscarded
+  }
 }
 
 /// The members of one entry as a file has them, before they are checked.
@@ -27,9 +32,13 @@ struct EntryFields {
   /// What is kept of an entry of an unknown kind.
   var others: [String: JSONValue] = [:]
 
-  /// The entry. A member that is absent has its usual value; one that is impossible is an error, never replaced.
+  /// The longest issuer and the longest account, in bytes.
+  static let longestName = 4096
+
+  /// The entry. A member that is absent or empty has its usual value; one that is impossible is an error, never
+  /// replaced. A member that has no part in the codes of the entry is not looked at.
   func entry(at time: Int64) throws(EntryFault) -> VaultEntry {
-    let name = (type ?? "totp").lowercased()
+    let name = Self.given(type)?.lowercased() ?? "totp"
     let secret = try secretBytes()
     let kind: VaultEntry.Kind
     switch name {
@@ -42,7 +51,7 @@ struct EntryFields {
     var length = 6
     switch kind {
     case .totp, .hotp:
-      if let algorithm {
+      if let algorithm = Self.given(algorithm) {
         guard let found = TOTPAlgorithm(name: algorithm) else {
           // A longer text in this place may be a secret.
           throw EntryFault("the algorithm \(algorithm.utf8.count <= 12 ? algorithm : "is not known")")
@@ -50,21 +59,49 @@ struct EntryFields {
         hash = found
       }
       length = try Self.checked(digits ?? 6, "digits", in: 5...10)
-    case .steam: length = 5
+    case .steam:
+      length = 5
+      try Self.checkSteam(digits: digits, period: period, algorithm: Self.given(algorithm))
     case .other: length = (5...10).contains(digits ?? 6) ? digits ?? 6 : 6
     }
-    guard let number = UInt64(exactly: counter ?? 0) else { throw EntryFault("counter=\(counter ?? 0)") }
+    for (text, part) in [(issuer, "issuer"), (account, "account")] {
+      guard (text ?? "").utf8.count <= Self.longestName else {
+        throw EntryFault("the \(part) has \((text ?? "").utf8.count) bytes; \(Self.longestName) are the most")
+      }
+    }
+    let counter = kind == .hotp ? counter ?? 0 : 0
+    guard let number = UInt64(exactly: counter) else { throw EntryFault("counter=\(counter)") }
     return VaultEntry(
       issuer: (issuer ?? "").trimmingCharacters(in: .whitespacesAndNewlines),
       account: (account ?? "").trimmingCharacters(in: .whitespacesAndNewlines), secret: secret, kind: kind,
-      algorithm: hash, digits: length, counter: kind == .hotp ? number : 0, note: note ?? "",
+      algorithm: hash, digits: length, counter: number, note: note ?? "",
       tags: tags.filter { !$0.isEmpty }, at: time, otherFields: others)
   }
+
+  /// Refuses Steam's codes with other parameters than Steam has. Aegis and FreeOTP+ keep those, and their codes are
+  /// others than those of this program.
+  static func checkSteam(digits: Int?, period: Int?, algorithm: String?) throws(EntryFault) {
+    let named: String? =
+      if let digits, digits != 5 {
+        "digits=\(digits)"
+      } else if let period, period != 30 {
+        "period=\(period)"
+      } else if let algorithm, TOTPAlgorithm(name: algorithm) != .sha1 {
+        "algorithm=\(algorithm.utf8.count <= 12 ? algorithm : "…")"
+      } else {
+        nil
+      }
+    guard let named else { return }
+    throw EntryFault("Steam's codes with \(named): only those of SHA1, five characters and 30 s are known")
+  }
+
+  /// The text of a member; `nil` for an empty one.
+  private static func given(_ text: String?) -> String? { text.flatMap { $0.isEmpty ? nil : $0 } }
 
   private func secretBytes() throws(EntryFault) -> [UInt8] {
     var bytes = secret ?? []
     if let base32 {
-      do throws(Base32Error) { bytes = try Base32.decode(Base32.withoutSeparators(base32)) } catch {
+      do throws(Base32Error) { bytes = try Base32.decodeSecret(base32) } catch {
         throw EntryFault("the secret is not valid: \(error)")
       }
     }
@@ -99,9 +136,11 @@ struct Lenient<Value: Decodable>: Decodable {
 extension ImportedFile {
   /// Adds each well-formed element of a list, and names the others.
   mutating func add<Value>(
-    _ items: [Lenient<Value>], named name: (Value) -> String, _ read: (Value) throws(EntryFault) -> VaultEntry
+    _ items: some Sequence<Lenient<Value>>, named name: (Value) -> String,
+    _ read: (Value) throws(EntryFault) -> VaultEntry
   ) {
-    add(items, named: { (try? $0.value.get()).map(name) ?? "" }) { item throws(EntryFault) in try read(item.value.get())
+    add(items, named: { (try? $0.value.get()).map(name) ?? "" }) { item throws(EntryFault) in
+      try read(item.value.get())
     }
   }
 }
@@ -112,12 +151,35 @@ func shownName(_ issuer: String?, _ account: String?) -> String {
 }
 
 extension JSONDecoder {
-  /// Decodes a whole file.
+  /// Decodes a whole file of at most `most` entries.
+  ///
+  /// - Throws: `.tooComplex` and `.tooLarge` before its values are made; `.malformed`.
   static func file<Value: Decodable>(
-    _ type: Value.Type, _ data: Data, _ format: VaultFormat
+    _ type: Value.Type, _ data: Data, _ format: VaultFormat, most: Int
   ) throws(VaultFormatError) -> Value {
-    do { return try JSONDecoder().decode(type, from: data) } catch { throw .malformed(format) }
+    let decoder = JSONDecoder()
+    decoder.userInfo[.mostEntries] = most
+    guard JSONBounds.allow(data, mostValues: most * JSONBounds.valuesForEntry) else { throw .tooComplex }
+    do {
+      return try decoder.decode(type, from: data)
+    } catch VaultFormatError.tooLarge {
+      throw .tooLarge
+    } catch {
+      throw .malformed(format)
+    }
   }
+}
+
+extension CodingUserInfoKey {
+  fileprivate static let mostEntries: CodingUserInfoKey = {
+    guard let key = CodingUserInfoKey(rawValue: "mostEntries") else { preconditionFailure("every text is a key") }
+    return key
+  }()
+}
+
+extension Decoder {
+  /// The most entries of the file that is being decoded.
+  var mostEntries: Int { userInfo[.mostEntries] as? Int ?? VaultReader.mostEntries }
 }
 
 extension JSONEncoder {

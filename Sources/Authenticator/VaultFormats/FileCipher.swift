@@ -7,6 +7,12 @@ enum FileCipher {
   /// The most memory that a file may ask for, in bytes: 256 MiB.
   static let mostMemory = 256 << 20
 
+  /// The most work of a file in blocks of scrypt, the product of n, r and p: 256 MiB twice, about two seconds.
+  static let mostWork = 4_194_304.0
+
+  /// The work of scrypt in blocks. Of any numbers, also of those that no file may have.
+  static func work(n: Int, r: Int, p: Int) -> Double { Double(max(0, n)) * Double(max(0, r)) * Double(max(0, p)) }
+
   /// A key from scrypt (RFC 7914).
   ///
   /// - Throws: `.keyDerivation` for a cost that is not a power of two, or beyond 256 MiB.
@@ -17,6 +23,9 @@ enum FileCipher {
     let (blocks, isTooMuch) = n.multipliedReportingOverflow(by: 128 * r)
     guard !isTooMuch, blocks <= mostMemory else {
       throw .keyDerivation("scrypt with n=\(n), r=\(r) needs more than 256 MiB")
+    }
+    guard work(n: n, r: r, p: p) <= mostWork else {
+      throw .keyDerivation("scrypt with n=\(n), r=\(r), p=\(p) takes too long")
     }
     do {
       return try KDF.Scrypt.deriveKey(

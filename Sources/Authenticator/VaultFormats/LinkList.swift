@@ -1,65 +1,117 @@
-internal import AuthenticatorVault
+public import AuthenticatorVault
 internal import Foundation
 internal import OneTimePasswords
 
+/// A link that has one entry. Files, pictures and what a person types are read by this alone.
+public enum EntryLink {
+  /// Why a link has no entry that can be used.
+  public struct Fault: Error, Sendable, Hashable {
+    /// What is wrong, without the secret.
+    public let reason: String
+  }
+
+  /// Whether `text` begins as a link of an authenticator does, of one entry or of several.
+  public static func isLink(_ text: String) -> Bool {
+    let scheme = text.prefix(32).prefix { $0 != ":" }.lowercased()
+    return text.contains(":") && ["otpauth", "otpauth-migration", "steam", "motp"].contains(scheme)
+  }
+
+  /// The entry of a link `otpauth://` or `steam://SECRET`.
+  ///
+  /// - Parameter time: Now, in milliseconds since 1970.
+  public static func entry(_ text: String, at time: Int64) throws(Fault) -> VaultEntry {
+    do throws(EntryFault) { return try LinkList.entry(text, at: time) } catch { throw Fault(reason: error.reason) }
+  }
+}
+
 /// Lists of `otpauth` links, one a line, as many authenticators write them.
 enum LinkList {
-  static func read(_ bytes: [UInt8], as format: VaultFormat, at time: Int64) -> ImportedFile {
+  /// The lines of a file for each entry that it may have: others are empty, or remarks.
+  private static let linesForEntry = 10
+
+  static func read(
+    _ bytes: [UInt8], as format: VaultFormat, at time: Int64, most: Int
+  ) throws(VaultFormatError) -> ImportedFile {
+    if format == .ente, bytes.first(where: { !" \t\r\n".utf8.contains($0) }) == UInt8(ascii: "{") {
+      throw .unsupported(
+        "the export of ente Auth is encrypted, which is not read", hint: "export it as plain text")
+    }
     var file = ImportedFile(format)
-    for (number, line) in lines(of: bytes) {
+    let lines = try lines(of: bytes, most: most)
+    guard lines.count <= most else { throw .tooLarge }
+    for (number, line) in lines {
       do throws(EntryFault) {
         file.entries.append(try entry(line, at: time))
       } catch {
-        file.faults.append(ImportFault(place: "line \(number)", reason: error.reason))
+        file.append(error, at: "line \(number)")
       }
     }
     return file
   }
 
   /// The lines that say something, with their numbers from 1 on.
-  static func lines(of bytes: [UInt8]) -> [(number: Int, text: String)] {
-    String(decoding: bytes, as: UTF8.self).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-      .enumerated().compactMap { index, line in
-        let text = line.trimmingCharacters(in: .whitespaces.union(["\u{FEFF}"]))
-        return text.isEmpty || text.hasPrefix("#") ? nil : (index + 1, text)
-      }
+  ///
+  /// - Throws: `.tooLarge` for more than ten times `most`, with those that say nothing.
+  static func lines(of bytes: [UInt8], most: Int) throws(VaultFormatError) -> [(number: Int, text: String)] {
+    let most = most * linesForEntry
+    let lines = String(decoding: bytes, as: UTF8.self)
+      .split(maxSplits: most, omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    guard lines.count <= most else { throw .tooLarge }
+    return lines.enumerated().compactMap { index, line in
+      let text = line.trimmingCharacters(in: .whitespaces.union(["\u{FEFF}"]))
+      return text.isEmpty || text.hasPrefix("#") ? nil : (index + 1, text)
+    }
   }
 
-  /// The entry of a link, also of one that an application wrote like a form: with a `+` for a space.
+  /// The beginning of links with a secret of Steam alone, as Bitwarden and KeePassXC have them.
+  static let steam = "steam://"
+
+  /// The entry of a link: `otpauth://`, or `steam://SECRET`.
   static func entry(_ link: String, at time: Int64) throws(EntryFault) -> VaultEntry {
-    let kind = kind(of: link)
-    // A host `steam` is a way to write the kind of the code; other kinds are kept without a code.
-    let unknownKind = kind.flatMap { ["totp", "hotp", "steam"].contains($0) ? nil : $0 }
-    var readable = link
-    if let kind, kind != "totp", kind != "hotp" {
-      let rest = link.drop { $0 != ":" }.dropFirst(3 + kind.count)
-      readable = "otpauth://totp\(rest)" + (kind == "steam" ? "&encoder=steam" : "")
+    let scheme = link.prefix { $0 != ":" }.lowercased()
+    switch scheme {
+    case "steam":
+      var fields = EntryFields()
+      fields.type = "steam"
+      fields.issuer = "Steam"
+      fields.base32 = String(link.dropFirst(steam.count).prefix { $0 != "?" })
+      return try fields.entry(at: time)
+    case "motp":
+      throw EntryFault("a link of Mobile-OTP (motp://), whose codes are not known; only otpauth:// links are read")
+    case "otpauth-migration":
+      throw EntryFault("a link of an export, which may have several entries; a file of such links is read")
+    default: return try entry(otpauth: link, at: time)
     }
-    var uri = try uri(readable)
-    if uri.issuer.contains("+"), let label = labelIssuer(of: link), label == uri.issuer.replacing("+", with: " ") {
-      uri.issuer = label
-    }
-    if let unknownKind {
-      let kept = Dictionary(uri.otherParameters.map { ($0.name, JSONValue.string($0.value)) }) { first, _ in first }
-      return VaultEntry(
-        issuer: uri.issuer, account: uri.account, secret: uri.secret, kind: .other(unknownKind), at: time,
-        otherFields: ["otpauth": .object(kept)])
-    }
-    return try withDisplay(uri, VaultEntry(uri, at: time))
   }
 
-  /// Reads a link. OTPClient writes Steam's codes as TOTP of five digits with the issuer Steam.
-  private static func uri(_ link: String) throws(EntryFault) -> OTPAuthURI {
-    do throws(OTPAuthError) {
-      return try OTPAuthURI(link)
-    } catch {
-      if error == .invalidParameter("digits", "5"), let uri = try? OTPAuthURI(link + "&encoder=steam"),
-        uri.issuer.lowercased() == "steam"
-      {
-        return uri
-      }
-      throw EntryFault("\(error)")
+  private static func entry(otpauth link: String, at time: Int64) throws(EntryFault) -> VaultEntry {
+    let host = kind(of: link)
+    guard let kind = host, !["totp", "hotp", "steam"].contains(kind) else {
+      let uri = try uri(link)
+      try check(uri, isSteamHost: host == "steam")
+      return try withDisplay(uri, VaultEntry(uri, at: time))
     }
+    // Other kinds are kept without a code.
+    let rest = link.drop { $0 != ":" }.dropFirst(3 + kind.count)
+    let uri = try uri("otpauth://totp\(rest)")
+    let kept = Dictionary(uri.otherParameters.map { ($0.name, JSONValue.string($0.value)) }) { first, _ in first }
+    return VaultEntry(
+      issuer: uri.issuer, account: uri.account, secret: uri.secret, kind: .other(kind), at: time,
+      otherFields: ["otpauth": .object(kept)])
+  }
+
+  private static func uri(_ link: String) throws(EntryFault) -> OTPAuthURI {
+    do throws(OTPAuthError) { return try OTPAuthURI(link) } catch { throw EntryFault("\(error)") }
+  }
+
+  /// Refuses Steam's codes with parameters of which this program knows no codes.
+  ///
+  /// KeePassXC, which writes `encoder=steam`, does not look at the digits; Aegis, which writes the host, does.
+  private static func check(_ uri: OTPAuthURI, isSteamHost: Bool) throws(EntryFault) {
+    guard uri.isSteam else { return }
+    guard case .totp(let period) = uri.kind else { throw EntryFault("Steam's codes have no counter") }
+    try EntryFields.checkSteam(
+      digits: isSteamHost ? uri.digits : nil, period: period, algorithm: uri.algorithm.rawValue)
   }
 
   /// The host of a link, in lower case; `nil` if it is not a link of this scheme.
@@ -80,27 +132,18 @@ enum LinkList {
     guard let text = uri.otherParameters.first(where: { $0.name == "codeDisplay" })?.value,
       let display = try? JSONDecoder().decode(CodeDisplay.self, from: Data(text.utf8))
     else { return entry }
-    if display.trashed == true { throw EntryFault("it is in the trash") }
+    if display.trashed == true { throw EntryFault("it is in the trash", isDiscarded: true) }
     var entry = entry
     entry.note = display.note ?? ""
     entry.tags = Set(display.tags ?? []).sorted()
     return entry
   }
 
-  private static func labelIssuer(of link: String) -> String? {
-    let path = link.prefix { $0 != "?" }
-    guard let slash = path.lastIndex(of: "/") else { return nil }
-    let label = path[path.index(after: slash)...]
-    let issuer =
-      label.firstIndex(of: ":").map { label[..<$0] } ?? label.ranges(of: "%3A").first.map { label[..<$0.lowerBound] }
-    return issuer.flatMap { String($0).removingPercentEncoding }
-  }
-
   static func write(_ entries: [VaultEntry]) -> VaultWriter.Written {
     var lines: [String] = []
     var faults: [ImportFault] = []
     for entry in entries {
-      // A link has six to eight digits, an entry five to ten.
+      // Five digits of the issuer Steam would be read as Steam's codes.
       if let link = entry.uri?.text, (try? Self.entry(link, at: 0))?.id == entry.id {
         lines.append(link + "\n")
       } else {

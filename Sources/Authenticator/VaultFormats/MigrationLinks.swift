@@ -7,32 +7,53 @@ internal import SwiftProtobuf
 enum MigrationLinks {
   /// The entries of a link that is written.
   static let batchSize = 10
+  private static let scheme = "otpauth-migration://"
   /// The most links that are read.
   static let mostParts = 500
 
-  static func read(_ bytes: [UInt8], at time: Int64) throws(VaultFormatError) -> ImportedFile {
+  static func read(_ bytes: [UInt8], at time: Int64, most: Int) throws(VaultFormatError) -> ImportedFile {
     var file = ImportedFile(.google)
-    var parts: [(number: Int, content: OTPMigration)] = []
-    let lines = LinkList.lines(of: bytes)
-    guard lines.count <= mostParts else { throw .tooLarge }
+    var parts: [OTPMigration] = []
+    var singles: [VaultEntry] = []
+    var count = 0
+    // A file that this program wrote has as many parts as its entries need.
+    let mostParts = most > VaultReader.mostEntries ? most / batchSize + 1 : mostParts
+    let lines = try LinkList.lines(of: bytes, most: most)
+    guard lines.count <= max(most, mostParts),
+      lines.count(where: { $0.text.lowercased().hasPrefix(scheme) }) <= mostParts
+    else { throw .tooLarge }
     for (number, line) in lines {
+      // Some lists have links of both kinds.
+      if EntryLink.isLink(line), !line.lowercased().hasPrefix(scheme) {
+        count += 1
+        do throws(EntryFault) { singles.append(try LinkList.entry(line, at: time)) } catch {
+          file.append(error, at: "line \(number)")
+        }
+        continue
+      }
       guard let content = content(of: line) else {
         file.faults.append(ImportFault(place: "line \(number)", reason: "not a migration link, or cut off"))
         continue
       }
-      parts.append((number, content))
+      count += content.entries.count
+      guard count <= most else { throw .tooLarge }
+      parts.append(content)
     }
-    guard !parts.isEmpty else { throw .malformed(.google) }
-    // An export has a number of its own; its parts come in any order, and some twice.
-    for batch in Dictionary(grouping: parts, by: \.content.batchID).sorted(by: { $0.key < $1.key }) {
-      var indices: Set<Int32> = []
-      for part in batch.value.sorted(by: { $0.content.batchIndex < $1.content.batchIndex })
-      where indices.insert(part.content.batchIndex).inserted {
-        add(part.content.entries, at: time, to: &file)
+    guard !parts.isEmpty || !singles.isEmpty else { throw .malformed(.google) }
+    // An export has a number of its own; its parts come in any order, and some twice. Writers that number nothing give
+    // the same number and index to different parts, so that only the same content is a repetition.
+    for batch in Dictionary(grouping: parts, by: \.batchID).sorted(by: { $0.key < $1.key }) {
+      var seen: Set<OTPMigration> = []
+      for part in batch.value.sorted(by: { $0.batchIndex < $1.batchIndex }) where seen.insert(part).inserted {
+        add(part.entries, at: time, to: &file)
       }
-      let count = min(max(batch.value.map(\.content.batchSize).max() ?? 0, 0), Int32(mostParts))
+      let indices = Set(batch.value.map(\.batchIndex))
+      let count = min(max(batch.value.map(\.batchSize).max() ?? 0, 0), Int32(clamping: mostParts))
+      // As many parts as the export has, without numbers.
+      if indices == [0], seen.count >= count { continue }
       file.missingParts += (0..<count).filter { !indices.contains($0) }.map { Int($0) + 1 }
     }
+    file.entries += singles
     return file
   }
 
@@ -70,7 +91,7 @@ enum MigrationLinks {
   }
 
   private static func content(of line: String) -> OTPMigration? {
-    guard line.lowercased().hasPrefix("otpauth-migration://"), line.utf8.count <= 65_536,
+    guard line.lowercased().hasPrefix(scheme), line.utf8.count <= 65_536,
       let query = line.split(separator: "?", maxSplits: 1).dropFirst().first
     else { return nil }
     for pair in query.split(separator: "&") where pair.hasPrefix("data=") {

@@ -44,11 +44,11 @@ enum AndOTPFile {
     let tags: [String]?
   }
 
-  static func read(_ data: Data, at time: Int64, password: () throws -> String) throws -> ImportedFile {
+  static func read(_ data: Data, at time: Int64, most: Int, password: () throws -> String) throws -> ImportedFile {
     let isPlain = data.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "[")
     let data = isPlain ? data : try decrypted(data, password())
     var file = ImportedFile(.andOTP)
-    let entries = try JSONDecoder.file([Lenient<Entry>].self, data, .andOTP)
+    let entries = try JSONDecoder.file(EntryList<Entry>.self, data, .andOTP, most: most).items
     file.add(entries, named: { shownName($0.issuer, $0.label) }) { entry throws(EntryFault) in
       var fields = EntryFields()
       fields.type = entry.type
@@ -80,9 +80,9 @@ enum OTPClientFile {
     let group: String?
   }
 
-  static func read(_ data: Data, at time: Int64) throws(VaultFormatError) -> ImportedFile {
+  static func read(_ data: Data, at time: Int64, most: Int) throws(VaultFormatError) -> ImportedFile {
     var file = ImportedFile(.otpClient)
-    let entries = try JSONDecoder.file([Lenient<Entry>].self, data, .otpClient)
+    let entries = try JSONDecoder.file(EntryList<Entry>.self, data, .otpClient, most: most).items
     file.add(entries, named: { shownName($0.issuer, $0.label) }) { entry throws(EntryFault) in
       var fields = EntryFields()
       // Steam's codes are entries of TOTP with this issuer.
@@ -91,7 +91,8 @@ enum OTPClientFile {
       fields.account = entry.label
       fields.base32 = entry.secret
       fields.algorithm = entry.algo
-      fields.digits = entry.digits
+      // Those of Steam always have five characters.
+      fields.digits = fields.type == "steam" ? nil : entry.digits
       fields.period = entry.period
       fields.counter = entry.counter
       fields.tags = entry.group.map { [$0] } ?? []
@@ -103,13 +104,14 @@ enum OTPClientFile {
 
 /// FreeOTP+'s backup. Its secrets are lists of signed bytes.
 enum FreeOTPFile {
-  private struct Backup: Decodable { let tokens: [Lenient<Token>] }
+  private struct Backup: Decodable { let tokens: EntryList<Token> }
 
   private struct Token: Decodable {
     let algo: String?
     let counter: Int64?
     let digits: Int?
     let issuerExt: String?
+    let issuerInt: String?
     let issuerAlt: String?
     let label: String?
     let labelAlt: String?
@@ -118,12 +120,14 @@ enum FreeOTPFile {
     let type: String?
   }
 
-  static func read(_ data: Data, at time: Int64) throws(VaultFormatError) -> ImportedFile {
+  static func read(_ data: Data, at time: Int64, most: Int) throws(VaultFormatError) -> ImportedFile {
     var file = ImportedFile(.freeOTP)
-    let backup = try JSONDecoder.file(Backup.self, data, .freeOTP)
-    file.add(backup.tokens, named: { shownName($0.issuerExt, $0.label) }) { token throws(EntryFault) in
+    let backup = try JSONDecoder.file(Backup.self, data, .freeOTP, most: most)
+    file.add(backup.tokens.items, named: { shownName($0.issuerExt, $0.label) }) { token throws(EntryFault) in
       var fields = EntryFields()
-      fields.type = token.type
+      // Codes of this issuer have Steam's alphabet.
+      let isSteam = token.type?.lowercased() != "hotp" && [token.issuerExt, token.issuerInt].contains("Steam")
+      fields.type = isSteam ? "steam" : token.type
       fields.issuer = token.issuerAlt ?? token.issuerExt
       fields.account = token.labelAlt ?? token.label
       guard token.secret.allSatisfy({ (-128...255).contains($0) }) else { throw EntryFault("the secret is not bytes") }
@@ -131,7 +135,9 @@ enum FreeOTPFile {
       fields.algorithm = token.algo
       fields.digits = token.digits
       fields.period = token.period
-      fields.counter = token.counter
+      // FreeOTP+ shows the code of the counter that it keeps, and then counts up: that of the next code. It keeps the
+      // counter of a link less one, so that a fresh entry has -1, for which no service has a code.
+      fields.counter = token.counter == -1 ? 0 : token.counter
       return try fields.entry(at: time)
     }
     return file
@@ -143,7 +149,7 @@ enum BitwardenFile {
   private struct Export: Decodable {
     let encrypted: Bool?
     let passwordProtected: Bool?
-    let items: [Lenient<Item>]?
+    let items: EntryList<Item>?
     let folders: [Folder]?
   }
 
@@ -163,11 +169,12 @@ enum BitwardenFile {
     let totp: String?
   }
 
-  static func read(_ data: Data, at time: Int64) throws(VaultFormatError) -> ImportedFile {
-    let export = try JSONDecoder.file(Export.self, data, .bitwarden)
-    guard export.encrypted != true, let items = export.items else {
+  static func read(_ data: Data, at time: Int64, most: Int) throws(VaultFormatError) -> ImportedFile {
+    let export = try JSONDecoder.file(Export.self, data, .bitwarden, most: most)
+    guard export.encrypted != true, let items = export.items?.items else {
       throw .unsupported(
-        "the export of Bitwarden is encrypted, which is not read", hint: "export it as .json without a password")
+        "the export of Bitwarden is encrypted, which is not read",
+        hint: "export it as .json, without encryption and password")
     }
     let folders = Dictionary((export.folders ?? []).map { ($0.id ?? "", $0.name ?? "") }) { first, _ in first }
     var file = ImportedFile(.bitwarden)
@@ -187,7 +194,7 @@ enum BitwardenFile {
 
 /// Proton Authenticator's plain export.
 enum ProtonFile {
-  private struct Export: Decodable { let entries: [Lenient<Entry>]? }
+  private struct Export: Decodable { let entries: EntryList<Entry>? }
 
   private struct Entry: Decodable {
     let content: Content
@@ -199,8 +206,8 @@ enum ProtonFile {
     let name: String?
   }
 
-  static func read(_ data: Data, at time: Int64) throws(VaultFormatError) -> ImportedFile {
-    guard let entries = try JSONDecoder.file(Export.self, data, .proton).entries else {
+  static func read(_ data: Data, at time: Int64, most: Int) throws(VaultFormatError) -> ImportedFile {
+    guard let entries = try JSONDecoder.file(Export.self, data, .proton, most: most).entries?.items else {
       throw .unsupported(
         "the export of Proton Authenticator is encrypted, which is not read", hint: "export it without a password")
     }
@@ -217,7 +224,7 @@ enum ProtonFile {
 /// Stratum's plain backup, earlier Authenticator Pro.
 enum StratumFile {
   private struct Backup: Decodable {
-    let Authenticators: [Lenient<Entry>]
+    let Authenticators: EntryList<Entry>
     let Categories: [Category]?
     let AuthenticatorCategories: [Binding]?
   }
@@ -244,16 +251,17 @@ enum StratumFile {
     let Counter: Int64?
   }
 
-  static func read(_ data: Data, at time: Int64) throws(VaultFormatError) -> ImportedFile {
+  static func read(_ data: Data, at time: Int64, most: Int) throws(VaultFormatError) -> ImportedFile {
     if data.first == UInt8(ascii: "A") {
       throw .unsupported("the backup of Stratum is encrypted, which is not read", hint: "back up without a password")
     }
-    let backup = try JSONDecoder.file(Backup.self, data, .stratum)
+    let backup = try JSONDecoder.file(Backup.self, data, .stratum, most: most)
     let names = Dictionary((backup.Categories ?? []).map { ($0.Id, $0.Name) }) { first, _ in first }
     let bindings = Dictionary(grouping: backup.AuthenticatorCategories ?? [], by: \.AuthenticatorSecret)
     var file = ImportedFile(.stratum)
-    file.add(backup.Authenticators, named: { shownName($0.Issuer, $0.Username) }) { entry throws(EntryFault) in
+    file.add(backup.Authenticators.items, named: { shownName($0.Issuer, $0.Username) }) { entry throws(EntryFault) in
       var fields = EntryFields()
+      let isSteam = entry.Type == 4
       let kinds = [1: "hotp", 2: "totp", 3: "motp", 4: "steam", 5: "yandex"]
       fields.type = kinds[entry.Type] ?? "stratum-\(entry.Type)"
       fields.issuer = entry.Issuer
@@ -263,9 +271,10 @@ enum StratumFile {
       guard let algorithm = [0: "SHA1", 1: "SHA256", 2: "SHA512"][entry.Algorithm ?? 0] else {
         throw EntryFault("the algorithm \(entry.Algorithm ?? 0)")
       }
-      fields.algorithm = algorithm
-      fields.digits = entry.Digits
-      fields.period = entry.Period
+      // Those of Steam have parameters of their own.
+      fields.algorithm = isSteam ? nil : algorithm
+      fields.digits = isSteam ? nil : entry.Digits
+      fields.period = isSteam ? nil : entry.Period
       fields.counter = entry.Counter
       fields.tags = (bindings[entry.Secret] ?? []).compactMap { names[$0.CategoryId] }
       if let pin = entry.Pin { fields.others = ["stratum": .object(["Pin": .string(pin)])] }
@@ -275,26 +284,22 @@ enum StratumFile {
   }
 }
 
-/// A member that is a link, `steam://SECRET`, or a secret alone.
+/// A member that is a link, or a secret alone.
 enum SecretOrLink {
   static func entry(_ text: String, issuer: String?, account: String?, at time: Int64) throws(EntryFault) -> VaultEntry
   {
     let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
-    if text.lowercased().hasPrefix("otpauth://") {
+    if EntryLink.isLink(text) {
       var entry = try LinkList.entry(text, at: time)
-      if entry.issuer.isEmpty { entry.issuer = issuer ?? "" }
+      // A link `steam://` has no names.
+      if entry.issuer.isEmpty || text.lowercased().hasPrefix(LinkList.steam) { entry.issuer = issuer ?? entry.issuer }
       if entry.account.isEmpty { entry.account = account ?? "" }
       return entry
     }
     var fields = EntryFields()
     fields.issuer = issuer
     fields.account = account
-    if text.lowercased().hasPrefix("steam://") {
-      fields.type = "steam"
-      fields.base32 = String(text.dropFirst(8))
-    } else {
-      fields.base32 = text
-    }
+    fields.base32 = text
     return try fields.entry(at: time)
   }
 }

@@ -6,27 +6,40 @@ internal import OneTimePasswords
 /// The backup of 2FAS, schemas 1 to 4: `services`, or encrypted in `servicesEncrypted`.
 enum TwoFASFile {
   private struct Backup: Decodable {
-    let services: [Lenient<Service>]?
+    let services: EntryList<Service>?
     let groups: [Group]?
     let schemaVersion: Int?
     let servicesEncrypted: String?
   }
 
-  private struct Group: Codable {
+  private struct Group: Decodable {
     let id: String
     let name: String
-    var isExpanded: Bool? = true
-    var updatedAt: Int64? = 0
   }
 
-  private struct Service: Codable {
-    var name: String?
-    var secret: String
-    var updatedAt: Int64?
-    var otp: Details?
-    var order: Order?
-    var icon: Icon?
-    var groupId: String?
+  private struct WrittenGroup: Encodable {
+    let id: String
+    let name: String
+    let isExpanded = true
+    let updatedAt: Int64
+  }
+
+  /// What is read of a service.
+  private struct Service: Decodable {
+    let name: String?
+    let secret: String
+    let otp: Details?
+    let groupId: String?
+  }
+
+  private struct WrittenService: Encodable {
+    let name: String
+    let secret: String
+    let updatedAt: Int64
+    let otp: Details
+    let order: Order
+    let icon: Icon
+    let groupId: String?
   }
 
   private struct Details: Codable {
@@ -38,27 +51,42 @@ enum TwoFASFile {
     var algorithm: String?
     var counter: Int64?
     var tokenType: String?
+    /// Written only.
     var source: String?
+
+    init() {}
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: CodingKeys.self)
+      label = try container.decodeIfPresent(String.self, forKey: .label)
+      account = try container.decodeIfPresent(String.self, forKey: .account)
+      issuer = try container.decodeIfPresent(String.self, forKey: .issuer)
+      digits = try container.decodeIfPresent(Int.self, forKey: .digits)
+      period = try container.decodeIfPresent(Int.self, forKey: .period)
+      algorithm = try container.decodeIfPresent(String.self, forKey: .algorithm)
+      counter = try container.decodeIfPresent(Int64.self, forKey: .counter)
+      tokenType = try container.decodeIfPresent(String.self, forKey: .tokenType)
+    }
   }
 
-  private struct Order: Codable { let position: Int }
+  private struct Order: Encodable { let position: Int }
 
-  private struct Icon: Codable {
-    struct Label: Codable {
+  private struct Icon: Encodable {
+    struct Label: Encodable {
       let text: String
       let backgroundColor: String
     }
 
-    struct Collection: Codable { let id: String }
+    struct Collection: Encodable { let id: String }
 
     let selected: String
-    let label: Label?
+    let label: Label
     let iconCollection: Collection
   }
 
   private struct WrittenBackup: Encodable {
-    let services: [Service]
-    let groups: [Group]
+    let services: [WrittenService]
+    let groups: [WrittenGroup]
     let updatedAt: Int64
     let schemaVersion = 4
     let appVersionCode = 5_000_000
@@ -75,16 +103,17 @@ enum TwoFASFile {
     + "w58t938iymwG4824igYyy1wi6n2WDpO1Q1P69zwJGs2F5a1qP4MyIiDSD7NCV2OvidXQCBnDlGfmz0f1BQySRkkt4ryiJeCjD2o4QsveJ9uDBUn8"
     + "ELyOrESv5R5DMDkD4iAF8TXU7KyoJujd"
 
-  static func read(_ data: Data, at time: Int64, password: () throws -> String) throws -> ImportedFile {
-    let backup = try JSONDecoder.file(Backup.self, data, .twoFAS)
+  static func read(_ data: Data, at time: Int64, most: Int, password: () throws -> String) throws -> ImportedFile {
+    let backup = try JSONDecoder.file(Backup.self, data, .twoFAS, most: most)
     if let version = backup.schemaVersion, !(1...4).contains(version) {
       throw VaultFormatError.unsupported(
         "the backup has schema \(version) of 2FAS, which is not known", hint: "schemas 1 to 4 are read")
     }
-    var services = backup.services ?? []
+    var services = backup.services?.items ?? []
     if let encrypted = backup.servicesEncrypted, !encrypted.isEmpty {
       services = try JSONDecoder.file(
-        [Lenient<Service>].self, try decrypt(encrypted, try password()), .twoFAS)
+        EntryList<Service>.self, try decrypt(encrypted, try password()), .twoFAS, most: most
+      ).items
     }
     let groups = Dictionary((backup.groups ?? []).map { ($0.id, $0.name) }) { first, _ in first }
     var file = ImportedFile(.twoFAS)
@@ -96,11 +125,12 @@ enum TwoFASFile {
       fields.account = service.otp?.account ?? service.otp?.label
       fields.base32 = service.secret
       fields.algorithm = service.otp?.algorithm
-      fields.digits = service.otp?.digits
+      // Those of Steam always have five characters.
+      fields.digits = fields.type?.lowercased() == "steam" ? nil : service.otp?.digits
       fields.period = service.otp?.period
       fields.counter = service.otp?.counter
       fields.tags = service.groupId.flatMap { groups[$0] }.map { [$0] } ?? []
-      return try fields.entry(at: service.updatedAt ?? time)
+      return try fields.entry(at: time)
     }
     return file
   }
@@ -127,10 +157,10 @@ enum TwoFASFile {
   static func write(
     _ entries: [VaultEntry], password: String?, at time: Int64
   ) throws(VaultFormatError) -> VaultWriter.Written {
-    var services: [Service] = []
+    var services: [WrittenService] = []
     var faults: [ImportFault] = []
     let names = Set(entries.compactMap(\.tags.first)).sorted()
-    let groups = names.map { Group(id: UUID().uuidString.lowercased(), name: $0, updatedAt: time) }
+    let groups = names.map { WrittenGroup(id: UUID().uuidString.lowercased(), name: $0, updatedAt: time) }
     let ids = Dictionary(uniqueKeysWithValues: groups.map { ($0.name, $0.id) })
     for entry in entries {
       guard let service = service(entry, position: services.count, groups: ids) else {
@@ -152,7 +182,7 @@ enum TwoFASFile {
     return .init(bytes: JSONEncoder.file(backup), faults: faults)
   }
 
-  private static func service(_ entry: VaultEntry, position: Int, groups: [String: String]) -> Service? {
+  private static func service(_ entry: VaultEntry, position: Int, groups: [String: String]) -> WrittenService? {
     var details = Details()
     switch entry.kind {
     case .totp(let period):
@@ -173,7 +203,7 @@ enum TwoFASFile {
     details.algorithm = entry.algorithm.rawValue
     details.source = "Link"
     let letters = String((entry.issuer.isEmpty ? entry.account : entry.issuer).prefix(2)).uppercased()
-    return Service(
+    return WrittenService(
       name: entry.issuer, secret: Base32.encode(entry.secret), updatedAt: entry.updatedAt, otp: details,
       order: Order(position: position),
       icon: Icon(

@@ -35,6 +35,8 @@ public struct ImportedFile: Sendable {
   public internal(set) var entries: [VaultEntry] = []
   /// The entries that cannot.
   public internal(set) var faults: [ImportFault] = []
+  /// The entries that their owner has thrown away in the other authenticator.
+  public internal(set) var discarded: [ImportFault] = []
   /// The parts of a migration that are missing, from 1 on.
   public internal(set) var missingParts: [Int] = []
 
@@ -48,11 +50,17 @@ public struct ImportedFile: Sendable {
       do throws(EntryFault) {
         entries.append(try read(item))
       } catch {
-        let name = String(name(item).prefix(100))
-        faults.append(
-          ImportFault(place: "entry \(number + 1)" + (name.isEmpty ? "" : " (\(name))"), reason: error.reason))
+        // By scalars: a character may have any number of them.
+        let name = String(name(item).unicodeScalars.prefix(100))
+        append(error, at: "entry \(number + 1)" + (name.isEmpty ? "" : " (\(name))"))
       }
     }
+  }
+
+  /// Names an entry that is of no use, or was thrown away.
+  mutating func append(_ error: EntryFault, at place: String) {
+    let fault = ImportFault(place: place, reason: error.reason)
+    if error.isDiscarded { discarded.append(fault) } else { faults.append(fault) }
   }
 }
 
@@ -80,6 +88,8 @@ public enum VaultFormatError: Error, Sendable, Hashable {
   case unsupported(String, hint: String)
   /// It is longer than 64 MiB, or has more than 10,000 entries.
   case tooLarge
+  /// It has more values than its entries need, values more than 64 deep, or names or texts that are too long.
+  case tooComplex
 }
 
 extension VaultFormatError: CustomStringConvertible {
@@ -92,6 +102,9 @@ extension VaultFormatError: CustomStringConvertible {
     case .keyDerivation(let what): "the file asks for an impossible key derivation: \(what)"
     case .unsupported(let what, _): what
     case .tooLarge: "the file is longer than 64 MiB, or has more than 10,000 entries"
+    case .tooComplex:
+      "the file has more values than 10,000 entries need, values more than 64 deep, a member's name of more than 256 "
+        + "bytes, or a text of more than 32,768 bytes that is not plain ASCII"
     }
   }
 }
@@ -107,29 +120,35 @@ public enum VaultReader {
   ///
   /// - Parameters:
   ///   - format: The format; `nil` to detect it.
-  ///   - time: Now, in milliseconds since 1970, for entries whose file does not say when they came into being.
+  ///   - time: Now, in milliseconds since 1970. An import is an act of now: the times in files are not used.
+  ///   - most: The most entries, for a file that this program wrote itself.
   ///   - password: Called only if the file is encrypted.
   /// - Throws: `VaultFormatError`, and what `password` throws. An entry that is of no use is not an error of the file.
   public static func read(
-    _ bytes: [UInt8], as format: VaultFormat? = nil, at time: Int64, password: () throws -> String
+    _ bytes: [UInt8], as format: VaultFormat? = nil, at time: Int64, most: Int = mostEntries,
+    password: () throws -> String
   ) throws -> ImportedFile {
     guard bytes.count <= largest else { throw VaultFormatError.tooLarge }
-    guard let format = format ?? detect(bytes) else { throw VaultFormatError.unknownFormat }
+    let bytes = try KnownFile.inUTF8(bytes)
+    if format == nil, let known = KnownFile(bytes) { throw known.error }
+    guard let format = format ?? detect(bytes) else {
+      throw isTooComplex(bytes[...]) ? VaultFormatError.tooComplex : .unknownFormat
+    }
     let data = Data(bytes)
     let file =
       switch format {
-      case .aegis: try AegisFile.read(data, at: time, password: password)
-      case .twoFAS: try TwoFASFile.read(data, at: time, password: password)
-      case .google: try MigrationLinks.read(bytes, at: time)
-      case .ente, .otpauth: LinkList.read(bytes, as: format, at: time)
-      case .andOTP: try AndOTPFile.read(data, at: time, password: password)
-      case .bitwarden: try BitwardenFile.read(data, at: time)
-      case .freeOTP: try FreeOTPFile.read(data, at: time)
-      case .proton: try ProtonFile.read(data, at: time)
-      case .stratum: try StratumFile.read(data, at: time)
-      case .otpClient: try OTPClientFile.read(data, at: time)
+      case .aegis: try AegisFile.read(data, at: time, most: most, password: password)
+      case .twoFAS: try TwoFASFile.read(data, at: time, most: most, password: password)
+      case .google: try MigrationLinks.read(bytes, at: time, most: most)
+      case .ente, .otpauth: try LinkList.read(bytes, as: format, at: time, most: most)
+      case .andOTP: try AndOTPFile.read(data, at: time, most: most, password: password)
+      case .bitwarden: try BitwardenFile.read(data, at: time, most: most)
+      case .freeOTP: try FreeOTPFile.read(data, at: time, most: most)
+      case .proton: try ProtonFile.read(data, at: time, most: most)
+      case .stratum: try StratumFile.read(data, at: time, most: most)
+      case .otpClient: try OTPClientFile.read(data, at: time, most: most)
       }
-    guard file.entries.count + file.faults.count <= mostEntries else { throw VaultFormatError.tooLarge }
+    guard file.entries.count + file.faults.count + file.discarded.count <= most else { throw VaultFormatError.tooLarge }
     return file
   }
 
@@ -142,6 +161,16 @@ public enum VaultReader {
     }
   }
 
+  /// The names of the first of a list.
+  private struct FirstNames: Decodable {
+    let names: Set<String>?
+
+    init(from decoder: any Decoder) throws {
+      var container = try decoder.unkeyedContainer()
+      names = container.isAtEnd ? nil : try container.decode(Names.self).names
+    }
+  }
+
   private struct AnyName: CodingKey {
     let stringValue: String
     var intValue: Int? { nil }
@@ -149,10 +178,18 @@ public enum VaultReader {
     init?(intValue: Int) { nil }
   }
 
+  /// Whether a file is JSON with more values than are read.
+  private static func isTooComplex(_ bytes: ArraySlice<UInt8>) -> Bool {
+    let first = bytes.first { !" \t\r\n\u{FEFF}".utf8.contains($0) }
+    guard first == UInt8(ascii: "{") || first == UInt8(ascii: "[") else { return false }
+    return !JSONBounds.allow(bytes, mostValues: mostEntries * JSONBounds.valuesForEntry)
+  }
+
   /// The format of a file by its content; `nil` if it is none of them.
   public static func detect(_ bytes: [UInt8]) -> VaultFormat? {
     let spaces: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D]
     let content = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]
+    guard !isTooComplex(content) else { return nil }
     switch content.first(where: { !spaces.contains($0) }) {
     case UInt8(ascii: "{"):
       guard let names = try? JSONDecoder().decode(Names.self, from: Data(content)).names else { return nil }
@@ -162,17 +199,20 @@ public enum VaultReader {
       if names.contains("tokens") { return .freeOTP }
       if names.contains("items") || names.contains("encKeyValidation_DO_NOT_EDIT") { return .bitwarden }
       if names.contains("entries") || names.isSuperset(of: ["salt", "content"]) { return .proton }
+      if names.isSuperset(of: ["kdfParams", "encryptedData"]) { return .ente }
       return nil
     case UInt8(ascii: "["):
-      guard let first = try? JSONDecoder().decode([Names].self, from: Data(content)).first else { return nil }
-      return first.names.contains("algo") ? .otpClient : .andOTP
+      guard let names = try? JSONDecoder().decode(FirstNames.self, from: Data(content)).names else { return nil }
+      return names.contains("algo") ? .otpClient : .andOTP
     default:
       if content.starts(with: Array("AUTHENTICATORPRO".utf8)) || content.starts(with: Array("AuthenticatorPro".utf8)) {
         return .stratum
       }
       let text = String(decoding: content.prefix(65_536), as: UTF8.self).lowercased()
       if text.contains("otpauth-migration://") { return .google }
-      guard text.contains("otpauth://") else { return AndOTPFile.isEncrypted(bytes) ? .andOTP : nil }
+      guard ["otpauth://", LinkList.steam, "motp://"].contains(where: text.contains) else {
+        return AndOTPFile.isEncrypted(bytes) ? .andOTP : nil
+      }
       return text.contains("codedisplay=") ? .ente : .otpauth
     }
   }

@@ -1,4 +1,5 @@
 #if os(Linux)
+  internal import AuthenticatorVault
   public import Foundation
   internal import Glibc
   internal import ProcessSignals
@@ -8,13 +9,32 @@
   ///
   /// Each value is a file of its name, replaced atomically. When two machines write at the same time, synchronizers
   /// keep the loser in a second file, with a name that depends on them: `vault.sync-conflict-20261124-….x`,
-  /// `vault (conflicted copy …).x`, `vault-host.x`, `vault (1).x`. Every file of the folder whose name has the value's
-  /// stem and extension counts as such a copy; its content decides whether it is merged.
+  /// `vault (conflicted copy …).x`, `vault (1).x`. Files with the exact names of known synchronizers count as such
+  /// copies, and their content decides whether they are merged. Other files whose names begin and end alike are the
+  /// user's: they are named, and left.
   public struct FolderStore: UbiquitousStore {
+    /// The bytes of all conflict copies that are read at a time. Further ones are left for the next exchange.
+    public static let mostCopied = 64 << 20
+
+    /// The longest file that is read, in bytes.
+    private static let largest = 64 << 20
+
     private let folder: String
+    private let host: String
 
     /// Uses `folder`, which must exist.
-    public init(folder: String) { self.folder = folder }
+    ///
+    /// - Parameter host: The name of this machine, which some synchronizers put into names; `nil` for the system's.
+    public init(folder: String, host: String? = nil) {
+      self.folder = folder
+      self.host = host ?? Self.hostName
+    }
+
+    private static var hostName: String {
+      var name = [CChar](repeating: 0, count: 256)
+      guard gethostname(&name, name.count - 1) == 0 else { return "" }
+      return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
 
     public func data(forKey name: String) throws(UbiquitousStoreError) -> Data? {
       try read(path(name))
@@ -46,18 +66,31 @@
     public func conflictingVersions(ofKey name: String) throws(UbiquitousStoreError) -> [ConflictingVersion] {
       guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder) else { throw fault("") }
       var versions: [ConflictingVersion] = []
-      for other in names.sorted() where Self.isCopy(other, of: name) {
-        if let value = try read(path(other)) { versions.append(ConflictingVersion(place: path(other), value: value)) }
+      var room = Self.mostCopied
+      for other in names.sorted() where Self.looksAlike(other, name) {
+        guard ConflictName.isCopy(other, of: name, host: host) else {
+          versions.append(ConflictingVersion(place: path(other), fault: .otherName))
+          continue
+        }
+        do throws(UbiquitousStoreError) {
+          guard let value = try read(path(other), largest: room) else { continue }
+          room -= value.count
+          versions.append(ConflictingVersion(place: path(other), value: value))
+        } catch {
+          let fault: VaultError = if case .unavailable(let reason) = error { .unreadable(reason) } else { .tooLarge }
+          versions.append(ConflictingVersion(place: path(other), fault: fault))
+        }
       }
       return versions
     }
 
     public func resolve(_ version: ConflictingVersion) throws(UbiquitousStoreError) {
-      guard try read(version.place) == version.value else { return }
+      guard case .success(let value) = version.value, try read(version.place) == value else { return }
       guard unlink(version.place) == 0 || errno == ENOENT else { throw fault(version.place) }
     }
 
-    private static func isCopy(_ other: String, of name: String) -> Bool {
+    /// Whether a person could take `other` for a copy of `name`. Unfinished files are none.
+    private static func looksAlike(_ other: String, _ name: String) -> Bool {
       let dot = name.lastIndex(of: ".") ?? name.endIndex
       return other != name && other.hasPrefix(name[..<dot]) && other.contains(name[dot...])
         && !other.contains(".new-") && !other.hasSuffix("~")
@@ -66,7 +99,7 @@
     private func path(_ name: String) -> String { folder + "/" + name }
 
     /// The content of a plain file of at most 64 MiB; `nil` if there is none.
-    private func read(_ path: String) throws(UbiquitousStoreError) -> Data? {
+    private func read(_ path: String, largest: Int = Self.largest) throws(UbiquitousStoreError) -> Data? {
       let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
       guard descriptor >= 0 else {
         if errno == ENOENT || errno == ELOOP { return nil }
@@ -75,7 +108,10 @@
       let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
       var status = stat()
       guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-      guard status.st_size <= 64 << 20 else { throw .unavailable("\(path) is longer than 64 MiB") }
+      guard status.st_size <= Self.largest else { throw .unavailable("\(path) is longer than 64 MiB") }
+      guard status.st_size <= largest else {
+        throw .unavailable("the conflict copies are longer than 64 MiB together; the next exchange reads this one")
+      }
       do {
         return try file.readToEnd() ?? Data()
       } catch {

@@ -1,3 +1,4 @@
+public import AuthenticatorVault
 public import Foundation
 
 /// A store that carries small values among the devices of one user, as `NSUbiquitousKeyValueStore` does.
@@ -20,7 +21,8 @@ public protocol UbiquitousStore: Sendable {
   @discardableResult func synchronize() -> Bool
   /// A value for each time when other devices changed the store, until the task is cancelled.
   func externalChanges() -> AsyncStream<Void>
-  /// What other devices wrote under `name` at the same time as the value that won, where the store keeps that.
+  /// What other devices wrote under `name` at the same time as the value that won, where the store keeps that, and what
+  /// only looks like it.
   ///
   /// - Throws: `.unavailable`.
   func conflictingVersions(ofKey name: String) throws(UbiquitousStoreError) -> [ConflictingVersion]
@@ -34,11 +36,16 @@ public protocol UbiquitousStore: Sendable {
 public struct ConflictingVersion: Sendable, Hashable {
   /// Where it is, for the store and for messages.
   public let place: String
-  /// Its value.
-  public let value: Data
+  /// Its value; the reason why it was not read, if it is to be named and left.
+  public let value: Result<Data, VaultError>
 
   /// Names a version.
-  public init(place: String, value: Data) {
+  public init(place: String, value: Data) { self.init(place: place, .success(value)) }
+
+  /// Names a version that was not read.
+  public init(place: String, fault: VaultError) { self.init(place: place, .failure(fault)) }
+
+  private init(place: String, _ value: Result<Data, VaultError>) {
     self.place = place
     self.value = value
   }

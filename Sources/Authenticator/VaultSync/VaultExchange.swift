@@ -11,8 +11,11 @@ public enum VaultExchange {
     public var hasSent = false
     /// The conflicting versions that were merged and removed.
     public var merged: [String] = []
-    /// The conflicting versions that could not be opened, and were left: place and reason.
+    /// The conflicting versions that could not be opened, and what only looks like one: place and reason. All were
+    /// left.
     public var left: [String: VaultError] = [:]
+    /// The entries that this device had and that were removed on another one, by name.
+    public var removed: [String] = []
   }
 
   /// Joins the vault of this device with that of the store and its conflicting versions.
@@ -41,7 +44,7 @@ public enum VaultExchange {
     var resolved: [ConflictingVersion] = []
     for version in try store.conflictingVersions(ofKey: name) {
       do throws(VaultError) {
-        joined.merge(try open(version.value))
+        joined.merge(try open(version.value.get()))
         resolved.append(version)
       } catch {
         report.left[version.place] = error
@@ -49,6 +52,7 @@ public enum VaultExchange {
     }
     if joined != vault {
       try save(joined)
+      report.removed = vault.entries.filter { joined[$0.id] == nil }.map(\.name)
       vault = joined
       report.hasReceived = true
     }

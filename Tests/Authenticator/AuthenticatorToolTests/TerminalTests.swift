@@ -34,7 +34,7 @@ struct TerminalTests {
       let found = try await tmux.screen(with: "Search: git")
       #expect(found[1].hasPrefix("› GitHub: alice"))
       try await tmux.press("Enter")
-      try await tmux.screen(with: "GitHub: alice: copied")
+      try await tmux.screen(with: "GitHub: alice: sent to the terminal")
       let clipboard = try await tmux.run("show-buffer")
       #expect(clipboard[0].wholeMatch(of: /[0-9]{6}/) != nil, "\(clipboard)")
       // Escape takes the search away; Enter then uses a counter.
@@ -51,6 +51,36 @@ struct TerminalTests {
       #expect(!after.joined().contains("GitHub"))
       let listed = try await shell.run("list --json")
       #expect(listed.output[0].contains(#""counter":1"#))
+    }
+  }
+
+  @Test("a question shows a mark for what steers a terminal in the name of a file")
+  func question() async throws {
+    try await Places.withTemporaryFolder { folder in
+      var shell = try Shell(folder)
+      shell.vault = "va\u{1B}[2Jult"
+      try shell.makeVault([VaultEntry(issuer: "GitHub", account: "alice", secret: secret, at: 1)])
+      var environment = shell.environment
+      environment["AUTHENTICATOR_PASSPHRASE_FILE"] = .some(nil)
+      try await Tmux.withTerminal(in: folder) { tmux in
+        try await tmux.start(try Places.product("authenticator"), environment)
+        let lines = try await tmux.screen(with: "Passphrase of")
+        #expect(lines.joined().contains("va\u{FFFD}[2Jult"), "\(lines)")
+      }
+    }
+  }
+
+  @Test("keys that arrive together are several keys")
+  func together() async throws {
+    try await withTerminal { shell, tmux in
+      try await tmux.start(try Places.product("authenticator"), shell.environment)
+      try await tmux.screen(with: "› Bank: bob")
+      // One write: down, down, up, down.
+      _ = try await tmux.run("send-keys", "-H", "1b", "5b", "42", "1b", "5b", "42", "1b", "5b", "41", "1b", "5b", "42")
+      try await tmux.screen(with: "› GitHub: alice")
+      _ = try await tmux.run("send-keys", "-H", "62", "61", "6e", "0d")
+      try await tmux.screen(with: "counter 1")
+      _ = try await tmux.run("send-keys", "-H", "1b", "1b")
     }
   }
 

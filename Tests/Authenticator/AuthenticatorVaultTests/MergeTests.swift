@@ -61,7 +61,7 @@ func randomVault(_ random: inout SeededGenerator, changes count: Int = 12) -> Va
     var vault = Vault()
     vault.add(entry, at: 1000)
     try vault.edit(entry.id, at: 5) { $0.account = "b" }
-    #expect(vault[entry.id]?.updatedAt == 11)
+    #expect(vault[entry.id]?.updatedAt == 1001)
     try vault.remove(entry.id, at: 5)
     #expect(vault[entry.id] == nil)
     try vault.restore(entry.id, at: 5)

@@ -7,7 +7,9 @@ import Testing
 #if !DEBUG
   /// The figures of the article Authenticator, on optimized code. Machines are shared, so a test allows three times as
   /// much; it prints what it measured.
-  @Suite struct SpeedTests {
+  @Suite(
+    .enabled("scripts/test --speed runs it") { ProcessInfo.processInfo.environment["SALLYPORT_TEST_SPEED"] != nil })
+  struct SpeedTests {
     private func vault(_ count: Int, from first: Int = 0) -> Vault {
       var vault = Vault()
       for number in first..<first + count {

@@ -57,6 +57,22 @@ struct Base32Tests {
     #expect(try Base32.decode(text).count == 10)
   }
 
+  @Test("A secret of a service may have bits after its last byte, and any padding at its end")
+  func secrets() throws {
+    let secret = try Base32.decodeSecret("S46SQCPPTCNPROMHWYBDCTBZXV")
+    #expect(secret.count == 16)
+    // The report says that this code was right at this time.
+    let code = OneTimePassword.standard.code(secret: secret, counter: 1_612_380_872 / 30)
+    #expect(code == "100172")
+    for text in ["MZ", "MZ=", "mz======", "M\u{200B}Z\u{2212}\u{FEFF}"] {
+      #expect(try Base32.decodeSecret(text) == Array("f".utf8))
+    }
+    // A digit that is missing or wrong is no such bit.
+    #expect(throws: Base32Error.length(3)) { try Base32.decodeSecret("MZX") }
+    #expect(throws: Base32Error.invalidCharacter("=")) { try Base32.decodeSecret("M=ZXW") }
+    #expect(throws: Base32Error.invalidCharacter("1")) { try Base32.decodeSecret("MZ1") }
+  }
+
   @Test("D-061 an error says what to do, and has no more of the secret than one character")
   func errors() {
     let texts = [Base32Error.invalidCharacter("0"), .invalidCharacter("ß"), .padding, .length(3), .trailingBits]

@@ -47,7 +47,7 @@ struct CodeVectorTests {
   @Test("T-35 digits, periods and times outside their bounds are errors, not traps")
   func bounds() {
     let secret = Data(Self.secret(.sha1))
-    for digits in [Int.min, -1, 0, 5, 11, 99, .max] {
+    for digits in [Int.min, -1, 0, 4, 11, 99, .max] {
       #expect(throws: OTPError.digits(digits)) { try generateTOTP(secret: secret, time: Self.date(0), digits: digits) }
     }
     for period in [Int.min, -30, 0, 301, .max] {

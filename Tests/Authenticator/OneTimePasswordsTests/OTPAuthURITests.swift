@@ -36,16 +36,18 @@ struct OTPAuthURITests {
       ("otpauth://totp/a?secret=%20", .missingSecret), ("otpauth://yaotp/a?secret=MY", .unknownKind("yaotp")),
       ("otpauth://totp/a?secret=M0", .invalidSecret(.invalidCharacter("0"))),
       ("otpauth://totp/a?secret=MY&digits=99", .invalidParameter("digits", "99")),
-      ("otpauth://totp/a?secret=MY&digits=5", .invalidParameter("digits", "5")),
+      ("otpauth://totp/a?secret=MY&digits=4", .invalidParameter("digits", "4")),
+      ("otpauth://totp/a?secret=MY&digits=11", .invalidParameter("digits", "11")),
       ("otpauth://totp/a?secret=MY&digits=+6", .invalidParameter("digits", "+6")),
-      ("otpauth://totp/a?secret=MY&digits=", .invalidParameter("digits", "")),
+      ("otpauth://totp/a?secret=MY&digits=none", .invalidParameter("digits", "none")),
+      ("otpauth://totp/a?secret=MZX", .invalidSecret(.length(3))),
       ("otpauth://totp/a?secret=MY&period=0", .invalidParameter("period", "0")),
       ("otpauth://totp/a?secret=MY&period=99999999999999999999", .invalidParameter("period", "99999999999999999999")),
       ("otpauth://totp/a?secret=MY&algorithm=md5", .invalidParameter("algorithm", "md5")),
-      ("otpauth://hotp/a?secret=MY", .invalidParameter("counter", "")),
       ("otpauth://hotp/a?secret=MY&counter=-1", .invalidParameter("counter", "-1")),
+      ("otpauth://hotp/a?secret=MY&counter=x", .invalidParameter("counter", "x")),
       ("otpauth://totp/a?secret=MY&secret=MZ", .repeatedParameter("secret")),
-      ("otpauth://totp/%zz?secret=MY", .malformedEscape), ("otpauth://totp/a?secret=MY&x=%ff", .malformedEscape),
+      ("otpauth://totp/a?secret=MY&digits=6&digits=", .repeatedParameter("digits")),
     ])
   func malformed(_ text: String, _ error: OTPAuthError) {
     #expect(throws: error) { try parseOTPAuthURI(text) }
@@ -130,6 +132,58 @@ struct OTPAuthURITests {
     #expect(throws: OTPAuthError.repeatedParameter("issuer")) {
       try OTPAuthURI("otpauth://totp/Steam:me?issuer=Steam&secret=MFRGGZDF&issuer=steam")
     }
+  }
+
+  @Test(
+    "What is not given has its usual value", arguments: ["", "null", "NULL"])
+  func notGiven(_ value: String) throws {
+    let query = "secret=MY&digits=\(value)&period=\(value)&algorithm=\(value)&counter=\(value)"
+    let time = try OTPAuthURI("otpauth://totp/a?" + query)
+    #expect(time.kind == .totp(period: 30) && time.digits == 6 && time.algorithm == .sha1)
+    let counter = try OTPAuthURI("otpauth://hotp/a?" + query)
+    #expect(counter.kind == .hotp(counter: 0) && counter.digits == 6)
+    #expect(try OTPAuthURI("otpauth://hotp/a?secret=MY").kind == .hotp(counter: 0))
+  }
+
+  @Test(
+    "Issuers of forms, with colons, addresses and signs have the names that their services gave them",
+    arguments: [
+      ("My%20Code?issuer=My+Code", "My Code", "My Code"), ("My+Code?issuer=My+Code", "My Code", "My Code"),
+      ("My+Code%3Ajohn+doe?issuer=My+Code", "My Code", "john doe"),
+      ("My+Code:ada+x@example.com?issuer=My+Code", "My+Code", "ada+x@example.com"),
+      ("My%20Code:ada+x@example.com?issuer=My+Code", "My Code", "ada+x@example.com"),
+      (
+        "Nyaa%20(https://old.example.org):user?issuer=Nyaa+%28https%3A%2F%2Fold.example.org%29",
+        "Nyaa (https://old.example.org)", "user"
+      ),
+      ("A.org:%20Free%20code:no@example.com?issuer=A.org%3A+Free+code", "A.org: Free code", "no@example.com"),
+      ("A.org%3A%20Free%3Ano?issuer=A.org%3A%20Free", "A.org: Free", "no"),
+      ("https://old.example.org:user?x=1", "https://old.example.org", "user"),
+      ("https://old.example.org?issuer=Old", "Old", "https://old.example.org"),
+      ("a?issuer=Disney+", "Disney+", "a"), ("a?issuer=C++", "C++", "a"), ("a?issuer=A%2BB+C", "A+B C", "a"),
+      ("a?issuer=A+B%20C", "A+B C", "a"), ("A+B:j@example.com?issuer=A+B", "A+B", "j@example.com"),
+      ("100%25:a%b?issuer=100%", "100%", "a%b"), ("J%FCrg%zz:a?x=%ff", "J%FCrg%zz", "a"),
+    ])
+  func names(_ link: String, _ issuer: String, _ account: String) throws {
+    let uri = try OTPAuthURI("otpauth://totp/\(link)&secret=MY")
+    #expect(uri.issuer == issuer && uri.account == account, "\(uri)")
+    #expect(try OTPAuthURI(uri.text) == uri)
+  }
+
+  @Test(
+    "Steam's codes are known by the host, the encoder, or five digits with the name",
+    arguments: [
+      ("steam/Steam:me?issuer=Steam", true, "Steam", "me"), ("steam/me?digits=5&period=30", true, "", "me"),
+      ("totp/Steam:me?encoder=steam", true, "Steam", "me"), ("totp/ctl:me?issuer=Steam&digits=5", true, "Steam", "me"),
+      ("totp/Steam?digits=5", true, "Steam", ""), ("totp/sophia%3ASteam?digits=5", true, "Steam", "sophia"),
+      ("totp/Steam:me?issuer=Steam", false, "Steam", "me"), ("totp/Other:me?digits=5", false, "Other", "me"),
+      ("totp/Steam:me?issuer=Valve&digits=5", false, "Valve", "me"),
+      ("hotp/Steam:me?issuer=Steam&digits=5", false, "Steam", "me"),
+    ])
+  func steam(_ link: String, _ isSteam: Bool, _ issuer: String, _ account: String) throws {
+    let uri = try OTPAuthURI("otpauth://\(link)&secret=MY")
+    #expect(uri.isSteam == isSteam && uri.issuer == issuer && uri.account == account, "\(uri)")
+    #expect(try OTPAuthURI(uri.text) == uri)
   }
 
   @Test("Parameters that are not known are written again")

@@ -40,8 +40,8 @@ private struct Folders {
           let isMine = Bool.random(using: &random)
           winner = isMine ? mine : theirs
           let copies = [
-            "vault.sync-conflict-20261124-08000\(conflicts)-ABCDEFG.x", "vault (\(conflicts)).x",
-            "vault (conflicted copy 2026-11-24 \(conflicts)).x", "vault-host\(conflicts).x",
+            "vault.sync-conflict-20261124-\(100_000 + conflicts)-ABCDEFG.x", "vault (\(conflicts)).x",
+            "vault (conflicted copy 2026-11-24 \(100_000 + conflicts)).x", "vault-DESKTOP-\(1_000_000 + conflicts).x",
           ]
           try write(copies[conflicts % 4], isMine ? theirs : mine, machine)
         }

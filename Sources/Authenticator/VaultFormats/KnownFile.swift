@@ -1,0 +1,96 @@
+internal import Foundation
+
+/// A file of a kind that people have and that is not read: named with what to do instead.
+enum KnownFile {
+  case picture
+  case freeOTP
+  case otpClient
+  case keePass
+  case archive
+  case database
+  case bitwardenCSV
+  case keePassXCCSV
+  case onePasswordCSV
+  case otherCSV
+
+  /// What the beginning of a file shows; `nil` for others.
+  init?(_ bytes: [UInt8]) {
+    let beginnings: [([UInt8], KnownFile)] = [
+      ([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A], .picture), ([0xFF, 0xD8, 0xFF], .picture),
+      // A serialized object of Java.
+      ([0xAC, 0xED, 0x00, 0x05], .freeOTP), (Array("OTPClient".utf8), .otpClient),
+      ([0x03, 0xD9, 0xA2, 0x9A, 0x67, 0xFB, 0x4B, 0xB5], .keePass), (Array("PK\u{3}\u{4}".utf8), .archive),
+      (Array("SQLite format 3\0".utf8), .database),
+    ]
+    if let found = beginnings.first(where: { bytes.starts(with: $0.0) }) {
+      self = found.1
+    } else if let table = Self.table(bytes) {
+      self = table
+    } else {
+      return nil
+    }
+  }
+
+  /// The table whose columns the first line names; `nil` if it does not name any.
+  private static func table(_ bytes: [UInt8]) -> KnownFile? {
+    let content = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]
+    let line = content.prefix(4096).prefix { $0 != 0x0A && $0 != 0x0D }
+    guard line.allSatisfy({ (0x20...0x7E).contains($0) }), !line.contains(UInt8(ascii: "{")),
+      line.first != UInt8(ascii: "#")
+    else { return nil }
+    let columns = String(decoding: line, as: UTF8.self).lowercased().split { $0 == "," || $0 == ";" || $0 == "\t" }
+      .map { $0.filter { $0 != "\"" && $0 != " " } }
+    guard columns.count > 1, !columns.contains(where: { $0.contains("://") }) else { return nil }
+    if columns.contains("login_totp") { return .bitwardenCSV }
+    if columns.contains("totp"), columns.contains("group") { return .keePassXCCSV }
+    if columns.contains("otpauth"), columns.contains("title") { return .onePasswordCSV }
+    return columns.contains { ["totp", "otpauth", "otp", "secret", "uri"].contains($0) } ? .otherCSV : nil
+  }
+
+  /// What it is, and what to do.
+  var error: VaultFormatError {
+    switch self {
+    case .picture: .unsupported("the file is a picture", hint: "authenticator scan FILE reads its QR codes")
+    case .freeOTP:
+      .unsupported(
+        "the file is an encrypted backup of FreeOTP 2, which is not read",
+        hint: "import it into Aegis, and export that")
+    case .otpClient:
+      .unsupported(
+        "the file is an encrypted database of OTPClient, which is not read", hint: "export it from OTPClient to Aegis")
+    case .keePass:
+      .unsupported(
+        "the file is a database of KeePass, which is not read",
+        hint: "show the QR code of each entry in KeePassXC: authenticator scan PICTURE")
+    case .archive: .unsupported("the file is a ZIP archive", hint: "unpack it, and import the files in it")
+    case .database:
+      .unsupported(
+        "the file is a database of an app (SQLite), which is not read", hint: "use the export of the app")
+    case .bitwardenCSV:
+      .unsupported(
+        "the file is a CSV export of Bitwarden, which is not read", hint: "export it as .json, without a password")
+    case .keePassXCCSV:
+      .unsupported(
+        "the file is a CSV export of KeePassXC, which is not read",
+        hint: "put the links of its column TOTP into a file, one a line")
+    case .onePasswordCSV:
+      .unsupported(
+        "the file is a CSV export of 1Password, which is not read",
+        hint: "put the links of its column OTPAuth into a file, one a line")
+    case .otherCSV:
+      .unsupported(
+        "the file is a table (CSV), which is not read", hint: "put its otpauth:// links into a file, one a line")
+    }
+  }
+
+  /// `bytes` in UTF-8, if a mark of UTF-16 begins them: Windows writes lists so.
+  ///
+  /// - Throws: `.unsupported` for UTF-16 that is malformed, or cut off.
+  static func inUTF8(_ bytes: [UInt8]) throws(VaultFormatError) -> [UInt8] {
+    guard bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) else { return bytes }
+    guard bytes.count % 2 == 0, let text = String(bytes: bytes, encoding: .utf16) else {
+      throw .unsupported("the file is UTF-16 and malformed, or cut off", hint: "save it as UTF-8")
+    }
+    return Array(text.utf8)
+  }
+}

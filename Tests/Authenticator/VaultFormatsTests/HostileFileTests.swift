@@ -1,0 +1,153 @@
+import AuthenticatorVault
+import Foundation
+import OneTimePasswords
+import TestSupport
+import Testing
+import VaultFormats
+
+private func read(_ text: String, as format: VaultFormat? = nil, at time: Int64 = 500) throws -> ImportedFile {
+  try VaultReader.read(Array(text.utf8), as: format, at: time) { "" }
+}
+
+@Suite("Files that strangers made", .timeLimit(.minutes(3)))
+struct HostileFileTests {
+  @Test(
+    "The time of a file has no part in its entries: an import is an act of now",
+    arguments: ["9223372036854775807", "-9223372036854775808", "0", "50"])
+  func times(_ time: String) throws {
+    let text = """
+      {"services":[{"name":"A","secret":"GEZDGNBV","updatedAt":\(time),"otp":{"account":"a"}}],"schemaVersion":4}
+      """
+    let file = try read(text)
+    #expect(file.entries.map(\.createdAt) == [500] && file.entries.map(\.updatedAt) == [500])
+  }
+
+  @Test(
+    "Numbers at both ends of what JSON has are refused by their entry, and trap nothing",
+    arguments: ["9223372036854775807", "-9223372036854775808", "18446744073709551615", "1e999", "-1", "0.5"])
+  func numbers(_ number: String) throws {
+    let files = [
+      """
+      {"version":1,"header":{"slots":null,"params":null},"db":{"version":3,"entries":[{"type":"hotp","name":"a",
+      "issuer":"A","info":{"secret":"GEZDGNBV","counter":\(number),"digits":\(number),"period":\(number)}}]}}
+      """,
+      #"{"services":[{"secret":"GEZDGNBV","otp":{"digits":\#(number),"period":\#(number),"counter":\#(number)}}]}"#,
+      #"[{"secret":"GEZDGNBV","digits":\#(number),"period":\#(number),"counter":\#(number)}]"#,
+      #"[{"algo":"SHA1","secret":"GEZDGNBV","digits":\#(number),"period":\#(number),"counter":\#(number)}]"#,
+      #"{"tokens":[{"secret":[\#(number)],"digits":\#(number),"period":\#(number),"counter":\#(number)}]}"#,
+      #"{"Authenticators":[{"Type":\#(number),"Secret":"GEZDGNBV","Algorithm":\#(number),"Digits":\#(number)}]}"#,
+    ]
+    for text in files {
+      if let file = try? read(text) { #expect(file.entries.isEmpty && file.faults.count <= 1, "\(text)") }
+    }
+  }
+
+  @Test func `values that are nested deeper than any app writes are refused before they are made`() throws {
+    for depth in [60, 490] {
+      let value = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+      let text = """
+        {"version":1,"header":{"slots":null,"params":null},"db":{"version":3,"entries":[
+        {"type":"motp","name":"a","info":{"secret":"GEZDGNBV","x":\(value)}}]}}
+        """
+      #expect(throws: VaultFormatError.self) { try read(text) }
+    }
+    let quoted = #"{"services":[{"name":"\#(String(repeating: "[", count: 500))","secret":"GEZDGNBV"}]}"#
+    #expect(try read(quoted).entries.count == 1)
+  }
+
+  @Test(
+    "A list of more values than its entries need is refused before they are made",
+    arguments: [
+      ("{\"services\":[", "0", "]}"), ("[", "{}", "]"), ("{\"tokens\":[", "{}", "]}"), ("{\"items\":[", "0", "]}"),
+      ("{\"header\":{\"slots\":null,\"params\":null},\"db\":{\"version\":3,\"entries\":[", "0", "]}}"),
+      ("{\"Authenticators\":[", "0", "]}"), ("{\"entries\":[", "0", "]}"),
+    ])
+  func values(_ start: String, _ value: String, _ end: String) throws {
+    // 10,001 entries are refused by their number; millions of values by theirs, before a decoder sees them.
+    for (count, error) in [(10_001, VaultFormatError.tooLarge), (2_100_000, .tooComplex)] {
+      let text = start + Array(repeating: value, count: count).joined(separator: ",") + end
+      #expect(throws: error) { try read(text) }
+    }
+  }
+
+  @Test(
+    "Names and texts of many combining marks are refused before they are decoded",
+    arguments: [
+      "{\"MARKS\":1}", "{\"services\":[{\"name\":\"a\",\"secret\":\"GEZDGNBV\",\"MARKS\":1}]}",
+      "{\"services\":[{\"name\":\"MARKS\",\"secret\":\"GEZDGNBV\"}]}", "[{\"type\":\"MARKS\"}]",
+    ])
+  func marks(_ text: String) throws {
+    // In proportion to the square, 100,000 marks take seconds and ten million take days.
+    for marks in [
+      String(repeating: "\u{301}\u{323}", count: 50_000), String(repeating: #"\u0301\u0323"#, count: 50_000),
+    ] {
+      #expect {
+        try read(text.replacingOccurrences(of: "MARKS", with: marks))
+      } throws: { error in
+        (error as? VaultFormatError).map { "\($0)" }?.contains("10,000 entries") ?? false
+      }
+    }
+    let short = String(repeating: "\u{301}", count: 30)
+    let file = "{\"services\":[{\"name\":\"e\(short)\",\"secret\":\"GEZDGNBV\",\"x\(short)\":1}]}"
+    #expect(try read(file).entries.count == 1)
+  }
+
+  @Test func `lines are counted before they are made`() throws {
+    let text = "otpauth://totp/a?secret=GEZDGNBV\n" + String(repeating: "\n", count: 100_001)
+    #expect(throws: VaultFormatError.tooLarge) { try read(text) }
+  }
+
+  @Test func `a name that is too long is a fault of its entry`() throws {
+    let text = """
+      {"services":[{"name":"\(String(repeating: "n", count: 32_000))","secret":"GEZDGNBV"},
+      {"name":"good","secret":"GEZDGNBV"}]}
+      """
+    let file = try read(text)
+    #expect(file.entries.map(\.issuer) == ["good"] && file.faults.count == 1)
+    #expect(file.faults[0].reason.contains("32000 bytes") && file.faults[0].place.utf8.count < 200)
+  }
+
+  @Test func `password slots that take long together are refused before any is tried`() throws {
+    let slot = """
+      {"type":1,"uuid":"u","key":"00","key_params":{"nonce":"00","tag":"00"},"n":262144,"r":8,"p":1,"salt":"00"}
+      """
+    let text = """
+      {"version":1,"header":{"slots":[\(Array(repeating: slot, count: 8).joined(separator: ","))],
+      "params":{"nonce":"00","tag":"00"}},"db":"AAAA"}
+      """
+    #expect {
+      try read(text)
+    } throws: { error in
+      if case VaultFormatError.keyDerivation = error { true } else { false }
+    }
+  }
+
+  @Test func `migration links without a number of their export and a place in it all come in`() throws {
+    let entries = (0..<2).map { number in
+      VaultEntry(issuer: "A", account: "\(number)", secret: Array("secret \(number)".utf8), at: 500)
+    }
+    // As QR codes of other tools have them: entries alone. The numbers stand at the end of a link that is written here.
+    func link(_ entry: VaultEntry) throws -> String {
+      let bytes = try VaultWriter.write([entry], as: .google, password: nil, at: 1).bytes
+      let text = String(decoding: bytes, as: UTF8.self).split(separator: "\n")[0]
+      let base64 = try #require(text.split(separator: "data=").last?.description.removingPercentEncoding)
+      let content = Array(try #require(Data(base64Encoded: base64)))
+      // The first field is the entry: a tag, and a length below 128.
+      let alone = Data(content.prefix(2 + Int(content[1])))
+      return "otpauth-migration://offline?data=\(alone.base64EncodedString().replacing("+", with: "%2B"))"
+    }
+    let links = try entries.map(link)
+    let file = try read(links.joined(separator: "\n"))
+    #expect(file.entries == entries && file.missingParts.isEmpty && file.faults.isEmpty)
+    #expect(try read((links + links).joined(separator: "\n")).entries == entries)
+  }
+
+  @Test func `an entry that its owner has thrown away is no fault`() throws {
+    let text = """
+      otpauth://totp/Ente:bob?secret=GEZDGNBV&issuer=Ente&codeDisplay=%7B%22trashed%22%3Atrue%7D
+      otpauth://totp/Ente:eve?secret=GEZDGNBVGY&issuer=Ente&codeDisplay=%7B%22trashed%22%3Afalse%7D
+      """
+    let file = try read(text)
+    #expect(file.entries.map(\.account) == ["eve"] && file.faults.isEmpty)
+  }
+}
