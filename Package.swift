@@ -528,6 +528,9 @@ if !gateOnly && !fuzzing {
         "ForwardProxies", "HTTPExchange", "Locking", crypto, httpClient, nioSSL,
         .product(name: "NIOTLS", package: "swift-nio"),
       ] + nio),
+    tests(
+      .signIn, "HTTPClientTransportTests",
+      ["Cryptography", "ForwardProxies", "HTTPClientTransport", "HTTPExchange", "OIDCClient", "TestSupport", crypto]),
     target(.signIn, "BearerSettings", ["ByteCoding", "OIDCClient", "YAMLSource"]),
     tests(.signIn, "BearerSettingsTests", ["BearerSettings", "OIDCClient", "TestSupport"]),
     library("CLibSecret", pkgConfig: "libsecret-1", package: "libsecret-1-dev"),

@@ -16,7 +16,12 @@ enum ProviderKey: String, CaseIterable {
   case scopes
   case redirectURI = "redirect_uri"
   case passwordGrant = "password_grant"
-  case dpop, pins
+  case dpop
+  case trustedAudiences = "trusted_audiences"
+  case clockSkew = "clock_skew"
+  case parameters
+  case assertionAudience = "assertion_audience"
+  case pins
   case authorityFile = "ca_file"
   case fallbacks
   case tokenEndpoint = "token_endpoint"

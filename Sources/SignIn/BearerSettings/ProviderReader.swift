@@ -62,6 +62,7 @@ struct ProviderReader {
     let dpop = fields.choice(.dpop, ["auto": DPoPUse.automatic, "off": .off, "required": .required]) ?? .automatic
     let trust = ConnectionTrust(authorityFile: authorityFile(), pins: pins())
     let fallbacks = list(.fallbacks) ?? []
+    let variations = variations()
     if type == .openIDConnect {
       for key in ProviderKey.endpoints where fields.has(key) {
         fields.refuse(key, "is found by discovery with openid_connect; only oauth2 sets it")
@@ -69,7 +70,8 @@ struct ProviderReader {
       return IdentityProvider(
         id: id, name: name, issuer: requiredURL(.issuer, "is required with openid_connect") ?? Self.placeholder,
         clientID: clientID, clientSecret: secret, scopes: scopes, redirectURI: redirect,
-        authentication: authentication, allowsPasswordGrant: password, dpop: dpop, trust: trust, fallbacks: fallbacks)
+        authentication: authentication, allowsPasswordGrant: password, dpop: dpop, trust: trust, fallbacks: fallbacks,
+        variations: variations)
     }
     let token = type == nil ? url(.tokenEndpoint) : requiredURL(.tokenEndpoint, "is required with oauth2")
     let endpoints = FurtherEndpoints(
@@ -79,7 +81,7 @@ struct ProviderReader {
       id: id, name: name, tokenEndpoint: token ?? Self.placeholder, authorizationEndpoint: url(.authorizationEndpoint),
       clientID: clientID, clientSecret: secret, scopes: scopes, type: .oauth2, issuer: url(.issuer)?.absoluteString,
       endpoints: endpoints, authentication: authentication, allowsPasswordGrant: password, dpop: dpop, trust: trust,
-      fallbacks: fallbacks)
+      fallbacks: fallbacks, variations: variations)
   }
 
   /// Maps the faults of the value to their places. Leaves out those of replaced values and of defaults, which follow from
@@ -148,6 +150,45 @@ extension ProviderReader {
       if key == nil { fields.refuse(.authentication, "private_key_jwt needs private_key_file") }
       return (key.map { .privateKeyJWT(pem: $0, keyID: keyID) } ?? (secret == nil ? .none : .basic), secret)
     }
+  }
+
+  private mutating func variations() -> ProviderVariations {
+    ProviderVariations(
+      trustedAudiences: list(.trustedAudiences) ?? [], clockSkew: clockSkew() ?? ProviderVariations.usualClockSkew,
+      parameters: parameters(),
+      assertionAudience: fields.choice(
+        .assertionAudience, ["issuer": ProviderVariations.AssertionAudience.issuer, "token_endpoint": .tokenEndpoint]))
+  }
+
+  /// A time with its unit, such as `300s` or `5m`.
+  private mutating func clockSkew() -> TimeInterval? {
+    guard let text = fields.text(.clockSkew) else { return nil }
+    let unit: [Character: Int] = ["s": 1, "m": 60]
+    if let factor = text.last.flatMap({ unit[$0] }), let count = Int(text.dropLast()), (0...900).contains(count),
+      text.dropLast().utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+      TimeInterval(count * factor) <= ProviderVariations.largestClockSkew
+    {
+      return TimeInterval(count * factor)
+    }
+    fields.refuse(.clockSkew, "must be a number of seconds or minutes up to 15m, such as 300s or 5m")
+    return nil
+  }
+
+  /// The members of `parameters`.
+  private mutating func parameters() -> [String: String] {
+    var parameters: [String: String] = [:]
+    for member in fields.section(.parameters) ?? [] {
+      guard let name = member.key, case .scalar(let value) = member.value.content else {
+        fields.refuse(.parameters, at: member.position, "must contain names, each with a single value")
+        continue
+      }
+      if let problem = ProviderVariations.problem(ofParameter: name, value) {
+        fields.refuse(.parameters, at: member.position, problem)
+      } else if parameters.updateValue(value, forKey: name) != nil {
+        fields.refuse(.parameters, at: member.position, "\(name) is set twice")
+      }
+    }
+    return parameters
   }
 
   /// The hashes of `pins`.

@@ -50,8 +50,10 @@ struct BearerOptions: ParsableArguments {
   }
 
   /// Providers, accounts and how to reach them.
-  func access() throws(Failure) -> AccountAccess {
-    AccountAccess(settings: try settings(), store: try tokenStore(), isDebugging: debug)
+  ///
+  /// - Parameter exchangeTime: The time for one exchange with a provider.
+  func access(exchangeTime: Duration = Network.exchangeTime) throws(Failure) -> AccountAccess {
+    AccountAccess(settings: try settings(), store: try tokenStore(), isDebugging: debug, exchangeTime: exchangeTime)
   }
 }
 
@@ -60,6 +62,7 @@ struct AccountAccess {
   let settings: BearerSettings
   let store: any TokenStore
   let isDebugging: Bool
+  let exchangeTime: Duration
 
   /// The provider called `name`; without a name, the default one.
   func provider(_ name: String?) throws(Failure) -> IdentityProvider {
@@ -76,7 +79,9 @@ struct AccountAccess {
 
   /// A client of `provider`.
   func client(_ provider: IdentityProvider) -> ProviderClient {
-    ProviderClient(provider: provider, dependencies: Network.dependencies(provider, isDebugging: isDebugging))
+    ProviderClient(
+      provider: provider,
+      dependencies: Network.dependencies(provider, isDebugging: isDebugging, exchangeTime: exchangeTime))
   }
 
   /// The provider itself, and those to try when it cannot be reached.

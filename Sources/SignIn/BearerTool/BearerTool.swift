@@ -12,6 +12,7 @@ public struct BearerTool: AsyncParsableCommand {
         curl --oauth2-bearer "$(bearer token work)" https://api.example.com/
 
       Providers are in $XDG_CONFIG_HOME/sallyport/bearer.yaml. Tokens are kept encrypted, and renewed when needed.
+      HTTPS_PROXY, ALL_PROXY and NO_PROXY are read as curl reads them.
       """,
     version: ProjectVersion.line(of: "bearer", cryptography: "BoringSSL of swift-crypto"),
     subcommands: [

@@ -20,10 +20,27 @@ extension Failure {
     case .transport, .malformed, .tooLarge, .otherIssuer, .redirected, .tokenType:
       self.init(.protocolFault, message, hint: "`bearer providers check \(provider.id)` looks at the provider")
     case .status(let status, _, let pause):
+      // A status without an OAuth error says nothing about the grant: a proxy may have answered.
       self.init(
-        status == 429 || status >= 500 ? .retryLater : .protocolFault, message,
-        hint: pause.map { "the provider asks to wait \($0) s" } ?? "try again later")
+        .retryLater, message,
+        hint: pause.map { "the provider asks to wait \($0) s" }
+          ?? (status == 429 || status >= 500
+            ? "try again later"
+            : "try again later; if it stays, `bearer providers check \(provider.id)` looks at the provider, and "
+              + "`bearer login \(provider.id)` signs in again"))
+    // The provider's own failure, also where its status is 4xx (RFC 6749, section 4.1.2.1).
+    case .refused(let refusal) where ["server_error", "temporarily_unavailable"].contains(refusal.error):
+      self.init(
+        .retryLater, message,
+        hint: refusal.retryAfter.map { "the provider asks to wait \($0) s" } ?? "try again later")
     case .refused(let refusal): self.init(.refused, message, hint: Self.hint(for: refusal.error, provider))
+    case .idToken(.audience(let audiences)) where audiences.contains(where: provider.isClient):
+      self.init(.refused, message, hint: Self.hint(forAudiences: audiences, provider))
+    case .idToken(.issuedAt), .idToken(.expired):
+      self.init(
+        .refused, message,
+        hint: "compare the clocks of this machine and of the provider; clock_skew in the configuration allows up to 15m"
+      )
     case .idToken:
       self.init(.refused, message, hint: "`bearer explain` shows each rule of a token")
     case .state, .redirectIssuer:
@@ -47,8 +64,20 @@ extension Failure {
     }
   }
 
+  /// Names the setting for the audiences that are neither the client nor trusted.
+  private static func hint(forAudiences audiences: [String], _ provider: IdentityProvider) -> String {
+    let trusted = provider.variations.trustedAudiences
+    let others = audiences.filter { audience in
+      !provider.isClient(audience) && !trusted.contains { $0.utf8.elementsEqual(audience.utf8) }
+    }
+    // As YAML that can be copied, and no longer than a few lines.
+    let listed = (trusted + others).prefix(8).map { "\"\(String($0.unicodeScalars.prefix(100)))\"" }
+    return "if these are parts of your own installation, trust them in the configuration: trusted_audiences: "
+      + "[\(listed.joined(separator: ", "))]"
+  }
+
   private static func hint(for code: String, _ provider: IdentityProvider) -> String {
-    switch code {
+    switch code.replacing(" ", with: "_") {
     case "mfa_required":
       "this provider asks for a second factor: sign in with the browser, `bearer login \(provider.id)`"
     case "invalid_client", "unauthorized_client": "see client_id, authentication and the secret in the configuration"
@@ -57,4 +86,9 @@ extension Failure {
     default: "begin again: `bearer login \(provider.id)`"
     }
   }
+}
+
+extension IdentityProvider {
+  /// Whether `audience` is this client. As bytes: a provider may have written anything.
+  fileprivate func isClient(_ audience: String) -> Bool { audience.utf8.elementsEqual(clientID.utf8) }
 }

@@ -1,6 +1,8 @@
 internal import AsyncHTTPClient
 internal import Crypto
-internal import Foundation
+public import ForwardProxies
+public import Foundation
+internal import Glibc
 public import HTTPExchange
 internal import NIOCore
 internal import NIOHTTP1
@@ -10,7 +12,7 @@ internal import NIOSSL
 /// HTTP on Linux, with AsyncHTTPClient: own roots, pinned keys, a bound for every answer, no redirects, no cookies.
 ///
 /// `URLSession` on Linux offers neither roots nor pins of one's own. Each request opens a connection or uses an idle one
-/// of this transport.
+/// of this transport. Through a proxy, each request has a connection of its own.
 public final class HTTPClientTransport: HTTPTransport {
   /// What connections and answers must keep to.
   public struct Options: Sendable, Hashable {
@@ -20,16 +22,21 @@ public final class HTTPClientTransport: HTTPTransport {
     public var pins: Set<[UInt8]>
     /// The largest body of an answer, in bytes.
     public var largestAnswer: Int
-    /// The time for a connection with its handshake, in seconds.
-    public var connectTime: Int
-    /// The time for a whole exchange, in seconds.
-    public var exchangeTime: Int
+    /// The time for a connection with its handshake. It is at most half of `exchangeTime`.
+    public var connectTime: Duration
+    /// The time for a whole exchange, up to the last byte of the answer.
+    public var exchangeTime: Duration
+
+    /// Choose the proxy for a server.
+    public var proxies: ProxyVariables
 
     /// Creates options.
     public init(
-      authorityFile: String? = nil, pins: Set<[UInt8]> = [], largestAnswer: Int = 1 << 18, connectTime: Int = 10,
-      exchangeTime: Int = 30
+      authorityFile: String? = nil, pins: Set<[UInt8]> = [], largestAnswer: Int = 1 << 18,
+      connectTime: Duration = .seconds(10), exchangeTime: Duration = .seconds(30),
+      proxies: ProxyVariables = .ofProcess
     ) {
+      self.proxies = proxies
       self.authorityFile = authorityFile
       self.pins = pins
       self.largestAnswer = largestAnswer
@@ -40,12 +47,14 @@ public final class HTTPClientTransport: HTTPTransport {
 
   private let client: HTTPClient
   private let options: Options
+  private let proxied: ProxiedExchange
 
   /// Creates a transport. Nothing is connected yet.
   public init(_ options: Options = Options()) {
     self.options = options
     var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
-    configuration.timeout = .init(connect: .seconds(Int64(options.connectTime)))
+    // Within the time for the exchange, so that a server that cannot be reached is called so.
+    configuration.timeout = .init(connect: TimeAmount(min(options.connectTime, options.exchangeTime / 2)))
     configuration.httpVersion = .http1Only
     // A handshake that failed would be tried again until the time is over.
     configuration.connectionPool.retryConnectionEstablishment = false
@@ -61,6 +70,7 @@ public final class HTTPClientTransport: HTTPTransport {
         }
       }
     }
+    proxied = ProxiedExchange(options, tls: tls)
     client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
   }
 
@@ -70,13 +80,45 @@ public final class HTTPClientTransport: HTTPTransport {
   }
 
   /// Sends the request and returns the whole answer.
+  ///
+  /// - Throws: `.lost` if the answer is not complete when the time of the exchange is over, however much of it came.
   public func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
+    try await ExchangeDeadline.within(
+      options.exchangeTime, expired: TransportError.lost("no complete answer within the time allowed"),
+      cancelled: .lost("the request was cancelled")
+    ) { [self] () async throws(TransportError) in try await exchange(request) }
+  }
+
+  /// Returns what a proxy is chosen by; `nil` for a URL without a host, or with another scheme than `http` and `https`.
+  public static func server(of url: URL) -> (scheme: ProxyVariables.Scheme, host: String, port: UInt16)? {
+    guard let scheme = url.scheme.flatMap({ ProxyVariables.Scheme(rawValue: $0.lowercased()) }),
+      let host = url.host(percentEncoded: true), !host.isEmpty,
+      let port = UInt16(exactly: url.port ?? (scheme == .https ? 443 : 80)), port > 0
+    else { return nil }
+    return (scheme, host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host, port)
+  }
+
+  static func isAddress(_ host: String) -> Bool {
+    var (v4, v6) = (in_addr(), in6_addr())
+    return inet_aton(host, &v4) == 1 || inet_pton(AF_INET6, host, &v6) == 1
+  }
+
+  private func exchange(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
+    if let server = Self.server(of: request.url) {
+      let proxy: ForwardProxy?
+      do throws(ProxyVariableError) {
+        proxy = try options.proxies.proxy(for: server.scheme, host: server.host, port: server.port)
+      } catch {
+        throw .unreachable(error.description)
+      }
+      if let proxy { return try await proxied.send(request, through: proxy) }
+    }
     var message = HTTPClientRequest(url: request.url.absoluteString)
     message.method = HTTPMethod(rawValue: request.method.rawValue)
     for field in request.headers { message.headers.add(name: field.name, value: field.value) }
     if request.method == .post { message.body = .bytes(request.body) }
     do {
-      let answer = try await client.execute(message, timeout: .seconds(Int64(options.exchangeTime)))
+      let answer = try await client.execute(message, timeout: TimeAmount(options.exchangeTime))
       let body = try await answer.body.collect(upTo: options.largestAnswer)
       return HTTPResponse(
         status: Int(answer.status.code), headers: answer.headers.map { HTTPField($0.name, $0.value) },
@@ -89,11 +131,33 @@ public final class HTTPClientTransport: HTTPTransport {
   }
 }
 
+/// The server's certificate is not for the name in the URL.
+private struct NameMismatch: Error {}
+
 /// The server's key is none of those that were pinned.
 private struct PinMismatch: Error {}
 
 extension NIOSSLHandler {
-  fileprivate func requirePin(among pins: Set<[UInt8]>) throws {
+  /// Requires a certificate with `host` among its alternative names, also as `*.` and the rest of the name (RFC 9525
+  /// section 6.3).
+  ///
+  /// The library accepts instead a certificate for the address at the other end of the connection. Behind a proxy that is
+  /// the proxy's address, for which its operator can have a certificate.
+  func requireName(_ host: String) throws {
+    func plain(_ name: String) -> String {
+      name.hasSuffix(".") ? String(name.lowercased().dropLast()) : name.lowercased()
+    }
+    let host = plain(host)
+    let parent = host.firstIndex(of: ".").map { "*" + host[$0...] }
+    let isForHost = peerCertificate?._subjectAlternativeNames().contains { name in
+      guard name.nameType == .dnsName else { return false }
+      let text = plain(name.contents.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) })
+      return text == host || text == parent
+    }
+    guard isForHost == true else { throw NameMismatch() }
+  }
+
+  func requirePin(among pins: Set<[UInt8]>) throws {
     guard let key = try peerCertificate?.extractPublicKey().toSPKIBytes(),
       pins.contains(Array(SHA256.hash(data: key)))
     else { throw PinMismatch() }
@@ -104,8 +168,9 @@ extension TransportError {
   /// Translates an error of AsyncHTTPClient and NIO.
   ///
   /// Only what certainly happened before the request was written is `.unreachable` or `.untrusted`.
-  fileprivate init(_ error: any Error) {
+  init(_ error: any Error) {
     switch error {
+    case is NameMismatch: self = .untrusted("the certificate is not for this name")
     case is PinMismatch: self = .untrusted("the server's public key is none of the pinned ones")
     case let error as NIOSSLError: self = Self(error)
     case let error as NIOSSLExtraError: self = .untrusted("\(error)")
@@ -119,6 +184,8 @@ extension TransportError {
       self = .untrusted("no handshake within the time allowed")
     case is HTTPParserError: self = .malformed("\(error)")
     case let error as IOError where error.errnoCode == 111: self = .unreachable("\(error)")
+    case let error as ChannelError where error.isConnectTimeout:
+      self = .unreachable("no connection within the time allowed")
     default: self = .lost("\(error)")
     }
   }
@@ -132,4 +199,8 @@ extension TransportError {
     default: self = .lost("\(error)")
     }
   }
+}
+
+extension ChannelError {
+  fileprivate var isConnectTimeout: Bool { if case .connectTimeout = self { true } else { false } }
 }

@@ -49,10 +49,14 @@ public struct ProviderRefusal: Sendable, Hashable {
   }
 
   /// The refusal that a provider sent, with at most 300 characters of its text; `nil` if the code is none. The code
-  /// becomes an exit text and a log line (RFC 6749, appendix A.7).
+  /// becomes an exit text and a log line. It may contain spaces (RFC 6749, appendix A.7), and is not of spaces alone.
   init?(received error: String, explanation: String?, retryAfter: Int? = nil) {
-    guard (1...64).contains(error.utf8.count), error.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
-    self.init(error: error, explanation: explanation.map { String($0.prefix(300)) }, retryAfter: retryAfter)
+    let bytes = error.utf8
+    guard (1...64).contains(bytes.count), bytes.contains(where: { $0 != 0x20 }),
+      bytes.allSatisfy({ (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") })
+    else { return nil }
+    self.init(
+      error: error, explanation: explanation.map { String($0.unicodeScalars.prefix(300)) }, retryAfter: retryAfter)
   }
 
   /// The refusal without its text if that repeats one of `secrets`, as some providers do with a refresh token.

@@ -10,12 +10,17 @@ public import HTTPExchange
 /// HTTP with `URLSession`, the default in an app. It uses the system's trust store.
 public struct URLSessionTransport: HTTPTransport {
   private let session: URLSession
+  private let exchangeTime: Duration
 
-  /// Creates a transport. `session` determines timeouts, proxies and pinning; without one the system's shared session
-  /// is used, or an equivalent one. No redirect results in an answer, whatever the session's delegate decides. On
+  /// Creates a transport. `session` determines proxies, pinning and its own timeouts; without one the system's shared
+  /// session is used, or an equivalent one. `exchangeTime` is the time for a whole exchange, up to the last byte of the
+  /// answer: the timeout for a request of `URLSession` begins again with every byte. No redirect results in an answer, whatever the session's delegate decides. On
   /// systems other than Apple's, a given session asks only its own delegate, and may have followed a redirect before
   /// its answer is refused.
-  public init(session: URLSession? = nil) { self.session = session ?? Self.standard }
+  public init(session: URLSession? = nil, exchangeTime: Duration = .seconds(60)) {
+    self.session = session ?? Self.standard
+    self.exchangeTime = exchangeTime
+  }
 
   #if canImport(Darwin)
     private static let standard = URLSession.shared
@@ -25,7 +30,16 @@ public struct URLSessionTransport: HTTPTransport {
   #endif
 
   /// Sends the request and returns the whole answer.
+  ///
+  /// - Throws: `.lost` if the answer is not complete when the time of the exchange is over, however much of it came.
   public func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
+    try await ExchangeDeadline.within(
+      exchangeTime, expired: TransportError.lost("no complete answer within the time allowed"),
+      cancelled: .lost("the request was cancelled")
+    ) { () async throws(TransportError) in try await exchange(request) }
+  }
+
+  private func exchange(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
     var message = URLRequest(url: request.url)
     message.httpMethod = request.method.rawValue
     message.cachePolicy = .reloadIgnoringLocalCacheData

@@ -21,7 +21,47 @@ struct BearerSettingsTests {
     #expect(provider.clientID == "cli" && provider.clientSecret == nil && provider.authentication == .none)
     #expect(provider.scopes == ["openid"] && provider.endpoints == FurtherEndpoints())
     #expect(!provider.allowsPasswordGrant && provider.dpop == .automatic && provider.trust == ConnectionTrust())
-    #expect(provider.fallbacks == [])
+    #expect(provider.fallbacks == [] && provider.variations == ProviderVariations())
+  }
+
+  @Test(
+    "What a provider needs and others do not arrives in it, and what it cannot be has its fault",
+    arguments: [
+      ("trusted_audiences: [\"383168317235462148\", sibling]", nil),
+      ("trusted_audiences: [a, '']", "trusted_audiences[1]"),
+      ("trusted_audiences: a", "trusted_audiences"), ("clock_skew: 90s", nil), ("clock_skew: 15m", nil),
+      ("clock_skew: 0s", nil), ("clock_skew: 16m", "clock_skew"), ("clock_skew: 901s", "clock_skew"),
+      ("clock_skew: '300'", "clock_skew"), ("clock_skew: -5s", "clock_skew"), ("clock_skew: +5s", "clock_skew"),
+      ("clock_skew: 99999999999999999999m", "clock_skew"), ("clock_skew: ''", "clock_skew"),
+      ("parameters: { audience: \"https://api.example\", prompt: login }", nil), ("parameters: {}", nil),
+      ("parameters: { state: x }", "parameters"), ("parameters: { prompt: [a] }", "parameters"),
+      ("parameters: login", "parameters"), ("parameters: { prompt: a, prompt: b }", "parameters"),
+      ("assertion_audience: token_endpoint", nil), ("assertion_audience: issuer", nil),
+      ("assertion_audience: https://x.example", "assertion_audience"),
+    ] as [(String, String?)])
+  func variations(line: String, fault: String?) throws {
+    let yaml = """
+      providers:
+        work:
+          issuer: https://login.example.com
+          client_id: cli
+          \(line)
+
+      """
+    guard let fault else {
+      let found = try #require(try NamedFiles().read(yaml).standard).variations
+      let isUsual = line == "parameters: {}"
+      #expect((found == ProviderVariations()) == isUsual)
+      if line.hasPrefix("trusted") { #expect(found.trustedAudiences == ["383168317235462148", "sibling"]) }
+      if line.hasPrefix("clock") { #expect([90, 900, 0].contains(found.clockSkew)) }
+      if line.contains("prompt") {
+        #expect(found.parameters == ["audience": "https://api.example", "prompt": "login"])
+      }
+      if line.hasPrefix("assertion") { #expect(line.hasSuffix(found.assertionAudience?.rawValue ?? "-")) }
+      return
+    }
+    let faults = NamedFiles().faults(yaml)
+    #expect(faults.count == 1 && faults.first?.contains("providers.work.\(fault):") == true, "\(faults)")
   }
 
   @Test func `every key of OpenID Connect arrives in the provider`() async throws {

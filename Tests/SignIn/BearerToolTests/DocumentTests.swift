@@ -15,7 +15,7 @@ struct DocumentTests {
 
   @Test func `each command of the article works`() async throws {
     let blocks = try Self.blocks()
-    #expect(blocks.count == 3)
+    #expect(blocks.count == 4)
     try await withHostileProvider { shell, provider in
       let issuer = provider.description.issuer
       let tokens = try await ChildProcess.run(
@@ -39,7 +39,9 @@ struct DocumentTests {
         let run = try await ChildProcess.run("/bin/bash", ["script"], environment: environment, in: shell.folder)
         #expect(run.exit == .code(0), "\(block): \(run.output) \(run.errors)")
         let output = run.output.joined(separator: "\n")
-        #expect(output.contains(number == 2 ? "passed  nonce" : "user@example.com"), "\(block): \(output)")
+        // The provider of this test is on this machine, which is never reached through a proxy.
+        let expected = [2: "issuer   \(issuer)", 3: "passed  nonce"][number] ?? "user@example.com"
+        #expect(output.contains(expected), "\(block): \(output)")
       }
     }
   }

@@ -107,14 +107,24 @@ struct LoginTests {
       let address = provider.description.issuer + "/userinfo"
       let header = try await shell.run("token work --header GET \(address)")
       #expect(header.output.map { $0.prefix { $0 != ":" } } == ["Authorization", "DPoP"], "\(header)")
+      // A service may ask for a nonce, which is then in the proof.
+      let proof = try await shell.run("token work --header GET \(address) --dpop-nonce n-1").output.last ?? ""
+      var claims = proof.split(separator: ".").dropFirst().first.map { String($0).replacing("-", with: "+") } ?? ""
+      claims = claims.replacing("_", with: "/") + String(repeating: "=", count: (4 - claims.count % 4) % 4)
+      let text = String(decoding: Data(base64Encoded: claims) ?? Data(), as: UTF8.self)
+      #expect(text.contains(#""nonce":"n-1""#), "\(proof)")
+      for wrong in ["token work --dpop-nonce n", #"token work --header GET \#(address) --dpop-nonce a"b"#] {
+        #expect(try await shell.run(wrong).code == 64)
+      }
       let user = try await ChildProcess.run(
         "/usr/bin/curl", ["-s", "-H", "@-", address], input: Array(header.output.joined(separator: "\n").utf8))
       #expect(user.output.joined().contains("user@example.com"), "\(user)")
-      // The token alone is of no use.
+      // The token alone is of no use, so that $(…) gets none.
       let token = try await shell.run("token work")
-      #expect(token.errors.first == "warning: this token is bound to a key, so that it is of no use alone")
-      let alone = try await ChildProcess.run(
-        "/usr/bin/curl", ["-s", "-H", "Authorization: Bearer \(token.output[0])", address])
+      #expect(token.code == 64 && token.fault == "token_bound" && token.output.isEmpty, "\(token)")
+      #expect(token.errors.last?.contains("bearer token work --header METHOD URL") == true, "\(token)")
+      let bare = try #require(header.output.first?.split(separator: " ").last)
+      let alone = try await ChildProcess.run("/usr/bin/curl", ["-s", "-H", "Authorization: Bearer \(bare)", address])
       #expect(alone.output.joined().contains("invalid_token"), "\(alone)")
     }
   }

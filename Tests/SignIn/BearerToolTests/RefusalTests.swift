@@ -9,9 +9,11 @@ struct RefusalTests {
     let fault: String
     let code: String
     let exit: Int32
+    /// How long the sign-in waits, where the port waits past what is wrong.
+    let timeout: Int
 
-    init(_ fault: String, _ code: String, _ exit: Int32 = 77) {
-      (self.fault, self.code, self.exit) = (fault, code, exit)
+    init(_ fault: String, _ code: String, _ exit: Int32 = 77, timeout: Int = 20) {
+      (self.fault, self.code, self.exit, self.timeout) = (fault, code, exit, timeout)
     }
 
     var testDescription: String { fault }
@@ -25,7 +27,7 @@ struct RefusalTests {
     Case("future_iat", "wrong_issue_time"), Case("wrong_nonce", "wrong_nonce"),
     Case("wrong_at_hash", "wrong_access_token_hash"), Case("bad_signature", "wrong_signature"),
     Case("redirect_other_iss", "wrong_redirect_issuer"), Case("redirect_no_iss", "wrong_redirect_issuer"),
-    Case("wrong_state", "wrong_state"), Case("discovery_other_issuer", "discovery_of_another_issuer", 76),
+    Case("wrong_state", "wrong_state", timeout: 2), Case("discovery_other_issuer", "discovery_of_another_issuer", 76),
     Case("discovery_too_large", "document_too_large", 76), Case("jwks_too_large", "document_too_large", 76),
     Case("token_response_too_large", "document_too_large", 76), Case("token_redirect", "redirect_refused", 76),
     Case("token_not_json", "answer_malformed", 76), Case("wrong_token_type", "wrong_token_type", 76),
@@ -40,13 +42,33 @@ struct RefusalTests {
     try await withHostileProvider { shell, provider in
       for item in Self.cases {
         try await provider.control(#"{"reset": true, "fault": "\#(item.fault)"}"#)
-        let login = try await shell.browse()
+        let login = try await shell.browse("login --timeout \(item.timeout) work")
         #expect(login.fault == item.code && login.code == item.exit, "\(item.fault): \(login)")
         #expect(login.errors.last?.hasPrefix("hint: ") == true, "\(item.fault): \(login)")
         #expect(try await shell.run("token work").fault == "not_signed_in", "\(item.fault)")
       }
       try await provider.control(#"{"reset": true}"#)
       #expect(try await shell.browse().code == 0)
+    }
+  }
+
+  @Test func `a failure of the server exits 75, whatever its status and whoever names it`() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let server = try DrippingServer()
+      defer { server.stop() }
+      let shell = BearerShell(folder)
+      try shell.configure(["work": ["issuer: \(server.base)", "client_id: app", "password_grant: true", "dpop: off"]])
+      let metadata =
+        #"{"issuer":"BASE","token_endpoint":"BASE/token","authorization_endpoint":"BASE/a","jwks_uri":"BASE/keys"}"#
+      // Without a document, the token endpoint answers 404 and says nothing.
+      server.mend(with: ["/.well-known/openid-configuration": metadata])
+      for code in ["server_error", "server_error", "temporarily_unavailable"] {
+        let login = try await shell.run("login --username user work", input: "x\n")
+        #expect(login.code == 75 && login.fault == code, "\(login)")
+        #expect(login.errors.last?.hasPrefix("hint: try again later") == true, "\(login)")
+        let isFirst = server.paths.count { $0 == "/token" } == 1
+        server.mend(with: ["/token": #"{"error":"\#(isFirst ? "server_error" : "temporarily_unavailable")"}"#])
+      }
     }
   }
 
@@ -119,13 +141,11 @@ struct RefusalTests {
     try await withHostileProvider { shell, provider in
       let login = try shell.start("login --no-browser --timeout 20 work")
       let address = try await login.errors.first("the address") { $0.hasPrefix("http") }
-      let redirect = try await ChildProcess.run(
-        "/usr/bin/curl", ["-s", "-o", "/dev/null", "-w", "%{redirect_url}", address])
-      let target = redirect.output[0]
+      let (jar, target) = try await shell.authorize(address)
       let base = try #require(target.split(separator: "/callback").first)
       func status(_ options: String...) async throws -> String {
         let run = try await ChildProcess.run(
-          "/usr/bin/curl", ["-s", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "10"] + options)
+          "/usr/bin/curl", ["-s", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "10", "-b", jar] + options)
         return run.output.joined()
       }
       #expect(try await status("\(base)/favicon.ico") == "404")

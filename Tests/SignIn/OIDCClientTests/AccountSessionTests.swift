@@ -212,6 +212,23 @@ struct AccountSessionTests {
     #expect(signed.store.stored == nil && signed.store.content.value.held.isEmpty)
   }
 
+  @Test(
+    "C-043 What is no error of OAuth says nothing about the refresh token, whatever its status",
+    arguments: [
+      "<html><h1>400 Bad Request</h1>Request Header Or Cookie Too Large</html>", #"{"message":"Bad request"}"#,
+      #"{"error":{"code":400,"message":"invalid_grant"}}"#, "", "[]", #"{"error":null}"#,
+      #"{"error":"Invalid Grant"}"#, #"{"error":"invalid_grant "}"#,
+    ])
+  func proxyPage(body: String) async throws {
+    for status in [400, 401, 403, 404] {
+      let signed = Signed(ScriptedTransport([.success(.json(body, status: status)), .success(.tokens(2))]))
+      let found = await signed.outcome()
+      #expect(found != "sign_in_needed" && signed.store.stored?.tokens.refreshToken == "refresh-0", "\(status)")
+      #expect(signed.store.stored?.refreshState == .settled)
+      #expect(await signed.outcome() == "access-2")
+    }
+  }
+
   @Test("A refusal of the client leaves the token alone")
   func clientRefused() async throws {
     let signed = Signed(ScriptedTransport([.success(.refusal("invalid_client", status: 401))]))
@@ -294,6 +311,107 @@ struct AccountSessionTests {
     #expect(signed.store.stored?.user == Self.ada)
   }
 
+  @Test(
+    "A refresh that answers with the ID token of the sign-in brings its tokens, and the ID token stays",
+    arguments: ["same", "older", "older with its at_hash", "of another user", "older by another key", "in the future"])
+  func oldIDToken(kind: String) async throws {
+    let minter = Minter()
+    let begin = ManualClock().now
+    let stored = try minter.token(at: begin)
+    // The next one is issued at the same time, and is another text.
+    let answered = Watched(stored)
+    let signed = Signed(
+      Discovery.transport(keys: { minter.jwks }) { _, _ throws(TransportError) in .tokens(1, idToken: answered.value) },
+      provider: .discovered(), user: Self.ada, idToken: stored)
+    signed.bench.clock.advance(by: 3600)
+    let later = signed.bench.clock.now
+    switch kind {
+    case "same": break
+    case "older": answered.update { $0 = (try? minter.token(at: begin.addingTimeInterval(1))) ?? "" }
+    case "older with its at_hash":
+      answered.update { $0 = (try? minter.token(at: begin, more: #","at_hash":"AAAAAAAAAAAAAAAAAAAAAA""#)) ?? "" }
+    case "of another user": answered.update { $0 = (try? minter.token(at: begin, subject: "eve")) ?? "" }
+    case "older by another key": answered.update { $0 = (try? Minter().token(at: begin)) ?? "" }
+    default: answered.update { $0 = (try? minter.token(at: later.addingTimeInterval(301))) ?? "" }
+    }
+    let isKept = kind == "same" || kind.hasSuffix("older") || kind.hasSuffix("at_hash")
+    #expect(await signed.outcome() == (isKept ? "access-1" : "refresh_uncertain"))
+    #expect(signed.store.stored?.tokens.idToken == stored && signed.store.stored?.user == Self.ada)
+    #expect(signed.store.stored?.tokens.refreshToken == (isKept ? "refresh-1" : "refresh-0"))
+  }
+
+  @Test("A fresh ID token of a refresh that is for another access token is refused")
+  func otherHash() async throws {
+    let minter = Minter()
+    let signed = Signed(
+      Discovery.transport(keys: { minter.jwks }) { _, _ throws(TransportError) in
+        .tokens(
+          1, idToken: try? minter.token(at: ManualClock().now, more: #","at_hash":"AAAAAAAAAAAAAAAAAAAAAA""#))
+      }, provider: .discovered(), user: Self.ada, idToken: "old")
+    #expect(await signed.outcome() == "refresh_uncertain")
+  }
+
+  // MARK: Tokens without a lifetime
+
+  @Test(
+    "A token without a lifetime and a refresh token is used until a service refuses it",
+    arguments: ["", #","expires_in":0"#, #","expires_in":"0""#, #","expires_in":null,"refresh_token":"""#])
+  func withoutLifetime(more: String) async throws {
+    let answer = #"{"access_token":"access-1","token_type":"bearer"\#(more)}"#
+    let bench = Bench([.success(.json(answer))])
+    let client = bench.client(.plain(allowsPasswordGrant: true))
+    let account = try await client.signIn(with: Credentials(username: "ada", password: "x"))
+    let store = MemoryStore(account)
+    let session = AccountSession(account: "work", client: client, store: store)
+    for seconds in [0, 3601, 86_400 * 365, -86_400 * 800] as [TimeInterval] {
+      bench.clock.advance(by: seconds)
+      #expect(try await session.tokens().tokens.accessToken == "access-1")
+    }
+    await #expect(throws: SessionError.signInNeeded(.noRefreshToken)) {
+      try await session.tokens(rejecting: "access-1")
+    }
+    #expect(bench.transport.sent.count == 1 && account.isOpenEnded && account.expiresAt == .distantFuture)
+  }
+
+  @Test("A token without a lifetime and with a refresh token is renewed after an hour, and not before")
+  func renewedAfterAnHour() async throws {
+    let answer = #"{"access_token":"access-1","token_type":"bearer","expires_in":0,"refresh_token":"r"}"#
+    let bench = Bench([.success(.json(answer)), .success(.tokens(2))])
+    let client = bench.client(.plain(allowsPasswordGrant: true))
+    let account = try await client.signIn(with: Credentials(username: "ada", password: "x"))
+    #expect(!account.isOpenEnded)
+    let session = AccountSession(account: "work", client: client, store: MemoryStore(account))
+    bench.clock.advance(by: 3500)
+    #expect(try await session.tokens().tokens.accessToken == "access-1")
+    bench.clock.advance(by: 100)
+    #expect(try await session.tokens().tokens.accessToken == "access-2")
+  }
+
+  @Test("A refresh token that was refused ends the session of a token without a lifetime")
+  func refusedWithoutLifetime() async throws {
+    let answer = #"{"access_token":"access-1","token_type":"bearer","refresh_token":"r"}"#
+    let bench = Bench([.success(.json(answer)), .success(.refusal("invalid_grant"))])
+    let client = bench.client(.plain(allowsPasswordGrant: true))
+    let account = try await client.signIn(with: Credentials(username: "ada", password: "x"))
+    let store = MemoryStore(account)
+    let session = AccountSession(account: "work", client: client, store: store)
+    bench.clock.advance(by: 3600)
+    await #expect(throws: SessionError.signInNeeded(.refused("invalid_grant"))) { try await session.tokens() }
+    #expect(store.stored?.isOpenEnded == false)
+  }
+
+  @Test func `what is stored says whether the lifetime was named`() throws {
+    let tokens = AuthTokens(
+      accessToken: "a", refreshToken: nil, tokenType: "Bearer", expiresIn: 3600, scope: nil, idToken: nil)
+    for isNamed in [true, false] {
+      let account = StoredAccount(
+        providerID: "work", issuer: nil, clientID: "app", tokens: tokens, user: nil, issuedAt: ManualClock().now,
+        namesLifetime: isNamed)
+      let read = try JSONDecoder().decode(StoredAccount.self, from: JSONEncoder().encode(account))
+      #expect(read.namesLifetime == isNamed && read.isOpenEnded == !isNamed && read.expiresAt == account.expiresAt)
+    }
+  }
+
   @Test("A refresh token is not sent before the keys are there, and never again after new tokens were issued")
   func keysFirst() async throws {
     let minter = Minter()
@@ -374,6 +492,71 @@ struct AccountSessionTests {
       for task in tasks { #expect(try await task.value == "access-1") }
       #expect(transport.sent.count == 1)
     }
+  }
+
+  @Test("C-012 Twenty processes send one request where a token lives for a minute or less", arguments: [60, 20])
+  func shortLifetime(seconds: Int) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let transport = ScriptedTransport { _, number throws(TransportError) in .tokens(number, lifetime: seconds) }
+      func store() -> TokenFolder { TokenFolder(path: folder + "/tokens", key: TokenKeyFile(path: folder + "/key")) }
+      try store().write(.sample(at: ManualClock().now, remaining: 0), as: "work")
+      let first = try #require(try store().lock("work"))
+      let door = Door()
+      let benches = (0..<20).map { _ in Bench(transport) }
+      for bench in benches { bench.clock.stop(at: door) }
+      let tasks = benches.map { bench in
+        let session = AccountSession(account: "work", client: bench.client(), store: store())
+        return Task { try await session.tokens().tokens.accessToken }
+      }
+      // Each has read the store and waits for the lock.
+      for bench in benches {
+        _ = try await bench.clock.pauses.wait(for: "a process to wait") { $0.isEmpty ? nil : true }
+      }
+      first.release()
+      door.open()
+      for task in tasks { #expect(try await task.value == "access-1") }
+      #expect(transport.sent.count == 1)
+    }
+  }
+
+  @Test(
+    "A process that waited takes what another has stored meanwhile, unless it has expired or was rejected",
+    arguments: [(10, nil, "access-9"), (0, nil, "access-1"), (10, "access-9", "access-1"), (10, "x", "access-9")]
+      as [(TimeInterval, String?, String)])
+  func takesStored(remaining: TimeInterval, rejected: String?, expected: String) async throws {
+    let signed = Signed(ScriptedTransport([.success(.tokens(1))]))
+    signed.store.hold()
+    let tokens = AuthTokens(
+      accessToken: "access-9", refreshToken: "refresh-9", tokenType: "Bearer", expiresIn: 300, scope: nil, idToken: nil)
+    let provider = IdentityProvider.plain()
+    let other = StoredAccount(
+      providerID: provider.id, issuer: nil, clientID: provider.clientID, tokens: tokens, user: nil,
+      issuedAt: signed.bench.clock.now.addingTimeInterval(remaining - 300))
+    signed.store.content.update {
+      $0.onLock = { number, content in
+        guard number == 2 else { return }
+        content.accounts["work"] = other
+        content.held = []
+      }
+    }
+    #expect(await signed.outcome(rejecting: rejected) == expected)
+    #expect(signed.bench.transport.sent.count == (expected == "access-1" ? 1 : 0))
+  }
+
+  @Test(
+    "A token is renewed when half of its lifetime remains, and at most a minute",
+    arguments: [(60, 30), (61, 30.5), (90, 45), (120, 60), (3600, 60)] as [(TimeInterval, TimeInterval)])
+  func margin(lifetime: TimeInterval, margin: TimeInterval) {
+    let now = ManualClock().now
+    let tokens = AuthTokens(
+      accessToken: "a", refreshToken: "r", tokenType: "Bearer", expiresIn: lifetime, scope: nil, idToken: nil)
+    func decision(_ remaining: TimeInterval) -> RefreshDecision {
+      RefreshDecision(
+        StoredAccount(
+          providerID: "work", issuer: nil, clientID: "app", tokens: tokens, user: nil,
+          issuedAt: now.addingTimeInterval(remaining - lifetime)), at: now)
+    }
+    #expect(decision(lifetime) == .use && decision(margin) == .use && decision(margin - 0.1) == .refresh)
   }
 
   @Test("Another process that does not finish is an error after a minute, and its lock stays")

@@ -46,6 +46,11 @@ struct AuthorizationTests {
     ("state=the+state&code=c1&c%6Fde=c1" + iss, "answer_malformed"),
     ("state=the+state&state=the+state&code=c1" + iss, "answer_malformed"),
     ("state=the+state&code=c1" + iss + iss, "answer_malformed"),
+    // More fields than any provider sends.
+    ("state=the+state&code=c1" + iss + (0..<62).map { "&x\($0)" }.joined(), "answer_malformed"),
+    ("state=the+state&code=c1" + iss + (0..<61).map { "&x\($0)" }.joined(), "c1"),
+    // Names that are equal as texts, and not as bytes, are two.
+    ("state=the+state&code=c1&%C3%A9=1&e%CC%81=1" + iss, "c1"),
     // No code.
     ("state=the+state" + iss, "answer_malformed"), ("state=the+state&code=" + iss, "answer_malformed"),
     (nil, "answer_malformed"),
@@ -55,6 +60,11 @@ struct AuthorizationTests {
     // An error of the provider.
     ("state=the+state&error=access_denied" + iss, "access_denied"),
     ("state=the+state&error=access_denied&code=c1" + iss, "access_denied"),
+    // A space is a character of a code, a quotation mark and a backslash are none (RFC 6749, appendix A.7).
+    ("state=the+state&error=access+denied" + iss, "access denied"),
+    ("state=the+state&error=access%20denied" + iss, "access denied"),
+    ("state=the+state&error=+" + iss, "answer_malformed"), ("state=the+state&error=a%22b" + iss, "answer_malformed"),
+    ("state=the+state&error=a%5Cb" + iss, "answer_malformed"), ("state=other&error=access+denied" + iss, "wrong_state"),
     ("state=the+state&error=" + iss, "answer_malformed"), ("state=the+state&error=a%0Ab" + iss, "answer_malformed"),
     ("state=the+state&error=" + String(repeating: "x", count: 65) + iss, "answer_malformed"),
   ]
@@ -66,6 +76,9 @@ struct AuthorizationTests {
     var found = ""
     do throws(OIDCError) { found = try request().code(in: redirect) } catch { found = error.code }
     #expect(found == expected)
+    // The state is compared before everything else, as a port does that waits for the answer.
+    let isAnswer = (query ?? "").contains(/st(a|%61)te=the(\+|%20)state(&|$)/)
+    #expect(request().isAnswered(by: redirect) == isAnswer)
   }
 
   @Test("A provider that does not promise an issuer may leave it out, but not name another")
@@ -303,7 +316,7 @@ struct TokenEndpointTests {
     arguments: [
       (DPoPUse.off, "Bearer", "done"), (.off, "bearer", "done"), (.off, "DPoP", "wrong_token_type"),
       (.off, "mac", "wrong_token_type"),
-      (.required, "dpop", "done"), (.required, "Bearer", "wrong_token_type"), (.required, "", "wrong_token_type"),
+      (.required, "dpop", "done"), (.required, "Bearer", "wrong_token_type"), (.required, "", "answer_malformed"),
       (.automatic, "DPoP", "done"), (.automatic, "Bearer", "done"), (.automatic, "N_A", "wrong_token_type"),
     ])
   func tokenType(use: DPoPUse, type: String, expected: String) async {
@@ -328,7 +341,7 @@ struct TokenEndpointTests {
   private static let answers: [(String, String)] = [
     (#"{"access_token":"a","token_type":"Bearer"}"#, "3600.0"),
     (#"{"access_token":"a","token_type":"Bearer","expires_in":null}"#, "3600.0"),
-    (#"{"access_token":"a","token_type":"Bearer","expires_in":0}"#, "0.0"),
+    (#"{"access_token":"a","token_type":"Bearer","expires_in":0}"#, "3600.0"),
     (#"{"access_token":"a","token_type":"Bearer","expires_in":"60"}"#, "60.0"),
     (#"{"access_token":"a","token_type":"Bearer","expires_in":1e300}"#, "31622400.0"),
     (#"{"access_token":"a","token_type":"Bearer","expires_in":"1e300"}"#, "31622400.0"),
@@ -376,7 +389,12 @@ struct TokenEndpointTests {
     (403, #"{"error":"mfa_required"}"#, "mfa_required"), (500, #"{"error":"invalid_grant"}"#, "server_error"),
     (429, #"{"error":"slow_down"}"#, "server_error"), (400, "", "server_error"),
     (400, #"{"error":""}"#, "server_error"),
-    (400, #"{"error":"a b"}"#, "server_error"), (400, #"{"error":"\u001b[2J"}"#, "server_error"),
+    (400, #"{"error":"a b"}"#, "a b"), (400, #"{"error":"\u001b[2J"}"#, "server_error"),
+    (400, #"{"error":" "}"#, "server_error"), (400, #"{"error":"a\"b"}"#, "server_error"),
+    (400, #"{"error":"a\\b"}"#, "server_error"),
+    (400, #"{"error":"invalid_grant","error_description":5}"#, "invalid_grant"),
+    (400, #"{"message":"Bad request"}"#, "server_error"), (400, #"{"error":{"code":400}}"#, "server_error"),
+    (400, "<html><h1>400 Bad Request</h1></html>", "server_error"),
     (400, #"{"error":5}"#, "server_error"),
     (400, #"{"error":"\#(String(repeating: "x", count: 65))"}"#, "server_error"),
     (400, String(repeating: "[", count: 90_000), "server_error"),

@@ -35,6 +35,65 @@ struct HostileTokenTests {
     #expect(!"\(token)".contains(token.text))
   }
 
+  /// Names that would cost time with the square of their length, or are too many.
+  private static let unbounded = [
+    #"{"a\#(String(repeating: "\u{301}", count: 200))":1,"alg":"ES256"}"#,
+    #"{"\#(String(repeating: #"\u0301"#, count: 50))":1,"alg":"ES256"}"#,
+    "{" + (0..<9000).map { "\"\($0)\":0," }.joined() + #""alg":"ES256"}"#,
+  ]
+
+  @Test("Members of a token are bounded in length and number before they are names", arguments: unbounded)
+  func bounds(text: String) {
+    #expect(throws: IDTokenRejection.self) { try IDToken(forged("{}", header: text)) }
+    #expect(throws: IDTokenRejection.self) { try IDToken(forged(text)) }
+    #expect(throws: OIDCError.self) { try ProviderKeys(json: Array(#"{"keys":[\#(text)]}"#.utf8)) }
+    #expect(throws: OIDCError.self) {
+      try ProviderMetadata(json: Array(text.utf8), issuer: "https://login.example.com")
+    }
+  }
+
+  @Test(
+    "Texts of a header that are compared have the length of a name",
+    arguments: [
+      #"{"alg":"\#(String(repeating: "\u{323}", count: 100))"}"#,
+      #"{"alg":"ES256","typ":"\#(String(repeating: "a", count: 129))"}"#,
+      #"{"alg":"ES256","kid":"\#(String(repeating: "a", count: 1025))"}"#,
+    ])
+  func longTexts(header: String) {
+    #expect(throws: IDTokenRejection.malformed("alg, typ or kid of its header is too long")) {
+      try IDToken(forged("{}", header: header))
+    }
+  }
+
+  @Test func `texts before a colon are counted as the decoder sees them, and all else is left to it`() {
+    func isBounded(_ text: String) -> Bool { ProviderJSON.isBounded(Array(text.utf8)) }
+    let longest = String(repeating: "a", count: ProviderJSON.longestName)
+    #expect(isBounded(#"{"\#(longest)" : ["\#(longest)\#(longest)", {"b":"\"\\"}]}"#))
+    #expect(!isBounded(#"{"\#(longest)a" \#n:1}"#))
+    #expect(!isBounded(#"{"x":"\"","\#(longest)\"":1}"#))
+    let members = "{" + (0..<9).map { "\"\($0)\":0" }.joined(separator: ",") + "}"
+    #expect(ProviderJSON.isBounded(Array(members.utf8), members: 9))
+    #expect(!ProviderJSON.isBounded(Array(members.utf8), members: 8))
+    let claims = "{" + (0...ProviderJSON.mostTokenMembers).map { "\"\($0)\":0" }.joined(separator: ",") + "}"
+    #expect(throws: IDTokenRejection.self) { try IDToken(forged(claims)) }
+    for text in ["", "\"", "{\"", #"{"a\"#, #"{"a""#, #"{"a":"#] { #expect(isBounded(text)) }
+  }
+
+  @Test func `texts are compared as bytes: what only looks the same is another one`() async throws {
+    let (minter, now) = (Minter(), Date(timeIntervalSince1970: 1_800_000_000))
+    let verifier = IDTokenVerifier(keys: try ProviderKeys(json: Array(minter.jwks.utf8)))
+    var expected = IDTokenExpectation(issuer: "https://login.example.com", clientID: "app\u{E9}", time: now)
+    let composed = try minter.token(at: now, subject: "ad\u{E9}", audience: "app\u{E9}")
+    let decomposed = try minter.token(at: now, subject: "ade\u{301}", audience: "app\u{E9}")
+    expected.subject = "ad\u{E9}"
+    try await verifier.verify(IDToken(composed), as: expected)
+    await #expect(throws: IDTokenRejection.subject) { try await verifier.verify(IDToken(decomposed), as: expected) }
+    let other = try minter.token(at: now, subject: "ad\u{E9}", audience: "appe\u{301}")
+    await #expect(throws: IDTokenRejection.audience(["appe\u{301}"])) {
+      try await verifier.verify(IDToken(other), as: expected)
+    }
+  }
+
   @Test(
     "C-016 A header that was made to break something is refused",
     arguments: [

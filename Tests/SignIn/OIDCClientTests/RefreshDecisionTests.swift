@@ -84,7 +84,7 @@ struct RefreshDecisionTests {
     (.transport(.unreachable("")), .notDelivered), (.transport(.untrusted("")), .notDelivered),
     (.transport(.lost("")), .uncertain), (.transport(.malformed("")), .uncertain), (.malformed(""), .uncertain),
     (.tooLarge(""), .uncertain), (.otherIssuer(expected: "", found: ""), .notDelivered),
-    (.redirected(""), .requestRefused), (.status(400, of: "", retryAfter: nil), .tokenRefused("status_400")),
+    (.redirected(""), .requestRefused), (.status(400, of: "", retryAfter: nil), .requestRefused),
     (.status(403, of: "", retryAfter: nil), .requestRefused), (.status(404, of: "", retryAfter: 5), .requestRefused),
     (.status(429, of: "", retryAfter: nil), .postponed(30)),
     (.status(429, of: "", retryAfter: 7), .postponed(7)), (.status(500, of: "", retryAfter: 7), .uncertain),

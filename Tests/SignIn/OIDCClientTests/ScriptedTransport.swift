@@ -172,11 +172,25 @@ struct Minter: Sendable {
 
   var jwks: String { #"{"keys":[\#(jwk)]}"# }
 
-  func token(at now: Date, subject: String = "ada", nonce: String? = nil, audience: String = "app") throws -> String {
+  func token(
+    at now: Date, subject: String = "ada", nonce: String? = nil, audience: String = "app", more: String = ""
+  ) throws -> String {
+    try signed(
+      at: now, subject: subject, audience: "\"\(audience)\"",
+      more: (nonce.map { #","nonce":"\#($0)""# } ?? "") + more)
+  }
+
+  func token(at now: Date, audiences: [String], party: String?) throws -> String {
+    try signed(
+      at: now, subject: "ada", audience: "[\(audiences.map { "\"\($0)\"" }.joined(separator: ","))]",
+      more: party.map { #","azp":"\#($0)""# } ?? "")
+  }
+
+  private func signed(at now: Date, subject: String, audience: String, more: String) throws -> String {
     let seconds = Int(now.timeIntervalSince1970)
     let claims =
-      #"{"iss":"https://login.example.com","sub":"\#(subject)","aud":"\#(audience)","iat":\#(seconds),"#
-      + #""exp":\#(seconds + 300)\#(nonce.map { #","nonce":"\#($0)""# } ?? "")}"#
+      #"{"iss":"https://login.example.com","sub":"\#(subject)","aud":\#(audience),"iat":\#(seconds),"#
+      + #""exp":\#(seconds + 300)\#(more)}"#
     let header = #"{"alg":"ES256"\#(member)}"#
     let text = [header, claims].map { Base64URL.encode(Array($0.utf8)) }.joined(separator: ".")
     return text + "." + Base64URL.encode(Array(try key.signature(for: Array(text.utf8)).rawRepresentation))

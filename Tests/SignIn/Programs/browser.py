@@ -138,10 +138,11 @@ def browse(run, options, url, username, password):
 def visit(options, url, username, password):
     if options.device is not None:
         return sign_in.approve_device(url, options.device, username, password, options.ca)
-    place = sign_in.authorize(url, username, password, options.ca)
+    visitor = sign_in.Visitor(options.ca)
+    place = sign_in.authorize(url, username, password, options.ca, visitor)
     if not options.keep:
         try:
-            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(place, timeout=DEADLINE).close()
+            visitor.opener.open(place, timeout=DEADLINE).close()
         except urllib.error.HTTPError:
             pass  # The app refuses the request, which is its decision.
         except OSError as error:

@@ -114,8 +114,8 @@ def id_token(provider, family, access, now, refreshed):
         claims["nonce"] = family.nonce
     changes = {
         "wrong_iss": {"iss": "https://other.example"}, "wrong_aud": {"aud": "other-client"},
-        "wrong_azp": {"azp": "other-client"}, "expired": {"iat": now - 400, "exp": now - 100},
-        "future_iat": {"iat": now + 300, "exp": now + 600}, "wrong_nonce": {"nonce": secrets.token_urlsafe()},
+        "wrong_azp": {"azp": "other-client"}, "expired": {"iat": now - 700, "exp": now - 400},
+        "future_iat": {"iat": now + 400, "exp": now + 700}, "wrong_nonce": {"nonce": secrets.token_urlsafe()},
         "wrong_at_hash": {"at_hash": unpadded(bytes(16))}, "large_token": {"note": LARGE},
         "refresh_other_subject": {"sub": "user 2"} if refreshed else {}}
     return signed({**claims, **changes.get(settings.fault, {})}, provider)

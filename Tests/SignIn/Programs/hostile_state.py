@@ -195,7 +195,7 @@ class Provider:
         """Signs the user in and returns a code."""
         if query.get("response_type") != "code" or query.get("code_challenge_method") != "S256":
             raise self.refused(400, "invalid_request", "response_type must be code, with PKCE S256")
-        if not query.get("redirect_uri", "").startswith(("http://127.0.0.1:", "http://[::1]:")):
+        if not query.get("redirect_uri", "").startswith(("http://127.0.0.1:", "http://[::1]:", "http://localhost:")):
             raise self.refused(400, "invalid_request", "redirect_uri must be a loopback address")
         code = secrets.token_urlsafe()
         with self.lock:

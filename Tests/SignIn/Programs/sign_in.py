@@ -79,9 +79,10 @@ class Forms(html.parser.HTMLParser):
         return next((form for form in self.forms if name in form["fields"]), None)
 
 
-def authorize(url, username, password, ca_file):
-    """Signs in at the authorization URL `url` and returns the URL of the app to which the provider redirects."""
-    visitor = Visitor(ca_file)
+def authorize(url, username, password, ca_file, visitor=None):
+    """Signs in at the authorization URL `url`, or at the app's address that leads there, and returns the URL of the app
+    to which the provider redirects. The cookies are those of `visitor`."""
+    visitor = visitor or Visitor(ca_file)
     place, page = visitor.open(url)
     if "/login.html?" in place:
         place, page = visit_glewlwyd(visitor, url, place, username, password)

@@ -13,8 +13,14 @@ struct KeyringTests {
   ) async throws {
     try await Places.withTemporaryFolder { folder in
       let bus = try await PrivateBus(in: folder, service)
-      defer { bus.end() }
-      try await body(bus)
+      do {
+        try await body(bus)
+      } catch {
+        bus.end()
+        throw error
+      }
+      bus.end()
+      try await bus.serviceEnd()
     }
   }
 

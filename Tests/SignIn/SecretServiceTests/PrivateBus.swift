@@ -61,6 +61,9 @@ final class PrivateBus: Sendable {
   /// Ends the bus. Its service then ends by itself.
   func end() { daemon.kill() }
 
+  /// Waits until the service has ended, too, and writes no more files: it shares the standard error of the bus.
+  func serviceEnd() async throws { _ = try await daemon.errors.all() }
+
   /// The variables of a user without a screen, whose session bus has this address.
   static func environment(in folder: String, address: String?) -> [String: String?] {
     [

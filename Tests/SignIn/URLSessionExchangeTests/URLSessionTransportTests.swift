@@ -26,7 +26,7 @@ private struct StatusResponder: RequestResponder {
   }
 }
 
-@Suite("URLSession transport")
+@Suite("URLSession transport", .timeLimit(.minutes(1)))
 struct URLSessionTransportTests {
   private func withServer(_ body: (String) async throws -> Void) async throws {
     let engine = try Engine(
@@ -61,6 +61,35 @@ struct URLSessionTransportTests {
         }
       #endif
     }
+  }
+
+  @Test("An answer that drips is lost when the time of the exchange is over, and the next one is not")
+  func drips() async throws {
+    let server = try DrippingServer(["/": "{}"])
+    defer { server.stop() }
+    let url = try #require(URL(string: server.base + "/"))
+    let impatient = URLSessionTransport(exchangeTime: .milliseconds(300))
+    await #expect(throws: TransportError.lost("no complete answer within the time allowed")) {
+      try await impatient.send(HTTPRequest(url: url))
+    }
+    server.mend()
+    // A busy machine may need more than the time above for a complete answer.
+    #expect(try await URLSessionTransport().send(HTTPRequest(url: url)).body == Array("{}".utf8))
+  }
+
+  @Test("The engine's client ends an answer that drips, too")
+  func engineDrips() async throws {
+    let server = try DrippingServer(["/": "{}"])
+    defer { server.stop() }
+    let engine = try ClientEngine()
+    let headers = HeaderFields([.init(name: "Host", value: "127.0.0.1")])
+    let connection = try await engine.connect(host: "127.0.0.1", port: server.port, tls: nil)
+    await #expect(throws: ClientError.timedOut) {
+      try await connection.send("GET", "/", headers: headers, timeout: .milliseconds(300))
+    }
+    server.mend()
+    let next = try await engine.connect(host: "127.0.0.1", port: server.port, tls: nil)
+    #expect(try await next.send("GET", "/", headers: headers).body == Array("{}".utf8))
   }
 
   @Test("A refused connection is reported as unreachable")

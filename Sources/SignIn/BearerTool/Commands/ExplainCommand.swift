@@ -93,7 +93,10 @@ struct ExplainCommand: AsyncParsableCommand {
 
   private func chosen(_ token: IDToken, _ access: AccountAccess) throws(Failure) -> IdentityProvider {
     if provider == nil, let issuer = token.claims.issuer,
-      let named = access.settings.providers.first(where: { $0.issuer == issuer })
+      let named = access.settings.providers.first(where: { provider in
+        // As bytes: anybody can have written the token.
+        provider.issuer.map { $0.utf8.elementsEqual(issuer.utf8) } ?? false
+      })
     {
       return named
     }

@@ -38,6 +38,12 @@ struct LoginCommand: AsyncParsableCommand {
       "The nonce of the ID token, where a service that is to accept it asks for one.", valueName: "text"))
   var nonce: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "A further parameter of the request, such as prompt=login; may be given several times. It replaces one of the "
+        + "entry.", valueName: "name=value"))
+  var parameter: [String] = []
+
   @Flag(help: "Print the address, and start no browser.")
   var noBrowser = false
 
@@ -48,7 +54,8 @@ struct LoginCommand: AsyncParsableCommand {
     let account: String
     let provider: String
     let user: String?
-    let expires_at: Int
+    /// Left out if the token is used until a service refuses it.
+    let expires_at: Int?
     let renewable: Bool
     let bound_to_key: Bool
   }
@@ -60,11 +67,34 @@ struct LoginCommand: AsyncParsableCommand {
     guard nonce == nil || !(device || username != nil) else {
       throw ValidationError("--nonce is for sign-ins in a browser")
     }
+    let parameters = try parameters()
+    guard parameters.count <= ProviderVariations.mostParameters else {
+      throw ValidationError("--parameter can be given at most \(ProviderVariations.mostParameters) times")
+    }
     guard (1...3600).contains(timeout) else { throw ValidationError("--timeout must be 1 to 3600") }
   }
 
+  /// The values of `--parameter`, by their names.
+  private func parameters() throws -> [String: String] {
+    var parameters: [String: String] = [:]
+    for text in parameter {
+      guard let sign = text.firstIndex(of: "=") else {
+        throw ValidationError("--parameter must be name=value: \(text)")
+      }
+      let (name, value) = (String(text[..<sign]), String(text[text.index(after: sign)...]))
+      if let problem = ProviderVariations.problem(ofParameter: name, value) {
+        throw ValidationError("--parameter \(text): \(problem)")
+      }
+      guard parameters.updateValue(value, forKey: name) == nil else {
+        throw ValidationError("--parameter \(name) is given twice")
+      }
+    }
+    return parameters
+  }
+
   func run() async throws {
-    let access = try options.access()
+    // A provider that answers slowly cannot make the command wait longer than it was told to.
+    let access = try options.access(exchangeTime: min(.seconds(timeout), Network.exchangeTime))
     let provider = try access.provider(provider)
     let credentials = try username.map { Credentials(username: $0, password: try password(for: $0)) }
     let (account, client) = try await signIn(provider, access, credentials)
@@ -74,7 +104,7 @@ struct LoginCommand: AsyncParsableCommand {
       JSONOutput.print(
         Output(
           account: provider.id, provider: account.providerID, user: account.user?.username,
-          expires_at: Int(account.expiresAt.timeIntervalSince1970), renewable: account.tokens.refreshToken != nil,
+          expires_at: account.expiryInSeconds, renewable: account.tokens.refreshToken != nil,
           bound_to_key: account.dpopKey != nil))
     } else {
       let user = account.user.map { " as \(TerminalText.printable($0.username))" } ?? ""
@@ -86,7 +116,11 @@ struct LoginCommand: AsyncParsableCommand {
   private func signIn(
     _ provider: IdentityProvider, _ access: AccountAccess, _ credentials: Credentials?
   ) async throws -> (StoredAccount, ProviderClient) {
-    let chain = access.chain(provider)
+    let parameters = try parameters()
+    let chain = access.chain(provider).map { client in
+      ProviderClient(
+        provider: client.provider.adding(parameters: parameters), dependencies: client.dependencies)
+    }
     for (index, client) in chain.enumerated() {
       do {
         return (try await grant(client, credentials), client)

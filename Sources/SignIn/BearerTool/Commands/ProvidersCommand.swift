@@ -28,14 +28,20 @@ struct ProvidersCommand: AsyncParsableCommand {
 
     func run() async throws {
       let settings = try options.settings()
-      let access = AccountAccess(settings: settings, store: try options.tokenStore(), isDebugging: options.debug)
+      let access = AccountAccess(
+        settings: settings, store: try options.tokenStore(), isDebugging: options.debug,
+        exchangeTime: Network.exchangeTime)
       var chosen = settings.providers
       if !providers.isEmpty {
         chosen = []
         for name in providers { chosen.append(try access.provider(name)) }
       }
       var reports: [ProviderReport] = []
-      for provider in chosen { reports.append(await access.client(provider).report()) }
+      for provider in chosen {
+        var report = await access.client(provider).report()
+        report.proxy = Network.proxySummary(of: provider)
+        reports.append(report)
+      }
       if options.json {
         JSONOutput.print(reports)
       } else {
@@ -54,8 +60,12 @@ extension ProviderReport {
     var lines = [provider]
     lines.append("  issuer   \(issuer ?? "none (OAuth 2.0)")")
     if !grants.isEmpty { lines.append("  grants   \(grants.joined(separator: ", "))") }
+    if let proxy { lines.append("  network  \(proxy)") }
     if let keys { lines.append("  keys     \(keys)") }
     if !features.isEmpty { lines.append("  offers   \(features.joined(separator: ", "))") }
+    if !refusedAlgorithms.isEmpty {
+      lines.append("  refused  \(refusedAlgorithms.joined(separator: ", ")): signatures that bearer does not verify")
+    }
     lines += problems.map { "  problem  \($0.code): \($0.text)" }
     return lines.joined(separator: "\n")
   }

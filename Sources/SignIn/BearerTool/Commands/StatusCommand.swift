@@ -60,13 +60,14 @@ struct StatusCommand: ParsableCommand {
     }
     return Row(
       account: name, state: state(of: account, at: Date()), provider: account.providerID,
-      user: account.user?.username, expires_at: Int(account.expiresAt.timeIntervalSince1970),
+      user: account.user?.username, expires_at: account.expiryInSeconds,
       renewable: account.tokens.refreshToken != nil, bound_to_key: account.dpopKey != nil)
   }
 
   private static func state(of account: StoredAccount, at now: Date) -> String {
     let remaining = Int(account.expiresAt.timeIntervalSince(now))
     switch RefreshDecision(account, at: now) {
+    case .use where account.isOpenEnded: return "valid until a service refuses it"
     case .use:
       guard case .refused(_, let afterLostAnswer) = account.refreshState else {
         return "valid for \(duration(remaining))"

@@ -103,9 +103,8 @@ public actor ProviderDirectory {
       keysFetch
       ?? Task {
         do throws(OIDCError) {
-          var found = keysURL
-          if found == nil { found = try await metadata().jwksURI }
-          guard let url = found else { throw .notOffered("keys: jwks_uri is missing") }
+          let url: URL
+          if let keysURL { url = keysURL } else { url = try await metadata().requiredKeysURL() }
           return .success(try ProviderKeys(json: await exchange.document(at: url, called: "the provider's keys")))
         } catch {
           return .failure(error)

@@ -27,40 +27,86 @@ public struct ProviderMetadata: Sendable, Hashable {
   public let offersDPoP: Bool
   /// The methods of PKCE; `nil` if the document does not say.
   public let challengeMethods: [String]?
+  /// The signature algorithms of ID tokens; `nil` if the document does not say.
+  public let signatureAlgorithms: [String]?
+  /// The members that cannot be used, by name: why.
+  private let faults: [String: String]
+
+  private static let name = "the discovery document"
 
   /// Reads the document of `issuer`.
   ///
-  /// Endpoints must be https, or http on loopback: a document that sends tokens over the network in the clear is refused.
+  /// Only the issuer can refuse the document. Every other member is optional: one that cannot be used is as absent, and
+  /// `fault(of:)` says why. Endpoints must be https, or http on loopback: none that would get tokens in the clear is used.
   ///
   /// - Throws: `.tooLarge`, `.malformed`, `.otherIssuer`.
   public init(json: [UInt8], issuer: String) throws(OIDCError) {
-    guard json.count <= Self.largest else { throw .tooLarge("the discovery document") }
+    guard json.count <= Self.largest else { throw .tooLarge(Self.name) }
     let document: Document
-    do { document = try JSONDecoder().decode(Document.self, from: Data(json)) } catch {
-      throw .malformed("the discovery document is no JSON object with the members of OpenID Connect")
+    do { document = try ProviderJSON.decode(Document.self, from: json) } catch {
+      throw .malformed("\(Self.name) is not a JSON object")
     }
-    guard document.issuer == issuer else {
-      throw .otherIssuer(expected: issuer, found: document.issuer)
+    let found = try document.issuer.usable(in: Self.name)
+    guard let found, found.isIdentical(to: issuer) else {
+      throw .otherIssuer(expected: issuer, found: found ?? "an unnamed issuer")
     }
-    func endpoint(_ text: String?, _ name: String) throws(OIDCError) -> URL? {
-      guard let text else { return nil }
-      guard let url = URL(string: text), url.isConfidential else {
-        throw .malformed("\(name) of the discovery document is not an https URL")
-      }
-      return url
+    var faults: [String: String] = [:]
+    func value<Value>(_ member: Member<Value>) -> Value? {
+      faults[member.name] = member.fault
+      return member.value
     }
-    self.issuer = document.issuer
-    authorizationEndpoint = try endpoint(document.authorization_endpoint, "authorization_endpoint")
-    tokenEndpoint = try endpoint(document.token_endpoint, "token_endpoint")
-    jwksURI = try endpoint(document.jwks_uri, "jwks_uri")
-    userinfoEndpoint = try endpoint(document.userinfo_endpoint, "userinfo_endpoint")
-    revocationEndpoint = try endpoint(document.revocation_endpoint, "revocation_endpoint")
-    endSessionEndpoint = try endpoint(document.end_session_endpoint, "end_session_endpoint")
-    deviceAuthorizationEndpoint = try endpoint(
-      document.device_authorization_endpoint, "device_authorization_endpoint")
-    namesIssuerInRedirects = document.authorization_response_iss_parameter_supported ?? false
-    offersDPoP = document.dpop_signing_alg_values_supported?.contains(SignatureAlgorithm.es256.rawValue) ?? false
-    challengeMethods = document.code_challenge_methods_supported
+    func endpoint(_ member: Member<String>) -> URL? {
+      value(
+        member.map {
+          URL(string: $0).flatMap { $0.isConfidential ? $0 : nil }
+        } otherwise: {
+          "\(ShownValue.quoted($0)), not an https URL"
+        })
+    }
+    self.issuer = found
+    authorizationEndpoint = endpoint(document.authorizationEndpoint)
+    tokenEndpoint = endpoint(document.tokenEndpoint)
+    jwksURI = endpoint(document.jwksURI)
+    userinfoEndpoint = endpoint(document.userinfoEndpoint)
+    revocationEndpoint = endpoint(document.revocationEndpoint)
+    endSessionEndpoint = endpoint(document.endSessionEndpoint)
+    deviceAuthorizationEndpoint = endpoint(document.deviceAuthorizationEndpoint)
+    namesIssuerInRedirects = value(document.namesIssuerInRedirects) ?? false
+    offersDPoP =
+      value(document.dpopAlgorithms)?.contains(where: SignatureAlgorithm.es256.rawValue.isIdentical) ?? false
+    challengeMethods = value(document.challengeMethods)
+    signatureAlgorithms = value(document.signatureAlgorithms)
+    self.faults = faults
+  }
+
+  /// Why the member called `name` cannot be used; `nil` if it can, or is absent.
+  public func fault(of name: String) -> OIDCError? {
+    faults[name].map { .malformed("\(Self.name): \($0)") }
+  }
+
+  /// Why each member that cannot be used cannot, in the order of their names.
+  var allFaults: [OIDCError] { faults.keys.sorted().compactMap(fault) }
+
+  /// The address of the keys.
+  ///
+  /// - Throws: `.malformed`, `.notOffered` if there is none that can be used.
+  public func requiredKeysURL() throws(OIDCError) -> URL {
+    guard let jwksURI else { throw fault(of: "jwks_uri") ?? .notOffered("keys: jwks_uri is missing") }
+    return jwksURI
+  }
+
+  /// Whether this client verifies one of the signatures that the provider names, or the provider names none.
+  public var offersUsableSignatures: Bool {
+    signatureAlgorithms?.contains { $0.utf8.count <= 32 && SignatureAlgorithm(rawValue: $0) != nil } ?? true
+  }
+
+  /// - Throws: `.malformed`, `.notOffered` if the provider does not offer PKCE with S256. A provider that does not say is
+  ///   taken to offer it.
+  func requireS256() throws(OIDCError) {
+    if let fault = fault(of: "code_challenge_methods_supported") { throw fault }
+    guard challengeMethods?.contains(where: PKCE.method.isIdentical) ?? true else {
+      throw .notOffered("PKCE with \(PKCE.method)")
+    }
   }
 
   /// The URL of the document of `issuer` (Discovery, section 4).
@@ -69,17 +115,34 @@ public struct ProviderMetadata: Sendable, Hashable {
   }
 
   private struct Document: Decodable {
-    let issuer: String
-    let authorization_endpoint: String?
-    let token_endpoint: String?
-    let jwks_uri: String?
-    let userinfo_endpoint: String?
-    let revocation_endpoint: String?
-    let end_session_endpoint: String?
-    let device_authorization_endpoint: String?
-    let authorization_response_iss_parameter_supported: Bool?
-    let dpop_signing_alg_values_supported: [String]?
-    let code_challenge_methods_supported: [String]?
+    let issuer: Member<String>
+    let authorizationEndpoint: Member<String>
+    let tokenEndpoint: Member<String>
+    let jwksURI: Member<String>
+    let userinfoEndpoint: Member<String>
+    let revocationEndpoint: Member<String>
+    let endSessionEndpoint: Member<String>
+    let deviceAuthorizationEndpoint: Member<String>
+    let namesIssuerInRedirects: Member<Bool>
+    let dpopAlgorithms: Member<[String]>
+    let challengeMethods: Member<[String]>
+    let signatureAlgorithms: Member<[String]>
+
+    init(from decoder: any Decoder) throws {
+      let members = try ProviderMembers(from: decoder)
+      issuer = members.text("issuer")
+      authorizationEndpoint = members.text("authorization_endpoint")
+      tokenEndpoint = members.text("token_endpoint")
+      jwksURI = members.text("jwks_uri")
+      userinfoEndpoint = members.text("userinfo_endpoint")
+      revocationEndpoint = members.text("revocation_endpoint")
+      endSessionEndpoint = members.text("end_session_endpoint")
+      deviceAuthorizationEndpoint = members.text("device_authorization_endpoint")
+      namesIssuerInRedirects = members.truth("authorization_response_iss_parameter_supported")
+      dpopAlgorithms = members.texts("dpop_signing_alg_values_supported")
+      challengeMethods = members.texts("code_challenge_methods_supported")
+      signatureAlgorithms = members.texts("id_token_signing_alg_values_supported")
+    }
   }
 }
 

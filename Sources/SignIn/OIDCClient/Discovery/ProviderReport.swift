@@ -18,8 +18,15 @@ public struct ProviderReport: Sendable, Hashable, Encodable {
   public var features: [String] = []
   /// The number of keys that can verify ID tokens; `nil` if there are none to fetch.
   public var keys: Int?
+  /// The algorithms of ID tokens that the provider names and this client does not verify.
+  public var refusedAlgorithms: [String] = []
+  /// How the provider is reached if a variable of the environment chooses a proxy; `nil` if there is none.
+  public var proxy: String?
   /// What does not hold.
   public var problems: [Problem] = []
+
+  /// The most names of algorithms that are listed.
+  static let mostAlgorithms = 32
 }
 
 extension ProviderClient {
@@ -36,11 +43,17 @@ extension ProviderClient {
       if resolved.endpoints.endSession != nil { report.features.append("logout page") }
       if metadata?.offersDPoP == true { report.features.append("DPoP") }
       if metadata?.namesIssuerInRedirects == true { report.features.append("issuer in redirects") }
-      if let methods = metadata?.challengeMethods, !methods.contains(PKCE.method) {
-        throw OIDCError.notOffered("PKCE with \(PKCE.method)")
-      }
+      for fault in metadata?.allFaults ?? [] { report.problems.append(.init(code: fault.code, text: "\(fault)")) }
+      if metadata?.fault(of: "code_challenge_methods_supported") == nil { try metadata?.requireS256() }
       if provider.dpop == .required, metadata?.offersDPoP == false { throw OIDCError.notOffered("DPoP with ES256") }
       if provider.type == .openIDConnect {
+        let names = metadata?.signatureAlgorithms ?? []
+        report.refusedAlgorithms = Array(
+          names.filter { $0.utf8.count <= 32 && SignatureAlgorithm(rawValue: $0) == nil }
+            .prefix(ProviderReport.mostAlgorithms))
+        if metadata?.offersUsableSignatures == false {
+          throw OIDCError.notOffered("ID tokens with a signature that this client verifies")
+        }
         report.keys = try await keyCount()
         if report.keys == 0 { throw OIDCError.malformed("the provider's keys have none for signatures") }
       }

@@ -1,3 +1,4 @@
+internal import ByteCoding
 public import Foundation
 
 /// A sign-in in the browser: what was sent with it, and what its answer must match (RFC 6749, section 4.1; RFC 7636).
@@ -13,6 +14,16 @@ public struct AuthorizationRequest: Sendable, Hashable {
   let namesIssuer: Bool
   let provider: IdentityProvider
 
+  /// Whether `redirect` has the `state` of this request. Another one is the answer to another request, or a stranger's.
+  ///
+  /// Says nothing about the rest of the redirect, which `code(in:)` reads.
+  public func isAnswered(by redirect: URL) -> Bool {
+    let query = URLComponents(url: redirect, resolvingAgainstBaseURL: true)?.percentEncodedQuery ?? ""
+    return FormEncoding.values(of: "state", in: query).contains {
+      constantTimeEqual(Array($0.utf8), Array(state.utf8))
+    }
+  }
+
   /// Reads the redirect.
   ///
   /// `state` is compared first: an answer to another request is not looked at. Then `iss`, where the provider sends it
@@ -24,26 +35,21 @@ public struct AuthorizationRequest: Sendable, Hashable {
     guard let query = URLComponents(url: redirect, resolvingAgainstBaseURL: true)?.percentEncodedQuery,
       let fields = FormEncoding.decode(query)
     else { throw .malformed("the redirect has no query, or a field twice") }
-    guard let state = fields["state"], Array(state.utf8).isEqual(to: Array(self.state.utf8)) else { throw .state }
+    guard let state = fields["state"], constantTimeEqual(Array(state.utf8), Array(self.state.utf8)) else {
+      throw .state
+    }
     if let issuer {
       let found = fields["iss"]
-      guard found == issuer || (found == nil && !namesIssuer) else { throw .redirectIssuer(found) }
+      guard found.map(issuer.isIdentical) ?? !namesIssuer else { throw .redirectIssuer(found) }
     }
     if let error = fields["error"] {
       guard let refusal = ProviderRefusal(received: error, explanation: fields["error_description"]) else {
-        throw .malformed("the redirect has an error that is no code")
+        throw .malformed("error of the redirect is \(ShownValue.quoted(error)), not a code (RFC 6749, appendix A.7)")
       }
       throw .refused(refusal)
     }
     guard let code = fields["code"], !code.isEmpty else { throw .malformed("the redirect has no code") }
     return code
-  }
-}
-
-extension [UInt8] {
-  /// Compares without revealing by its time where the difference is.
-  fileprivate func isEqual(to other: [UInt8]) -> Bool {
-    count == other.count && zip(self, other).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
   }
 }
 

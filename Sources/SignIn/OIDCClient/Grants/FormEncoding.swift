@@ -18,16 +18,38 @@ enum FormEncoding {
     }
   }
 
-  /// The fields of a query; `nil` if a name occurs twice (RFC 6749, section 3.1) or an escape is malformed.
+  /// The most fields that a query may have.
+  private static let mostFields = 64
+  /// The longest name of a field that is kept, in bytes. The protocols know no longer one.
+  private static let longestName = 64
+
+  /// The fields of a query; `nil` if a name occurs twice (RFC 6749, section 3.1), an escape is malformed, or there are more
+  /// than 64 fields. A field whose name is not of ASCII characters, 64 at most, is left out.
+  ///
+  /// Anybody can write a query. Names are compared as bytes: hashing a `String` takes time with the square of its
+  /// combining marks, and takes different bytes for one name.
   static func decode(_ query: String) -> [String: String]? {
     var fields: [String: String] = [:]
-    for pair in query.split(separator: "&") {
+    var names: Set<[UInt8]> = []
+    let pairs = query.split(separator: "&", maxSplits: mostFields)
+    guard pairs.count <= mostFields else { return nil }
+    for pair in pairs {
       let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard let name = decodeText(parts[0]), let value = decodeText(parts.count == 2 ? parts[1] : ""),
-        fields.updateValue(value, forKey: name) == nil
+        names.insert(Array(name.utf8)).inserted
       else { return nil }
+      if name.utf8.count <= longestName, name.utf8.allSatisfy({ $0 < 0x80 }) { fields[name] = value }
     }
     return fields
+  }
+
+  /// The values of the fields called `name`, of the first 64 fields of a query.
+  static func values(of name: String, in query: String) -> [String] {
+    query.split(separator: "&", maxSplits: mostFields).prefix(mostFields).compactMap { pair in
+      let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard let found = decodeText(parts[0]), found.isIdentical(to: name) else { return nil }
+      return decodeText(parts.count == 2 ? parts[1] : "")
+    }
   }
 
   private static func decodeText(_ text: Substring) -> String? {

@@ -36,11 +36,11 @@ public struct ProviderClient: Sendable {
   /// - Throws: `.notOffered` if the provider has no authorization endpoint, or refuses S256.
   public func begin(redirectURI: String, nonce given: String? = nil) async throws(OIDCError) -> AuthorizationRequest {
     let provider = try await resolved()
-    guard let endpoint = provider.authorizationEndpoint else { throw .notOffered("sign-in with a browser") }
     let metadata = try await metadata()
-    if let methods = metadata?.challengeMethods, !methods.contains(PKCE.method) {
-      throw .notOffered("PKCE with \(PKCE.method)")
+    guard let endpoint = provider.authorizationEndpoint else {
+      throw metadata?.fault(of: "authorization_endpoint") ?? .notOffered("sign-in with a browser")
     }
+    try metadata?.requireS256()
     let pkce = PKCE(randomBytes: dependencies.random(32))
     let state = dependencies.randomText()
     let nonce = provider.type == .openIDConnect ? given ?? dependencies.randomText() : nil
@@ -50,6 +50,7 @@ public struct ProviderClient: Sendable {
     ]
     if !provider.scopes.isEmpty { fields.append(("scope", provider.scopes.joined(separator: " "))) }
     if let nonce { fields.append(("nonce", nonce)) }
+    fields += provider.variations.orderedParameters
     var components = URLComponents(url: endpoint, resolvingAgainstBaseURL: true)
     let query = [components?.percentEncodedQuery, FormEncoding.encode(fields)].compactMap(\.self)
     components?.percentEncodedQuery = query.filter { !$0.isEmpty }.joined(separator: "&")
@@ -72,10 +73,12 @@ public struct ProviderClient: Sendable {
   /// Begins a device grant.
   public func beginDeviceGrant() async throws(OIDCError) -> DeviceAuthorization {
     let provider = try await resolved()
-    guard let endpoint = provider.endpoints.deviceAuthorization else { throw .notOffered("the device grant") }
+    guard let endpoint = provider.endpoints.deviceAuthorization else {
+      throw try await metadata()?.fault(of: "device_authorization_endpoint") ?? .notOffered("the device grant")
+    }
     let scopes = provider.scopes.isEmpty ? [] : [("scope", provider.scopes.joined(separator: " "))]
     let answer = try await tokenEndpoint(of: provider).post(
-      scopes, to: endpoint, called: "the device authorization endpoint")
+      scopes + provider.variations.orderedParameters, to: endpoint, called: "the device authorization endpoint")
     guard answer.status == 200 else { throw answer.error(of: "the device authorization endpoint") }
     return try DeviceAuthorization(json: answer.body, at: dependencies.now())
   }
@@ -134,7 +137,7 @@ public struct ProviderClient: Sendable {
     }
     do throws(OIDCError) {
       var renewed = try await verified(
-        answer, from: provider, nonce: nil, subject: account.user?.id, key: account.dpopKey, sentAt: sentAt,
+        answer, from: provider, nonce: nil, replacing: account, key: account.dpopKey, sentAt: sentAt,
         needsIDToken: false)
       // What the provider does not send again stays (RFC 6749, section 6; Core, section 12.2).
       renewed.keep(from: account)
@@ -149,7 +152,9 @@ public struct ProviderClient: Sendable {
   /// - Throws: `.notOffered` if the provider has no endpoint for it.
   public func revoke(_ account: StoredAccount) async throws(OIDCError) {
     let provider = try await resolved()
-    guard let endpoint = provider.endpoints.revocation else { throw .notOffered("revocation") }
+    guard let endpoint = provider.endpoints.revocation else {
+      throw try await metadata()?.fault(of: "revocation_endpoint") ?? .notOffered("revocation")
+    }
     let refresh = account.tokens.refreshToken
     let fields = [
       ("token", refresh ?? account.tokens.accessToken),
@@ -197,7 +202,8 @@ public struct ProviderClient: Sendable {
     guard let directory, let issuer = provider.issuer else { throw .notOffered("ID tokens") }
     // A stored token may be of any age.
     let expected = IDTokenExpectation(
-      issuer: issuer, clientID: provider.clientID, nonce: nonce, accessToken: accessToken, time: dependencies.now(),
+      issuer: issuer, clientID: provider.clientID, trustedAudiences: Set(provider.variations.trustedAudiences),
+      nonce: nonce, accessToken: accessToken, time: dependencies.now(), leeway: provider.variations.clockSkew,
       longestAge: .infinity)
     var found = keys
     if found == nil { found = try await directory.keys(for: token) }
@@ -213,9 +219,18 @@ public struct ProviderClient: Sendable {
     let provider = try await resolved()
     let sentAt = dependencies.now()
     let answer = try await tokenEndpoint(of: provider).redeem(grant)
-    _ = try await verified(
-      answer, from: provider, nonce: nil, subject: nil, key: nil, sentAt: sentAt, needsIDToken: false)
-    return answer
+    var old: StoredAccount?
+    if case .refreshToken(let token) = grant {
+      // What is known of the account is the refresh token alone.
+      old = StoredAccount(
+        providerID: provider.id, issuer: provider.issuer, clientID: provider.clientID,
+        tokens: AuthTokens(
+          accessToken: "", refreshToken: token, tokenType: "", expiresIn: 0, scope: nil, idToken: nil),
+        user: nil, issuedAt: sentAt)
+    }
+    let account = try await verified(
+      answer, from: provider, nonce: nil, replacing: old, key: nil, sentAt: sentAt, needsIDToken: false)
+    return account.tokens.idToken == nil ? answer.withoutIDToken() : answer
   }
 
   // MARK: Answers
@@ -237,7 +252,7 @@ public struct ProviderClient: Sendable {
     let sentAt = dependencies.now()
     let answer = try await tokenEndpoint(of: provider).redeem(grant, boundTo: key)
     return try await verified(
-      answer, from: provider, nonce: nonce, subject: nil, key: key, sentAt: sentAt,
+      answer, from: provider, nonce: nonce, replacing: nil, key: key, sentAt: sentAt,
       needsIDToken: provider.type == .openIDConnect && provider.scopes.contains("openid"))
   }
 
@@ -251,29 +266,58 @@ public struct ProviderClient: Sendable {
   }
 
   /// Verifies an answer. Its lifetime counts from the time when the request was sent, so that it never ends too late.
+  ///
+  /// - Parameter old: The account whose tokens a refresh replaces; `nil` at a sign-in. A refresh may answer with the ID
+  ///   token of the sign-in, which is then left out of the result.
   private func verified(
-    _ answer: TokenResponse, from provider: IdentityProvider, nonce: String?, subject: String?, key: DPoPKey?,
-    sentAt: Date, needsIDToken: Bool
+    _ answer: TokenResponse, from provider: IdentityProvider, nonce: String?, replacing old: StoredAccount?,
+    key: DPoPKey?, sentAt: Date, needsIDToken: Bool
   ) async throws(OIDCError) -> StoredAccount {
-    let tokens = answer.tokens
-    switch tokens.tokenType.lowercased() {
+    var answer = answer
+    let type = answer.tokens.tokenType
+    switch type.lowercased() {
     case "bearer" where provider.dpop == .automatic || (provider.dpop == .off && key == nil): break
     case "dpop" where key != nil: break
-    default: throw .tokenType(tokens.tokenType)
+    default: throw .tokenType(type)
     }
     var user: User?
-    if let text = tokens.idToken, let issuer = provider.issuer {
-      let expected = IDTokenExpectation(
-        issuer: issuer, clientID: provider.clientID, nonce: nonce, accessToken: tokens.accessToken, subject: subject,
-        time: dependencies.now())
-      user = User(try await verify(text, as: expected))
-    } else if needsIDToken {
-      throw .malformed("the answer has no ID token, although openid was asked for")
+    if let issuer = provider.issuer {
+      if let fault = answer.idTokenFault { throw fault }
+      if let text = answer.tokens.idToken {
+        let expected = IDTokenExpectation(
+          issuer: issuer, clientID: provider.clientID, trustedAudiences: Set(provider.variations.trustedAudiences),
+          nonce: nonce, accessToken: answer.tokens.accessToken, subject: old?.user?.id, time: dependencies.now(),
+          leeway: provider.variations.clockSkew)
+        user = try await self.user(of: text, as: expected, replacing: old)
+        if user == nil { answer = answer.withoutIDToken() }
+      }
     }
-    let isBound = tokens.tokenType.lowercased() == "dpop"
+    if needsIDToken, user == nil { throw .malformed("the answer has no ID token, although openid was asked for") }
     return StoredAccount(
-      providerID: provider.id, issuer: provider.issuer, clientID: provider.clientID, tokens: tokens, user: user,
-      issuedAt: sentAt, dpopKey: isBound ? key : nil)
+      providerID: provider.id, issuer: provider.issuer, clientID: provider.clientID, tokens: answer.tokens, user: user,
+      issuedAt: sentAt, namesLifetime: answer.namesLifetime, dpopKey: type.lowercased() == "dpop" ? key : nil)
+  }
+
+  /// The user of an ID token that passes every rule; `nil` for an ID token of the sign-in that a refresh brings again.
+  private func user(
+    of text: String, as expected: IDTokenExpectation, replacing old: StoredAccount?
+  ) async throws(OIDCError) -> User? {
+    // It was verified at the sign-in.
+    if text.isIdentical(to: old?.tokens.idToken) { return nil }
+    do throws(OIDCError) { return User(try await verify(text, as: expected)) } catch {
+      guard old != nil, case .idToken(let rejection) = error,
+        rejection == .issuedAt || rejection == .expired
+          || rejection == .accessTokenHash
+      else { throw error }
+      // An older one of the same user says nothing new, and the access token that it came with is another one.
+      var older = expected
+      older.accessToken = nil
+      older.longestAge = .infinity
+      older.ignoresExpiry = true
+      let claims = try await verify(text, as: older)
+      guard let issued = claims.issuedAt, expected.isTooOld(issued) || expected.hasExpired(claims) else { throw error }
+      return nil
+    }
   }
 
   /// The claims of an ID token of this provider, verified.

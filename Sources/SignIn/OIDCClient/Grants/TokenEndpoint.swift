@@ -48,7 +48,9 @@ struct TokenEndpoint: Sendable {
   ///
   /// - Parameter key: The key that the tokens are to be bound to.
   func redeem(_ grant: TokenRequest.Grant, boundTo key: DPoPKey? = nil) async throws(OIDCError) -> TokenResponse {
-    let fields = [("grant_type", grant.description)] + grant.fields
+    var fields = [("grant_type", grant.description)] + grant.fields
+    // The other grants begin with a request of their own, which has the parameters.
+    if case .password = grant { fields += provider.variations.orderedParameters }
     var answer = try await post(fields, to: provider.tokenEndpoint, key: key, nonce: nil)
     if answer.status != 200, let key, answer.refusal?.error == "use_dpop_nonce",
       let nonce = answer.value(of: "DPoP-Nonce")
@@ -92,7 +94,7 @@ struct TokenEndpoint: Sendable {
     case .post: return ([], identifier + [("client_secret", provider.clientSecret ?? "")])
     case .privateKeyJWT(let pem, let keyID):
       let assertion = ClientAssertion(
-        clientID: provider.clientID, audience: provider.issuer ?? provider.tokenEndpoint.absoluteString,
+        clientID: provider.clientID, audience: provider.audienceOfAssertions,
         jti: dependencies.randomText(), now: dependencies.now())
       return (
         [],
@@ -134,11 +136,18 @@ extension HTTPResponse {
   /// The error in the body (RFC 6749, section 5.2); `nil` if there is none.
   var refusal: ProviderRefusal? {
     struct Document: Decodable {
-      let error: String
-      let error_description: String?
+      let error: Member<String>
+      let explanation: Member<String>
+
+      init(from decoder: any Decoder) throws {
+        let members = try ProviderMembers(from: decoder)
+        error = members.text("error")
+        explanation = members.text("error_description")
+      }
     }
-    guard let document = try? JSONDecoder().decode(Document.self, from: Data(body)) else { return nil }
-    return ProviderRefusal(received: document.error, explanation: document.error_description, retryAfter: retryAfter)
+    guard let document = try? ProviderJSON.decode(Document.self, from: body), let error = document.error.value
+    else { return nil }
+    return ProviderRefusal(received: error, explanation: document.explanation.value, retryAfter: retryAfter)
   }
 
   /// The error that this answer is, without a text that repeats one of `secrets`. With a status of the server's own

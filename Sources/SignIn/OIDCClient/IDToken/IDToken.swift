@@ -10,6 +10,8 @@ public struct IDToken: Sendable, Hashable {
   public let algorithm: String
   /// The key that the header names.
   public let keyID: String?
+  /// The media type that the header names (`typ`; RFC 7515, section 4.1.9).
+  public let type: String?
   /// What the provider says about the user and the sign-in.
   public let claims: Claims
   /// The token as it came.
@@ -39,6 +41,8 @@ public struct IDToken: Sendable, Hashable {
     public let preferredUsername: String?
     /// `name`
     public let name: String?
+    /// The claims that cannot be used, by name: why.
+    private let faults: [String: String]
   }
 
   /// Reads a token: three parts in canonical base64url, of which the first two are JSON objects.
@@ -53,62 +57,73 @@ public struct IDToken: Sendable, Hashable {
     guard let header = Base64URL.decode(parts[0]), let claims = Base64URL.decode(parts[1]),
       Base64URL.decode(parts[2]) != nil
     else { throw .malformed("a part is not base64url without padding") }
-    guard let readHeader = try? JSONDecoder().decode(Header.self, from: Data(header)) else {
-      throw .malformed("its header is not a JSON object with alg")
+    guard let fields = try? ProviderJSON.decode(Header.self, ofToken: header) else {
+      throw .malformed("its header is not a JSON object")
     }
+    if let fault = fields.alg.fault ?? fields.kid.fault ?? fields.typ.fault {
+      throw .malformed("\(fault), in its header")
+    }
+    guard let algorithm = fields.alg.value else { throw .malformed("its header has no alg") }
+    // They are compared with names, and quoted.
+    guard [algorithm, fields.typ.value ?? ""].allSatisfy({ $0.utf8.count <= 128 }),
+      (fields.kid.value ?? "").utf8.count <= 1024
+    else { throw .malformed("alg, typ or kid of its header is too long") }
     // What must be understood and is not known here cannot be (RFC 7515, section 4.1.11).
-    guard readHeader.crit == nil else { throw .malformed("its header has crit") }
-    algorithm = readHeader.alg
-    keyID = readHeader.kid
-    do { self.claims = try JSONDecoder().decode(Claims.self, from: Data(claims)) } catch {
-      throw .malformed("its claims are not a JSON object with the types of OpenID Connect")
+    guard !fields.hasCrit else { throw .malformed("its header has crit") }
+    self.algorithm = algorithm
+    keyID = fields.kid.value
+    type = fields.typ.value
+    do { self.claims = try ProviderJSON.decode(Claims.self, ofToken: claims) } catch {
+      throw .malformed("its claims are not a JSON object")
     }
     self.text = text
   }
 
   private struct Header: Decodable {
-    let alg: String
-    let kid: String?
-    let crit: [String]?
+    let alg: Member<String>
+    let kid: Member<String>
+    let typ: Member<String>
+    let hasCrit: Bool
+
+    init(from decoder: any Decoder) throws {
+      let members = try ProviderMembers(from: decoder)
+      alg = members.text("alg")
+      kid = members.text("kid")
+      typ = members.text("typ")
+      hasCrit = members.has("crit")
+    }
   }
 }
 
 extension IDToken.Claims: Decodable {
-  private enum CodingKeys: String, CodingKey {
-    case issuer = "iss"
-    case subject = "sub"
-    case audiences = "aud"
-    case authorizedParty = "azp"
-    case expiresAt = "exp"
-    case issuedAt = "iat"
-    case nonce
-    case accessTokenHash = "at_hash"
-    case email
-    case preferredUsername = "preferred_username"
-    case name
+  public init(from decoder: any Decoder) throws {
+    let members = try ProviderMembers(from: decoder)
+    var faults: [String: String] = [:]
+    func value<Value>(_ member: Member<Value>) -> Value? {
+      faults[member.name] = member.fault
+      return member.value
+    }
+    func date(_ name: String) -> Date? { value(members.number(name)).map { Date(timeIntervalSince1970: $0) } }
+    issuer = value(members.text("iss"))
+    subject = value(members.text("sub"))
+    // Each audience counts, so that an empty one is one.
+    audiences = value(members.texts("aud", keepsEmpty: true)) ?? []
+    authorizedParty = value(members.text("azp"))
+    expiresAt = date("exp")
+    issuedAt = date("iat")
+    nonce = value(members.text("nonce"))
+    accessTokenHash = value(members.text("at_hash"))
+    email = members.text("email").value
+    preferredUsername = members.text("preferred_username").value
+    name = members.text("name").value
+    self.faults = faults
   }
 
-  public init(from decoder: any Decoder) throws {
-    let container = try decoder.container(keyedBy: CodingKeys.self)
-    func text(_ key: CodingKeys) throws -> String? { try container.decodeIfPresent(String.self, forKey: key) }
-    func date(_ key: CodingKeys) throws -> Date? {
-      try container.decodeIfPresent(Double.self, forKey: key).map { Date(timeIntervalSince1970: $0) }
-    }
-    issuer = try text(.issuer)
-    subject = try text(.subject)
-    if let one = try? container.decodeIfPresent(String.self, forKey: .audiences) {
-      audiences = [one]
-    } else {
-      audiences = try container.decodeIfPresent([String].self, forKey: .audiences) ?? []
-    }
-    authorizedParty = try text(.authorizedParty)
-    expiresAt = try date(.expiresAt)
-    issuedAt = try date(.issuedAt)
-    nonce = try text(.nonce)
-    accessTokenHash = try text(.accessTokenHash)
-    email = try? text(.email)
-    preferredUsername = try? text(.preferredUsername)
-    name = try? text(.name)
+  /// Judges the claim called `name`, for the rule that uses it.
+  ///
+  /// - Throws: `.malformed` if it has a value of another type.
+  func judge(_ name: String) throws(IDTokenRejection) {
+    if let fault = faults[name] { throw .malformed(fault) }
   }
 }
 

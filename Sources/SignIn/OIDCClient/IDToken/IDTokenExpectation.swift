@@ -6,7 +6,10 @@ public struct IDTokenExpectation: Sendable, Hashable {
   public var issuer: String
   /// The client identifier.
   public var clientID: String
-  /// Further audiences that the client trusts.
+  /// Further identifiers of the same client, such as those of an app on other platforms. A token may be for any of them,
+  /// and any of them may be its authorized party.
+  public var otherClientIDs: Set<String>
+  /// Further audiences that the client trusts. A token that is for none but these is refused.
   public var trustedAudiences: Set<String>
   /// The nonce of the request; `nil` if there was none, as in a refresh.
   public var nonce: String?
@@ -21,14 +24,18 @@ public struct IDTokenExpectation: Sendable, Hashable {
   /// The longest time between issue and receipt, in seconds, beyond the leeway.
   public var longestAge: TimeInterval
 
+  /// Whether a token that has expired is accepted, as that of an earlier sign-in.
+  var ignoresExpiry = false
+
   /// Creates an expectation.
   public init(
-    issuer: String, clientID: String, trustedAudiences: Set<String> = [], nonce: String? = nil,
-    accessToken: String? = nil, subject: String? = nil, time: Date, leeway: TimeInterval = 60,
-    longestAge: TimeInterval = 600
+    issuer: String, clientID: String, otherClientIDs: Set<String> = [], trustedAudiences: Set<String> = [],
+    nonce: String? = nil, accessToken: String? = nil, subject: String? = nil, time: Date,
+    leeway: TimeInterval = ProviderVariations.usualClockSkew, longestAge: TimeInterval = 600
   ) {
     self.issuer = issuer
     self.clientID = clientID
+    self.otherClientIDs = otherClientIDs
     self.trustedAudiences = trustedAudiences
     self.nonce = nonce
     self.accessToken = accessToken
@@ -36,6 +43,19 @@ public struct IDTokenExpectation: Sendable, Hashable {
     self.time = time
     self.leeway = leeway
     self.longestAge = longestAge
+  }
+
+  /// Whether a token of that time was issued too long ago to be of this sign-in.
+  func isTooOld(_ issued: Date) -> Bool { time.timeIntervalSince(issued) > longestAge + leeway }
+
+  /// Whether a token has expired, or does not say when it does.
+  func hasExpired(_ claims: IDToken.Claims) -> Bool {
+    claims.expiresAt.map { time >= $0.addingTimeInterval(leeway) } ?? true
+  }
+
+  /// Whether `name` is this client.
+  func isClient(_ name: String) -> Bool {
+    name.isIdentical(to: clientID) || otherClientIDs.contains(where: name.isIdentical)
   }
 }
 

@@ -2,6 +2,8 @@
 public enum IDTokenRejection: Error, Sendable, Hashable {
   /// It is not a signed token at all: what is wrong.
   case malformed(String)
+  /// `typ` names another kind of token.
+  case type(String)
   /// `iss` is another issuer.
   case issuer(String?)
   /// `aud` lacks this client, or has audiences that are not trusted.
@@ -33,6 +35,7 @@ extension IDTokenRejection {
   public var code: String {
     switch self {
     case .malformed: "token_malformed"
+    case .type: "not_an_id_token"
     case .issuer: "wrong_issuer"
     case .audience: "wrong_audience"
     case .authorizedParty: "wrong_authorized_party"
@@ -54,10 +57,13 @@ extension IDTokenRejection: CustomStringConvertible {
   public var description: String {
     switch self {
     case .malformed(let reason): reason
+    case .type(let found): "typ is \(Self.quoted(found)), which is another kind of token"
     case .issuer(let found): "iss is \(Self.quoted(found)), which is not the provider"
     case .audience(let found):
-      "aud is \(found.map { Self.quoted($0) }.joined(separator: ", ")), which is not this client alone"
-    case .authorizedParty(let found): "azp is \(Self.quoted(found)), which is not this client"
+      "aud is \(found.prefix(8).map { Self.quoted($0) }.joined(separator: ", ")), which is not this client alone"
+    case .authorizedParty(let found):
+      found == nil
+        ? "azp is missing, and aud is not one client" : "azp is \(Self.quoted(found)), which is not this client"
     case .algorithm(let found): "alg is \(Self.quoted(found)), which is not accepted or not for the key"
     case .unknownKey(let found): "the provider has no key \(Self.quoted(found))"
     case .ambiguousKey: "it names no key, and the provider has several"
@@ -70,5 +76,7 @@ extension IDTokenRejection: CustomStringConvertible {
     }
   }
 
-  private static func quoted(_ text: String?) -> String { text.map { "\"\($0.prefix(100))\"" } ?? "missing" }
+  private static func quoted(_ text: String?) -> String {
+    text.map(ShownValue.quoted) ?? "missing"
+  }
 }

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import JWTKit
 
-/// Verifies ID tokens: OpenID Connect Core 1.0, section 3.1.3.7, in its order.
+/// Verifies ID tokens: OpenID Connect Core 1.0, section 3.1.3.7, in its order, after the kind of the token.
 public struct IDTokenVerifier: Sendable {
   /// A rule, and what came of it.
   public struct Finding: Sendable, Hashable {
@@ -11,7 +11,9 @@ public struct IDTokenVerifier: Sendable {
     public let rejection: IDTokenRejection?
   }
 
-  private static let beforeSignature: [any IDTokenRule] = [IssuerRule(), AudienceRule(), AuthorizedPartyRule()]
+  private static let beforeSignature: [any IDTokenRule] = [
+    TypeRule(), IssuerRule(), AudienceRule(), AuthorizedPartyRule(),
+  ]
   private static let afterSignature: [any IDTokenRule] = [
     AlgorithmRule(), ExpiryRule(), IssuedAtRule(), NonceRule(), AccessTokenHashRule(), SubjectRule(),
   ]

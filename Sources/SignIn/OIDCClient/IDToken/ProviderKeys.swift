@@ -19,24 +19,24 @@ public struct ProviderKeys: Sendable {
         init(from decoder: any Decoder) { key = try? JSONWebKey(from: decoder) }
       }
     }
-    guard json.count <= Self.largest, let document = try? JSONDecoder().decode(Document.self, from: Data(json)) else {
+    guard json.count <= Self.largest, let document = try? ProviderJSON.decode(Document.self, from: json) else {
       throw .malformed("the provider's keys are no JWKS")
     }
-    keys = document.keys.compactMap(\.key).filter(\.isForSignatures)
+    keys = document.keys.compactMap(\.key).filter { $0.isBounded && $0.isForSignatures }
   }
 
   /// The number of keys for signatures.
   public var count: Int { keys.count }
 
   /// Whether there is a key with this identifier. Without one, the keys may have been changed since.
-  public func contains(_ keyID: String) -> Bool { keys.contains { $0.kid == keyID } }
+  public func contains(_ keyID: String) -> Bool { keys.contains { keyID.isIdentical(to: $0.kid) } }
 
   /// Verifies the signature with the one key that fits the header.
   ///
   /// - Throws: `.algorithm`, `.unknownKey`, `.ambiguousKey`, `.signature`.
   func verify(_ token: IDToken) async throws(IDTokenRejection) {
     guard let algorithm = SignatureAlgorithm(rawValue: token.algorithm) else { throw .algorithm(token.algorithm) }
-    let named = keys.filter { token.keyID == nil || $0.kid == token.keyID }
+    let named = keys.filter { key in token.keyID.map { $0.isIdentical(to: key.kid) } ?? true }
     guard !named.isEmpty else { throw .unknownKey(token.keyID) }
     let fitting = named.filter { $0.fits(algorithm) }
     guard let key = fitting.first else { throw .algorithm(token.algorithm) }

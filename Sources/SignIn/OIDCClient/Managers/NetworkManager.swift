@@ -21,7 +21,7 @@ public struct NetworkManager: NetworkManagerProtocol, Sendable {
     }
     guard answer.status != 401 else { throw AuthenticationError.tokenExpired }
     guard answer.status == 200 else { throw AuthenticationError.serverError(statusCode: answer.status) }
-    do { return try JSONDecoder().decode(T.self, from: Data(answer.body)) } catch {
+    do { return try ProviderJSON.decode(T.self, from: answer.body) } catch {
       throw AuthenticationError(OIDCError.malformed("the document is not the JSON that was expected"))
     }
   }

@@ -38,6 +38,8 @@ public struct IdentityProvider: Sendable, Hashable {
   public let trust: ConnectionTrust
   /// The providers to try, in order, when this one cannot be reached. Never because it refuses.
   public let fallbacks: [String]
+  /// What a sign-in at this provider needs, and at others does not.
+  public let variations: ProviderVariations
 
   /// Creates a provider whose endpoints are known.
   public init(
@@ -45,35 +47,36 @@ public struct IdentityProvider: Sendable, Hashable {
     clientSecret: String? = nil, scopes: [String], type: ProviderType, issuer: String? = nil,
     endpoints: FurtherEndpoints = FurtherEndpoints(), authentication: ClientAuthentication? = nil,
     allowsPasswordGrant: Bool = false, dpop: DPoPUse = .automatic, trust: ConnectionTrust = ConnectionTrust(),
-    fallbacks: [String] = []
+    fallbacks: [String] = [], variations: ProviderVariations = ProviderVariations()
   ) {
     self.init(
       id: id, name: name, tokenEndpoint: tokenEndpoint, authorizationEndpoint: authorizationEndpoint,
       clientID: clientID, clientSecret: clientSecret, scopes: scopes, type: type, issuer: issuer,
       needsDiscovery: false, endpoints: endpoints,
       authentication: authentication ?? (clientSecret == nil ? .none : .basic),
-      allowsPasswordGrant: allowsPasswordGrant, dpop: dpop, trust: trust, fallbacks: fallbacks)
+      allowsPasswordGrant: allowsPasswordGrant, dpop: dpop, trust: trust, fallbacks: fallbacks, variations: variations)
   }
 
   /// Creates a provider of OpenID Connect whose endpoints are to be discovered.
   public init(
     id: String, name: String, issuer: URL, clientID: String, clientSecret: String? = nil, scopes: [String] = ["openid"],
     redirectURI: URL? = nil, authentication: ClientAuthentication? = nil, allowsPasswordGrant: Bool = false,
-    dpop: DPoPUse = .automatic, trust: ConnectionTrust = ConnectionTrust(), fallbacks: [String] = []
+    dpop: DPoPUse = .automatic, trust: ConnectionTrust = ConnectionTrust(), fallbacks: [String] = [],
+    variations: ProviderVariations = ProviderVariations()
   ) {
     self.init(
       id: id, name: name, tokenEndpoint: issuer, authorizationEndpoint: nil, clientID: clientID,
       clientSecret: clientSecret, scopes: scopes, type: .openIDConnect, issuer: issuer.absoluteString,
       needsDiscovery: true, endpoints: FurtherEndpoints(redirectURI: redirectURI),
       authentication: authentication ?? (clientSecret == nil ? .none : .basic),
-      allowsPasswordGrant: allowsPasswordGrant, dpop: dpop, trust: trust, fallbacks: fallbacks)
+      allowsPasswordGrant: allowsPasswordGrant, dpop: dpop, trust: trust, fallbacks: fallbacks, variations: variations)
   }
 
   init(
     id: String, name: String, tokenEndpoint: URL, authorizationEndpoint: URL?, clientID: String, clientSecret: String?,
     scopes: [String], type: ProviderType, issuer: String?, needsDiscovery: Bool, endpoints: FurtherEndpoints,
     authentication: ClientAuthentication, allowsPasswordGrant: Bool, dpop: DPoPUse, trust: ConnectionTrust,
-    fallbacks: [String]
+    fallbacks: [String], variations: ProviderVariations
   ) {
     self.id = id
     self.name = name
@@ -91,6 +94,7 @@ public struct IdentityProvider: Sendable, Hashable {
     self.dpop = dpop
     self.trust = trust
     self.fallbacks = fallbacks
+    self.variations = variations
   }
 }
 
@@ -171,9 +175,11 @@ public struct ConnectionTrust: Sendable, Hashable {
 extension IdentityProvider {
   /// The provider with the endpoints that `metadata` names.
   ///
-  /// - Throws: `.notOffered` if there is no token endpoint.
+  /// - Throws: `.notOffered` if there is no token endpoint, `.malformed` if there is one that cannot be used.
   func completed(by metadata: ProviderMetadata) throws(OIDCError) -> IdentityProvider {
-    guard let tokenEndpoint = metadata.tokenEndpoint else { throw .notOffered("tokens: token_endpoint is missing") }
+    guard let tokenEndpoint = metadata.tokenEndpoint else {
+      throw metadata.fault(of: "token_endpoint") ?? .notOffered("tokens: token_endpoint is missing")
+    }
     let endpoints = FurtherEndpoints(
       jwksURI: metadata.jwksURI, redirectURI: endpoints.redirectURI, userinfo: metadata.userinfoEndpoint,
       revocation: metadata.revocationEndpoint, endSession: metadata.endSessionEndpoint,
@@ -182,7 +188,28 @@ extension IdentityProvider {
       id: id, name: name, tokenEndpoint: tokenEndpoint, authorizationEndpoint: metadata.authorizationEndpoint,
       clientID: clientID, clientSecret: clientSecret, scopes: scopes, type: type, issuer: issuer,
       needsDiscovery: true, endpoints: endpoints, authentication: authentication,
-      allowsPasswordGrant: allowsPasswordGrant, dpop: dpop, trust: trust, fallbacks: fallbacks)
+      allowsPasswordGrant: allowsPasswordGrant, dpop: dpop, trust: trust, fallbacks: fallbacks, variations: variations)
+  }
+}
+
+extension IdentityProvider {
+  /// The provider with further parameters for one sign-in. They replace those of the entry.
+  public func adding(parameters: [String: String]) -> IdentityProvider {
+    var variations = variations
+    variations.parameters.merge(parameters) { $1 }
+    return IdentityProvider(
+      id: id, name: name, tokenEndpoint: tokenEndpoint, authorizationEndpoint: authorizationEndpoint,
+      clientID: clientID, clientSecret: clientSecret, scopes: scopes, type: type, issuer: issuer,
+      needsDiscovery: needsDiscovery, endpoints: endpoints, authentication: authentication,
+      allowsPasswordGrant: allowsPasswordGrant, dpop: dpop, trust: trust, fallbacks: fallbacks, variations: variations)
+  }
+
+  /// The audience of client assertions.
+  var audienceOfAssertions: String {
+    switch variations.assertionAudience {
+    case .tokenEndpoint: tokenEndpoint.absoluteString
+    case .issuer, nil: issuer ?? tokenEndpoint.absoluteString
+    }
   }
 }
 

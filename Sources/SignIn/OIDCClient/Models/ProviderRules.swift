@@ -18,7 +18,7 @@ extension IdentityProvider {
   /// Judges the value by itself: sends nothing, reads no file, and knows no other provider. The rules refuse
   /// providers that would get codes or tokens over an insecure connection, or that would fail at the first request.
   public var faults: [ProviderFault] {
-    identityFaults + endpointFaults + clientFaults + scopeFaults + trustFaults + fallbackFaults
+    identityFaults + endpointFaults + clientFaults + scopeFaults + trustFaults + fallbackFaults + variationFaults
   }
 
   private var identityFaults: [ProviderFault] {
@@ -128,6 +128,29 @@ extension IdentityProvider {
       faults.append(ProviderFault(field: "pins", reason: "must be SHA-256 hashes, of 32 bytes each"))
     }
     if trust.authorityFile == "" { faults.append(ProviderFault(field: "ca_file", reason: "must not be empty")) }
+    return faults
+  }
+
+  private var variationFaults: [ProviderFault] {
+    var faults: [ProviderFault] = []
+    func refuse(_ field: String, _ reason: String) { faults.append(ProviderFault(field: field, reason: reason)) }
+    for (index, audience) in variations.trustedAudiences.enumerated() {
+      if audience.isEmpty || audience.unicodeScalars.contains(where: \.isControl) {
+        refuse("trusted_audiences[\(index)]", "must be the text of an audience, without control characters")
+      }
+    }
+    if !(0...ProviderVariations.largestClockSkew).contains(variations.clockSkew) {
+      refuse("clock_skew", "must be at most 15 minutes")
+    }
+    if variations.parameters.count > ProviderVariations.mostParameters {
+      refuse("parameters", "must be at most \(ProviderVariations.mostParameters)")
+    }
+    for (name, value) in variations.orderedParameters {
+      if let problem = ProviderVariations.problem(ofParameter: name, value) { refuse("parameters", problem) }
+    }
+    if variations.assertionAudience == .issuer, issuer == nil {
+      refuse("assertion_audience", "cannot be the issuer: there is none")
+    }
     return faults
   }
 

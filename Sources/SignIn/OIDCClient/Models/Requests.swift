@@ -48,51 +48,82 @@ public struct TokenResponse: Sendable, Hashable {
   public let tokens: AuthTokens
   /// Whether the provider said how long the access token is valid. Otherwise `expiresIn` is an assumption of an hour.
   public let namesLifetime: Bool
+  /// Why the ID token cannot be used; `nil` if it can, or is absent.
+  let idTokenFault: OIDCError?
 
   /// The lifetime that is assumed where the provider names none, in seconds.
   static let assumedLifetime: TimeInterval = 3600
+  /// The longest lifetime, in seconds: a year. It bounds the arithmetic of dates.
+  private static let longestLifetime: TimeInterval = 366 * 86_400
 
-  /// Reads the answer.
+  private static let name = "the token endpoint's answer"
+
+  /// Reads the answer. Members that are not used refuse nothing.
   ///
   /// - Throws: `.tooLarge`, `.malformed`.
   public init(json: [UInt8]) throws(OIDCError) {
-    struct Document: Decodable {
-      let access_token: String
-      let token_type: String
-      let expires_in: Lifetime?
-      let refresh_token: String?
-      let scope: String?
-      let id_token: String?
+    guard json.count <= ProviderMetadata.largest else { throw .tooLarge(Self.name) }
+    let document: Document
+    do { document = try ProviderJSON.decode(Document.self, from: json) } catch {
+      throw .malformed("\(Self.name) is not a JSON object")
     }
-    guard json.count <= ProviderMetadata.largest else { throw .tooLarge("the answer of the token endpoint") }
-    guard let document = try? JSONDecoder().decode(Document.self, from: Data(json)), !document.access_token.isEmpty
-    else { throw .malformed("the token endpoint's answer has no access_token and token_type") }
+    let accessToken = try document.accessToken.required(in: Self.name)
+    let type = try document.tokenType.required(in: Self.name)
+    guard type.utf8.count <= 64 else { throw .malformed("\(Self.name): token_type is longer than 64 bytes") }
+    let refreshToken = try document.refreshToken.usable(in: Self.name)
     // A token goes into header fields and shell commands.
-    for token in [document.access_token, document.refresh_token ?? "x", document.id_token ?? "x"]
-    where !token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) {
-      throw .malformed("a token contains characters that are not allowed (RFC 6749, appendix A)")
+    for (name, token) in [
+      ("access_token", accessToken), ("refresh_token", refreshToken ?? "x"),
+      ("id_token", document.idToken.value ?? "x"),
+    ] where !token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) {
+      throw .malformed("\(Self.name): \(name) has characters that are not allowed (RFC 6749, appendix A)")
     }
-    // Some providers send an empty text in place of no token. It must not replace the token of before.
-    func present(_ token: String?) -> String? { token == "" ? nil : token }
+    // Some providers write 0 for a token that does not expire.
+    let lifetime = try document.expiresIn.usable(in: Self.name).flatMap { $0 == 0 ? nil : $0 }
     tokens = AuthTokens(
-      accessToken: document.access_token, refreshToken: present(document.refresh_token), tokenType: document.token_type,
-      expiresIn: document.expires_in?.seconds ?? Self.assumedLifetime, scope: document.scope,
-      idToken: present(document.id_token))
-    namesLifetime = document.expires_in != nil
+      accessToken: accessToken, refreshToken: refreshToken, tokenType: type,
+      expiresIn: lifetime.map { min($0, Self.longestLifetime) } ?? Self.assumedLifetime,
+      scope: document.scope.value?.joined(separator: " "), idToken: document.idToken.value)
+    namesLifetime = lifetime != nil
+    idTokenFault = document.idToken.fault.map { .malformed("\(Self.name): \($0)") }
   }
 
-  /// A number, which some providers send as a text.
-  private struct Lifetime: Decodable {
-    let seconds: TimeInterval
+  /// The answer without its ID token.
+  func withoutIDToken() -> TokenResponse {
+    TokenResponse(
+      tokens: AuthTokens(
+        accessToken: tokens.accessToken, refreshToken: tokens.refreshToken, tokenType: tokens.tokenType,
+        expiresIn: tokens.expiresIn, scope: tokens.scope, idToken: nil),
+      namesLifetime: namesLifetime, idTokenFault: nil)
+  }
+
+  private init(tokens: AuthTokens, namesLifetime: Bool, idTokenFault: OIDCError?) {
+    self.tokens = tokens
+    self.namesLifetime = namesLifetime
+    self.idTokenFault = idTokenFault
+  }
+
+  private struct Document: Decodable {
+    let accessToken: Member<String>
+    let tokenType: Member<String>
+    let expiresIn: Member<Double>
+    let refreshToken: Member<String>
+    let scope: Member<[String]>
+    let idToken: Member<String>
 
     init(from decoder: any Decoder) throws {
-      let container = try decoder.singleValueContainer()
-      let number = (try? container.decode(Double.self)) ?? (try? container.decode(String.self)).flatMap(Double.init)
-      // A year is more than any access token lives, and bounds the arithmetic of dates.
-      guard let number, number.isFinite, number >= 0 else {
-        throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a lifetime")
+      let members = try ProviderMembers(from: decoder)
+      accessToken = members.text("access_token", isSecret: true)
+      tokenType = members.text("token_type")
+      expiresIn = members.number("expires_in").map {
+        $0 >= 0 ? $0 : nil
+      } otherwise: {
+        "\(ShownValue.text($0)), not a lifetime in seconds"
       }
-      seconds = min(number, 366 * 86_400)
+      // Some providers send an empty text in place of no token. It must not replace the token that is stored.
+      refreshToken = members.text("refresh_token", isSecret: true)
+      scope = members.texts("scope")
+      idToken = members.text("id_token", isSecret: true)
     }
   }
 }

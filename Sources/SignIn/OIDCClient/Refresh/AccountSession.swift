@@ -31,8 +31,9 @@ public actor AccountSession {
   /// - Throws: `SessionError`. With `.uncertain`, nothing was deleted, and the next call tries once.
   public func tokens(rejecting rejected: String? = nil) async throws(SessionError) -> StoredAccount {
     while true {
-      if let account = try usable(rejecting: rejected) { return account }
-      guard let flight else { return try await fly(rejecting: rejected) }
+      let seen = try stored()
+      if let account = try usable(seen, rejecting: rejected) { return account }
+      guard let flight else { return try await fly(rejecting: rejected, after: seen) }
       let result = await flight.value
       // The first that resumes clears it, so that no caller joins a flight that has ended.
       if self.flight == flight { self.flight = nil }
@@ -79,10 +80,10 @@ public actor AccountSession {
 
   // MARK: One refresh
 
-  private func fly(rejecting rejected: String?) async throws(SessionError) -> StoredAccount {
+  private func fly(rejecting rejected: String?, after seen: StoredAccount) async throws(SessionError) -> StoredAccount {
     // Not a child of the caller: a caller that gives up must not break off what others wait for.
     let task = Task<Result<StoredAccount, SessionError>, Never> {
-      do throws(SessionError) { return .success(try await refresh(rejecting: rejected)) } catch {
+      do throws(SessionError) { return .success(try await refresh(rejecting: rejected, after: seen)) } catch {
         return .failure(error)
       }
     }
@@ -93,8 +94,7 @@ public actor AccountSession {
   }
 
   /// The stored account if it can be used as it is.
-  private func usable(rejecting rejected: String?) throws(SessionError) -> StoredAccount? {
-    let account = try stored()
+  private func usable(_ account: StoredAccount, rejecting rejected: String?) throws(SessionError) -> StoredAccount? {
     switch RefreshDecision(account, at: client.dependencies.now(), rejected: rejected) {
     case .use: return account
     case .refresh, .tryOnce: return nil
@@ -133,13 +133,21 @@ public actor AccountSession {
     }
   }
 
-  private func refresh(rejecting rejected: String?) async throws(SessionError) -> StoredAccount {
-    guard let lock = try await lock(or: { () throws(SessionError) in try usable(rejecting: rejected) }) else {
-      guard let account = try usable(rejecting: rejected) else { return try await refresh(rejecting: rejected) }
+  /// Refreshes the tokens of `seen`, unless another process does meanwhile.
+  private func refresh(rejecting rejected: String?, after seen: StoredAccount) async throws(SessionError)
+    -> StoredAccount
+  {
+    func found() throws(SessionError) -> StoredAccount? {
+      let account = try stored()
+      return account.isRenewed(since: seen, rejecting: rejected, at: client.dependencies.now())
+        ? account : try usable(account, rejecting: rejected)
+    }
+    guard let lock = try await lock(or: found) else {
+      guard let account = try found() else { return try await refresh(rejecting: rejected, after: seen) }
       return account
     }
     defer { lock.release() }
-    if let account = try usable(rejecting: rejected) { return account }
+    if let account = try found() { return account }
     return try await exchange(try stored(), rejecting: rejected)
   }
 
@@ -209,13 +217,22 @@ public actor AccountSession {
     case .uncertain: throw .uncertain(error)
     case .tokenRefused:
       // The store has the reason, with what was known before.
-      guard let account = try usable(rejecting: rejected) else { throw .provider(error) }
+      guard let account = try usable(try stored(), rejecting: rejected) else { throw .provider(error) }
       return account
     }
   }
 
   private func write(_ tokens: StoredAccount) throws(SessionError) {
     do { try store.write(tokens, as: account) } catch { throw .store(error) }
+  }
+}
+
+extension StoredAccount {
+  /// Whether another process has renewed the tokens since `seen` was read. A caller that waited for this takes them, even
+  /// if their lifetime is short.
+  fileprivate func isRenewed(since seen: StoredAccount, rejecting rejected: String?, at now: Date) -> Bool {
+    tokens.accessToken != seen.tokens.accessToken && tokens.accessToken != rejected && expiresAt > now
+      && issuedAt.timeIntervalSince(now) < RefreshDecision.margin
   }
 }
 

@@ -25,7 +25,7 @@ public enum RefreshDecision: Sendable, Hashable {
     case refusedAfterLostAnswer(String)
   }
 
-  /// An access token is renewed when fewer seconds of it remain.
+  /// An access token is renewed when fewer seconds of it remain, or less than half of its lifetime.
   public static let margin: TimeInterval = 60
 
   /// The longest pause that a provider can ask for, in seconds. A longer one means that the clock was set back.
@@ -39,8 +39,10 @@ public enum RefreshDecision: Sendable, Hashable {
     let isRejected = rejected == account.tokens.accessToken
     let remaining = account.expiresAt.timeIntervalSince(now)
     // A clock that was set back says nothing about the lifetime.
-    let isCredible = account.issuedAt.timeIntervalSince(now) < Self.margin
-    if !isRejected, isCredible, remaining >= Self.margin {
+    let isCredible = account.isOpenEnded || account.issuedAt.timeIntervalSince(now) < Self.margin
+    // A token that lives for a minute is not renewed as soon as it is there.
+    let margin = min(Self.margin, account.tokens.expiresIn / 2)
+    if !isRejected, isCredible, remaining >= margin, remaining > 0 {
       self = .use
       return
     }
@@ -119,8 +121,7 @@ enum RefreshFailure: Sendable, Hashable {
       case .refused, .redirected: .requestRefused
       case .status(429, _, let pause): .postponed(pause ?? 30)
       case .status(503, _, let pause?): .postponed(pause)
-      // Some providers, such as glewlwyd, refuse a token without a body.
-      case .status(400, _, _): .tokenRefused("status_400")
+      // Only an error of OAuth says that the token is refused. A proxy may have answered with a page of its own.
       case .status(let status, _, _) where (400..<500).contains(status): .requestRefused
       default: .uncertain
       }

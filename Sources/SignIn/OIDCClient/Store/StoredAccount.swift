@@ -14,8 +14,8 @@ public struct StoredAccount: Sendable, Hashable {
   public private(set) var user: User?
   /// When the request for the tokens was sent.
   public let issuedAt: Date
-  /// When the access token expires, by the clock of this machine.
-  public let expiresAt: Date
+  /// Whether the provider said how long the access token is valid.
+  public private(set) var namesLifetime: Bool
   /// The key that the tokens are bound to; `nil` for bearer tokens.
   public let dpopKey: DPoPKey?
   /// What is known about the refresh token.
@@ -24,7 +24,7 @@ public struct StoredAccount: Sendable, Hashable {
   /// Creates an account of tokens whose request was sent at `issuedAt`.
   public init(
     providerID: String, issuer: String?, clientID: String, tokens: AuthTokens, user: User?, issuedAt: Date,
-    dpopKey: DPoPKey? = nil
+    namesLifetime: Bool = true, dpopKey: DPoPKey? = nil
   ) {
     self.providerID = providerID
     self.issuer = issuer
@@ -32,9 +32,20 @@ public struct StoredAccount: Sendable, Hashable {
     self.tokens = tokens
     self.user = user
     self.issuedAt = issuedAt
-    expiresAt = issuedAt.addingTimeInterval(tokens.expiresIn)
+    self.namesLifetime = namesLifetime
     self.dpopKey = dpopKey
   }
+
+  /// Whether the access token is used until a service refuses it: the provider named no lifetime, and nothing renews the
+  /// token (RFC 6749, section 5.1).
+  public var isOpenEnded: Bool {
+    guard !namesLifetime, tokens.refreshToken == nil else { return false }
+    if case .refused = refreshState { return false }
+    return true
+  }
+
+  /// When the access token expires, by the clock of this machine: the distant future if it `isOpenEnded`.
+  public var expiresAt: Date { isOpenEnded ? .distantFuture : issuedAt.addingTimeInterval(tokens.expiresIn) }
 
   /// Takes over what a refresh did not bring.
   mutating func keep(from old: StoredAccount) {
@@ -77,7 +88,8 @@ extension StoredAccount: CustomStringConvertible, CustomReflectable {
 
 extension StoredAccount: Codable {
   private enum CodingKeys: String, CodingKey {
-    case version, provider, issuer, client, access, refresh, type, lifetime, scope, id, user, issued, dpop, state
+    case version, provider, issuer, client, access, refresh, type, lifetime, assumed, scope, id, user, issued, dpop
+    case state
   }
 
   private static let version = 1
@@ -100,6 +112,7 @@ extension StoredAccount: Codable {
         idToken: try container.decodeIfPresent(String.self, forKey: .id)),
       user: try container.decodeIfPresent(User.self, forKey: .user),
       issuedAt: try container.decode(Date.self, forKey: .issued),
+      namesLifetime: try container.decodeIfPresent(Bool.self, forKey: .assumed) != true,
       dpopKey: try container.decodeIfPresent(Data.self, forKey: .dpop).flatMap { DPoPKey(bytes: Array($0)) })
     refreshState = try container.decode(RefreshState.self, forKey: .state)
   }
@@ -114,6 +127,7 @@ extension StoredAccount: Codable {
     try container.encodeIfPresent(tokens.refreshToken, forKey: .refresh)
     try container.encode(tokens.tokenType, forKey: .type)
     try container.encode(tokens.expiresIn, forKey: .lifetime)
+    if !namesLifetime { try container.encode(true, forKey: .assumed) }
     try container.encodeIfPresent(tokens.scope, forKey: .scope)
     try container.encodeIfPresent(tokens.idToken, forKey: .id)
     try container.encodeIfPresent(user, forKey: .user)

@@ -8,7 +8,7 @@ struct AlgorithmRule: IDTokenRule {
   }
 }
 
-/// The algorithms that are accepted (RFC 7518, section 3.1; RFC 8037).
+/// The algorithms that are accepted (RFC 7518, section 3.1; RFC 8037; RFC 9864).
 public enum SignatureAlgorithm: String, Sendable, Hashable, CaseIterable {
   /// RSA, PKCS #1 v1.5, SHA-256. The one that every provider has.
   case rs256 = "RS256"
@@ -18,10 +18,26 @@ public enum SignatureAlgorithm: String, Sendable, Hashable, CaseIterable {
   case rs512 = "RS512"
   /// RSA, PSS, SHA-256.
   case ps256 = "PS256"
+  /// RSA, PSS, SHA-384.
+  case ps384 = "PS384"
+  /// RSA, PSS, SHA-512.
+  case ps512 = "PS512"
   /// ECDSA, P-256.
   case es256 = "ES256"
   /// ECDSA, P-384.
   case es384 = "ES384"
-  /// Ed25519.
+  /// ECDSA, P-521.
+  case es512 = "ES512"
+  /// Ed25519, under the name that stands for Ed448, too.
   case eddsa = "EdDSA"
+  /// Ed25519, under its own name (RFC 9864).
+  case ed25519 = "Ed25519"
+
+  /// The names that a key for this algorithm may have as its `alg`. The two of Ed25519 have one meaning.
+  var namesOfKey: [String] {
+    switch self {
+    case .eddsa, .ed25519: [Self.eddsa.rawValue, Self.ed25519.rawValue]
+    default: [rawValue]
+    }
+  }
 }

@@ -1,11 +1,12 @@
-/// Rule 3: `aud` contains this client, and no audience that it does not trust.
+/// Rule 3: `aud` contains this client, under one of its identifiers, and no audience that it does not trust.
 struct AudienceRule: IDTokenRule {
   let statement = "aud is this client"
 
   func check(_ token: IDToken, _ expected: IDTokenExpectation) throws(IDTokenRejection) {
+    try token.claims.judge("aud")
     let audiences = token.claims.audiences
-    guard audiences.contains(expected.clientID),
-      Set(audiences).subtracting([expected.clientID]).isSubset(of: expected.trustedAudiences)
+    guard audiences.contains(where: expected.isClient),
+      audiences.allSatisfy({ expected.isClient($0) || expected.trustedAudiences.contains(where: $0.isIdentical) })
     else { throw .audience(audiences) }
   }
 }

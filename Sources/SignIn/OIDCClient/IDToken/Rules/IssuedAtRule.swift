@@ -5,6 +5,7 @@ struct IssuedAtRule: IDTokenRule {
   let statement = "iat is a short time ago"
 
   func check(_ token: IDToken, _ expected: IDTokenExpectation) throws(IDTokenRejection) {
+    try token.claims.judge("iat")
     guard let issued = token.claims.issuedAt else { throw .issuedAt }
     let age = expected.time.timeIntervalSince(issued)
     guard (-expected.leeway...expected.longestAge + expected.leeway).contains(age) else { throw .issuedAt }

@@ -3,6 +3,7 @@ struct IssuerRule: IDTokenRule {
   let statement = "iss is the provider"
 
   func check(_ token: IDToken, _ expected: IDTokenExpectation) throws(IDTokenRejection) {
-    guard token.claims.issuer == expected.issuer else { throw .issuer(token.claims.issuer) }
+    try token.claims.judge("iss")
+    guard expected.issuer.isIdentical(to: token.claims.issuer) else { throw .issuer(token.claims.issuer) }
   }
 }

@@ -4,6 +4,7 @@ struct NonceRule: IDTokenRule {
 
   func check(_ token: IDToken, _ expected: IDTokenExpectation) throws(IDTokenRejection) {
     guard let nonce = expected.nonce else { return }
-    guard token.claims.nonce == nonce else { throw .nonce }
+    try token.claims.judge("nonce")
+    guard nonce.isIdentical(to: token.claims.nonce) else { throw .nonce }
   }
 }

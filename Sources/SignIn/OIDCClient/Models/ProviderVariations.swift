@@ -1,0 +1,66 @@
+public import Foundation
+
+/// What a sign-in at one provider needs, and at others does not.
+public struct ProviderVariations: Sendable, Hashable {
+  /// The difference between the clocks of provider and client that is allowed, in seconds, unless the entry names another.
+  public static let usualClockSkew: TimeInterval = 300
+  /// The largest difference that can be allowed, in seconds.
+  public static let largestClockSkew: TimeInterval = 900
+  /// The most parameters.
+  public static let mostParameters = 32
+  /// The longest name of a parameter, in bytes.
+  public static let longestName = 64
+  /// The longest value of a parameter, in bytes.
+  public static let longestValue = 1024
+
+  /// Audiences of an ID token that are trusted in addition to the client, such as a project or a sibling client. A token
+  /// that is for none but these is refused.
+  public var trustedAudiences: [String]
+  /// The difference between the clocks of provider and client that is allowed, in seconds.
+  public var clockSkew: TimeInterval
+  /// Further parameters of the requests that begin a sign-in: `audience`, `resource`, `prompt` and others.
+  public var parameters: [String: String]
+  /// The audience of client assertions; `nil` for the issuer, and for the token endpoint where there is none.
+  public var assertionAudience: AssertionAudience?
+
+  /// What a client assertion is for (RFC 7523, section 3).
+  public enum AssertionAudience: String, Sendable, Hashable, CaseIterable {
+    /// The issuer.
+    case issuer
+    /// The URL of the token endpoint.
+    case tokenEndpoint = "token_endpoint"
+  }
+
+  /// Creates a value; without arguments, what most providers need.
+  public init(
+    trustedAudiences: [String] = [], clockSkew: TimeInterval = Self.usualClockSkew, parameters: [String: String] = [:],
+    assertionAudience: AssertionAudience? = nil
+  ) {
+    self.trustedAudiences = trustedAudiences
+    self.clockSkew = clockSkew
+    self.parameters = parameters
+    self.assertionAudience = assertionAudience
+  }
+
+  /// The parameters that a client sets itself, or that would change how its request or the answer is read.
+  private static let reserved: Set<String> = [
+    "client_assertion", "client_assertion_type", "client_id", "client_secret", "code", "code_challenge",
+    "code_challenge_method", "code_verifier", "device_code", "grant_type", "nonce", "password", "redirect_uri",
+    "refresh_token", "request", "request_uri", "response_mode", "response_type", "scope", "state", "username",
+  ]
+
+  /// Why a parameter cannot be sent; `nil` if it can.
+  public static func problem(ofParameter name: String, _ value: String) -> String? {
+    guard (1...longestName).contains(name.utf8.count), name.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+      return "the name of a parameter must be 1 to \(longestName) printable ASCII characters without spaces"
+    }
+    if reserved.contains(name) { return "\(name) is set by the client itself, and cannot be a parameter" }
+    guard value.utf8.count <= longestValue,
+      !value.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
+    else { return "the value of \(name) must be at most \(longestValue) bytes without control characters" }
+    return nil
+  }
+
+  /// The parameters in the order of their names.
+  var orderedParameters: [(String, String)] { parameters.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
+}

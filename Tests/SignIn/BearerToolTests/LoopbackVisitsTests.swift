@@ -1,0 +1,150 @@
+import Foundation
+import Testing
+
+@testable import BearerTool
+
+@Suite("The visits to the port of a sign-in")
+struct LoopbackVisitsTests {
+  private static let answer = "/callback?code=c&state=s"
+
+  private func visits(_ redirectURI: String = "http://127.0.0.1:4000/callback") -> LoopbackVisits {
+    var visits = LoopbackVisits(redirectURI: redirectURI, secrets: ("ADDRESS", "NAME", "VALUE"))
+    visits.begin { $0.query()?.contains("state=s") == true }
+    return visits
+  }
+
+  private func visit(
+    _ target: String, _ user: PeerUser = .own, host: String = "127.0.0.1:4000", cookie: String? = nil
+  ) -> LoopbackVisit {
+    LoopbackVisit(target: target, hosts: [host], cookies: cookie.map { [$0] } ?? [], user: user)
+  }
+
+  private func isAccepted(_ step: LoopbackVisits.Step) -> Bool { if case .accept = step { true } else { false } }
+
+  @Test func `the short address works once, and the second visit ends the sign-in`() {
+    var visits = visits()
+    #expect(visits.startAddress == "http://127.0.0.1:4000/start/ADDRESS")
+    #expect(visits.step(after: visit("/start/ADDRESS")) == .proceed)
+    #expect(visits.step(after: visit("/start/ADDRESS")) == .end(.addressUsed))
+    // Nothing is accepted any longer.
+    #expect(visits.step(after: visit(Self.answer)) == .refuse(.second))
+  }
+
+  @Test func `a browser that looks ahead does not use the short address up`() {
+    var visits = visits()
+    var ahead = visit("/start/ADDRESS")
+    ahead.purposes = ["prefetch"]
+    #expect(visits.step(after: ahead) == .refuse(.foreign))
+    #expect(visits.step(after: visit("/start/ADDRESS")) == .proceed)
+  }
+
+  @Test func `another user of the machine is refused everywhere, and uses nothing up`() {
+    var visits = visits()
+    for target in ["/start/ADDRESS", Self.answer, "/"] {
+      #expect(visits.step(after: visit(target, .other(1001))) == .refuse(.otherUser(1001)))
+    }
+    #expect(visits.step(after: visit("/start/ADDRESS")) == .proceed)
+    #expect(
+      visits.step(after: visit(Self.answer, .other(1001), cookie: "bearer-NAME=VALUE")) == .refuse(.otherUser(1001)))
+    #expect(isAccepted(visits.step(after: visit(Self.answer))))
+    #expect(visits.step(after: visit(Self.answer)) == .refuse(.second))
+  }
+
+  @Test(
+    "Where the kernel names no user, the redirect needs the cookie of the short address",
+    arguments: [
+      (nil, false), ("bearer-NAME=VALUE", true), ("a=b; bearer-NAME=VALUE; c=d", true), ("bearer-NAME=VALU", false),
+      ("bearer-NAME=VALUEX", false), ("xbearer-NAME=VALUE", false), ("bearer-NAME=; VALUE", false),
+    ] as [(String?, Bool)])
+  func cookie(_ cookie: String?, isEnough: Bool) {
+    var visits = visits()
+    #expect(visits.step(after: visit("/start/ADDRESS", .unknown)) == .proceed)
+    let step = visits.step(after: visit(Self.answer, .unknown, cookie: cookie))
+    #expect(isEnough ? isAccepted(step) : step == .end(.browser))
+  }
+
+  @Test func `the cookie goes to the redirect alone, and no script reads it`() {
+    #expect(
+      visits().cookieField == "bearer-NAME=VALUE; Path=/callback; Max-Age=3600; HttpOnly; SameSite=Lax")
+    #expect(visits("http://localhost:4000").cookieField.contains("; Path=/; "))
+  }
+
+  @Test func `redirects with another state are waited past, however many`() {
+    var visits = visits()
+    #expect(visits.step(after: visit("/start/ADDRESS")) == .proceed)
+    for _ in 0..<10_000 {
+      #expect(visits.step(after: visit("/callback?code=c&state=x")) == .refuse(.state))
+    }
+    #expect(visits.step(after: visit("/callback")) == .refuse(.state))
+    #expect(visits.strangeStates == 10_001)
+    #expect(isAccepted(visits.step(after: visit(Self.answer))))
+  }
+
+  @Test func `what is no navigation of a browser to this port is refused, before and after the start`() {
+    var visits = LoopbackVisits(redirectURI: "http://127.0.0.1:4000/callback", secrets: ("ADDRESS", "NAME", "VALUE"))
+    #expect(visits.step(after: visit("/start/ADDRESS")) == .refuse(.foreign))
+    visits.begin { _ in true }
+    var post = visit(Self.answer)
+    post.method = "POST"
+    var script = visit(Self.answer)
+    script.modes = ["no-cors"]
+    for foreign in [
+      post, script, visit("/"), visit("/start/ADDRESSX"), visit("/start/ADDRESS?x"), visit("/START/ADDRESS"),
+      visit("//127.0.0.1:4000/callback"), visit("http://127.0.0.1:4000/callback"),
+      visit(Self.answer, host: "localhost:4000"), visit(Self.answer, host: "evil.example"),
+    ] {
+      #expect(visits.step(after: foreign) == .refuse(.foreign), "\(foreign)")
+    }
+  }
+}
+
+@Suite("The user of a connection on loopback")
+struct PeerUserTests {
+  private static let head =
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+
+  private func line(_ ends: String, uid: Int, inode: Int) -> String {
+    "   7: \(ends) 01 00000000:00000000 00:00000000 00000000 \(uid)        0 \(inode) 1 0000000000000000 20 4 30 10 -1\n"
+  }
+
+  private let own = PeerUser.Endpoint(address: [127, 0, 0, 1], port: 4000)
+  private let peer = PeerUser.Endpoint(address: [127, 0, 0, 1], port: 50_000)
+
+  private func user(_ lines: String..., asUser user: UInt32 = 1000) -> PeerUser {
+    PeerUser(own: own, peer: peer, tables: lines.map { Array((Self.head + $0).utf8) }, user: user)
+  }
+
+  @Test func `the kernel writes addresses as words of the machine`() {
+    let isLittle = 1.littleEndian == 1
+    #expect(own.text == (isLittle ? "0100007F:0FA0" : "7F000001:0FA0"))
+    #expect(
+      own.mapped.text
+        == (isLittle ? "0000000000000000FFFF00000100007F:0FA0" : "00000000000000000000FFFF7F000001:0FA0"))
+    let six = PeerUser.Endpoint(address: [UInt8](repeating: 0, count: 15) + [1], port: 80)
+    #expect(
+      six.text == (isLittle ? "00000000000000000000000001000000:0050" : "00000000000000000000000000000001:0050"))
+    #expect(six.mapped == six)
+  }
+
+  @Test func `the socket at the other end has a user`() {
+    let (there, back) = ("\(peer.text) \(own.text)", "\(own.text) \(peer.text)")
+    #expect(user(line(back, uid: 1001, inode: 5) + line(there, uid: 1000, inode: 6)) == .own)
+    #expect(user(line(back, uid: 1000, inode: 5) + line(there, uid: 1001, inode: 6)) == .other(1001))
+    let mapped = "\(peer.mapped.text) \(own.mapped.text)"
+    #expect(user("", line(mapped, uid: 1001, inode: 6)) == .other(1001))
+  }
+
+  @Test func `nobody is named where the kernel does not know, or root may forward`() {
+    let there = "\(peer.text) \(own.text)"
+    #expect(user() == .unknown)
+    #expect(user("", "") == .unknown)
+    // The program has closed its socket; a user outside of this namespace; root.
+    #expect(user(line(there, uid: 1001, inode: 0)) == .unknown)
+    #expect(user(line(there, uid: 65_534, inode: 6)) == .unknown)
+    #expect(user(line(there, uid: 0, inode: 6)) == .unknown)
+    #expect(user(line(there, uid: 0, inode: 6), asUser: 0) == .own)
+    for broken in ["   7: \(there) 01", "   7: \(there) 01 a b c d x 0 6\n", ":", ": ", "\n\n"] {
+      #expect(user(broken) == .unknown)
+    }
+  }
+}
