@@ -3,10 +3,11 @@ internal import Hummingbird
 internal import HummingbirdCore
 public import Logging
 internal import NIOCore
+internal import NIOPosix
 public import ServiceLifecycle
 
-/// Serves `/metrics`, `/livez` and `/readyz`, and nothing else, on its own address: they are for the operator and must
-/// not pass through the gate.
+/// Serves `/metrics`, `/livez` and `/readyz`, and nothing else, on its own address and its own thread: they are for the
+/// operator, must not pass through the gate, and must answer whatever clients do.
 public struct MetricsServer: Service {
   private let router: AdminRouter
   private let address: MFAServer.Address
@@ -20,7 +21,9 @@ public struct MetricsServer: Service {
   }
 
   /// Serves until the graceful shutdown of its service group.
-  public func run() async throws {
+  public func run() async throws { try await OperatorThreads.with(serve) }
+
+  private func serve(on group: MultiThreadedEventLoopGroup) async throws {
     let responder = CallbackResponder<BasicRequestContext> { [router] request, _ in
       let answer = await router.answer(
         request.method.rawValue, request.uri.string, accept: request.headers[.accept])
@@ -41,7 +44,7 @@ public struct MetricsServer: Service {
       onServerRunning: { [logger] channel in
         logger.info("metrics listening", metadata: ["port": .stringConvertible(channel.localAddress?.port ?? 0)])
       },
-      logger: logger)
+      eventLoopGroupProvider: .shared(group), logger: logger)
     try await application.run()
   }
 }

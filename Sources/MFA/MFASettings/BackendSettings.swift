@@ -8,8 +8,8 @@ public struct BackendSettings: Sendable, Hashable {
     /// A database in memory, lost when the process exits.
     case ephemeral
     /// A SQLite or PostgreSQL database (`sqlite:///path`, `postgres://…`) and the file with the keys that seal its
-    /// secrets.
-    case kept(url: String, keysFile: String)
+    /// secrets. The file with the password of a PostgreSQL user is `nil` if the URL, or a file of libpq's, has it.
+    case kept(url: String, keysFile: String, passwordFile: String? = nil)
   }
 
   /// The gate whose identities the backend accepts.
@@ -41,6 +41,12 @@ public struct BackendSettings: Sendable, Hashable {
     public let authorityFile: String?
     public let user: String?
     public let passwordFile: String?
+    /// The file with an access token, instead of a password.
+    public let tokenFile: String?
+    /// Whether TLS begins with the connection.
+    public let beginsWithTLS: Bool
+    /// The name for EHLO; `nil` for the domain of the sender.
+    public let greeting: String?
     public let sender: EmailAddress
   }
 
@@ -59,6 +65,10 @@ public struct BackendSettings: Sendable, Hashable {
     public let issuer: String
     /// The client ids of the app at the provider.
     public let audiences: [String]
+    /// The audiences that a token may have in addition.
+    public let trustedAudiences: [String]
+    /// The difference between the clocks of the provider and of the backend that is allowed.
+    public let clockSkew: Duration
     /// The PEM file with the roots for the provider; `nil` for the roots of the system.
     public let authorityFile: String?
   }
@@ -148,6 +158,7 @@ public struct BackendSettings: Sendable, Hashable {
     }
     keep("listen", \.listen)
     keep("database", \.database.url)
+    keep("database_password_file", \.database.passwordFile)
     keep("keys_file", \.database.keysFile)
     keep("admin.listen", \.admin)
     keep("metrics.listen", \.metrics)
@@ -160,14 +171,32 @@ public struct BackendSettings: Sendable, Hashable {
 extension BackendSettings.Database {
   /// The URL; `ephemeral` for a database in memory.
   fileprivate var url: String {
-    get { if case .kept(let url, _) = self { url } else { "ephemeral" } }
-    set { self = newValue == "ephemeral" ? .ephemeral : .kept(url: newValue, keysFile: keysFile ?? "") }
+    get { if case .kept(let url, _, _) = self { url } else { "ephemeral" } }
+    set {
+      self =
+        newValue == "ephemeral"
+        ? .ephemeral : .kept(url: newValue, keysFile: keysFile ?? "", passwordFile: passwordFile)
+    }
   }
 
   /// `nil` for a database in memory.
   fileprivate var keysFile: String? {
-    get { if case .kept(_, let file) = self { file } else { nil } }
-    set { if case .kept(let url, _) = self { self = .kept(url: url, keysFile: newValue ?? "") } }
+    get { if case .kept(_, let file, _) = self { file } else { nil } }
+    set {
+      if case .kept(let url, _, let password) = self {
+        self = .kept(url: url, keysFile: newValue ?? "", passwordFile: password)
+      }
+    }
+  }
+
+  /// `nil` for a database without such a file.
+  fileprivate var passwordFile: String? {
+    get { if case .kept(_, _, let file) = self { file } else { nil } }
+    set {
+      if case .kept(let url, let keys, _) = self {
+        self = .kept(url: url, keysFile: keys, passwordFile: newValue)
+      }
+    }
   }
 }
 

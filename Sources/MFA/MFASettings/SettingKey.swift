@@ -49,6 +49,9 @@ public struct SettingKey: Sendable, Hashable {
     SettingKey(
       "listen", .text, default: "127.0.0.1:8080", "Where to listen: ADDRESS:PORT on loopback, or unix:/path."),
     SettingKey("database", .text, "sqlite:///path, postgres://user@host/database, or ephemeral."),
+    SettingKey(
+      "database_password_file", .file,
+      "File with the password for PostgreSQL on its first line. It is read for each new connection."),
     SettingKey("keys_file", .file, "JSON file with the key-encryption keys, the current key first."),
     SettingKey("gate.jwks", .fileOrURL, "The gate's keys: a file, an https URL, or an http URL on loopback."),
     SettingKey("gate.ca_file", .file, "PEM file with the roots that verify the gate's URL."),
@@ -59,10 +62,18 @@ public struct SettingKey: Sendable, Hashable {
     SettingKey("sms.account", .text, "The account at the SMS provider."),
     SettingKey("sms.token_file", .file, "File with the token of the account."),
     SettingKey("sms.from", .text, "The phone number that sends the SMS."),
-    SettingKey("email.smtp", .text, "The mail server, HOST:PORT or [ADDRESS]:PORT. TLS by STARTTLS is required."),
+    SettingKey("email.smtp", .text, "The mail server, HOST:PORT or [ADDRESS]:PORT. TLS is required."),
+    SettingKey(
+      "email.tls", .choice(["starttls", "implicit"]),
+      "Whether TLS begins by STARTTLS or with the connection; implicit on port 465 if not set, otherwise starttls."),
+    SettingKey(
+      "email.ehlo", .text, "The name that EHLO tells the mail server; the domain of email.from if not set."),
     SettingKey("email.ca_file", .file, "PEM file with the roots that verify the mail server."),
     SettingKey("email.user", .text, "The user at the mail server."),
     SettingKey("email.password_file", .file, "File with the password of the user."),
+    SettingKey(
+      "email.token_file", .file,
+      "File with an access token of the user for XOAUTH2, instead of a password. It is read for each mail."),
     SettingKey("email.from", .text, "The sender address of e-mail."),
     SettingKey("domain", .text, default: "localhost", "The domain for which phones autofill codes."),
     SettingKey(
@@ -79,6 +90,13 @@ public struct SettingKey: Sendable, Hashable {
       "oidc.issuer", .text,
       "The identity provider whose ID tokens are a first factor: an https URL, or http on loopback. Off if not set."),
     SettingKey("oidc.audience", .text, "The app's client ids at the identity provider, separated by commas."),
+    SettingKey(
+      "oidc.trusted_audiences", .text,
+      "Audiences that an ID token may have in addition to a client id of the app, separated by commas: a project, a "
+        + "sibling client."),
+    SettingKey(
+      "oidc.clock_skew", .duration, default: "5m",
+      "The difference between the clocks of the identity provider and of the backend that is allowed, at most 15m."),
     SettingKey("oidc.ca_file", .file, "PEM file with the roots that verify the identity provider."),
     SettingKey(
       "policy.second_factor_for", .choice(["nobody", "admins", "everyone"]), default: "nobody",

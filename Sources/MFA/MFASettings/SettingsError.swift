@@ -9,6 +9,16 @@ public enum BackendSettingSource: Sendable, Hashable, CustomStringConvertible {
   /// No place: the value is missing.
   case nowhere
 
+  /// The order of the layers: one with a higher rank overrides the others.
+  var rank: Int {
+    switch self {
+    case .nowhere: 0
+    case .file: 1
+    case .environment: 2
+    case .flag: 3
+    }
+  }
+
   /// The place as text: `mfa.yaml:3:9`, `MFA_BACKEND_LISTEN` or `--listen`; empty for `nowhere`.
   public var description: String {
     switch self {

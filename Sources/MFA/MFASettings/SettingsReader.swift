@@ -155,9 +155,26 @@ private struct SettingsSheet {
       refuse("database", "must be sqlite:///path, postgres://… or ephemeral")
       return nil
     }
-    guard needsKeys else { return .kept(url: url, keysFile: "") }
+    let password = passwordFile(for: url)
+    guard needsKeys else { return .kept(url: url, keysFile: "", passwordFile: password) }
     guard let keys = required("keys_file") else { return nil }
-    return .kept(url: url, keysFile: keys)
+    return .kept(url: url, keysFile: keys, passwordFile: password)
+  }
+
+  /// The password file of the database at `url`.
+  ///
+  /// A password is never sent to another database than the one that it was set for: where a flag or a variable names
+  /// another database than the file, the password file of the file does not apply.
+  private mutating func passwordFile(for url: String) -> String? {
+    let path = "database_password_file"
+    guard let password = values[path], let database = values["database"],
+      password.origin.rank >= database.origin.rank
+    else { return nil }
+    guard !url.hasPrefix("sqlite:") else {
+      refuse(path, "has no effect for a SQLite database, which has no password")
+      return nil
+    }
+    return password.text
   }
 
   /// Whether `place` is a URL with a user or a password. Readiness, status and logs show the places of settings.
@@ -212,21 +229,42 @@ private struct SettingsSheet {
   }
 
   private mutating func mail() -> BackendSettings.Mail? {
-    let own = ["email.smtp", "email.from", "email.user", "email.password_file", "email.ca_file"]
+    let own = [
+      "email.smtp", "email.from", "email.user", "email.password_file", "email.token_file", "email.ca_file", "email.tls",
+      "email.ehlo",
+    ]
     guard own.contains(where: { given($0) != nil }) else { return nil }
     if given("sms.sink") != nil {
       refuse("sms.sink", "cannot be set together with a mail server: it writes e-mail to the log too")
     }
     let (server, sender) = (required("email.smtp"), required("email.from"))
-    if (given("email.user") == nil) != (given("email.password_file") == nil) {
-      refuse("email.user", "must be set together with email.password_file")
+    let secrets = ["email.password_file", "email.token_file"].filter { given($0) != nil }
+    if (given("email.user") == nil) != secrets.isEmpty {
+      refuse("email.user", "must be set together with email.password_file or email.token_file")
+    }
+    if secrets.count > 1 { refuse("email.token_file", "cannot be set together with email.password_file") }
+    if let name = given("email.ehlo"), !Self.isGreeting(name) {
+      refuse("email.ehlo", "must be a host name, as mail.example.com, or an address in brackets")
     }
     let place = server.flatMap(HostPort.init)
     if server != nil, place == nil { refuse("email.smtp", "must be HOST:PORT, or [ADDRESS]:PORT for IPv6") }
     guard let sender = sender.flatMap({ emailAddress($0) }), let place else { return nil }
     return BackendSettings.Mail(
       host: place.host, port: place.port, authorityFile: given("email.ca_file"), user: given("email.user"),
-      passwordFile: given("email.password_file"), sender: sender)
+      passwordFile: given("email.password_file"), tokenFile: given("email.token_file"),
+      beginsWithTLS: given("email.tls").map { $0 == "implicit" } ?? (place.port == 465), greeting: given("email.ehlo"),
+      sender: sender)
+  }
+
+  /// Whether `text` may be the argument of EHLO (RFC 5321, section 4.1.1.1).
+  private static func isGreeting(_ text: String) -> Bool {
+    (1...255).contains(text.utf8.count)
+      && text.utf8.allSatisfy { byte in
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "-.:[]".utf8.contains(byte)
+        }
+      }
   }
 
   /// Parses the value of `email.from`.
@@ -260,7 +298,8 @@ private struct SettingsSheet {
   }
 
   private mutating func provider() -> BackendSettings.Provider? {
-    guard ["oidc.issuer", "oidc.audience", "oidc.ca_file"].contains(where: { given($0) != nil }) else { return nil }
+    let keys = ["oidc.issuer", "oidc.audience", "oidc.trusted_audiences", "oidc.clock_skew", "oidc.ca_file"]
+    guard keys.contains(where: { given($0) != nil }) else { return nil }
     let (issuer, audience) = (required("oidc.issuer"), required("oidc.audience"))
     if let issuer, !Self.isIssuer(issuer) {
       refuse(
@@ -273,10 +312,19 @@ private struct SettingsSheet {
         "oidc.issuer",
         "cannot be set together with policy.device_unlock: biometric, because an ID token does not prove biometry")
     }
-    let audiences = audience?.split { $0 == "," || $0 == " " }.map(String.init) ?? []
+    let audiences = Self.names(audience)
     if audience != nil, audiences.isEmpty { refuse("oidc.audience", "has no client id") }
+    let skew = SettingKey.duration(value("oidc.clock_skew")) ?? .zero
+    if skew > .seconds(900) { refuse("oidc.clock_skew", "must be at most 15m") }
     guard let issuer else { return nil }
-    return BackendSettings.Provider(issuer: issuer, audiences: audiences, authorityFile: given("oidc.ca_file"))
+    return BackendSettings.Provider(
+      issuer: issuer, audiences: audiences, trustedAudiences: Self.names(given("oidc.trusted_audiences")),
+      clockSkew: skew, authorityFile: given("oidc.ca_file"))
+  }
+
+  /// The names in a list, separated by commas.
+  private static func names(_ list: String?) -> [String] {
+    list?.split { $0 == "," || $0 == " " }.map(String.init) ?? []
   }
 
   /// Whether `text` may be an issuer (OpenID Connect Core 1.0, section 2). http is accepted on loopback.

@@ -7,6 +7,8 @@ internal import Foundation
 struct ES256Token {
   /// The longest token that is read.
   static let longest = 4096
+  /// The longest header, decoded: several times that of a gate.
+  static let longestHeader = 512
 
   /// The encoded header, which is the same in all tokens of a key.
   let header: Substring
@@ -32,7 +34,9 @@ struct ES256Token {
   /// `type`, which is lowercase. A token of one kind is never accepted as another (RFC 8725, section 3.11), even if one
   /// key signs both, as that of the gate does.
   func keyID(ofType type: String) -> String? {
-    guard let bytes = Base64URL.decode(header), var reader = ClaimReader(bytes) else { return nil }
+    // It is not verified yet: a longer one may have any number of names.
+    guard let bytes = Base64URL.decode(header), bytes.count <= Self.longestHeader, var reader = ClaimReader(bytes)
+    else { return nil }
     var (algorithm, keyID, found): (String?, String?, String?)
     do {
       while let name = try reader.next() {
@@ -70,8 +74,8 @@ extension SHA256 {
 
 /// Reads the members of one JSON object, in their order, without decoding what is not asked for.
 ///
-/// It reads what `JSONText` writes, and refuses an object that has a name twice. Signed tokens are its only input, so
-/// their issuers are trusted and the texts short.
+/// It reads what `JSONText` writes, and refuses an object that has a name twice. Its input are verified claims, whose
+/// issuers are trusted, and short headers, which are not verified.
 struct ClaimReader {
   struct Malformed: Error {}
 

@@ -20,6 +20,7 @@ public actor GateIdentityVerifier {
   private static let refetchInterval = Duration.seconds(5)
 
   private let source: GateKeySource
+  private let fetchTime: Duration
   private let issuer: String
   private let audience: String
   private let store: any Store
@@ -41,11 +42,15 @@ public actor GateIdentityVerifier {
   /// - Parameters:
   ///   - store: remembers the used identities of requests with effects, for all backends that share it.
   ///   - spent: remembers all used identities, for all verifiers of this process.
+  ///   - fetchTime: the time for a fetch of the gate's keys, up to the last byte. All requests that wait for it then
+  ///     fail, and a later one fetches again.
   public init(
     source: GateKeySource, issuer: String, audience: String, store: any Store,
-    spent: SpentIdentities = SpentIdentities(), clock: WallClock = .system, logger: Logger
+    spent: SpentIdentities = SpentIdentities(), fetchTime: Duration = GateKeySource.fetchTime,
+    clock: WallClock = .system, logger: Logger
   ) {
     self.source = source
+    self.fetchTime = fetchTime
     self.issuer = issuer
     self.audience = audience
     self.store = store
@@ -216,7 +221,7 @@ public actor GateIdentityVerifier {
   private func fetch() async {
     defer { fetching = nil }
     do throws(GateKeySource.FetchError) {
-      let set = try await source.keySet()
+      let set = try await source.keySet(within: fetchTime)
       known.withLock { $0.replace(with: set.keys) }
       obtainedAt = clock.now()
       fault = nil

@@ -1,7 +1,10 @@
 internal import AsyncHTTPClient
 internal import ConnectionFaults
+public import ForwardProxies
 internal import Foundation
 internal import Glibc
+internal import HTTPClientTransport
+internal import HTTPExchange
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOSSL
@@ -35,12 +38,24 @@ public enum GateKeySource: Sendable, Hashable {
 
   /// The key set as `keySet` reads it, without its keys: for a check that only wants to know whether it is usable.
   ///
+  /// - Parameter proxies: choose the proxy for the gate.
   /// - Returns: The number of usable keys.
-  public func probe() async throws(FetchError) -> Int { try await keySet().keys.count }
+  public func probe(proxies: ProxyVariables = .ofProcess) async throws(FetchError) -> Int {
+    try await keySet(within: Self.fetchTime, proxies: proxies).keys.count
+  }
+
+  /// The time for a fetch, from the connection to the last byte.
+  public static let fetchTime = Duration.seconds(10)
 
   /// Reads the current key set.
-  func keySet() async throws(FetchError) -> JSONWebKeySet {
-    let (place, json) = try await fetch()
+  ///
+  /// - Parameters:
+  ///   - limit: the time for a fetch, from the connection to the last byte.
+  ///   - proxies: choose the proxy for the gate.
+  func keySet(
+    within limit: Duration, proxies: ProxyVariables = .ofProcess
+  ) async throws(FetchError) -> JSONWebKeySet {
+    let (place, json) = try await fetch(within: limit, proxies)
     do throws(JSONWebKeySet.Malformed) {
       return try JSONWebKeySet(json: json)
     } catch {
@@ -48,7 +63,9 @@ public enum GateKeySource: Sendable, Hashable {
     }
   }
 
-  private func fetch() async throws(FetchError) -> (place: String, json: [UInt8]) {
+  private func fetch(
+    within limit: Duration, _ proxies: ProxyVariables
+  ) async throws(FetchError) -> (place: String, json: [UInt8]) {
     switch self {
     case .file(let path):
       try Self.requireReadable(path)
@@ -58,12 +75,43 @@ public enum GateKeySource: Sendable, Hashable {
       return (path, Array(bytes))
     case .url(let url, let authority):
       if let authority { try Self.requireReadable(authority) }
-      do {
-        return (url, try await Self.download(url, authority: authority))
-      } catch {
-        throw .unreachable(
-          url: url, reason: (error as? JSONWebKeySet.Malformed)?.reason ?? ConnectionFault.reason(of: error))
+      if let target = URL(string: url), try Self.isProxied(target, proxies) {
+        return (url, try await Self.fetch(target, authority: authority, within: limit, through: proxies))
       }
+      return try await ExchangeDeadline.within(
+        limit, expired: FetchError.unreachable(url: url, reason: "no complete answer within the time allowed"),
+        cancelled: .unreachable(url: url, reason: "the fetch was cancelled")
+      ) { () async throws(FetchError) in
+        do {
+          return (url, try await Self.download(url, authority: authority, within: limit))
+        } catch {
+          throw .unreachable(
+            url: url, reason: (error as? JSONWebKeySet.Malformed)?.reason ?? ConnectionFault.reason(of: error))
+        }
+      }
+    }
+  }
+
+  private static func isProxied(_ url: URL, _ proxies: ProxyVariables) throws(FetchError) -> Bool {
+    guard let server = HTTPClientTransport.server(of: url) else { return false }
+    do throws(ProxyVariableError) {
+      return try proxies.proxy(for: server.scheme, host: server.host, port: server.port) != nil
+    } catch {
+      throw .unreachable(url: url.absoluteString, reason: error.description)
+    }
+  }
+
+  private static func fetch(
+    _ url: URL, authority: String?, within limit: Duration, through proxies: ProxyVariables
+  ) async throws(FetchError) -> [UInt8] {
+    let transport = HTTPClientTransport(
+      .init(authorityFile: authority, connectTime: limit / 2, exchangeTime: limit, proxies: proxies))
+    do throws(TransportError) {
+      let response = try await transport.send(HTTPRequest(url: url))
+      guard response.status == 200 else { throw TransportError.malformed("status \(response.status)") }
+      return response.body
+    } catch {
+      throw .unreachable(url: url.absoluteString, reason: error.description(of: "the gate"))
     }
   }
 
@@ -71,9 +119,9 @@ public enum GateKeySource: Sendable, Hashable {
     guard access(path, R_OK) == 0 else { throw .unreadable(path: path, reason: String(cString: strerror(errno))) }
   }
 
-  private static func download(_ url: String, authority: String?) async throws -> [UInt8] {
+  private static func download(_ url: String, authority: String?, within limit: Duration) async throws -> [UInt8] {
     var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
-    configuration.timeout = .init(connect: .seconds(5), read: .seconds(5))
+    configuration.timeout = .init(connect: TimeAmount(limit / 2), read: TimeAmount(limit / 2))
     // A refused connection would be tried again until the time is over. The caller decides when to try again.
     configuration.connectionPool.retryConnectionEstablishment = false
     if let authority {
@@ -82,7 +130,7 @@ public enum GateKeySource: Sendable, Hashable {
       configuration.tlsConfiguration = tls
     }
     return try await HTTPClient.withHTTPClient(configuration: configuration) { client in
-      let response = try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(10))
+      let response = try await client.execute(HTTPClientRequest(url: url), timeout: TimeAmount(limit))
       guard response.status == .ok else {
         throw JSONWebKeySet.Malformed(reason: "status \(response.status.code)")
       }

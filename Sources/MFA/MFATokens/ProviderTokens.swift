@@ -6,41 +6,69 @@ public import OIDCClient
 
 /// Verifies the ID tokens of one identity provider, for the client ids of the app.
 public struct ProviderTokens: IdentityTokenVerifier {
+  /// The time for one document of a provider.
+  public static let exchangeTime = Duration.seconds(10)
+  /// The usual difference between the clocks of a provider and of the backend that is allowed.
+  public static let usualClockSkew = Duration.seconds(300)
+
   private let issuer: String
   private let audiences: [String]
+  private let trustedAudiences: [String]
+  private let clockSkew: Duration
   private let keys: @Sendable (IDToken) async throws -> ProviderKeys
 
   /// Creates the verifier.
   ///
   /// - Parameters:
   ///   - issuer: the issuer, exactly as in its tokens.
-  ///   - audiences: the client ids of the app. A token must be for one of them, and for no other client.
+  ///   - audiences: the client ids of the app. A token must be for one of them. Its authorized party, if it names one, is
+  ///     one of them, too: on phones, Google issues tokens for the server's client id to the app's.
+  ///   - trustedAudiences: further audiences that a token may have in addition, such as a project or a sibling client.
+  ///   - clockSkew: the difference between the clocks of the provider and of the backend that is allowed.
   ///   - keys: returns the keys that `token` may be verified with.
   public init(
-    issuer: String, audiences: [String], keys: @escaping @Sendable (_ token: IDToken) async throws -> ProviderKeys
+    issuer: String, audiences: [String], trustedAudiences: [String] = [], clockSkew: Duration = Self.usualClockSkew,
+    keys: @escaping @Sendable (_ token: IDToken) async throws -> ProviderKeys
   ) {
     self.issuer = issuer
     self.audiences = audiences
+    self.trustedAudiences = trustedAudiences
+    self.clockSkew = clockSkew
     self.keys = keys
   }
 
   /// Creates the verifier of the provider at `issuer`. It fetches the provider's keys when a token needs them, so a
   /// provider that is down does not prevent the start.
   ///
-  /// - Parameter authorityFile: a PEM file with the roots to trust instead of the system's roots.
-  public init(issuer: String, audiences: [String], authorityFile: String?) {
-    let transport = HTTPClientTransport(.init(authorityFile: authorityFile, connectTime: 5, exchangeTime: 10))
+  /// - Parameters:
+  ///   - authorityFile: a PEM file with the roots to trust instead of the system's roots.
+  ///   - exchangeTime: the time for one document of the provider, up to its last byte. All requests that wait for the
+  ///     document then fail, and the next one fetches it again.
+  public init(
+    issuer: String, audiences: [String], trustedAudiences: [String] = [], clockSkew: Duration = Self.usualClockSkew,
+    authorityFile: String?, exchangeTime: Duration = Self.exchangeTime
+  ) {
+    let transport = HTTPClientTransport(
+      .init(authorityFile: authorityFile, connectTime: .seconds(5), exchangeTime: exchangeTime))
     let directory = ProviderDirectory(issuer: issuer, transport: transport)
-    self.init(issuer: issuer, audiences: audiences) { try await directory.keys(for: $0) }
+    self.init(issuer: issuer, audiences: audiences, trustedAudiences: trustedAudiences, clockSkew: clockSkew) {
+      try await directory.keys(for: $0)
+    }
   }
 
   /// Fetches the metadata of the provider at `issuer`.
   ///
   /// - Returns: `nil`, or the reason why it cannot be used.
   public static func fault(of issuer: String, authorityFile: String?) async -> String? {
-    let transport = HTTPClientTransport(.init(authorityFile: authorityFile, connectTime: 5, exchangeTime: 10))
+    let transport = HTTPClientTransport(
+      .init(authorityFile: authorityFile, connectTime: .seconds(5), exchangeTime: exchangeTime))
     do throws(OIDCError) {
-      _ = try await ProviderDirectory(issuer: issuer, transport: transport).metadata()
+      let metadata = try await ProviderDirectory(issuer: issuer, transport: transport).metadata()
+      _ = try metadata.requiredKeysURL()
+      guard metadata.offersUsableSignatures else {
+        let names = (metadata.signatureAlgorithms ?? []).prefix(8).map { $0.prefix(32) }.joined(separator: ", ")
+        return "the provider signs ID tokens with \(names), which the backend does not verify"
+      }
       return nil
     } catch {
       return "\(error)"
@@ -56,8 +84,10 @@ public struct ProviderTokens: IdentityTokenVerifier {
       throw MFAStoreError(reason: "keys of the identity provider not available: \(error)")
     }
     let expected = IDTokenExpectation(
-      issuer: issuer, clientID: client(of: token.claims), trustedAudiences: Set(audiences), nonce: nonce,
+      issuer: issuer, clientID: audiences.first ?? "", otherClientIDs: Set(audiences.dropFirst()),
+      trustedAudiences: Set(trustedAudiences), nonce: nonce,
       time: Date(timeIntervalSince1970: Double(now.milliseconds) / 1000),
+      leeway: TimeInterval(clockSkew.components.seconds),
       longestAge: TimeInterval(FederationChallenge.lifetime.components.seconds))
     do throws(IDTokenRejection) {
       try await IDTokenVerifier(keys: keys).verify(token, as: expected)
@@ -65,17 +95,11 @@ public struct ProviderTokens: IdentityTokenVerifier {
       throw FederationRejection(error)
     }
     guard let subject = token.claims.subject else { throw FederationRejection.subject }
-    return ProviderSubject(issuer: issuer, subject: subject)
+    return try ProviderSubject(issuer: issuer, claimed: subject)
   }
 
   private static func read(_ text: String) throws(FederationRejection) -> IDToken {
     do throws(IDTokenRejection) { return try IDToken(text) } catch { throw FederationRejection(error) }
-  }
-
-  /// The client id that the token is checked against: its authorized party or its audience, if it is one of ours.
-  private func client(of claims: IDToken.Claims) -> String {
-    let named = [claims.authorizedParty].compactMap(\.self) + claims.audiences
-    return named.first(where: audiences.contains) ?? audiences.first ?? ""
   }
 }
 
@@ -84,6 +108,7 @@ extension FederationRejection {
     self =
       switch rejection {
       case .malformed: .malformed
+      case .type: .type
       case .issuer: .issuer
       case .audience: .audience
       case .authorizedParty: .authorizedParty

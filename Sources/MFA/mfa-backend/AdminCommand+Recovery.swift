@@ -20,7 +20,7 @@ extension AdminCommand {
           let found = try await administration.recoveries(after: last, atMost: 200, by: actor)
           for (user, recovery) in found {
             try BackendConsole.print(
-              "\(user.username.text) started=\(recovery.startedAt.wholeSecond) ready=\(recovery.readyAt.wholeSecond)"
+              "\(user.shownName) started=\(recovery.startedAt.wholeSecond) ready=\(recovery.readyAt.wholeSecond)"
                 + " expires=\(recovery.expiresAt.wholeSecond) from=\(recovery.address)")
           }
           guard let name = found.last?.user.username, found.count == 200 else { return }
@@ -43,7 +43,8 @@ extension AdminCommand {
     func run() async throws {
       try await account.database.administer { administration, actor in
         do {
-          try await administration.cancelRecovery(Username(account.name), by: actor)
+          let user = try await administration.cancelRecovery(Username(account.name), by: actor)
+          try BackendConsole.print("stopped the recovery of \(user.shownName)")
         } catch MFARefusal.notFound {
           throw CommandError(
             .failed, "no recovery of \(account.name) is open", hint: "mfa-backend admin recoveries lists the open ones")

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ByteCoding
 internal import MFASettings
 internal import MFAStore
 
@@ -58,7 +59,7 @@ extension AdminCommand {
         let store = try database.reader().readDatabase(needsKeys: false).openExisting()
         do {
           let rows = try await DatabaseBrowser(store).rows(of: table, skipping: skip, atMost: count)
-          for row in rows { try BackendConsole.print(row) }
+          for row in rows { try BackendConsole.print(TerminalText.escaped(json: row)) }
         } catch let unknown as DatabaseBrowser.UnknownTable {
           throw CommandError(
             .failed, "no table named \(unknown.name)", hint: "mfa-backend admin tables --development lists them")

@@ -33,6 +33,9 @@ struct AdminCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Lists accounts, one per line.",
       discussion: """
+        A name with other characters than letters, digits and -._@+' is in quotation marks, and a character that a \
+        terminal does not show is written as \\u{FE0F}.
+
         Example:
 
           mfa-backend admin users
@@ -63,7 +66,12 @@ struct AdminCommand: AsyncParsableCommand {
     @OptionGroup var account: Account
 
     func run() async throws {
-      try await account.database.administer { try await $0.lock(Username(account.name), by: $1) }
+      try await account.database.administer {
+        let user = try await $0.lock(Username(account.name), by: $1)
+        try BackendConsole.print(
+          user.lockedAt == nil
+            ? "locked \(user.shownName) and ended its sessions" : "\(user.shownName) was locked already")
+      }
     }
   }
 
@@ -78,7 +86,13 @@ struct AdminCommand: AsyncParsableCommand {
     @OptionGroup var account: Account
 
     func run() async throws {
-      try await account.database.administer { try await $0.unlock(Username(account.name), by: $1) }
+      try await account.database.administer {
+        let user = try await $0.unlock(Username(account.name), by: $1)
+        try BackendConsole.print(
+          user.lockedAt == nil
+            ? "\(user.shownName) was not locked; reset its lockouts"
+            : "unlocked \(user.shownName) and reset its lockouts")
+      }
     }
   }
 
@@ -113,7 +127,8 @@ struct AdminCommand: AsyncParsableCommand {
 
     func run() async throws {
       try await account.database.administer {
-        try await $0.removeDevice(DeviceID(device), of: Username(account.name), by: $1)
+        let user = try await $0.removeDevice(DeviceID(device), of: Username(account.name), by: $1)
+        try BackendConsole.print("removed the device \(device) of \(user.shownName)")
       }
     }
   }
@@ -129,7 +144,11 @@ struct AdminCommand: AsyncParsableCommand {
     @OptionGroup var account: Account
 
     func run() async throws {
-      try await account.database.administer { try await $0.setAdmin(true, Username(account.name), by: $1) }
+      try await account.database.administer {
+        let user = try await $0.setAdmin(true, Username(account.name), by: $1)
+        try BackendConsole.print(
+          user.isAdmin ? "\(user.shownName) was an admin already" : "\(user.shownName) is an admin now")
+      }
     }
   }
 
@@ -144,7 +163,11 @@ struct AdminCommand: AsyncParsableCommand {
     @OptionGroup var account: Account
 
     func run() async throws {
-      try await account.database.administer { try await $0.setAdmin(false, Username(account.name), by: $1) }
+      try await account.database.administer {
+        let user = try await $0.setAdmin(false, Username(account.name), by: $1)
+        try BackendConsole.print(
+          user.isAdmin ? "\(user.shownName) is no admin any more" : "\(user.shownName) was no admin")
+      }
     }
   }
 
@@ -182,8 +205,13 @@ struct AdminCommand: AsyncParsableCommand {
     let marks =
       (account.user.lockedAt == nil ? "" : " locked") + (account.user.isAdmin ? " admin" : "")
       + (account.secondFactorSince == nil ? "" : " mfa")
-    return "\(account.user.username.text) devices=\(account.devices.count)\(marks)"
+    return "\(account.user.shownName) devices=\(account.devices.count)\(marks)"
   }
+}
+
+extension User {
+  /// The name for a line of output.
+  var shownName: String { BackendConsole.quoting(username.text) }
 }
 
 extension DatabaseOptions {

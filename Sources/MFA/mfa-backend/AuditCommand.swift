@@ -114,13 +114,14 @@ struct AuditCommand: AsyncParsableCommand {
       // The history is stored unencrypted, so its export needs no keys.
       let store = try database.reader().readDatabase(needsKeys: false).openExisting()
       try await AuditTrail(store, nil).forEach { entry, hash in
-        try BackendConsole.print(
+        let line =
           "{\"sequence\":\(entry.sequence),"
-            + JSONText.object([
-              "at": entry.at.description, "event": entry.event, "account": entry.account ?? "", "actor": entry.actor,
-              "requestId": entry.requestID, "detail": entry.detail, "previous": Hex.encode(entry.previous),
-              "hash": Hex.encode(hash), "key": entry.keyNumber.map { "\($0)" } ?? "",
-            ]).dropFirst())
+          + JSONText.object([
+            "at": entry.at.description, "event": entry.event, "account": entry.account ?? "", "actor": entry.actor,
+            "requestId": entry.requestID, "detail": entry.detail, "previous": Hex.encode(entry.previous),
+            "hash": Hex.encode(hash), "key": entry.keyNumber.map { "\($0)" } ?? "",
+          ]).dropFirst()
+        try BackendConsole.print(TerminalText.escaped(json: line))
       }
     }
   }

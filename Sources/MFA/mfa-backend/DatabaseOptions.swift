@@ -18,6 +18,11 @@ struct DatabaseOptions: ParsableArguments {
   @Option(help: "sqlite:///path or postgres://user@host/database")
   var database: String?
 
+  @Option(
+    name: .customLong("database-password-file"),
+    help: "File with the password for PostgreSQL on its first line. It is read for each new connection.")
+  var passwordFile: String?
+
   @Flag(help: "Keep all data in memory and lose it at exit.")
   var ephemeral = false
 
@@ -34,6 +39,7 @@ struct DatabaseOptions: ParsableArguments {
   var flags: [SettingFlag] {
     [
       SettingFlag("--database", "database", database),
+      SettingFlag("--database-password-file", "database_password_file", passwordFile),
       SettingFlag("--ephemeral", "database", ephemeral ? "ephemeral" : nil),
       SettingFlag("--keys", "keys_file", keysFile),
     ].compactMap(\.self)
@@ -73,7 +79,7 @@ extension BackendSettings.Database {
 
   /// Parses the URL as a connection would.
   func judge() throws(CommandError) {
-    guard case .kept(let url, _) = self, !url.hasPrefix("sqlite:") else { return }
+    guard case .kept(let url, _, _) = self, !url.hasPrefix("sqlite:") else { return }
     do throws(ConnectionParameters.Malformed) {
       _ = try ConnectionParameters(url: url)
     } catch {
@@ -81,6 +87,24 @@ extension BackendSettings.Database {
         .configuration, "database: \(error.reason)",
         hint: "in user and password, write / : @ ? # as %2F %3A %40 %3F %23")
     }
+  }
+
+  /// Reads the password of the PostgreSQL user for each new connection; `nil` without a password file.
+  var password: DatabasePassword? {
+    guard case .kept(_, _, let file?) = self else { return nil }
+    return {
+      do throws(CommandError) {
+        return try InputFile.secretLine(file, "the database's password file", warns: false)
+      } catch {
+        throw MFAStoreError(reason: error.reason)
+      }
+    }
+  }
+
+  /// Reads the password file, if there is one, to report its faults.
+  func judgePassword() throws(CommandError) {
+    guard case .kept(_, _, let file?) = self else { return }
+    _ = try InputFile.secretLine(file, "the database's password file")
   }
 
   /// What to do when the database cannot be used.
@@ -92,7 +116,7 @@ extension BackendSettings.Database {
 
   /// The path of a SQLite file; `nil` for another database.
   var sqlitePath: String? {
-    guard case .kept(let url, _) = self, url.hasPrefix("sqlite:///") else { return nil }
+    guard case .kept(let url, _, _) = self, url.hasPrefix("sqlite:///") else { return nil }
     return String(url.dropFirst("sqlite://".count))
   }
 
@@ -109,19 +133,20 @@ extension BackendSettings.Database {
     }
     switch self {
     case .ephemeral: return try SQLiteMFAStore.ephemeral(trace: trace)
-    case .kept(let url, _) where url.hasPrefix("sqlite:///"):
+    case .kept(let url, _, _) where url.hasPrefix("sqlite:///"):
       return try SQLiteMFAStore(
         path: String(url.dropFirst("sqlite://".count)), makesTables: makesTables, trace: trace)
-    case .kept(let url, _):
+    case .kept(let url, _, _):
       try judge()
-      return try PostgresMFAStore(url: url, makesTables: makesTables, trace: trace)
+      try judgePassword()
+      return try PostgresMFAStore(url: url, password: password, makesTables: makesTables, trace: trace)
     }
   }
 
   private static let keysHint = "create a keys file with: mfa-backend keys make"
 
   func keys() throws -> KeyEncryptionKeys {
-    guard case .kept(_, let file) = self else { return .ephemeral(.system) }
+    guard case .kept(_, let file, _) = self else { return .ephemeral(.system) }
     struct Entry: Decodable { let name: String, key: String }
     let bytes = try InputFile.readSecret(file, "the keys file")
     guard let entries = try? JSONDecoder().decode([Entry].self, from: bytes) else {

@@ -22,8 +22,17 @@ struct DeliveryOptions: ParsableArguments {
   @Option(name: .customLong("sms-from"), help: "The phone number that sends the SMS.")
   var smsSender: String?
 
-  @Option(help: "The mail server, HOST:PORT or [ADDRESS]:PORT. TLS by STARTTLS is required.")
+  @Option(help: "The mail server, HOST:PORT or [ADDRESS]:PORT. TLS is required.")
   var smtp: String?
+
+  @Option(
+    name: .customLong("smtp-tls"),
+    help: "starttls, or implicit for TLS from the beginning, which is the default of port 465.")
+  var smtpTLS: String?
+
+  @Option(
+    name: .customLong("smtp-ehlo"), help: "The name that EHLO tells the mail server, if not the domain of --smtp-from.")
+  var smtpGreeting: String?
 
   @Option(name: .customLong("smtp-ca"), help: "PEM file with the roots that verify the mail server.")
   var smtpAuthority: String?
@@ -33,6 +42,10 @@ struct DeliveryOptions: ParsableArguments {
 
   @Option(name: .customLong("smtp-password-file"), help: "File with the password of the user.")
   var smtpPasswordFile: String?
+
+  @Option(
+    name: .customLong("smtp-token-file"), help: "File with an access token of the user for XOAUTH2, not a password.")
+  var smtpTokenFile: String?
 
   @Option(name: .customLong("smtp-from"), help: "The sender address of e-mail.")
   var smtpSender: String?
@@ -48,6 +61,8 @@ struct DeliveryOptions: ParsableArguments {
       SettingFlag("--sms-from", "sms.from", smsSender), SettingFlag("--smtp", "email.smtp", smtp),
       SettingFlag("--smtp-ca", "email.ca_file", smtpAuthority), SettingFlag("--smtp-user", "email.user", smtpUser),
       SettingFlag("--smtp-password-file", "email.password_file", smtpPasswordFile),
+      SettingFlag("--smtp-token-file", "email.token_file", smtpTokenFile),
+      SettingFlag("--smtp-tls", "email.tls", smtpTLS), SettingFlag("--smtp-ehlo", "email.ehlo", smtpGreeting),
       SettingFlag("--smtp-from", "email.from", smtpSender), SettingFlag("--domain", "domain", domain),
     ].compactMap(\.self)
   }
@@ -78,17 +93,17 @@ extension BackendSettings {
     if let file = mail.authorityFile { try InputFile.require(file, "the mail server's root file") }
     return SMTPProvider(
       server: SMTPProvider.Server(
-        host: mail.host, port: mail.port, authority: mail.authorityFile, user: mail.user,
-        password: try mail.passwordFile.map(Self.secret)),
-      sender: mail.sender, domain: domain)
+        host: mail.host, port: mail.port, authority: mail.authorityFile, beginsWithTLS: mail.beginsWithTLS,
+        user: mail.user, password: try mail.passwordFile.map(Self.secret)),
+      sender: mail.sender, domain: domain, greeting: mail.greeting,
+      token: mail.tokenFile.map(Self.reader))
   }
+
+  /// Reads a file with a token each time: tokens live for an hour or so, and another program renews the file.
+  private static func reader(of path: String) -> @Sendable () throws -> String { { try secret(in: path) } }
 
   /// Reads the first line of a file with a secret.
   private static func secret(in path: String) throws -> String {
-    let text = String(decoding: try InputFile.readSecret(path, "the secret file"), as: UTF8.self)
-    guard let line = text.split(whereSeparator: \.isNewline).first else {
-      throw CommandError(.configuration, "\(path) is empty")
-    }
-    return String(line)
+    try InputFile.secretLine(path, "the secret file")
   }
 }

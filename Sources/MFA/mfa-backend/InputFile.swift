@@ -18,7 +18,9 @@ enum InputFile {
   /// Reads a secret file. Prints a warning if the group of the file can read it.
   ///
   /// - Throws: `CommandError` if the file cannot be read, or if every user of the machine can read it.
-  static func readSecret(_ path: String, _ use: String) throws(CommandError) -> Data {
+  ///
+  /// - Parameter warns: whether a warning is printed; `false` for a file that is read often.
+  static func readSecret(_ path: String, _ use: String, warns: Bool = true) throws(CommandError) -> Data {
     var status = stat()
     if stat(path, &status) == 0 {
       guard status.st_mode & 0o004 == 0 else {
@@ -26,9 +28,18 @@ enum InputFile {
           .configuration, "every user of this machine can read \(use) \(path)",
           hint: "chmod 600 \(path), and replace the secret if other users could have read it")
       }
-      if status.st_mode & 0o040 != 0 { BackendConsole.error("warning: \(use) \(path) is readable by its group") }
+      if warns, status.st_mode & 0o040 != 0 { BackendConsole.error("warning: \(use) \(path) is readable by its group") }
     }
     return try read(path, use)
+  }
+
+  /// The first line of a secret file that is not empty.
+  static func secretLine(_ path: String, _ use: String, warns: Bool = true) throws(CommandError) -> String {
+    let text = String(decoding: try readSecret(path, use, warns: warns), as: UTF8.self)
+    guard let line = text.split(whereSeparator: \.isNewline).first else {
+      throw CommandError(.configuration, "\(path) is empty")
+    }
+    return String(line)
   }
 
   /// Whether both paths lead to the same file, which exists.

@@ -12,7 +12,8 @@ struct RunCommand: AsyncParsableCommand {
       SIGHUP reloads the configuration, as mfa-backend reload does. Without the gate's keys the backend answers 503 and \
       fetches them until the gate answers.
 
-      Flags override variables (MFA_BACKEND_LISTEN, MFA_BACKEND_GATE__JWKS), and variables override the file.
+      Flags override variables (MFA_BACKEND_LISTEN, MFA_BACKEND_GATE__JWKS), and variables override the file. Requests \
+      to gate, provider and SMS server use HTTPS_PROXY, http_proxy, ALL_PROXY and NO_PROXY.
 
       Examples:
 

@@ -93,6 +93,24 @@ struct Crowd: Sendable {
     }
   }
 
+  /// Signs in without pauses, within `duration`, and returns the times of the sign-ins in ascending order. Sign-ins that
+  /// fail are not among them.
+  func signInTimes(for duration: Duration) async -> [Duration] {
+    let end = ContinuousClock.now + duration
+    return await withTaskGroup { group in
+      for device in devices {
+        group.addTask {
+          var times: [Duration] = []
+          while case let start = ContinuousClock.now, start < end {
+            if (try? await signIn(device)) != nil { times.append(.now - start) }
+          }
+          return times
+        }
+      }
+      return await group.reduce([], +).sorted()
+    }
+  }
+
   private struct DeviceChallenge: Decodable { let challenge: String, challengeId: String }
 
   private func signIn(_ device: Device) async throws {

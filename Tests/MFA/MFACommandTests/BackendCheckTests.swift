@@ -40,6 +40,35 @@ struct BackendCheckTests {
     }
   }
 
+  @Test("the proxy of each server is reported, and the server is asked through it")
+  func proxies() async throws {
+    try await BackendInstallation.make { place in
+      let relay = try ForwardProxyServer(.answer(Array("HTTP/1.1 403 x\r\n\r\n".utf8)))
+      defer { relay.stop() }
+      try place.configure(
+        "oidc: { issuer: \"https://idp.example.test\", audience: app }", jwks: "https://gate.example.test/jwks.json")
+      func check(_ variables: [String: String?]) async throws -> (output: [String], errors: [String]) {
+        let run = try await ChildProcess.run(
+          Places.product("mfa-backend"), ["check", "-c", place.file], environment: variables)
+        #expect(!(run.output + run.errors).joined().contains("hunter2"))
+        return (run.output, run.errors)
+      }
+      let proxied = try await check(["https_proxy": "http://u:hunter2@127.0.0.1:\(relay.port)"])
+      for (key, host) in [("gate.jwks", "gate"), ("oidc.issuer", "idp")] {
+        let text = "ok: \(key): \(host).example.test is reached through the proxy"
+        #expect(
+          proxied.output.contains("\(text) http://127.0.0.1:\(relay.port) (https_proxy)"), "\(proxied)")
+        #expect(proxied.errors.contains { $0.contains("\(key): ") && $0.contains("status 403") }, "\(proxied)")
+      }
+      let faulty = try await check(["HTTPS_PROXY": "http://u:hunter2@", "NO_PROXY": "gate.example.test"])
+      #expect(faulty.output.contains("ok: gate.jwks: gate.example.test is reached directly (no_proxy)"), "\(faulty)")
+      #expect(faulty.errors.contains { $0.hasSuffix("oidc.issuer: HTTPS_PROXY: the value names no host") }, "\(faulty)")
+      #expect(
+        faulty.errors.contains(
+          "hint: write HTTPS_PROXY=http://HOST:PORT, with credentials http://USER:PASSWORD@HOST:PORT"), "\(faulty)")
+    }
+  }
+
   @Test("files that the configuration names are judged like settings, with the place of their key")
   func files() async throws {
     try await BackendInstallation.make { place in
@@ -83,12 +112,39 @@ struct BackendCheckTests {
       #expect(run.errors.contains("error: \(place.file):7:16: email.smtp: Connection refused"), "\(run.errors)")
       #expect(run.errors.contains { $0.hasPrefix(start) && $0.contains("oidc.issuer: ") }, "\(run.errors)")
       #expect(run.errors.last?.hasPrefix("hint: ") == true)
+      #expect(run.errors.contains { $0.contains("email.ehlo (example.com)") }, "\(run.errors)")
       #expect(run.output.contains("ok: database: empty, run creates its tables"), "\(run.output)")
       #expect(run.output.last == "configuration valid; 3 of 6 probes failed", "\(run.output)")
       // A check changes nothing.
       #expect(try FileManager.default.contentsOfDirectory(atPath: place.folder).sorted() == ["keys.json", "mfa.yaml"])
       let offline = try await place.operate("check", "--offline")
       #expect(offline.exit == .code(0) && offline.output == ["configuration valid"], "\(offline)")
+    }
+  }
+
+  @Test(
+    "a mail server passes with the name that EHLO tells it",
+    .enabled(
+      if: FileManager.default.fileExists(atPath: ProjectFile.path("../shared/world/smtp")),
+      "../shared/world/smtp is missing"))
+  func greeting() async throws {
+    try await BackendInstallation.make { place in
+      try await Places.withTemporaryFolder { folder in
+        // It writes its certificate next to itself, and refuses EHLO localhost.
+        try FileManager.default.copyItem(
+          atPath: ProjectFile.path("../shared/world/smtp/office_smtp.py"), toPath: folder + "/server.py")
+        let port = try Places.freePort()
+        let server = try ChildProcess(
+          Places.tool("env"), ["MODE=ehlo", "python3", folder + "/server.py", String(port)])
+        defer { server.kill() }
+        _ = try await server.output.first("readiness") { $0.hasPrefix("mail server") }
+        let mail = "smtp: \"127.0.0.1:\(port)\", ca_file: \"\(folder)/ca.pem\""
+        for (more, name) in [("", "example.com"), (", ehlo: mail.example.org", "mail.example.org")] {
+          try place.configure("email: { \(mail), from: a@example.com\(more) }")
+          let run = try await place.operate("check")
+          #expect(run.output.contains("ok: email.smtp: the server answers with TLS to EHLO \(name)"), "\(run)")
+        }
+      }
     }
   }
 

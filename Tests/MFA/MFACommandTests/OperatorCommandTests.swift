@@ -69,23 +69,41 @@ struct OperatorCommandTests {
     }
   }
 
-  /// Whether the packaged backend is installed on this machine.
-  private static let isInstalled = ["/etc/mfa/mfa.yaml", "/run/mfa/admin.sock"].contains {
-    FileManager.default.fileExists(atPath: $0)
-  }
-
   @Test(
     "without a configuration and without a socket, operators' commands say what they looked for",
-    .enabled(if: !isInstalled, "the packaged backend is installed here"), arguments: ["status", "reload", "drain"])
+    arguments: ["status", "reload", "drain"])
   func unnamed(_ command: String) async throws {
     let run = try await ChildProcess.run(
-      Places.product("mfa-backend"), [command], environment: ["MFA_BACKEND_CONFIG": nil])
+      Places.product("mfa-backend"), [command], environment: ["SALLYPORT_ROOT": "/nowhere"])
     #expect(run.exit == .code(69) && run.output.isEmpty, "\(run)")
     #expect(
       run.errors == [
-        "error: no backend found: neither /etc/mfa/mfa.yaml nor /run/mfa/admin.sock exists",
+        "error: no backend found: neither /nowhere/etc/mfa/mfa.yaml nor /nowhere/run/mfa/admin.sock exists",
         "hint: name its configuration with -c FILE, or its socket with --admin unix:/path",
       ], "\(run.errors)")
+  }
+
+  @Test("SALLYPORT_ROOT moves the standard places: a backend is found there by its configuration, then by its socket")
+  func movedPlaces() async throws {
+    try await BackendInstallation.make { place in
+      try await place.serving { _ in
+        let machine = place.folder + "/machine"
+        func status() async throws -> ChildProcess.Exit {
+          try await ChildProcess.run(
+            Places.product("mfa-backend"), ["status"], environment: ["SALLYPORT_ROOT": machine]
+          ).exit
+        }
+        for (standard, own) in [("/etc/mfa/mfa.yaml", place.file), ("/run/mfa/admin.sock", place.socket)] {
+          #expect(try await status() == .code(69))
+          let path = machine + standard
+          try FileManager.default.createDirectory(
+            atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+          try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: own)
+          #expect(try await status() == .code(0))
+          try FileManager.default.removeItem(atPath: path)
+        }
+      }
+    }
   }
 
   @Test("reload and SIGHUP apply new limits to the running backend")

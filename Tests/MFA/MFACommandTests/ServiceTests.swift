@@ -133,6 +133,16 @@ struct BackendServiceTests {
     }
   }
 
+  @Test("A backend whose socket unit has passed no socket does not start, and names the unit")
+  func missingSocket() async throws {
+    try await BackendInstallation.make { place in
+      let (exit, _, errors) = try await ChildProcess.run(
+        Places.product("mfa-backend"), ["run", "-c", place.file], environment: ["SOCKET_UNIT": "mfa-backend.socket"])
+      #expect(exit == .code(78))
+      #expect(errors.contains { $0.contains("mfa-backend.socket has passed no socket") }, "\(errors)")
+    }
+  }
+
   @Test(
     "A passed socket at another address than that of the file, on all addresses, or one of two is refused by name",
     arguments: [

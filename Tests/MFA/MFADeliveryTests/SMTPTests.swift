@@ -78,6 +78,21 @@ struct SMTPTests {
     OutgoingMessage(destination: .email(try EmailAddress("ada@example.org")), code: "042042", lifetime: .seconds(300))
   }
 
+  @Test(
+    "a server whose greeting drips fails in time, and the mail is sent again later", .timeLimit(.minutes(1)),
+    arguments: ["220-", "220-a\r\n220"])
+  func drips(greeting: String) async throws {
+    let server = try DrippingServer(opening: Array(greeting.utf8))
+    defer { server.stop() }
+    let provider = SMTPProvider(
+      server: SMTPProvider.Server(host: "127.0.0.1", port: Int(server.port), usesTLS: false),
+      sender: try EmailAddress("mfa@example.com"), domain: "example.com", deliveryTime: .milliseconds(300))
+    let message = try message()
+    await #expect(throws: DeliveryFailure(reason: "no answer within the time allowed", isTemporary: true)) {
+      try await provider.deliver(message)
+    }
+  }
+
   @Test("the reply 251 of a server that forwards the mail is a success")
   func forwarded() async throws {
     try await withServer(tls: false) { server, process in

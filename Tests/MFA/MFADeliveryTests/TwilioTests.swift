@@ -5,9 +5,10 @@ import Locking
 import Logging
 import MFADelivery
 import MFADomain
+import TestSupport
 import Testing
 
-@Suite("SMS by HTTP")
+@Suite("SMS by HTTP", .timeLimit(.minutes(2)))
 struct TwilioTests {
   /// A request that the server received.
   struct Asked: Sendable {
@@ -100,6 +101,32 @@ struct TwilioTests {
         try await provider.deliver(message)
       }
     }
+  }
+
+  @Test("a provider whose answer drips does not hold the queue: the status counts, and the body is not waited for")
+  func drips() async throws {
+    let server = try DrippingServer()
+    defer { server.stop() }
+    let provider = TwilioProvider(
+      base: server.base, account: "AC1", token: "secret", sender: "+15550001111", domain: "example.com",
+      exchangeTime: .seconds(1))
+    try await provider.deliver(message())
+    #expect(server.paths == ["/2010-04-01/Accounts/AC1/Messages.json"])
+  }
+
+  // Within a minute: after 90 s the HTTP library gives up by itself, with the same words.
+  @Test(
+    "a provider whose head drips fails in time, and whether the message was accepted is in doubt",
+    .timeLimit(.minutes(1)))
+  func dripsFromTheStart() async throws {
+    let server = try DrippingServer(opening: Array("HTTP/1.1 201 Created\r\nX-Slow: ".utf8))
+    defer { server.stop() }
+    let provider = TwilioProvider(
+      base: server.base, account: "AC1", token: "secret", sender: "+15550001111", domain: "example.com",
+      exchangeTime: .milliseconds(300))
+    let message = try message()
+    let failure = await #expect(throws: DeliveryFailure.self) { try await provider.deliver(message) }
+    #expect(failure?.isTemporary == true && failure?.isDoubtful == true)
   }
 
   @Test("A-220 a message is sent again after a temporary failure")

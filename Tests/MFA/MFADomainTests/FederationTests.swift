@@ -124,9 +124,32 @@ struct FederationTests {
     Fault(rejection: .audience) { $0.aud = [TestProvider.clientID, "another"] },
     Fault(rejection: .authorizedParty) { $0.aud = [TestProvider.clientID, "app-android"] },
     Fault(rejection: .authorizedParty) { $0.azp = "another" },
-    Fault(rejection: .expired) { $0.exp = $0.iat.map { $0 - 60 } },
-    Fault(rejection: .issuedAt) { $0.iat = $0.iat.map { $0 - 661 } },
-    Fault(rejection: .issuedAt) { $0.iat = $0.iat.map { $0 + 61 } },
+    // The audience that is trusted is no client, alone or as authorized party.
+    Fault(rejection: .audience) {
+      $0.aud = ["project"]
+      $0.azp = TestProvider.clientID
+    },
+    Fault(rejection: .authorizedParty) {
+      $0.aud = [TestProvider.clientID, "project"]
+      $0.azp = "project"
+    },
+    Fault(rejection: .authorizedParty) { $0.aud = [TestProvider.clientID, "project"] },
+    Fault(rejection: .audience) {
+      $0.aud = [TestProvider.clientID, "project", "another"]
+      $0.azp = TestProvider.clientID
+    },
+    // Google's way, with a client of another app.
+    Fault(rejection: .authorizedParty) {
+      $0.aud = [TestProvider.clientID]
+      $0.azp = "project"
+    },
+    Fault(rejection: .audience) {
+      $0.aud = ["another"]
+      $0.azp = "app-android"
+    },
+    Fault(rejection: .expired) { $0.exp = $0.iat.map { $0 - 300 } },
+    Fault(rejection: .issuedAt) { $0.iat = $0.iat.map { $0 - 901 } },
+    Fault(rejection: .issuedAt) { $0.iat = $0.iat.map { $0 + 301 } },
     Fault(rejection: .nonce) { $0.nonce = nil },
     Fault(rejection: .nonce) { $0.nonce = FederationChallenge.nonce(of: [UInt8](repeating: 0, count: 32)) },
     Fault(rejection: .subject) { $0.sub = nil },
@@ -149,7 +172,13 @@ struct FederationTests {
 
   @Test(
     "a token for another client id of the app is accepted, alone or with its authorized party",
-    arguments: [["app-android"], ["app-android", "app"]])
+    arguments: [
+      ["app-android"], ["app-android", "app"],
+      // Google on phones: for the server's client id, to the app's.
+      ["app"],
+      // Zitadel: a project that is trusted.
+      ["app-android", "project"], ["app", "project", "app-android"],
+    ])
   func audiences(_ audiences: [String]) async throws {
     let scene = try await Scene()
     let answer = try await scene.answer {

@@ -5,6 +5,11 @@ import Testing
 @Suite("User names")
 struct NameTests {
   /// The bytes that a database compares.
+  // A literal cannot have one.
+  private static func noncharacter(_ value: UInt32) -> String {
+    "zoe" + String(Unicode.Scalar(value).map(Character.init) ?? "?")
+  }
+
   private func key(_ text: String) throws -> [UInt8] { Array(try Username(text).key.utf8) }
 
   @Test(
@@ -40,6 +45,53 @@ struct NameTests {
   func scripts(_ text: String, _ isGood: Bool) throws {
     let name = try Username(text)
     if isGood { try name.checkAsNew() } else { #expect(throws: InvalidValue.self) { try name.checkAsNew() } }
+  }
+
+  @Test(
+    "the name of a new account has no invisible characters and nothing that looks like the end of a name",
+    arguments: [
+      // Variation selectors, tags, fillers, joiners, a soft hyphen and the braille blank.
+      "zoe\u{FE0F}", "zoe\u{FE00}", "zoe\u{E0100}", "zoe\u{115F}", "zoe\u{3164}", "zoe\u{FFA0}",
+      "zoe\u{34F}", "zoe\u{180B}", "z\u{2800}oe", "\u{2764}\u{FE0F}",
+      // Separators of lines and paragraphs, and spaces other than the common one.
+      "zoe\u{2028}x", "zoe\u{2029}x", "zoe\u{1680}x", "zoe  x",
+      // Noncharacters, private use, and code points that are not assigned.
+      Self.noncharacter(0xFDD0), Self.noncharacter(0xFFFF), "zoe\u{E000}", "zoe\u{F0000}", "zoe\u{378}",
+      // Marks without a letter, and more of them than a letter has.
+      "\u{301}zoe", "z\u{301}\u{301}\u{301}\u{301}\u{301}oe",
+    ])
+  func invisible(_ text: String) throws {
+    // An account that has the name can still be meant.
+    let name = try Username(text)
+    #expect(throws: InvalidValue.self) { try name.checkAsNew() }
+  }
+
+  @Test(
+    "names of people, addresses and emoji are names of new accounts",
+    arguments: [
+      "zoe", "Zo\u{EB} M\u{FC}ller", "zoe@example.com", "o'brien-2", "\u{2764}", "ada \u{1F600}",
+      "Nguy\u{1EC5}n", "Nguye\u{302}\u{303}n", "\u{939}\u{93F}\u{928}\u{94D}\u{926}\u{940}", "\u{5E9}\u{5B8}\u{5DC}",
+    ])
+  func ordinary(_ text: String) throws { try Username(text).checkAsNew() }
+
+  @Test("bytes are counted before characters: a name of many marks is refused at once")
+  func longMarks() {
+    for text in ["a" + String(repeating: "\u{301}", count: 20_000), String(repeating: "\u{1F468}\u{200D}", count: 99)] {
+      #expect(throws: InvalidValue.self) { try Username(text) }
+      #expect(throws: InvalidValue.self) { try DeviceModel(text) }
+    }
+  }
+
+  @Test(
+    "the name of a device has no control or invisible characters; an emoji may have its selector",
+    arguments: [
+      ("Ada's iPhone", true), ("\u{2764}\u{FE0F}", true), ("1\u{FE0F}\u{20E3}", true), ("", true), ("a\u{A0}b", true),
+      ("a\u{2028}b", false), ("a\u{2029}b", false), ("a\u{FE0F}", false), ("a\u{34F}b", false), ("a\u{3164}", false),
+      ("a\u{E000}", false), (Self.noncharacter(0xFFFE), false), ("a\u{202E}b", false), ("a\u{0}b", false),
+      ("a\u{9B}b", false),
+    ])
+  func deviceNames(_ text: String, _ isGood: Bool) {
+    #expect(((try? DeviceModel(text)) != nil) == isGood)
   }
 
   @Test("names that differ in a letter or an accent have different keys")

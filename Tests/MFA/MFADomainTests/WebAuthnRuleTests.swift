@@ -314,7 +314,13 @@ struct WebAuthnRuleTests {
       $0.userVerification = .required
     },
     Breach("backed up and not eligible", .backupState) { $0.key.flags.insert(.backedUp) },
-    Breach("eligible for a backup, unlike at registration", .backupState) { $0.key.flags.insert(.backupEligible) },
+    Breach("eligible for a backup, unlike at registration", .backupEligibility) {
+      $0.key.flags.insert(.backupEligible)
+    },
+    Breach("eligible for a backup, by another key", .signature) {
+      $0.key.flags.insert(.backupEligible)
+      $0.signature = try TestSecurityKey().sign([1, 2, 3])
+    },
     Breach("with a new credential", .attestedCredential) { $0.more = .attestedCredential },
     Breach("with trailing bytes", .authenticatorData) { $0.key.trailing = [0] },
     Breach("with extensions that are not announced", .authenticatorData) { $0.key.extensions = [0xA0] },

@@ -32,6 +32,14 @@ private struct CommandLineApp: Sendable {
     try await ChildProcess.run(Places.product("attest"), arguments(command), environment: environment)
   }
 
+  /// Runs a command of a group, such as `factor status`.
+  func run(
+    in group: String, _ command: [String]
+  ) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
+    try await ChildProcess.run(
+      Places.product("attest"), [group] + arguments(command), environment: environment)
+  }
+
   func phone(_ command: String...) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
     try await ChildProcess.run(
       Places.product("attest"), ["phone"] + command + ["--device", device], environment: environment)
@@ -87,6 +95,57 @@ struct AppCommandTests {
     }
   }
 
+  @Test("A device that is not enrolled, or whose phone has no passcode, is told what it can do")
+  func advice() async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try await CommandLineApp(household)
+      var run = try await app.run("signin", "--user", "ada", "--answers", "approve")
+      #expect(run.exit == .code(77) && run.errors.first == "error: This device is not enrolled - enroll it first")
+      #expect(run.errors.last == "hint: `attest enroll URL --user NAME` enrols it", "\(run.errors)")
+      run = try await app.run("upgrade")
+      #expect(run.exit == .code(77) && run.errors.first == "error: this device is not enrolled", "\(run.errors)")
+      run = try await app.run(
+        "enroll", "--user", "ada", "--phone", "+15550100", "--with", "passcode", "--answers", "approve")
+      #expect(run.exit == .code(0), "\(run.errors)")
+      _ = try await app.phone("set", "--passcode", "off")
+      run = try await app.run("signin", "--answers", "approve")
+      #expect(run.exit == .code(77) && run.errors.first == "error: Critical: No device security", "\(run.errors)")
+      #expect(
+        run.errors.last?.hasPrefix("hint: `attest downgrade URL` lets the device sign in") == true, "\(run.errors)")
+      run = try await app.run("downgrade")
+      #expect(run.exit == .code(0), "\(run.errors)")
+      run = try await app.run("upgrade", "--with", "passcode")
+      #expect(
+        run.errors.first == "error: the device signs in by SMS codes, and this change is not offered", "\(run.errors)")
+    }
+  }
+
+  @Test("The example in the help of attest signin works as printed")
+  func example() async throws {
+    try await BackendBehindGate.serving { household in
+      let environment = ["XDG_DATA_HOME": household.data, "SALLYPORT_AUTHORITY": nil]
+      let enrolled = try await ChildProcess.run(
+        Places.product("attest"),
+        [
+          "enroll", household.socketURL, "--authority", household.gate.folder.path, "--user", "ada", "--answers",
+          "approve,approve",
+        ], environment: environment)
+      #expect(enrolled.exit == .code(0), "\(enrolled.errors)")
+      let help = try await ChildProcess.run(Places.product("attest"), ["signin", "--help"]).output
+      let start = try #require(help.firstIndex { $0.contains(" attest signin wss") })
+      let lines = help[start...].prefix { !$0.hasPrefix("USAGE") && !$0.isEmpty }
+      let script = lines.joined(separator: "\n")
+        .replacing("wss://localhost:6200/", with: household.socketURL)
+        .replacing("https://localhost:6200", with: household.gate.baseURL)
+        .replacing("DIR", with: household.gate.folder.path)
+      let run = try await ChildProcess.run(
+        Places.tool("bash"), ["-euc", script],
+        environment: environment.merging(["PATH": "\(Places.products):/usr/bin:/bin"]) { $1 }, in: household.data)
+      #expect(run.exit == .code(0), "\(script) \(run)")
+      #expect(run.output.joined().contains(#""enabled":false"#), "\(script) \(run)")
+    }
+  }
+
   @Test("A-014 A-022 a prompt that gets no answer, or is declined, ends the command with its reason")
   func prompts() async throws {
     try await BackendBehindGate.serving { household in
@@ -134,6 +193,76 @@ struct AppCommandTests {
       #expect(run.output == ["verified ada"], "\(run.errors)")
       run = try await app.run("unenroll")
       #expect(run.exit == .code(0), "\(run.errors)")
+    }
+  }
+
+  @Test(
+    "B-008 by commands alone: set up the factor, be remembered, be revoked, and switch it off",
+    arguments: ["rest", "socket"])
+  func factor(_ way: String) async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try await CommandLineApp(household)
+      _ = try await app.run("enroll", "--user", "ada", "--answers", "approve,approve")
+      func output(_ group: String, _ words: [String]) async throws -> [String] {
+        let run = try await app.run(in: group, words + ["--by", way])
+        #expect(run.exit == .code(0), "\(group) \(words) \(run.errors)")
+        return run.output
+      }
+      func factor(_ words: String...) async throws -> [String] { try await output("factor", words) }
+      func trust(_ words: String...) async throws -> [String] { try await output("trust", words) }
+      func signIn() async throws -> [String] { try await app.run("signin", "--answers", "approve", "--by", way).output }
+      func verify(_ code: String) async throws -> [String] {
+        try await app.run("verify", code, "--kind", "backup", "--trust", "--by", way).output
+      }
+      #expect(try await signIn() == ["signed in as ada"])
+      #expect(try await factor("status").contains("second factor: off"))
+      let offer = try JSONValue(Data(try #require(try await factor("setup", "--json").first).utf8))
+      let secret = try #require(offer["secret"]?.text)
+      let code = try await ChildProcess.run(Places.tool("oathtool"), ["--totp", "-b", secret])
+      #expect(try await factor("confirm", code.output[0]).count == 1)
+      let backup = try (0..<3).map { try #require(offer["backup_codes"]?[$0]?.text) }
+
+      let asked = ["signed in as ada; the second factor is missing: `attest verify URL CODE`"]
+      #expect(try await signIn() == asked)
+      #expect(try await verify(backup[0]) == ["verified ada"])
+      for _ in 1...2 { #expect(try await signIn() == ["signed in as ada"]) }
+      let status = try await factor("status")
+      #expect(status.contains("second factor: on") && status.contains("this device is trusted: yes"), "\(status)")
+      #expect(status.contains("backup codes left: 9"), "\(status)")
+      let listed = try await trust("list")
+      let id = try #require(listed.first?.split(separator: "\t").first.map(String.init), "\(listed)")
+      #expect(listed.count == 1)
+      #expect(try await trust("revoke", id) == ["\(id)\trevoked"])
+      #expect(try await trust("list").isEmpty)
+      for _ in 1...2 { #expect(try await signIn() == asked) }
+
+      #expect(try await verify(backup[1]) == ["verified ada"])
+      #expect(try await trust("revoke", "--all").count == 1)
+      let codes = try await factor("backup-codes", backup[2])
+      #expect(codes.count == 10 && !codes.contains(backup[2]), "\(codes)")
+      #expect(try await factor("off", codes[0]).count == 1)
+      #expect(try await signIn() == ["signed in as ada"])
+      #expect(try await factor("status").contains("second factor: off"))
+    }
+  }
+
+  @Test("B-008 what a command cannot do is said with the way there")
+  func factorRefusals() async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try await CommandLineApp(household)
+      _ = try await app.run("enroll", "--user", "ada", "--answers", "approve,approve")
+      let without = try await app.run(in: "factor", ["status"])
+      #expect(without.exit == .code(77))
+      #expect(without.errors.last == "hint: `attest signin URL` begins a session, which the server asks for")
+      _ = try await app.run("signin", "--answers", "approve")
+      let wrong = try await app.run(in: "factor", ["confirm", "000000"])
+      #expect(wrong.exit == .code(77), "\(wrong.errors)")
+      for words in [["revoke"], ["revoke", "3", "--all"]] {
+        let both = try await app.run(in: "trust", words)
+        #expect(both.exit == .code(64), "\(both.errors)")
+      }
+      let nothing = try await app.run("verify")
+      #expect(nothing.exit == .code(64), "\(nothing.errors)")
     }
   }
 

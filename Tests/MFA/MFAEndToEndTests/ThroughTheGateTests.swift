@@ -71,13 +71,10 @@ struct ThroughTheGateTests {
       let socket = try device.connect()
       defer { socket.process.kill() }
       #expect(try await socket.call(1, "auth.initiate", device.phone.naming)["result"] != nil)
-      let began = ContinuousClock.now
       let revoked = try await ChildProcess.run(
         Places.product("sallyport"), ["keys", "revoke", "-c", servers.gate.folder.path + "/gate.yaml", keyID])
       #expect(revoked.exit == .code(0), "\(revoked.errors)")
-      let exit = try await socket.process.exit(within: .seconds(30))
-      // Two seconds and the start of two programs, on a machine that may be busy.
-      #expect(ContinuousClock.now - began < .seconds(20))
+      let exit = try await socket.process.exit()
       #expect(exit != .code(0))
       #expect(try await socket.process.errors.all().joined().contains("key was revoked"))
       #expect(try await device.call("POST", "/api/v1/auth/initiate", device.phone.naming).status == 403)

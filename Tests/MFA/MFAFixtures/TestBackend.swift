@@ -23,7 +23,7 @@ public struct TestBackend: Sendable {
     bodyTime: Duration = .seconds(10), patience: Duration = .seconds(60), policy: Policy = Policy(),
     spent: SpentIdentities = SpentIdentities(), gate: TestGate? = nil, clock: ManualClock = ManualClock(),
     keys: KeyEncryptionKeys = .ephemeral(.system),
-    provider: TestProvider? = nil,
+    provider: TestProvider? = nil, verifier identityTokens: (any IdentityTokenVerifier)? = nil,
     logger: Logger = Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() },
     _ body: (TestBackend) async throws -> R
   ) async throws -> R {
@@ -34,7 +34,7 @@ public struct TestBackend: Sendable {
     let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa")
     let context = DomainContext(
       store: store, vault: vault, outbox: outbox, tokens: tokens, clock: clock.wall, policy: policy,
-      provider: provider?.tokens)
+      provider: identityTokens ?? provider?.tokens)
     let verifier = GateIdentityVerifier(
       source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, store: store, spent: spent,
       clock: clock.wall, logger: logger)
@@ -126,9 +126,11 @@ extension TestBackend {
 
 extension Answer {
   /// Sends a request to the backend at `port` of this machine, and waits for the answer.
+  ///
+  /// - Parameter content: A body that is sent without a field for its type.
   public init(
     to method: String, _ path: String, text: String?, assertion: String?, token: String? = nil,
-    headers: [(String, String)] = [], at port: Int
+    headers: [(String, String)] = [], body content: String? = nil, at port: Int
   ) async throws {
     var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")
     request.method = HTTPMethod(rawValue: method)
@@ -138,6 +140,7 @@ extension Answer {
       request.headers.add(name: "Content-Type", value: "application/json")
       request.body = .bytes(ByteBuffer(string: text))
     }
+    if let content { request.body = .bytes(ByteBuffer(string: content)) }
     for (name, value) in headers { request.headers.add(name: name, value: value) }
     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(240))
     let body = try await response.body.collect(upTo: 1 << 20)

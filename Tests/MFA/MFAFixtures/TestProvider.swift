@@ -35,9 +35,11 @@ public final class TestProvider: Sendable {
 
   public struct Unavailable: Error {}
 
-  /// The verifier for the client ids `app` and `app-android`.
+  /// The verifier for the client ids `app` and `app-android`, which trusts the audience `project`.
   public var tokens: any IdentityTokenVerifier {
-    ProviderTokens(issuer: issuer, audiences: [Self.clientID, "app-android"]) { [self] _ in
+    ProviderTokens(
+      issuer: issuer, audiences: [Self.clientID, "app-android"], trustedAudiences: ["project"]
+    ) { [self] _ in
       guard isAvailable else { throw Unavailable() }
       return try ProviderKeys(json: Array(jwks.utf8))
     }

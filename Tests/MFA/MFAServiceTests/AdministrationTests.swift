@@ -93,7 +93,11 @@ struct AdministrationTests {
       let body: JSONValue = ["username": "ada"]
       #expect(try await backend.post("/admin/lock", body, as: root.app, token: token).status == 200)
       #expect(try await backend.get("/devices/ada", as: phone.app, token: session).status == 401)
-      #expect(try await backend.signIn(phone).status == 423)
+      let refused = try await backend.signIn(phone)
+      #expect(refused.status == 423 && refused["code"] == "account_locked")
+      // The user has guessed nothing, and waiting does not help.
+      #expect(refused["message"] == "The account is locked. Its operator can unlock it.")
+      #expect(refused.headers["retry-after"] == nil)
       #expect(try await backend.post("/admin/unlock", body, as: root.app, token: token).status == 200)
       #expect(try await backend.signIn(phone).status == 200)
     }

@@ -70,8 +70,8 @@ struct ConcurrentBackendTests {
 
   @Test("writes that lock each other's rows in opposite order are both done, without a deadlock of the server")
   func opposite() async throws {
-    // The server looks for a deadlock only after eight seconds, which no machine needs without one.
-    let url = try await PostgresServer.shared().newURL() + "%20-cdeadlock_timeout%3D8s"
+    // The server looks for a deadlock only after an hour: the suite's limit of time would end this test before.
+    let url = try await PostgresServer.shared().newURL() + "%20-cdeadlock_timeout%3D1h"
     let stores = [try PostgresMFAStore(url: url), try PostgresMFAStore(url: url)]
     let now = Timestamp(seconds: 1_767_225_600)
     let challenges = try (0..<2).map { _ in
@@ -80,7 +80,6 @@ struct ConcurrentBackendTests {
         binding: .attestedKey("k"), createdAt: now, expiresAt: now.advanced(by: DeviceChallenge.lifetime))
     }
     try await stores[0].write { records in for challenge in challenges { try records.insert(challenge) } }
-    let start = ContinuousClock.now
     let meeting = [DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)]
     try await withThrowingTaskGroup(of: Void.self) { group in
       for side in 0..<2 {
@@ -102,7 +101,6 @@ struct ConcurrentBackendTests {
       }
       try await group.waitForAll()
     }
-    #expect(ContinuousClock.now - start < .seconds(7))
     for challenge in challenges {
       #expect(try await stores[0].read { try $0.challenge(challenge.id)?.failures } == 2)
     }

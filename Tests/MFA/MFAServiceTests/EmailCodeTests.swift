@@ -1,3 +1,4 @@
+import Foundation
 import MFADomain
 import MFAFixtures
 import Testing
@@ -98,6 +99,49 @@ struct EmailCodeTests {
       for (email, status) in [("user@example.com", 200), ("User@Example.com", 429), ("other@example.com", 429)] {
         let answer = try await backend.post(
           "/auth/mfa/email", ["email": .string(email)], as: phone.app, token: token)
+        #expect(answer.status == status, "\(email)")
+      }
+    }
+  }
+
+  @Test(
+    "X-030 all spellings of a mailbox have one limit for all app instances, and another mailbox has its own",
+    arguments: TestDatabase.allCases)
+  func oneMailbox(_ database: TestDatabase) async throws {
+    try await TestBackend.with(store: try await database.open()) { backend async throws in
+      func offer(_ email: String) async throws -> Int {
+        let phone = TestPhone(username: "user-\(UUID().uuidString.prefix(8))")
+        let token = try await backend.token(phone)
+        return try await backend.post("/auth/mfa/email", ["email": .string(email)], as: phone.app, token: token).status
+      }
+      for email in [
+        "victim@example.com", "victim+1@example.com", "Victim+2@Example.com", "victim+a+b@example.com",
+        "VICTIM@example.com",
+      ] { #expect(try await offer(email) == 200, "\(email)") }
+      for email in ["victim@example.com", "victim+3@example.com", "VICTIM+4@EXAMPLE.COM"] {
+        #expect(try await offer(email) == 429, "\(email)")
+      }
+      for email in ["victim2@example.com", "vic.tim@example.com", "+victim@example.com", "victim@example.org"] {
+        #expect(try await offer(email) == 200, "\(email)")
+      }
+      // Gmail ignores dots, and has a second domain.
+      for email in [
+        "v.i.ctim@gmail.com", "victim@googlemail.com", "vic.tim+1@gmail.com", "victim@gmail.com", "vi.ctim@GMail.com",
+      ] { #expect(try await offer(email) == 200, "\(email)") }
+      #expect(try await offer("victi.m+x@googlemail.com") == 429)
+    }
+  }
+
+  @Test("a code confirms the address that it was sent to, and no other spelling of the mailbox")
+  func confirmedSpelling() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, _) = try await backend.setUp(phone)
+      _ = try await backend.post("/auth/mfa/email", ["email": "user+1@example.com"], as: phone.app, token: token)
+      let code = JSONValue.string(backend.outbox.lastCode ?? "")
+      for (email, status) in [("user@example.com", 401), ("user+2@example.com", 401), ("user+1@example.com", 200)] {
+        let answer = try await backend.post(
+          "/auth/mfa/email/verify", ["email": .string(email), "code": code], as: phone.app, token: token)
         #expect(answer.status == status, "\(email)")
       }
     }

@@ -96,6 +96,51 @@ struct EnrolmentTests {
     }
   }
 
+  /// Keys in forms that are not accepted, and what the refusal says of each.
+  static let otherKeys: [(name: String, text: String, reason: String)] = {
+    let key = P256.Signing.PrivateKey().publicKey
+    let (point, info) = (Array(key.x963Representation), Array(key.derRepresentation))
+    // The compressed point in a SubjectPublicKeyInfo, whose lengths are shorter by 32 bytes.
+    let compressedInfo: [UInt8] = [0x30, 0x39] + info[2..<24] + [0x22, 0x00] + Array(key.compressedRepresentation)
+    let jwk = #"{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}"#
+    func base64(_ bytes: some Collection<UInt8>) -> String { Data(bytes).base64EncodedString() }
+    return [
+      ("PEM", key.pemRepresentation, "this is PEM: send the base64 between its first and last line"),
+      ("PEM after a line end", "\r\n" + key.pemRepresentation, "this is PEM"),
+      ("a compressed point", base64(Array(key.compressedRepresentation)), "this is a compressed point"),
+      ("a compressed point as SubjectPublicKeyInfo", base64(compressedInfo), "this is a compressed point"),
+      ("x and y alone", base64(Array(key.rawRepresentation)), "these are 64 bytes: send 04 before x and y"),
+      ("hex", point.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined(), "this is hex"),
+      ("hex that is base64, too", "04" + String(repeating: "A", count: 128), "this is hex"),
+      ("a JWK", jwk, "this is a JSON object"), ("two alphabets", base64(point.dropLast(2)) + "+-==", "not base64"),
+      ("a space in it", base64(point).replacing("B", with: "B ", maxReplacements: 1), "not base64"),
+      ("a byte less", base64(point.dropLast()), "these are 64 bytes"), ("a byte more", base64(point + [0]), "66 bytes"),
+      ("a point off the curve", base64(point.dropLast() + [(point.last ?? 0) ^ 1]), "no uncompressed point"),
+      ("a SubjectPublicKeyInfo of another curve", base64(info[..<22] + [0x08] + info[23...]), "no uncompressed point"),
+    ]
+  }()
+
+  @Test("W73 a key in another form is refused with the form that was sent and the one that is expected")
+  func otherForms() async throws {
+    try await TestBackend.with { backend async throws in
+      let phone = TestPhone()
+      for (name, text, reason) in Self.otherKeys {
+        var body = try #require(phone.enrolment().members)
+        body["publicKey"] = .string(text)
+        let answer = try await backend.post("/mfa/enroll", .object(body), as: phone.app)
+        let message = answer["message"]?.text ?? ""
+        #expect(answer.status == 400 && answer["code"] == "invalid_request", "\(name): \(answer)")
+        #expect(message.hasPrefix("publicKey is a P-256 key in base64: 65 bytes"), "\(name): \(message)")
+        #expect(message.contains(reason) && !message.contains(text), "\(name): \(message)")
+      }
+      // The same key between the lines of PEM is accepted.
+      var body = try #require(phone.enrolment().members)
+      let lines = phone.key.publicKey.pemRepresentation.split(separator: "\n").dropFirst().dropLast()
+      body["publicKey"] = .string(lines.joined(separator: "\r\n"))
+      #expect(try await backend.post("/mfa/enroll", .object(body), as: phone.app).status == 200)
+    }
+  }
+
   @Test("X-030 an app instance creates as many accounts as the policy allows, and each other one has its own limit")
   func mostAccounts() async throws {
     var policy = Policy()

@@ -141,6 +141,32 @@ struct FederationServiceTests {
   }
 
   @Test(
+    "a subject with U+0000, another control character or a line separator is no user, and never another one",
+    arguments: TestDatabase.allCases)
+  func cutSubjects(_ database: TestDatabase) async throws {
+    try await ProviderScene.with(.rest, database) { scene async throws in
+      try await scene.connect()
+      for subject in ["ada\u{0}evil", "ada\u{0}", "\u{0}", "ada\n", "ada\u{85}", "ada\u{2028}", "ada\u{FE0F}"] {
+        let answer = try await scene.client.call("auth.oidc", scene.identity(subject: subject))
+        #expect(answer["code"] == "authentication_failed", "\(subject.debugDescription): \(answer)")
+        let new = TestPhone(username: "eve", app: scene.phone.app)
+        let enrolled = try await scene.client.call(
+          "mfa.enroll", new.enrolment().with(try #require(try await scene.identity(subject: subject).members)))
+        #expect(enrolled["code"] == "authentication_failed", "\(subject.debugDescription): \(enrolled)")
+      }
+      #expect(Set(try await scene.history().dropFirst()) == ["identity.refused reason=wrong_subject"])
+      // The same letters in another composition are another user of the provider.
+      for subject in ["jos\u{E9}", "jose\u{301}"] {
+        let user = ProviderSubject(issuer: scene.provider.issuer, subject: subject)
+        #expect(try await scene.backend.context.store.read { try $0.federatedIdentity(of: user) } == nil)
+      }
+      #expect(
+        ProviderSubject(issuer: "i", subject: "jos\u{E9}") != ProviderSubject(issuer: "i", subject: "jose\u{301}"))
+      #expect(try await scene.client.call("auth.oidc", scene.identity())["scope"] == "mfa")
+    }
+  }
+
+  @Test(
     "B-050 an account that is connected at its first enrolment must set up a second factor", arguments: Wire.allCases)
   func firstEnrolment(_ wire: Wire) async throws {
     let provider = TestProvider()
@@ -261,7 +287,8 @@ struct FederationRejectionTests {
   @Test(
     "the history names the rule of an ID token by the code of its verifier",
     arguments: [
-      IDTokenRejection.malformed(""), .issuer(nil), .audience([]), .authorizedParty(nil), .algorithm("none"),
+      IDTokenRejection.malformed(""), .type("at+jwt"), .issuer(nil), .audience([]), .authorizedParty(nil),
+      .algorithm("none"),
       .unknownKey(nil), .ambiguousKey, .signature, .expired, .issuedAt, .nonce, .accessTokenHash, .subject,
     ])
   func codes(_ rejection: IDTokenRejection) {

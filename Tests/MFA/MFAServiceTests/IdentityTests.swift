@@ -1,4 +1,5 @@
 import ByteCoding
+import Foundation
 import Logging
 import MFADomain
 import MFAFixtures
@@ -132,6 +133,40 @@ struct IdentityTests {
         try await verifier.identity(in: assertion, of: Self.someRequest, effect: .none)
       }
     }
+  }
+
+  @Test(
+    "keys of a gate that drip end in time for all requests that wait, and are fetched again without a reload",
+    .timeLimit(.minutes(1)))
+  func drippingKeys() async throws {
+    let clock = ManualClock()
+    let gate = try TestGate(clock: clock.wall)
+    let server = try DrippingServer(["/jwks.json": try String(contentsOfFile: gate.keysFile, encoding: .utf8)])
+    defer { server.stop() }
+    let verifier = GateIdentityVerifier(
+      source: .url(server.base + "/jwks.json", authority: nil), issuer: TestGate.issuer, audience: TestGate.audience,
+      store: try SQLiteMFAStore.ephemeral(), fetchTime: .seconds(1), clock: clock.wall,
+      logger: Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() })
+    let assertions = try await (1...5).asyncMap { _ in try await gate.assertion(for: .genuine()) }
+    let failures = await withTaskGroup(of: (any Error)?.self) { group in
+      for assertion in assertions {
+        group.addTask {
+          do {
+            _ = try await verifier.identity(in: assertion, of: Self.someRequest, effect: .none)
+            return nil
+          } catch {
+            return error
+          }
+        }
+      }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(failures.count == 5 && failures.allSatisfy { $0 is MFAStoreError }, "\(failures)")
+    #expect(server.paths == ["/jwks.json"])
+    server.mend()
+    clock.advance(by: .seconds(6))
+    let later = try await gate.assertion(for: .genuine())
+    _ = try await verifier.identity(in: later, of: Self.someRequest, effect: .none)
   }
 
   @Test("X-011 a used identity is removed only after no permitted clock difference makes it valid")

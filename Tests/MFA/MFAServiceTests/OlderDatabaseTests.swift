@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import MFADomain
+import MFAFixtures
 @testable import MFAStore
 import PostgresServers
 import TestSupport
@@ -117,6 +118,31 @@ struct OlderDatabaseTests {
       // An unlock by an operator finds the attempt limit by the current key of the account.
       try await store.write { try $0.removeAttemptLimiters(onAccount: "bob") }
       #expect(try await store.read { try $0.limiter(on: "mfa:x") } == nil)
+    }
+  }
+
+  @Test(
+    "names that an older version accepted are read, and their account signs in", arguments: TestDatabase.allCases)
+  func keptNames(_ database: TestDatabase) async throws {
+    try await TestBackend.with(store: try await database.open()) { backend in
+      let phone = TestPhone(username: "zoe\u{FE0F}\u{2028}x")
+      let user = MFADomain.User(id: UUID(), username: try Username(phone.username), createdAt: backend.clock.now)
+      #expect(throws: InvalidValue.self) { try user.username.checkAsNew() }
+      let device = Device(
+        id: try DeviceID(phone.deviceID), userID: user.id, model: DeviceModel(kept: "a\u{2028}b\u{34F}"),
+        method: .secureEnclave, authMethod: nil, publicKey: try DevicePublicKey(base64: phone.publicKey),
+        phoneNumber: nil, binding: .attestedKey(phone.app.keyHash), enrolledAt: backend.clock.now)
+      try await backend.context.store.write { records in
+        try records.insert(user)
+        try records.save(device)
+      }
+      let token = try #require(try await backend.signIn(phone)["token"]?.text)
+      let path = "/devices/zoe%EF%B8%8F%E2%80%A8x"
+      let list = try await backend.get(path, as: phone.app, token: token)
+      #expect(list["devices"]?[0]?["deviceModel"] == "a\u{2028}b\u{34F}", "\(list)")
+      // Its user gives it another name by the rules of today.
+      let again = try await backend.post("/mfa/enroll", phone.enrolment(), as: phone.app, token: token)
+      #expect(again.status == 200, "\(again)")
     }
   }
 

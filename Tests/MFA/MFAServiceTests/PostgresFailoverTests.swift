@@ -34,11 +34,9 @@ struct PostgresFailoverTests {
       }
     }
     for await _ in entered.stream { break }
-    let start = ContinuousClock.now
+    // While the frozen one keeps its locks. Without a limit, the write would wait nine seconds and then fail.
     #expect(try await other.write { try $0.spend(identity: "a", until: until) })
-    // A busy machine may need longer than the limit. Without a limit, the write would wait nine seconds and then fail.
     #expect(PostgresMFAStore.longestPause == .milliseconds(100))
-    #expect(ContinuousClock.now - start < .seconds(5))
     release.signal()
     #expect(try await stopped.value)
     // On a busy machine the second run may rest for too long as well.

@@ -9,11 +9,9 @@ struct PostgresPatienceTests {
   func silence() async throws {
     let url = try await PostgresServer.shared().newURL()
     let connection = try StoreConnection(url: url, patience: .seconds(1))
-    // Without this timeout, the server does not answer, like a server that hangs.
+    // Without this timeout, the server does not answer for an hour, like a server that hangs.
     try connection.execute("SET statement_timeout = 0")
-    let start = ContinuousClock.now
-    #expect(throws: PostgresError.self) { try connection.execute("SELECT pg_sleep(60)") }
-    #expect(ContinuousClock.now - start < .seconds(30))
+    #expect(throws: PostgresError.self) { try connection.execute("SELECT pg_sleep(3600)") }
     #expect(connection.isBroken)
     #expect(throws: PostgresError.self) { try connection.execute("SELECT 1") }
   }

@@ -3,6 +3,7 @@ import Crypto
 import Foundation
 import MFADomain
 import MFAFixtures
+import TestSupport
 import Testing
 
 @Suite("Approval by another device")
@@ -108,6 +109,24 @@ struct PushTests {
       for status in [200, 200, 200, 429] { #expect(try await start(backend, pair).status == status) }
       backend.clock.advance(by: .seconds(120))
       #expect(try await start(backend, pair).status == 200)
+    }
+  }
+
+  @Test("W73 the signature of an approval may be in any form of base64", arguments: OtherBase64.allCases)
+  func otherBase64(_ form: OtherBase64) async throws {
+    try await TestBackend.with { backend in
+      let pair = try await pair(backend)
+      let push = try await start(backend, pair)
+      let entry = try await pending(backend, pair)?[0]
+      var body = try #require(
+        try answer(entry, by: pair.approving, number: push["number"]?.int ?? 0).members)
+      let signature = body["signature"]?.text ?? ""
+      for (text, status) in [("\(signature)*", 400), (form.text(signature), 200)] {
+        body["signature"] = .string(text)
+        let answered = try await backend.post(
+          "/auth/push/answer", .object(body), as: pair.approving.app, token: pair.approvingToken)
+        #expect(answered.status == status, "\(answered)")
+      }
     }
   }
 

@@ -85,6 +85,24 @@ struct SMSCodeTests {
     }
   }
 
+  @Test("a code is accepted as people type and paste it", arguments: [" ", "-", "\u{A0}", "\u{3000}", "\u{2013}"])
+  func separators(_ separator: String) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone, method: "smsOTP")
+      _ = try await request(backend, phone)
+      let code = try #require(backend.outbox.lastCode)
+      let typed = code.prefix(3) + separator + code.dropFirst(3) + "\n"
+      var wide = ""
+      for scalar in typed.unicodeScalars {
+        let isDigit = (0x30...0x39).contains(scalar.value)
+        wide.unicodeScalars.append(isDigit ? Unicode.Scalar(scalar.value + 0xFEE0) ?? scalar : scalar)
+      }
+      let answer = try await verify(backend, phone, separator == "-" ? wide : String(typed))
+      #expect(answer.status == 200, "\(answer)")
+    }
+  }
+
   @Test("B-040 a wrong code gets 401 with the documented text")
   func wrongCode() async throws {
     try await TestBackend.with { backend in

@@ -109,7 +109,7 @@ struct SecurityKeyTests {
           "rp": ["id": "example.org", "name": "Sallyport"],
           "user": ["id": .string(userID), "name": "testuser", "displayName": "testuser"], "challenge": nil,
           "pubKeyCredParams": [
-            ["type": "public-key", "alg": -8], ["type": "public-key", "alg": -7], ["type": "public-key", "alg": -257],
+            ["type": "public-key", "alg": -7], ["type": "public-key", "alg": -8], ["type": "public-key", "alg": -257],
           ],
           "timeout": 300_000, "excludeCredentials": [], "attestation": "none",
           "authenticatorSelection": [
@@ -145,14 +145,54 @@ struct SecurityKeyTests {
     }
   }
 
+  @Test(
+    "W73 a key is registered and used with its values in any form of base64, and not with two alphabets in one",
+    arguments: OtherBase64.allCases)
+  func otherBase64(_ form: OtherBase64) async throws {
+    try await KeyScene.with { scene async throws in
+      let key = try TestSecurityKey()
+      func text(_ bytes: [UInt8]) -> JSONValue { .string(form.text(Base64.encode(bytes))) }
+      let options = try await scene.client.call("webauthn.registration-options", [:], token: scene.token)
+      let made = try key.register(options["challenge"]?.text ?? "")
+      let entry = try await scene.client.call(
+        "webauthn.register",
+        made.json.with([
+          "name": "Blue", "id": text(made.credentialID),
+          "response": [
+            "clientDataJSON": text(made.clientDataJSON), "attestationObject": text(made.attestationObject),
+          ],
+        ]), token: scene.token)
+      #expect(entry["credentialId"] == .string(Base64URL.encode(key.credentialID)), "\(entry)")
+
+      let pending = try await scene.pending()
+      let used = try await key.authenticate(scene.challenge(pending))
+      let members: [String: JSONValue] = [
+        "clientDataJSON": text(used.clientDataJSON), "authenticatorData": text(used.authenticatorData),
+        "signature": text(used.signature),
+      ]
+      let mixed = "-_+/" + Base64.encode(used.authenticatorData).dropFirst(4)
+      let refused = try await scene.client.call(
+        "webauthn.verify-login",
+        used.json.with([
+          "response": JSONValue.object(members).with(["authenticatorData": .string(mixed)])
+        ]), token: pending)
+      #expect(refused["code"] == "invalid_request", "\(refused)")
+      #expect(refused["error"]?.text?.contains("response.authenticatorData must be base64url") == true, "\(refused)")
+      let proved = try await scene.client.call(
+        "webauthn.verify-login",
+        used.json.with(["rawId": text(used.credentialID), "response": .object(members)]), token: pending)
+      #expect(proved["token"] != nil, "\(proved)")
+    }
+  }
+
   static let malformedResponses: [([String: JSONValue], String)] = [
     (["type": "password"], "type must be public-key"),
-    (["id": "AA=="], "id must be base64url"), (["id": ""], "id must be base64url"),
+    (["id": "AA="], "id must be base64url"), (["id": ""], "id must be base64url"),
     (["rawId": "AQID"], "rawId must be the same as id"), (["response": ["clientDataJSON": "e30"]], "is required"),
     (
       [
         "response": [
-          "clientDataJSON": "e30", "attestationObject": "a+b", "authenticatorData": "a+b", "signature": "AA",
+          "clientDataJSON": "e30", "attestationObject": "+-AA", "authenticatorData": "+-AA", "signature": "AA",
         ]
       ],
       "must be base64url"
@@ -252,6 +292,39 @@ struct SecurityKeyTests {
         backend.clock.advance(by: .seconds(900))
         #expect(try await client.prove(key, token: backend.pendingToken(phone))["token"] != nil)
       }
+    }
+  }
+
+  @Test("a key whose eligibility for backup has changed is named, is not counted, and can be registered again")
+  func changedEligibility() async throws {
+    try await KeyScene.with { scene async throws in
+      let (key, id) = try await scene.key()
+      var changed = key
+      changed.flags.insert(.backupEligible)
+      let pending = try await scene.pending()
+      // More than the five failures that lock the factor.
+      for _ in 1...7 {
+        let refused = try await scene.client.prove(changed, token: pending)
+        #expect(refused["code"] == "authentication_failed", "\(refused)")
+        #expect(refused["error"]?.text?.contains("register it again") == true, "\(refused)")
+      }
+      // The signature of another key says nothing of it, and counts.
+      var other = try TestSecurityKey()
+      other.flags.insert(.backupEligible)
+      let challenge = try await scene.challenge(pending)
+      let forged = try other.authenticate(challenge).json.with(["id": nil, "rawId": nil])
+        .with([
+          "id": .string(Base64URL.encode(key.credentialID)), "rawId": .string(Base64URL.encode(key.credentialID)),
+        ])
+      let wrong = try await scene.client.call("webauthn.verify-login", forged, token: pending)
+      #expect(wrong["error"] == "Authentication failed", "\(wrong)")
+      let events = try await scene.history().map(\.event)
+      #expect(events.filter { $0 == "security_key.changed" }.count == 7)
+      #expect(events.filter { $0 == "security_key.refused" }.count == 1)
+      #expect(try await scene.client.prove(key, token: pending)["token"] != nil)
+      #expect(try await scene.client.call("webauthn.remove-key", ["id": id], token: scene.token)["message"] != nil)
+      #expect(try await scene.client.register(changed, token: scene.token)["id"] != nil)
+      #expect(try await scene.client.prove(changed, token: scene.pending())["token"] != nil)
     }
   }
 

@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import MFAFixtures
+import TestSupport
 import Testing
 
 @Suite("Signing in with a key")
@@ -136,6 +137,29 @@ struct SignInTests {
       var body = try #require(try backend.proof(phone, of: challenge).members)
       let nonce = Data(base64Encoded: challenge["challenge"]?.text ?? "") ?? Data()
       body["signature"] = .string(try phone.key.signature(for: nonce).rawRepresentation.base64EncodedString())
+      #expect(try await backend.post("/auth/verify-signature", .object(body), as: phone.app).status == 200)
+    }
+  }
+
+  @Test(
+    "W73 key and signature may be in any form of base64; two alphabets in one text are refused and cost no attempt",
+    arguments: OtherBase64.allCases)
+  func otherBase64(_ form: OtherBase64) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      var enrolment = try #require(phone.enrolment().members)
+      enrolment["publicKey"] = .string(form.text(phone.publicKey))
+      #expect(try await backend.post("/mfa/enroll", .object(enrolment), as: phone.app).status == 200)
+      let challenge = try await backend.challenge(phone)
+      var body = try #require(try backend.proof(phone, of: challenge).members)
+      var signature = body["signature"]?.text ?? ""
+      // ECDSA is randomized, and one of five signatures has fewer than two digits in which the alphabets differ.
+      while OtherBase64.mixed(signature) == nil { signature = try phone.sign(challenge["challenge"]?.text ?? "") }
+      body["signature"] = .string(try #require(OtherBase64.mixed(signature)))
+      let refused = try await backend.post("/auth/verify-signature", .object(body), as: phone.app)
+      #expect(refused.status == 400 && refused["code"] == "invalid_request")
+      #expect(refused["message"]?.text?.contains("this is not base64") == true, "\(refused)")
+      body["signature"] = .string(form.text(signature))
       #expect(try await backend.post("/auth/verify-signature", .object(body), as: phone.app).status == 200)
     }
   }

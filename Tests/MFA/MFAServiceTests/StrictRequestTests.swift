@@ -100,6 +100,19 @@ struct StrictRequestTests {
     #expect(post.first == "HTTP/1.1 405 Method Not Allowed", "\(post)")
     let ready = try await Self.send(["GET /readyz?verbose" + close], to: port)
     #expect(ready.first == "HTTP/1.1 503 Service Unavailable" && ready.contains("[-] store: failing"), "\(ready)")
+    for (query, isNamed) in [
+      ("exclude=store", false), ("verbose&exclude=store", false), ("exclude=%73tore&exclude=gate+keys", true),
+    ] {
+      let excluded = try await Self.send(["GET /readyz?\(query)" + close], to: port)
+      #expect(excluded.first == "HTTP/1.1 200 OK" && excluded.contains("ready"), "\(excluded)")
+      #expect(excluded.contains("[+] store: excluded: failing") == query.hasPrefix("verbose"), "\(excluded)")
+      let warning = "warn: some health checks cannot be excluded: no matches for \"gate+keys\""
+      #expect(excluded.contains(warning) == isNamed, "\(excluded)")
+    }
+    for query in ["exclude", "exclude=", "exclude=STORE", "exclude=store,listener", "include=store", "exclude=%zz"] {
+      let counted = try await Self.send(["GET /readyz?\(query)" + close], to: port)
+      #expect(counted.first == "HTTP/1.1 503 Service Unavailable", "\(query): \(counted)")
+    }
     let alive = try await Self.send(["GET /livez" + close], to: port)
     #expect(alive.first == "HTTP/1.1 200 OK" && alive.contains("ok"), "\(alive)")
     for path in ["/v1/status", "/status", "/v1/reload", "/v1/drain"] {

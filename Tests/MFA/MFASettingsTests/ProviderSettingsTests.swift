@@ -27,10 +27,13 @@ struct ProviderSettingsTests {
       try read(["oidc.issuer": "https://login.example.com/", "oidc.audience": "app"]).get().provider)
     #expect(least.issuer == "https://login.example.com/")
     #expect(least.audiences == ["app"] && least.authorityFile == nil)
+    #expect(least.trustedAudiences.isEmpty && least.clockSkew == .seconds(300))
     let more = try read([
       "oidc.issuer": "https://login.example.com/realms/one", "oidc.audience": "app-ios, app-android",
-      "oidc.ca_file": "/etc/roots.pem",
+      "oidc.ca_file": "/etc/roots.pem", "oidc.trusted_audiences": "383168317235462148, sibling",
+      "oidc.clock_skew": "90s",
     ]).get().provider
+    #expect(more?.trustedAudiences == ["383168317235462148", "sibling"] && more?.clockSkew == .seconds(90))
     #expect(more?.audiences == ["app-ios", "app-android"] && more?.authorityFile == "/etc/roots.pem")
   }
 
@@ -55,6 +58,14 @@ struct ProviderSettingsTests {
     #expect(faults(["oidc.audience": "app"]) == ["oidc.issuer"])
     #expect(faults(["oidc.ca_file": "roots.pem"]) == ["oidc.audience", "oidc.issuer"])
     #expect(faults(["oidc.issuer": "http://example.com", "oidc.audience": " , "]) == ["oidc.audience", "oidc.issuer"])
+  }
+
+  @Test(
+    "clocks may differ by fifteen minutes at most",
+    arguments: [("0s", true), ("15m", true), ("16m", false), ("5", false)])
+  func clocks(_ skew: String, _ isAllowed: Bool) {
+    let values = ["oidc.issuer": "https://login.example.com", "oidc.audience": "app", "oidc.clock_skew": skew]
+    #expect(faults(values) == (isAllowed ? [] : ["oidc.clock_skew"]))
   }
 
   @Test("a fault of the file has its line and column")

@@ -185,12 +185,35 @@ struct SettingsTests {
     #expect(settings.gate.keys == "https://g/keys")
   }
 
+  @Test("a password file is for a PostgreSQL database that its own layer or a lower one names, and for no other")
+  func databasePassword() throws {
+    let rest = "keys_file: /k.json\ngate: { jwks: \"https://g/keys\", issuer: i, audience: a }\nsms: { sink: log }\n"
+    let both = "database: postgres://db/mfa\ndatabase_password_file: /p\n" + rest
+    let known = BackendSettings.Database.kept(url: "postgres://db/mfa", keysFile: "/k.json", passwordFile: "/p")
+    #expect(try read(both).get().database == known)
+    #expect(
+      try faults("database: sqlite:///x.db\ndatabase_password_file: /p\n" + rest) == [
+        "mfa.yaml:2:25: database_password_file: has no effect for a SQLite database, which has no password"
+      ])
+    // The password of one server does not go to another.
+    let other = [SettingFlag("--database", "database", "postgres://other/mfa")]
+    #expect(
+      try read(both, flags: other).get().database == .kept(url: "postgres://other/mfa", keysFile: "/k.json"))
+    let variable = ["MFA_BACKEND_DATABASE": "postgres://other/mfa"]
+    #expect(
+      try read(both, environment: variable).get().database
+        == .kept(url: "postgres://other/mfa", keysFile: "/k.json"))
+    // A flag or a variable next to the file's database is meant for it.
+    let file = ["MFA_BACKEND_DATABASE_PASSWORD_FILE": "/p"]
+    #expect(try read("database: postgres://db/mfa\n" + rest, environment: file).get().database == known)
+  }
+
   @Test("e-mail and SMS each require all of their settings")
   func delivery() throws {
     let yaml = Self.least + "email: { smtp: mail, from: a@b.c, user: u }\nsms: { from: \"+1234567890\" }\n"
     #expect(
       try Set(faults(yaml)) == [
-        "mfa.yaml:3:41: email.user: must be set together with email.password_file",
+        "mfa.yaml:3:41: email.user: must be set together with email.password_file or email.token_file",
         "mfa.yaml:3:16: email.smtp: must be HOST:PORT, or [ADDRESS]:PORT for IPv6",
         "sms.account: is required", "sms.token_file: is required",
       ])
@@ -205,6 +228,15 @@ struct SettingsTests {
       ),
       ("email: { smtp: \"mail:25\", from: noreply }", "mfa.yaml:3:33: email.from: is name@domain"),
       ("email: { ca_file: /ca.pem }", "email.smtp: is required"),
+      ("email: { tls: implicit }", "email.smtp: is required"),
+      (mailed("tls: none"), "mfa.yaml:3:45: email.tls: must be"),
+      (mailed("ehlo: \"a b\""), "mfa.yaml:3:46: email.ehlo: must be a host name"),
+      (mailed("ehlo: \"a\\r\\nMAIL\""), "mfa.yaml:3:46: email.ehlo: must be a host name"),
+      (mailed("token_file: /t"), "email.user: must be set together"),
+      (
+        mailed("user: u, password_file: /p, token_file: /t"),
+        "mfa.yaml:3:80: email.token_file: cannot be set together with email.password_file"
+      ), (mailed("user: u, token_file: /t"), nil), (mailed("ehlo: \"[192.0.2.1]\""), nil),
       (texted("http://sms.example.com"), "mfa.yaml:3:54: sms.url: must be https, or http on loopback"),
       (texted("api.twilio.com"), "mfa.yaml:3:54: sms.url: must be https"),
       (texted("ftp://127.0.0.1"), "mfa.yaml:3:54: sms.url: must be https"),
@@ -221,6 +253,19 @@ struct SettingsTests {
     } else {
       #expect(throws: Never.self) { try read(yaml).get() }
     }
+  }
+
+  private static func mailed(_ more: String) -> String { "email: { smtp: \"mail:25\", from: a@b.c, \(more) }" }
+
+  @Test(
+    "TLS begins with the connection on port 465, or where that is set",
+    arguments: [
+      ("mail:465", "", true), ("mail:587", "", false), ("mail:2465", ", tls: implicit", true),
+      ("mail:465", ", tls: starttls", false),
+    ])
+  func implicitTLS(_ server: String, _ more: String, _ isImplicit: Bool) throws {
+    let mail = try read(Self.least + "email: { smtp: \"\(server)\", from: a@b.c\(more) }\n").get().mail
+    #expect(mail?.beginsWithTLS == isImplicit && mail?.greeting == nil)
   }
 
   private static func texted(_ url: String) -> String {

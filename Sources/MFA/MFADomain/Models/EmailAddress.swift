@@ -1,15 +1,16 @@
 internal import Foundation
 
-/// An e-mail address: one `@`, at most 254 bytes, and no character that could end a header or an SMTP command.
+/// An e-mail address: one `@`, at most 254 bytes, and no character that could end a header or an SMTP command. It may
+/// have letters of all scripts (RFC 6531), in NFC.
 public struct EmailAddress: Sendable, Hashable {
   public let text: String
 
   /// An address that a client gives: a mailbox in a domain of at least two labels, in the form that needs no quotes
-  /// (RFC 5321, section 4.1.2: a dot-string, and labels of letters, digits and inner hyphens). Names of one label and
-  /// address literals are refused, since they lead to the backend's own network.
+  /// (RFC 5321, section 4.1.2: a dot-string, and labels of letters, digits and inner hyphens). White space around it is
+  /// left out. Names of one label and address literals are refused, since they lead to the backend's own network.
   public init(_ text: String) throws(InvalidValue) {
-    try self.init(trusted: text)
-    let parts = text.split(separator: "@", omittingEmptySubsequences: false)
+    try self.init(trusted: text.utf8.count <= 1024 ? text.withoutOuterSpace : text)
+    let parts = self.text.split(separator: "@", omittingEmptySubsequences: false)
     guard Self.isDotString(parts[0]), Self.isDomain(parts[1]) else {
       throw InvalidValue(field: "email", rule: "is name@domain, as user@example.com")
     }
@@ -17,12 +18,35 @@ public struct EmailAddress: Sendable, Hashable {
 
   /// Parses a stored address, or one from the operator, such as `noreply@localhost`.
   public init(trusted text: String) throws(InvalidValue) {
-    let parts = text.utf8.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
-    let isPlain = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && !#"<>(),;:\""#.utf8.contains($0) }
-    guard text.utf8.count <= 254, isPlain, parts.count == 2, (1...64).contains(parts[0].count), !parts[1].isEmpty else {
-      throw InvalidValue(field: "email", rule: "is name@domain in at most 254 ASCII characters")
+    let text = text.utf8.count <= 1024 ? text.precomposedStringWithCanonicalMapping : text
+    let parts = text.utf8.prefix(255).split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
+    guard text.utf8.count <= 254, parts.count == 2, (1...64).contains(parts[0].count), !parts[1].isEmpty,
+      text.unicodeScalars.allSatisfy(Self.isPlain)
+    else {
+      throw InvalidValue(field: "email", rule: "is name@domain in at most 254 bytes, without spaces and marks")
     }
     self.text = text
+  }
+
+  /// Whether only mail servers with SMTPUTF8 (RFC 6531) carry mail to it.
+  public var needsUTF8: Bool { !text.utf8.allSatisfy { $0 < 0x80 } }
+
+  /// The part after the `@`.
+  public var domain: String { String(text.split(separator: "@").last ?? "") }
+
+  private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
+    if scalar.isASCII { return (0x21...0x7E).contains(scalar.value) && !#"<>(),;:\""#.unicodeScalars.contains(scalar) }
+    return isLetterOrMark(scalar)
+  }
+
+  /// Whether a scalar beyond ASCII is a letter, a mark or a digit that shows.
+  private static func isLetterOrMark(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .nonspacingMark,
+      .spacingMark, .decimalNumber:
+      scalar.isVisible
+    default: false
+    }
   }
 
   /// Whether `name` is atoms with single dots between them.
@@ -44,13 +68,28 @@ public struct EmailAddress: Sendable, Hashable {
 
   private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
     switch byte {
-    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+    // Bytes of other letters, which `init(trusted:)` has looked at.
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x80...0xFF: true
     default: false
     }
   }
 
   /// The key for counting: mailboxes whose names differ only in case are one in practice (RFC 5321, section 2.4).
   var key: String { text.lowercased() }
+
+  /// The mailbox that the address reaches, as far as it can be told: for a limit alone, since another server may have
+  /// another mailbox for each of these names.
+  ///
+  /// A suffix after `+` is left out, as most servers do ("subaddress", RFC 5233), and the dots in the name at Gmail,
+  /// which has two domains. Case is ignored.
+  var mailbox: String {
+    let parts = key.split(separator: "@", omittingEmptySubsequences: false)
+    let isGmail = parts[1] == "gmail.com" || parts[1] == "googlemail.com"
+    var name = parts[0]
+    // A name that begins with the sign has no other part.
+    if let sign = name.dropFirst().firstIndex(of: "+") { name = name[..<sign] }
+    return isGmail ? name.filter { $0 != "." } + "@gmail.com" : "\(name)@\(parts[1])"
+  }
 
   /// The address for display: the first character of the name, and the domain.
   public var masked: String {

@@ -4,12 +4,37 @@ public import Foundation
 
 /// A user of an identity provider, as an ID token names it: `iss` and `sub` (OpenID Connect Core 1.0, section 2).
 public struct ProviderSubject: Sendable, Hashable {
+  /// The most bytes of a subject.
+  public static let longest = 255
+
   public let issuer: String
   public let subject: String
 
+  /// The user that a verified token names.
+  ///
+  /// - Throws: `FederationRejection.subject` for a subject that is empty or longer than 255 bytes, or that has a
+  ///   character which a reader does not see: a database or a list could take it for another one.
+  public init(issuer: String, claimed subject: String) throws(FederationRejection) {
+    guard (1...Self.longest).contains(subject.utf8.count), subject.unicodeScalars.allSatisfy(\.isVisible) else {
+      throw .subject
+    }
+    self.init(issuer: issuer, subject: subject)
+  }
+
+  /// The user as a store kept it.
   public init(issuer: String, subject: String) {
     self.issuer = issuer
     self.subject = subject
+  }
+
+  // As databases compare them.
+  public static func == (first: ProviderSubject, second: ProviderSubject) -> Bool {
+    first.issuer.hasBytes(of: second.issuer) && first.subject.hasBytes(of: second.subject)
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    issuer.addBytes(to: &hasher)
+    subject.addBytes(to: &hasher)
   }
 }
 

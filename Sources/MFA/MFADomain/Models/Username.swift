@@ -17,10 +17,11 @@ public struct Username: Sendable, Hashable {
   public static let longestKey = 1024
 
   public init(_ text: String) throws(InvalidValue) {
-    guard (1...128).contains(text.count), text.utf8.count <= 512 else {
+    // Bytes first: counting characters and comparing them takes longer the more marks a character has.
+    guard text.utf8.count <= 512, (1...128).contains(text.count) else {
       throw InvalidValue(field: "username", rule: "has 1 to 128 characters")
     }
-    guard text.hasNoControls, text.trimmingCharacters(in: .whitespacesAndNewlines) == text else {
+    guard text.hasNoControls, !text.hasOuterSpace else {
       throw InvalidValue(field: "username", rule: "has no control characters, and no white space at its ends")
     }
     self.text = text
@@ -35,8 +36,9 @@ public struct Username: Sendable, Hashable {
     formerKey = key
   }
 
-  public static func == (first: Username, second: Username) -> Bool { first.key == second.key }
-  public func hash(into hasher: inout Hasher) { hasher.combine(key) }
+  // As the database compares them. Keys are in one normal form already.
+  public static func == (first: Username, second: Username) -> Bool { first.key.hasBytes(of: second.key) }
+  public func hash(into hasher: inout Hasher) { key.addBytes(to: &hasher) }
 
   /// The text in lower case after a mapping to upper case, because some letters become equal only in upper case.
   ///
@@ -62,16 +64,21 @@ extension Username {
   ///
   /// Letters must be from one script, or from Latin together with the scripts of Japanese, Korean and Chinese: the
   /// "highly restrictive" level of UTS 39, section 5.2, for the scripts that UTS 31 recommends. Names of one script
-  /// that look like names of another (`асе`, all Cyrillic, and `ace`) are not compared.
+  /// that look like names of another (`асе`, all Cyrillic, and `ace`) are not compared. Invisible characters, and those
+  /// that look like a space, are refused: a name with one looks like the name without it. Marks without a letter, and
+  /// more than four marks in a row, are refused too (UTS 39, section 5.4).
   ///
-  /// - Throws: `InvalidValue` if scripts are mixed, if a character is invisible, or if the key is too long.
+  /// - Throws: `InvalidValue` if scripts are mixed, if a character is invisible, if marks or spaces are heaped, or if
+  ///   the key is too long.
   public func checkAsNew() throws(InvalidValue) {
     guard key.utf8.count <= Self.longestKey else {
       throw InvalidValue(field: "username", rule: "has 1 to 128 characters")
     }
-    guard text.unicodeScalars.allSatisfy({ !$0.properties.isDefaultIgnorableCodePoint || $0.isVariationSelector })
-    else {
-      throw InvalidValue(field: "username", rule: "has no invisible characters")
+    guard text.unicodeScalars.allSatisfy(\.isOfNewNames) else {
+      throw InvalidValue(field: "username", rule: "has no invisible or unassigned characters, and no space but U+0020")
+    }
+    guard text.hasNoHeaps else {
+      throw InvalidValue(field: "username", rule: "has single spaces, and at most four marks after a character")
     }
     guard NameScripts.isUniform(key) else {
       throw InvalidValue(field: "username", rule: "has letters of one script, as Latin or Cyrillic, not of several")
@@ -81,20 +88,63 @@ extension Username {
 
 extension User {
   /// Whether a client that writes `name` means this account.
-  func isNamed(_ name: Username) -> Bool { username.key == name.key || username.key == name.formerKey }
+  func isNamed(_ name: Username) -> Bool {
+    username.key.hasBytes(of: name.key) || username.key.hasBytes(of: name.formerKey)
+  }
 }
 
 extension UserRecords {
-  /// The account that a client means by `name`.
+  /// The account that a client means by `name`. The lookups are the same for a name without an account.
   public func user(named name: Username) throws -> User? {
-    if name.formerKey != name.key, let user = try user(named: name.formerKey) { return user }
-    return try user(named: name.key)
+    let former = name.formerKey.hasBytes(of: name.key) ? nil : try user(named: name.formerKey)
+    let current = try user(named: name.key)
+    return former ?? current
+  }
+}
+
+extension String {
+  /// Whether both have the same bytes. `==` also takes texts as equal that differ in their composition.
+  func hasBytes(of other: String) -> Bool { utf8.elementsEqual(other.utf8) }
+
+  /// Adds the bytes to `hasher`, and an end: no text is the beginning of another one then.
+  func addBytes(to hasher: inout Hasher) {
+    var text = self
+    text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    hasher.combine(0xFF as UInt8)
+  }
+
+  fileprivate var hasOuterSpace: Bool {
+    [unicodeScalars.first, unicodeScalars.last].contains { $0?.properties.isWhitespace == true }
+  }
+
+  /// Whether each space stands alone, and each character has at most four marks, the first one none.
+  fileprivate var hasNoHeaps: Bool {
+    if utf8.allSatisfy({ $0 < 0x80 && $0 != UInt8(ascii: " ") }) { return true }
+    var (marks, isAfterSpace) = (4, false)
+    return decomposedStringWithCanonicalMapping.unicodeScalars.allSatisfy { scalar in
+      marks = scalar.isMark ? marks + 1 : 0
+      defer { isAfterSpace = scalar == " " }
+      return marks <= 4 && !(isAfterSpace && scalar == " ")
+    }
   }
 }
 
 extension Unicode.Scalar {
-  /// Emoji have one.
-  fileprivate var isVariationSelector: Bool { value == 0xFE0F }
+  /// Whether it may be a part of a new name.
+  fileprivate var isOfNewNames: Bool {
+    if isASCII { return isVisible }
+    // The blank pattern of Braille looks like a space.
+    guard isVisible, value != 0x2800 else { return false }
+    let category = properties.generalCategory
+    return category != .unassigned && category != .spaceSeparator
+  }
+
+  fileprivate var isMark: Bool {
+    switch properties.generalCategory {
+    case .nonspacingMark, .enclosingMark: true
+    default: false
+    }
+  }
 }
 
 /// Which scripts names are written in.

@@ -1,3 +1,5 @@
+internal import ByteCoding
+
 /// A backup code for paper: eight characters, at least one of them a letter, so that it cannot be confused with a
 /// code of digits.
 enum BackupCode {
@@ -38,17 +40,21 @@ enum BackupCode {
   }
 }
 
-/// A code as a user types it: without the spaces and dashes that help reading, and in capitals.
+/// A code as a user types or pastes it: without the separators that help reading, in capitals, and with full-width digits
+/// and letters, as keyboards of East Asia have them, in their usual form.
 public struct CodeGuess: Sendable, Hashable {
   public let text: String
 
   public init(_ text: String) throws(InvalidValue) {
-    let plain = text.uppercased().filter { $0 != " " && $0 != "-" }
-    guard (1...32).contains(plain.utf8.count), text.utf8.count <= 64 else {
+    let plain = text.utf8.count <= Self.longest ? TypedCode.plain(text).uppercased() : ""
+    guard (1...32).contains(plain.utf8.count) else {
       throw InvalidValue(field: "code", rule: "has 1 to 32 characters")
     }
     self.text = plain
   }
+
+  /// The most bytes of a code as it is typed: full-width characters have three.
+  public static let longest = 128
 
   var isDigits: Bool { text.utf8.allSatisfy { (0x30...0x39).contains($0) } }
   var mayBeBackupCode: Bool { text.utf8.count == BackupCode.length && !isDigits }

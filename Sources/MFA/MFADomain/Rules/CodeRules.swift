@@ -66,8 +66,9 @@ struct CodeSending: Sendable {
   let target: CodeTarget
   /// The key of the account's name.
   let account: String
-  /// The counter of the account; `nil` if the caller does not belong to it.
-  var accountCount: [UInt8]?
+  /// A further counter, which all app instances share: of the account, for codes by SMS, `nil` if the caller does not
+  /// belong to it; of the mailbox, for codes by e-mail.
+  var sharedCount: [UInt8]?
   let tally: SendTally
 }
 
@@ -85,7 +86,7 @@ extension UnitOfWork {
   /// When another code of this kind may be sent; `nil` if it may be sent now.
   ///
   /// That is a minute after the last code for the subject, and as soon as fewer than five were sent within an hour for
-  /// the subject, to the target, and to the account, if it has a counter. A name without an account is refused at
+  /// the subject, to the target, and at the shared counter, if there is one. A name without an account is refused at
   /// the same counts.
   private func earliestNextSend(of sending: CodeSending) throws -> Timestamp? {
     let (most, target) = (OneTimeCode.mostInAnHour, sending.target.hash)
@@ -96,7 +97,7 @@ extension UnitOfWork {
       try room(below: most, for: sending.subject, to: target, sending.channel),
       // No code has an empty subject. Without an account the row is looked up as well, so that the response takes the
       // same time.
-      try room(below: most, for: "", to: sending.accountCount ?? target, sending.channel),
+      try room(below: most, for: "", to: sending.sharedCount ?? target, sending.channel),
     ].compactMap(\.self).max()
   }
 
@@ -125,13 +126,13 @@ extension UnitOfWork {
   /// A message that is not sent because there is no account counts as well. Otherwise the remaining number would reveal
   /// the difference.
   ///
-  /// - Parameter account: the counter of the account, for messages that have one.
-  func countSend(_ tally: SendTally, account: [UInt8]? = nil, _ channel: OneTimeCode.Channel) throws {
+  /// - Parameter shared: the shared counter, for messages that have one.
+  func countSend(_ tally: SendTally, shared: [UInt8]? = nil, _ channel: OneTimeCode.Channel) throws {
     for (index, origin) in tally.origins.enumerated() {
       try records.insert(
         OneTimeCode(
           id: origin.id, subject: origin.subject, channel: channel, hash: tally.noTarget,
-          target: index == 0 ? tally.allUsers : account ?? Array(tally.noTarget.reversed()), createdAt: now,
+          target: index == 0 ? tally.allUsers : shared ?? Array(tally.noTarget.reversed()), createdAt: now,
           expiresAt: now, isClaimed: true, isSpent: true))
     }
   }
@@ -147,7 +148,7 @@ extension UnitOfWork {
         .codeWithheld, account: sending.account, ["channel=\(sending.channel.rawValue)", "reason=\(refusal.cause)"])
       throw RecordedRefusal(refusal)
     }
-    try countSend(sending.tally, account: sending.accountCount, sending.channel)
+    try countSend(sending.tally, shared: sending.sharedCount, sending.channel)
   }
 
   /// Records a code that is sent, or that none is sent because there is no recipient. Both are one entry, so that the

@@ -14,6 +14,7 @@ public enum FederationRejection: String, Error, Sendable, Hashable, CaseIterable
 
   // The rules of the ID token.
   case malformed = "token_malformed"
+  case type = "not_an_id_token"
   case issuer = "wrong_issuer"
   case audience = "wrong_audience"
   case authorizedParty = "wrong_authorized_party"

@@ -17,13 +17,16 @@ extension Administration {
 
   /// Stops the recovery of an account.
   ///
+  /// - Returns: The account.
   /// - Throws: `.notFound` if none is open.
-  public func cancelRecovery(_ username: Username, by actor: Actor) async throws {
+  @discardableResult
+  public func cancelRecovery(_ username: Username, by actor: Actor) async throws -> User {
     try await context.write(by: actor) { work in
       try work.admit()
       guard let user = try work.records.user(named: username), try work.cancelRecovery(of: user, .operator) else {
         throw MFARefusal.notFound
       }
+      return user
     }
   }
 }

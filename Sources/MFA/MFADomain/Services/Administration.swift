@@ -53,7 +53,10 @@ public struct Administration: Sendable {
   }
 
   /// Ends the sessions of the account and refuses all its operations until it is unlocked.
-  public func lock(_ username: Username, by actor: Actor) async throws {
+  ///
+  /// - Returns: The account before the change.
+  @discardableResult
+  public func lock(_ username: Username, by actor: Actor) async throws -> User {
     try await change(username, by: actor, .userLocked, .init(.locked)) { user, work in
       var locked = user
       locked.lockedAt = work.now
@@ -63,7 +66,10 @@ public struct Administration: Sendable {
   }
 
   /// Removes an operator's lock, and the lockouts of all factors.
-  public func unlock(_ username: Username, by actor: Actor) async throws {
+  ///
+  /// - Returns: The account before the change.
+  @discardableResult
+  public func unlock(_ username: Username, by actor: Actor) async throws -> User {
     try await change(username, by: actor, .userUnlocked, .init(.unlocked)) { user, work in
       var unlocked = user
       unlocked.lockedAt = nil
@@ -72,8 +78,9 @@ public struct Administration: Sendable {
     }
   }
 
-  /// Removes all devices, the second factor, all trust and the connection to an identity provider, ends the sessions, and returns a code that brings a device
-  /// into the account: for a user who has lost all devices and whom the operator knows.
+  /// Removes all devices, the second factor, all trust and the connection to an identity provider, ends the sessions,
+  /// and returns a code that brings a device into the account. It is for a user without devices, whose identity the
+  /// operator has checked.
   ///
   /// Lost devices may be in other hands, so none stays. A device that the user still has is enrolled again by the code.
   public func resetFactors(_ username: Username, by actor: Actor) async throws -> String {
@@ -102,10 +109,12 @@ public struct Administration: Sendable {
 
   /// Removes a device of the account, as its user would.
   ///
+  /// - Returns: The account.
   /// - Throws: `.notFound` unless the device is enrolled in the account.
-  public func removeDevice(_ deviceID: DeviceID, of username: Username, by actor: Actor) async throws {
+  @discardableResult
+  public func removeDevice(_ deviceID: DeviceID, of username: Username, by actor: Actor) async throws -> User {
     let notice = DeviceNotice(.deviceRemoved, concerning: deviceID.text)
-    try await change(username, by: actor, .deviceUnenrolled, notice) { user, work in
+    return try await change(username, by: actor, .deviceUnenrolled, notice) { user, work in
       guard let device = try work.records.device(deviceID), device.userID == user.id, device.removedAt == nil else {
         throw MFARefusal.notFound
       }
@@ -114,7 +123,10 @@ public struct Administration: Sendable {
   }
 
   /// Grants the account the right to these operations by its sessions, or withdraws it.
-  public func setAdmin(_ isAdmin: Bool, _ username: Username, by actor: Actor) async throws {
+  ///
+  /// - Returns: The account before the change.
+  @discardableResult
+  public func setAdmin(_ isAdmin: Bool, _ username: Username, by actor: Actor) async throws -> User {
     try await change(username, by: actor, .roleChanged, nil) { user, work in
       var changed = user
       if isAdmin != user.isAdmin { changed.adminSince = isAdmin ? work.now : nil }
@@ -148,11 +160,13 @@ public struct Administration: Sendable {
     }
   }
 
-  /// Runs `body` on the account, records `event` and sends `notice`, in one transaction.
+  /// Runs `body` on the account, records `event` and sends `notice`, in one transaction. Returns the account as it was
+  /// before.
+  @discardableResult
   private func change(
     _ username: Username, by actor: Actor, _ event: AuditEvent, _ notice: DeviceNotice?,
     _ body: @escaping @Sendable (User, UnitOfWork<Actor>) throws -> Void
-  ) async throws {
+  ) async throws -> User {
     try await context.write(by: actor) { work in
       try work.admit()
       guard let user = try work.records.user(named: username) else { throw MFARefusal.notFound }
@@ -160,6 +174,7 @@ public struct Administration: Sendable {
       try work.note(event, of: user, notice?.deviceID.map { ["device=\($0)"] } ?? [])
       if let notice { try work.notify(user.id, of: notice.kind, concerning: notice.deviceID) }
       work.wakeSockets(of: user.id)
+      return user
     }
   }
 }

@@ -32,6 +32,8 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case securityKeyRefused = "security_key.refused"
   /// A valid signature whose count did not grow.
   case securityKeyCloned = "security_key.clone_suspected"
+  /// A valid signature of a key whose eligibility for backup has changed since its registration.
+  case securityKeyChanged = "security_key.changed"
   /// The account was connected to a user of the identity provider.
   case identityConnected = "identity.connected"
   case identityDisconnected = "identity.disconnected"
@@ -190,7 +192,7 @@ extension AuditEvent {
       .sessionRevoked, .refreshReused, .pushStarted, .pushApproved, .pushDenied, .userLocked, .userUnlocked,
       .roleChanged, .factorReset, .recoveryStarted, .recoveryCancelled, .recoveryCompleted, .refusalsRepeated,
       .historyKeyed, .securityKeyRegistered, .securityKeyRenamed, .securityKeyRemoved, .securityKeyAccepted,
-      .securityKeyCloned, .identityConnected, .identityDisconnected, .identityAccepted:
+      .securityKeyCloned, .securityKeyChanged, .identityConnected, .identityDisconnected, .identityAccepted:
       false
     }
   }

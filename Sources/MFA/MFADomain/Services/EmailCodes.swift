@@ -86,7 +86,11 @@ extension UnitOfWork where Initiator == Caller {
     let target = CodeTarget(address.key, isConfirmed: isConfirmed, in: vault)
     let subject = isConfirmed ? EmailCodes.subject(user.id) : EmailCodes.offers(user.id)
     let account = user.username.key
-    try admit(CodeSending(channel: .email, subject: subject, target: target, account: account, tally: draft.tally))
+    // A code is confirmed for the address that it went to, and counted for the mailbox.
+    let mailbox = vault.hash(address.mailbox, as: isConfirmed ? "mailbox" : "unconfirmed mailbox")
+    try admit(
+      CodeSending(
+        channel: .email, subject: subject, target: target, account: account, sharedCount: mailbox, tally: draft.tally))
     try records.insert(
       OneTimeCode(
         id: draft.id, subject: subject, channel: .email, hash: SMSCodes.hash(draft.code, of: draft.id, in: vault),

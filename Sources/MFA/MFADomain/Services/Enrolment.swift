@@ -61,6 +61,9 @@ public struct Enrolment: Sendable {
   ///
   /// An identity of a provider connects a new account only: an existing account is connected by a session of it.
   ///
+  /// A caller without a session of the account is refused what it would be refused for a new account, and only then
+  /// learns that the name has one. So each name that it asks about successfully costs it an account.
+  ///
   /// A repeated call has the same result and changes nothing: the app may have lost the response.
   ///
   /// - Throws: `.deviceExists`, `.forbidden`, `.tooManyDevices`, `.tooManyAccounts`; what `freshSession`,
@@ -83,20 +86,15 @@ public struct Enrolment: Sendable {
         work.wakeSockets(of: user.id)
         return known
       }
-      if examined != nil, user != nil {
-        throw InvalidValue(field: "idToken", rule: "is accepted for a new username only; use auth.oidc-bind")
-      }
+      var subject: ProviderSubject?
       if let token = application.recoveryToken {
         try work.completeRecovery(token, application.username, replacing: known, of: user)
       } else {
-        try work.admit(application, enrolling: known, for: user)
+        subject = try work.admit(application, enrolling: known, for: user, examined)
       }
       let binding = caller.identity.binding
       let owner = user ?? User(id: newID, username: application.username, createdAt: work.now, createdBy: binding)
       if user == nil {
-        try application.username.checkAsNew()
-        try work.checkAccountLimit(for: application.username)
-        let subject = try examined.map { try work.admit($0, asNew: application.username) }
         try work.records.insert(owner)
         if let subject { try work.connect(subject, to: owner) }
       }
@@ -209,10 +207,13 @@ private enum DeviceProof {
 }
 
 extension UnitOfWork where Initiator == Caller {
-  /// Admits the enrolment by a link code or by a session.
+  /// Admits the enrolment by a link code or by a session, or as that of a new account.
   ///
-  /// - Throws: `RecordedRefusal`; `MFARefusal.tooManyDevices`, which leaves the link code valid.
-  fileprivate func admit(_ application: Enrolment.Application, enrolling known: Device?, for user: User?) throws {
+  /// - Returns: The user of the provider that the new account is connected to.
+  /// - Throws: `RecordedRefusal`; `InvalidValue`; `MFARefusal.tooManyDevices`, which leaves the link code valid.
+  fileprivate func admit(
+    _ application: Enrolment.Application, enrolling known: Device?, for user: User?, _ examined: ExaminedAnswer?
+  ) throws -> ProviderSubject? {
     if let code = application.linkCode, known == nil || user.map({ known?.isRemoved(from: $0) == true }) == true {
       do {
         try spendLinkCode(code, for: user, named: application.username)
@@ -221,10 +222,10 @@ extension UnitOfWork where Initiator == Caller {
         throw RecordedRefusal(.deviceExists)
       }
       if let user { try checkRoom(for: user) }
-      return
+      return nil
     }
     do {
-      try admit(enrolling: known, for: user)
+      return try admit(application.username, enrolling: known, for: user, examined)
     } catch let refusal as MFARefusal {
       try note(
         .enrolmentRefused, account: application.username.key,
@@ -233,14 +234,31 @@ extension UnitOfWork where Initiator == Caller {
     }
   }
 
-  private func admit(enrolling known: Device?, for user: User?) throws {
+  private func admit(
+    _ username: Username, enrolling known: Device?, for user: User?, _ examined: ExaminedAnswer?
+  ) throws -> ProviderSubject? {
     // For any name: another app instance could otherwise find out who the user of a device is.
     if let known, known.binding != caller.identity.binding || known.userID != user?.id { throw MFARefusal.deviceExists }
-    guard let user else { return }
+    let owner = try caller.session.flatMap { try records.session($0.sessionID) }?.userID
+    // Before the first difference between a name with an account and one without.
+    let subject = user != nil && owner == user?.id ? nil : try admitNew(username, examined)
+    guard let user else { return subject }
+    if examined != nil {
+      throw InvalidValue(field: "idToken", rule: "is accepted for a new username only; use auth.oidc-bind")
+    }
     let devices = try records.devices(of: user.id)
     let (session, _) = try freshSession()
     guard session.userID == user.id else { throw MFARefusal.forbidden }
     if !devices.contains(where: { $0.id == known?.id }) { try checkRoom(for: user) }
+    return nil
+  }
+
+  /// Checks whether the caller may create an account with this name and this identity, as far as the name is free. The
+  /// challenge of the identity is spent if the transaction is committed.
+  private func admitNew(_ username: Username, _ examined: ExaminedAnswer?) throws -> ProviderSubject? {
+    try username.checkAsNew()
+    try checkAccountLimit(for: username)
+    return try examined.map { try admit($0, asNew: username) }
   }
 
   private func checkRoom(for user: User) throws {
@@ -252,7 +270,7 @@ extension UnitOfWork where Initiator == Caller {
   /// Checks whether the caller may create another account. Debug builds share one identity, so they have no limit.
   ///
   /// - Throws: `RecordedRefusal` with `.tooManyAccounts`
-  fileprivate func checkAccountLimit(for username: Username) throws {
+  private func checkAccountLimit(for username: Username) throws {
     let (binding, limit) = (caller.identity.binding, policy.mostAccountsOfInstance)
     guard binding != .debugBuild, try records.countUsers(createdBy: binding) >= limit else { return }
     let refusal = MFARefusal.tooManyAccounts(limit: limit)

@@ -26,13 +26,13 @@ public struct Linking: Sendable {
 
   /// Makes the last code of `issuer` invalid.
   static func void(_ issuer: LinkIssuer, for user: User, in records: some CodeRecords) throws {
-    guard var code = try records.newestCode(for: subject(user, issuer), .link) else { return }
+    guard var code = try records.newestCode(for: subject(user.id, issuer), .link) else { return }
     code.isSpent = true
     try records.update(code)
   }
 
-  fileprivate static func subject(_ user: User, _ issuer: LinkIssuer) -> String {
-    (issuer == .user ? "link:" : "recovery:") + user.id.text
+  fileprivate static func subject(_ userID: UUID, _ issuer: LinkIssuer) -> String {
+    (issuer == .user ? "link:" : "recovery:") + userID.text
   }
 }
 
@@ -56,7 +56,7 @@ extension UnitOfWork {
   func insert(_ code: LinkCode, for user: User) throws {
     try records.insert(
       OneTimeCode(
-        id: code.id, subject: Linking.subject(user, code.issuer), channel: .link,
+        id: code.id, subject: Linking.subject(user.id, code.issuer), channel: .link,
         hash: SMSCodes.hash(code.text, of: code.id, in: vault),
         target: vault.hash(code.id.uuidString, as: "no target"), createdAt: now,
         expiresAt: now.advanced(by: code.lifetime), isClaimed: true))
@@ -72,15 +72,15 @@ extension UnitOfWork where Initiator == Caller {
   /// - Throws: `RecordedRefusal` with `.accountLocked`, or with what `judge(_:_:then:)` refuses.
   func spendLinkCode(_ guess: CodeGuess, for user: User?, named username: Username) throws {
     let account = username.key
-    if user?.lockedAt != nil { throw try refuseCode(.accountLocked(retryAfter: nil), .link, account: account) }
-    let subject = user.map { Linking.subject($0, .user) } ?? "link:name:\(account)"
+    let subject = user.map { Linking.subject($0.id, .user) } ?? "link:name:\(account)"
     func isRight(_ code: OneTimeCode) -> Bool {
       constantTimeEqual(SMSCodes.hash(guess.text, of: code.id, in: vault), code.hash)
     }
-    let codes = try user.map { user in
-      try Linking.LinkIssuer.allCases.compactMap { try records.newestCode(for: Linking.subject(user, $0), .link) }
+    let id = user?.id ?? .unknownUser
+    let codes = try Linking.LinkIssuer.allCases.compactMap {
+      try records.newestCode(for: Linking.subject(id, $0), .link)
     }
-    let open = (codes ?? []).filter { $0.isOpen(at: now) }
+    let open = codes.filter { $0.isOpen(at: now) }
     // The guess selects the code that it is counted against. `judge` decides whether it may be compared at all.
     let meant = open.first(where: isRight) ?? open.first
     let attempt = CodeAttempt(
@@ -89,6 +89,10 @@ extension UnitOfWork where Initiator == Caller {
     try judge(attempt) {
       isRight($0) ? () : nil
     } then: {
+      // Only to a right code: the lock would tell others that the name has an account.
+      guard user?.lockedAt == nil else {
+        throw try refuseCode(.accountLocked(retryAfter: nil), .link, account: account)
+      }
     }
   }
 }

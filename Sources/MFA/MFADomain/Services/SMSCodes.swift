@@ -77,6 +77,8 @@ public struct SMSCodes: Sendable {
     _ guess: String, for username: Username, trustToken: String?, by caller: Caller
   ) async throws -> SessionTokens {
     let subject = Self.subject(username, caller)
+    // Separators alone are a guess too, and a wrong one.
+    let guess = (try? CodeGuess(guess))?.text ?? ""
     let trust = trustToken.map { TrustProof(token: $0, binding: caller.identity.binding, in: context.vault) }
     let (session, user) = try await context.write(by: caller) { work in
       let owner = try work.owner(of: username)
@@ -121,7 +123,7 @@ extension UnitOfWork where Initiator == Caller {
     try admit(
       CodeSending(
         channel: .sms, subject: draft.subject, target: target ?? CodeTarget(standingIn: draft.noTarget),
-        account: draft.account, accountCount: accountCount, tally: draft.tally))
+        account: draft.account, sharedCount: accountCount, tally: draft.tally))
     try records.insert(
       OneTimeCode(
         id: draft.id, subject: draft.subject, channel: .sms, hash: number == nil ? draft.noTarget : draft.hash,

@@ -108,6 +108,10 @@ extension UnitOfWork where Initiator == Caller {
     let use: VerifiedUse
     switch attempt.verdict {
     case .success(let verified): use = verified
+    // A valid signature is no guess, and is not counted.
+    case .failure(.backupEligibility):
+      throw try self.refuse(
+        .securityKeyRefused(.backupEligibility), .authentication, of: user, attempt.key.map { [$0.detail] } ?? [])
     case .failure(let fault): throw try refuse(fault)
     }
     // The key may have been removed, used or renamed since it was read.

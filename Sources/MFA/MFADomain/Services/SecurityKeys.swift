@@ -167,7 +167,11 @@ extension UnitOfWork where Initiator == Caller {
     _ refusal: MFARefusal, _ ceremony: KeyChallenge.Ceremony, of user: User, _ detail: [String] = []
   ) throws -> RecordedRefusal {
     let event: AuditEvent =
-      if case .securityKeyRefused(.signatureCount) = refusal { .securityKeyCloned } else { .securityKeyRefused }
+      switch refusal {
+      case .securityKeyRefused(.signatureCount): .securityKeyCloned
+      case .securityKeyRefused(.backupEligibility): .securityKeyChanged
+      default: .securityKeyRefused
+      }
     try note(event, of: user, ["ceremony=\(ceremony.rawValue)"] + detail + ["reason=\(refusal.cause)"])
     return RecordedRefusal(refusal)
   }

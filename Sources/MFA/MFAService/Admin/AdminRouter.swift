@@ -69,10 +69,11 @@ public struct AdminRouter: Sendable {
       return answer
     }
     let wantsJSON = accept?.lowercased().contains("application/json") == true
-    let isVerbose = parts.count == 2 && parts[1].split(separator: "&").contains { $0 == "verbose" || $0 == "verbose=" }
+    let query = parts.count == 2 ? parts[1].split(separator: "&") : []
+    let isVerbose = query.contains { $0 == "verbose" || $0 == "verbose=" }
     return switch path {
     case "/livez": wantsJSON ? .json(["live": true]) : .text("ok\n")
-    case "/readyz": await readiness(isVerbose: isVerbose, inJSON: wantsJSON)
+    case "/readyz": await readiness(isVerbose: isVerbose, inJSON: wantsJSON, without: Self.excluded(in: query))
     case "/metrics":
       AdminAnswer(200, type: "text/plain; version=0.0.4; charset=utf-8", body: await operations.metrics())
     case "/status": .text(await operations.status().text + "\n")
@@ -85,18 +86,31 @@ public struct AdminRouter: Sendable {
   private struct Readiness: Encodable {
     let ready: Bool
     let checks: [ReadinessCheck]?
+    /// About names to exclude that no check has.
+    let warning: String?
   }
 
-  private func readiness(isVerbose: Bool, inJSON: Bool) async -> AdminAnswer {
-    let checks = await operations.checks()
+  /// The checks that a query leaves out. A value that is not percent-encoded UTF-8 names no check.
+  private static func excluded(in query: [Substring]) -> ExcludedChecks {
+    let values = query.filter { $0.hasPrefix("exclude=") }.map { $0.dropFirst("exclude=".count) }
+    return ExcludedChecks(values.map { $0.removingPercentEncoding ?? String($0) })
+  }
+
+  private func readiness(isVerbose: Bool, inJSON: Bool, without excluded: ExcludedChecks) async -> AdminAnswer {
+    let all = await operations.checks()
+    let checks = all.map {
+      excluded.contains($0.name) ? ReadinessCheck($0.name, ready: true, "excluded: \($0.detail)") : $0
+    }
+    let warning = excluded.warning(known: all.map(\.name))
     let isReady = checks.allSatisfy(\.ready)
     let status = isReady ? 200 : 503
     var answer: AdminAnswer
     if inJSON {
-      answer = .json(Readiness(ready: isReady, checks: isVerbose ? checks : nil), status: status)
+      answer = .json(Readiness(ready: isReady, checks: isVerbose ? checks : nil, warning: warning), status: status)
     } else {
       let lines = isVerbose ? checks.map { "\($0.ready ? "[+]" : "[-]") \($0.name): \($0.detail)\n" } : []
-      answer = .text(lines.joined() + (isReady ? "ready\n" : "not ready\n"), status: status)
+      let note = warning.map { "warn: \($0)\n" } ?? ""
+      answer = .text(lines.joined() + note + (isReady ? "ready\n" : "not ready\n"), status: status)
     }
     if !isReady { answer.fields.append(("Retry-After", "1")) }
     return answer

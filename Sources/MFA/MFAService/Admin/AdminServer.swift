@@ -8,7 +8,8 @@ public import ServiceLifecycle
 
 /// Serves the operators on a Unix socket with mode 0600.
 ///
-/// One request per connection. The last service to stop, so that status and readiness are answered during a shutdown.
+/// One request per connection, on a thread of its own: no client's request can delay an operator. The last service to
+/// stop, so that status and readiness are answered during a shutdown.
 public struct AdminServer: Service {
   private let router: AdminRouter
   private let path: String
@@ -29,11 +30,13 @@ public struct AdminServer: Service {
   private static let patience = Duration.seconds(2)
 
   /// Serves until the graceful shutdown of its service group.
-  public func run() async throws {
+  public func run() async throws { try await OperatorThreads.with(serve) }
+
+  private func serve(on group: MultiThreadedEventLoopGroup) async throws {
     let connections = LockedValue(0)
     let descriptor = try bindSocket()
     let own = SocketFile(at: path)
-    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+    let channel = try await ServerBootstrap(group: group)
       .childChannelInitializer { [router] channel in
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.configureHTTPServerPipeline(withPipeliningAssistance: false)

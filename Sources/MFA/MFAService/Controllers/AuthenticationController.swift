@@ -31,12 +31,9 @@ struct AuthenticationController {
       guard let challengeID = UUID(text: request.challengeId) else {
         throw InvalidValue(field: "challengeId", rule: "must be a UUID")
       }
-      guard let signature = Base64.decode(request.signature), (8...96).contains(signature.count) else {
-        throw InvalidValue(field: "signature", rule: "must be an ECDSA signature in base64, DER or 64 bytes")
-      }
       let response = Authentication.SignedChallenge(
         challengeID: challengeID, username: try Username(request.username),
-        deviceID: try DeviceID(request.deviceId), signature: signature)
+        deviceID: try DeviceID(request.deviceId), signature: try BinaryField.signature(request.signature))
       let tokens = try await authentication.verify(
         response, trustToken: request.trustToken.checked("trustToken"), by: caller)
       return TokenResponse(tokens)
@@ -60,7 +57,7 @@ struct AuthenticationController {
       MFAOperations.verifyOTP, "Verifies an SMS code and starts a session.", access: .attested,
       rateClass: .sensitive, refusals: [.invalidRequest, .codeInvalid, .codeExpired, .rateLimited, .accountLocked]
     ) { request, caller in
-      guard (1...32).contains(request.otp.utf8.count) else {
+      guard (1...CodeGuess.longest).contains(request.otp.utf8.count) else {
         throw InvalidValue(field: "otp", rule: "must have 1 to 32 characters")
       }
       let tokens = try await codes.verify(

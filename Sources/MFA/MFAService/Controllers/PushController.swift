@@ -39,9 +39,7 @@ struct PushController {
       refusals: Self.ofBearers + [.invalidRequest, .secondFactorRequired, .notFound, .authenticationFailed]
     ) { request, caller in
       let id = try UUID(wire: request.pushId)
-      guard let signature = Base64.decode(request.signature), (8...96).contains(signature.count) else {
-        throw InvalidValue(field: "signature", rule: "must be an ECDSA signature in base64, DER or 64 bytes")
-      }
+      let signature = try BinaryField.signature(request.signature)
       let state = try await approval.answer(
         PushApproval.Answer(id: id, approves: request.approve, number: request.number ?? 0, signature: signature),
         by: caller)

@@ -141,9 +141,9 @@ extension RegistrationResponse {
   fileprivate init(_ request: RegistrationRequest) throws(InvalidValue) {
     self.init(
       credentialID: try CredentialText.id(request.id, rawID: request.rawId, type: request.type),
-      clientDataJSON: try CredentialText.bytes(
+      clientDataJSON: try BinaryField.credential(
         request.response.clientDataJSON, "response.clientDataJSON", atMost: 8192),
-      attestationObject: try CredentialText.bytes(
+      attestationObject: try BinaryField.credential(
         request.response.attestationObject, "response.attestationObject", atMost: 16384),
       transports: CredentialText.transports(request.response.transports ?? []))
   }
@@ -156,36 +156,31 @@ extension AuthenticationResponse {
     let handle = response.userHandle == "" ? nil : response.userHandle
     self.init(
       credentialID: try CredentialText.id(request.id, rawID: request.rawId, type: request.type),
-      clientDataJSON: try CredentialText.bytes(response.clientDataJSON, "response.clientDataJSON", atMost: 8192),
-      authenticatorData: try CredentialText.bytes(
+      clientDataJSON: try BinaryField.credential(response.clientDataJSON, "response.clientDataJSON", atMost: 8192),
+      authenticatorData: try BinaryField.credential(
         response.authenticatorData, "response.authenticatorData", atMost: 4096),
-      signature: try CredentialText.bytes(response.signature, "response.signature", atMost: 1024),
+      signature: try BinaryField.credential(response.signature, "response.signature", atMost: 1024),
       userHandle: try handle.map { text throws(InvalidValue) in
-        try CredentialText.bytes(text, "response.userHandle", atMost: 64)
+        try BinaryField.credential(text, "response.userHandle", atMost: 64)
       })
   }
 }
 
-/// Decoding of the texts in a credential's JSON.
+/// The identifier and the transports in a credential's JSON.
 private enum CredentialText {
-  static func bytes(_ text: String, _ field: String, atMost most: Int) throws(InvalidValue) -> [UInt8] {
-    guard let bytes = Base64URL.decode(text), (1...most).contains(bytes.count) else {
-      throw InvalidValue(field: field, rule: "must be base64url without padding, of 1 to \(most) bytes")
-    }
-    return bytes
-  }
-
   static func id(_ id: String, rawID: String, type: String) throws(InvalidValue) -> [UInt8] {
     guard type == "public-key" else { throw InvalidValue(field: "type", rule: "must be public-key") }
-    let bytes = try bytes(id, "id", atMost: CredentialID.longest)
-    guard rawID == id else { throw InvalidValue(field: "rawId", rule: "must be the same as id") }
+    let bytes = try BinaryField.credential(id, "id", atMost: CredentialID.longest)
+    guard try BinaryField.credential(rawID, "rawId", atMost: CredentialID.longest) == bytes else {
+      throw InvalidValue(field: "rawId", rule: "must be the same as id")
+    }
     return bytes
   }
 
   /// The well-formed transport names, sorted, at most 8. Unknown names are kept for the future; the limits protect
   /// the database from arbitrary input.
   static func transports(_ texts: [String]) -> [String] {
-    let plain = Set(texts).filter { text in
+    let plain = Set(texts.prefix(32)).filter { text in
       (1...32).contains(text.utf8.count) && text.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == 0x2D }
     }
     return Array(plain.sorted().prefix(8))

@@ -112,9 +112,10 @@ enum WireCoding {
     return Array(try encoder.encode(value))
   }
 
-  /// Decodes `bytes` after checking them with `JSONGrammar`. The decoder alone would accept trailing commas and
-  /// duplicate names.
+  /// Decodes `bytes` after checking them with `StreamSafeText` and `JSONGrammar`. The decoder alone would accept
+  /// trailing commas and duplicate names.
   static func decode<Value: Decodable>(_ bytes: [UInt8]) throws(OperationInputError) -> Value {
+    guard StreamSafeText.accepts(json: bytes) else { throw .heapedMarks }
     guard JSONGrammar.accepts(bytes) else { throw .malformedJSON }
     do {
       return try JSONDecoder().decode(Value.self, from: Data(bytes))
@@ -132,6 +133,8 @@ public enum OperationInputError: Error, Sendable, Hashable {
   case notAttested
   /// The body is not valid JSON.
   case malformedJSON
+  /// A text in the body has more combining marks in a row than the stream-safe format allows.
+  case heapedMarks
   /// A required field is missing.
   case fieldMissing(String)
   /// A field has the wrong type.
@@ -176,6 +179,7 @@ extension OperationInputError {
     switch self {
     case .notAttested: "not_attested"
     case .malformedJSON: "malformed_json"
+    case .heapedMarks: "heaped_marks"
     case .fieldMissing(let field): "missing_\(field)"
     case .fieldOfWrongType(let field): "wrong_type_\(field)"
     case .fieldGivenTwice(let field): "given_twice_\(field)"

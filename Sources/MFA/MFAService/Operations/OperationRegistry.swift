@@ -51,7 +51,14 @@ public struct OperationRegistry: Sendable {
   }
 
   /// The operation with the given name; `nil` if there is none.
-  public func operation(named name: String) -> Operation? { byName[name] }
+  public func operation(named name: String) -> Operation? {
+    // A client chooses the name of a socket's message.
+    guard name.utf8.count <= Self.longestName else { return nil }
+    return byName[name]
+  }
+
+  /// Longer than any name of an operation, in bytes.
+  private static let longestName = 64
 
   /// Runs `operation` and returns its response as JSON: see `outcome(of:_:for:key:)`.
   func run(

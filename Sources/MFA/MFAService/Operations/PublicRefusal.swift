@@ -137,6 +137,11 @@ public struct PublicRefusal: Error, Sendable, Hashable {
   init(_ refusal: MFARefusal) {
     switch refusal {
     case .invalid(let value): self.init(.invalidRequest, "\(value.field) \(value.rule)")
+    case .securityKeyRefused(.backupEligibility):
+      // The signature was valid: this is told to the holder of the key alone.
+      self.init(
+        .authenticationFailed,
+        "This security key has changed since its registration: sign in otherwise, remove it, and register it again")
     case .authenticationFailed, .securityKeyRefused, .federationRefused:
       self.init(.authenticationFailed, "Authentication failed")
     case .sessionRequired:
@@ -161,7 +166,8 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case .codeExpired: self.init(.codeExpired, "Code has expired. Please generate a new one.")
     case .rateLimited(let wait):
       self.init(.rateLimited, "Too many attempts. Please wait before trying again.", retryAfter: wait)
-    case .accountLocked(let wait):
+    case .accountLocked(nil): self.init(.accountLocked, "The account is locked. Its operator can unlock it.")
+    case .accountLocked(let wait?):
       self.init(
         .accountLocked, "Too many failed attempts. Your account has been temporarily locked.", retryAfter: wait)
     case .alreadyEnabled: self.init(.alreadyEnabled, "MFA is already enabled for this account")
@@ -197,7 +203,7 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case .relyingParty: "the credential is for another relying party"
     case .userPresence: "the key does not report user presence"
     case .userVerification: "the key did not verify its user by PIN or biometry"
-    case .backupState: "the backup flags contradict each other"
+    case .backupState, .backupEligibility: "the backup flags contradict each other"
     case .attestedCredential: "authData contains no credential"
     case .credentialID: "the credential id is too long, or differs from id and rawId"
     case .publicKey: "the public key is malformed, too short or too long"
@@ -211,6 +217,8 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     switch fault {
     case .notAttested: self.init(.notAttested, "The gate's identity is missing or not valid")
     case .malformedJSON: self.init(.invalidRequest, "The body must be UTF-8 JSON without duplicate names in an object")
+    case .heapedMarks:
+      self.init(.invalidRequest, "A text has more than \(StreamSafeText.mostMarks) combining marks in a row")
     case .fieldMissing(let field): self.init(.invalidRequest, "\(field) is required")
     case .fieldOfWrongType(let field): self.init(.invalidRequest, "\(field) has the wrong type")
     case .fieldGivenTwice(let field): self.init(.invalidRequest, "\(field) is given twice")

@@ -52,7 +52,8 @@ public struct CallerReader: Sendable {
       let accepted = try await gate.identity(in: assertion, of: request, effect: effect, patience: patience)
       let caller = Caller(
         identity: accepted.identity, session: await proof(in: headers[.authorization]), requestID: requestID,
-        userAgent: String((headers[.userAgent] ?? "").prefix(256)))
+        // Of bytes: one character may have any number of them.
+        userAgent: String(decoding: (headers[.userAgent] ?? "").utf8.prefix(256), as: UTF8.self))
       return (caller, accepted.unspent)
     } catch let error as GateIdentityVerifier.Rejection {
       logger.notice("identity refused", metadata: ["request_id": "\(requestID)", "reason": "\(error.reason)"])
@@ -62,9 +63,12 @@ public struct CallerReader: Sendable {
 
   /// The session of the access token. An invalid token counts as absent.
   private func proof(in authorization: String?) async -> SessionProof? {
-    guard let parts = authorization?.split(separator: " ", maxSplits: 1), parts.count == 2,
-      parts[0].lowercased() == "bearer"
+    // RFC 9110, section 11.1: the scheme is in any case.
+    let scheme = "bearer ".utf8
+    guard let authorization, authorization.utf8.count > scheme.count,
+      zip(authorization.utf8, scheme).allSatisfy({ $0 == $1 || $0 | 0x20 == $1 })
     else { return nil }
-    return await tokens.proof(in: String(parts[1]), at: clock.now())
+    let token = authorization.utf8.dropFirst(scheme.count).drop { $0 == 0x20 }
+    return await tokens.proof(in: String(Substring(token)), at: clock.now())
   }
 }

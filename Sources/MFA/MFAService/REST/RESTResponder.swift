@@ -46,7 +46,8 @@ struct RESTResponder: HTTPResponder {
     _ request: Request, _ requestID: String, _ service: ServiceGeneration
   ) async throws(PublicRefusal) -> [UInt8] {
     let match = Result { () throws(OperationInputError) in
-      try service.routes.match(
+      guard request.uri.string.utf8.count <= RESTRouteTable.longestTarget else { throw .unknownOperation }
+      return try service.routes.match(
         request.method.rawValue, request.uri.path,
         query: request.uri.queryParameters.map { (String($0.key), String($0.value)) })
     }
@@ -120,8 +121,7 @@ struct RESTResponder: HTTPResponder {
   }
 
   private static func body(of request: Request) async throws -> [UInt8] {
-    let type = request.headers[.contentType]?.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces)
-    if let type, type.lowercased() != "application/json" { throw OperationInputError.notJSON }
+    if let type = request.headers[.contentType], !isJSON(type) { throw OperationInputError.notJSON }
     do {
       return Array(try await request.body.collect(upTo: largestBody).readableBytesView)
     } catch is NIOTooManyBytesError {
@@ -129,6 +129,14 @@ struct RESTResponder: HTTPResponder {
     } catch is RequestBodyDeadline.Passed {
       throw OperationInputError.bodyTooSlow
     }
+  }
+
+  /// Whether a media type is `application/json`, in any case and with any parameters (RFC 9110, section 8.3.1).
+  private static func isJSON(_ type: String) -> Bool {
+    let essence = type.utf8.prefix { $0 != UInt8(ascii: ";") }.drop { $0 == 0x20 || $0 == 0x09 }
+    let name = "application/json".utf8
+    return essence.count >= name.count && zip(essence, name).allSatisfy { $0 == $1 || $0 | 0x20 == $1 }
+      && essence.dropFirst(name.count).allSatisfy { $0 == 0x20 || $0 == 0x09 }
   }
 
   private static func response(

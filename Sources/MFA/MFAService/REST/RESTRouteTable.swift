@@ -5,6 +5,8 @@ internal import MFAWire
 /// Maps a method and a path, with or without the prefix `/api/v1`, to an operation.
 struct RESTRouteTable: Sendable {
   static let prefix = ["api", "v1"]
+  /// Longer than any path with its query, in bytes: three names of 512 bytes, percent-encoded.
+  static let longestTarget = 5120
   /// The routes, by the number of their segments.
   private let routes: [Int: [Route]]
 
@@ -66,7 +68,8 @@ struct RESTRouteTable: Sendable {
       guard let text = decoded, !text.isEmpty, text != ".", text != ".." else { return nil }
       segments.append(text)
     }
-    return segments.starts(with: prefix) ? Array(segments.dropFirst(prefix.count)) : segments
+    let hasPrefix = segments.count >= prefix.count && zip(segments, prefix).allSatisfy { $0.isSame(as: $1) }
+    return hasPrefix ? Array(segments.dropFirst(prefix.count)) : segments
   }
 
   private static func fields(of pattern: [Segment], in segments: [String]) -> [(name: String, value: String)]? {
@@ -74,7 +77,7 @@ struct RESTRouteTable: Sendable {
     var fields: [(name: String, value: String)] = []
     for (expected, found) in zip(pattern, segments) {
       switch expected {
-      case .literal(let text): if text != found { return nil }
+      case .literal(let text): if !text.isSame(as: found) { return nil }
       case .field(let name): fields.append((name, found))
       }
     }
@@ -88,8 +91,8 @@ extension RESTRouteTable.Match {
   {
     guard case .object(let properties) = operation.requestSchema else { return self }
     var all = fields
-    for item in query where properties.contains(where: { $0.name == item.name }) {
-      if all.contains(where: { $0.name == item.name }) { throw .fieldGivenTwice(item.name) }
+    for item in query where properties.contains(where: { $0.name.isSame(as: item.name) }) {
+      if all.contains(where: { $0.name.isSame(as: item.name) }) { throw .fieldGivenTwice(item.name) }
       all.append(item)
     }
     return RESTRouteTable.Match(operation: operation, fields: all)
@@ -112,4 +115,9 @@ extension RESTRouteTable.Match {
 
   /// A value that is not an integer stays a string, which the operation then refuses as a wrong type.
   private func integer(_ text: String) -> String { Int64(text).map(String.init) ?? JSONText.quote(text) }
+}
+
+extension String {
+  /// Whether both have the same bytes. `==` would put the combining marks of a client's text in order first.
+  fileprivate func isSame(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
 }

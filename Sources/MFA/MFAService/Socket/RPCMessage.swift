@@ -26,8 +26,11 @@ struct RPCRequest: Decodable {
 
   /// Parses one message.
   ///
-  /// - Throws: `RPCError.parse` or `.invalidRequest`, to be answered with the id `null`.
+  /// - Throws: `RPCError.parse`, `.invalidRequest` or `.invalidParameters`, to be answered with the id `null`.
   init(_ text: [UInt8]) throws(RPCError) {
+    guard StreamSafeText.accepts(json: text) else {
+      throw .invalidParameters(PublicRefusal(OperationInputError.heapedMarks))
+    }
     guard JSONGrammar.accepts(text) else { throw .parse }
     do {
       self = try JSONDecoder().decode(RPCRequest.self, from: Data(text))

@@ -96,7 +96,8 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
       // The server answers faults in frames with its own close codes.
       maxFrameSize: service.limits.largestMessage, enableAutomaticErrorHandling: false,
       shouldUpgrade: { channel, head in
-        channel.eventLoop.makeFutureWithTask {
+        // Like every request: on the connection's own thread, and not on the threads that operators need.
+        Self.future(on: channel.eventLoop) {
           do throws(UpgradeRefusal) {
             let caller = try await caller(opening: head)
             admitted.withLock { $0 = caller }
@@ -114,6 +115,17 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
           return .socket(try openSocket(on: channel), caller)
         }
       })
+  }
+
+  /// Runs `body` on the thread of `loop`.
+  private static func future<Value: Sendable>(
+    on loop: any EventLoop, _ body: @escaping @Sendable () async throws -> Value
+  ) -> EventLoopFuture<Value> {
+    let promise = loop.makePromise(of: Value.self)
+    Task(executorPreference: EventLoopExecutor(loop)) {
+      do { promise.succeed(try await body()) } catch { promise.fail(error) }
+    }
+    return promise.futureResult
   }
 
   private func openSocket(on channel: any Channel) throws -> NIOAsyncChannel<WebSocketFrame, WebSocketFrame> {

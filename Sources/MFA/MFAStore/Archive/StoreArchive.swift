@@ -14,9 +14,9 @@ public struct StoreArchive: Sendable {
     public var isCurrent: Bool { version == newest }
   }
 
-  enum Place: Sendable, Hashable {
+  enum Place: Sendable {
     case sqlite(path: String)
-    case postgres(url: String)
+    case postgres(url: String, password: DatabasePassword?)
   }
 
   let place: Place
@@ -25,7 +25,11 @@ public struct StoreArchive: Sendable {
   public init(path: String) { place = .sqlite(path: path) }
 
   /// A PostgreSQL database, `postgres://…`.
-  public init(postgres url: String) { place = .postgres(url: url) }
+  ///
+  /// - Parameter password: as for `PostgresMFAStore`.
+  public init(postgres url: String, password: DatabasePassword? = nil) {
+    place = .postgres(url: url, password: password)
+  }
 
   /// The version of the tables. Changes nothing, and does not create a file.
   ///
@@ -37,8 +41,8 @@ public struct StoreArchive: Sendable {
         guard try FilePresence.exists(path) else { return SchemaState(version: 0, newest: Self.newest) }
         return SchemaState(
           version: try Self.open(path, isReadOnly: true).read(Self.version), newest: Self.newest)
-      case .postgres(let url):
-        let version = try PostgresDatabase(url: url, trace: nil).readTransaction {
+      case .postgres(let url, let password):
+        let version = try PostgresDatabase(url: url, password: password, trace: nil).readTransaction {
           try PostgresDatabase.version(in: $0)
         }
         return SchemaState(version: version ?? 0, newest: Self.newest)
@@ -62,7 +66,7 @@ public struct StoreArchive: Sendable {
     let before = try schema()
     switch place {
     case .sqlite(let path): _ = try SQLiteMFAStore(path: path)
-    case .postgres(let url): _ = try PostgresMFAStore(url: url)
+    case .postgres(let url, let password): _ = try PostgresMFAStore(url: url, password: password)
     }
     return before
   }
@@ -71,7 +75,8 @@ public struct StoreArchive: Sendable {
   func reading<Value>(_ body: (any SQLSession) throws -> Value) throws -> Value {
     switch place {
     case .sqlite(let path): try Self.open(path, isReadOnly: true).read { try body(SQLiteSession(db: $0)) }
-    case .postgres(let url): try PostgresDatabase(url: url, trace: nil).readTransaction(body)
+    case .postgres(let url, let password):
+      try PostgresDatabase(url: url, password: password, trace: nil).readTransaction(body)
     }
   }
 
@@ -94,8 +99,9 @@ public struct StoreArchive: Sendable {
         }
       }
       withExtendedLifetime(lock) {}
-    case .postgres(let url):
-      let database = PostgresDatabase(url: url, trace: nil, patience: PostgresDatabase.patienceForAllRows)
+    case .postgres(let url, let password):
+      let database = PostgresDatabase(
+        url: url, password: password, trace: nil, patience: PostgresDatabase.patienceForAllRows)
       // The server forgets a connection that this command closed a moment ago only after some milliseconds.
       var attempts = 0
       while attempts < 20, try database.readTransaction(PostgresDatabase.countOfOthers) > 0 {

@@ -2,6 +2,12 @@ internal import Locking
 public import MFADomain
 internal import Postgres
 
+/// Returns the password for a new connection to a PostgreSQL server. It is called for each connection, so that a
+/// password that was changed on the server and in its file is used without a restart. It may block.
+///
+/// - Throws: `MFAStoreError`, whose reason names the place of the password. The connection then fails with it.
+public typealias DatabasePassword = @Sendable () throws -> String
+
 /// The store in a PostgreSQL database, for several machines.
 ///
 /// A write that excludes all other writers holds an advisory lock alone, in all processes; a write that excludes rows
@@ -21,13 +27,16 @@ public final class PostgresMFAStore: Store {
   /// Connects to the database at `url` (`postgres://…`, in the syntax of libpq) and migrates its tables.
   ///
   /// - Parameters:
+  ///   - password: takes precedence over one in the URL; `nil` leaves it to the URL, its `passfile`, `PGPASSFILE` or
+  ///     `~/.pgpass`.
   ///   - makesTables: whether an empty database gets its tables; otherwise it is refused with `MFAStoreError.noTables`.
   ///   - mostWaiting: the maximum number of waiting writes. Further writes are refused as overload.
   /// - Throws: `MFAStoreError` if the database is unavailable, has no tables or has a newer version.
   public init(
-    url: String, makesTables: Bool = true, mostWaiting: Int = 4096, trace: StatementTrace? = nil
+    url: String, password: DatabasePassword? = nil, makesTables: Bool = true, mostWaiting: Int = 4096,
+    trace: StatementTrace? = nil
   ) throws(MFAStoreError) {
-    let database = PostgresDatabase(url: url, trace: trace)
+    let database = PostgresDatabase(url: url, password: password, trace: trace)
     do {
       try database.migrate(makesTables: makesTables)
     } catch let fault as MFAStoreError {
@@ -35,10 +44,11 @@ public final class PostgresMFAStore: Store {
     } catch {
       throw MFAStoreError(error)
     }
-    let writer = PostgresDatabase(url: url, trace: trace, longestPause: Self.longestPause)
+    let writer = PostgresDatabase(url: url, password: password, trace: trace, longestPause: Self.longestPause)
     queue = WriteQueue(writer: writer, mostWaiting: mostWaiting, historyKeys: historyKeys)
     reads = ReadQueue(
-      database: PostgresDatabase(url: url, trace: trace), mostWaiting: mostWaiting, historyKeys: historyKeys)
+      database: PostgresDatabase(url: url, password: password, trace: trace), mostWaiting: mostWaiting,
+      historyKeys: historyKeys)
   }
 
   public func read<Value: Sendable>(
@@ -59,6 +69,7 @@ public final class PostgresMFAStore: Store {
 /// A database and one connection to it. The connection is opened on demand, and again after it broke.
 final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   private let url: String
+  private let password: DatabasePassword?
   private let trace: StatementTrace?
   private let patience: Duration
   private let longestPause: Duration
@@ -74,13 +85,15 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   private static let longestRepetition = Duration.seconds(2)
 
   /// - Parameters:
+  ///   - password: as for the store.
   ///   - patience: the time limit of a statement.
   ///   - longestPause: how long a transaction may rest between two statements.
   init(
-    url: String, trace: StatementTrace?, patience: Duration = .seconds(10),
+    url: String, password: DatabasePassword? = nil, trace: StatementTrace?, patience: Duration = .seconds(10),
     longestPause: Duration = StoreConnection.longestPause
   ) {
     self.url = url
+    self.password = password
     self.trace = trace
     self.patience = patience
     self.longestPause = longestPause
@@ -139,7 +152,8 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
 
   /// Migrates the tables. Of several servers that start at the same time, one migrates and the others wait.
   func migrate(makesTables: Bool) throws {
-    connection = try StoreConnection(url: url, patience: Self.patienceForAllRows, longestPause: longestPause)
+    connection = try StoreConnection(
+      url: url, password: password, patience: Self.patienceForAllRows, longestPause: longestPause)
     // The next connection uses the normal time limit.
     defer { connection = nil }
     try transaction { sql in
@@ -186,7 +200,8 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
     _ beginning: [String], restingAtMost pause: Duration? = nil, _ body: (any SQLSession) throws -> Value
   ) throws -> Value {
     let connection =
-      try self.connection ?? StoreConnection(url: url, patience: patience, longestPause: pause ?? longestPause)
+      try self.connection
+      ?? StoreConnection(url: url, password: password, patience: patience, longestPause: pause ?? longestPause)
     self.connection = connection
     defer { if connection.isBroken { self.connection = nil } }
     connection.begin()

@@ -35,20 +35,36 @@ final class StoreConnection {
   /// Connects to `url`.
   ///
   /// - Parameters:
+  ///   - password: as for the store.
   ///   - patience: how long the server may take for one statement. The server itself cancels the statement a second
   ///     earlier.
   ///   - longestPause: how long a transaction may rest between two statements: if its process was stopped in the
   ///     middle, the server closes the connection. It is three round trips at least: the server counts from its answer
   ///     to the next statement.
   /// - Throws: `ConnectionParameters.Malformed`, or `PostgresError`.
-  init(url: String, patience: Duration = .seconds(10), longestPause: Duration = StoreConnection.longestPause) throws {
-    let parameters = try ConnectionParameters(url: url, applicationName: "mfa-backend")
+  init(
+    url: String, password: DatabasePassword? = nil, patience: Duration = .seconds(10),
+    longestPause: Duration = StoreConnection.longestPause
+  ) throws {
+    let parameters = try ConnectionParameters(
+      url: url, password: Self.source(password), applicationName: "mfa-backend")
     connection = try PostgresConnection(parameters, patience: patience)
     longestWait = max(1, patience.components.seconds - 1) * 1000
     let start = ContinuousClock.now
     try execute("SET statement_timeout = \(longestWait)", "SET lock_timeout = \(longestWait)")
     let pause = Int64(max(longestPause, (ContinuousClock.now - start) * 3) / .milliseconds(1))
     try execute("SET idle_in_transaction_session_timeout = \(pause)")
+  }
+
+  private static func source(_ password: DatabasePassword?) -> ConnectionParameters.PasswordSource? {
+    guard let password else { return nil }
+    return { () throws(ConnectionParameters.Malformed) -> String in
+      do {
+        return try password()
+      } catch {
+        throw ConnectionParameters.Malformed(reason: MFAStoreError(error).reason)
+      }
+    }
   }
 
   /// Whether no further statement can succeed.

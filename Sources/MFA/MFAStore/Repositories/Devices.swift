@@ -34,8 +34,9 @@ extension SQLRecords: DeviceRecords {
 
   private static func device(_ row: SQLRow) throws -> Device {
     Device(
-      id: try DeviceID(row.text("id")), userID: try row.uuid("user_id"), model: try DeviceModel(row.text("model")),
-      method: try row.word("method"), authMethod: try row.optional("auth_method") { try row.word($0) },
+      id: try DeviceID(row.text("id")), userID: try row.uuid("user_id"),
+      model: try DeviceModel(kept: row.text("model")), method: try row.word("method"),
+      authMethod: try row.optional("auth_method") { try row.word($0) },
       publicKey: try row.optional("public_key") { try DevicePublicKey(bytes: row.blob($0)) },
       phoneNumber: try row.optional("phone_number", row.blob).map { Sealed(bytes: $0) },
       binding: try row.binding("binding"), enrolledAt: try row.time("enrolled_at"),

@@ -93,7 +93,7 @@ extension SQLRecords: SecurityKeyRecords {
       id: try row.uuid("id"), userID: try row.uuid("user_id"), credentialID: credentialID, publicKey: publicKey,
       signatureCount: count, isBackupEligible: try row.truth("backup_eligible"), isBackedUp: try row.truth("backed_up"),
       transports: try row.text("transports").split(separator: " ").map(String.init),
-      name: try DeviceModel(row.text("name")), createdAt: try row.time("created_at"),
+      name: try DeviceModel(kept: row.text("name")), createdAt: try row.time("created_at"),
       lastUsedAt: try row.optional("last_used_at", row.time))
   }
 }

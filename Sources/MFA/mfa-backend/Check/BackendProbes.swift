@@ -1,5 +1,7 @@
 internal import AsyncHTTPClient
 internal import ConnectionFaults
+internal import ForwardProxies
+internal import Foundation
 internal import Glibc
 internal import MFADelivery
 internal import MFADomain
@@ -30,7 +32,12 @@ struct ProbeResult: Sendable, Hashable {
 struct BackendProbes {
   private let settings: BackendSettings
 
-  init(_ settings: BackendSettings) { self.settings = settings }
+  private let proxies: ProxyVariables
+
+  init(_ settings: BackendSettings, proxies: ProxyVariables = .ofProcess) {
+    self.settings = settings
+    self.proxies = proxies
+  }
 
   /// Runs all probes. None takes longer than about ten seconds, and they run at the same time.
   func run() async -> [ProbeResult] {
@@ -40,7 +47,27 @@ struct BackendProbes {
     async let mail = self.mail()
     async let provider = self.provider()
     async let places = self.places()
-    return await [store, gate, sms, mail, provider].compactMap(\.self) + places
+    return await [store, gate, sms, mail, provider].compactMap(\.self) + network + places
+  }
+
+  /// How the servers that the backend asks by HTTP are reached, if the environment names a proxy.
+  private var network: [ProbeResult] {
+    var servers: [(key: String, url: String)] = []
+    if case .url(let url, _) = settings.gate.source { servers.append(("gate.jwks", url)) }
+    if case .provider(let url, _, _, _) = settings.texting { servers.append(("sms.url", url)) }
+    if let provider = settings.provider { servers.append(("oidc.issuer", provider.issuer)) }
+    return servers.compactMap { key, url in
+      guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
+        let scheme = ProxyVariables.Scheme(rawValue: parts.scheme?.lowercased() ?? ""),
+        let port = UInt16(exactly: parts.port ?? (scheme == .https ? 443 : 80))
+      else { return nil }
+      do throws(ProxyVariableError) {
+        let summary = try proxies.summary(for: scheme, host: host, port: port)
+        return summary.map { .passed(key, "\(host) is \($0)") }
+      } catch {
+        return .failed(key, "\(error.variable): \(error.reason)", hint: error.hint)
+      }
+    }
   }
 
   private func store() async -> ProbeResult? {
@@ -107,10 +134,12 @@ struct BackendProbes {
     guard let provider = try? settings.mailProvider() else { return nil }
     do throws(DeliveryFailure) {
       try await provider.probe()
-      return .passed("email.smtp", "the server answers with TLS")
+      return .passed("email.smtp", "the server answers with TLS to EHLO \(provider.greeting)")
     } catch {
       return .failed(
-        "email.smtp", error.reason, hint: "check email.smtp, email.ca_file, email.user and email.password_file")
+        "email.smtp", error.reason,
+        hint:
+          "check email.smtp, email.tls, email.ca_file, email.user and its file, and email.ehlo (\(provider.greeting))")
     }
   }
 

@@ -17,6 +17,7 @@ enum FileCheck {
       }
     }
     judge("database") { try settings.database.judge() }
+    judge("database_password_file") { try settings.database.judgePassword() }
     judge("keys_file") { _ = try settings.database.keys() }
     if settings.gate.source.isFile {
       judge("gate.jwks") { try InputFile.require(settings.gate.keys, "the file with the gate's keys") }
@@ -30,6 +31,9 @@ enum FileCheck {
     }
     if let file = settings.mail?.passwordFile {
       judge("email.password_file") { _ = try InputFile.readSecret(file, "the secret file") }
+    }
+    if let file = settings.mail?.tokenFile {
+      judge("email.token_file") { _ = try InputFile.readSecret(file, "the secret file") }
     }
     judge("oidc.ca_file") { _ = try settings.provider?.tokens() }
     return result

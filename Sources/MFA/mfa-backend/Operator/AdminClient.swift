@@ -1,6 +1,7 @@
 internal import AsyncHTTPClient
 internal import ConnectionFaults
 internal import Foundation
+internal import HTTPExchange
 internal import MFAService
 internal import MFASettings
 internal import NIOCore
@@ -12,6 +13,9 @@ struct AdminClient {
 
   init(_ socket: BackendSettings.AdminSocket) { self.socket = socket }
 
+  /// The time for requests that wait for nothing: the backend answers them with what it knows.
+  static let patienceForState = Duration.seconds(10)
+
   /// Sends a request and decodes the answer.
   ///
   /// - Parameter patience: A reload may wait for the database and the gate.
@@ -20,30 +24,31 @@ struct AdminClient {
     _ method: String, _ target: String, _ type: Value.Type, patience: Duration = .seconds(60)
   ) async throws(CommandError) -> Value {
     guard FileManager.default.fileExists(atPath: socket.path) else {
-      throw unavailable(
-        "no backend runs here",
+      throw Self.unavailable(
+        socket, "no backend runs here",
         "start it: mfa-backend run; if admin.listen was changed since its start, name the old socket with --admin")
     }
     guard let url = URL(httpURLWithSocketPath: socket.path, uri: target) else {
-      throw unavailable("the path is not valid", "correct admin.listen")
+      throw Self.unavailable(socket, "the path is not valid", "correct admin.listen")
     }
     var request = HTTPClientRequest(url: url.absoluteString)
     request.method = HTTPMethod(rawValue: method)
     request.headers.add(name: "Accept", value: "application/json")
     let message = request
-    let status: UInt
-    let body: Data
-    do {
-      var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
-      // A socket of a backend that has ended refuses; waiting does not help.
-      configuration.connectionPool.retryConnectionEstablishment = false
-      (status, body) = try await HTTPClient.withHTTPClient(configuration: configuration) { client in
-        let answer = try await client.execute(message, timeout: TimeAmount(patience))
-        return (answer.status.code, Data(try await answer.body.collect(upTo: 1 << 20).readableBytesView))
+    let socket = socket
+    let late = Self.unavailable(
+      socket, "no complete answer within \(patience.components.seconds) s",
+      "see the backend's log for what it waits for")
+    let (status, body) = try await ExchangeDeadline.within(patience, expired: late, cancelled: late) {
+      () async throws(CommandError) in
+      do {
+        // The limit of the library is longer, so that the reason is always the same.
+        return try await Self.exchange(message, within: patience + .seconds(5))
+      } catch {
+        throw Self.unavailable(
+          socket, ConnectionFault.reason(of: error),
+          "run the command as the backend's user, and see whether the backend runs")
       }
-    } catch {
-      throw unavailable(
-        ConnectionFault.reason(of: error), "run the command as the backend's user, and see whether the backend runs")
     }
     guard (200..<300).contains(status) else { throw Self.refusal(status, body) }
     guard let value = try? JSONDecoder().decode(type, from: body) else {
@@ -54,7 +59,21 @@ struct AdminClient {
     return value
   }
 
-  private func unavailable(_ reason: String, _ hint: String) -> CommandError {
+  private static func exchange(
+    _ message: HTTPClientRequest, within patience: Duration
+  ) async throws -> (UInt, Data) {
+    var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
+    // A socket of a backend that has ended refuses; waiting does not help.
+    configuration.connectionPool.retryConnectionEstablishment = false
+    return try await HTTPClient.withHTTPClient(configuration: configuration) { client in
+      let answer = try await client.execute(message, timeout: TimeAmount(patience))
+      return (answer.status.code, Data(try await answer.body.collect(upTo: 1 << 20).readableBytesView))
+    }
+  }
+
+  private static func unavailable(
+    _ socket: BackendSettings.AdminSocket, _ reason: String, _ hint: String
+  ) -> CommandError {
     CommandError(.unavailable, "the backend's socket \(socket.path) cannot be reached: \(reason)", hint: hint)
   }
 

@@ -21,7 +21,8 @@ struct StatusCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await CommandError.telling {
-      let status = try await options.client().send("GET", "/v1/status", BackendStatus.self)
+      let status = try await options.client().send(
+        "GET", "/v1/status", BackendStatus.self, patience: AdminClient.patienceForState)
       try BackendConsole.print(json ? JSONText.encoding(status) : status.text)
       if !status.ready { throw ExitCode(CommandError.Status.failed.rawValue) }
     }
@@ -34,8 +35,9 @@ struct ReloadCommand: AsyncParsableCommand {
     abstract: "Reloads the configuration of a running backend, as SIGHUP does. Open sockets are not affected.",
     discussion: """
       Reads the file, the files with secrets and the roots again. If anything is invalid, the errors are shown and the \
-      old configuration stays in use. listen, database, keys_file, admin.listen, metrics.listen, \
-      shutdown.drain_timeout and log.sql need a restart.
+      old configuration stays in use. listen, database, database_password_file, keys_file, \
+      admin.listen, metrics.listen, shutdown.drain_timeout and log.sql need a restart; the content of \
+      database_password_file is read for each new connection.
 
       Example:
 
@@ -77,7 +79,8 @@ struct DrainCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await CommandError.telling {
-      let answer = try await options.client().send("POST", "/v1/drain", DrainReply.self)
+      let answer = try await options.client().send(
+        "POST", "/v1/drain", DrainReply.self, patience: AdminClient.patienceForState)
       try BackendConsole.print(json ? JSONText.encoding(answer) : "draining")
     }
   }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import MFASettings
+internal import StandardPlaces
 
 /// The options that select a running backend.
 struct OperatorOptions: ParsableArguments {
@@ -13,7 +14,9 @@ struct OperatorOptions: ParsableArguments {
   var admin: String?
 
   /// The socket of the packaged backend.
-  static let standardSocket = "/run/mfa/admin.sock"
+  private static func standardSocket(_ environment: [String: String]) -> String {
+    StandardPlaces.path("/run/mfa/admin.sock", in: environment)
+  }
 
   /// A client for the socket of the configuration; without a configuration, for the socket of the packaged backend.
   func client() throws(CommandError) -> AdminClient {
@@ -21,12 +24,13 @@ struct OperatorOptions: ParsableArguments {
     let flags = [SettingFlag("--admin", "admin.listen", admin)].compactMap(\.self)
     let file = ConfigurationFile.find(config, environment, isNeeded: admin == nil)
     if file == nil, admin == nil, environment[SettingKey.adminVariable] == nil {
-      guard FileManager.default.fileExists(atPath: Self.standardSocket) else {
+      let socket = Self.standardSocket(environment)
+      guard FileManager.default.fileExists(atPath: socket) else {
         throw CommandError(
-          .unavailable, "no backend found: neither \(ConfigurationFile.standard) nor \(Self.standardSocket) exists",
+          .unavailable, "no backend found: neither \(ConfigurationFile.standard(environment)) nor \(socket) exists",
           hint: "name its configuration with -c FILE, or its socket with --admin unix:/path")
       }
-      return AdminClient(BackendSettings.AdminSocket(path: Self.standardSocket))
+      return AdminClient(BackendSettings.AdminSocket(path: socket))
     }
     do throws(SettingsErrors) {
       return AdminClient(try SettingsReader(file: file, environment: environment, flags: flags).readAdmin())
@@ -42,7 +46,10 @@ struct OperatorOptions: ParsableArguments {
 
 /// The place of the configuration file.
 enum ConfigurationFile {
-  static let standard = "/etc/mfa/mfa.yaml"
+  /// The file of the packaged backend.
+  static func standard(_ environment: [String: String]) -> String {
+    StandardPlaces.path("/etc/mfa/mfa.yaml", in: environment)
+  }
 
   /// The file that `-c` names, otherwise the one of `MFA_BACKEND_CONFIG`, otherwise the standard one if it exists.
   ///
@@ -50,6 +57,7 @@ enum ConfigurationFile {
   static func find(_ option: String?, _ environment: [String: String], isNeeded: Bool) -> String? {
     if let option { return option }
     if let named = environment[SettingKey.fileVariable], !named.isEmpty { return named }
+    let standard = standard(environment)
     return isNeeded && FileManager.default.fileExists(atPath: standard) ? standard : nil
   }
 }

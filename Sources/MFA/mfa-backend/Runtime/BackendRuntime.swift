@@ -205,7 +205,7 @@ extension BackendSettings {
 extension BackendSettings.Database {
   /// The database without a password.
   var place: String {
-    guard case .kept(let url, _) = self else { return "memory" }
+    guard case .kept(let url, _, _) = self else { return "memory" }
     return SettingsDiagnostics.masked(url)
   }
 }

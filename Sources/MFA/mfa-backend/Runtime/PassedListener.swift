@@ -11,10 +11,17 @@ struct PassedListener {
   /// The socket must listen at `place`. Otherwise the file would name one address and the backend serve another, which
   /// might not be on loopback.
   ///
-  /// - Throws: for a socket that listens elsewhere, and for more than one.
+  /// - Throws: for a socket that listens elsewhere, for more than one, and for none if the service names a socket unit
+  ///   (`SOCKET_UNIT`).
   init?(at place: ListenPlace, environment: [String: String]) throws(CommandError) {
     let passed = PassedSockets.descriptors(environment: environment)
-    guard let first = passed.first else { return nil }
+    guard let first = passed.first else {
+      guard let unit = PassedSockets.expectedUnit(environment: environment) else { return nil }
+      throw CommandError(
+        .configuration, "\(unit) has passed no socket",
+        hint: "systemctl stop mfa-backend, then systemctl start \(unit) mfa-backend; "
+          + "for a backend without it, set Environment=SOCKET_UNIT= with systemctl edit mfa-backend")
+    }
     guard passed.count == 1 else {
       throw CommandError(
         .configuration, "systemd passes \(passed.count) sockets, and the backend serves one",

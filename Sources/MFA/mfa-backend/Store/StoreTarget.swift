@@ -30,6 +30,7 @@ struct StoreTarget: ParsableArguments {
   func resolve() throws -> (place: BackendSettings.Database, archive: StoreArchive) {
     let place = try database.reader().readDatabase(needsKeys: false)
     try place.judge()
+    try place.judgePassword()
     guard let archive = StoreArchive(place) else {
       throw CommandError(
         .configuration, "database: ephemeral data is in the memory of the backend only",
@@ -64,11 +65,11 @@ struct StoreTarget: ParsableArguments {
 extension StoreArchive {
   /// The archive of a database; `nil` for one in memory.
   init?(_ database: BackendSettings.Database) {
-    guard case .kept(let url, _) = database else { return nil }
+    guard case .kept(let url, _, _) = database else { return nil }
     if url.hasPrefix("sqlite:///") {
       self.init(path: String(url.dropFirst("sqlite://".count)))
     } else {
-      self.init(postgres: url)
+      self.init(postgres: url, password: database.password)
     }
   }
 }

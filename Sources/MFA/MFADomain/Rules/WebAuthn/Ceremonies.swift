@@ -71,7 +71,8 @@ extension RelyingParty {
       isBackupEligible: data.flags.contains(.backupEligible), isBackedUp: data.flags.contains(.backedUp))
   }
 
-  /// Verifies a use of `key` (Web Authentication Level 3, section 7.2), in its order, up to the signature.
+  /// Verifies a use of `key` (Web Authentication Level 3, section 7.2), in its order, up to the signature, and after it
+  /// that the key's eligibility for backup has not changed.
   ///
   /// - Parameter userHandle: The user's identifier for authenticators.
   public func verify(
@@ -85,8 +86,9 @@ extension RelyingParty {
     try data.check(for: self)
     // No authenticator makes a credential here (section 6.3.3).
     guard data.credential == nil else { throw .attestedCredential }
-    guard data.flags.contains(.backupEligible) == key.isBackupEligible else { throw .backupState }
     guard key.publicKey.verifies(response.signature, of: data.bytes + clientData.hash) else { throw .signature }
+    // After the signature, so that only the holder of the key learns it: synchronizers have changed this flag.
+    guard data.flags.contains(.backupEligible) == key.isBackupEligible else { throw .backupEligibility }
     return VerifiedUse(signatureCount: data.signatureCount, isBackedUp: data.flags.contains(.backedUp))
   }
 }

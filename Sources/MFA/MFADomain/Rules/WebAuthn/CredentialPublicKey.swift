@@ -7,10 +7,10 @@ internal import Foundation
 public struct CredentialPublicKey: Sendable, Hashable {
   /// The COSE numbers of algorithms, in the order of preference.
   public enum Algorithm: Int, Sendable, Hashable, CaseIterable {
+    /// ECDSA on P-256 with SHA-256. The first, since Firefox 115 to 117 write keys of Ed25519 malformed.
+    case es256 = -7
     /// Ed25519 (RFC 8152, as WebAuthn uses it).
     case edDSA = -8
-    /// ECDSA on P-256 with SHA-256.
-    case es256 = -7
     /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8812), 2048 to 4096 bits.
     case rs256 = -257
   }

@@ -18,8 +18,10 @@ public enum WebAuthnRejection: String, Error, Sendable, Hashable, CaseIterable {
   case relyingParty = "rp_id_hash"
   case userPresence = "user_presence"
   case userVerification = "user_verification"
-  /// Backed up and not eligible for it at once, or eligible now and not then.
+  /// Backed up and not eligible for it at once.
   case backupState = "backup_state"
+  /// Eligible for backup now and not at the registration, or the reverse, with a valid signature.
+  case backupEligibility = "backup_eligibility"
   /// A registration without a credential, or an authentication with one.
   case attestedCredential = "attested_credential"
   /// Empty, longer than 1023 bytes, or another one than the response names.

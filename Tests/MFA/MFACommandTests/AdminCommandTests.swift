@@ -1,0 +1,56 @@
+import Foundation
+import MFAFixtures
+import TestSupport
+import Testing
+
+@Suite("Administering accounts by commands", .serialized, .timeLimit(.minutes(5)))
+struct AdminCommandTests {
+  @Test("a command that changes an account says what it did")
+  func reports() async throws {
+    try await BackendInstallation.make { place in
+      let phone = TestPhone(username: "ada")
+      try await place.enrol(phone)
+      for (command, output) in [
+        (["lock", "ada"], "locked ada and ended its sessions"), (["lock", "ADA"], "ada was locked already"),
+        (["unlock", "ada"], "unlocked ada and reset its lockouts"),
+        (["unlock", "ada"], "ada was not locked; reset its lockouts"),
+        (["grant", "ada"], "ada is an admin now"), (["grant", "ada"], "ada was an admin already"),
+        (["revoke", "ada"], "ada is no admin any more"), (["revoke", "ada"], "ada was no admin"),
+        (["remove-device", "ada", "--device", phone.deviceID], "removed the device \(phone.deviceID) of ada"),
+      ] {
+        let run = try await ChildProcess.run(
+          Places.product("mfa-backend"), ["admin"] + command + ["-c", place.file])
+        #expect(run.exit == .code(0) && run.output == [output] && run.errors == [], "\(command): \(run)")
+      }
+      // The output of this one is its code, for scripts.
+      let code = try await place.operate("admin", "reset", "ada")
+      #expect(code.exit == .code(0) && code.output.count == 1 && code.output[0].utf8.count == 8, "\(code)")
+    }
+  }
+
+  @Test("a list quotes a name that could be read as something else, and escapes what a terminal would not show")
+  func quotedNames() async throws {
+    try await BackendInstallation.make { place in
+      try await place.enrol(TestPhone(username: "ada"))
+      let file = "\(place.folder)/mfa.db"
+      for (name, shown) in [
+        // Each an expression of SQL, as an older version accepted it.
+        ("'ada devices=9 admin'", #""ada devices=9 admin""#), ("'zoe' || char(65039)", #""zoe\u{FE0F}""#),
+        ("'zoe' || char(8232) || 'bob'", #""zoe\u{2028}bob""#), ("'a\"b\\c'", #""a\"b\\c""#),
+        ("'zoe' || char(8238)", #""zoe\u{202E}""#), ("'zoe' || char(155) || '2J'", #""zoe\u{9B}2J""#),
+        ("'o''brien@example.com'", "o'brien@example.com"), ("'Zo' || char(235)", "Zo\u{EB}"), ("'-x'", "-x"),
+      ] {
+        _ = try await BackendInstallation.sql("UPDATE users SET username = \(name)", file)
+        #expect(try await place.users() == ["\(shown) devices=1"])
+      }
+      // An export is JSON, and no terminal is steered by it.
+      _ = try await BackendInstallation.sql("UPDATE users SET username = 'zoe' || char(8238)", file)
+      let rows = try await place.operate("admin", "rows", "users", "--development")
+      #expect(rows.output.count == 1 && rows.output[0].contains(#""zoe\u202e""#), "\(rows)")
+      _ = try await BackendInstallation.sql("UPDATE audit SET account = 'zoe' || char(8238)", file)
+      let history = try await place.operate("audit", "export")
+      #expect(!history.output.isEmpty && history.exit == .code(0), "\(history)")
+      #expect(history.output.allSatisfy { $0.contains(#""account":"zoe\u202e""#) }, "\(history)")
+    }
+  }
+}
