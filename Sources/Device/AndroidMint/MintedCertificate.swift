@@ -17,6 +17,10 @@ public struct MintedCertificate: Sendable {
   public var notBefore: Timestamp
   /// The last instant of validity.
   public var notAfter: Timestamp
+  /// The `Version` in its tag, encoded: 3 unless set.
+  public var version = DER.context(0, DER.integer(2))
+  /// The content of the `Validity`, encoded, instead of the two instants.
+  public var validity: [UInt8]?
   /// The extensions, encoded.
   public var extensions: [[UInt8]]
   /// The parameters of the signature's algorithm, encoded; none unless set, as RFC 5758 says.
@@ -56,8 +60,8 @@ public struct MintedCertificate: Sendable {
     let identifier = isP384 ? "1.2.840.10045.4.3.3" : "1.2.840.10045.4.3.2"
     let algorithm = DER.sequence(Self.identifier(identifier), algorithmParameters)
     let body = DER.sequence(
-      DER.context(0, DER.integer(2)), DER.element(.integer, serialNumber), algorithm, self.issuer ?? issuer.subject,
-      DER.sequence(DER.time(notBefore), DER.time(notAfter)), subject, subjectPublicKeyInfo,
+      version, DER.element(.integer, serialNumber), algorithm, self.issuer ?? issuer.subject,
+      DER.sequence(validity ?? DER.time(notBefore) + DER.time(notAfter)), subject, subjectPublicKeyInfo,
       extensions.isEmpty ? [] : DER.context(3, DER.sequence(of: extensions)))
     var signature = try issuer.key.signature(for: body, digest: isP384 ? .sha384 : .sha256)
     if damagesSignature { signature[signature.count - 1] ^= 1 }

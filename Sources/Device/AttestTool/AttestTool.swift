@@ -15,11 +15,23 @@ public struct AttestTool: AsyncParsableCommand {
       The device is made and registered if need be; with `--platform android` it is an Android device. SALLYPORT_AUTHORITY can name the authority, too. Only gates that trust this authority accept a simulated device.
       """,
     version: ProjectVersion.line(of: "attest", cryptography: "OpenSSL \(OpenSSLProcess.version)"),
-    subcommands: [
-      DeviceCommand.self, RegisterCommand.self, HeadersCommand.self, TokenCommand.self, ConnectCommand.self,
-      EchoCommand.self,
-      EnrollCommand.self, SignInCommand.self, VerifyCommand.self, UpgradeCommand.self, DowngradeCommand.self,
-      UnenrollCommand.self, PhoneCommand.self, LabCommand.self, LoadCommand.self, ProbeCommand.self,
+    groupedSubcommands: [
+      CommandGroup(
+        name: "Gate",
+        subcommands: [
+          DeviceCommand.self, RegisterCommand.self, HeadersCommand.self, TokenCommand.self, ConnectCommand.self,
+          EchoCommand.self,
+        ]),
+      CommandGroup(
+        name: "Primitive", subcommands: [AttestationCommand.self, AssertionCommand.self, InspectCommand.self]),
+      CommandGroup(
+        name: "Second factor",
+        subcommands: [
+          EnrollCommand.self, SignInCommand.self, VerifyCommand.self, FactorCommand.self, TrustCommand.self,
+          UpgradeCommand.self, DowngradeCommand.self,
+          UnenrollCommand.self, PhoneCommand.self, LabCommand.self,
+        ]),
+      CommandGroup(name: "Test", subcommands: [LoadCommand.self, ProbeCommand.self]),
     ])
 
   public init() {}

@@ -33,6 +33,9 @@ struct ClosingSignals: Sendable {
     }
   }
 
+  /// Has the effect of a signal on those who wait for one.
+  func end() { Self.note(in: state) }
+
   /// Restores the default action: both signals terminate the process.
   func stop() { ProcessSignals.obey(Self.numbers) }
 

@@ -92,6 +92,7 @@ struct ConnectCommand: AsyncParsableCommand {
   private func openWithCertificate(
     _ address: GateURL, through engine: ClientEngine
   ) async throws(Failure) -> ClientWebSocket {
+    let options = options.ca == nil ? options.forGate(at: address) : options
     let transport = EngineTransport(engine: engine, tls: try options.makeTLS(certificate: cert, key: key))
     if showHandshake { StandardError.write(Handshake.text(of: nil, to: address)) }
     do throws(UpgradeError) {

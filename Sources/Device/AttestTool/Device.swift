@@ -132,6 +132,7 @@ extension Device: Codable {
 struct DeviceReport: Sendable, Encodable {
   struct Key: Sendable, Encodable {
     let keyId: String
+    let publicKey: PublicKeyForms
     let isAttested: Bool
     /// `nil` for keys of Android, which have no counter.
     let signCount: UInt32?
@@ -142,7 +143,7 @@ struct DeviceReport: Sendable, Encodable {
   struct Registration: Sendable, Encodable {
     /// `host:port`.
     let gate: String
-    /// Of those under whose roots it is registered there, to tell gates at one address apart.
+    /// The authority whose roots the gate trusts: two gates may have had the same address.
     let authority: String
     /// `nil` while no key is registered.
     let keyId: String?
@@ -172,7 +173,8 @@ struct DeviceReport: Sendable, Encodable {
       let isOnAndroid = platform == .android
       keys.append(
         Key(
-          keyId: key.keyID, isAttested: key.isAttested, signCount: isOnAndroid ? nil : key.signCount,
+          keyId: key.keyID, publicKey: try PublicKeyForms(of: key), isAttested: key.isAttested,
+          signCount: isOnAndroid ? nil : key.signCount,
           attestationKey: key.attestationKeySerial.map(AndroidStatusList.text(ofSerial:))))
     }
     return keys

@@ -107,10 +107,13 @@ struct DeviceCommand: ParsableCommand {
 
   struct Show: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Show a device: the identifiers and counters of its keys, and their registrations.",
+      abstract: "Show a device: its app, its keys with their public parts and counters, and its registrations.",
       discussion: """
-        Private keys are never shown. Example:
+        Private keys are never shown. With --public-key, prints nothing but one public key.
+
+        Example:
           attest device show phone
+          KEY=$(attest device show phone --public-key x963)
         """)
 
     @OptionGroup var options: GlobalOptions
@@ -118,9 +121,30 @@ struct DeviceCommand: ParsableCommand {
     @Argument(help: "The name of the device.")
     var name: String
 
+    @Option(
+      help: ArgumentHelp(
+        "Print one public key alone: pem (SubjectPublicKeyInfo), x963 (base64 of 65 bytes) or jwk.",
+        valueName: "form"))
+    var publicKey: PublicKeyForms.Form?
+
+    @Option(help: ArgumentHelp("The key, by its identifier; by default the one attested last.", valueName: "base64"))
+    var key: String?
+
+    func validate() throws {
+      guard publicKey != nil || key == nil else { throw ValidationError("--key needs --public-key") }
+      guard publicKey == nil || !options.json else {
+        throw ValidationError("--json and --public-key exclude each other")
+      }
+    }
+
     func run() throws {
       let store = try options.deviceStore()
-      let report = try DeviceReport(store.load(name), in: store)
+      let device = try store.load(name)
+      let report = try DeviceReport(device, in: store)
+      if let publicKey {
+        StandardOutput.write(try store.attestedKey(key, of: report).publicKey.text(publicKey))
+        return
+      }
       if options.json { JSONOutput.print(report) } else { StandardOutput.write(report.text) }
     }
   }
@@ -204,6 +228,7 @@ extension DeviceReport {
       let details = [key.signCount.map { "counter \($0)" }, key.attestationKey.map { "attestation key \($0)" }]
       let state = [key.isAttested ? "attested" : "new"] + details.compactMap(\.self)
       lines.append("key      \(key.keyId)  \(state.joined(separator: ", "))")
+      lines += key.publicKey.lines
     }
     for registration in registrations {
       lines.append(

@@ -18,51 +18,24 @@ struct DeviceSession {
 
   /// Locks the device and makes ready to speak with the gate. The device `default` is made if it is not there.
   init(_ options: GlobalOptions, address: GateURL, engine: ClientEngine) async throws(Failure) {
+    let options = options.forGate(at: address)
     let authority = try options.loadAuthority()
     let tls = try options.makeTLS()
     let store = try options.deviceStore()
-    let platform = options.platform ?? .ios
-    let name = options.device ?? platform.defaultDevice
-    if options.device == nil, !store.exists(name) {
-      let device = Device(name: name, on: platform, authority: authority, createdAt: .now())
-      do throws(Failure) {
-        try store.make(device)
-      } catch {
-        // Another process has made it in the meantime: that one is as good.
-        guard store.exists(name) else { throw error }
-      }
-    }
-    device = try store.load(name)
-    try Self.check(device, on: options.platform, under: authority)
-    lock = try await store.lock(name)
+    device = try options.device(in: store, under: authority)
+    lock = try await store.lock(device.name)
     self.address = address
     transport = EngineTransport(engine: engine, tls: tls)
-    keyFaults = KeyErrorRecorder(FolderKeyStore(folder: store.keysFolder(name)))
+    keyFaults = KeyErrorRecorder(FolderKeyStore(folder: store.keysFolder(device.name)))
     let keys = try authority.keyService(of: device.model, keys: keyFaults)
-    let record = FileKeyIDStore(path: store.recordPath(name, GateUnderAuthority(gate: address.gateName, authority)))
+    let record = FileKeyIDStore(
+      path: store.recordPath(device.name, GateUnderAuthority(gate: address.gateName, authority)))
     // A record that cannot be read is reported by the session when it is used.
     remembersKey = (try? record.load())?.keyID != nil
     do throws(AttestError) {
       session = try AttestSession(gate: address.url, deviceKeys: keys, store: record, http: transport)
     } catch {
       throw Failure(error)
-    }
-  }
-
-  /// The device is of the platform that the user asked for, and the authority vouches for its app.
-  private static func check(
-    _ device: Device, on platform: Platform?, under authority: TestAuthority
-  ) throws(Failure) {
-    if let platform, platform != device.platform {
-      throw Failure(
-        .usage, "the device \(device.name) is of the platform \(device.platform.rawValue), not \(platform.rawValue)",
-        hint: "--device NAME names another device, `attest device new NAME --platform \(platform.rawValue)` makes one")
-    }
-    // Any app can run on an Android device: its maker vouches for the hardware alone.
-    if case .ios(let app) = device.model, app.appID != authority.appID {
-      throw Failure(
-        .usage, "the device \(device.name) runs \(app.appID), and the authority vouches for \(authority.appID) alone",
-        hint: "--device NAME names another device, `attest device new NAME` makes one that runs the authority's app")
     }
   }
 
@@ -77,8 +50,25 @@ struct DeviceSession {
   }
 }
 
+extension Device {
+  /// Throws unless the device is of the platform that the user asked for, and the authority vouches for its app.
+  func check(on platform: Platform?, under authority: TestAuthority) throws(Failure) {
+    if let platform, platform != self.platform {
+      throw Failure(
+        .usage, "the device \(name) is of the platform \(self.platform.rawValue), not \(platform.rawValue)",
+        hint: "--device NAME names another device, `attest device new NAME --platform \(platform.rawValue)` makes one")
+    }
+    // Any app can run on an Android device: its maker vouches for the hardware alone.
+    if case .ios(let app) = model, app.appID != authority.appID {
+      throw Failure(
+        .usage, "the device \(name) runs \(app.appID), and the authority vouches for \(authority.appID) alone",
+        hint: "--device NAME names another device, `attest device new NAME` makes one that runs the authority's app")
+    }
+  }
+}
+
 /// The keys of a folder and the last error of their files: a key service has only one error for all of them.
-private struct KeyErrorRecorder: SimulatedKeyStore {
+struct KeyErrorRecorder: SimulatedKeyStore {
   private let keys: FolderKeyStore
   private let fault = Shared<KeyStoreError?>(nil)
 

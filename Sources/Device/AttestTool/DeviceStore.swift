@@ -73,11 +73,34 @@ struct DeviceStore: Sendable {
     } catch {
       throw Failure(.noInput, "\(error)")
     }
-    guard let device = try? JSONDecoder().decode(Device.self, from: Data(bytes)), device.name == name else {
-      throw Failure(
-        .badData, "the description of device \(name) is damaged", hint: "`attest device rm \(name)` removes it")
+    let device: Device
+    do {
+      device = try JSONDecoder().decode(Device.self, from: Data(bytes))
+    } catch {
+      throw Self.unreadable(name, because: error)
     }
+    guard device.name == name else { throw Self.damaged(name) }
     return device
+  }
+
+  private static func damaged(_ name: String) -> Failure {
+    Failure(.badData, "the description of device \(name) is damaged", hint: "`attest device rm \(name)` removes it")
+  }
+
+  /// Names the member that this version does not know, if the text is JSON.
+  private static func unreadable(_ name: String, because error: any Error) -> Failure {
+    let member: String? =
+      switch error {
+      case DecodingError.dataCorrupted(let context), DecodingError.typeMismatch(_, let context),
+        DecodingError.valueNotFound(_, let context):
+        context.codingPath.last?.stringValue
+      case DecodingError.keyNotFound(let key, _): key.stringValue
+      default: nil
+      }
+    guard let member else { return damaged(name) }
+    return Failure(
+      .badData, "the description of device \(name) is of another version of attest, or damaged: see its \(member)",
+      hint: "use it with the version that made it; `attest device rm \(name)` removes it")
   }
 
   /// Removes the device called `name` and its keys, unless another process is using it.
@@ -128,6 +151,8 @@ struct DeviceStore: Sendable {
 
   func folder(_ name: String) -> String { "\(path)/\(name)" }
   func keysFolder(_ name: String) -> String { "\(path)/\(name)/keys" }
+  /// The record of the key that `attest attestation` made last.
+  func lastKey(_ name: String) -> FileKeyIDStore { FileKeyIDStore(path: "\(path)/\(name)/last-key.json") }
   func tokenKeyPath(_ name: String) -> String { "\(path)/\(name)/token-key.pem" }
   func recordPath(_ name: String, _ gate: GateUnderAuthority) -> String {
     "\(path)/\(name)/gates/\(gate.fileName).json"

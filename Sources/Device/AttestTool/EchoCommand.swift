@@ -68,7 +68,8 @@ struct EchoResponder: RequestResponder {
 
   func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
     switch fault {
-    case .malformedHead(let rule), .malformedBody(let rule), .malformedUpgrade(let rule): Self.text(400, rule)
+    case .malformedHead(let rule), .unacceptableField(let rule), .malformedBody(let rule), .malformedUpgrade(let rule):
+      Self.text(400, rule)
     case .headTooLarge(let rule): Self.text(431, rule)
     case .bodyTooLarge(let limit): Self.text(413, "more than \(limit) bytes")
     case .unsupportedWebSocketVersion: Self.text(426, "version 13", [("Sec-WebSocket-Version", "13")])

@@ -112,7 +112,7 @@ extension Failure {
   private static func status(of refusal: GateRefusal) -> Status {
     switch refusal.code {
     case .upstreamUnavailable, .storeUnavailable, .statusListUnavailable: .unavailable
-    case .overloaded, .rateLimited: .retryLater
+    case .overloaded, .rateLimited, .clockWrong: .retryLater
     default: .refused
     }
   }
@@ -130,7 +130,11 @@ extension Failure {
     case .attestationRevoked:
       "the status list has the device's attestation key: make a device with another one, with `--provisioning rkp`"
     case .statusListUnavailable: "see `app_attest.android` of the gate, and its log"
+    case .clockWrong:
+      "set the clock of the gate's machine (timedatectl), then try again with the same device: its key is not at fault"
     case .upstreamUnavailable: "is the backend behind the gate running?"
+    case nil where refusal.isFromUpstream:
+      "the gate admitted this client; the log of the server behind it may say why it answered so"
     case nil where refusal.codeText == nil && refusal.status == 404:
       "is it a gate that answers at this address, and does it have this path?"
     case nil where refusal.codeText == nil: "is it a gate that answers at this address?"

@@ -46,6 +46,17 @@ struct GateURL: Sendable, Hashable {
     return text[..<start] + "…" + text[end...]
   }
 
+  /// Whether the host is this machine by its name or address: `localhost`, 127.0.0.0/8 or `::1`.
+  var isLoopback: Bool {
+    var ipv4 = in_addr()
+    var ipv6 = in6_addr()
+    if inet_pton(AF_INET, host, &ipv4) == 1 { return UInt32(bigEndian: ipv4.s_addr) >> 24 == 127 }
+    if inet_pton(AF_INET6, host, &ipv6) == 1 {
+      return withUnsafeBytes(of: &ipv6) { $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1 }
+    }
+    return host.lowercased() == "localhost"
+  }
+
   /// The value of the `Host` field.
   var hostField: String {
     let name = host.contains(":") ? "[\(host)]" : host

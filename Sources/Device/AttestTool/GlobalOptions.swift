@@ -10,7 +10,8 @@ struct GlobalOptions: ParsableArguments {
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "Folder of a development authority: TLS root and simulated roots (or SALLYPORT_AUTHORITY).", valueName: "dir"))
+      "Folder of a development authority: TLS root and simulated roots (or SALLYPORT_AUTHORITY). For a gate on this "
+        + "machine, by default the folder of `sallyport dev`.", valueName: "dir"))
   var authority: String?
 
   @Option(
@@ -39,6 +40,21 @@ struct GlobalOptions: ParsableArguments {
     return path.flatMap { $0.isEmpty ? nil : AuthorityFolder(path: $0) }
   }
 
+  /// These options for commands to the gate at `address`: for a gate on this machine `withStandardAuthority`.
+  func forGate(at address: GateURL) -> GlobalOptions { address.isLoopback ? withStandardAuthority : self }
+
+  /// These options, which without a folder name that of `sallyport dev`, if it has an authority. A line on standard error
+  /// says so.
+  var withStandardAuthority: GlobalOptions {
+    guard authorityFolder == nil, let folder = AuthorityFolder.standard(environment), folder.isThere else {
+      return self
+    }
+    StandardError.write("authority: \(TerminalText.printable(folder.path))\n")
+    var options = self
+    options.authority = folder.path
+    return options
+  }
+
   func loadAuthority() throws(Failure) -> TestAuthority {
     guard let folder = authorityFolder else {
       throw Failure(
@@ -57,6 +73,25 @@ struct GlobalOptions: ParsableArguments {
     } catch {
       throw Failure(.noInput, "\(error)")
     }
+  }
+
+  /// The device to use, for which `authority` vouches. Without `--device` it is that of the platform by default, which
+  /// is made if it is not there.
+  func device(in store: DeviceStore, under authority: TestAuthority) throws(Failure) -> Device {
+    let platform = platform ?? .ios
+    let name = device ?? platform.defaultDevice
+    if device == nil, !store.exists(name) {
+      let device = Device(name: name, on: platform, authority: authority, createdAt: .now())
+      do throws(Failure) {
+        try store.make(device)
+      } catch {
+        // Another process has made it in the meantime: that one is as good.
+        guard store.exists(name) else { throw error }
+      }
+    }
+    let device = try store.load(name)
+    try device.check(on: self.platform, under: authority)
+    return device
   }
 
   func deviceStore() throws(Failure) -> DeviceStore { try DeviceStore(environment: environment) }

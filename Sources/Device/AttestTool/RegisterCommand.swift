@@ -110,7 +110,7 @@ struct HeadersCommand: AsyncParsableCommand {
     if options.json {
       JSONOutput.print(Dictionary(uniqueKeysWithValues: headers.fields.map { ($0.name, $0.value) }))
     } else {
-      StandardOutput.write(headers.fields.map { "\($0.name): \($0.value)\n" }.joined())
+      StandardOutput.write(headers.lines)
     }
   }
 }

@@ -56,7 +56,7 @@ struct TokenCommand: AsyncParsableCommand {
     if options.json {
       let answer = TokenOutput(
         access_token: token.text, token_type: "DPoP", expires_in: token.lifetime.components.seconds,
-        audience: audience, key_file: keyPath,
+        audience: audience, keyFile: keyPath,
         headers: fields.map { Dictionary(uniqueKeysWithValues: $0.map { ($0.name, $0.value) }) })
       JSONOutput.print(answer)
     } else if let fields {
@@ -83,7 +83,7 @@ private struct TokenOutput: Encodable {
   let token_type: String
   let expires_in: Int64
   let audience: String
-  let key_file: String
+  let keyFile: String
   let headers: [String: String]?
 }
 

@@ -111,13 +111,16 @@ public struct BackendRefusal: Error, Sendable, Hashable {
   /// How long to wait before the next attempt.
   public let retryAfter: Duration?
 
+  /// The longest wait that a backend can ask for, in seconds.
+  private static let longestWait = 86_400
+
   /// Creates a refusal, for tests of an app.
   public init(status: Int? = nil, _ body: ErrorBody) {
     self.status = status
     code = TerminalText.printable(body.code)
     message = TerminalText.printable(body.message)
     requestID = TerminalText.printable(body.requestId)
-    retryAfter = body.retryAfter.map { .seconds($0) }
+    retryAfter = body.retryAfter.map { .seconds(min(max($0, 0), Self.longestWait)) }
   }
 }
 

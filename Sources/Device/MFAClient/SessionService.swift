@@ -8,13 +8,13 @@ public import MFAWire
 /// repeated: the server had refused it. Calls from several tasks are safe.
 public actor SessionService {
   private let backend: any MFABackend
-  private let storage: any SessionStorage
+  private let storage: any SecretStorage<MFASession>
   private let mutex = AsyncMutex()
   /// The session now; `nil` if the user is signed out.
   public private(set) var session: MFASession?
 
   /// Creates a service that continues the session of `storage`.
-  public init(backend: any MFABackend, storage: any SessionStorage) {
+  public init(backend: any MFABackend, storage: any SecretStorage<MFASession>) {
     self.backend = backend
     self.storage = storage
     session = storage.load()

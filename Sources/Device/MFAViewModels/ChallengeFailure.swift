@@ -36,7 +36,9 @@ enum ChallengeFailure: Sendable, Hashable {
     case .invalidCode: "Invalid code. Please try again."
     case .expiredCode: "Code has expired. Please generate a new one."
     case .rateLimited: "Too many attempts. Please wait before trying again."
-    case .locked: "Too many failed attempts. Your account has been temporarily locked."
+    case .locked(.some): "Too many failed attempts. Your account has been temporarily locked."
+    // Without a time that the server states, waiting does not help.
+    case .locked(nil): "Your account has been locked. Please contact support."
     case .network: "The request could not be completed. Check your connection and try again."
     case .sessionEnded(let text), .refused(let text): text
     }

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import MFAClient
 
 /// What the screen for the second factor shows. Changed only by events; compares by value.
@@ -143,9 +144,11 @@ extension ChallengeState.Tab {
     }
   }
 
-  /// Returns `text` without spaces and hyphens, at most 32 characters, and for backup codes in capitals.
+  /// Returns `text` without separators and full-width characters, at most 32 characters, and for backup codes in
+  /// capitals.
   func normalized(_ text: String) -> String {
-    let plain = text.lazy.filter { !$0.isWhitespace && $0 != "-" }.prefix(32)
+    // A page that was pasted by mistake is not read to its end.
+    let plain = TypedCode.plain(text.prefix(1024)).prefix(32)
     // Only ASCII letters: the capital of another character can be two ASCII letters.
     return self == .backup ? plain.map { $0.isASCII ? $0.uppercased() : String($0) }.joined() : String(plain)
   }

@@ -14,9 +14,6 @@ public actor ChallengeViewModel: MachineDriven {
   public var state: ChallengeState { machine.state }
   /// The tokens of the full session, after `.verified`. They replace those of the session before.
   public private(set) var tokens: TokenResponse?
-  /// The token that replaces the second factor at later sign-ins from this device; `nil` unless the user asked for it
-  /// and the server trusts the device. A secret: keep it in the keychain, and out of logs.
-  public private(set) var trustToken: String?
 
   private let services: DeviceServices
   private let token: String
@@ -128,8 +125,11 @@ public actor ChallengeViewModel: MachineDriven {
       tokens = TokenResponse(
         token: answer.token, message: answer.message, refreshToken: answer.refresh_token,
         expiresIn: answer.expires_in, scope: "full")
-      trustToken = request.trust_device == true ? answer.trust_token : nil
       let username = await services.session.session?.username ?? services.app.username
+      if request.trust_device == true, let token = answer.trust_token {
+        // If it cannot be kept, the next sign-in asks for a code.
+        try? services.trust.save(DeviceTrust(username: username, token: token))
+      }
       // A session that cannot be saved lasts until the process exits.
       if let tokens { try? await services.session.begin(MFASession(tokens, of: username)) }
       return .verified

@@ -13,7 +13,9 @@ public struct DeviceServices: Sendable {
   /// Keeps the record of the enrolment.
   public let storage: any MFAStorageService
   /// Keeps the session.
-  public let sessions: any SessionStorage
+  public let sessions: any SecretStorage<MFASession>
+  /// Keeps what replaces the second factor at the next sign-in.
+  public let trust: any SecretStorage<DeviceTrust>
   /// Performs operations in the session of the user.
   public let session: SessionService
   /// Changes the enrolment.
@@ -24,13 +26,15 @@ public struct DeviceServices: Sendable {
   /// Brings the services of an app together.
   public init(
     keychain: any KeychainService, biometrics: any BiometricService, backend: any MFABackend,
-    storage: any MFAStorageService, sessions: any SessionStorage = MemorySessionStorage(), app: AppDescription
+    storage: any MFAStorageService, sessions: any SecretStorage<MFASession> = MemorySecretStorage(),
+    trust: any SecretStorage<DeviceTrust> = MemorySecretStorage(), app: AppDescription
   ) {
     self.keychain = keychain
     self.biometrics = biometrics
     self.backend = backend
     self.storage = storage
     self.sessions = sessions
+    self.trust = trust
     self.app = app
     session = SessionService(backend: backend, storage: sessions)
     enrolment = DeviceEnrolment(

@@ -7,7 +7,8 @@ extension DeviceServices {
     DeviceServices(
       keychain: LoggedKeychain(keychain: keychain, log: log),
       biometrics: LoggedBiometrics(biometrics: biometrics, log: log),
-      backend: LoggedBackend(backend: backend, log: log), storage: storage, sessions: sessions, app: app)
+      backend: LoggedBackend(backend: backend, log: log), storage: storage, sessions: sessions,
+      trust: trust, app: app)
   }
 }
 

@@ -64,7 +64,9 @@ public struct SettingsState: Sendable, Hashable {
     /// The number of backup codes that were not used yet.
     public let backupCodesRemaining: Int
     /// The number of devices that may skip it.
-    public let trustedDevices: Int
+    public internal(set) var trustedDevices: Int
+    /// Whether this device is one of them.
+    public internal(set) var remembersThisDevice: Bool
   }
 
   /// What happens now.

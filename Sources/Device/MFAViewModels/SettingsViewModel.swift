@@ -94,7 +94,7 @@ public actor SettingsViewModel: MachineDriven {
     else { return nil }
     return SettingsState.SecondFactor(
       isEnabled: status.enabled, backupCodesRemaining: status.backup_codes_remaining,
-      trustedDevices: status.trusted_devices_count)
+      trustedDevices: status.trusted_devices_count, remembersThisDevice: status.device_trusted)
   }
 
   private func makeKey(_ protection: KeyProtection) async -> SettingsMachine.Event {

@@ -17,6 +17,8 @@ struct SignInMachine: StateMachine, Hashable {
     case codeSent
     case signed(DeviceChallenge, signature: [UInt8])
     case keyFailed(DeviceSecurityError, DeviceCapability)
+    /// The device is not enrolled, so that it has no key to sign with.
+    case notEnrolled
     /// The server refused the signature of a key, and the device has another key that the server may know.
     case keyRefused
     case verified(needsSecondFactor: Bool)
@@ -60,6 +62,11 @@ struct SignInMachine: StateMachine, Hashable {
     case (.keyFailed(let error, let capability), .signing):
       let advice = error.advice(in: .signIn, capability: capability)
       (state.errorText, state.advice, state.phase) = (advice.text, advice.action, .ready)
+      return nil
+    case (.notEnrolled, .signing):
+      (state.errorText, state.advice, state.phase) = (
+        "This device is not enrolled - enroll it first", .enrollAgain, .ready
+      )
       return nil
     case (.enteredCode(let code), .enteringCode):
       state.errorText = nil

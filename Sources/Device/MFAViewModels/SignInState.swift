@@ -1,4 +1,4 @@
-internal import MFAClient
+public import MFAClient
 
 /// What the sign-in screen shows. Changed only by events; compares by value.
 public struct SignInState: Sendable, Hashable {
@@ -37,7 +37,7 @@ public struct SignInState: Sendable, Hashable {
   /// The last error, as a text for the user; `nil` if the last step succeeded.
   public internal(set) var errorText: String?
   /// What the last error offers, in addition to another attempt.
-  var advice: SecurityAdvice.Action?
+  public internal(set) var advice: SecurityAdvice.Action?
 
   /// The state before a sign-in.
   public init(username: String = "") { self.username = username }

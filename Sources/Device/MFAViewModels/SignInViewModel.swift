@@ -39,8 +39,9 @@ public actor SignInViewModel: MachineDriven {
     await handle(.chose(option))
   }
 
-  /// Call it when the user has entered the code. Spaces around and between its digits do not matter.
-  public func enter(code: String) async { await handle(.enteredCode(code.filter { !$0.isWhitespace })) }
+  /// Call it when the user has entered the code. Spaces and dashes around and between its digits do not matter, and
+  /// full-width digits are read as the usual ones.
+  public func enter(code: String) async { await handle(.enteredCode(TypedCode.plain(code))) }
 
   // MARK: Effects
 
@@ -56,9 +57,9 @@ public actor SignInViewModel: MachineDriven {
       case .sign(let challenge): return await sign(challenge)
       case .verifySignature(let challenge, let signature): return try await verify(signature, of: challenge)
       case .verifyCode(let code):
-        return await accept(
-          try await services.backend.call(
-            MFAOperations.verifyOTP, VerifyOTPRequest(username: state.username, otp: code)))
+        let trust = trust
+        let request = VerifyOTPRequest(username: state.username, otp: code, trustToken: trust?.token)
+        return await accept(try await services.backend.call(MFAOperations.verifyOTP, request), sent: trust)
       case .openSettings:
         services.app.openSettings()
         return nil
@@ -88,6 +89,9 @@ public actor SignInViewModel: MachineDriven {
   }
 
   private func sign(_ challenge: SignInMachine.DeviceChallenge) async -> SignInMachine.Event {
+    if let record = try? services.storage.load(), !record.isEnrolled, record.pendingChange == nil {
+      return .notEnrolled
+    }
     do throws(DeviceSecurityError) {
       guard let tag = try? signingKey() else { throw .keyMissing }
       let signature = try await services.keychain.sign(
@@ -101,9 +105,10 @@ public actor SignInViewModel: MachineDriven {
   private func verify(
     _ signature: [UInt8], of challenge: SignInMachine.DeviceChallenge
   ) async throws -> SignInMachine.Event {
+    let trust = trust
     let request = VerifySignatureRequest(
       username: state.username, deviceId: try services.storage.load().deviceID, challengeId: challenge.id,
-      signature: Base64.encode(signature))
+      signature: Base64.encode(signature), trustToken: trust?.token)
     let answer: TokenResponse
     do throws(NetworkError) {
       answer = try await services.backend.call(MFAOperations.verifySignature, request)
@@ -115,12 +120,20 @@ public actor SignInViewModel: MachineDriven {
     }
     // If the record cannot be saved, the next sign-in finds out again.
     if !refusedKeys.isEmpty { try? await services.enrolment.adoptPendingKey() }
-    return await accept(answer)
+    return await accept(answer, sent: trust)
   }
 
-  /// Begins the session, and finishes a change that had to wait for one.
-  private func accept(_ response: TokenResponse) async -> SignInMachine.Event {
+  /// What replaces the second factor of this account; `nil` if the server does not remember this device for it.
+  private var trust: DeviceTrust? {
+    let trust = services.trust.load()
+    return trust?.username == state.username ? trust : nil
+  }
+
+  /// Begins the session, and finishes a change that had to wait for one. If the server asks for the second factor in
+  /// spite of `trust`, it no longer remembers this device.
+  private func accept(_ response: TokenResponse, sent trust: DeviceTrust?) async -> SignInMachine.Event {
     tokens = response
+    if trust != nil, response.scope == "mfa" { try? services.trust.save(nil) }
     // A session that cannot be saved lasts until the process exits.
     try? await services.session.begin(MFASession(response, of: state.username))
     _ = try? await services.enrolment.recover()

@@ -12,6 +12,19 @@ public struct AuthorityFolder: Sendable, Hashable {
   /// Creates a reference to a folder, which need not exist yet.
   public init(path: String) { self.path = path }
 
+  /// The folder that `sallyport dev` uses unless another one is named, in the user's data folder (XDG Base Directory):
+  /// `$XDG_DATA_HOME/sallyport/dev`. A shared folder is never used, because the folder holds private keys. `nil` if the
+  /// environment names no place.
+  public static func standard(_ environment: [String: String]) -> AuthorityFolder? {
+    // The XDG specification requires that relative paths are ignored.
+    func absolute(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
+    let data = absolute("XDG_DATA_HOME") ?? absolute("HOME").map { $0 + "/.local/share" }
+    return data.map { AuthorityFolder(path: $0 + "/sallyport/dev") }
+  }
+
+  /// Whether the folder has an authority, complete or not.
+  public var isThere: Bool { FileManager.default.fileExists(atPath: file("authority.json")) }
+
   /// The path of the authority that a TLS client of the gate trusts.
   public var tlsAuthorityPath: String { file("tls-ca.pem") }
 

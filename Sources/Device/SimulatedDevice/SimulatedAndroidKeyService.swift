@@ -51,7 +51,11 @@ extension SimulatedAndroidKeyService: DeviceKeyService {
   package func registration(
     of keyID: String, over challenge: Challenge
   ) throws(KeyServiceError) -> [UInt8] {
-    let chain = try chain(of: keyID, challenge: challenge.bytes)
+    Self.body(chain: try chain(of: keyID, challenge: challenge.bytes), challenge: challenge)
+  }
+
+  /// The body of `POST /attest/register` for a chain, leaf first.
+  package static func body(chain: [[UInt8]], challenge: Challenge) -> [UInt8] {
     // Base64 and hex need no escapes.
     let texts = chain.map { "\"\(Base64.encode($0))\"" }.joined(separator: ",")
     return Array(#"{"platform":"android","chain":[\#(texts)],"nonce":"\#(challenge.nonce)"}"#.utf8)

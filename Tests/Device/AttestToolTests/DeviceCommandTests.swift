@@ -267,7 +267,7 @@ struct CommandLineTests {
     arguments: [
       [], ["device"], ["device", "new"], ["device", "list"], ["device", "show"], ["device", "rm"],
       ["device", "revoke"], ["register"],
-      ["headers"], ["token"], ["connect"], ["echo"], ["load"], ["probe"],
+      ["headers"], ["token"], ["connect"], ["echo"], ["attestation"], ["assertion"], ["inspect"], ["load"], ["probe"],
     ])
   func help(command: [String]) async throws {
     let place = try Workplace()

@@ -205,7 +205,7 @@ struct PipeTests {
     defer { backend.stop() }
     let outcome = try await backend.connect("--once", "x")
     #expect(outcome.status == 77)
-    #expect(outcome.errorLines.first == "error: the gate refused: 404: no reason given")
+    #expect(outcome.errorLines.first == "error: the answer is not a gate's: 404: no reason given")
     #expect(outcome.errorLines.last?.contains("does it have this path?") == true)
   }
 }

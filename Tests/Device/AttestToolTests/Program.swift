@@ -38,13 +38,7 @@ final class Workplace: Sendable {
   }
 
   var environment: [String: String] {
-    let own = ["XDG_DATA_HOME": folder + "/data", "HOME": folder, "PATH": "/usr/bin:/bin"]
-    return own.merging(Self.inherited) { $1 }
-  }
-
-  /// The variables with the path of the libraries and the options of sanitizers.
-  private static let inherited = ProcessInfo.processInfo.environment.filter {
-    ["LD_LIBRARY_PATH", "ASAN_OPTIONS", "TSAN_OPTIONS"].contains($0.key)
+    ["XDG_DATA_HOME": folder + "/data", "HOME": folder, "PATH": "/usr/bin:/bin"]
   }
 
   /// Runs a program until it exits.
@@ -52,7 +46,7 @@ final class Workplace: Sendable {
     _ arguments: [String], of program: Program = .attest, input: String = "", environment: [String: String] = [:]
   ) async throws -> Outcome {
     let process = try ChildProcess(
-      program.path, arguments, environment: only(self.environment.merging(environment) { $1 }), in: folder)
+      program.path, arguments, environment: self.environment.merging(environment) { $1 }, in: folder)
     defer { process.kill() }
     DispatchQueue.global().async {
       process.write(input)
@@ -66,17 +60,11 @@ final class Workplace: Sendable {
 
   /// Starts a program that keeps running, and waits for `lines` lines of its standard output.
   func start(_ program: Program, _ arguments: [String], lines: Int) async throws -> RunningProgram {
-    let process = try ChildProcess(program.path, arguments, environment: only(environment), in: folder)
+    let process = try ChildProcess(program.path, arguments, environment: environment, in: folder)
     process.closeInput()
     let running = RunningProgram(process: process, firstLines: try await process.output.first(lines))
     self.running.withLock { $0.append(running) }
     return running
-  }
-
-  /// Returns the changes that turn the test's environment into `environment`.
-  private func only(_ environment: [String: String]) -> [String: String?] {
-    let removed = ProcessInfo.processInfo.environment.mapValues { _ in String?.none }
-    return removed.merging(environment.mapValues { Optional($0) }) { $1 }
   }
 }
 

@@ -1,5 +1,7 @@
+import AttestClient
 import CommandSupport
 import Foundation
+import GateWire
 import Testing
 import Transport
 
@@ -80,5 +82,19 @@ struct DeviceStoreTests {
     #expect(try DeviceStore(environment: ["XDG_DATA_HOME": "relative", "HOME": "/h"]).path == fallback)
     #expect(try DeviceStore(environment: ["XDG_DATA_HOME": "", "HOME": "/h"]).path == fallback)
     #expect(throws: Failure.self) { try DeviceStore(environment: [:]) }
+  }
+}
+
+@Suite("Failures of registrations")
+struct RegistrationFailureTests {
+  @Test(arguments: [
+    (GateRefusalCode.clockWrong, Status.retryLater, "set the clock of the gate's machine"),
+    (.storeUnavailable, .unavailable, nil), (.receiptRefused, .refused, nil),
+  ] as [(GateRefusalCode, Status, String?)])
+  func `A wrong clock of the gate is no fault of the device`(code: GateRefusalCode, status: Status, hint: String?) {
+    let refusal = GateRefusal(status: code.definition.status, code: code, text: code.definition.text)
+    let failure = Failure(AttestError.registrationFailed(refusal))
+    #expect(failure.status == status)
+    #expect(hint == nil || failure.hint?.contains(hint ?? "") == true, "\(failure)")
   }
 }

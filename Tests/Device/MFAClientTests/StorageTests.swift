@@ -52,7 +52,7 @@ struct StorageTests {
   @Test("A session is read as it was saved, belongs to its owner, and is removed at the end")
   func session() throws {
     try withFolder { path in
-      let storage = FileSessionStorage(path: path)
+      let storage = FileSecretStorage<MFASession>(path: path)
       #expect(storage.load() == nil)
       let tokens = TokenResponse(token: "t.t.t", message: "", refreshToken: "r", expiresIn: 900, scope: "full")
       let session = MFASession(tokens, of: "ada")

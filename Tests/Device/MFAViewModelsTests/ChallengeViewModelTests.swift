@@ -11,13 +11,14 @@ import Testing
 struct ChallengeViewModelTests {
   private let phone = SimulatedPhone()
   private let backend = StandInBackend()
+  private let trust = MemorySecretStorage<DeviceTrust>()
   private let start = Timestamp(seconds: 1_800_000_000)
 
   private func model() -> ChallengeViewModel {
     ChallengeViewModel(
       services: DeviceServices(
         keychain: phone, biometrics: phone, backend: backend, storage: MemoryStorageService(deviceID: "device-1"),
-        app: AppDescription(bundleID: "com.example.app", username: "ada", deviceModel: "iPhone 15 Pro")),
+        trust: trust, app: AppDescription(bundleID: "com.example.app", username: "ada", deviceModel: "iPhone 15 Pro")),
       token: "m.m.m")
   }
 
@@ -79,8 +80,9 @@ struct ChallengeViewModelTests {
     "B-002 B-004 B-006 only the shape of a code can be sent",
     arguments: [
       (.totp, "123456", true), (.totp, " 123 456 ", true), (.totp, "123-456", true), (.totp, "12345", false),
-      (.totp, "1234567", false), (.totp, "12345a", false), (.totp, "١٢٣٤٥٦", false), (.totp, "１２３４５６", false),
+      (.totp, "1234567", false), (.totp, "12345a", false), (.totp, "١٢٣٤٥٦", false), (.totp, "１２３－４５６", true),
       (.email, "000042", true), (.email, "", false), (.backup, "abcd-1234", true), (.backup, "ABCD1234", true),
+      (.backup, "ａｂｃｄ１２３４", true),
       (.backup, "ABCD123", false), (.backup, "ABCDé234", false), (.backup, String(repeating: "A", count: 4096), false),
     ] as [(ChallengeState.Tab, String, Bool)])
   func shapes(_ tab: ChallengeState.Tab, _ text: String, _ isCode: Bool) async throws {
@@ -102,7 +104,7 @@ struct ChallengeViewModelTests {
     #expect(await model.state.phase == .verified)
     #expect(await model.tokens?.token == "f.f.f")
     #expect(await model.tokens?.scope == "full")
-    #expect(await model.trustToken == nil)
+    #expect(trust.load() == nil)
     let request = try #require(try verifications.first)
     #expect(request.code == "123456" && request.method == "totp" && request.trust_device == nil)
     // A second tap arrives late.
@@ -120,7 +122,11 @@ struct ChallengeViewModelTests {
     #expect(await !"\(model.state) \(dumped)".contains("123456"))
     await model.verify()
     #expect(try verifications.first?.trust_device == true)
-    #expect(await model.trustToken == "trust-1")
+    let kept = try #require(trust.load())
+    #expect(kept == DeviceTrust(username: "ada", token: "trust-1"))
+    dump(kept, to: &dumped)
+    #expect(!"\(kept) \(dumped)".contains("trust-1"))
+    trust.save(nil)
     backend.answer(trustsDevices: false)
     let untrusted = await appeared()
     await untrusted.setRemembersDevice(true)
@@ -128,7 +134,7 @@ struct ChallengeViewModelTests {
     await untrusted.verify()
     // The toggle alone changes nothing.
     #expect(await untrusted.state.phase == .verified)
-    #expect(await untrusted.trustToken == nil)
+    #expect(trust.load() == nil)
   }
 
   @Test("B-040 B-073 a wrong code clears the entry and can be tried again")
@@ -195,6 +201,16 @@ struct ChallengeViewModelTests {
     #expect(await !model.state.isInputEnabled)
     await model.tick(start.advanced(by: .seconds(901)))
     #expect(await model.state.phase == .entering)
+  }
+
+  @Test("An account that an operator locked, without a time to wait, is not told of failed attempts")
+  func lockedByOperator() async {
+    let model = await appeared()
+    backend.fail(refusal("account_locked", 423))
+    await model.enter("123456")
+    await model.verify()
+    #expect(await model.state.errorText == "Your account has been locked. Please contact support.")
+    #expect(await model.state.needsSupport)
   }
 
   @Test("B-044 B-071 a broken network keeps the code, and the attempt can be repeated")

@@ -13,7 +13,7 @@ struct SettingsViewModelTests {
   private let phone = SimulatedPhone()
   private let backend = StandInBackend()
   private let storage = MemoryStorageService(deviceID: "device-1")
-  private let sessions = MemorySessionStorage()
+  private let sessions = MemorySecretStorage<MFASession>()
   private static let bundleID = "com.example.app"
 
   private func services() -> DeviceServices {
@@ -79,7 +79,13 @@ struct SettingsViewModelTests {
   func secondFactor() async throws {
     backend.answer(status: .standIn(methods: ["totp"], isDeviceTrusted: true))
     let model = try await enrolled()
-    let expected = SettingsState.SecondFactor(isEnabled: true, backupCodesRemaining: 10, trustedDevices: 1)
+    var expected = SettingsState.SecondFactor(
+      isEnabled: true, backupCodesRemaining: 10, trustedDevices: 1, remembersThisDevice: true)
+    #expect(await model.state.secondFactor == expected)
+    backend.answer(status: .standIn(methods: ["totp"]))
+    await model.appear()
+    expected.remembersThisDevice = false
+    expected.trustedDevices = try #require(await model.state.secondFactor).trustedDevices
     #expect(await model.state.secondFactor == expected)
     sessions.save(nil)
     let signedOut = SettingsViewModel(services: services())

@@ -14,7 +14,8 @@ struct SignInViewModelTests {
   private let phone = SimulatedPhone(.touchID)
   private let backend = StandInBackend()
   private let storage = MemoryStorageService(deviceID: "device-1")
-  private let sessions = MemorySessionStorage()
+  private let sessions = MemorySecretStorage<MFASession>()
+  private let trust = MemorySecretStorage<DeviceTrust>()
   private static let bundleID = "com.example.app"
   private let tag = KeyTag.biometric(of: Self.bundleID)
 
@@ -22,6 +23,7 @@ struct SignInViewModelTests {
     SignInViewModel(
       services: DeviceServices(
         keychain: phone, biometrics: phone, backend: backend, storage: storage, sessions: sessions,
+        trust: trust,
         app: AppDescription(
           bundleID: Self.bundleID, username: "ada", phoneNumber: "+1234567890", deviceModel: "iPhone SE")))
   }
@@ -54,6 +56,52 @@ struct SignInViewModelTests {
     let signature = try #require(Base64.decode(request.signature))
     let key = try P256PublicKey(x963: pair.publicKey)
     #expect(key.isValidSignature(signature, for: [UInt8](repeating: 9, count: 32)))
+  }
+
+  /// Signs in by the key, and returns the trust token that was sent.
+  private func sentTrust(as model: SignInViewModel) async throws -> String? {
+    phone.plan(.approve)
+    await model.choose(.signIn)
+    return try #require(backend.received.last).decoded(as: VerifySignatureRequest.self).trustToken
+  }
+
+  @Test("B-008 a remembered device sends its token at the next sign-in, for its account only")
+  func remembered() async throws {
+    _ = try await enroll()
+    #expect(try await sentTrust(as: model()) == nil)
+    let kept = DeviceTrust(username: "ada", token: "trust-1")
+    trust.save(kept)
+    let model = model()
+    #expect(try await sentTrust(as: model) == "trust-1")
+    #expect(await model.state.phase == .signedIn(needsSecondFactor: false))
+    #expect(trust.load() == kept)
+    let other = self.model()
+    await other.enter(username: "bea")
+    #expect(try await sentTrust(as: other) == nil)
+    #expect(trust.load() == kept)
+  }
+
+  @Test("B-008 a sign-in by a code sends the token, too")
+  func rememberedByCode() async throws {
+    backend.answer(method: .smsOTP)
+    trust.save(DeviceTrust(username: "ada", token: "trust-1"))
+    let model = model()
+    await model.choose(.signIn)
+    await model.enter(code: "123456")
+    let request = try #require(backend.received.last).decoded(as: VerifyOTPRequest.self)
+    #expect(request.trustToken == "trust-1")
+  }
+
+  @Test("B-008 a token that the server refuses is dropped, and the second factor is asked for")
+  func forgotten() async throws {
+    _ = try await enroll()
+    backend.answer(scope: "mfa")
+    trust.save(DeviceTrust(username: "ada", token: "expired"))
+    let model = model()
+    #expect(try await sentTrust(as: model) == "expired")
+    #expect(await model.state.phase == .signedIn(needsSecondFactor: true))
+    #expect(trust.load() == nil)
+    #expect(try await sentTrust(as: self.model()) == nil)
   }
 
   @Test("A-020 the user enters the name of the account; an enrolled device fills it in")
@@ -133,6 +181,17 @@ struct SignInViewModelTests {
     #expect(try #require(backend.received.last).decoded(as: VerifyOTPRequest.self).otp == "123456")
   }
 
+  @Test(
+    "A code is sent in its usual form, however it is typed",
+    arguments: ["１２３４５６", "１２３－４５６", "123\u{2011}456", "\u{200B}123\u{A0}456\u{FEFF}", "１23456\r\n"])
+  func typedCode(_ text: String) async throws {
+    backend.answer(method: .smsOTP)
+    let model = model()
+    await model.choose(.signIn)
+    await model.enter(code: text)
+    #expect(try #require(backend.received.last).decoded(as: VerifyOTPRequest.self).otp == "123456")
+  }
+
   @Test("A wrong code can be entered again, and the user can start over")
   func wrongCode() async throws {
     backend.answer(method: .smsOTP)
@@ -161,6 +220,17 @@ struct SignInViewModelTests {
     #expect(request.username == "ada" && request.phoneNumber == "+1234567890")
     await model.enter(code: "123456")
     #expect(await model.state.phase == .signedIn(needsSecondFactor: false))
+  }
+
+  @Test(
+    "A device that was never enrolled is told so, with or without a passcode, and can enrol", arguments: [true, false])
+  func neverEnrolled(hasPasscode: Bool) async {
+    if !hasPasscode { phone.removePasscode() }
+    let model = model()
+    await model.choose(.signIn)
+    #expect(await model.state.errorText == "This device is not enrolled - enroll it first")
+    #expect(await model.state.options.contains(.enrollAgain))
+    #expect(phone.shownPrompts.isEmpty)
   }
 
   @Test("A-S08 on a device whose security was removed, settings and a code are offered; the app's half")

@@ -142,7 +142,7 @@ extension MobileApp {
       let isDone = option == .useSMS && state.method == .smsOTP
       throw Failure(
         .refused,
-        state.errorText ?? (isDone ? "the device signs in by codes already" : "the device is \(state.methodText)"),
+        state.errorText ?? (isDone ? "the device signs in by codes already" : state.refusal),
         hint: state.method == nil ? "`attest enroll` enrols it" : "`attest phone show` shows what the phone offers")
     }
     await model.choose(choice)
@@ -158,5 +158,19 @@ extension MobileApp {
     } else {
       StandardOutput.write("\(state.noticeText ?? state.methodText)\n")
     }
+  }
+}
+
+extension SettingsState {
+  /// Why a change is not possible, as a sentence about the device.
+  fileprivate var refusal: String {
+    guard let method else { return "this device is not enrolled" }
+    let present =
+      switch (method, authMethod) {
+      case (.smsOTP, _): "SMS codes"
+      case (.secureEnclave, .passcode): "a key that the passcode unlocks"
+      case (.secureEnclave, _): "a key that \(biometryType.name ?? "biometry") unlocks"
+      }
+    return "the device signs in by \(present), and this change is not offered"
   }
 }

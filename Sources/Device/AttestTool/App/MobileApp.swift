@@ -14,6 +14,8 @@ struct MobileApp {
   let phone: SimulatedPhone
   let console: PromptConsole
   let services: DeviceServices
+  /// Whether the device was enrolled when the command began.
+  let isEnrolled: Bool
   private let work: DeviceSession
   private let faults: GateFaults
 
@@ -24,20 +26,23 @@ struct MobileApp {
   ///   - needsAccount: Whether the command names an account before the device is enrolled.
   init(_ options: AppOptions, phoneNumber: String? = nil, needsAccount: Bool = false) async throws(Failure) {
     let address = try GateURL(options.url)
-    work = try await DeviceSession(options.global, address: address, engine: DeviceSession.makeEngine())
-    let store = try options.global.deviceStore()
+    let global = options.global.forGate(at: address)
+    work = try await DeviceSession(global, address: address, engine: DeviceSession.makeEngine())
+    let store = try global.deviceStore()
     phone = try PhoneFile(of: work.device.name, in: store).open()
     console = PromptConsole(phone, options.answers?.answers ?? [])
     do throws(AttestError) { try await work.session.registerIfNeeded() } catch { throw work.failure(error) }
     let place = store.appPath(
-      work.device.name, GateUnderAuthority(gate: address.gateName, try options.global.loadAuthority()))
+      work.device.name, GateUnderAuthority(gate: address.gateName, try global.loadAuthority()))
     let storage = FileStorageService(path: place + ".app.json")
     let record: MFARecord
     do throws(StorageError) { record = try storage.load() } catch { throw Failure(.badData, "\(error)") }
+    isEnrolled = record.isEnrolled
     faults = GateFaults(try LabGate.backend(by: options.by, work.session, work.transport, at: address))
     services = DeviceServices(
       keychain: phone, biometrics: phone, backend: faults, storage: storage,
-      sessions: FileSessionStorage(path: place + ".session.json"),
+      sessions: FileSecretStorage(path: place + ".session.json"),
+      trust: FileSecretStorage(path: place + ".trust.json"),
       app: AppDescription(
         bundleID: work.device.bundleID,
         username: options.user ?? record.username ?? "", phoneNumber: phoneNumber ?? record.phoneNumber,
@@ -48,7 +53,13 @@ struct MobileApp {
   }
 
   /// A failure of a view model, whose text is for people.
-  func failure(_ text: String?, needsSignIn: Bool = false) -> Failure {
+  ///
+  /// - Parameters:
+  ///   - needsSignIn: Whether the server asked for a session.
+  ///   - advice: The offer of the app, if it has one.
+  func failure(
+    _ text: String?, needsSignIn: Bool = false, advice: SecurityAdvice.Action? = nil
+  ) -> Failure {
     if let prompt = console.missedPrompt {
       return Failure(
         .noInput, "the phone's prompt got no answer: \(PromptConsole.title(of: prompt)): \(prompt.reason)",
@@ -58,7 +69,19 @@ struct MobileApp {
     if let fault = faults.last { return work.failure(fault) }
     return Failure(
       .refused, text ?? "refused",
-      hint: needsSignIn ? "`attest signin URL` begins a session, which the server asks for" : nil)
+      hint: needsSignIn ? "`attest signin URL` begins a session, which the server asks for" : advice.flatMap(hint))
+  }
+
+  /// The commands that do what the app offers.
+  private func hint(for advice: SecurityAdvice.Action) -> String? {
+    switch advice {
+    case .enrollAgain where !isEnrolled: "`attest enroll URL --user NAME` enrols it"
+    case .enrollAgain:
+      "`attest downgrade URL` lets the device sign in by codes; then `attest upgrade URL` gives it a key again"
+    case .blockAndOfferSMS:
+      "`attest downgrade URL` lets the device sign in by codes, and `attest phone set --passcode on` lets it have keys"
+    case .offerPasscode, .usePasscode, .retry: nil
+    }
   }
 }
 

@@ -13,9 +13,11 @@ struct SignInCommand: AsyncParsableCommand {
       The session is kept for `attest verify`, `upgrade` and `unenroll`. --token prints the access token for other \
       programs. A code is asked for on the terminal, or found with --messages. Example:
         attest signin wss://localhost:6200/ --authority DIR --answers approve
-        curl --cacert DIR/tls-ca.pem --oauth2-bearer "$(attest signin \\
-          wss://localhost:6200/ --authority DIR --answers approve --token)" \\
-          https://localhost:6200/
+        token=$(attest signin wss://localhost:6200/ --authority DIR \\
+          --answers approve --token)
+        attest headers wss://localhost:6200/ --authority DIR > headers
+        curl --cacert DIR/tls-ca.pem -H @headers --oauth2-bearer "$token" \\
+          https://localhost:6200/api/v1/auth/mfa/status
       """)
 
   @OptionGroup var options: AppOptions
@@ -45,7 +47,7 @@ struct SignInCommand: AsyncParsableCommand {
     let state = await model.state
     guard case .signedIn(let needsSecondFactor) = state.phase, let session = await app.services.session.session
     else {
-      throw app.failure(state.errorText)
+      throw app.failure(state.errorText, advice: state.advice)
     }
     if token {
       StandardOutput.write(session.accessToken + "\n")
@@ -82,6 +84,8 @@ struct VerifyCommand: AsyncParsableCommand {
       Example:
         attest verify wss://localhost:6200/ 123456 --authority DIR
         attest verify wss://localhost:6200/ ABCD2345 --authority DIR --kind backup
+        attest verify wss://localhost:6200/ --authority DIR --kind email
+      Without a code, `--kind email` asks the server to send one.
       """)
 
   enum Kind: String, CaseIterable, ExpressibleByArgument {
@@ -100,14 +104,18 @@ struct VerifyCommand: AsyncParsableCommand {
 
   @OptionGroup var options: AppOptions
 
-  @Argument(help: "The code.")
-  var code: String
+  @Argument(help: "The code; without it, the server sends one by e-mail.")
+  var code: String?
 
   @Option(help: "The kind of the code: totp, email or backup.")
   var kind = Kind.totp
 
-  @Flag(help: "Let this device skip the second factor in the future.")
+  @Flag(help: "Remember this device: for 30 days, `attest signin` needs no second factor.")
   var trust = false
+
+  func validate() throws {
+    guard code != nil || kind == .email else { throw ValidationError("which code? Only --kind email sends one") }
+  }
 
   func run() async throws {
     let app = try await MobileApp(options)
@@ -118,11 +126,15 @@ struct VerifyCommand: AsyncParsableCommand {
     await model.appear(at: .now())
     await model.select(kind.tab)
     await model.setRemembersDevice(trust)
-    await model.enter(code)
     var state = await model.state
     if state.phase == .notRequired {
       throw Failure(.refused, "the session of \(session.username) needs no second factor")
     }
+    var given = code
+    if given == nil { given = try await sentCode(app, model) }
+    guard let code = given else { return }
+    await model.enter(code)
+    state = await model.state
     guard state.canSubmit else {
       throw Failure(
         state.phase == .entering ? .usage : .refused, state.errorText ?? "not a code of this kind or account",
@@ -136,5 +148,17 @@ struct VerifyCommand: AsyncParsableCommand {
     } else {
       StandardOutput.write("verified \(TerminalText.printable(session.username))\n")
     }
+  }
+
+  /// The code that the server sends by e-mail, as the user enters it; `nil` without a terminal.
+  private func sentCode(_ app: MobileApp, _ model: ChallengeViewModel) async throws(Failure) -> String? {
+    await model.sendEmail()
+    let state = await model.state
+    guard state.selectedTab == .email, state.errorText == nil else {
+      throw app.failure(state.errorText ?? "the account gets no codes by e-mail")
+    }
+    if let code = try await app.console.ask("Code:") { return code }
+    StandardOutput.write("a code was sent: give it with `attest verify URL CODE --kind email`\n")
+    return nil
   }
 }

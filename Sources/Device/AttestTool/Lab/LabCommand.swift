@@ -12,7 +12,8 @@ struct LabCommand: AsyncParsableCommand {
     commandName: "lab",
     abstract: "An app with a second factor on a simulated phone: a page to try it, and scenarios that judge a backend.",
     discussion: """
-      Example: a page whose URL is printed, or all scenarios
+      Example: a page whose URL is printed, with gate and backend or at running ones, and all scenarios
+        attest lab --all
         attest lab wss://localhost:6200/ --authority DIR --messages b.log
         attest lab run wss://localhost:6200/ --authority DIR --messages b.log
       """,
@@ -25,18 +26,28 @@ struct LabServeCommand: AsyncParsableCommand {
     abstract: "Serve the page of the device lab on this machine.",
     discussion: """
       The page shows an app and its phone. Prompts wait until they are answered on the page, and the phone's settings \
-      can be changed at any time. It uses a running gate with an MFA backend; `scripts/lab` starts all of it. The page \
-      is for browsers on this machine, and its URL has a secret. SIGINT and SIGTERM stop it. Example:
+      can be changed at any time. It uses a running gate with an MFA backend; --all starts both, `sallyport dev` and \
+      `mfa-backend`, which are next to `attest` or in PATH, in a temporary folder. The page is for browsers on this \
+      machine, and its URL has a secret. SIGINT and SIGTERM stop everything. Example:
+        attest lab --all
         attest lab wss://localhost:6200/ --authority DIR --messages b.log
       """)
 
   @OptionGroup var options: GlobalOptions
 
   @Argument(help: "The gate, like wss://localhost:6200/.")
-  var url: String
+  var url: String?
+
+  @Flag(help: "Start a development gate and an MFA backend, and stop them at the end.")
+  var all = false
+
+  @Option(
+    help: ArgumentHelp(
+      "With --all, the folder of their files, which stays; by default a temporary one.", valueName: "dir"))
+  var folder: String?
 
   @Option(help: ArgumentHelp("The log of the backend, in which the phone finds its codes.", valueName: "file"))
-  var messages: String
+  var messages: String?
 
   @Option(help: "How requests are sent: rest or socket.")
   var by = LabWay.rest
@@ -44,7 +55,52 @@ struct LabServeCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("The port on the loopback; 0 selects a free one.", valueName: "port"))
   var port: UInt16 = 0
 
+  func validate() throws {
+    if all {
+      guard url == nil, messages == nil, options.authority == nil, options.ca == nil else {
+        throw ValidationError("--all starts its own gate and backend: no URL, --messages, --authority and --ca")
+      }
+    } else {
+      guard url != nil else { throw ValidationError("Missing expected argument '<url>'; --all starts a gate") }
+      guard messages != nil else { throw ValidationError("Missing expected argument '--messages <file>'") }
+      guard folder == nil else { throw ValidationError("--folder goes with --all") }
+    }
+  }
+
   func run() async throws {
+    let signals = ClosingSignals {}
+    defer { signals.stop() }
+    guard all else {
+      // `validate` has found both.
+      return try await serve(at: url ?? "", messages ?? "", options, until: signals)
+    }
+    let folder = try LabFolder(folder)
+    defer { folder.remove() }
+    let programs = try await LabPrograms(in: folder, until: signals)
+    let failure = Shared<Failure?>(nil)
+    let watch = Task {
+      guard let exit = await programs.failure(), !signals.wereReceived else { return }
+      failure.set(exit)
+      signals.end()
+    }
+    var options = options
+    options.authority = programs.authority
+    let result: Result<Void, any Error>
+    do {
+      result = .success(try await serve(at: programs.url, programs.messages, options, until: signals))
+    } catch {
+      result = .failure(error)
+    }
+    watch.cancel()
+    await programs.stop()
+    try result.get()
+    if let failure = failure.get() { throw failure }
+  }
+
+  /// Serves the page until `signals` end it.
+  private func serve(
+    at url: String, _ messages: String, _ options: GlobalOptions, until signals: ClosingSignals
+  ) async throws {
     let inbox = try LabInbox.open(messages)
     let gate = try LabGate(options, url: url)
     let way = by
@@ -53,8 +109,6 @@ struct LabServeCommand: AsyncParsableCommand {
       makeIdentity: { .random(for: $0.id) }, now: { .now() })
     let token = Hex.encode(SecureRandom.bytes(16))
     let server = LabServer(lab: lab, token: token)
-    let signals = ClosingSignals {}
-    defer { signals.stop() }
     let engine: Engine
     do throws(Engine.StartError) {
       engine = try Engine(

@@ -22,6 +22,7 @@ struct LabGate: Sendable {
 
   init(_ options: GlobalOptions, url: String) throws(Failure) {
     address = try GateURL(url)
+    let options = options.forGate(at: address)
     authority = try options.loadAuthority()
     platform = options.platform ?? .ios
     transport = EngineTransport(engine: try DeviceSession.makeEngine(), tls: try options.makeTLS())

@@ -93,9 +93,11 @@ struct LoadCommand: AsyncParsableCommand {
 
   func run() async throws {
     DescriptorLimit.raise()
+    let address = try GateURL(url)
+    let options = open && options.ca != nil ? options : options.forGate(at: address)
     let authority = open ? nil : try options.loadAuthority()
     let target = try LoadTarget(
-      engine: DeviceSession.makeEngine(), tls: options.makeTLS(), address: GateURL(url), authority: authority,
+      engine: DeviceSession.makeEngine(), tls: options.makeTLS(), address: address, authority: authority,
       model: authority.map { authority throws(Failure) in try options.model(under: authority) })
     let plan = LoadPlan(
       mode: mode, connections: connections, duration: duration, size: size.bytes, verifies: verify,

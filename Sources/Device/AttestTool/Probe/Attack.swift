@@ -36,10 +36,10 @@ struct Attack: Sendable {
   static func all(on platform: Platform) -> [Attack] {
     let own =
       switch platform {
-      case .ios: credentials(on: .ios) + assertions + registrations + attestations
-      case .android: credentials(on: .android) + keyProofs + registrations + chains
+      case .ios: credentials(on: .ios) + assertions + registrations + attestations + encodedAttestations
+      case .android: credentials(on: .android) + keyProofs + registrations + chains + encodedChains
       }
-    return own + identities + heads + paths + smuggling + upgrades
+    return own + encodedProofs + identities + heads + paths + smuggling + upgrades
   }
 }
 

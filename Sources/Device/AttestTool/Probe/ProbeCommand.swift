@@ -103,6 +103,11 @@ extension Prober {
     guard !upgrade.isBusy else {
       throw Failure(.retryLater, "the gate is too busy to open a socket: \(upgrade.text)", hint: Self.patience)
     }
+    guard upgrade.status == 101 || upgrade.code != nil else {
+      throw Failure(
+        .refused, "the server behind the gate does not open a socket: \(upgrade.text)",
+        hint: "the probe needs one that opens WebSockets, such as `attest echo`")
+    }
     guard upgrade.status == 101 else {
       throw Failure(
         upgrade.status == 502 ? .unavailable : .refused, "the gate does not open an honest socket: \(upgrade.text)",

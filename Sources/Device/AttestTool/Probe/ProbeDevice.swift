@@ -15,16 +15,21 @@ protocol ProbeDevice: Sendable {
 }
 
 extension ProbeDevice {
+  /// The name of the key, 32 bytes.
+  var keyIDBytes: [UInt8] { SHA256.hash(key.publicKey.x963) }
+
   /// As the key services return it.
-  var keyID: String { Base64.encode(SHA256.hash(key.publicKey.x963)) }
+  var keyID: String { Base64.encode(keyIDBytes) }
 
   /// The lines of credentials over `nonce`.
   func lines(over nonce: String) throws(Failure) -> [String] { lines(try proof(over: nonce), nonce: nonce) }
 
-  /// The lines of credentials with any proof.
-  func lines(_ proof: [UInt8], nonce: String) -> [String] {
+  /// The lines of credentials with any proof. `text` encodes key id and proof.
+  func lines(
+    _ proof: [UInt8], nonce: String, _ text: ([UInt8]) -> String = { Base64.encode($0) }
+  ) -> [String] {
     [
-      "\(AssertionHeaders.keyIDName): \(keyID)", "\(AssertionHeaders.dataName): \(Base64.encode(proof))",
+      "\(AssertionHeaders.keyIDName): \(text(keyIDBytes))", "\(AssertionHeaders.dataName): \(text(proof))",
       "\(AssertionHeaders.nonceName): \(nonce)",
     ]
   }

@@ -148,18 +148,23 @@ final class Prober: Sendable {
   /// The hint for a gate with limits for an address.
   static let patience = "wait a minute and try again, or raise limits.per_ip of the gate while it is probed"
 
+  /// Registers the key of `device` or, for `keyID`, another one. `text` encodes key id and attestation.
   func register(
-    _ device: AppAttestProbeDevice, attestation: [UInt8], nonce: String, keyID: String? = nil
+    _ device: AppAttestProbeDevice, attestation: [UInt8], nonce: String, keyID: String? = nil,
+    _ text: ([UInt8]) -> String = { Base64.encode($0) }
   ) async throws(Failure) -> Reply {
     let body = JSONOutput.line([
-      "keyId": keyID ?? device.keyID, "attestation": Base64.encode(attestation), "nonce": nonce,
+      "keyId": keyID ?? text(device.keyIDBytes), "attestation": text(attestation), "nonce": nonce,
     ])
     return try await post(body)
   }
 
-  /// Registers the key of a chain.
-  func register(chain: [[UInt8]], nonce: String, platform: String = "android") async throws(Failure) -> Reply {
-    let body = ChainRegistration(platform: platform, chain: chain.map(Base64.encode), nonce: nonce)
+  /// Registers the key of a chain. `text` encodes each certificate.
+  func register(
+    chain: [[UInt8]], nonce: String, platform: String = "android",
+    _ text: ([UInt8]) -> String = { Base64.encode($0) }
+  ) async throws(Failure) -> Reply {
+    let body = ChainRegistration(platform: platform, chain: chain.map(text), nonce: nonce)
     return try await post(JSONOutput.line(body))
   }
 

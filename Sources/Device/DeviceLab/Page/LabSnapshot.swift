@@ -244,6 +244,7 @@ extension LabSnapshot.Settings {
         value: registration.map { $0.isEnrolled ? $0.method?.rawValue ?? "enrolled" : "not enrolled" } ?? "unknown"))
     if let factor = state.secondFactor {
       let codes = "\(factor.backupCodesRemaining) backup codes, \(factor.trustedDevices) trusted devices"
+        + (factor.remembersThisDevice ? ", this device is remembered" : "")
       facts.append(.init(label: "Second factor", value: factor.isEnabled ? codes : "not set up"))
     }
     facts.append(.init(label: "App", value: app))
