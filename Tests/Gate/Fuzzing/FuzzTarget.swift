@@ -11,13 +11,15 @@ struct FuzzTarget: Sendable {
   /// Reports whether the parser accepts `input`. Throws the violated invariant.
   let accepts: @Sendable (_ input: [UInt8]) throws(InvariantViolation) -> Bool
 
-  static let all: [FuzzTarget] = [
-    .aegis, .androidChain, .androidKeyDescription, .androidStatusList, .asn1, .assertion, .attestation,
-    .authenticatorData, .base32, .body, .cbor, .certificate, .clientHello,
-    .configuration, .dotEnv, .encodings, .frameHeader, .frameTracker, .headerSanitizer, .migration, .nonce, .otpauth,
-    .proxyHeader, .receipt, .registration, .requestHead, .responseHead, .token, .twoFAS, .upgradeAnswer, .vault,
-    .webSocket,
-  ]
+  static let all: [FuzzTarget] =
+    [
+      .aegis, .androidChain, .androidKeyDescription, .androidStatusList, .asn1, .assertion, .attestation,
+      .authenticatorData, .base32, .body, .cbor, .certificate, .clientHello,
+      .configuration, .dotEnv, .encodings, .frameHeader, .frameTracker, .headerSanitizer, .idToken, .inspection, .migration,
+      .nonce, .otpauth, .provider, .proxyHeader, .proxyTunnel, .receipt, .registration, .requestHead, .responseHead, .token, .twoFAS,
+      .upgradeAnswer, .vault,
+      .webSocket,
+    ] + strangerFiles
 
   static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }
 }

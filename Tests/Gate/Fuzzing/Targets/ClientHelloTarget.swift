@@ -128,10 +128,11 @@ enum ClientHelloInvariants {
   static func seeds() throws -> [[UInt8]] {
     var streams: [[UInt8]] = [
       // Announces 131,392 bytes.
-      [22, 3, 1, 0, 4, 1, 2, 1, 0x40], [22, 3, 1, 0, 3, 1, 0, 1], Array("GET / HTTP/1.1\r\n".utf8),
+      [22, 3, 1, 0, 4, 1, 2, 1, 0x40], [22, 3, 1, 0, 3, 1, 0, 1],
+      [22, 3, 1, 0, 1, 1, 22, 3, 1, 0, 2, 2, 1, 22, 3, 1, 0, 1, 0x40], Array("GET / HTTP/1.1\r\n".utf8),
       Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8), Array("PO".utf8), [0x80, 0x2E, 1],
     ]
-    for groups in ["X25519:P-256", "P-384", "P-521:X25519"] {
+    for groups in ["X25519:P-256", "P-384", "P-521", "X448:X25519"] {
       for isOld in [false, true] {
         let flights = try flights(groups: groups, isOld: isOld)
         for count in flights.indices { streams.append(Array(flights[...count].joined())) }

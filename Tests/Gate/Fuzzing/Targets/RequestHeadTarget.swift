@@ -15,7 +15,9 @@ enum RequestHeadInvariants {
     let outcome = parse(input)
     try checkPrefixes(of: input, outcome)
     guard case .head(let head, let length) = outcome else { return false }
-    try HeadFrame.check(input, length: length, fields: head.headers)
+    let isHandshake = if case .webSocket = head.upgrade { true } else { false }
+    try HeadFrame.check(input, length: length, fields: head.headers, removed: isHandshake ? 100 : 0)
+    try require(!isHandshake || !head.headers.hasEmptyHandshakeElement, "a handshake has no empty list element")
     try checkMeaning(head)
     try checkPath(head)
     guard let written = written(head) else { throw InvariantViolation(invariant: "a head can be written", detail: "") }
@@ -95,7 +97,12 @@ enum RequestHeadInvariants {
 
 /// The invariants for the bytes of any head.
 enum HeadFrame {
-  static func check(_ input: [UInt8], length: Int, fields: HeaderFields) throws(InvariantViolation) {
+  /// - Parameters:
+  ///   - most: The maximum number of field lines.
+  ///   - removed: How many fields may be missing, because they are lists without elements.
+  static func check(
+    _ input: [UInt8], length: Int, fields: HeaderFields, most: Int = 100, removed: Int = 0
+  ) throws(InvariantViolation) {
     try require((1...input.count).contains(length), "a head is within the input")
     let head = Array(input.prefix(length))
     let hasEnd = head.suffix(4) == Array("\r\n\r\n".utf8)[...]
@@ -106,7 +113,9 @@ enum HeadFrame {
     try require(
       head.allSatisfy { $0 >= 0x20 && $0 != 0x7F || [0x09, 0x0A, 0x0D].contains($0) }, "no control characters")
     // The first line and the empty line are not fields.
-    try require(fields.fields.count == breaks - 2 && fields.fields.count <= 100, "each line is a field")
+    try require(
+      fields.fields.count <= breaks - 2 && fields.fields.count >= breaks - 2 - removed && breaks - 2 <= most,
+      "each line is a field, except lists of nothing")
     for field in fields.fields {
       try require(!field.name.isEmpty && field.name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "a name is a token")
       let edges = [field.value.utf8.first, field.value.utf8.last].compactMap(\.self)
