@@ -1,4 +1,4 @@
-"""Measures the cost of a relayed message and a connection in numbers that hardly depend on machine load."""
+"""Measures the cost of a relayed message, a connection and a request in numbers that hardly depend on machine load."""
 
 import json
 import pathlib
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import costs
 from compiler import compiled
 from load import Load
 from processes import Failed
@@ -51,7 +52,7 @@ def check(bench):
         print(f"{what:33} {value:12,.2f} {unit}, at most {limit:,}: {verdict}")
     if failed:
         print(f"error: a message or a connection costs more than {THRESHOLDS.name} allows", file=sys.stderr)
-    return 1 if failed else 0
+    return 1 if costs.are_too_high(bench) or failed else 0
 
 
 def _library(bench, name):
@@ -122,37 +123,7 @@ def _life(bench, name, *load, idle=0):
         report = running.run()
     time.sleep(idle)
     gate.end()
-    total, own = _profiled(profile)
+    total, own = costs.profiled(profile, OWN)
     if total is None:
         raise Failed(f"callgrind wrote no summary:\n{gate.process.last_words()}")
     return total, own, report["count"]
-
-
-def _profiled(profile):
-    """Reads a profile of callgrind. Returns all instructions, and those of the objects in `OWN`.
-
-    A line of costs belongs to the object that was named last. The line after `calls=` repeats the costs of what was
-    called.
-    """
-    names, total, own, is_own, is_call = {}, None, 0, False, False
-    with profile.open(errors="replace") as lines:
-        for line in lines:
-            first = line[:1]
-            if first.isdigit() or first in "+-*":
-                if is_own and not is_call:
-                    own += int(line.rsplit(None, 1)[1])
-                is_call = False
-            elif line.startswith("ob="):
-                number, _, name = line[3:].strip().partition(" ")
-                if name:
-                    names[number] = name.rpartition("/")[2].startswith(OWN)
-                is_own = names[number]
-            elif line.startswith("cob="):
-                number, _, name = line[4:].strip().partition(" ")
-                if name:
-                    names[number] = name.rpartition("/")[2].startswith(OWN)
-            elif line.startswith("calls="):
-                is_call = True
-            elif line.startswith("summary:"):
-                total = int(line.split()[1])
-    return total, own

@@ -14,6 +14,8 @@ RUNS = (
     ("reads, SQLite", "--store", "sqlite", "--reads"),
     ("reads, PostgreSQL", "--store", "postgres", "--reads"),
 )
+# A sign-in has two requests; each should end within 150 ms.
+STOPS = ("--store", "postgres", "--backends", "2", "--clients", "12", "--stops")
 RESULT = re.compile(r"(\d+) \S+ in [\d.]+ s: ([\d.]+) a second; ([\d.]+) a second of the backend's CPU time")
 
 
@@ -30,6 +32,15 @@ def measure(binaries, folder, seconds):
         results.append((title, float(found[2]), float(found[3])))
         print(f"bench: {title}", file=sys.stderr, flush=True)
     return results
+
+
+def measure_stops(binaries, folder, seconds):
+    """Returns a line about sign-ins at one backend while another one is stopped again and again."""
+    run = subprocess.run(
+        [binaries / "mfa-bench", "--folder", folder, "--seconds", str(seconds), *STOPS], capture_output=True, text=True)
+    if run.returncode != 0:
+        raise Failed(f"stopped backend: mfa-bench exited with {run.returncode}:\n{run.stdout}{run.stderr}")
+    return run.stdout.strip()
 
 
 def table(results):

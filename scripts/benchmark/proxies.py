@@ -79,6 +79,7 @@ app_attest:
 routes: [{{ path: /, upstream: "ws://127.0.0.1:{backend}" }}]
 session: {{ idle_timeout: off, ping: off }}
 store: {{ url: "sqlite://{folder}/{name}.db" }}
+limits: {{ per_key: {{ sessions: off }} }}
 """
 
 

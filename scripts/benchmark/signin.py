@@ -27,7 +27,7 @@ class Bench:
             f"version: 1\nproviders:\n  work:\n    issuer: {self.issuer}\n    client_id: public-client\n"
             "    scopes: [openid, offline_access]\n    password_grant: true\n    dpop: off\n")
         browser = folder / "browser"
-        browser.write_text('#!/bin/sh\nexec curl -sSL --max-time 60 "$1"\n')
+        browser.write_text('#!/bin/sh\nexec curl -sSL -b "" --max-time 60 "$1"\n')
         browser.chmod(0o700)
         self.environment = {**os.environ, "BEARER_CONFIG": str(folder / "bearer.yaml"),
                             "BEARER_STORE": str(folder / "store"), "BROWSER": str(browser)}
