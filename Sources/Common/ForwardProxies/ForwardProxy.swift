@@ -36,6 +36,11 @@ extension ForwardProxy: CustomStringConvertible, CustomDebugStringConvertible {
   public var debugDescription: String { description }
 }
 
+extension ForwardProxy: CustomReflectable {
+  /// Keeps the credentials out of dumps.
+  public var customMirror: Mirror { Mirror(self, children: ["place": description]) }
+}
+
 extension ForwardProxy {
   /// The longest value of a variable, in bytes.
   static let longestURL = 4096

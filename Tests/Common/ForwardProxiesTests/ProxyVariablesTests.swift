@@ -61,6 +61,9 @@ struct ProxyVariablesTests {
     let proxy = try #require(try Self.proxy(of: ["https_proxy": value]))
     #expect(proxy.authorization == "Basic " + Base64.encode(Array(expected.utf8)))
     #expect("\(proxy) \(String(reflecting: proxy))" == "http://proxy:1 (https_proxy) http://proxy:1 (https_proxy)")
+    var dumped = ""
+    dump(proxy, to: &dumped)
+    #expect(dumped.contains("http://proxy:1 (https_proxy)") && !dumped.contains("Basic"), "\(dumped)")
   }
 
   @Test(
