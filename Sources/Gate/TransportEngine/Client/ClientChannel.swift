@@ -33,14 +33,14 @@ final class ClientChannel: LoopChannel {
   private var tunnel: ProxyTunnel?
   private var addresses: ArraySlice<SocketAddress> = []
   private var lastError = "no address found"
-  private(set) var phase = Phase.resolution
+  var phase = Phase.resolution
   var link = SocketState()
-  private var goal: Goal?
+  var goal: Goal?
   /// The deadline of the current operation.
   private var deadline: Milliseconds = 0
   private let timer = UnsafeMutablePointer<TimerNode>.allocate(capacity: 1)
-  private var inbox: [UInt8] = []
-  private var answer: (head: ResponseHead, body: BodyReader)?
+  var inbox: [UInt8] = []
+  var answer: (head: ResponseHead, body: BodyReader)?
   var socket: ClientSocketState?
   /// The driver's socket, which reads the WebSocket instead of `socket`.
   var driven: DrivenSocket?
@@ -326,110 +326,5 @@ final class ClientChannel: LoopChannel {
     guard link.isOpen, phase == .ready || phase == .webSocket else { return }
     link.send(bytes, through: loop.window)
     update(in: loop)
-  }
-
-  // MARK: Responses
-
-  private func readAnswer(hasEnded: Bool, in loop: EventLoop) {
-    if case .everything = goal {
-      readEverything(in: loop)
-      return
-    }
-    if answer == nil { parseHead(in: loop) }
-    defer { refuseUnasked(in: loop) }
-    guard let head = answer?.head, var body = answer?.body else { return }
-    do throws(BodyError) {
-      let taken = try inbox.withUnsafeBufferPointer { bytes throws(BodyError) in try body.feed(bytes) }
-      inbox.removeFirst(taken)
-      if hasEnded { try body.connectionEnded() }
-      answer = (head, body)
-      if body.isComplete { answered(head, body.body, in: loop) }
-    } catch {
-      end(.malformed("the response body is malformed or too large"), in: loop)
-    }
-  }
-
-  /// Reads raw bytes until the server has switched protocols or sent more than 1 MiB.
-  private func readEverything(in loop: EventLoop) {
-    let text = String(decoding: inbox.prefix(64 << 10), as: UTF8.self)
-    let status = text.dropFirst(8)
-    let hasSwitched =
-      text.hasPrefix("HTTP/1.") && (status.hasPrefix(" 101 ") || status.hasPrefix(" 101\r\n"))
-      && text.contains("\r\n\r\n")
-    if hasSwitched || inbox.count > 1 << 20 { end(.lost("the raw exchange is complete"), in: loop) }
-  }
-
-  /// Closes the connection if bytes arrive while no operation waits: they must not become the
-  /// response to the next request.
-  private func refuseUnasked(in loop: EventLoop) {
-    if phase == .ready && goal == nil && !inbox.isEmpty {
-      end(.malformed("the server sent a response without a request"), in: loop)
-    }
-  }
-
-  private func parseHead(in loop: EventLoop) {
-    while goal != nil {
-      switch inbox.withUnsafeBufferPointer({ ResponseHead.parse($0) }) {
-      case .incomplete: return
-      case .fault(let fault):
-        end(.malformed(fault.rawValue), in: loop)
-        return
-      case .head(let head, let length):
-        inbox.removeFirst(length)
-        if head.status == 101 {
-          upgraded(head, in: loop)
-          return
-        }
-        if head.status < 200 { continue }
-        guard let body = try? BodyReader(framing(of: head), limit: 1 << 20, extras: .dropped) else {
-          end(.malformed("the response is longer than 1 MiB"), in: loop)
-          return
-        }
-        answer = (head, body)
-        return
-      }
-    }
-  }
-
-  /// Returns the framing of a response. A response to HEAD has no body, whatever its fields say
-  /// (RFC 9112 section 6.3).
-  private func framing(of head: ResponseHead) -> BodyFraming {
-    if case .response(to: "HEAD", _) = goal { .none } else { head.framing }
-  }
-
-  private func answered(_ head: ResponseHead, _ body: [UInt8], in loop: EventLoop) {
-    let response = Response(status: head.status, headers: head.headers, body: body, closes: head.wantsClose)
-    let goal = self.goal
-    self.goal = nil
-    answer = nil
-    clearDeadline(in: loop)
-    if head.wantsClose { end(.lost("the server closed the connection"), in: loop) }
-    switch goal {
-    case .response(_, let done): done(.success(response))
-    case .upgrade(_, let done): done(.failure(.refused(response)))
-    case .connection, .everything, nil: break
-    }
-  }
-
-  private func upgraded(_ head: ResponseHead, in loop: EventLoop) {
-    guard case .upgrade(let handshake, let done) = goal else {
-      end(.malformed("a 101 response without an upgrade request"), in: loop)
-      return
-    }
-    do throws(UpgradeAnswerError) {
-      _ = try UpgradeAnswer(
-        head, accept: HandshakeKey.accept(for: handshake.key), subprotocols: handshake.subprotocols, extensions: [])
-    } catch {
-      end(.malformed(error.rawValue), in: loop)
-      return
-    }
-    goal = nil
-    clearDeadline(in: loop)
-    phase = .webSocket
-    socket = ClientSocketState(maxMessage: handshake.maxMessage)
-    done(.success(Response(status: 101, headers: head.headers)))
-    let early = inbox
-    inbox = []
-    early.withUnsafeBytes { socketReceived($0, in: loop) }
   }
 }
