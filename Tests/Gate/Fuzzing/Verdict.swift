@@ -80,7 +80,7 @@ enum Verdict {
       let root = try IssuerKey(spki: Certificate(der: root).subjectPublicKeyInfo)
       let verifier = AndroidAttestationVerifier(policy: AndroidAppPolicy(package: "", signers: []), roots: [root])
       let claim = AndroidClaim(
-        chain: try AndroidCertificateChain(chain), challenge: [], statusList: nil, instant: instant)
+        chain: try AndroidCertificateChain(chain).ending(at: [root]), challenge: [], statusList: nil, instant: instant)
       let steps: [AndroidAttestationStep] = [
         .nameChaining, .signatures, .root, .authorities, .validity, .attestationExtension,
       ]
