@@ -54,18 +54,25 @@ public struct QRCode: Sendable, Hashable {
     }.joined()
   }
 
-  /// The symbol as SVG, dark on white.
-  public func svg() -> String {
-    let side = size + 2 * Self.margin
+  /// The width and height of the symbol with its quiet zone, in modules.
+  public var side: Int { size + 2 * Self.margin }
+
+  /// The dark modules as the path of an SVG of `side` by `side`.
+  public var path: String {
     var path = ""
     for y in 0..<size {
       for x in 0..<size where isDark(x, y) { path += "M\(x + Self.margin) \(y + Self.margin)h1v1h-1z" }
     }
-    return """
-      <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(side) \(side)" width="\(side * 8)" height="\(side * 8)" \
-      shape-rendering="crispEdges"><path fill="#fff" d="M0 0h\(side)v\(side)H0z"/><path d="\(path)"/></svg>
+    return path
+  }
 
-      """
+  /// The symbol as SVG, dark on white.
+  public func svg() -> String {
+    """
+    <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(side) \(side)" width="\(side * 8)" height="\(side * 8)" \
+    shape-rendering="crispEdges"><path fill="#fff" d="M0 0h\(side)v\(side)H0z"/><path d="\(path)"/></svg>
+
+    """
   }
 }
 

@@ -109,6 +109,10 @@ public struct ChallengeState: Sendable, Hashable {
   /// Whether the entry has the shape of a code and can be sent now.
   public var canSubmit: Bool { phase == .entering && tabs.contains(selectedTab) && selectedTab.accepts(entry) }
 
+  /// Whether the view sends the entry by itself as soon as the user has typed it: six digits can only be complete. A
+  /// backup code is sent by the button.
+  public var submitsWhenTyped: Bool { canSubmit && selectedTab != .backup }
+
   /// Whether a code by e-mail can be requested now.
   public var canSendEmail: Bool { phase == .entering && tabs.contains(.email) && secondsUntilResend == 0 }
 

@@ -1,4 +1,5 @@
 internal import MFAClient
+internal import MFAWire
 
 /// Shows the state of the device and runs each step of enrolment, sign-in and settings by one call, for people who test
 /// an app. Each action ends with a line in the log.
@@ -16,6 +17,8 @@ public actor TestingViewModel {
   public nonisolated let signIn: SignInViewModel
   /// The settings that the actions use.
   public nonisolated let settings: SettingsViewModel
+  /// The second factor of the account.
+  public nonisolated let factor: FactorViewModel
   /// The lines of the actions, the prompts and the requests.
   public nonisolated let log: EventLog
 
@@ -36,6 +39,7 @@ public actor TestingViewModel {
     enrolment = EnrollmentViewModel(services: logged)
     signIn = SignInViewModel(services: logged)
     settings = SettingsViewModel(services: logged)
+    factor = FactorViewModel(services: logged)
     state = TestingState(canDecline: declineNextPrompt != nil)
   }
 
@@ -60,6 +64,14 @@ public actor TestingViewModel {
     state.running = .testAuthentication
     await signIn.enter(code: code)
     await finish("Enter a code", await signInResult())
+  }
+
+  /// The challenge for the session of the last sign-in; `nil` if that session needs no second factor.
+  public func challenge() async -> ChallengeViewModel? {
+    guard await signIn.state.phase == .signedIn(needsSecondFactor: true), let tokens = await signIn.tokens else {
+      return nil
+    }
+    return ChallengeViewModel(services: services, token: tokens.token)
   }
 
   /// What came of an action.

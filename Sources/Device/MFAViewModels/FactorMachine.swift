@@ -1,0 +1,143 @@
+internal import ByteCoding
+internal import MFAClient
+
+/// The rules of the screen for the second factor's set-up: an event changes the state and asks for at most one effect.
+struct FactorMachine: StateMachine {
+  /// What the server says about the account.
+  struct Account: Sendable, Hashable {
+    let isEnabled: Bool
+    let methods: [String]
+    let backupCodesRemaining: Int
+    let trustedDevices: [FactorState.TrustedDevice]
+  }
+
+  /// What the user does, and what effects report.
+  enum Event: Sendable, Hashable {
+    case appeared
+    case chose(FactorState.Option)
+    case enteredCode(String)
+    case enteredEmail(String)
+    case revoked(FactorState.TrustedDevice.ID)
+    case readAccount(Account)
+    case offered(FactorState.Offer)
+    case sentEmail(to: String)
+    /// The server has done what the code was for. Backup codes are those that it has made.
+    case accepted(backupCodes: [String])
+    case revokedTrust
+    case failed(FactorFailure)
+  }
+
+  /// What the view model does next.
+  enum Effect: Sendable, Hashable {
+    case readAccount
+    case offerSecret
+    case confirm(code: String)
+    case renewBackupCodes(code: String)
+    case switchOff(code: String)
+    case offerEmail(String)
+    case confirmEmail(String, code: String)
+    case revoke([FactorState.TrustedDevice.ID])
+  }
+
+  private(set) var state = FactorState()
+
+  mutating func apply(_ event: Event) -> Effect? {
+    switch (event, state.phase) {
+    // While a code is asked for or shown, the screen stays as it is.
+    case (.appeared, .loading), (.appeared, .unavailable): return begin(.readAccount)
+    case (.appeared, .ready) where state.codePurpose == nil && state.backupCodes.isEmpty: return begin(.readAccount)
+    case (.chose(let option), .ready) where state.options.contains(option): return choose(option)
+    case (.enteredCode(let text), .ready): return enter(code: TypedCode.plain(text.prefix(1024)))
+    case (.enteredEmail(let text), .ready) where state.asksEmail:
+      let address = text.filter { !$0.isWhitespace }
+      if !address.isEmpty { return begin(.offerEmail(address)) }
+      state.errorText = "Enter an address."
+    case (.revoked(let id), .ready) where state.trustedDevices.contains { $0.id == id }: return begin(.revoke([id]))
+    case (.readAccount(let account), .working): show(account)
+    case (.offered(let offer), .working):
+      (state.phase, state.offer, state.codePurpose) = (.ready, offer, .setUp)
+    case (.sentEmail(let address), .working): (state.phase, state.codePurpose) = (.ready, .email(address))
+    case (.accepted(let codes), .working): return accepted(codes)
+    case (.revokedTrust, .working):
+      state.noticeText = "The server asks for a code there again."
+      return .readAccount
+    case (.failed(let failure), .working): fail(failure)
+    default: break
+    }
+    return nil
+  }
+
+  private mutating func begin(_ effect: Effect) -> Effect {
+    (state.phase, state.errorText, state.needsSignIn) = (.working, nil, false)
+    if effect != .readAccount { state.noticeText = nil }
+    return effect
+  }
+
+  private mutating func choose(_ option: FactorState.Option) -> Effect? {
+    (state.errorText, state.noticeText) = (nil, nil)
+    switch option {
+    case .setUp: return begin(.offerSecret)
+    case .renewBackupCodes: state.codePurpose = .backupCodes
+    case .switchOff: state.codePurpose = .switchOff
+    case .revokeAll: return begin(.revoke(state.trustedDevices.map(\.id)))
+    case .cancel: (state.codePurpose, state.offer) = (nil, nil)
+    case .hideBackupCodes: state.backupCodes = []
+    }
+    return nil
+  }
+
+  private mutating func enter(code: String) -> Effect? {
+    guard let purpose = state.codePurpose else { return nil }
+    guard !code.isEmpty else {
+      state.errorText = "Enter the code."
+      return nil
+    }
+    switch purpose {
+    case .setUp: return begin(.confirm(code: code))
+    case .backupCodes: return begin(.renewBackupCodes(code: code))
+    case .switchOff: return begin(.switchOff(code: code))
+    case .email(let address): return begin(.confirmEmail(address, code: code))
+    }
+  }
+
+  private mutating func show(_ account: Account) {
+    (state.phase, state.isEnabled, state.methods) = (.ready, account.isEnabled, account.methods)
+    (state.backupCodesRemaining, state.trustedDevices) = (account.backupCodesRemaining, account.trustedDevices)
+  }
+
+  private mutating func accepted(_ codes: [String]) -> Effect {
+    switch state.codePurpose {
+    case .setUp:
+      state.backupCodes = state.offer?.backupCodes ?? []
+      state.noticeText = "The second factor is on."
+    case .backupCodes:
+      state.backupCodes = codes
+      state.noticeText = "The old backup codes are void."
+    case .switchOff: state.noticeText = "The second factor is off."
+    case .email(let address): state.noticeText = "Codes can be sent to \(address)."
+    case nil: break
+    }
+    (state.codePurpose, state.offer) = (nil, nil)
+    return .readAccount
+  }
+
+  private mutating func fail(_ failure: FactorFailure) {
+    state.phase = state.methods.isEmpty && !state.isEnabled && failure.isOfReading ? .unavailable : .ready
+    (state.errorText, state.needsSignIn) = (failure.text, failure.needsSignIn)
+  }
+}
+
+/// Why the server did not do what the screen asked for.
+struct FactorFailure: Sendable, Hashable {
+  let text: String
+  let needsSignIn: Bool
+  /// Whether the account could not be read, so that the screen has nothing to show.
+  let isOfReading: Bool
+
+  init(_ error: NetworkError, isOfReading: Bool = false) {
+    needsSignIn = error.needsSignIn
+    text =
+      error.needsSignIn ? "Sign in, with the second factor if there is one, to do this." : ChallengeFailure(error).text
+    self.isOfReading = isOfReading
+  }
+}

@@ -1,0 +1,90 @@
+internal import MFAClient
+internal import MFAWire
+
+/// Sets up and manages the second factor of the account: the authenticator's secret, backup codes, codes by e-mail, and
+/// the devices that the server remembers.
+///
+/// It needs a full session. The server decides everything; codes and secrets are kept only in the state, while the user
+/// must see them. Calls from several tasks are safe: while a step runs, events that do not fit it change nothing.
+public actor FactorViewModel: MachineDriven {
+  /// The state now.
+  public var state: FactorState { machine.state }
+
+  private let services: DeviceServices
+  var machine = FactorMachine()
+  nonisolated let publisher = StatePublisher<FactorState>()
+
+  /// Creates a view model for the app of `services`.
+  public init(services: DeviceServices) { self.services = services }
+
+  /// The state now and after each change. The stream ends when the view model is released.
+  public func states() -> AsyncStream<FactorState> { publisher.states(beginningWith: state) }
+
+  /// Call it when the screen appears, and when the app returns to the front. Asks the server what the account has, unless
+  /// a code is asked for or shown.
+  public func appear() async { await handle(.appeared) }
+
+  /// Call it when the user chooses an option of the state. An option that is not offered any more does nothing.
+  public func choose(_ option: FactorState.Option) async { await handle(.chose(option)) }
+
+  /// Call it when the user sends the code that the state asks for. Spaces and hyphens do not matter.
+  public func enter(code: String) async { await handle(.enteredCode(code)) }
+
+  /// Call it when the user sends an address for codes by e-mail.
+  public func enter(email: String) async { await handle(.enteredEmail(email)) }
+
+  /// Call it when the user revokes the trust in one device. A device that is not listed any more does nothing.
+  public func revoke(_ id: FactorState.TrustedDevice.ID) async { await handle(.revoked(id)) }
+
+  // MARK: Effects
+
+  func perform(_ effect: FactorMachine.Effect) async -> FactorMachine.Event? {
+    do throws(NetworkError) {
+      return try await carryOut(effect)
+    } catch {
+      return .failed(FactorFailure(error, isOfReading: effect == .readAccount))
+    }
+  }
+
+  private func carryOut(_ effect: FactorMachine.Effect) async throws(NetworkError) -> FactorMachine.Event {
+    let session = services.session
+    switch effect {
+    case .readAccount: return .readAccount(try await account())
+    case .offerSecret:
+      let offer = try await session.call(MFAOperations.enrollAuthenticator, AuthenticatorRequest())
+      return .offered(.init(secret: offer.secret, uri: offer.qr_code_url, backupCodes: offer.backup_codes))
+    case .confirm(let code):
+      _ = try await session.call(MFAOperations.confirmAuthenticator, CodeRequest(code: code))
+      return .accepted(backupCodes: [])
+    case .renewBackupCodes(let code):
+      let answer = try await session.call(MFAOperations.regenerateBackupCodes, CodeRequest(code: code))
+      return .accepted(backupCodes: answer.backup_codes)
+    case .switchOff(let code):
+      _ = try await session.call(MFAOperations.disableAuthenticator, CodeRequest(code: code))
+      // The server has deleted all trust. A token that stays here would be refused, and dropped then.
+      try? services.trust.save(nil)
+      return .accepted(backupCodes: [])
+    case .offerEmail(let address):
+      _ = try await session.call(MFAOperations.offerEmail, EmailRequest(email: address))
+      return .sentEmail(to: address)
+    case .confirmEmail(let address, let code):
+      _ = try await session.call(MFAOperations.confirmEmail, EmailCodeRequest(email: address, code: code))
+      return .accepted(backupCodes: [])
+    case .revoke(let ids):
+      for id in ids { _ = try await session.call(MFAOperations.revokeTrustedDevice, TrustedDeviceRequest(id: id)) }
+      return .revokedTrust
+    }
+  }
+
+  private func account() async throws(NetworkError) -> FactorMachine.Account {
+    let status = try await services.session.call(MFAOperations.status, EmptyRequest())
+    let trusted =
+      status.trusted_devices_count > 0
+      ? try await services.session.call(MFAOperations.trustedDevices, EmptyRequest()).devices : []
+    return FactorMachine.Account(
+      isEnabled: status.enabled, methods: status.methods, backupCodesRemaining: status.backup_codes_remaining,
+      trustedDevices: trusted.map {
+        .init(id: $0.id, name: $0.device_name, lastUsed: $0.last_used_at, expires: $0.expires_at)
+      })
+  }
+}

@@ -1,0 +1,148 @@
+import MFAClient
+import MFAWire
+import SimulatedPhone
+import Testing
+
+@testable import MFAViewModels
+
+@Suite("The screen for the second factor's set-up", .timeLimit(.minutes(1)))
+struct FactorViewModelTests {
+  private let trust = MemorySecretStorage<DeviceTrust>()
+
+  private func appeared(_ backend: FactorBackend) async -> FactorViewModel {
+    let phone = SimulatedPhone()
+    let model = FactorViewModel(
+      services: DeviceServices(
+        keychain: phone, biometrics: phone, backend: backend, storage: MemoryStorageService(deviceID: "device-1"),
+        trust: trust, app: AppDescription(bundleID: "com.example.app", username: "ada", deviceModel: "iPhone 15 Pro")))
+    await model.appear()
+    return model
+  }
+
+  private static let enabled = FactorBackend.Account(
+    isEnabled: true, methods: ["totp", "backup_code"], backupCodes: ["A1B2C3D4"], trusted: [3, 7])
+
+  @Test("B-080 B-082 a secret is offered, and its first code puts it into force; the backup codes are shown once")
+  func setsUp() async {
+    let backend = FactorBackend()
+    let model = await appeared(backend)
+    #expect(await model.state.options == [.setUp])
+    await model.choose(.setUp)
+    #expect(await model.state.offer?.secret == "GEZDGNBV")
+    #expect(await model.state.options == [.cancel])
+    #expect(await model.state.backupCodes.isEmpty)
+    await model.enter(code: "000000")
+    #expect(await model.state.errorText == "Invalid code. Please try again.")
+    #expect(await model.state.offer != nil && !backend.account.isEnabled)
+    await model.enter(code: "123 456")
+    let state = await model.state
+    #expect(state.isEnabled && state.offer == nil && state.noticeText == "The second factor is on.")
+    #expect(state.backupCodes.count == 10 && state.options == [.hideBackupCodes])
+    #expect(state.backupCodesFile.contains("OFFERED9\n"))
+    await model.choose(.hideBackupCodes)
+    #expect(await model.state.backupCodes.isEmpty)
+    #expect(await model.state.options == [.renewBackupCodes, .switchOff])
+  }
+
+  @Test("An offer that is cancelled leaves nothing, and its codes are not shown")
+  func cancels() async {
+    let model = await appeared(FactorBackend())
+    await model.choose(.setUp)
+    await model.choose(.cancel)
+    let state = await model.state
+    #expect(state.offer == nil && state.codePurpose == nil && state.backupCodes.isEmpty && state.options == [.setUp])
+    await model.enter(code: "123456")
+    #expect(await model.state.isEnabled == false)
+  }
+
+  @Test("B-081 new backup codes need a code, and are shown once")
+  func renews() async {
+    let backend = FactorBackend(Self.enabled)
+    let model = await appeared(backend)
+    await model.choose(.renewBackupCodes)
+    #expect(!backend.received.contains(MFAOperations.regenerateBackupCodes.name))
+    await model.enter(code: "123456")
+    #expect(await model.state.backupCodes == ["RENEWED1"])
+    #expect(await model.state.backupCodesRemaining == 1)
+    await model.choose(.hideBackupCodes)
+    #expect(await model.state.backupCodes.isEmpty)
+  }
+
+  @Test("B-083 switching off needs a code, and drops the trust of this device")
+  func switchesOff() async {
+    let backend = FactorBackend(Self.enabled)
+    trust.save(DeviceTrust(username: "ada", token: "trust-1"))
+    let model = await appeared(backend)
+    await model.choose(.switchOff)
+    await model.enter(code: "999999")
+    #expect(backend.account.isEnabled && trust.load() != nil)
+    await model.enter(code: "123456")
+    #expect(!backend.account.isEnabled && trust.load() == nil)
+    #expect(await model.state.noticeText == "The second factor is off.")
+    #expect(await model.state.options == [.setUp])
+  }
+
+  @Test("B-066 the trust in one device or in all is revoked; a device that is not listed does nothing")
+  func revokes() async {
+    let backend = FactorBackend(Self.enabled)
+    let model = await appeared(backend)
+    #expect(await model.state.trustedDevices.map(\.name) == ["phone 3", "phone 7"])
+    await model.revoke(4)
+    #expect(backend.account.trusted == [3, 7])
+    await model.revoke(3)
+    #expect(backend.account.trusted == [7])
+    #expect(await model.state.trustedDevices.map(\.id) == [7])
+    await model.choose(.revokeAll)
+    #expect(backend.account.trusted.isEmpty)
+    #expect(await model.state.options == [.renewBackupCodes, .switchOff])
+  }
+
+  @Test("An address for codes is confirmed by the code that it has received")
+  func email() async {
+    let backend = FactorBackend(Self.enabled)
+    let model = await appeared(backend)
+    await model.enter(email: "  ")
+    #expect(await model.state.errorText == "Enter an address.")
+    await model.enter(email: " ada@example.com ")
+    #expect(await model.state.codePurpose == .email("ada@example.com"))
+    await model.enter(code: "654321")
+    #expect(await model.state.methods == ["totp", "backup_code", "email"])
+    #expect(await model.state.asksEmail == false)
+  }
+
+  @Test("A session that has not given the second factor is told to sign in; what was shown stays")
+  func needsSignIn() async {
+    let backend = FactorBackend(Self.enabled)
+    let model = await appeared(backend)
+    backend.fail(FactorBackend.refusal("insufficient_user_authentication", 401))
+    await model.choose(.revokeAll)
+    let state = await model.state
+    #expect(state.needsSignIn && state.phase == .ready && state.trustedDevices.count == 2)
+    #expect(state.errorText == "Sign in, with the second factor if there is one, to do this.")
+  }
+
+  @Test("An account that cannot be read offers nothing, and is read when the screen appears again")
+  func unavailable() async {
+    let backend = FactorBackend(Self.enabled)
+    backend.fail(.malformed(requestID: nil, "no answer"))
+    let model = await appeared(backend)
+    #expect(await model.state.phase == .unavailable)
+    #expect(await model.state.options.isEmpty)
+    await model.appear()
+    #expect(await model.state.isEnabled)
+  }
+
+  @Test("Neither a description nor a dump has the secret or a code")
+  func secrets() async {
+    let model = await appeared(FactorBackend())
+    await model.choose(.setUp)
+    for _ in 0..<2 {
+      let state = await model.state
+      var text = "\(state) \(String(reflecting: state)) \(state.offer.map { "\($0)" } ?? "")"
+      dump(state, to: &text)
+      if let offer = state.offer { dump(offer, to: &text) }
+      #expect(!text.contains("GEZDGNBV") && !text.contains("OFFERED"), "\(text)")
+      await model.enter(code: "123456")
+    }
+  }
+}
