@@ -225,7 +225,10 @@ let package = Package(
     target(.device, "SimulatedPhone", ["Cryptography", "Locking", "MFAClient"]),
     target(
       .device, "DeviceLab",
-      ["ByteCoding", "Cryptography", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "Markup", "SimulatedPhone"]),
+      [
+        "ByteCoding", "Cryptography", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "Markup", "QREncoding",
+        "SimulatedPhone",
+      ]),
     target(.device, "AndroidMint", ["ByteCoding", "Cryptography"]),
     target(
       .device, "SimulatedDevice",

@@ -3,8 +3,8 @@ internal import Locking
 
 /// Where the simulated phone receives its messages.
 public protocol MessageSource: Sendable {
-  /// The codes that were sent to `number`, in E.164, oldest first.
-  func codes(to number: String) throws(MessageSourceError) -> [String]
+  /// The codes that were sent to `address`, a number in E.164 or an address of e-mail, oldest first.
+  func codes(to address: String) throws(MessageSourceError) -> [String]
 }
 
 /// Why messages cannot be read, as a text for people.
@@ -16,7 +16,8 @@ public struct MessageSourceError: Error, Sendable, Hashable, CustomStringConvert
   public init(_ description: String) { self.description = description }
 }
 
-/// The log of a backend that writes messages to it: lines with `SMS to NUMBER: Your OTP is CODE`.
+/// The log of a backend that writes messages to it: lines with `SMS to NUMBER: Your OTP is CODE`, or with `E-mail to` and
+/// an address, whose capitals do not count.
 ///
 /// Reads what was appended since the last call. A log that became shorter is read again from its beginning.
 public final class LogMessages: MessageSource {
@@ -34,10 +35,10 @@ public final class LogMessages: MessageSource {
   public init(path: String) { self.path = path }
 
   /// The codes in the lines that are complete.
-  public func codes(to number: String) throws(MessageSourceError) -> [String] {
+  public func codes(to address: String) throws(MessageSourceError) -> [String] {
     try state.withLock { state throws(MessageSourceError) in
       try read(into: &state)
-      return state.codes[number] ?? []
+      return state.codes[address.lowercased()] ?? []
     }
   }
 
@@ -55,8 +56,8 @@ public final class LogMessages: MessageSource {
         var lines = state.rest.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         state.rest = Array(lines.removeLast())
         for line in lines {
-          guard let (number, code) = Self.message(in: line) else { continue }
-          state.codes[number, default: []].append(code)
+          guard let (address, code) = Self.message(in: line) else { continue }
+          state.codes[address, default: []].append(code)
         }
       }
     } catch {
@@ -64,15 +65,20 @@ public final class LogMessages: MessageSource {
     }
   }
 
-  /// The number and the code of a line; `nil` for other lines.
-  static func message(in line: some Sequence<UInt8>) -> (number: String, code: String)? {
+  /// The recipient, in small letters, and the code of a line; `nil` for other lines.
+  static func message(in line: some Sequence<UInt8>) -> (address: String, code: String)? {
     let text = String(decoding: Array(line), as: UTF8.self)
-    guard let start = text.firstRange(of: "SMS to +") else { return nil }
-    let rest = text[start.upperBound...]
-    let digits = rest.prefix { $0.isASCII && $0.isNumber }
     let separator = ": Your OTP is "
-    guard !digits.isEmpty, rest[digits.endIndex...].hasPrefix(separator) else { return nil }
-    let code = rest[digits.endIndex...].dropFirst(separator.count).prefix { $0.isASCII && $0.isNumber }
-    return code.isEmpty ? nil : ("+" + digits, String(code))
+    for kind in ["SMS to ", "E-mail to "] {
+      guard let start = text.firstRange(of: kind) else { continue }
+      let rest = text[start.upperBound...]
+      let address = rest.prefix { $0 != ":" && !$0.isWhitespace }
+      guard address.hasPrefix("+") == (kind == "SMS to "), rest[address.endIndex...].hasPrefix(separator) else {
+        continue
+      }
+      let code = rest[address.endIndex...].dropFirst(separator.count).prefix { $0.isASCII && $0.isNumber }
+      return address.isEmpty || code.isEmpty ? nil : (address.lowercased(), String(code))
+    }
+    return nil
   }
 }

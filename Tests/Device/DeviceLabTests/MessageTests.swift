@@ -10,15 +10,19 @@ struct MessageTests {
     arguments: [
       (#"{"message":"📱 SMS to +15550101: Your OTP is 123456"}"#, "+15550101", "123456"),
       ("x SMS to +1: Your OTP is 0000 ", "+1", "0000"),
+      (#"{"message":"📧 E-mail to Ada@Example.com: Your OTP is 654321"}"#, "ada@example.com", "654321"),
     ])
-  func message(_ line: String, _ number: String, _ code: String) throws {
+  func message(_ line: String, _ address: String, _ code: String) throws {
     let message = try #require(LogMessages.message(in: line.utf8))
-    #expect(message.number == number && message.code == code)
+    #expect(message.address == address && message.code == code)
   }
 
   @Test(
     "A line that is not quite a message is none",
-    arguments: ["", "SMS to : Your OTP is 1", "SMS to +1: Your OTP is ", "SMS to +1: A recovery", "SMS to +1"])
+    arguments: [
+      "", "SMS to : Your OTP is 1", "SMS to +1: Your OTP is ", "SMS to +1: A recovery", "SMS to +1",
+      "SMS to ada@example.com: Your OTP is 1", "E-mail to +1: Your OTP is 1", "E-mail to : Your OTP is 1",
+    ])
   func other(_ line: String) { #expect(LogMessages.message(in: line.utf8) == nil) }
 
   @Test("Lines are read as they are completed, each once, also after the log was replaced")

@@ -14,6 +14,10 @@ enum LabEvent: Sendable, Hashable {
   case signIn(SignInState.Option)
   case startOver
   case enterCode(String)
+  /// Something on the challenge for the second factor.
+  case challenge(ChallengeEvent)
+  /// Something on the tab "Security".
+  case factor(FactorEvent)
   case changeSettings(SettingsState.Option)
   case changeNumber(String)
   case run(TestingState.Action)
@@ -22,6 +26,23 @@ enum LabEvent: Sendable, Hashable {
   case setPhone(PhoneChange)
   case play(Int)
   case clearLog
+
+  /// What a person does on the challenge for the second factor.
+  enum ChallengeEvent: Sendable, Hashable {
+    case select(ChallengeState.Tab)
+    /// The text of the entry, and the number of this change on the page.
+    case enter(String, change: Int)
+    case remember(Bool)
+    case useBiometry, sendEmail, verify
+  }
+
+  /// What a person does on the tab "Security".
+  enum FactorEvent: Sendable, Hashable {
+    case choose(FactorState.Option)
+    case enterCode(String)
+    case enterEmail(String)
+    case revoke(Int)
+  }
 
   /// A change of the phone's settings.
   enum PhoneChange: Sendable, Hashable {
@@ -48,6 +69,17 @@ enum LabEvent: Sendable, Hashable {
     case "signIn": self = .signIn(try fields.value(of: "option"))
     case "startOver": self = .startOver
     case "code": self = .enterCode(try fields.text(upTo: 32))
+    case "challengeTab": self = .challenge(.select(try fields.value(of: "kind of code")))
+    case "challengeEntry":
+      self = .challenge(.enter(try fields.text(upTo: 128), change: try fields.requiredNumber()))
+    case "challengeRemember": self = .challenge(.remember(try fields.requiredFlag()))
+    case "challengeBiometry": self = .challenge(.useBiometry)
+    case "challengeEmail": self = .challenge(.sendEmail)
+    case "challengeVerify": self = .challenge(.verify)
+    case "factor": self = .factor(.choose(try fields.value(of: "option")))
+    case "factorCode": self = .factor(.enterCode(try fields.text(upTo: 32)))
+    case "factorEmail": self = .factor(.enterEmail(try fields.text(upTo: 254)))
+    case "factorRevoke": self = .factor(.revoke(try fields.requiredNumber()))
     case "settings": self = .changeSettings(try fields.value(of: "option"))
     case "changeNumber": self = .changeNumber(try fields.text(upTo: 32))
     case "run": self = .run(try fields.value(of: "action"))
@@ -113,12 +145,13 @@ enum LabEvent: Sendable, Hashable {
 
 /// The tabs of the page.
 enum LabTab: String, Sendable, Hashable, CaseIterable, Encodable {
-  case enroll, signIn, dashboard, settings
+  case enroll, signIn, security, dashboard, settings
 
   var label: String {
     switch self {
     case .enroll: "Enroll"
     case .signIn: "Sign in"
+    case .security: "Security"
     case .dashboard: "Dashboard"
     case .settings: "Settings"
     }

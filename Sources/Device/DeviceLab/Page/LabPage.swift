@@ -45,6 +45,7 @@ public enum LabPage {
     </div>
     \(enrolPanel)
     \(signInPanel)
+    \(securityPanel)
     \(dashboardPanel)
     \(settingsPanel)
     </main>
@@ -76,12 +77,13 @@ public enum LabPage {
 
   /// A form of one field. `event` is the event that it sends.
   private static func form(
-    _ id: String, event: String, label: String, button: String, input: HTML
+    _ id: String, event: String, label: String, button: String, isPrimary: Bool = false, input: HTML
   ) -> HTML {
     """
     <form id="\(id)" data-event="\(event)" class="field">
     <label for="\(id)-input">\(label)</label>
-    <div class="row"><input id="\(id)-input" \(input)><button>\(button)</button></div>
+    <div class="row"><input id="\(id)-input" \(input)>\
+    \(isPrimary ? #"<button class="primary">"# : "<button>" as HTML)\(button)</button></div>
     </form>
     """
   }
@@ -108,6 +110,59 @@ public enum LabPage {
     <progress id="signin-busy" aria-label="Working" hidden></progress>
     <div id="signin-options" class="actions"></div>
     \(form("signin-code", event: "code", label: "Code", button: "Verify", input: #"inputmode="numeric" maxlength="12" autocomplete="one-time-code""#))
+    \(challenge)
+    """)
+
+  /// The challenge for the second factor: its tabs, its entry and its buttons are drawn by the script.
+  private static let challenge: HTML = """
+    <section id="challenge" aria-labelledby="challenge-title" hidden>
+    <h3 id="challenge-title">Second factor</h3>
+    <div id="challenge-tabs" class="tabs" role="tablist" aria-label="Kinds of codes"></div>
+    <div id="challenge-panel" role="tabpanel">
+    <p id="challenge-error" class="alert" role="alert"></p>
+    <form id="challenge-form" class="field">
+    <label id="challenge-label" for="challenge-input"></label>
+    <div class="row"><input id="challenge-input" autocomplete="one-time-code"><button id="challenge-verify" \
+    class="primary">Verify</button></div>
+    </form>
+    <p id="challenge-notice" class="good" role="status"></p>
+    <p id="challenge-timer" class="row"><svg viewBox="0 0 36 36" class="ring" aria-hidden="true">\
+    <circle cx="18" cy="18" r="15"></circle><circle id="challenge-ring" cx="18" cy="18" r="15" pathLength="30">\
+    </circle></svg><span id="challenge-seconds" role="timer"></span></p>
+    <div id="challenge-actions" class="actions"></div>
+    <label class="switch"><input type="checkbox" id="challenge-remember">\
+    <span>Remember this device for 30 days</span></label>
+    </div>
+    </section>
+    """
+
+  private static let securityPanel = panel(
+    .security,
+    """
+    <h2>Second factor</h2>
+    <p id="security-error" class="error" role="alert"></p>
+    <p id="security-notice" class="good" role="status"></p>
+    <progress id="security-busy" aria-label="Working" hidden></progress>
+    <ul id="security-facts" class="cards" aria-label="Second factor of the account"></ul>
+    <div id="security-offer" hidden>
+    <p>Scan this with an authenticator, or type the secret.</p>
+    <svg id="security-picture" class="code" role="img" aria-label="QR code of the secret">\
+    <path class="ground"></path><path class="dark"></path></svg>
+    <p><code id="security-secret"></code></p>
+    </div>
+    <div id="security-codes" hidden>
+    <p>Keep these backup codes: the server never shows them again.</p>
+    <ul id="security-backup" class="codes" aria-label="Backup codes"></ul>
+    <div class="actions"><button id="security-copy">Copy</button><button id="security-download">Download</button></div>
+    <p id="security-note" role="status"></p>
+    </div>
+    \(form("security-code", event: "factorCode", label: "Code", button: "Send", isPrimary: true,
+           input: #"maxlength="32" autocomplete="one-time-code""#))
+    <div id="security-options" class="actions"></div>
+    \(form("security-email", event: "factorEmail", label: "Address for codes by e-mail", button: "Send Code",
+           input: #"type="email" maxlength="254" autocomplete="email""#))
+    <h3 id="security-devices-title">Devices that need no code</h3>
+    <ul id="security-devices" class="rows" aria-labelledby="security-devices-title"></ul>
     """)
 
   private static let dashboardPanel = panel(

@@ -3,9 +3,9 @@ enum LabScript {
   static let text = #"""
     "use strict";
     (() => {
-      const tabs = ["enroll", "signIn", "dashboard", "settings"];
+      const tabs = ["enroll", "signIn", "security", "dashboard", "settings"];
       const find = (id) => document.getElementById(id);
-      let socket, state, lines = [], shown = {}, settingsOpened = 0, lastPrompt = 0, queue = [];
+      let socket, state, lines = [], shown = {}, settingsOpened = 0, lastPrompt = 0, queue = [], entries = 0;
 
       const send = (event, fields) => {
         if (socket && socket.readyState === 1) socket.send(JSON.stringify({ event, ...fields }));
@@ -84,13 +84,17 @@ enum LabScript {
         text("signin-error", data.error);
         show("signin-busy", data.isBusy);
         const options = data.isSignedIn ? [{ id: "again", label: "Sign In Again" }] : data.options;
-        draw("signin-options", [options, data.isBusy], () => options.map((choice, index) => element("button", {
-          id: "signin-" + choice.id, disabled: data.isBusy, class: index === 0 ? "primary" : null,
+        const isFirst = !data.challenge || data.status === "Signed in";
+        draw("signin-options", [options, data.isBusy, isFirst], () => options.map((choice, index) => element("button", {
+          id: "signin-" + choice.id, disabled: data.isBusy,
+          class: isFirst && index === 0 ? "primary" : null,
           onclick: () => choice.id === "again" ? send("startOver") : send("signIn", { value: choice.id })
         }, choice.label)));
         show("signin-code", data.asksCode);
+        drawChallenge(data.challenge);
       };
 
+    \#(factor)
       const drawDashboard = (data) => {
         facts("dashboard-cards", data.cards);
         buttons("dashboard-actions", data.actions, "run", "value", data.isBusy);
@@ -205,6 +209,7 @@ enum LabScript {
         drawTabs();
         drawEnrolment(state.enrolment);
         drawSignIn(state.signIn);
+        drawSecurity(state.security);
         drawDashboard(state.dashboard);
         drawSettings(state.settings);
         drawPhone(state.phone);
@@ -221,16 +226,29 @@ enum LabScript {
         for (const tab of tabs) {
           find("tab-" + tab).addEventListener("click", () => select(tab));
           find("tab-" + tab).addEventListener("keydown", (event) => {
-            const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-            const index = tabs.indexOf(tab);
-            const next = event.key === "Home" ? 0 : event.key === "End" ? tabs.length - 1 :
-              step ? (index + step + tabs.length) % tabs.length : -1;
-            if (next < 0) return;
-            event.preventDefault();
-            select(tabs[next]);
+            const next = step(event, tabs, tabs.indexOf(tab));
+            if (next) select(next);
           });
         }
-        for (const form of document.querySelectorAll("form")) {
+        find("challenge-input").addEventListener("input", (event) => {
+          send("challengeEntry", { value: event.target.value, number: ++entries });
+        });
+        find("challenge-form").addEventListener("submit", (event) => {
+          event.preventDefault();
+          send("challengeVerify");
+        });
+        find("challenge-remember").addEventListener("change", (event) =>
+          send("challengeRemember", { flag: event.target.checked }));
+        find("security-copy").addEventListener("click", () =>
+          navigator.clipboard.writeText(state.security.backupCodesFile).then(
+            () => text("security-note", "Copied"), () => text("security-note", "The browser refuses to copy")));
+        find("security-download").addEventListener("click", () => {
+          const address = URL.createObjectURL(new Blob([state.security.backupCodesFile], { type: "text/plain" }));
+          element("a", { href: address, download: "backup-codes.txt" }).click();
+          setTimeout(() => URL.revokeObjectURL(address), 1000);
+          text("security-note", "Saved as backup-codes.txt");
+        });
+        for (const form of document.querySelectorAll("form[data-event]")) {
           form.addEventListener("submit", (event) => {
             event.preventDefault();
             const input = form.querySelector("input");

@@ -24,6 +24,12 @@ public actor LabSession {
   private var tab = LabTab.enroll
   private var timesSettingsOpened = 0
   private var codes: [String] = []
+  private var mailCodes: [String] = []
+  /// Where codes by e-mail are sent, if the person has entered an address.
+  private var mailAddress: String?
+  private var challenge: ChallengeViewModel?
+  /// The last change of the challenge's entry.
+  private var lastChange = 0
   private var scenarios = Scenario.seed.map { LabSnapshot.Played(id: $0.id, title: $0.title) }
   private var sequence: LabSnapshot.Sequence?
   private var isPlaying = false
@@ -101,12 +107,13 @@ public actor LabSession {
     let (model, log, phone) = (model, log, phone)
     observers = [
       follow(await model.states()), follow(await model.enrolment.states()), follow(await model.signIn.states()),
-      follow(await model.settings.states()), follow(phone.promptUpdates()),
+      follow(await model.settings.states()), follow(await model.factor.states()), follow(phone.promptUpdates()),
       Task { [weak self] in for await entry in log.updates() { await self?.show(entry) } },
       Task { [weak self, settingsOpened] in for await _ in settingsOpened { await self?.noteOpenedSettings() } },
       Task { [weak self] in
         while (try? await Task.sleep(for: .milliseconds(100))) != nil { await self?.readMessages() }
       },
+      Task { [weak self] in while (try? await Task.sleep(for: .seconds(1))) != nil { await self?.tick() } },
     ]
   }
 
@@ -130,10 +137,14 @@ public actor LabSession {
   }
 
   private func readMessages() async {
-    guard page != nil, let codes = try? messages.codes(to: identity.phoneNumber), codes != self.codes else { return }
-    self.codes = codes
+    guard page != nil, let codes = try? messages.codes(to: identity.phoneNumber) else { return }
+    let mailCodes = mailAddress.flatMap { try? messages.codes(to: $0) } ?? []
+    guard codes != self.codes || mailCodes != self.mailCodes else { return }
+    (self.codes, self.mailCodes) = (codes, mailCodes)
     await publish()
   }
+
+  private func tick() async { if page != nil { await challenge?.tick(now()) } }
 
   // MARK: Events
 
@@ -157,6 +168,8 @@ public actor LabSession {
     case .signIn(let option): begin { _ in await model.signIn.choose(option) }
     case .startOver: await model.signIn.startOver()
     case .enterCode(let code): begin { _ in await model.signIn.enter(code: code) }
+    case .challenge(let event): await take(event)
+    case .factor(let event): take(event)
     case .changeSettings(let option): begin { _ in await model.settings.choose(option) }
     case .changeNumber(let number): begin { _ in await model.settings.change(phoneNumber: number) }
     case .run(let action): begin { _ in await model.run(action) }
@@ -173,6 +186,43 @@ public actor LabSession {
     await publish()
   }
 
+  private func take(_ event: LabEvent.ChallengeEvent) async {
+    guard let challenge else { return }
+    switch event {
+    case .select(let tab): await challenge.select(tab)
+    case .enter(let text, let change):
+      lastChange = change
+      await challenge.enter(text)
+      if await challenge.state.submitsWhenTyped { begin { _ in await challenge.verify() } }
+    case .remember(let isOn): await challenge.setRemembersDevice(isOn)
+    case .useBiometry: begin { _ in await challenge.useBiometry() }
+    case .sendEmail: begin { _ in await challenge.sendEmail() }
+    case .verify: begin { _ in await challenge.verify() }
+    }
+  }
+
+  private func take(_ event: LabEvent.FactorEvent) {
+    let factor = model.factor
+    switch event {
+    case .choose(let option): begin { _ in await factor.choose(option) }
+    case .enterCode(let code): begin { _ in await factor.enter(code: code) }
+    case .enterEmail(let address):
+      mailAddress = address.filter { !$0.isWhitespace }.lowercased()
+      begin { _ in await factor.enter(email: address) }
+    case .revoke(let id): begin { _ in await factor.revoke(Int64(id)) }
+    }
+  }
+
+  /// A challenge belongs to the session of one sign-in: it begins with it, and the next sign-in ends it.
+  private func updateChallenge() async {
+    guard await model.signIn.state.phase == .signedIn(needsSecondFactor: true) else { return challenge = nil }
+    guard challenge == nil, let next = await model.challenge() else { return }
+    challenge = next
+    let (states, time) = (await next.states(), now())
+    Task { [weak self] in for await _ in states { await self?.publish() } }
+    begin { _ in await next.appear(at: time) }
+  }
+
   /// Does something that may wait for a prompt.
   private func begin(_ body: @escaping @Sendable (LabSession) async -> Void) {
     Task {
@@ -186,6 +236,7 @@ public actor LabSession {
     switch tab {
     case .enroll: await model.enrolment.appear()
     case .signIn: break
+    case .security: await model.factor.appear()
     case .dashboard: await model.appear()
     case .settings: await model.settings.appear()
     }
@@ -266,11 +317,15 @@ public actor LabSession {
   }
 
   private func sendSnapshot() async {
+    await updateChallenge()
+    var shown: LabSnapshot.Challenge?
+    if let challenge { shown = LabSnapshot.Challenge(await challenge.state, change: lastChange) }
     let snapshot = LabSnapshot(
       tab: tab, username: username,
-      phone: LabSnapshot.Phone(phone, codes: codes, timesSettingsOpened: timesSettingsOpened),
+      phone: LabSnapshot.Phone(phone, codes: codes, mailCodes: mailCodes, timesSettingsOpened: timesSettingsOpened),
       enrolment: LabSnapshot.Enrolment(await model.enrolment.state),
-      signIn: LabSnapshot.SignIn(await model.signIn.state),
+      signIn: LabSnapshot.SignIn(await model.signIn.state, challenge: shown),
+      security: LabSnapshot.Factor(await model.factor.state),
       dashboard: LabSnapshot.Dashboard(await model.state),
       settings: LabSnapshot.Settings(await model.settings.state, app: model.settings.appText), scenarios: scenarios,
       sequence: sequence)

@@ -56,6 +56,8 @@ struct LabSnapshot: Sendable, Hashable, Encodable {
     let isSignedIn: Bool
     let asksCode: Bool
     let options: [Choice]
+    /// The second factor, while the session of the last sign-in needs it.
+    let challenge: Challenge?
   }
 
   struct Dashboard: Sendable, Hashable, Encodable {
@@ -111,6 +113,7 @@ struct LabSnapshot: Sendable, Hashable, Encodable {
   let phone: Phone
   let enrolment: Enrolment
   let signIn: SignIn
+  let security: Factor
   let dashboard: Dashboard
   let settings: Settings
   let scenarios: [Played]
@@ -118,7 +121,7 @@ struct LabSnapshot: Sendable, Hashable, Encodable {
 }
 
 extension LabSnapshot.Phone {
-  init(_ phone: SimulatedPhone, codes: [String], timesSettingsOpened: Int) {
+  init(_ phone: SimulatedPhone, codes: [String], mailCodes: [String], timesSettingsOpened: Int) {
     let settings = phone.settings
     model = settings.model
     biometry = settings.biometry.rawValue
@@ -130,7 +133,7 @@ extension LabSnapshot.Phone {
     self.timesSettingsOpened = timesSettingsOpened
     prompts = phone.prompts.map(Prompt.init)
     // The lock screen has room for the last ones.
-    messages = codes.suffix(5).map { "Your OTP is \($0)" }
+    messages = codes.suffix(5).map { "Your OTP is \($0)" } + mailCodes.suffix(5).map { "E-mail: your OTP is \($0)" }
   }
 }
 
@@ -176,7 +179,8 @@ extension LabSnapshot.Enrolment {
 }
 
 extension LabSnapshot.SignIn {
-  init(_ state: SignInState) {
+  init(_ state: SignInState, challenge: LabSnapshot.Challenge?) {
+    self.challenge = challenge
     error = state.errorText
     asksCode = state.phase == .enteringCode
     options = state.options.map { .init(id: $0.rawValue, label: Self.label(of: $0)) }
@@ -187,7 +191,7 @@ extension LabSnapshot.SignIn {
     case .verifying: (status, isBusy, isSignedIn) = ("Asking the server", true, false)
     case .enteringCode: (status, isBusy, isSignedIn) = ("Enter the code that the phone has received", false, false)
     case .signedIn(let needsSecondFactor):
-      (status, isBusy, isSignedIn) = (needsSecondFactor ? "The second factor is missing" : "Signed in", false, true)
+      (status, isBusy, isSignedIn) = (needsSecondFactor ? challenge?.status ?? "" : "Signed in", false, true)
     }
   }
 
@@ -243,7 +247,8 @@ extension LabSnapshot.Settings {
         label: "Server",
         value: registration.map { $0.isEnrolled ? $0.method?.rawValue ?? "enrolled" : "not enrolled" } ?? "unknown"))
     if let factor = state.secondFactor {
-      let codes = "\(factor.backupCodesRemaining) backup codes, \(factor.trustedDevices) trusted devices"
+      let codes =
+        "\(factor.backupCodesRemaining) backup codes, \(factor.trustedDevices) trusted devices"
         + (factor.remembersThisDevice ? ", this device is remembered" : "")
       facts.append(.init(label: "Second factor", value: factor.isEnabled ? codes : "not set up"))
     }

@@ -47,6 +47,17 @@ enum LabStyle {
     .prompt > * + * { margin-top: 8px; }
     .error { color: var(--bad); } .good { color: var(--good); }
     .alert { color: var(--bad); border: 2px solid var(--bad); border-radius: 8px; padding: 8px 12px; font-weight: 600; }
+    #challenge { border-top: 1px solid var(--soft); padding-top: 12px; }
+    #challenge > * + *, #challenge-panel > * + *, #security-offer > * + *, #security-codes > * + * { margin-top: 12px; }
+    .ring { width: 44px; height: 44px; transform: rotate(-90deg); fill: none; stroke-width: 4; stroke: var(--soft); }
+    #challenge-ring { stroke: var(--primary); }
+    #challenge-seconds { font-variant-numeric: tabular-nums; }
+    svg.code { width: 240px; height: 240px; max-width: 100%; border-radius: 8px; shape-rendering: crispEdges; }
+    svg.code .ground { fill: #ffffff; } svg.code .dark { fill: #000000; }
+    code, .codes { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; overflow-wrap: anywhere; }
+    .codes { display: grid; grid-template-columns: repeat(auto-fit, minmax(120px, 1fr)); gap: 8px; }
+    .rows li { display: flex; flex-wrap: wrap; gap: 8px 16px; align-items: center; justify-content: space-between;
+      border-top: 1px solid var(--soft); padding: 8px 0; overflow-wrap: anywhere; }
     progress { width: 100%; accent-color: var(--primary); }
     .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(160px, 1fr)); gap: 8px; }
     .cards li { border: 1px solid var(--soft); border-radius: 8px; padding: 8px 12px; }
