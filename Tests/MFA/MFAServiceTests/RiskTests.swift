@@ -47,7 +47,10 @@ private struct TrustedPhone: Sendable {
   }
 
   func scope(_ wire: Wire = .rest, from address: String? = nil) async throws -> JSONValue? {
-    try await signIn(wire, from: address)["scope"]
+    let answer = try await signIn(wire, from: address)
+    let scope = answer["scope"]
+    if scope == nil { Issue.record("the sign-in is answered by \(answer)") }
+    return scope
   }
 
   func stepUps() async throws -> [String] {
