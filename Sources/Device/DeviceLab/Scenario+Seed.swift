@@ -157,7 +157,7 @@ extension Scenario {
 
   // MARK: Parts that scenarios share
 
-  private static let enrolsWithFaceID: [Step] = [
+  static let enrolsWithFaceID: [Step] = [
     .app(.opensEnrolment),
     .answers([.approve, .approve]),
     .app(.enrolls(.useBiometrics)),
@@ -165,7 +165,7 @@ extension Scenario {
     .expect(.prompts([.faceIDPermission, .biometry(.faceID)])),
   ]
 
-  private static let losesSecurity: [Step] = [
+  static let losesSecurity: [Step] = [
     .owner(.removesBiometry),
     .owner(.removesPasscode),
     .app(.opensSettings),

@@ -46,6 +46,22 @@ public struct Scenario: Sendable, Hashable {
     case entersCode
     case opensSettings
     case changes(SettingsState.Option)
+    /// Puts a secret into an authenticator, and gives its first code.
+    case setsUpFactor
+    case switchesFactorOff(FactorCode)
+    /// Gives the second factor on the challenge.
+    case givesFactor(FactorCode, remembering: Bool)
+    /// Adds an address for codes by e-mail.
+    case confirmsEmail
+    /// Revokes the trust in all devices.
+    case revokesTrust
+  }
+
+  /// Where a code of the second factor comes from.
+  enum FactorCode: String, Sendable, Hashable {
+    case authenticator = "the authenticator"
+    case email = "an e-mail"
+    case backupCode = "the backup codes"
   }
 
   /// What must be true now.
@@ -71,6 +87,11 @@ public struct Scenario: Sendable, Hashable {
     case settingsAppOpened
     /// The server refuses signatures of the key that the app deleted last.
     case deletedKeyIsRefused
+    /// The session of the last sign-in has no rights before the second factor.
+    case awaitsFactor
+    case factor(isOn: Bool, backupCodes: Int)
+    /// The server refuses the backup code that was used last.
+    case usedBackupCodeIsRefused
   }
 }
 
@@ -97,6 +118,12 @@ extension Scenario.AppEvent: CustomStringConvertible {
     case .entersCode: "enters the code"
     case .opensSettings: "opens the settings"
     case .changes(let option): "chooses \(option.rawValue)"
+    case .setsUpFactor: "sets up the second factor"
+    case .switchesFactorOff(let code): "switches the second factor off by a code of \(code.rawValue)"
+    case .givesFactor(let code, let remembering):
+      "gives a code of \(code.rawValue)" + (remembering ? ", and lets this device be remembered" : "")
+    case .confirmsEmail: "adds an address for codes by e-mail"
+    case .revokesTrust: "revokes the trust in all devices"
     }
   }
 }
@@ -121,6 +148,10 @@ extension Scenario.Expectation: CustomStringConvertible {
     case .messages(let count): "\(count) message\(count == 1 ? "" : "s") with a code"
     case .settingsAppOpened: "the Settings app is opened"
     case .deletedKeyIsRefused: "the server refuses the deleted key"
+    case .awaitsFactor: "the app asks for the second factor"
+    case .factor(let isOn, let backupCodes):
+      "the second factor is \(isOn ? "on" : "off"), with \(backupCodes) backup codes"
+    case .usedBackupCodeIsRefused: "the server refuses the used backup code"
     }
   }
 }

@@ -12,17 +12,21 @@ final class Stage: Sendable {
   private static let messageTimeout = Duration.seconds(5)
 
   private let phone: SimulatedPhone
-  private let services: DeviceServices
+  let services: DeviceServices
   private let enrolment: EnrollmentViewModel
-  private let signIn: SignInViewModel
+  let signIn: SignInViewModel
+  let factor: FactorViewModel
   private let settings: SettingsViewModel
-  private let identity: ScenarioPlayer.Identity
+  let identity: ScenarioPlayer.Identity
   private let messages: any MessageSource
   private let state = LockedValue(State())
 
   private struct State {
     var seenPrompts = 0
-    var usedCodes = 0
+    /// The number of codes that were used, by the address that has received them.
+    var usedCodes: [String: Int] = [:]
+    var kept = KeptFactor()
+    var hasGivenFactor = false
     var hasOpenedSettings = false
   }
 
@@ -44,6 +48,19 @@ final class Stage: Sendable {
     enrolment = EnrollmentViewModel(services: services)
     signIn = SignInViewModel(services: services)
     self.settings = SettingsViewModel(services: services)
+    factor = FactorViewModel(services: services)
+  }
+
+  /// What the user has kept of the second factor.
+  var kept: KeptFactor {
+    get { state.withLock(\.kept) }
+    set { state.withLock { $0.kept = newValue } }
+  }
+
+  /// Whether the second factor was given since the last sign-in began.
+  var hasGivenFactor: Bool {
+    get { state.withLock(\.hasGivenFactor) }
+    set { state.withLock { $0.hasGivenFactor = newValue } }
   }
 
   /// Takes `step`; a user waits until the app has done all that follows from it.
@@ -73,6 +90,7 @@ final class Stage: Sendable {
       await watched { await self.enrolment.choose(option) }
     case .registersNumber: await enrolment.register(phoneNumber: identity.phoneNumber)
     case .signsIn(let option):
+      hasGivenFactor = false
       await signIn.startOver()
       try await offered(option, among: signIn.state.options, signIn.state.errorText)
       await watched { await self.signIn.choose(option) }
@@ -80,11 +98,16 @@ final class Stage: Sendable {
       _ = try await call(
         MFAOperations.requestOTP,
         RequestOTPRequest(username: identity.username, phoneNumber: identity.phoneNumber))
-    case .entersCode: await signIn.enter(code: try await newestCode())
+    case .entersCode: await signIn.enter(code: try await newestCode(to: identity.phoneNumber))
     case .opensSettings: await watched { await self.settings.appear() }
     case .changes(let option):
       try await offered(option, among: settings.state.options, settings.state.errorText)
       await watched { await self.settings.choose(option) }
+    case .setsUpFactor: try await setUpFactor()
+    case .switchesFactorOff(let code): try await switchFactorOff(by: code)
+    case .givesFactor(let code, let remembering): try await giveFactor(code, remembering: remembering)
+    case .confirmsEmail: try await confirmEmail()
+    case .revokesTrust: try await revokeTrust()
     }
   }
 
@@ -107,14 +130,14 @@ final class Stage: Sendable {
     watch.cancel()
   }
 
-  /// Waits for a code that was not used yet.
-  private func newestCode() async throws(ScenarioFailure) -> String {
-    let used = state.withLock(\.usedCodes)
+  /// Waits for a code to `address` that was not used yet.
+  func newestCode(to address: String) async throws(ScenarioFailure) -> String {
+    let used = state.withLock { $0.usedCodes[address, default: 0] }
     let end = ContinuousClock.now + Self.messageTimeout
     while true {
-      let codes = try receivedCodes()
+      let codes = try receivedCodes(at: address)
       if codes.count > used, let code = codes.last {
-        state.withLock { $0.usedCodes = codes.count }
+        state.withLock { $0.usedCodes[address] = codes.count }
         return code
       }
       guard ContinuousClock.now < end, (try? await Task.sleep(for: .milliseconds(5))) != nil else {
@@ -123,9 +146,9 @@ final class Stage: Sendable {
     }
   }
 
-  private func receivedCodes() throws(ScenarioFailure) -> [String] {
+  private func receivedCodes(at address: String) throws(ScenarioFailure) -> [String] {
     do throws(MessageSourceError) {
-      return try messages.codes(to: identity.phoneNumber)
+      return try messages.codes(to: address)
     } catch {
       throw ScenarioFailure(reason: "\(error)")
     }
@@ -149,7 +172,7 @@ final class Stage: Sendable {
       return (found + texts).joined(separator: ", ")
     case .signedIn:
       let state = await signIn.state
-      if case .signedIn = state.phase { return nil }
+      if case .signedIn(let needsSecondFactor) = state.phase, !needsSecondFactor || hasGivenFactor { return nil }
       return state.errorText ?? "\(state.phase)"
     case .awaitsCode:
       let state = await signIn.state
@@ -169,10 +192,13 @@ final class Stage: Sendable {
       return new == kinds ? nil : new.isEmpty ? "none" : new.map { "\($0)" }.joined(separator: ", ")
     case .keys(let protections): return try await keyDifference(protections)
     case .messages(let count):
-      let codes = try receivedCodes()
+      let codes = try receivedCodes(at: identity.phoneNumber)
       return codes.count == count ? nil : "\(codes.count) messages"
     case .settingsAppOpened: return state.withLock(\.hasOpenedSettings) ? nil : "it is not"
     case .deletedKeyIsRefused: return try await deletedKeyDifference()
+    case .awaitsFactor: return await awaitsFactor() ? nil : "\(await signIn.state.phase)"
+    case .factor(let isOn, let backupCodes): return try await factorDifference(isOn, backupCodes)
+    case .usedBackupCodeIsRefused: return try await usedCodeDifference()
     }
   }
 
@@ -225,7 +251,7 @@ final class Stage: Sendable {
   }
 
   /// Performs an operation in the session of the app, if there is one.
-  private func call<Request: WireValue, Response: WireValue>(
+  func call<Request: WireValue, Response: WireValue>(
     _ operation: WireOperation<Request, Response>, _ request: Request
   ) async throws(ScenarioFailure) -> Response {
     do throws(NetworkError) {

@@ -17,7 +17,8 @@ struct ScenarioTests {
   func seed() {
     #expect(
       Scenario.seed.map(\.id) == ["01", "02", "02", "03", "04", "05", "06", "07", "08", "09", "10"].map { "A-S\($0)" })
-    #expect(Set(Scenario.seed.map(\.title)).count == Scenario.seed.count)
+    #expect(Scenario.secondFactor.map(\.id) == ["B-080", "B-051", "B-077", "B-053"])
+    #expect(Set(Scenario.all.map(\.title)).count == Scenario.all.count)
   }
 
   @Test("A-S08 A-S09 A-S10 a server that approves everything is found out by the key that was deleted")
@@ -32,6 +33,25 @@ struct ScenarioTests {
     }
   }
 
+  @Test("A server that never asks for the second factor fails each scenario of it")
+  func neverAsks() async {
+    for scenario in Scenario.secondFactor {
+      let report = await play(scenario, ApprovingBackend())
+      #expect(!report.hasPassed, "\(report)")
+    }
+  }
+
+  @Test("The player's authenticator makes the codes of RFC 6238, each step once")
+  func authenticator() {
+    var kept = KeptFactor(secret: Array("12345678901234567890123456789012".utf8))
+    // The last six of the eight digits of appendix B.
+    #expect(kept.nextCode(at: Timestamp(seconds: 59)) == "119246")
+    #expect(kept.nextCode(at: Timestamp(seconds: 1_111_111_109)) == "084774")
+    #expect(kept.nextCode(at: Timestamp(seconds: 1_111_111_109)) == "062674")
+    #expect(KeptFactor.secret("GEZDGNBVGY3TQOJQ") == Array("1234567890".utf8))
+    #expect(KeptFactor.secret("gez1") == nil)
+  }
+
   @Test("A server that refuses everything fails each scenario at the enrolment, with its text")
   func refusesEverything() async {
     struct RefusingBackend: MFABackend, MessageSource {
@@ -42,7 +62,7 @@ struct ScenarioTests {
         throw .refused(BackendRefusal(ErrorBody(message: "Not allowed", code: "forbidden", requestId: "r")))
       }
     }
-    for scenario in Scenario.seed {
+    for scenario in Scenario.all {
       let report = await play(scenario, RefusingBackend())
       #expect(report.failedStep?.failure?.contains("Not allowed") == true, "\(report)")
     }

@@ -69,10 +69,11 @@ struct LabRunCommand: AsyncParsableCommand {
 
   /// The scenarios with the given ids, in their order; all for none.
   private static func scenarios(_ ids: some Collection<String>) throws(Failure) -> [Scenario] {
-    for id in ids where !Scenario.seed.contains(where: { $0.id == id }) {
-      throw Failure(.usage, "no scenario \(id)", hint: "the scenarios are A-S01 to A-S10")
+    for id in ids where !Scenario.all.contains(where: { $0.id == id }) {
+      let known = Scenario.all.map(\.id).reduce(into: [String]()) { if $0.last != $1 { $0.append($1) } }
+      throw Failure(.usage, "no scenario \(id)", hint: "the scenarios are " + known.joined(separator: ", "))
     }
-    return Scenario.seed.filter { ids.isEmpty || ids.contains($0.id) }
+    return Scenario.all.filter { ids.isEmpty || ids.contains($0.id) }
   }
 
   private func play(

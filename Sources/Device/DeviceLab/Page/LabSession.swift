@@ -30,7 +30,7 @@ public actor LabSession {
   private var challenge: ChallengeViewModel?
   /// The last change of the challenge's entry.
   private var lastChange = 0
-  private var scenarios = Scenario.seed.map { LabSnapshot.Played(id: $0.id, title: $0.title) }
+  private var scenarios = Scenario.all.map { LabSnapshot.Played(id: $0.id, title: $0.title) }
   private var sequence: LabSnapshot.Sequence?
   private var isPlaying = false
   private var observers: [Task<Void, Never>] = []
@@ -267,7 +267,7 @@ public actor LabSession {
     let backend: any MFABackend
     do { backend = try makeBackend() } catch { throw LabEventError("play: \(error)") }
     isPlaying = true
-    let scenario = Scenario.seed[index]
+    let scenario = Scenario.all[index]
     scenarios[index] = LabSnapshot.Played(id: scenario.id, title: scenario.title, status: .running)
     sequence = LabSnapshot.Sequence(title: "\(scenario.id) \(scenario.title)")
     Task { await play(scenario, at: index, backend) }
