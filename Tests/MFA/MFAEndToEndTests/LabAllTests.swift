@@ -43,6 +43,21 @@ struct LabAllTests {
     }
   }
 
+  @Test("B-050 B-077 scripts/lab --walk goes from an enrolment to a remembered device and back, by REST and by socket")
+  func walk() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let programs = URL(fileURLWithPath: try Places.product("attest")).deletingLastPathComponent().path
+      let run = try await ChildProcess.run(
+        "/usr/bin/env", ["bash", ProjectFile.path("scripts/lab"), "--walk", "--build", programs],
+        environment: ["TMPDIR": folder], within: .seconds(200))
+      #expect(run.exit == .code(0), "\(run.output.suffix(12)) \(run.errors)")
+      #expect(run.output.last == "All steps did what they had to.")
+      #expect(run.output.count { $0.contains("the second factor is missing") } == 4)
+      #expect(run.output.count { $0.contains("this device is trusted: yes") } == 2)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
+    }
+  }
+
   @Test("A folder of the user's stays, and its authority and log serve other commands")
   func folder() async throws {
     try await Places.withTemporaryFolder { folder in
