@@ -25,15 +25,30 @@ struct RequirementsTests {
     return numbers
   }
 
-  private static func tested() throws -> Set<String> {
+  /// The numbers in the names of those tests that every run of `scripts/test` has. The condition of others, or of their
+  /// suite, names the option that runs them.
+  private static func numbersOfEveryRun(in source: String) -> Set<String> {
+    let option = "scripts/test --"
+    var (found, needsOption) = (Set<String>(), false)
+    for (position, part) in source.components(separatedBy: "@Test").enumerated() {
+      let attribute = position == 0 ? "" : part.components(separatedBy: "func ")[0]
+      if !needsOption, !attribute.contains(option) { found.formUnion(numbers(in: part)) }
+      // A suite's condition is that of the tests after it.
+      let suite = part.matches(of: #/(?s)@Suite\b(.*?)\n *(?:private |final )*(?:struct|class|actor|enum) /#).last
+      if let suite { needsOption = suite.output.1.contains(option) }
+    }
+    return found
+  }
+
+  private static func tested(_ numbers: (String) -> Set<String> = numbers(in:)) throws -> Set<String> {
     let folder = ProjectFile.path("Tests")
-    var numbers: Set<String> = []
+    var found: Set<String> = []
     for file in try FileManager.default.subpathsOfDirectory(atPath: folder) where file.hasSuffix(".swift") {
       // This file has examples of its own.
       if file.hasSuffix("/RequirementsTests.swift") { continue }
-      numbers.formUnion(Self.numbers(in: try String(contentsOfFile: folder + "/" + file, encoding: .utf8)))
+      found.formUnion(numbers(try String(contentsOfFile: folder + "/" + file, encoding: .utf8)))
     }
-    return numbers
+    return found
   }
 
   @Test("The list has a row for each number in a test's name, and marks the numbers without a test")
@@ -45,6 +60,30 @@ struct RequirementsTests {
       #expect(text.contains("No test: ") == !tested.contains(number), "\(number)")
       #expect(text.hasSuffix("."), "\(number)")
     }
+  }
+
+  @Test("Each number is in the name of a test that every run has")
+  func everyRun() throws {
+    #expect(try Self.tested().subtracting(Self.tested(Self.numbersOfEveryRun)).sorted() == [])
+  }
+
+  @Test("A test that runs only with an option, or whose suite does, is not one of every run")
+  func onlyWithOption() {
+    let source = """
+      @Suite("a")
+      struct First {
+        @Test("A-001 a") func a() {}
+        @Test("A-002 b", .enabled("scripts/test --lab runs it") { isWanted })
+        func b() {}
+        @Test("A-003 c", arguments: ["A-004 d"]) func c() {}
+      }
+      @Suite("e", .enabled(if: isWanted, "scripts/test --tls"))
+      struct Second {
+        @Test("A-005 e") func e() {}
+      }
+      """
+    #expect(Self.numbers(in: source) == ["A-001", "A-002", "A-003", "A-004", "A-005"])
+    #expect(Self.numbersOfEveryRun(in: source) == ["A-001", "A-003", "A-004"])
   }
 
   @Test("One number or several are found at the beginning of a name, and no others")
