@@ -1,6 +1,5 @@
 #if os(iOS)
   public import AVFoundation
-  internal import Foundation
 
   /// The camera of an iPhone. The app's Info.plist has `NSCameraUsageDescription`.
   public final class AVQRCamera: NSObject, QRCamera, AVCaptureMetadataOutputObjectsDelegate, @unchecked Sendable {

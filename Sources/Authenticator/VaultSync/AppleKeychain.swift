@@ -1,6 +1,6 @@
 #if canImport(Security)
   public import AuthenticatorVault
-  public import Foundation
+  internal import Foundation
   internal import Security
 
   /// The key of a vault in Apple's keychain.
@@ -22,7 +22,7 @@
     public func add(_ key: VaultKey) throws(VaultKeychainError) {
       var query = item.query
       query[kSecValueData as String] = Data(key.bytes)
-      query[kSecAttrAccessible as String] = kSecAttrAccessibleAfterFirstUnlock
+      query[kSecAttrAccessible as String] = item.accessibility.attribute
       if let error = VaultKeychainError(status: SecItemAdd(query as CFDictionary, nil)) { throw error }
     }
   }
@@ -34,6 +34,15 @@
         kSecClass as String: kSecClassGenericPassword, kSecAttrAccount as String: account,
         kSecAttrService as String: service, kSecAttrSynchronizable as String: isSynchronizable,
       ]
+    }
+  }
+
+  extension KeychainItem.Accessibility {
+    fileprivate var attribute: CFString {
+      switch self {
+      case .afterFirstUnlock: kSecAttrAccessibleAfterFirstUnlock
+      case .afterFirstUnlockThisDeviceOnly: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly
+      }
     }
   }
 #endif

@@ -29,9 +29,10 @@
 
     public func externalChanges() -> AsyncStream<Void> {
       AsyncStream { continuation in
+        // There is one such store in a process, so its notifications need no filter.
         let name = NSUbiquitousKeyValueStore.didChangeExternallyNotification
-        let task = Task { [store] in
-          for await _ in NotificationCenter.default.notifications(named: name, object: store) { continuation.yield() }
+        let task = Task {
+          for await _ in NotificationCenter.default.notifications(named: name) { continuation.yield() }
         }
         continuation.onTermination = { _ in task.cancel() }
       }

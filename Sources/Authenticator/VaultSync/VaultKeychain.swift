@@ -46,24 +46,33 @@ extension VaultKeychainError: CustomStringConvertible {
   }
 }
 
-/// The attributes of the item that holds the key.
+/// The attributes of the item that holds the key. Its class is `kSecClassGenericPassword`.
 ///
 /// A synchronizable item is a generic password, which iCloud Keychain carries from device to device. It is not a key of
 /// the Secure Enclave: such keys are P-256, never leave their device, and could not open the vault on another one.
 public struct KeychainItem: Sendable, Hashable {
+  /// When an item can be read, and where.
+  public enum Accessibility: Sendable, Hashable {
+    /// `kSecAttrAccessibleAfterFirstUnlock`: after the first unlock since the device started. A backup carries it along.
+    case afterFirstUnlock
+    /// `kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly`: the same, on this device alone.
+    case afterFirstUnlockThisDeviceOnly
+  }
+
   /// `kSecAttrAccount`.
   public let account: String
   /// `kSecAttrService`.
   public let service: String
   /// `kSecAttrSynchronizable`.
   public let isSynchronizable: Bool
-  /// `kSecAttrAccessible`: after the first unlock since the device started.
-  public let accessible = "AfterFirstUnlock"
-  /// `kSecClass`.
-  public let itemClass = "generic password"
+  /// `kSecAttrAccessible`.
+  public let accessibility: Accessibility
 
-  /// The key that all devices share.
-  public static let vaultKey = KeychainItem(account: "vaultKey", service: "com.second.totp", isSynchronizable: true)
-  /// The key of this device's own copy. It never leaves the device.
-  public static let deviceKey = KeychainItem(account: "deviceKey", service: "com.second.totp", isSynchronizable: false)
+  /// The key that all devices share. An item of one device alone could not be synchronizable.
+  public static let vaultKey = KeychainItem(
+    account: "vaultKey", service: "com.second.totp", isSynchronizable: true, accessibility: .afterFirstUnlock)
+  /// The key of this device's own copy. It never leaves the device, not in a backup either.
+  public static let deviceKey = KeychainItem(
+    account: "deviceKey", service: "com.second.totp", isSynchronizable: false,
+    accessibility: .afterFirstUnlockThisDeviceOnly)
 }

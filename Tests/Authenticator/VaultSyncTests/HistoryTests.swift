@@ -157,12 +157,14 @@ private func entry(_ number: Int, at time: Int64) -> VaultEntry {
     #expect(devices.vaults[0].state == .shared)
   }
 
-  @Test("D-030 T-54 the item of the shared key is a synchronizable generic password")
+  @Test("D-030 T-54 the item of the shared key is synchronizable, and that of the device's own stays on it")
   func item() {
     let item = KeychainItem.vaultKey
     #expect(item.account == "vaultKey" && item.service == "com.second.totp" && item.isSynchronizable)
-    #expect(item.accessible == "AfterFirstUnlock" && item.itemClass == "generic password")
-    #expect(!KeychainItem.deviceKey.isSynchronizable && KeychainItem.deviceKey.account != item.account)
+    #expect(item.accessibility == .afterFirstUnlock)
+    let own = KeychainItem.deviceKey
+    #expect(!own.isSynchronizable && own.accessibility == .afterFirstUnlockThisDeviceOnly)
+    #expect(own.account != item.account)
   }
 
   @Test("D-026 D-027 the store has only the sealed vault, under the name vault")
@@ -178,14 +180,19 @@ private func entry(_ number: Int, at time: Int64) -> VaultEntry {
     }
   }
 
-  @Test("D-045 a device hears of a change that another one made")
+  @Test("D-045 a device hears of a change that another one made, and its exchange then has the entry")
   func notification() async throws {
-    let cloud = SimulatedCloud(devices: 2, random: SeededGenerator(seed: 3))
-    var changes = cloud.store(device: 1).externalChanges().makeAsyncIterator()
-    try cloud.store(device: 0).set(Data([1]), forKey: "vault")
-    cloud.advance(by: 10_000)
+    var devices = try Devices(2, random: SeededGenerator(seed: 3))
+    try devices.vaults[0].change(at: devices.cloud.now) { $0.add(entry(1, at: 1), at: 1) }
+    devices.settle()
+    #expect(devices.vaults[1].state == .shared && devices.vaults[1].vault.entries.count == 1)
+    var changes = devices.cloud.store(device: 1).externalChanges().makeAsyncIterator()
+    try devices.vaults[0].change(at: devices.cloud.now) { $0.add(entry(2, at: 2), at: 2) }
+    devices.cloud.advance(by: 60_000)
     #expect(await changes.next() != nil)
-    #expect(try cloud.store(device: 1).data(forKey: "vault") == Data([1]))
+    #expect(devices.vaults[1].vault.entries.count == 1)
+    devices.vaults[1].exchange(at: devices.cloud.now)
+    #expect(devices.vaults[1].vault == devices.vaults[0].vault && devices.vaults[1].vault.entries.count == 2)
   }
 
   @Test func `a store that is full keeps its vault, and the device keeps its change`() throws {

@@ -1,4 +1,5 @@
 // Declarations for type checks, not an implementation. What FoundationEssentials has is the toolchain's own.
+@_exported import Darwin
 @_exported import Dispatch
 @_exported import FoundationEssentials
 @_exported public import ObjectiveC
@@ -9,6 +10,9 @@ extension NSObject: @retroactive Equatable, @retroactive Hashable {
   public static func == (first: NSObject, second: NSObject) -> Bool { fatalError() }
   public func hash(into hasher: inout Hasher) { fatalError() }
 }
+
+@objc public protocol NSObjectProtocol {}
+extension NSObject: @retroactive NSObjectProtocol {}
 
 open class NSString: NSObject {}
 open class NSData: NSObject {}
@@ -58,9 +62,58 @@ open class JSONSerialization: NSObject {
   open class func jsonObject(with data: Data, options opt: ReadingOptions = []) throws -> Any { fatalError() }
 }
 
+open class NSUbiquitousKeyValueStore: NSObject {
+  public class var didChangeExternallyNotification: Notification.Name { fatalError() }
+  open class var `default`: NSUbiquitousKeyValueStore { fatalError() }
+  open var dictionaryRepresentation: [String: Any] { fatalError() }
+  open func data(forKey aKey: String) -> Data? { fatalError() }
+  open func set(_ aData: Data?, forKey aKey: String) { fatalError() }
+  open func removeObject(forKey aKey: String) { fatalError() }
+  open func synchronize() -> Bool { fatalError() }
+}
+
+// MARK: Texts
+
+public struct CharacterSet: Sendable {
+  public static var whitespaces: CharacterSet { fatalError() }
+}
+
+public func NSLocalizedString(
+  _ key: String, tableName: String? = nil, bundle: Bundle = Bundle.main, value: String = "", comment: String
+) -> String { fatalError() }
+
+extension StringProtocol {
+  public func trimmingCharacters(in set: CharacterSet) -> String { fatalError() }
+  public var precomposedStringWithCanonicalMapping: String { fatalError() }
+  public var removingPercentEncoding: String? { fatalError() }
+}
+
+// MARK: Notifications
+
+public struct Notification {
+  public struct Name: Hashable, RawRepresentable, Sendable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+  }
+}
+
+@available(*, unavailable) extension Notification: Sendable {}
+
+open class NotificationCenter: NSObject, @unchecked Sendable {
+  public final class Notifications: AsyncSequence, Sendable {
+    public struct Iterator: AsyncIteratorProtocol {
+      public mutating func next() async -> Notification? { fatalError() }
+    }
+    public func makeAsyncIterator() -> Iterator { fatalError() }
+  }
+  open class var `default`: NotificationCenter { fatalError() }
+  public func notifications(named name: Notification.Name, object: (any AnyObject & Sendable)? = nil) -> Notifications {
+    fatalError()
+  }
+}
+
 // MARK: Core Foundation
 
-public typealias OSStatus = Int32
 public typealias CFTypeRef = AnyObject
 public typealias CFTypeID = UInt
 public typealias CFOptionFlags = UInt

@@ -14,6 +14,7 @@ public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: CFDiction
 
 public var kSecAttrAccessControl: CFString { fatalError() }
 public var kSecAttrAccessible: CFString { fatalError() }
+public var kSecAttrAccessibleAfterFirstUnlock: CFString { fatalError() }
 public var kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly: CFString { fatalError() }
 public var kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly: CFString { fatalError() }
 public var kSecAttrAccessibleWhenUnlockedThisDeviceOnly: CFString { fatalError() }
@@ -26,11 +27,15 @@ public var kSecAttrKeySizeInBits: CFString { fatalError() }
 public var kSecAttrKeyType: CFString { fatalError() }
 public var kSecAttrKeyTypeECSECPrimeRandom: CFString { fatalError() }
 public var kSecAttrLabel: CFString { fatalError() }
+public var kSecAttrService: CFString { fatalError() }
+public var kSecAttrSynchronizable: CFString { fatalError() }
 public var kSecAttrTokenID: CFString { fatalError() }
 public var kSecAttrTokenIDSecureEnclave: CFString { fatalError() }
 public var kSecClass: CFString { fatalError() }
 public var kSecClassGenericPassword: CFString { fatalError() }
 public var kSecClassKey: CFString { fatalError() }
+public var kSecMatchLimit: CFString { fatalError() }
+public var kSecMatchLimitAll: CFString { fatalError() }
 public var kSecPrivateKeyAttrs: CFString { fatalError() }
 public var kSecReturnAttributes: CFString { fatalError() }
 public var kSecReturnData: CFString { fatalError() }

@@ -227,7 +227,7 @@ struct ReadmeTests {
 
 @Suite("The code for Apple's platforms", .timeLimit(.minutes(20)))
 struct AppleSourcesTests {
-  @Test("scripts/typecheck-apple accepts the sources, and rejects a copy in which an adapter and a sample are broken")
+  @Test("scripts/typecheck-apple accepts the sources, and rejects a copy in which adapters and a sample are broken")
   func typecheck() async throws {
     try await Places.withTemporaryFolder { folder in
       let keep = ["--keep", folder]
@@ -238,8 +238,8 @@ struct AppleSourcesTests {
       #expect(genuine.exit == .code(0), "\(genuine.output) \(genuine.errors)")
       #expect(genuine.output.last?.hasPrefix("scripts/typecheck-apple: no errors") == true, "\(genuine.output)")
       let parts = [
-        "Sources/Common", "Sources/Device", "Sources/MFA/MFAWire", "Sources/SignIn", "Tests/Device/AppleStubs",
-        "scripts",
+        "Sources/Authenticator", "Sources/Common", "Sources/Device", "Sources/MFA/MFAWire", "Sources/SignIn",
+        "Tests/Device/AppleStubs", "scripts",
       ]
       for part in parts {
         let copy = URL(fileURLWithPath: folder + "/" + part)
@@ -247,24 +247,39 @@ struct AppleSourcesTests {
         try FileManager.default.copyItem(atPath: ProjectFile.path(part), toPath: copy.path)
       }
       let files = [
-        // A parameter that Apple's function does not have.
-        ("MFAClient/LocalAuthenticationService.swift", "error: nil)", "failure: nil)"),
-        ("AttestClient/AttestClient.docc/DebugBuilds.md", "items: CFArray?", "items: CFData?"),
+        // Each has something that Apple's declaration does not have.
+        ("Device/MFAClient/LocalAuthenticationService.swift", "error: nil)", "failure: nil)"),
+        ("Device/AttestClient/AttestClient.docc/DebugBuilds.md", "items: CFArray?", "items: CFData?"),
+        ("Authenticator/VaultSync/AppleUbiquitousStore.swift", "store.synchronize()", "store.synchronise()"),
+        ("Authenticator/QRCodes/AVQRCamera.swift", "for: .video", "of: .video"),
+        ("SignIn/OIDCClient/Managers/BiometricCheck.swift", "localizedReason: reason", "reason: reason"),
       ]
       for (name, part, replacement) in files {
-        let path = folder + "/Sources/Device/" + name
+        let path = folder + "/Sources/" + name
         let text = try String(contentsOfFile: path, encoding: .utf8)
         try #require(text.contains(part))
         try text.replacing(part, with: replacement).write(toFile: path, atomically: true, encoding: .utf8)
       }
+      // The other samples take their time, and were checked above.
+      for article in ["AttestClient/AttestClient.docc/AttestClient", "MFAClient/MFAClient.docc/OnADevice"] {
+        try FileManager.default.removeItem(atPath: folder + "/Sources/Device/" + article + ".md")
+      }
       let (exit, output, errors) = try await ChildProcess.run(
         folder + "/scripts/typecheck-apple", keep, environment: home, within: .seconds(600))
       #expect(exit == .code(1), "\(output)")
-      for line in ["AttestClient (Sources/Device/AttestClient): ok", "MFAClient (Sources/Device/MFAClient): FAILED"] {
+      let expected = [
+        "AttestClient (Sources/Device/AttestClient): ok", "MFAClient (Sources/Device/MFAClient): FAILED",
+        "OneTimePasswords (Sources/Authenticator/OneTimePasswords): ok",
+        "VaultSync (Sources/Authenticator/VaultSync): FAILED", "OIDCClient (Sources/SignIn/OIDCClient): FAILED",
+        "QRCodes (Sources/Authenticator/QRCodes, the camera): FAILED",
+      ]
+      for line in expected {
         #expect(output.contains(line), "\(output)")
       }
       #expect(output.contains { $0.hasSuffix("DebugBuilds.md: FAILED") }, "\(output)")
-      #expect(errors.contains { $0.contains("LocalAuthenticationService.swift:") && $0.contains("error: ") })
+      for (name, _, _) in files where name.hasSuffix(".swift") {
+        #expect(errors.contains { $0.contains(name + ":") && $0.contains("error: ") }, "\(name): \(errors)")
+      }
     }
   }
 }

@@ -1,3 +1,7 @@
+#if canImport(Darwin)
+  public import Darwin
+#endif
+
 /// Keeps the tokens of accounts, encrypted.
 ///
 /// Calls block for a moment. Concurrent writers of one account must hold its lock.
