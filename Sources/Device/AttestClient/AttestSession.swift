@@ -11,7 +11,7 @@ public actor AttestSession {
   /// The least time between two keys that replace refused ones.
   public static let renewalInterval = Duration.seconds(3600)
 
-  let gate: GateAddress
+  package nonisolated let gate: GateAddress
   let keys: any DeviceKeyService
   let store: any KeyIDStore
   let http: any HTTPTransport

@@ -8,6 +8,8 @@ package struct GateAddress: Sendable, Hashable {
   let register: URL
   /// `POST`: issues an access token.
   let token: URL
+  /// The `https` URL before the paths of the endpoints. Its path is empty, or begins with a slash and ends with none.
+  private let base: URLComponents
 
   /// Parses the URL of a gate: `https`, or `wss` for the URL of a socket. Plaintext schemes are refused.
   ///
@@ -40,6 +42,20 @@ package struct GateAddress: Sendable, Hashable {
     self.challenge = challenge
     self.register = register
     self.token = token
+    base = parts
+  }
+
+  /// The URL of a service behind the gate.
+  ///
+  /// - Parameters:
+  ///   - scheme: `https`, or `wss` for a socket.
+  ///   - path: Begins with a slash, as the paths of the endpoints do.
+  package func url(_ scheme: String, _ path: String) -> URL {
+    var parts = base
+    parts.scheme = scheme
+    parts.path += path
+    guard let url = parts.url else { preconditionFailure("\(path) does not begin with a slash") }
+    return url
   }
 
   /// Whether `url` has the scheme, host and port of the gate.

@@ -11,9 +11,9 @@ public struct MFAConfiguration: Sendable {
     #endif
   }
 
-  /// The API of a backend on the developer's machine, without a gate. Behind a gate, the URL is that of the gate, with
-  /// `https`: a session refuses any other.
-  public static let baseURL = "http://localhost:8080/api/v1"
+  /// The path of the API behind a gate. Its host is the gate's, with `https`, also on a developer's machine: the backend
+  /// answers nobody but a gate.
+  public static let path = "/api/v1"
 
   /// How long a call may take, in seconds, with the assertion and a possible registration.
   public static let timeout: TimeInterval = 30

@@ -13,12 +13,13 @@ public struct NetworkService: MFABackend {
 
   /// Creates a service for the backend behind the gate of `session`.
   ///
-  /// - Parameter base: The URL of the API, for example `https://gate.example:6200/api/v1`. Its scheme, host and
-  ///   port are those of the gate.
-  /// - Parameter timeout: How long a call may take.
-  public init(session: AttestSession, base: URL, timeout: Duration = .seconds(MFAConfiguration.timeout)) {
+  /// - Parameters:
+  ///   - base: The URL of the API, if it has another path than ``MFAConfiguration/path``. Its scheme, host and port are
+  ///     those of the gate.
+  ///   - timeout: How long a call may take.
+  public init(session: AttestSession, base: URL? = nil, timeout: Duration = .seconds(MFAConfiguration.timeout)) {
     self.session = session
-    self.base = base
+    self.base = base ?? session.gate.url("https", MFAConfiguration.path)
     self.timeout = timeout
   }
 

@@ -28,14 +28,14 @@ public actor SocketService: MFABackend {
   /// Creates a service for the backend behind the gate of `session`.
   ///
   /// - Parameters:
-  ///   - url: The `wss` URL of the backend's socket, for example `wss://gate.example:6200/api/v1/socket`.
+  ///   - url: The `wss` URL of the backend's socket, if it is not `/socket` after ``MFAConfiguration/path``.
   ///   - timeout: How long a call may take, with the opening of the socket.
   public init(
-    session: AttestSession, url: URL, transport: any WebSocketTransport,
+    session: AttestSession, url: URL? = nil, transport: any WebSocketTransport,
     timeout: Duration = .seconds(MFAConfiguration.timeout)
   ) {
     self.session = session
-    self.url = url
+    self.url = url ?? session.gate.url("wss", MFAConfiguration.path + "/socket")
     self.transport = transport
     self.timeout = timeout
   }

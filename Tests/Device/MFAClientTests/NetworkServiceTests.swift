@@ -16,10 +16,10 @@ private actor OpenGate: HTTPTransport {
 
   func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
     switch request.url.path {
-    case "/attest/challenge":
+    case let path where path.hasSuffix("/attest/challenge"):
       let nonce = Hex.encode([UInt8](repeating: 1, count: 32))
       return HTTPResponse(status: 200, body: Array(#"{"nonce":"\#(nonce)","expires":"1700000060000"}"#.utf8))
-    case "/attest/register": return HTTPResponse(status: 200)
+    case let path where path.hasSuffix("/attest/register"): return HTTPResponse(status: 200)
     default:
       received.append(request)
       if let answer { return answer }
@@ -33,7 +33,7 @@ private actor OpenGate: HTTPTransport {
 @Suite("Calls of the MFA backend")
 struct NetworkServiceTests {
   private func service(
-    answering answer: HTTPResponse?, base: String = "https://gate.example:6200/api/v1",
+    answering answer: HTTPResponse?, at gateURL: String = "https://gate.example:6200", base: String? = nil,
     timeout: Duration = .seconds(MFAConfiguration.timeout)
   ) throws -> (service: NetworkService, gate: OpenGate) {
     let gate = OpenGate(answer)
@@ -41,8 +41,9 @@ struct NetworkServiceTests {
     let keys = SimulatedKeyService(
       authority: authority, app: SimulatedApp(appID: authority.appID), keys: MemoryKeyStore())
     let session = try AttestSession(
-      gate: try #require(URL(string: "https://gate.example:6200")), keys: keys, store: MemoryKeyIDStore(), http: gate)
-    return (NetworkService(session: session, base: try #require(URL(string: base)), timeout: timeout), gate)
+      gate: try #require(URL(string: gateURL)), keys: keys, store: MemoryKeyIDStore(), http: gate)
+    let base = try base.map { try #require(URL(string: $0)) }
+    return (NetworkService(session: session, base: base, timeout: timeout), gate)
   }
 
   private func json(_ text: String, status: Int = 200) -> HTTPResponse {
@@ -123,11 +124,19 @@ struct NetworkServiceTests {
     #expect(await gate.received.isEmpty)
   }
 
-  @Test("A-105 the defaults are those of the specification")
-  func configuration() {
-    #expect(MFAConfiguration.useSecureEnclave)
-    #expect(MFAConfiguration.baseURL == "http://localhost:8080/api/v1")
-    #expect(MFAConfiguration.timeout == 30)
+  @Test(
+    "A-105 the defaults: the Secure Enclave, 30 seconds, and /api/v1 of the gate, whatever its URL looks like",
+    arguments: [
+      ("https://gate.example:6200", "https://gate.example:6200/api/v1/auth/mfa/status"),
+      ("https://gate.example/", "https://gate.example/api/v1/auth/mfa/status"),
+      ("wss://localhost:6200/socket?a=b", "https://localhost:6200/api/v1/auth/mfa/status"),
+      ("https://gate.example/behind/", "https://gate.example/behind/api/v1/auth/mfa/status"),
+    ])
+  func configuration(_ gateURL: String, _ url: String) async throws {
+    #expect(MFAConfiguration.useSecureEnclave && MFAConfiguration.timeout == 30)
+    let (service, gate) = try service(answering: json("{}"), at: gateURL)
+    _ = try? await service.call(MFAOperations.status, EmptyRequest())
+    #expect(await gate.received.map(\.url.absoluteString) == [url])
   }
 
   @Test("A-105 a call that has no answer in time ends, and may have been carried out", .timeLimit(.minutes(1)))

@@ -73,8 +73,7 @@ struct SocketServiceTests {
     let session = try AttestSession(
       gate: try #require(URL(string: "https://gate.test")), keys: UnverifiedKeys(), store: MemoryKeyIDStore(),
       http: server)
-    return SocketService(
-      session: session, url: try #require(URL(string: "wss://gate.test/api/v1/socket")), transport: server)
+    return SocketService(session: session, transport: server)
   }
 
   private func unlock(_ service: SocketService, token: String?) async throws(NetworkError) {
