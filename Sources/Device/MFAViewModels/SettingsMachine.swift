@@ -26,12 +26,17 @@ struct SettingsMachine: StateMachine, Hashable {
     case appeared
     case chose(SettingsState.Option)
     case enteredPhone(String)
+    /// The user wants another code at the changed number.
+    case choseNumberCode
+    case enteredNumberCode(String)
     case readDevice(Device)
     case unreadable(String)
     case testedKey(KeyPair)
     case keyFailed(DeviceSecurityError, DeviceCapability)
     /// The change is carried out, as far as the server can be asked.
     case changed
+    /// A code is on its way to the changed number.
+    case sentNumberCode
     case failed(Failure)
   }
 
@@ -47,6 +52,8 @@ struct SettingsMachine: StateMachine, Hashable {
     case replaceKey(KeyPair)
     case removeKey
     case changePhoneNumber(String)
+    case sendNumberCode
+    case verifyNumberCode(String)
     case unenroll
     case openSettings
   }
@@ -67,6 +74,9 @@ struct SettingsMachine: StateMachine, Hashable {
     case (.chose(let option), .ready) where state.options.contains(option): return choose(option)
     case (.enteredPhone(let number), .ready) where state.method != nil:
       return begin(.phoneNumber, .changePhoneNumber(number))
+    case (.choseNumberCode, .ready) where state.awaitsNumberCode: return begin(.numberCode, .sendNumberCode)
+    case (.enteredNumberCode(let code), .ready) where state.awaitsNumberCode:
+      return begin(.numberCode, .verifyNumberCode(code))
     case (.testedKey(let pair), .testingKey): return begin(.key, .replaceKey(pair))
     case (.keyFailed(let error, let capability), .testingKey), (.keyFailed(let error, let capability), .changing):
       (state.errorText, state.phase) = (error.advice(in: .methodChange, capability: capability).text, .ready)
@@ -74,7 +84,15 @@ struct SettingsMachine: StateMachine, Hashable {
     case (.failed(let failure), .testingKey), (.failed(let failure), .changing):
       (state.errorText, state.needsSignIn, state.phase) = (failure.text, failure.needsSignIn, .ready)
       return .abandonKey
+    case (.changed, .changing(.phoneNumber)):
+      // A mistyped number would lock the user out, so it has to receive a code.
+      (state.awaitsNumberCode, state.phase) = (true, .changing(.numberCode))
+      return .sendNumberCode
+    case (.sentNumberCode, .changing(.numberCode)):
+      (state.noticeText, state.phase) = ("Enter the code that was sent to the new number.", .ready)
+      return .readDevice
     case (.changed, .changing(let change)):
+      if change == .numberCode { state.awaitsNumberCode = false }
       (state.noticeText, state.phase) = (change.notice, .ready)
       return .readDevice
     default: return nil
@@ -90,6 +108,7 @@ struct SettingsMachine: StateMachine, Hashable {
     state.hasLostKey = device.status.hasLostKey
     state.maskedPhoneNumber = record.phoneNumber.map(Self.masked)
     (state.registration, state.secondFactor) = (device.registration, device.secondFactor)
+    if record.phoneNumber == nil { state.awaitsNumberCode = false }
     state.phase = .ready
     if let failure = device.failure {
       state.errorText = failure
@@ -164,6 +183,7 @@ extension SettingsState.Change {
     case .key: "The server has the new key."
     case .codes: "This device signs in by SMS codes now."
     case .phoneNumber: "Codes go to the new number."
+    case .numberCode: "The new number is confirmed."
     case .removal: "This device is not enrolled any more."
     }
   }

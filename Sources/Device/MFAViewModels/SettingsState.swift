@@ -23,6 +23,8 @@ public struct SettingsState: Sendable, Hashable {
     case codes
     /// Codes go to another number.
     case phoneNumber
+    /// A code is sent to the changed number, or the one that arrived there is verified.
+    case numberCode
     /// The device is removed from the account.
     case removal
   }
@@ -85,6 +87,9 @@ public struct SettingsState: Sendable, Hashable {
   public internal(set) var isHardwareBacked: Bool?
   /// The number that receives codes, but for its last four digits masked; `nil` for none.
   public internal(set) var maskedPhoneNumber: String?
+  /// Whether the number was changed, and the code that was sent to it has not been entered yet. Until then the number may
+  /// be a wrong one. An app that restarts does not ask again.
+  public internal(set) var awaitsNumberCode = false
   /// What the server says; `nil` if it could not be asked.
   public internal(set) var registration: Registration?
   /// What the server says about the second factor; `nil` without a session.

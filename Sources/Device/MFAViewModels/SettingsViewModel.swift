@@ -30,8 +30,15 @@ public actor SettingsViewModel: MachineDriven {
   /// Call it when the user chooses an option of the state. An option that is not offered any more does nothing.
   public func choose(_ option: SettingsState.Option) async { await handle(.chose(option)) }
 
-  /// Call it when the user enters another number for codes, in E.164.
+  /// Call it when the user enters another number for codes, in E.164. A code is sent to it: see
+  /// `SettingsState.awaitsNumberCode`.
   public func change(phoneNumber: String) async { await handle(.enteredPhone(phoneNumber)) }
+
+  /// Call it when the user enters the code that was sent to the changed number.
+  public func confirm(numberCode: String) async { await handle(.enteredNumberCode(numberCode)) }
+
+  /// Call it when the user wants another code at the changed number. The server sends at most one a minute.
+  public func resendNumberCode() async { await handle(.choseNumberCode) }
 
   // MARK: Effects
 
@@ -48,6 +55,8 @@ public actor SettingsViewModel: MachineDriven {
     case .removeKey: return await report { () async throws(EnrolmentError) in try await enrolment.removeKey() }
     case .changePhoneNumber(let number):
       return await report { () async throws(EnrolmentError) in try await enrolment.change(phoneNumber: number) }
+    case .sendNumberCode: return await sendNumberCode()
+    case .verifyNumberCode(let code): return await verify(numberCode: code)
     case .unenroll: return await report { () async throws(EnrolmentError) in try await enrolment.unenroll() }
     case .openSettings:
       services.app.openSettings()
@@ -72,6 +81,31 @@ public actor SettingsViewModel: MachineDriven {
           secondFactor: await readSecondFactor(), failure: (status.failure ?? failure).map { "\($0)" }))
     } catch {
       return .unreadable("\(error)")
+    }
+  }
+
+  private func sendNumberCode() async -> SettingsMachine.Event {
+    guard let record = try? services.storage.load(), let username = record.username, let number = record.phoneNumber
+    else { return .failed(SettingsMachine.Failure(text: "This device has no number for codes", needsSignIn: false)) }
+    do throws(NetworkError) {
+      _ = try await services.backend.call(
+        MFAOperations.requestOTP, RequestOTPRequest(username: username, phoneNumber: number))
+      return .sentNumberCode
+    } catch {
+      return .failed(SettingsMachine.Failure(text: "\(error)", needsSignIn: false))
+    }
+  }
+
+  /// The server accepts a code from the present number alone. It answers with a session, which is ended: the user has one.
+  private func verify(numberCode: String) async -> SettingsMachine.Event {
+    guard let username = try? services.storage.load().username else { return .changed }
+    do throws(NetworkError) {
+      let answer = try await services.backend.call(
+        MFAOperations.verifyOTP, VerifyOTPRequest(username: username, otp: numberCode))
+      _ = try? await services.backend.call(MFAOperations.revokeToken, RevokeRequest(), token: answer.token)
+      return .changed
+    } catch {
+      return .failed(SettingsMachine.Failure(text: "\(error)", needsSignIn: false))
     }
   }
 

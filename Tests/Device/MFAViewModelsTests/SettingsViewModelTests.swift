@@ -302,6 +302,45 @@ struct SettingsViewModelTests {
     #expect(try await tags == [.biometric(of: Self.bundleID)])
   }
 
+  @Test("A-061 a changed number receives a code, and is confirmed when that comes back; no session stays of it")
+  func confirmsNumber() async throws {
+    let model = try await enrolled()
+    #expect(await !model.state.awaitsNumberCode)
+    await model.confirm(numberCode: "123456")
+    #expect(calls(of: "auth.verify-otp").isEmpty)
+    await model.change(phoneNumber: "+1987654321")
+    #expect(await model.state.awaitsNumberCode)
+    #expect(await model.state.noticeText == "Enter the code that was sent to the new number.")
+    let asked = try calls(of: "auth.request-otp").map { try $0.decoded(as: RequestOTPRequest.self) }
+    #expect(asked.map(\.phoneNumber) == ["+1987654321"])
+    backend.fail(refusal("invalid_code"))
+    await model.confirm(numberCode: "000000")
+    #expect(await model.state.awaitsNumberCode)
+    #expect(await model.state.errorText == "the server's text")
+    await model.resendNumberCode()
+    #expect(calls(of: "auth.request-otp").count == 2)
+    await model.confirm(numberCode: "123456")
+    #expect(await !model.state.awaitsNumberCode)
+    #expect(await model.state.noticeText == "The new number is confirmed.")
+    let entered = try calls(of: "auth.verify-otp").map { try $0.decoded(as: VerifyOTPRequest.self) }
+    #expect(entered.map(\.otp) == ["000000", "123456"])
+    let revoked = calls(of: "auth.revoke")
+    #expect(revoked.map(\.token) == ["o.t.p"])
+    #expect(sessions.load()?.accessToken == "t.t.t")
+  }
+
+  @Test("A-061 a changed number whose code cannot be sent is still to be confirmed, and the user can try again")
+  func unsentNumberCode() async throws {
+    let model = try await enrolled()
+    backend.failCodes(.gate(.transport(.unreachable("no route"))))
+    await model.change(phoneNumber: "+1987654321")
+    #expect(await model.state.awaitsNumberCode)
+    #expect(await model.state.errorText?.contains("no route") == true)
+    await model.resendNumberCode()
+    #expect(await model.state.awaitsNumberCode)
+    #expect(await model.state.errorText == nil)
+  }
+
   @Test("A number cannot be changed without the key, so that the device does not lose its method by it")
   func numberWithoutKey() async throws {
     let model = try await enrolled()

@@ -22,6 +22,7 @@ final class StandInBackend: MFABackend {
     var errors: [NetworkError] = []
     var refusedSignatures: [NetworkError] = []
     var refusedDowngrades: [NetworkError] = []
+    var unsentCodes: [NetworkError] = []
     var method = MFAMethod.secureEnclave
     var challenge = Base64.encode([UInt8](repeating: 9, count: 32))
     var scope = "full"
@@ -61,6 +62,9 @@ final class StandInBackend: MFABackend {
   /// Makes the next downgrades fail, before they are carried out.
   func refuseDowngrades(_ errors: NetworkError...) { state.withLock { $0.refusedDowngrades += errors } }
 
+  /// Makes the next requests for a code by SMS fail.
+  func failCodes(_ errors: NetworkError...) { state.withLock { $0.unsentCodes += errors } }
+
   /// The device, as the server has it.
   var device: DeviceStatus? {
     get { state.withLock(\.device) }
@@ -99,8 +103,14 @@ final class StandInBackend: MFABackend {
       answer = UnenrollResponse(message: "Device unenrolled")
     case is DeviceRequest:
       answer = ChallengeResponse(method: method.rawValue, challenge: challenge, challengeId: "c-1", expiresIn: 300)
-    case is VerifySignatureRequest, is VerifyOTPRequest: answer = tokens
-    case is RequestOTPRequest: answer = RequestOTPResponse(message: "OTP sent", expiresIn: 300)
+    case is VerifySignatureRequest: answer = tokens
+    case is VerifyOTPRequest:
+      answer = TokenResponse(
+        token: "o.t.p", message: "Authentication successful", refreshToken: "r", expiresIn: 900, scope: scope)
+    case is RequestOTPRequest:
+      if let error = state.withLock({ $0.unsentCodes.isEmpty ? nil : $0.unsentCodes.removeFirst() }) { throw error }
+      answer = RequestOTPResponse(message: "OTP sent", expiresIn: 300)
+    case is RevokeRequest: answer = RevokeResponse(message: "Session revoked")
     case let request as UpgradeRequest:
       device = .enrolled(request.deviceId, .secureEnclave)
       answer = MethodResponse(method: "secureEnclave", message: "Upgraded to Secure Enclave MFA")

@@ -7,6 +7,7 @@ screenshots of the tabs into it. Prints what it did; exits 1 at the first thing 
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -327,6 +328,16 @@ def run():
     approve()
     wait(lambda: "Passcode only" in text("settings-facts"), "the switch to the passcode")
     inspect("settings")
+    tab_to("settings-number-input")
+    press("+15550199")
+    press(Keys.ENTER)
+    wait(lambda: text("settings-notice").startswith("Enter the code"), "the changed number: " + text("settings-error"))
+    wait(lambda: re.search(r"^Your OTP is", text("phone-messages"), re.M), "the code at the new number")
+    tab_to("settings-numberCode-input")
+    press(re.findall(r"^Your OTP is (\d{6})", text("phone-messages"), re.M)[-1])
+    press(Keys.ENTER)
+    wait(lambda: text("settings-notice") == "The new number is confirmed.", "the code: " + text("settings-error"))
+    check("0199" in text("settings-facts"), "the new number: " + text("settings-facts"))
     tab_to("phone-passcode")
     press(Keys.SPACE)
     wait(lambda: text("settings-alert") == "Critical: No device security", "the alert")

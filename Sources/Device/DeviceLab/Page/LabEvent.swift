@@ -20,6 +20,8 @@ enum LabEvent: Sendable, Hashable {
   case factor(FactorEvent)
   case changeSettings(SettingsState.Option)
   case changeNumber(String)
+  case confirmNumber(String)
+  case resendNumberCode
   case run(TestingState.Action)
   case enterTestCode(String)
   case answer(Prompt.ID, PromptAnswer)
@@ -82,6 +84,8 @@ enum LabEvent: Sendable, Hashable {
     case "factorRevoke": self = .factor(.revoke(try fields.requiredNumber()))
     case "settings": self = .changeSettings(try fields.value(of: "option"))
     case "changeNumber": self = .changeNumber(try fields.text(upTo: 32))
+    case "numberCode": self = .confirmNumber(try fields.text(upTo: 32))
+    case "resendNumberCode": self = .resendNumberCode
     case "run": self = .run(try fields.value(of: "action"))
     case "testCode": self = .enterTestCode(try fields.text(upTo: 32))
     case "answer": self = .answer(try fields.requiredNumber(), try fields.promptAnswer())

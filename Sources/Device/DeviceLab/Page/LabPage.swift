@@ -187,6 +187,9 @@ public enum LabPage {
     <progress id="settings-busy" aria-label="Working" hidden></progress>
     <div id="settings-options" class="actions"></div>
     <ul id="settings-facts" class="cards" aria-label="Security of this device"></ul>
+    \(form("settings-numberCode", event: "numberCode", label: "Code from the new number", button: "Confirm",
+           isPrimary: true, input: #"inputmode="numeric" maxlength="12" autocomplete="one-time-code""#))
+    <button id="settings-resend" hidden>Send another code</button>
     \(form("settings-number", event: "changeNumber", label: "Another number for codes", button: "Change",
            input: #"type="tel" autocomplete="tel" placeholder="+15550100""#))
     """)

@@ -113,6 +113,8 @@ enum LabScript {
         buttons("settings-options", data.options, "settings", "value", data.isBusy, true);
         facts("settings-facts", data.facts);
         show("settings-number", data.asksNumber);
+        show("settings-numberCode", data.asksNumberCode);
+        show("settings-resend", data.asksNumberCode);
       };
 
       const drawPhone = (data) => {
@@ -248,6 +250,7 @@ enum LabScript {
           setTimeout(() => URL.revokeObjectURL(address), 1000);
           text("security-note", "Saved as backup-codes.txt");
         });
+        find("settings-resend").addEventListener("click", () => send("resendNumberCode"));
         for (const form of document.querySelectorAll("form[data-event]")) {
           form.addEventListener("submit", (event) => {
             event.preventDefault();

@@ -25,6 +25,8 @@ public actor LabSession {
   private var timesSettingsOpened = 0
   private var codes: [String] = []
   private var mailCodes: [String] = []
+  /// The number that the person has changed to; this phone has it, too.
+  private var otherNumber: String?
   /// Where codes by e-mail are sent, if the person has entered an address.
   private var mailAddress: String?
   private var challenge: ChallengeViewModel?
@@ -137,7 +139,8 @@ public actor LabSession {
   }
 
   private func readMessages() async {
-    guard page != nil, let codes = try? messages.codes(to: identity.phoneNumber) else { return }
+    guard page != nil, var codes = try? messages.codes(to: identity.phoneNumber) else { return }
+    if let otherNumber, let others = try? messages.codes(to: otherNumber) { codes += others }
     let mailCodes = mailAddress.flatMap { try? messages.codes(to: $0) } ?? []
     guard codes != self.codes || mailCodes != self.mailCodes else { return }
     (self.codes, self.mailCodes) = (codes, mailCodes)
@@ -171,7 +174,11 @@ public actor LabSession {
     case .challenge(let event): await take(event)
     case .factor(let event): take(event)
     case .changeSettings(let option): begin { _ in await model.settings.choose(option) }
-    case .changeNumber(let number): begin { _ in await model.settings.change(phoneNumber: number) }
+    case .changeNumber(let number):
+      otherNumber = number == identity.phoneNumber ? nil : number
+      begin { _ in await model.settings.change(phoneNumber: number) }
+    case .confirmNumber(let code): begin { _ in await model.settings.confirm(numberCode: code) }
+    case .resendNumberCode: begin { _ in await model.settings.resendNumberCode() }
     case .run(let action): begin { _ in await model.run(action) }
     case .enterTestCode(let code): begin { _ in await model.enter(code: code) }
     case .answer(let id, let answer):

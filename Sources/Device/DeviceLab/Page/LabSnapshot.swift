@@ -79,6 +79,7 @@ struct LabSnapshot: Sendable, Hashable, Encodable {
     let isBusy: Bool
     let options: [Choice]
     let asksNumber: Bool
+    let asksNumberCode: Bool
   }
 
   /// A scenario and what came of it.
@@ -261,6 +262,7 @@ extension LabSnapshot.Settings {
     isBusy = state.phase != .ready
     options = state.options.map { .init(id: $0.rawValue, label: state.label(of: $0)) }
     asksNumber = state.phase == .ready && state.method != nil && !state.offersUpgrade
+    asksNumberCode = state.phase == .ready && state.awaitsNumberCode
   }
 }
 
