@@ -66,14 +66,20 @@ struct GuideTests {
   @Test("A-198 every curl command of the guide works unchanged through a real gate")
   func curl() async throws {
     let blocks = try Self.blocks(of: "Ten minutes by curl")
-    #expect(blocks.count == 8)
+    #expect(blocks.count == 9)
+    // Each operation of the requirements is among them.
+    let commands = blocks.joined()
+    for operation in [
+      "POST mfa/enroll ", "POST mfa/unenroll ", "POST mfa/upgrade ", "POST mfa/downgrade ", "POST auth/initiate ",
+      "POST auth/verify-signature ", "POST auth/request-otp ", "POST auth/verify-otp ", "GET devices/", "GET device/",
+    ] { #expect(commands.contains("call " + operation), "\(operation)") }
     try await BackendBehindGate.serving { servers in
       try await Places.withTemporaryFolder { folder in
         let run = try await Self.run(
           blocks, in: folder,
           [
-            "GATE": servers.socketURL, "AUTHORITY": servers.gate.folder.path, "XDG_DATA_HOME": folder + "/data",
-            "SALLYPORT_AUTHORITY": nil,
+            "GATE": servers.socketURL, "AUTHORITY": servers.gate.folder.path, "LOG": servers.log,
+            "XDG_DATA_HOME": folder + "/data", "SALLYPORT_AUTHORITY": nil,
           ])
         let output = run.output.joined(separator: "\n")
         #expect(run.exit == .code(0), "\(output)\n\(run.errors.joined(separator: "\n"))")
@@ -81,9 +87,42 @@ struct GuideTests {
           "Device enrolled successfully", "\"enrolled\":true", "\"devices\":[", "MFA verification successful",
           "Trusted device revoked successfully", "\"pubKeyCredParams\":[", "\"keys\":[]", "OTP sent to +1234567890",
           "linkCode", "Token refreshed",
-          "Downgraded to SMS OTP", "Session revoked", "\"result\":{",
+          "Downgraded to SMS OTP", "Session revoked", "Upgraded", "Device unenrolled", "\"result\":{",
         ]
         for text in texts { #expect(output.contains(text), "\(text)") }
+      }
+    }
+  }
+
+  @Test("A-199 the commands of the testing guide play the ten scenarios, and print what it says")
+  func scenarios() async throws {
+    let guide = try ProjectFile.text("Sources/MFA/MFAService/MFAService.docc/Testing.md")
+    let blocks = guide.components(separatedBy: "```sh\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
+    #expect(blocks.count == 7)
+    for number in 1...10 {
+      let id = "A-S" + (number < 10 ? "0" : "") + String(number)
+      // In the table, and before a block.
+      #expect(guide.contains("\n| \(id) "))
+      #expect(guide.split(separator: "\n").contains { $0.hasPrefix("A-S") && $0.contains(id) }, "\(id)")
+    }
+    try await BackendBehindGate.serving { servers in
+      try await Places.withTemporaryFolder { folder in
+        // A mark before each command that the guide says something about.
+        let lines = blocks.joined().split(separator: "\n").map(String.init)
+        let script = lines.map { $0.contains(" # ") ? "echo '@@'\n" + $0 : $0 }
+        let run = try await Self.run(
+          ["exec 2>&1"] + script, in: folder,
+          [
+            "GATE": servers.socketURL, "AUTHORITY": servers.gate.folder.path, "LOG": servers.log,
+            "XDG_DATA_HOME": folder + "/data", "SALLYPORT_AUTHORITY": nil,
+          ])
+        #expect(run.exit == .code(0), "\(run.output)")
+        let outputs = run.output.joined(separator: "\n").components(separatedBy: "@@\n").dropFirst()
+        let expected = lines.filter { $0.contains(" # ") }
+        #expect(expected.count == 17 && outputs.count == expected.count)
+        for (line, output) in zip(expected, outputs) {
+          #expect(output.contains(line.split(separator: " # ", maxSplits: 1)[1]), "\(line)\n\(output)")
+        }
       }
     }
   }
