@@ -412,7 +412,7 @@ let package = Package(
     tests(
       .device, "DeviceLabTests",
       ["ByteCoding", "DeviceLab", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "SimulatedPhone"]),
-    tests(.device, "SimulatedPhoneTests", ["Cryptography", "MFAClient", "SimulatedPhone"]),
+    tests(.device, "SimulatedPhoneTests", ["Cryptography", "MFAClient", "SimulatedPhone", "TestSupport"]),
     tests(
       .gate, "PreflightTests",
       [

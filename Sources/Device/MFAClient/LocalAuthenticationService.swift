@@ -18,12 +18,13 @@
       }
     }
 
-    /// The sensor. A sensor of another kind than Face ID and Touch ID is reported as none; keys work with it.
+    /// The sensor. One that this version does not know is reported as none; keys work with it.
     public func biometryType() async -> BiometryType {
       await BlockingCalls.serial.run {
         let context = LAContext()
         // The type is known after this call, also if the call returns false.
         _ = context.canEvaluatePolicy(.deviceOwnerAuthenticationWithBiometrics, error: nil)
+        if #available(iOS 17, macOS 14, *), context.biometryType == .opticID { return .iris }
         return switch context.biometryType {
         case .faceID: .faceID
         case .touchID: .touchID

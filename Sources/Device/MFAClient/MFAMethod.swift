@@ -32,6 +32,10 @@ public enum BiometryType: String, Sendable, Hashable, Codable, CaseIterable {
   case touchID
   /// A sensor for the iris: Optic ID, or that of a phone with Android.
   case iris
+  /// A fingerprint sensor of a phone with Android.
+  case fingerprint
+  /// A camera of a phone with Android that recognizes its owner.
+  case faceUnlock
   /// The device has no sensor.
   case none
 
@@ -41,6 +45,8 @@ public enum BiometryType: String, Sendable, Hashable, Codable, CaseIterable {
     case .faceID: "Face ID"
     case .touchID: "Touch ID"
     case .iris: "Iris Scan"
+    case .fingerprint: "Fingerprint"
+    case .faceUnlock: "Face Unlock"
     case .none: nil
     }
   }

@@ -49,6 +49,20 @@ public struct PhoneSettings: Sendable, Hashable, Codable {
     return settings
   }()
 
+  /// A phone with Android, a passcode and an enrolled finger.
+  public static let fingerprint = {
+    var settings = PhoneSettings()
+    (settings.model, settings.biometry) = ("Pixel 6", .fingerprint)
+    return settings
+  }()
+
+  /// A phone with Android, a passcode and an enrolled face.
+  public static let faceUnlock = {
+    var settings = PhoneSettings()
+    (settings.model, settings.biometry) = ("Pixel 8", .faceUnlock)
+    return settings
+  }()
+
   /// A phone with a passcode on which no face is enrolled.
   public static let passcodeOnly = {
     var settings = PhoneSettings()

@@ -35,6 +35,9 @@ struct MintedAssertionTests {
     .init("a signature of 64 bytes", "signature") { $0.statement = { $0.signature = .init(repeating: 1, count: 64) } },
     .init("another counter than the signed one", "signature") { $0.statement = { $0.authenticatorData[36] += 1 } },
     .init("another app", "rp_id") { $0.authenticatorData = { $0.rpIDHash = SHA256.hash([]) } },
+    .init("T-45 the bundle identifier without its team", "rp_id") {
+      $0.authenticatorData = { $0.rpIDHash = SHA256.hash(Array("com.example.app".utf8)) }
+    },
     .init("counter 0", "counter") { $0.authenticatorData = { $0.signCount = 0 } },
     .init("the last counter again", "counter") { $0.authenticatorData = { $0.signCount = 5 } },
   ]

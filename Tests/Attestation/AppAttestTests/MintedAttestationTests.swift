@@ -99,6 +99,9 @@ struct MintedAttestationTests {
 
   private static let authenticatorData: [BrokenAttestation] = [
     .init("another app", "rp_id") { $0.authenticatorData = { $0.rpIDHash = SHA256.hash([]) } },
+    .init("T-45 the bundle identifier without its team", "rp_id") {
+      $0.authenticatorData = { $0.rpIDHash = SHA256.hash(Array("com.example.app".utf8)) }
+    },
     .init("a counter that is not 0", "counter") { $0.authenticatorData = { $0.signCount = 1 } },
     .init("a counter that wraps", "counter") { $0.authenticatorData = { $0.signCount = .max } },
     .init("an unknown environment", "environment") { $0.authenticatorData = { $0.credential?.aaguid[0] ^= 1 } },

@@ -38,7 +38,7 @@ struct RealAssertionTests {
     }
   }
 
-  @Test("A real assertion is signed over a digest that is hashed once more, not over the data of that digest")
+  @Test("T-58 A real assertion is signed over a digest that is hashed once more, not over the data of that digest")
   func isHashedTwice() throws {
     for vector in try Vectors.read().assertions {
       let assertion = try Assertion(vector.bytes)

@@ -213,7 +213,7 @@ struct ChallengeViewModelTests {
     #expect(await model.state.needsSupport)
   }
 
-  @Test("B-044 B-071 a broken network keeps the code, and the attempt can be repeated")
+  @Test("B-044 a broken network keeps the code, and the attempt can be repeated")
   func network() async throws {
     let model = await appeared()
     backend.fail(.gate(.transport(.lost("the connection ended"))))
@@ -287,9 +287,10 @@ struct ChallengeViewModelTests {
   }
 
   @Test(
-    "B-072 B-030 B-032 B-033 B-062 the button for biometry needs an enrolled sensor and the server's permission",
+    "B-030 B-032 B-033 B-062 the button for biometry needs an enrolled sensor and the server's permission",
     arguments: [
-      (.faceID, true, "Use Face ID"), (.touchID, true, "Use Touch ID"), (.faceID, false, nil),
+      (.faceID, true, "Use Face ID"), (.touchID, true, "Use Touch ID"), (.fingerprint, true, "Use Fingerprint"),
+      (.faceUnlock, true, "Use Face Unlock"), (.faceID, false, nil), (.fingerprint, false, nil),
       (.passcodeOnly, true, nil), (.unprotected, true, nil),
     ] as [(PhoneSettings, Bool, String?)])
   func biometryLabel(_ settings: PhoneSettings, _ isAllowed: Bool, _ label: String?) async {
@@ -298,6 +299,55 @@ struct ChallengeViewModelTests {
     #expect(await appeared().state.biometryLabel == label)
     #expect(BiometryType.iris.name == "Iris Scan")
   }
+
+  /// What a person tries on a phone with this sensor: the prompt, the toggle, six digits, each failure, the network.
+  private func tries(_ settings: PhoneSettings) async throws {
+    phone.configure { settingsNow in
+      settingsNow = settings
+      settingsNow.permission = .allowed
+    }
+    let model = await appeared()
+    // A prompt that fails, that is cancelled, and that succeeds: none of them is a code.
+    phone.plan(.fail, .fail, .fail, .decline, .approve)
+    for isConfirmed in [false, false, true] {
+      await model.useBiometry()
+      #expect(await model.state.isBiometryConfirmed == isConfirmed)
+      let state = await model.state
+      #expect((state.errorText == nil) == isConfirmed && state.phase == .entering && !state.canSubmit)
+    }
+    #expect(phone.shownPrompts.allSatisfy { $0.kind == .biometry(settings.biometry) })
+    for (code, status, text) in [
+      ("invalid_code", 401, "Invalid code. Please try again."),
+      ("expired_code", 410, "Code has expired. Please generate a new one."),
+      ("rate_limited", 429, "Too many attempts. Please wait before trying again."),
+      ("account_locked", 423, "Too many failed attempts. Your account has been temporarily locked."),
+    ] {
+      let refused = await appeared()
+      backend.fail(refusal(code, status, retryAfter: status < 420 ? nil : 60))
+      await refused.enter("123456")
+      await refused.verify()
+      #expect(await refused.state.errorText == text)
+    }
+    await model.setRemembersDevice(true)
+    backend.fail(.gate(.transport(.lost("the connection ended"))))
+    await model.enter("654321")
+    await model.verify()
+    #expect(await model.state.errorText?.contains("Check your connection") == true)
+    await model.verify()
+    #expect(await model.state.phase == .verified)
+    let last = try #require(try verifications.last)
+    #expect(last.code == "654321" && last.method == "totp" && last.trust_device == true)
+  }
+
+  @Test(
+    "B-071 prompts, toggle, six digits, failures and the network on an iPhone",
+    arguments: [PhoneSettings.faceID, .touchID])
+  func iPhone(_ settings: PhoneSettings) async throws { try await tries(settings) }
+
+  @Test(
+    "B-072 prompts, toggle, six digits, failures and the network on a phone with Android",
+    arguments: [PhoneSettings.fingerprint, .faceUnlock])
+  func android(_ settings: PhoneSettings) async throws { try await tries(settings) }
 
   @Test("B-053 a backup code is masked, eight characters, and named as such to the server")
   func backup() async throws {

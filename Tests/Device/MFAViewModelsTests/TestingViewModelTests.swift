@@ -157,7 +157,15 @@ struct TestingViewModelTests {
     #expect(!log.entries.contains { "\($0)".contains("t.t.t") })
   }
 
-  @Test("A-234 the log keeps its last lines, and passes each line on")
+  @Test("A-234 the log keeps its last 1,000 lines")
+  func thousand() {
+    let log = EventLog(now: { Timestamp(seconds: 0) })
+    for number in 1...1003 { log.add(.app, "line \(number)", .success) }
+    #expect(log.entries.count == 1000)
+    #expect(log.entries.first?.title == "line 4" && log.entries.last?.title == "line 1003")
+  }
+
+  @Test("A-234 a shorter log keeps as many, and passes each line on")
   func ring() async {
     let log = EventLog(capacity: 3, now: { Timestamp(seconds: 0) })
     for number in 1...10 { log.add(.app, "line \(number)", .success) }

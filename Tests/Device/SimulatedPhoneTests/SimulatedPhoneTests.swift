@@ -1,6 +1,7 @@
 import Cryptography
 import MFAClient
 import SimulatedPhone
+import TestSupport
 import Testing
 
 @Suite("A simulated phone", .timeLimit(.minutes(1)))
@@ -32,7 +33,8 @@ struct SimulatedPhoneTests {
     "A-010 A-133 the capability follows the settings",
     arguments: [
       (PhoneSettings.faceID, DeviceCapability.biometricsAvailable), (.touchID, .biometricsAvailable),
-      (.passcodeOnly, .passcodeOnly), (.unprotected, .none), (.simulator, .biometricsAvailable),
+      (.fingerprint, .biometricsAvailable), (.faceUnlock, .biometricsAvailable), (.passcodeOnly, .passcodeOnly),
+      (.unprotected, .none), (.simulator, .biometricsAvailable),
     ])
   func capabilities(_ settings: PhoneSettings, _ capability: DeviceCapability) async {
     #expect(await SimulatedPhone(settings).capability() == capability)
@@ -95,10 +97,16 @@ struct SimulatedPhoneTests {
         == .keyMissing)
   }
 
-  @Test("A-032 A-152 A-166 A-033 A-131 a simulator keeps keys in the regular keychain, and says so")
-  func simulator() async throws {
-    let phone = phone(.simulator)
-    #expect(try await phone.createKey(tag, protection: .userPresence).isHardwareBacked == false)
+  @Test(
+    "A-032 A-152 A-166 A-033 A-131 keys are in the Secure Enclave, in a simulator in the regular keychain, and say so",
+    arguments: [(PhoneSettings.faceID, true), (.touchID, true), (.simulator, false)])
+  func placeOfKeys(_ settings: PhoneSettings, _ isInEnclave: Bool) async throws {
+    let phone = phone(settings)
+    #expect(await phone.hasSecureEnclave() == isInEnclave)
+    for protection in KeyProtection.allCases {
+      #expect(try await phone.createKey(tag, protection: protection).isHardwareBacked == isInEnclave)
+      #expect(try await phone.key(tag)?.isHardwareBacked == isInEnclave)
+    }
   }
 
   @Test("A-018 without a passcode no key can be made")
@@ -173,17 +181,51 @@ struct SimulatedPhoneTests {
     #expect(phone.shownPrompts.first?.reason == SimulatedPhone.faceIDPurpose)
   }
 
-  @Test("A-120 Touch ID needs no permission; Face ID asks with the purpose string, once")
+  @Test(
+    "Other sensors than Face ID need no permission", arguments: [PhoneSettings.touchID, .fingerprint, .faceUnlock])
+  func noPermission(_ settings: PhoneSettings) async throws {
+    let phone = SimulatedPhone(settings)
+    phone.plan(.approve)
+    try await phone.evaluate(.biometrics, reason: "Unlock")
+    #expect(kinds(phone) == [.biometry(settings.biometry)])
+  }
+
+  @Test("A-120 Face ID asks once, with the purpose string that the guide gives an app")
   func permissionOnce() async throws {
-    let touch = SimulatedPhone(.touchID)
-    touch.plan(.approve)
-    try await touch.evaluate(.biometrics, reason: "Unlock")
-    #expect(kinds(touch) == [.biometry(.touchID)])
     let face = SimulatedPhone()
     face.plan(.approve, .approve, .approve)
     try await face.evaluate(.biometrics, reason: "Unlock")
     try await face.evaluate(.biometrics, reason: "Unlock")
     #expect(kinds(face) == [.faceIDPermission, .biometry(.faceID), .biometry(.faceID)])
+    let purpose = try #require(face.shownPrompts.first?.reason)
+    #expect(purpose == "We use Face ID to securely authenticate your identity for account access.")
+    let guide = try ProjectFile.text("Sources/Device/MFAClient/MFAClient.docc/OnADevice.md")
+    #expect(guide.contains("<key>NSFaceIDUsageDescription</key>\n<string>\(purpose)</string>"))
+  }
+
+  @Test(
+    "A-107 a prompt inside the app tells which sensor there is, what it can do, and why it failed",
+    arguments: [
+      (PhoneSettings.faceID, BiometryType.faceID, DeviceCapability.biometricsAvailable, nil),
+      (.touchID, .touchID, .biometricsAvailable, nil), (.fingerprint, .fingerprint, .biometricsAvailable, nil),
+      (.passcodeOnly, .faceID, .passcodeOnly, .biometryNotEnrolled),
+      (.unprotected, .faceID, .none, .passcodeNotSet),
+    ] as [(PhoneSettings, BiometryType, DeviceCapability, LocalAuthenticationCode?)])
+  func reports(
+    _ settings: PhoneSettings, _ sensor: BiometryType, _ capability: DeviceCapability, _ code: LocalAuthenticationCode?
+  ) async {
+    let phone = phone(settings)
+    #expect(await phone.biometryType() == sensor)
+    #expect(await phone.capability() == capability)
+    if code == nil { phone.plan(.approve) }
+    #expect(
+      await error { () throws(DeviceSecurityError) in try await phone.evaluate(.biometrics, reason: "") }
+        == code.map { .localAuthentication($0) })
+    // The passcode does where the policy accepts it.
+    phone.plan(.approve)
+    #expect(
+      await error { () throws(DeviceSecurityError) in try await phone.evaluate(.biometricsOrPasscode, reason: "") }
+        == (capability == .none ? .localAuthentication(.passcodeNotSet) : nil))
   }
 
   @Test("Three wrong faces fail a prompt, and five in a row lock biometry until the passcode is entered")

@@ -43,7 +43,7 @@ struct ChallengeTests {
   }
 
   @Test(
-    "A text that is not 64 lowercase hex digits is not a nonce",
+    "T-50 A text that is not 64 lowercase hex digits is not a nonce",
     arguments: [
       "", "00", String(repeating: "0", count: 63), String(repeating: "0", count: 65), String(repeating: "A", count: 64),
       "+5" + String(repeating: "0", count: 62), String(repeating: "0", count: 63) + "g",
@@ -55,6 +55,13 @@ struct ChallengeTests {
   func unique() throws {
     let nonces = try (0..<1000).map { _ in try issue() }
     #expect(Set(nonces).count == 1000)
+  }
+
+  @Test("T-59 A flood of challenges invalidates none that was issued before")
+  func flood() throws {
+    let first = try issue()
+    for _ in 0..<20_000 { _ = try issue() }
+    #expect(fault(first, at: now.advanced(by: .seconds(60))) == nil)
   }
 
   @Test(

@@ -107,7 +107,7 @@ struct RegistrationTests {
     #expect(try await bench.store.record(of: device.keyID) == before)
   }
 
-  @Test("A nonce that registered one device registers no other device and admits no client")
+  @Test("T-52 A nonce that registered one device registers no other device and admits no client")
   func oneNonce() async throws {
     let (first, second, nonce) = (try bench.device(), try bench.device(), try bench.nonce())
     _ = try await bench.registrar.register(try first.registration(over: nonce, at: bench.clock.now))

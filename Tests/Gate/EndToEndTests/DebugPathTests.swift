@@ -34,7 +34,7 @@ struct DebugPathTests {
       environment: .gateless, within: .seconds(20))
   }
 
-  @Test("E-020 A client with the certificate that the guide's commands make, a version 1 leaf, is admitted")
+  @Test("T-48 E-020 A client with the certificate that the guide's commands make, a version 1 leaf, is admitted")
   func admitted() async throws {
     try await serving { gate, backend in
       let folder = gate.folder + "/config/client-ca"

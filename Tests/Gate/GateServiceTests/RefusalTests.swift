@@ -11,7 +11,7 @@ import Transport
 
 @Suite("Refusals")
 struct RefusalTests {
-  @Test("Each refusal has its status, its code and its plain text", arguments: RefusalCase.all)
+  @Test("T-44 Each refusal has its status, its code and its plain text", arguments: RefusalCase.all)
   func bareText(_ refusal: RefusalCase) async throws {
     let (service, request) = try await refusal.attempt()
     let response = try await service.answer(to: request.adding([("Accept", "*/*")]))
@@ -26,7 +26,7 @@ struct RefusalTests {
     #expect(response.headers.values(of: "X-Request-Id") == [Request.id])
   }
 
-  @Test("A client that accepts application/json gets the same refusal as JSON", arguments: RefusalCase.all)
+  @Test("T-43 A client that accepts application/json gets the same refusal as JSON", arguments: RefusalCase.all)
   func json(_ refusal: RefusalCase) async throws {
     let (service, request) = try await refusal.attempt()
     let response = try await service.answer(to: request.adding([("Accept", "application/json")]))

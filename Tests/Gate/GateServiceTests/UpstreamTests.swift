@@ -1,6 +1,7 @@
 import AppAttest
 import AttestGate
 import ByteCoding
+import Foundation
 import GateFixtures
 import GateService
 import SimulatedDevice
@@ -190,6 +191,28 @@ struct UpstreamTests {
     let head = try await service.relay(for: .upgrade(proof)).head
     let text = String(decoding: head, as: UTF8.self)
     for (_, value) in proof { #expect(!text.contains(value)) }
+  }
+
+  /// The client certificate of RFC 9440, appendix A.
+  private static let certificateOfRFC9440 =
+    "MIIBqDCCAU6gAwIBAgIBBzAKBggqhkjOPQQDAjA6MRswGQYDVQQKDBJMZXQncyBBdXRoZW50aWNhdGUxGzAZBgNVBAMMEkxBIEludGVybWVkaWF0"
+    + "ZSBDQTAeFw0yMDAxMTQyMjU1MzNaFw0yMTAxMjMyMjU1MzNaMA0xCzAJBgNVBAMMAkJDMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE8YnXXfaU"
+    + "gmnMtOXU/IncWalRhebrXmckC8vdgJ1p5Be5F/3YC8OthxM4+k1M6aEAEFcGzkJiNy6J84y7uzo9M6NyMHAwCQYDVR0TBAIwADAfBgNVHSMEGDAW"
+    + "gBRm3WjLa38lbEYCuiCPct0ZaSED2DAOBgNVHQ8BAf8EBAMCBsAwEwYDVR0lBAwwCgYIKwYBBQUHAwIwHQYDVR0RAQH/BBMwEYEPYmRjQGV4YW1w"
+    + "bGUuY29tMAoGCCqGSM49BAMCA0gAMEUCIBHda/r1vaL6G3VliL4/Di6YK0Q6bMjeSkC3dFCOOB8TAiEAx/kHSB4urmiZ0NX5r5XarmPk0wmuydBV"
+    + "oU4hBVZ1yhk="
+
+  @Test("X-012 The certificate of RFC 9440 is passed on as in its example, and one of a client never is")
+  func example() async throws {
+    let der = try #require(Data(base64Encoded: Self.certificateOfRFC9440))
+    let certificate = PeerCertificate(der: [UInt8](der), fingerprint: [2], subject: "CN=BC")
+    let peer = Peer(address: .ipv4([192, 0, 2, 1], port: 1), verifiedCertificate: certificate)
+    let spoofed = [("Client-Cert", ":AAAA:"), ("client_cert", ":AAAA:"), ("Client-Cert-Chain", ":AAAA:")]
+    let (_, fields) = try parse(try await service.relay(for: .upgrade(spoofed), from: peer).head)
+    #expect(fields.values(of: "Client-Cert") == [":" + Self.certificateOfRFC9440 + ":"])
+    #expect(fields.values(of: "client_cert").isEmpty && fields.values(of: "Client-Cert-Chain").isEmpty)
+    // A device with an assertion has no certificate.
+    #expect(try await head(spoofed).1.values(of: "Client-Cert").isEmpty)
   }
 
   @Test("X-012 A debug build is announced by its certificate in the form of RFC 9440, without a key")

@@ -87,7 +87,7 @@ struct CommandTests {
   }
 
   @Test(
-    "A-185 the backend listens only on loopback and Unix sockets, because it has no TLS",
+    "T-21 A-185 the backend listens only on loopback and Unix sockets, because it has no TLS",
     arguments: ["0.0.0.0:0", "192.0.2.1:8080", "[::]:0", "example.com:80"])
   func loopbackAlone(_ place: String) async throws {
     let run = try await mfa(["run", "--ephemeral", "--listen", place] + BackendProcess.trusting(gate))

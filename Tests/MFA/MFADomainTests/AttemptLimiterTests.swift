@@ -22,7 +22,7 @@ struct AttemptLimiterTests {
     return count
   }
 
-  @Test("X-031 an attacker who guesses six digits for 30 days succeeds with a probability below 1e-3")
+  @Test("T-56 X-031 an attacker who guesses six digits for 30 days succeeds with a probability below 1e-3")
   func attack() {
     let count = guesses(in: .seconds(30 * 86400))
     // A sent code is one of a million. Three steps of an authenticator are valid at any time.

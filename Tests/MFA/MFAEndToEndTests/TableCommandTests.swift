@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Database browser commands", .serialized, .timeLimit(.minutes(5)))
 struct TableCommandTests {
-  @Test("A-124 tables and rows are printed only with the option for development")
+  @Test("T-40 A-124 tables and rows are printed only with the option for development")
   func tables() async throws {
     try await Places.withTemporaryFolder { folder in
       let store = try SQLiteMFAStore(path: folder + "/mfa.db")

@@ -22,7 +22,7 @@ public struct TestBackend: Sendable {
     store: (any Store)? = nil, rateLimits: RateLimits = .unlimited, limits: SocketLimits = SocketLimits(),
     bodyTime: Duration = .seconds(10), patience: Duration = .seconds(60), policy: Policy = Policy(),
     spent: SpentIdentities = SpentIdentities(), gate: TestGate? = nil, clock: ManualClock = ManualClock(),
-    keys: KeyEncryptionKeys = .ephemeral(.system),
+    keys: KeyEncryptionKeys = .ephemeral(.system), entropy: Entropy = .system,
     provider: TestProvider? = nil, verifier identityTokens: (any IdentityTokenVerifier)? = nil,
     logger: Logger = Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() },
     _ body: (TestBackend) async throws -> R
@@ -33,7 +33,7 @@ public struct TestBackend: Sendable {
     let vault = try await Vault.open(in: store, with: keys, entropy: .system)
     let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa")
     let context = DomainContext(
-      store: store, vault: vault, outbox: outbox, tokens: tokens, clock: clock.wall, policy: policy,
+      store: store, vault: vault, outbox: outbox, tokens: tokens, clock: clock.wall, entropy: entropy, policy: policy,
       provider: identityTokens ?? provider?.tokens)
     let verifier = GateIdentityVerifier(
       source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, store: store, spent: spent,

@@ -35,7 +35,7 @@ struct AuthenticatorTests {
     }
   }
 
-  @Test("B-081 an offer has ten different backup codes of eight characters, each with a letter")
+  @Test("T-17 B-081 an offer has ten different backup codes of eight characters, each with a letter")
   func backupCodes() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

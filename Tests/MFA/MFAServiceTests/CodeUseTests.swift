@@ -125,7 +125,7 @@ struct CodeUseTests {
     }
   }
 
-  @Test("A-212 an access token is a JWT signed by ES256 with a published key, and an unsigned one is refused")
+  @Test("T-57 A-212 an access token is a JWT signed by ES256 with a published key, and an unsigned one is refused")
   func realTokens() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

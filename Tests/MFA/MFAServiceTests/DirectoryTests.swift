@@ -37,7 +37,7 @@ struct DirectoryTests {
   }
 
   @Test(
-    "A-089 a device's status has the documented fields, and the number: complete for its user, masked for its app")
+    "T-22 A-089 a device's status has the documented fields, and the number: complete for its user, masked for its app")
   func status() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone(deviceID: "device-1")

@@ -205,7 +205,7 @@ struct EmailCodeTests {
     }
   }
 
-  @Test("B-027 a code is sent again on request: the answer is a message, and only the newer code is valid")
+  @Test("T-18 B-027 a code is sent again on request: the answer is a message, and only the newer code is valid")
   func sentAgain() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

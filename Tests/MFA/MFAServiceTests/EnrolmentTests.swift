@@ -65,7 +65,7 @@ struct EnrolmentTests {
     Fault("an unlock method that does not exist", "authMethod") { $0["authMethod"] = "voice" },
   ]
 
-  @Test("A-172 enrolment refuses an invalid field and names it", arguments: faults)
+  @Test("T-20 A-172 enrolment refuses an invalid field and names it", arguments: faults)
   func invalid(_ fault: Fault) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

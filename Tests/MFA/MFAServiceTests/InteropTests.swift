@@ -173,7 +173,7 @@ struct InteropTests {
     }
   }
 
-  @Test("A-177 the OpenAPI and OpenRPC documents are served and name every operation")
+  @Test("A-177 A-197 the OpenAPI and OpenRPC documents are served and name every operation")
   func documents() async throws {
     try await TestBackend.with { backend in
       let answer = try await backend.send("GET", "/api/v1/openapi.json", as: nil)

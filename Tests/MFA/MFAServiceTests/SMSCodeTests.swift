@@ -51,6 +51,21 @@ struct SMSCodeTests {
     }
   }
 
+  @Test("A-087 a code that begins with zeros is sent with them, signs in with them, and without them does not")
+  func leadingZeros() async throws {
+    // Numbers are drawn with eight bytes, identifiers with sixteen; eight of 1 make the code 003921.
+    let draws = Entropy { $0 == 8 ? Array(repeating: 1, count: 8) : Entropy.system.bytes($0) }
+    try await TestBackend.with(entropy: draws) { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone, method: "smsOTP")
+      _ = try await request(backend, phone)
+      #expect(backend.outbox.lastCode == "003921")
+      #expect(try await verify(backend, phone, "3921").status != 200)
+      #expect(try await verify(backend, phone, "003921").status == 200)
+      #expect(try await verify(backend, phone, "003921").status == 401)
+    }
+  }
+
   @Test("A-087 the right code gets a token and the documented text, and 401 the second time")
   func verifyOnce() async throws {
     try await TestBackend.with { backend in

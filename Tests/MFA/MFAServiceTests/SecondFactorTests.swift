@@ -62,7 +62,7 @@ struct SecondFactorTests {
     }
   }
 
-  @Test("B-073 a used code and earlier codes are refused with the answer to a wrong code")
+  @Test("T-23 B-073 a used code and earlier codes are refused with the answer to a wrong code")
   func noReplay() async throws {
     try await withPendingFactor(after: .seconds(120)) { factor async throws in
       #expect(try await factor.verify(factor.authenticator.code()).status == 200)
@@ -81,7 +81,7 @@ struct SecondFactorTests {
     }
   }
 
-  @Test("B-029 of 50 simultaneous uses of one backup code, one is accepted, and one fewer remains")
+  @Test("T-60 B-029 of 50 simultaneous uses of one backup code, one is accepted, and one fewer remains")
   func parallelBackup() async throws {
     try await withPendingFactor { factor async throws in
       #expect(try await factor.accepted(of: factor.authenticator.backupCodes[0]) == 1)

@@ -33,7 +33,7 @@ struct SignInTests {
     }
   }
 
-  @Test("A-085 the right signature gets a token and the documented text")
+  @Test("the right signature gets a token and the documented text")
   func verify() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
@@ -73,7 +73,7 @@ struct SignInTests {
   }
 
   @Test(
-    "A-085 a wrong user, device or challenge gets the same 401",
+    "A-085 a wrong user, device or challenge gets the 401 of a wrong signature, and the right ones get a token",
     arguments: [
       Mismatch(testDescription: "user that is known", field: "username", value: "other"),
       Mismatch(testDescription: "user that is not known", field: "username", value: "nobody"),
@@ -87,11 +87,20 @@ struct SignInTests {
       try await backend.enrol(phone)
       try await backend.enrol(TestPhone(username: "other"))
       var body = try #require(try backend.proof(phone, of: await backend.challenge(phone)).members)
+      let right = body
       body[mismatch.field] = mismatch.value
       let answer = try await backend.post("/auth/verify-signature", .object(body), as: phone.app)
       #expect(answer.status == 401)
       #expect(answer["code"] == "authentication_failed")
       #expect(answer["message"] == "Authentication failed")
+      var unsigned = right
+      unsigned["signature"] = .string(try phone.key.signature(for: Data()).derRepresentation.base64EncodedString())
+      let other = try await backend.post("/auth/verify-signature", .object(unsigned), as: phone.app)
+      #expect(other.status == 401)
+      var bodies = [answer, other].compactMap(\.json?.members)
+      for index in bodies.indices { #expect(bodies[index].removeValue(forKey: "requestId") != nil) }
+      #expect(bodies.count == 2 && bodies.first == bodies.last)
+      #expect(try await backend.post("/auth/verify-signature", .object(right), as: phone.app)["success"] == true)
     }
   }
 

@@ -33,7 +33,8 @@ struct SocketTests {
   }
 
   @Test(
-    "X-002 a client without a subprotocol is served, and one that offers mfa.v1 gets it", arguments: ["mfa.v1", nil])
+    "T-47 X-002 a client without a subprotocol is served, and one that offers mfa.v1 gets it",
+    arguments: ["mfa.v1", nil])
   func subprotocol(_ name: String?) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

@@ -77,7 +77,7 @@ struct StoreTests {
     #expect(try await store.read { try $0.users(after: "", atMost: 100).count } == 20)
   }
 
-  @Test("A-093 a code is stored as a keyed hash of the code and its number, and never in plain text")
+  @Test("T-19 A-093 a code is stored as a keyed hash of the code and its number, and never in plain text")
   func hashed() async throws {
     try await Places.withTemporaryFolder { folder in
       let store = try SQLiteMFAStore(path: folder + "/mfa.db")

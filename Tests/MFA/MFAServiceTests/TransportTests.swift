@@ -3,6 +3,7 @@ import Logging
 import MFADomain
 import MFAFixtures
 import MFAService
+import MFAWire
 import TestSupport
 import Testing
 
@@ -14,6 +15,18 @@ struct TransportTests {
       let phone = TestPhone()
       #expect(try await backend.send("POST", "/mfa/enroll", phone.enrolment(), as: phone.app).status == 200)
       #expect(try await backend.send("POST", "/auth/initiate", phone.naming, as: phone.app).status == 200)
+      #expect(backend.operations.count > 40)
+      for operation in backend.operations {
+        let path = operation.path.replacing(/{[^}]*}/, with: "1")
+        let body: JSONValue? = operation.method == .post ? [:] : nil
+        var answers: [Answer] = []
+        for prefix in ["", "/api/v1"] {
+          answers.append(
+            try await backend.send(operation.method.rawValue, prefix + path, body, as: phone.app))
+        }
+        #expect(answers[0].status == answers[1].status && answers[0]["code"] == answers[1]["code"], "\(operation.name)")
+        #expect(answers[0]["code"] != "not_found" && answers[0].status != 405, "\(operation.name)")
+      }
     }
   }
 
@@ -121,7 +134,7 @@ struct TransportTests {
     }
   }
 
-  @Test("X-052 a refusal has the uniform body, and its request id is the gate's")
+  @Test("T-53 X-052 a refusal has the uniform body, and its request id is the gate's")
   func uniformBody() async throws {
     try await TestBackend.with { backend in
       let answer = try await backend.send(

@@ -83,7 +83,7 @@ struct RefusalTests {
   }
 
   @Test(
-    "C-021, C-052 and C-058 A certificate that is self-signed, expired or another's is refused",
+    "T-31, C-021, C-052 and C-058 A certificate that is self-signed, expired or another's is refused",
     arguments: [
       "self_signed", "expired", "other_host",
     ])

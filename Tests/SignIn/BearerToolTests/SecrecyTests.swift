@@ -4,7 +4,7 @@ import Testing
 
 @Suite("bearer keeps secrets", .timeLimit(.minutes(3)))
 struct SecrecyTests {
-  @Test("C-022, C-042, C-057 No token, code or password is in store, log, process list or core file")
+  @Test("T-32, C-022, C-042, C-057 No token, code or password is in store, log, process list or core file")
   func run() async throws {
     try await withHostileProvider { shell, provider in
       var printed: [String] = []

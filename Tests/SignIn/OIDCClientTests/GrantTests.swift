@@ -507,7 +507,7 @@ struct OtherGrantTests {
   }
 
   @Test(
-    "C-010 The password grant is refused unless the entry allows it, and a demand for a second factor is recognised")
+    "T-26 C-010 The password grant is refused unless the entry allows it; a demand for a second factor is recognised")
   func password() async {
     let credentials = Credentials(username: "ada", password: "x")
     for (isAllowed, answer, expected) in [

@@ -111,7 +111,7 @@ struct ManagerTests {
     }
   }
 
-  @Test("C-045 A refresh that finds nothing to renew with is tokenExpired, and does not call itself")
+  @Test("T-29 C-045 A refresh that finds nothing to renew with is tokenExpired, and does not call itself")
   func noRecursion() async throws {
     let bench = Bench([])
     let store = MemoryStore(.sample(at: bench.clock.now, remaining: 0, refresh: nil))

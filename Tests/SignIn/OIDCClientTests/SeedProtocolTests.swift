@@ -129,7 +129,7 @@ struct SeedProtocolTests {
     }
   }
 
-  @Test("C-006, C-030 to C-036 The document's types have its members")
+  @Test("T-28, C-006, C-030 to C-036 The document's types have its members")
   func members() {
     let credentials = Credentials(username: "ada", password: "x")
     #expect((credentials.username, credentials.password) == ("ada", "x"))
@@ -142,7 +142,7 @@ struct SeedProtocolTests {
     #expect(lifetime == 300)
   }
 
-  @Test("C-032 A provider of plain OAuth 2.0 has the document's members, and those of OpenID Connect are optional")
+  @Test("T-27 C-032 A provider of plain OAuth 2.0 has the document's members, and those of OpenID Connect are optional")
   func provider() {
     let provider = IdentityProvider(
       id: "work", name: "Work", tokenEndpoint: url("https://a.example/t"),
@@ -153,11 +153,18 @@ struct SeedProtocolTests {
     #expect(provider.authentication == .basic && !provider.allowsPasswordGrant)
   }
 
-  @Test("C-033 A provider speaks OAuth 2.0 or OpenID Connect", arguments: [ProviderType.oauth2, .openIDConnect])
-  func providerType(type: ProviderType) {
-    switch type {
-    case .oauth2, .openIDConnect: break
-    }
+  @Test(
+    "C-033 A provider speaks OAuth 2.0, or OpenID Connect, which needs an issuer and a scope and asks for an identity",
+    arguments: [(ProviderType.oauth2, [], false), (.openIDConnect, ["issuer", "scopes"], true)])
+  func providerType(type: ProviderType, faults: [String], asksForIdentity: Bool) async throws {
+    let provider = IdentityProvider(
+      id: "work", name: "Work", tokenEndpoint: url("https://a.example/t"),
+      authorizationEndpoint: url("https://a.example/a"), clientID: "app", scopes: ["files"], type: type)
+    #expect(provider.faults.map(\.field) == faults)
+    let client = ProviderClient(provider: provider, dependencies: .init(transport: ScriptedTransport([])))
+    let request = try await client.begin(redirectURI: "http://127.0.0.1:1/")
+    let query = URLComponents(url: request.url, resolvingAgainstBaseURL: true)?.queryItems ?? []
+    #expect(query.contains { $0.name == "nonce" } == asksForIdentity && (request.nonce != nil) == asksForIdentity)
   }
 
   @Test("C-034 The state has four cases, and can be sent to other tasks")

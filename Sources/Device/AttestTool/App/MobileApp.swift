@@ -29,7 +29,7 @@ struct MobileApp {
     let global = options.global.forGate(at: address)
     work = try await DeviceSession(global, address: address, engine: DeviceSession.makeEngine())
     let store = try global.deviceStore()
-    phone = try PhoneFile(of: work.device.name, in: store).open()
+    phone = try PhoneFile(of: work.device, in: store).open()
     console = PromptConsole(phone, options.answers?.answers ?? [])
     do throws(AttestError) { try await work.session.registerIfNeeded() } catch { throw work.failure(error) }
     let place = store.appPath(

@@ -50,7 +50,7 @@ struct PhoneCommand: AsyncParsableCommand {
     @Option(help: "Whether a face or a finger is enrolled: on or off.")
     var face: Switch?
 
-    @Option(help: "The sensor: faceID, touchID, iris or none.")
+    @Option(help: "The sensor: faceID, touchID, iris, fingerprint, faceUnlock or none.")
     var sensor: Named<BiometryType>?
 
     @Option(help: "Whether the app may use Face ID: notAsked, allowed or denied.")
@@ -95,9 +95,9 @@ struct PhoneCommand: AsyncParsableCommand {
 
   private static func open(_ options: GlobalOptions) async throws(Failure) -> (SimulatedPhone, FileLock) {
     let (store, name) = (try options.deviceStore(), options.device ?? (options.platform ?? .ios).defaultDevice)
-    _ = try store.load(name)
+    let device = try store.load(name)
     let lock = try await store.lock(name)
-    return (try PhoneFile(of: name, in: store).open(), lock)
+    return (try PhoneFile(of: device, in: store).open(), lock)
   }
 
   private struct Report: Encodable {
