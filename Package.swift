@@ -222,7 +222,7 @@ let package = Package(
     target(.mfa, "MFAWire"),
     target(.device, "MFAClient", ["AttestClient", "ByteCoding", "Locking", "MFAWire"]),
     target(.device, "MFAViewModels", ["ByteCoding", "Locking", "MFAClient", "MFAWire"]),
-    target(.device, "SimulatedPhone", ["Cryptography", "Locking", "MFAClient"]),
+    target(.device, "SimulatedPhone", ["ByteCoding", "CBOR", "Cryptography", "Locking", "MFAClient", "MFAWire"]),
     target(
       .device, "DeviceLab",
       [
@@ -412,7 +412,9 @@ let package = Package(
     tests(
       .device, "DeviceLabTests",
       ["ByteCoding", "DeviceLab", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "SimulatedPhone"]),
-    tests(.device, "SimulatedPhoneTests", ["Cryptography", "MFAClient", "SimulatedPhone", "TestSupport"]),
+    tests(
+      .device, "SimulatedPhoneTests",
+      ["ByteCoding", "Cryptography", "MFAClient", "MFAWire", "SimulatedPhone", "TestSupport"]),
     tests(
       .gate, "PreflightTests",
       [

@@ -39,7 +39,7 @@ final class Stage: Sendable {
     self.identity = identity
     self.messages = messages
     services = DeviceServices(
-      keychain: phone, biometrics: phone, backend: backend,
+      keychain: phone, biometrics: phone, securityKeys: phone, backend: backend,
       storage: MemoryStorageService(deviceID: identity.deviceID),
       app: AppDescription(
         bundleID: Self.bundleID, username: identity.username, phoneNumber: identity.phoneNumber,

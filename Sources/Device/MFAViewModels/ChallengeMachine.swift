@@ -26,12 +26,14 @@ struct ChallengeMachine: StateMachine, Hashable {
     case choseBiometry
     case requestedEmail
     case submitted
+    case choseSecurityKey
     case readCapability(DeviceCapability, BiometryType)
     case readStatus(Status)
     case statusFailed(ChallengeFailure)
     case confirmedBiometry
     case biometryFailed(DeviceSecurityError, DeviceCapability)
     case emailSent
+    case securityKeyFailed(SecurityKeyError)
     case verified
     /// The server did not send an e-mail, or did not accept a code.
     case failed(ChallengeFailure)
@@ -45,7 +47,10 @@ struct ChallengeMachine: StateMachine, Hashable {
     case evaluateBiometry
     case sendEmail
     case verify(code: String, method: String, trustsDevice: Bool)
+    case proveSecurityKey(trustsDevice: Bool)
   }
+
+  init(supportsSecurityKeys: Bool = false) { self.supportsSecurityKeys = supportsSecurityKeys }
 
   /// The step of authenticator codes, in seconds.
   static let totpStep: Int64 = 30
@@ -59,6 +64,8 @@ struct ChallengeMachine: StateMachine, Hashable {
   static let longestWait = Duration.seconds(86_400)
 
   private(set) var state = ChallengeState()
+  /// Whether the app can use security keys.
+  private let supportsSecurityKeys: Bool
   private var now: Timestamp?
   /// `nil` if the status must be read before it is relied on.
   private var statusAge: Duration?
@@ -97,8 +104,13 @@ struct ChallengeMachine: StateMachine, Hashable {
       begin(.verifying)
       return .verify(
         code: state.entry, method: state.selectedTab.method, trustsDevice: state.remembersDevice)
-    case (.verified, .verifying): (state.phase, state.entries) = (.verified, [:])
-    case (.failed(let failure), .verifying): verificationFailed(failure)
+    case (.choseSecurityKey, .entering) where state.canUseSecurityKey:
+      begin(.usingSecurityKey)
+      return .proveSecurityKey(trustsDevice: state.remembersDevice)
+    case (.securityKeyFailed(let error), .usingSecurityKey):
+      (state.phase, state.errorText) = (.entering, "\(error)")
+    case (.verified, .verifying), (.verified, .usingSecurityKey): (state.phase, state.entries) = (.verified, [:])
+    case (.failed(let failure), .verifying), (.failed(let failure), .usingSecurityKey): verificationFailed(failure)
     case (.failed(let failure), .sendingEmail): emailFailed(failure)
     default: break
     }
@@ -131,7 +143,7 @@ struct ChallengeMachine: StateMachine, Hashable {
     switch state.phase {
     case .loading, .unavailable, .notRequired, .entering: true
     case .locked: waitForRetry == nil
-    case .confirmingBiometry, .sendingEmail, .verifying, .waiting, .sessionEnded, .verified: false
+    case .confirmingBiometry, .usingSecurityKey, .sendingEmail, .verifying, .waiting, .sessionEnded, .verified: false
     }
   }
 
@@ -151,7 +163,9 @@ struct ChallengeMachine: StateMachine, Hashable {
     statusAge = .zero
     state.isDeviceTrusted = status.isDeviceTrusted
     state.allowsBiometry = status.allowsBiometry
-    state.tabs = ChallengeState.Tab.allCases.filter { status.methods.contains($0.method) }
+    state.tabs = ChallengeState.Tab.allCases.filter {
+      status.methods.contains($0.method) && ($0 != .securityKey || supportsSecurityKeys)
+    }
     if let first = state.tabs.first, !state.tabs.contains(state.selectedTab) { state.selectedTab = first }
     state.entries = state.entries.filter { state.tabs.contains($0.key) }
     if !status.needsCode {
@@ -190,7 +204,7 @@ struct ChallengeMachine: StateMachine, Hashable {
     case .loading, .unavailable, .entering, .confirmingBiometry, .sendingEmail, .waiting:
       guard state.tabs.isEmpty || state.tabs.contains(.email) else { return }
       (state.selectedTab, state.entries[.email]) = (.email, link.code)
-    case .notRequired, .verifying, .locked, .sessionEnded, .verified: break
+    case .notRequired, .usingSecurityKey, .verifying, .locked, .sessionEnded, .verified: break
     }
   }
 

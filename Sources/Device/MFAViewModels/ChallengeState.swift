@@ -17,6 +17,8 @@ public struct ChallengeState: Sendable, Hashable {
     case entering
     /// The phone shows a prompt for biometry.
     case confirmingBiometry
+    /// The app waits for a security key, and for the server's answer to its proof.
+    case usingSecurityKey
     /// The app asks the server for a code by e-mail.
     case sendingEmail
     /// The app sends the code.
@@ -31,7 +33,7 @@ public struct ChallengeState: Sendable, Hashable {
     case verified
   }
 
-  /// A kind of code, each on its tab.
+  /// A way to give the second factor, each on its tab.
   public enum Tab: String, Sendable, Hashable, CaseIterable {
     /// A code of an authenticator app.
     case totp
@@ -39,6 +41,8 @@ public struct ChallengeState: Sendable, Hashable {
     case email
     /// A backup code.
     case backup
+    /// A security key: its tab has a button and no entry.
+    case securityKey
 
     /// The label of the tab.
     public var title: String {
@@ -46,11 +50,18 @@ public struct ChallengeState: Sendable, Hashable {
       case .totp: "Authenticator"
       case .email: "Email"
       case .backup: "Backup Code"
+      case .securityKey: "Security Key"
       }
     }
 
-    /// The number of characters of a code.
-    public var codeLength: Int { self == .backup ? 8 : 6 }
+    /// The number of characters of a code; 0 for a tab without an entry.
+    public var codeLength: Int {
+      switch self {
+      case .totp, .email: 6
+      case .backup: 8
+      case .securityKey: 0
+      }
+    }
   }
 
   /// What happens now.
@@ -102,8 +113,18 @@ public struct ChallengeState: Sendable, Hashable {
   public var isInputEnabled: Bool {
     switch phase {
     case .entering, .confirmingBiometry, .sendingEmail: true
-    case .loading, .unavailable, .notRequired, .verifying, .waiting, .locked, .sessionEnded, .verified: false
+    case .loading, .unavailable, .notRequired, .usingSecurityKey, .verifying, .waiting, .locked, .sessionEnded,
+      .verified:
+      false
     }
+  }
+
+  /// Whether the tab in front has an entry for a code.
+  public var takesCode: Bool { selectedTab.codeLength > 0 }
+
+  /// Whether the button "Use Security Key" can be used now.
+  public var canUseSecurityKey: Bool {
+    phase == .entering && selectedTab == .securityKey && tabs.contains(.securityKey)
   }
 
   /// Whether the entry has the shape of a code and can be sent now.
@@ -145,6 +166,7 @@ extension ChallengeState.Tab {
     case .totp: "totp"
     case .email: "email"
     case .backup: "backup_code"
+    case .securityKey: "webauthn"
     }
   }
 
@@ -159,7 +181,7 @@ extension ChallengeState.Tab {
 
   /// Whether `entry` has the shape of a code: 6 ASCII digits, or 8 ASCII letters and digits with at least one letter.
   func accepts(_ entry: String) -> Bool {
-    guard entry.utf8.count == codeLength, entry.allSatisfy(\.isASCII) else { return false }
+    guard codeLength > 0, entry.utf8.count == codeLength, entry.allSatisfy(\.isASCII) else { return false }
     let digits = entry.count(where: \.isNumber)
     return self == .backup
       ? digits < codeLength && entry.allSatisfy { $0.isNumber || $0.isLetter } : digits == codeLength

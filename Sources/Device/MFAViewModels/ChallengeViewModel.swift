@@ -2,7 +2,7 @@ public import ByteCoding
 internal import MFAClient
 public import MFAWire
 
-/// Gives the second factor: by a code of an authenticator, a code by e-mail or a backup code.
+/// Gives the second factor: by a code of an authenticator, a code by e-mail, a backup code or a security key.
 ///
 /// The server alone decides whether a code is right. A prompt for biometry is a convenience of the app: its result is
 /// part of no request. Calls from several tasks are safe: while a step runs, events that do not fit it change nothing.
@@ -17,7 +17,7 @@ public actor ChallengeViewModel: MachineDriven {
 
   private let services: DeviceServices
   private let token: String
-  var machine = ChallengeMachine()
+  var machine: ChallengeMachine
   nonisolated let publisher = StatePublisher<ChallengeState>()
 
   /// Creates a view model for the app of `services`.
@@ -26,6 +26,7 @@ public actor ChallengeViewModel: MachineDriven {
   public init(services: DeviceServices, token: String) {
     self.services = services
     self.token = token
+    machine = ChallengeMachine(supportsSecurityKeys: services.securityKeys != nil)
   }
 
   /// The state now and after each change. The stream ends when the view model is released.
@@ -67,6 +68,10 @@ public actor ChallengeViewModel: MachineDriven {
   /// Call it when the user sends the code of the tab in front. Does nothing unless `canSubmit`.
   public func verify() async { await handle(.submitted) }
 
+  /// Call it when the user taps "Use Security Key". Returns when a key was touched and the server has answered, or when the
+  /// user gave up. Does nothing unless `canUseSecurityKey`.
+  public func useSecurityKey() async { await handle(.choseSecurityKey) }
+
   // MARK: Effects
 
   func perform(_ effect: ChallengeMachine.Effect) async -> ChallengeMachine.Event? {
@@ -82,6 +87,7 @@ public actor ChallengeViewModel: MachineDriven {
         VerifyMFARequest(
           code: code, trustDevice: trustsDevice ? true : nil, method: method,
           deviceName: trustsDevice ? services.app.deviceModel : nil))
+    case .proveSecurityKey(let trustsDevice): return await proveSecurityKey(trustsDevice)
     }
   }
 
@@ -121,20 +127,43 @@ public actor ChallengeViewModel: MachineDriven {
 
   private func verify(_ request: VerifyMFARequest) async -> ChallengeMachine.Event {
     do throws(NetworkError) {
-      let answer = try await services.backend.call(MFAOperations.verifyLogin, request, token: token)
-      tokens = TokenResponse(
-        token: answer.token, message: answer.message, refreshToken: answer.refresh_token,
-        expiresIn: answer.expires_in, scope: "full")
-      let username = await services.session.session?.username ?? services.app.username
-      if request.trust_device == true, let token = answer.trust_token {
-        // If it cannot be kept, the next sign-in asks for a code.
-        try? services.trust.save(DeviceTrust(username: username, token: token))
-      }
-      // A session that cannot be saved lasts until the process exits.
-      if let tokens { try? await services.session.begin(MFASession(tokens, of: username)) }
+      await accept(
+        try await services.backend.call(MFAOperations.verifyLogin, request, token: token),
+        asksForTrust: request.trust_device == true)
       return .verified
     } catch {
       return .failed(ChallengeFailure(error))
     }
+  }
+
+  private func proveSecurityKey(_ trustsDevice: Bool) async -> ChallengeMachine.Event {
+    guard let keys = services.securityKeys else { return .securityKeyFailed(.unknownKey) }
+    do throws(NetworkError) {
+      let options = try await services.backend.call(MFAOperations.authenticationOptions, EmptyRequest(), token: token)
+      var proof: AuthenticationRequest
+      do throws(SecurityKeyError) { proof = try await keys.prove(options) } catch { return .securityKeyFailed(error) }
+      if trustsDevice { (proof.trust_device, proof.device_name) = (true, services.app.deviceModel) }
+      await accept(
+        try await services.backend.call(MFAOperations.verifyLoginWithSecurityKey, proof, token: token),
+        asksForTrust: trustsDevice)
+      return .verified
+    } catch {
+      return .failed(ChallengeFailure(error))
+    }
+  }
+
+  /// Keeps the full session, and the trust if the user asked for it.
+  private func accept(_ answer: VerifyMFAResponse, asksForTrust: Bool) async {
+    let tokens = TokenResponse(
+      token: answer.token, message: answer.message, refreshToken: answer.refresh_token,
+      expiresIn: answer.expires_in, scope: "full")
+    self.tokens = tokens
+    let username = await services.session.session?.username ?? services.app.username
+    if asksForTrust, let token = answer.trust_token {
+      // If it cannot be kept, the next sign-in asks for a code.
+      try? services.trust.save(DeviceTrust(username: username, token: token))
+    }
+    // A session that cannot be saved lasts until the process exits.
+    try? await services.session.begin(MFASession(tokens, of: username))
   }
 }

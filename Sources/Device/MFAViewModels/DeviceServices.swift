@@ -8,6 +8,8 @@ public struct DeviceServices: Sendable {
   public let keychain: any KeychainService
   /// Evaluates prompts inside the app.
   public let biometrics: any BiometricService
+  /// Uses security keys; `nil` for an app without them.
+  public let securityKeys: (any SecurityKeyService)?
   /// Performs the server's operations.
   public let backend: any MFABackend
   /// Keeps the record of the enrolment.
@@ -25,12 +27,14 @@ public struct DeviceServices: Sendable {
 
   /// Brings the services of an app together.
   public init(
-    keychain: any KeychainService, biometrics: any BiometricService, backend: any MFABackend,
+    keychain: any KeychainService, biometrics: any BiometricService,
+    securityKeys: (any SecurityKeyService)? = nil, backend: any MFABackend,
     storage: any MFAStorageService, sessions: any SecretStorage<MFASession> = MemorySecretStorage(),
     trust: any SecretStorage<DeviceTrust> = MemorySecretStorage(), app: AppDescription
   ) {
     self.keychain = keychain
     self.biometrics = biometrics
+    self.securityKeys = securityKeys
     self.backend = backend
     self.storage = storage
     self.sessions = sessions

@@ -9,6 +9,7 @@ struct FactorMachine: StateMachine {
     let methods: [String]
     let backupCodesRemaining: Int
     let trustedDevices: [FactorState.TrustedDevice]
+    var securityKeys: [FactorState.SecurityKey] = []
   }
 
   /// What the user does, and what effects report.
@@ -18,12 +19,16 @@ struct FactorMachine: StateMachine {
     case enteredCode(String)
     case enteredEmail(String)
     case revoked(FactorState.TrustedDevice.ID)
+    case removed(FactorState.SecurityKey.ID)
     case readAccount(Account)
     case offered(FactorState.Offer)
     case sentEmail(to: String)
     /// The server has done what the code was for. Backup codes are those that it has made.
     case accepted(backupCodes: [String])
     case revokedTrust
+    case registeredSecurityKey
+    case removedSecurityKey
+    case securityKeyFailed(SecurityKeyError)
     case failed(FactorFailure)
   }
 
@@ -37,9 +42,13 @@ struct FactorMachine: StateMachine {
     case offerEmail(String)
     case confirmEmail(String, code: String)
     case revoke([FactorState.TrustedDevice.ID])
+    case registerSecurityKey
+    case removeSecurityKey(FactorState.SecurityKey.ID)
   }
 
   private(set) var state = FactorState()
+
+  init(supportsSecurityKeys: Bool = false) { state.supportsSecurityKeys = supportsSecurityKeys }
 
   mutating func apply(_ event: Event) -> Effect? {
     switch (event, state.phase) {
@@ -53,6 +62,8 @@ struct FactorMachine: StateMachine {
       if !address.isEmpty { return begin(.offerEmail(address)) }
       state.errorText = "Enter an address."
     case (.revoked(let id), .ready) where state.trustedDevices.contains { $0.id == id }: return begin(.revoke([id]))
+    case (.removed(let id), .ready) where state.securityKeys.contains { $0.id == id }:
+      return begin(.removeSecurityKey(id))
     case (.readAccount(let account), .working): show(account)
     case (.offered(let offer), .working):
       (state.phase, state.offer, state.codePurpose) = (.ready, offer, .setUp)
@@ -61,6 +72,13 @@ struct FactorMachine: StateMachine {
     case (.revokedTrust, .working):
       state.noticeText = "The server asks for a code there again."
       return .readAccount
+    case (.registeredSecurityKey, .working):
+      state.noticeText = "The security key signs in from now on."
+      return .readAccount
+    case (.removedSecurityKey, .working):
+      state.noticeText = "The security key was removed."
+      return .readAccount
+    case (.securityKeyFailed(let error), .working): (state.phase, state.errorText) = (.ready, "\(error)")
     case (.failed(let failure), .working): fail(failure)
     default: break
     }
@@ -79,6 +97,7 @@ struct FactorMachine: StateMachine {
     case .setUp: return begin(.offerSecret)
     case .renewBackupCodes: state.codePurpose = .backupCodes
     case .switchOff: state.codePurpose = .switchOff
+    case .addSecurityKey: return begin(.registerSecurityKey)
     case .revokeAll: return begin(.revoke(state.trustedDevices.map(\.id)))
     case .cancel: (state.codePurpose, state.offer) = (nil, nil)
     case .hideBackupCodes: state.backupCodes = []
@@ -103,6 +122,7 @@ struct FactorMachine: StateMachine {
   private mutating func show(_ account: Account) {
     (state.phase, state.isEnabled, state.methods) = (.ready, account.isEnabled, account.methods)
     (state.backupCodesRemaining, state.trustedDevices) = (account.backupCodesRemaining, account.trustedDevices)
+    state.securityKeys = account.securityKeys
   }
 
   private mutating func accepted(_ codes: [String]) -> Effect {

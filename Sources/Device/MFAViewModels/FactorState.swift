@@ -25,6 +25,8 @@ public struct FactorState: Sendable, Hashable {
     case renewBackupCodes
     /// Asks for a code, and then switches the second factor off.
     case switchOff
+    /// Registers a security key.
+    case addSecurityKey
     /// Revokes the trust in all devices.
     case revokeAll
     /// Ends what `setUp`, `renewBackupCodes`, `switchOff` or an address began.
@@ -67,6 +69,18 @@ public struct FactorState: Sendable, Hashable {
     public let expires: String
   }
 
+  /// A security key of the account.
+  public struct SecurityKey: Sendable, Hashable, Identifiable {
+    /// The identifier by which it is removed.
+    public let id: String
+    /// Its name.
+    public let name: String
+    /// When it was registered, ISO 8601 in UTC.
+    public let created: String
+    /// When it signed in last, ISO 8601 in UTC; `nil` before that.
+    public let lastUsed: String?
+  }
+
   /// What happens now.
   public internal(set) var phase = Phase.loading
   /// Whether the account has a second factor.
@@ -77,6 +91,10 @@ public struct FactorState: Sendable, Hashable {
   public internal(set) var backupCodesRemaining = 0
   /// The devices that the server remembers, oldest first.
   public internal(set) var trustedDevices: [TrustedDevice] = []
+  /// The security keys of the account, oldest first.
+  public internal(set) var securityKeys: [SecurityKey] = []
+  /// Whether the app can use security keys.
+  var supportsSecurityKeys = false
   /// The secret to be put into an authenticator; `nil` unless it is being set up.
   public internal(set) var offer: Offer?
   /// New backup codes, which the server never shows again; empty after the user has hidden them.
@@ -99,7 +117,8 @@ public struct FactorState: Sendable, Hashable {
     if !backupCodes.isEmpty { return [.hideBackupCodes] }
     if codePurpose != nil { return [.cancel] }
     guard isEnabled else { return [.setUp] }
-    return [.renewBackupCodes, .switchOff] + (trustedDevices.isEmpty ? [] : [.revokeAll])
+    return [.renewBackupCodes] + (supportsSecurityKeys ? [.addSecurityKey] : []) + [.switchOff]
+      + (trustedDevices.isEmpty ? [] : [.revokeAll])
   }
 
   /// The label of `option`.
@@ -108,6 +127,7 @@ public struct FactorState: Sendable, Hashable {
     case .setUp: "Set Up"
     case .renewBackupCodes: "New Backup Codes"
     case .switchOff: "Switch Off"
+    case .addSecurityKey: "Add Security Key"
     case .revokeAll: "Revoke All"
     case .cancel: "Cancel"
     case .hideBackupCodes: "I Have Kept Them"

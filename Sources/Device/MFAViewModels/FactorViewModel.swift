@@ -1,8 +1,8 @@
 internal import MFAClient
 internal import MFAWire
 
-/// Sets up and manages the second factor of the account: the authenticator's secret, backup codes, codes by e-mail, and
-/// the devices that the server remembers.
+/// Sets up and manages the second factor of the account: the authenticator's secret, backup codes, codes by e-mail,
+/// security keys, and the devices that the server remembers.
 ///
 /// It needs a full session. The server decides everything; codes and secrets are kept only in the state, while the user
 /// must see them. Calls from several tasks are safe: while a step runs, events that do not fit it change nothing.
@@ -11,11 +11,14 @@ public actor FactorViewModel: MachineDriven {
   public var state: FactorState { machine.state }
 
   private let services: DeviceServices
-  var machine = FactorMachine()
+  var machine: FactorMachine
   nonisolated let publisher = StatePublisher<FactorState>()
 
   /// Creates a view model for the app of `services`.
-  public init(services: DeviceServices) { self.services = services }
+  public init(services: DeviceServices) {
+    self.services = services
+    machine = FactorMachine(supportsSecurityKeys: services.securityKeys != nil)
+  }
 
   /// The state now and after each change. The stream ends when the view model is released.
   public func states() -> AsyncStream<FactorState> { publisher.states(beginningWith: state) }
@@ -35,6 +38,9 @@ public actor FactorViewModel: MachineDriven {
 
   /// Call it when the user revokes the trust in one device. A device that is not listed any more does nothing.
   public func revoke(_ id: FactorState.TrustedDevice.ID) async { await handle(.revoked(id)) }
+
+  /// Call it when the user removes a security key. One that is not listed any more does nothing.
+  public func remove(_ id: FactorState.SecurityKey.ID) async { await handle(.removed(id)) }
 
   // MARK: Effects
 
@@ -73,7 +79,25 @@ public actor FactorViewModel: MachineDriven {
     case .revoke(let ids):
       for id in ids { _ = try await session.call(MFAOperations.revokeTrustedDevice, TrustedDeviceRequest(id: id)) }
       return .revokedTrust
+    case .registerSecurityKey: return try await registerSecurityKey()
+    case .removeSecurityKey(let id):
+      _ = try await session.call(MFAOperations.removeSecurityKey, SecurityKeyRequest(id: id))
+      return .removedSecurityKey
     }
+  }
+
+  private func registerSecurityKey() async throws(NetworkError) -> FactorMachine.Event {
+    guard let keys = services.securityKeys else { return .securityKeyFailed(.unknownKey) }
+    let options = try await services.session.call(MFAOperations.registrationOptions, EmptyRequest())
+    var credential: RegistrationRequest
+    do throws(SecurityKeyError) {
+      credential = try await keys.register(options)
+    } catch {
+      return .securityKeyFailed(error)
+    }
+    credential.name = "Security key of " + services.app.deviceModel
+    _ = try await services.session.call(MFAOperations.registerSecurityKey, credential)
+    return .registeredSecurityKey
   }
 
   private func account() async throws(NetworkError) -> FactorMachine.Account {
@@ -81,10 +105,14 @@ public actor FactorViewModel: MachineDriven {
     let trusted =
       status.trusted_devices_count > 0
       ? try await services.session.call(MFAOperations.trustedDevices, EmptyRequest()).devices : []
+    let keys =
+      status.methods.contains("webauthn")
+      ? try await services.session.call(MFAOperations.securityKeys, EmptyRequest()).keys : []
     return FactorMachine.Account(
       isEnabled: status.enabled, methods: status.methods, backupCodesRemaining: status.backup_codes_remaining,
       trustedDevices: trusted.map {
         .init(id: $0.id, name: $0.device_name, lastUsed: $0.last_used_at, expires: $0.expires_at)
-      })
+      },
+      securityKeys: keys.map { .init(id: $0.id, name: $0.name, created: $0.createdAt, lastUsed: $0.lastUsedAt) })
   }
 }

@@ -6,7 +6,7 @@ extension DeviceServices {
   public func logged(to log: EventLog) -> DeviceServices {
     DeviceServices(
       keychain: LoggedKeychain(keychain: keychain, log: log),
-      biometrics: LoggedBiometrics(biometrics: biometrics, log: log),
+      biometrics: LoggedBiometrics(biometrics: biometrics, log: log), securityKeys: securityKeys,
       backend: LoggedBackend(backend: backend, log: log), storage: storage, sessions: sessions,
       trust: trust, app: app)
   }

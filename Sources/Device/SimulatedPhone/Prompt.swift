@@ -10,6 +10,8 @@ public struct Prompt: Sendable, Hashable, Identifiable {
     case biometry(BiometryType)
     /// Asks for the passcode.
     case passcode
+    /// Asks to touch the security key at the phone.
+    case securityKey
   }
 
   /// Counts from 1 over the life of the phone.
@@ -22,7 +24,7 @@ public struct Prompt: Sendable, Hashable, Identifiable {
 
 /// What the owner of the phone does with a prompt.
 public enum PromptAnswer: Sendable, Hashable {
-  /// Allows, shows the enrolled face or finger, or enters the passcode.
+  /// Allows, shows the enrolled face or finger, enters the passcode, or touches the security key.
   case approve
   /// Taps "Don't Allow" or "Cancel".
   case decline

@@ -12,15 +12,25 @@ package struct SavedPhone: Sendable, Codable {
     let enrolment: Int
   }
 
+  struct Credential: Sendable, Codable {
+    let id: String
+    let party: String
+    /// PKCS #8 in PEM. A secret.
+    let privateKeyPEM: String
+    let count: UInt32
+  }
+
   package var settings: PhoneSettings
   let keys: [Key]
+  /// Absent in files of earlier versions.
+  let credentials: [Credential]?
   let enrolments: Int
   let failures: Int
 
   /// A phone without keys.
   package init(settings: PhoneSettings) {
     self.settings = settings
-    (keys, enrolments, failures) = ([], 0, 0)
+    (keys, credentials, enrolments, failures) = ([], nil, 0, 0)
   }
 
   init(_ state: SimulatedPhone.State) throws(CryptographyError) {
@@ -35,6 +45,14 @@ package struct SavedPhone: Sendable, Codable {
           privateKeyPEM: try key.privateKey.pkcs8PEM, enrolment: key.enrolment))
     }
     self.keys = keys
+    var credentials: [Credential] = []
+    for credential in state.credentials {
+      credentials.append(
+        Credential(
+          id: credential.id, party: credential.party, privateKeyPEM: try credential.privateKey.pkcs8PEM,
+          count: credential.count))
+    }
+    self.credentials = credentials
   }
 
   func state() throws(CryptographyError) -> SimulatedPhone.State {
@@ -46,6 +64,12 @@ package struct SavedPhone: Sendable, Codable {
         tag: key.tag, protection: key.protection, isHardwareBacked: key.isHardwareBacked,
         publicKey: privateKey.publicKey.x963)
       state.keys[key.tag] = StoredKey(pair: pair, privateKey: privateKey, enrolment: key.enrolment)
+    }
+    for credential in credentials ?? [] {
+      state.credentials.append(
+        SecurityCredential(
+          id: credential.id, party: credential.party,
+          privateKey: try P256PrivateKey(pkcs8PEM: credential.privateKeyPEM), count: credential.count))
     }
     return state
   }

@@ -146,7 +146,7 @@ public final class SimulatedPhone: Sendable {
     return stream
   }
 
-  private func show(_ kind: Prompt.Kind, reason: String) async -> PromptAnswer {
+  func show(_ kind: Prompt.Kind, reason: String) async -> PromptAnswer {
     let prompt = state.withLock { $0.makePrompt(kind, reason: reason) }
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -257,6 +257,28 @@ public final class SimulatedPhone: Sendable {
     }
   }
 
+  /// The credentials of the security key, the newest last.
+  var credentials: [SecurityCredential] { state.withLock(\.credentials) }
+
+  /// Adds `credential`, or replaces that with its identifier.
+  ///
+  /// - Throws: What the storage throws: the credentials are then as before.
+  func keep(_ credential: SecurityCredential) throws {
+    let former = state.withLock { state in
+      defer {
+        state.credentials.removeAll { $0.id == credential.id }
+        state.credentials.append(credential)
+      }
+      return state.credentials
+    }
+    do {
+      try save()
+    } catch {
+      state.withLock { $0.credentials = former }
+      throw error
+    }
+  }
+
   // MARK: Judging a server
 
   /// The public halves of all keys, sorted by their tags.
@@ -299,6 +321,8 @@ extension SimulatedPhone {
   struct State: Sendable {
     var settings: PhoneSettings
     var keys: [KeyTag: StoredKey] = [:]
+    /// Those of the security key, which is a thing of its own: they stay when the phone loses its passcode.
+    var credentials: [SecurityCredential] = []
     /// The last keys that were deleted.
     var deletedKeys: [StoredKey] = []
     /// The number of changes of the enrolled faces and fingers.

@@ -14,10 +14,11 @@ struct ChallengeViewModelTests {
   private let trust = MemorySecretStorage<DeviceTrust>()
   private let start = Timestamp(seconds: 1_800_000_000)
 
-  private func model() -> ChallengeViewModel {
+  private func model(securityKeys: (any SecurityKeyService)? = nil) -> ChallengeViewModel {
     ChallengeViewModel(
       services: DeviceServices(
-        keychain: phone, biometrics: phone, backend: backend, storage: MemoryStorageService(deviceID: "device-1"),
+        keychain: phone, biometrics: phone, securityKeys: securityKeys, backend: backend,
+        storage: MemoryStorageService(deviceID: "device-1"),
         trust: trust, app: AppDescription(bundleID: "com.example.app", username: "ada", deviceModel: "iPhone 15 Pro")),
       token: "m.m.m")
   }
@@ -348,6 +349,48 @@ struct ChallengeViewModelTests {
     "B-072 prompts, toggle, six digits, failures and the network on a phone with Android",
     arguments: [PhoneSettings.fingerprint, .faceUnlock])
   func android(_ settings: PhoneSettings) async throws { try await tries(settings) }
+
+  @Test("A-223 a security key has a tab without an entry; its touch, and nothing less, gives the second factor")
+  func securityKey() async throws {
+    backend.answer(status: .standIn(methods: ["totp", "webauthn"]))
+    #expect(await appeared().state.tabs == [.totp], "an app without security keys")
+    let model = model(securityKeys: phone)
+    await model.appear(at: start)
+    #expect(await model.state.tabs == [.totp, .securityKey])
+    #expect(await !model.state.canUseSecurityKey)
+    #expect(await model.state.takesCode)
+    await model.select(.securityKey)
+    await model.enter("123456")
+    let state = await model.state
+    #expect(state.canUseSecurityKey && !state.takesCode && !state.canSubmit && !state.submitsWhenTyped)
+    // A phone without a key of this account, then one that is not touched.
+    await model.useSecurityKey()
+    #expect(await model.state.errorText == "No security key of this account was found.")
+    phone.plan(.approve)
+    backend.credential = try await phone.register(.standIn).id
+    phone.plan(.decline)
+    await model.useSecurityKey()
+    #expect(await model.state.errorText == "The security key was not used.")
+    #expect(await model.state.phase == .entering)
+    #expect(await model.tokens == nil)
+    #expect(!backend.received.contains { $0.name == "webauthn.verify-login" })
+    // Touched: refused, and then accepted, with trust.
+    phone.plan(.approve, .approve)
+    backend.refuseProofs(refusal("invalid_code", 401))
+    await model.setRemembersDevice(true)
+    await model.useSecurityKey()
+    #expect(await model.state.errorText == "Invalid code. Please try again.")
+    await model.useSecurityKey()
+    #expect(await model.state.phase == .verified)
+    #expect(await model.tokens?.token == "f.f.f")
+    #expect(trust.load()?.token == "trust-1")
+    let proofs = try backend.received.filter { $0.name == "webauthn.verify-login" }.map {
+      try $0.decoded(as: AuthenticationRequest.self)
+    }
+    #expect(proofs.count == 2 && proofs.allSatisfy { $0.id == backend.credential && $0.trust_device == true })
+    #expect(Set(proofs.map(\.response.signature)).count == 2)
+    #expect(backend.received.filter { $0.name.hasPrefix("webauthn.") }.allSatisfy { $0.token == "m.m.m" })
+  }
 
   @Test("B-053 a backup code is masked, eight characters, and named as such to the server")
   func backup() async throws {

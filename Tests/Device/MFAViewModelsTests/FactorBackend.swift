@@ -9,6 +9,7 @@ final class FactorBackend: MFABackend {
     var methods: [String] = []
     var backupCodes: [String] = []
     var trusted: [Int64] = []
+    var keys: [String] = []
   }
 
   private struct State {
@@ -34,6 +35,12 @@ final class FactorBackend: MFABackend {
 
   static func refusal(_ code: String, _ status: Int) -> NetworkError {
     .refused(BackendRefusal(status: status, ErrorBody(message: "the server's text", code: code, requestId: "r")))
+  }
+
+  private static func entry(_ id: String, _ name: String) -> SecurityKeyEntry {
+    SecurityKeyEntry(
+      id: id, credentialId: id, name: name, algorithm: -7, transports: [], backedUp: false,
+      createdAt: "2026-01-01T00:00:00Z", lastUsedAt: nil)
   }
 
   func call<Request, Response>(
@@ -72,6 +79,17 @@ final class FactorBackend: MFABackend {
       case (MFAOperations.offerEmail.name, _): return MessageResponse(message: "")
       case (MFAOperations.confirmEmail.name, _):
         state.account.methods.append("email")
+        return MessageResponse(message: "")
+      case (MFAOperations.registrationOptions.name, _): return CredentialCreationOptions.standIn
+      case (_, let request as RegistrationRequest):
+        state.account.keys.append(request.id)
+        if !state.account.methods.contains("webauthn") { state.account.methods.append("webauthn") }
+        return Self.entry(request.id, request.name ?? "")
+      case (MFAOperations.securityKeys.name, _):
+        return SecurityKeyList(keys: state.account.keys.map { Self.entry($0, "key") })
+      case (_, let request as SecurityKeyRequest):
+        state.account.keys.removeAll { $0 == request.id }
+        if state.account.keys.isEmpty { state.account.methods.removeAll { $0 == "webauthn" } }
         return MessageResponse(message: "")
       case (MFAOperations.trustedDevices.name, _):
         return TrustedDeviceList(

@@ -9,11 +9,14 @@ import Testing
 struct FactorViewModelTests {
   private let trust = MemorySecretStorage<DeviceTrust>()
 
-  private func appeared(_ backend: FactorBackend) async -> FactorViewModel {
+  private func appeared(
+    _ backend: FactorBackend, securityKeys: (any SecurityKeyService)? = nil
+  ) async -> FactorViewModel {
     let phone = SimulatedPhone()
     let model = FactorViewModel(
       services: DeviceServices(
-        keychain: phone, biometrics: phone, backend: backend, storage: MemoryStorageService(deviceID: "device-1"),
+        keychain: phone, biometrics: phone, securityKeys: securityKeys, backend: backend,
+        storage: MemoryStorageService(deviceID: "device-1"),
         trust: trust, app: AppDescription(bundleID: "com.example.app", username: "ada", deviceModel: "iPhone 15 Pro")))
     await model.appear()
     return model
@@ -42,6 +45,28 @@ struct FactorViewModelTests {
     await model.choose(.hideBackupCodes)
     #expect(await model.state.backupCodes.isEmpty)
     #expect(await model.state.options == [.renewBackupCodes, .switchOff])
+  }
+
+  @Test("A-223 a security key is added by a touch, is listed, and can be removed")
+  func securityKeys() async throws {
+    let (backend, phone) = (FactorBackend(Self.enabled), SimulatedPhone())
+    let model = await appeared(backend, securityKeys: phone)
+    #expect(await model.state.options == [.renewBackupCodes, .addSecurityKey, .switchOff, .revokeAll])
+    phone.plan(.decline, .approve)
+    await model.choose(.addSecurityKey)
+    #expect(await model.state.errorText == "The security key was not used.")
+    #expect(await model.state.securityKeys.isEmpty && !backend.received.contains("webauthn.register"))
+    await model.choose(.addSecurityKey)
+    let state = await model.state
+    #expect(state.noticeText == "The security key signs in from now on." && state.methods.contains("webauthn"))
+    let key = try #require(state.securityKeys.first)
+    #expect(state.securityKeys.map(\.id) == backend.account.keys && key.lastUsed == nil)
+    await model.remove("another")
+    #expect(backend.account.keys == [key.id])
+    await model.remove(key.id)
+    #expect(backend.account.keys.isEmpty)
+    #expect(await model.state.securityKeys.isEmpty)
+    #expect(await model.state.noticeText == "The security key was removed.")
   }
 
   @Test("An offer that is cancelled leaves nothing, and its codes are not shown")

@@ -23,6 +23,9 @@ final class StandInBackend: MFABackend {
     var refusedSignatures: [NetworkError] = []
     var refusedDowngrades: [NetworkError] = []
     var unsentCodes: [NetworkError] = []
+    var refusedProofs: [NetworkError] = []
+    /// The credential of the account's security key.
+    var credential = ""
     var method = MFAMethod.secureEnclave
     var challenge = Base64.encode([UInt8](repeating: 9, count: 32))
     var scope = "full"
@@ -65,6 +68,15 @@ final class StandInBackend: MFABackend {
   /// Makes the next requests for a code by SMS fail.
   func failCodes(_ errors: NetworkError...) { state.withLock { $0.unsentCodes += errors } }
 
+  /// Makes the next proofs of a security key fail.
+  func refuseProofs(_ errors: NetworkError...) { state.withLock { $0.refusedProofs += errors } }
+
+  /// The credential of the account's security key, in base64url.
+  var credential: String {
+    get { state.withLock(\.credential) }
+    set { state.withLock { $0.credential = newValue } }
+  }
+
   /// The device, as the server has it.
   var device: DeviceStatus? {
     get { state.withLock(\.device) }
@@ -87,6 +99,15 @@ final class StandInBackend: MFABackend {
     switch request {
     case is EmptyRequest where operation.name == "mfa.status": answer = state.withLock(\.status)
     case is EmptyRequest where operation.name == "mfa.resend-email-otp": answer = MessageResponse(message: "Code sent")
+    case is EmptyRequest where operation.name == "webauthn.authentication-options":
+      answer = CredentialRequestOptions(
+        challenge: String(repeating: "A", count: 43), timeout: 300_000, rpId: "example.org",
+        allowCredentials: [CredentialDescriptor(id: credential, transports: nil)], userVerification: "preferred")
+    case let request as AuthenticationRequest:
+      if let error = state.withLock({ $0.refusedProofs.isEmpty ? nil : $0.refusedProofs.removeFirst() }) { throw error }
+      answer = VerifyMFAResponse(
+        message: "MFA verification successful", userID: "u-1", token: "f.f.f", refreshToken: "r-2", expiresIn: 900,
+        trustToken: request.trust_device == true ? "trust-1" : nil)
     case let request as VerifyMFARequest:
       let isTrusted = request.trust_device == true && state.withLock(\.trustsDevices)
       answer = VerifyMFAResponse(
@@ -143,6 +164,14 @@ extension DeviceStatus {
       deviceId: deviceID, enrolled: true, method: method.rawValue, hasPublicKey: method == .secureEnclave,
       phoneNumber: "+•••7890", attested: true)
   }
+}
+
+extension CredentialCreationOptions {
+  static let standIn = Self(
+    rp: .init(id: "example.org", name: "Example"), user: .init(id: "AA", name: "ada", displayName: "ada"),
+    challenge: String(repeating: "A", count: 43), pubKeyCredParams: [.init(alg: -7)], timeout: 300_000,
+    excludeCredentials: [], authenticatorSelection: .init(residentKey: "discouraged", userVerification: "preferred"),
+    attestation: "none")
 }
 
 extension MFAStatus {

@@ -1,5 +1,7 @@
+import ByteCoding
 import Cryptography
 import MFAClient
+import MFAWire
 import SimulatedPhone
 import TestSupport
 import Testing
@@ -107,6 +109,40 @@ struct SimulatedPhoneTests {
       #expect(try await phone.createKey(tag, protection: protection).isHardwareBacked == isInEnclave)
       #expect(try await phone.key(tag)?.isHardwareBacked == isInEnclave)
     }
+  }
+
+  @Test("A-223 a security key signs after a touch, counts, is none of the phone's keys, and is registered once")
+  func securityKey() async throws {
+    let phone = phone()
+    let excluded = { (ids: [String]) in
+      CredentialCreationOptions(
+        rp: .init(id: "example.org", name: "Example"), user: .init(id: "AA", name: "ada", displayName: "ada"),
+        challenge: String(repeating: "A", count: 43), pubKeyCredParams: [.init(alg: -7)], timeout: 1,
+        excludeCredentials: ids.map { CredentialDescriptor(id: $0, transports: nil) },
+        authenticatorSelection: .init(residentKey: "discouraged", userVerification: "preferred"), attestation: "none")
+    }
+    phone.plan(.approve, .approve, .approve)
+    let made = try await phone.register(excluded([]))
+    phone.removePasscode()
+    await #expect(throws: SecurityKeyError.knownKey) { try await phone.register(excluded([made.id])) }
+    func options(_ id: String, at party: String) -> CredentialRequestOptions {
+      CredentialRequestOptions(
+        challenge: String(repeating: "B", count: 43), timeout: 1, rpId: party,
+        allowCredentials: [CredentialDescriptor(id: id, transports: nil)], userVerification: "preferred")
+    }
+    await #expect(throws: SecurityKeyError.unknownKey) { try await phone.prove(options(made.id, at: "evil.example")) }
+    await #expect(throws: SecurityKeyError.unknownKey) { try await phone.prove(options("AAAA", at: "example.org")) }
+    var counts: [UInt8] = []
+    for _ in 1...2 {
+      let proof = try await phone.prove(options(made.id, at: "example.org"))
+      let data = try #require(Base64URL.decode(proof.response.authenticatorData))
+      #expect(data.count == 37 && data[32] == 0x05)
+      counts.append(data[36])
+    }
+    #expect(counts == [1, 2])
+    #expect(kinds(phone) == [.securityKey, .securityKey, .securityKey])
+    phone.plan(.decline)
+    await #expect(throws: SecurityKeyError.cancelled) { try await phone.prove(options(made.id, at: "example.org")) }
   }
 
   @Test("A-018 without a passcode no key can be made")

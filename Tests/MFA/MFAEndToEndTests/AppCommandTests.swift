@@ -29,6 +29,10 @@ private struct CommandLineApp: Sendable {
   }
 
   func run(_ command: String...) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
+    try await run(command)
+  }
+
+  func run(_ command: [String]) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
     try await ChildProcess.run(Places.product("attest"), arguments(command), environment: environment)
   }
 
@@ -238,6 +242,18 @@ struct AppCommandTests {
 
       #expect(try await verify(backup[1]) == ["verified ada"])
       #expect(try await trust("revoke", "--all").count == 1)
+      // A security key, which the file of the phone keeps, gives the second factor until it is removed.
+      let key = try #require(try await factor("add-key", "--name", "blue", "--answers", "approve").first)
+      #expect(key.hasSuffix(": blue"), "\(key)")
+      #expect(try await signIn() == asked)
+      let byKey = ["verify", "--kind", "security-key", "--by", way, "--answers"]
+      let declined = try await app.run(byKey + ["decline"])
+      #expect(declined.exit != .code(0) && declined.errors.first?.contains("security key was not used") == true)
+      #expect(try await app.run(byKey + ["approve"]).output == ["verified ada"])
+      let keys = try await factor("remove-key")
+      #expect(keys.count == 1 && keys[0].hasPrefix(key) && !keys[0].contains("never used"), "\(keys)")
+      _ = try await factor("remove-key", String(key.prefix { $0 != ":" }))
+      #expect(try await factor("remove-key").isEmpty)
       let codes = try await factor("backup-codes", backup[2])
       #expect(codes.count == 10 && !codes.contains(backup[2]), "\(codes)")
       #expect(try await factor("off", codes[0]).count == 1)

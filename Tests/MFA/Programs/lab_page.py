@@ -67,7 +67,8 @@ def press(key):
 
 
 def tab_to(identifier):
-    for _ in range(150):
+    # Each line of the log is a stop.
+    for _ in range(400):
         if focus() == identifier:
             return
         press(Keys.TAB)
@@ -86,6 +87,14 @@ def approve(count=1):
         shown = focus()
         press(Keys.ENTER)
         wait(lambda: focus() != shown, "the end of the prompt")
+
+
+def decline():
+    """Cancels a prompt."""
+    wait(lambda: (focus() or "").endswith("-approve"), "a prompt")
+    shown = focus()
+    use(shown[: -len("approve")] + "decline")
+    wait(lambda: not browser.find_elements(By.ID, shown), "the end of the prompt")
 
 
 def open_tab(tab):
@@ -276,6 +285,28 @@ def second_factor():
     check("(in " in text("challenge-email"), "the pause before another e-mail: " + text("challenge-email"))
     type_code(text("phone-messages").split()[-1])
     wait(lambda: text("signin-status") == "Signed in", "the sign-in by e-mail: " + text("challenge-error"))
+    open_tab("security")
+    wait(lambda: "on" in text("security-facts"), "the account")
+    use("security-options-addSecurityKey")
+    approve()
+    wait(lambda: "security key" in text("security-facts"), "the security key: " + text("security-error"))
+    check_with_axe("security with a key")
+
+    sign_in_again()
+    challenge()
+    choose_kind("securityKey")
+    check(not browser.find_element(By.ID, "challenge-input").is_displayed(), "no entry for a security key")
+    inspect("challenge-key")
+    use("challenge-securityKey")
+    decline()
+    wait(lambda: text("challenge-error") == "The security key was not used.", "the key that is not touched")
+    use("challenge-securityKey")
+    approve()
+    wait(lambda: text("signin-status") == "Signed in", "the sign-in by a key: " + text("challenge-error"))
+    open_tab("security")
+    wait(lambda: "last used 2" in text("security-keys"), "the list of keys: " + text("security-keys"))
+    use("security-remove-0")
+    wait(lambda: text("security-notice") == "The security key was removed.", "the removal: " + text("security-error"))
     open_tab("security")
     wait(lambda: "on" in text("security-facts"), "the account")
     use("security-options-switchOff")

@@ -5,6 +5,7 @@ internal import MFAClient
 internal import MFAViewModels
 internal import MFAWire
 internal import QREncoding
+internal import SimulatedPhone
 
 /// The second factor of an account, as its owner manages it.
 struct FactorCommand: ParsableCommand {
@@ -18,7 +19,7 @@ struct FactorCommand: ParsableCommand {
       """,
     subcommands: [
       FactorSetupCommand.self, FactorConfirmCommand.self, FactorStatusCommand.self, FactorBackupCodesCommand.self,
-      FactorOffCommand.self,
+      FactorAddKeyCommand.self, FactorRemoveKeyCommand.self, FactorOffCommand.self,
     ])
 }
 
@@ -169,6 +170,71 @@ extension MobileApp {
       JSONOutput.print(answer)
     } else {
       StandardOutput.write(TerminalText.printable(answer.message) + "\n")
+    }
+  }
+}
+
+struct FactorAddKeyCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "add-key",
+    abstract: "Register the security key at the simulated phone.",
+    discussion: """
+      The prompt to touch it is answered on the terminal or by --answers. `attest verify --kind security-key` signs in
+      with it. Example:
+        attest factor add-key wss://localhost:6200/ --authority DIR --answers approve
+      """)
+
+  @OptionGroup var options: AppOptions
+
+  @Option(help: "The name of the key in the list.")
+  var name = "Security key"
+
+  func run() async throws {
+    let app = try await MobileApp(options)
+    let creation = try await app.call(MFAOperations.registrationOptions, EmptyRequest())
+    var credential: RegistrationRequest
+    do throws(SecurityKeyError) { credential = try await app.phone.register(creation) } catch {
+      throw app.failure("\(error)")
+    }
+    credential.name = name
+    let entry = try await app.call(MFAOperations.registerSecurityKey, credential)
+    if options.global.json {
+      JSONOutput.print(entry)
+    } else {
+      StandardOutput.write("\(TerminalText.printable(entry.id)): \(TerminalText.printable(entry.name))\n")
+    }
+  }
+}
+
+struct FactorRemoveKeyCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "remove-key",
+    abstract: "Remove a security key from the account, or list them.",
+    discussion: """
+      Example:
+        attest factor remove-key wss://localhost:6200/ --authority DIR
+        attest factor remove-key wss://localhost:6200/ ID --authority DIR
+      """)
+
+  @OptionGroup var options: AppOptions
+
+  @Argument(help: "The identifier of the key; without it, the keys are listed.")
+  var id: String?
+
+  func run() async throws {
+    let app = try await MobileApp(options)
+    if let id {
+      app.report(try await app.call(MFAOperations.removeSecurityKey, SecurityKeyRequest(id: id)), options.global)
+      return
+    }
+    let list = try await app.call(MFAOperations.securityKeys, EmptyRequest())
+    if options.global.json {
+      JSONOutput.print(list)
+    } else {
+      for key in list.keys {
+        let used = key.lastUsedAt.map { "last used " + TerminalText.printable($0) } ?? "never used"
+        StandardOutput.write("\(TerminalText.printable(key.id)): \(TerminalText.printable(key.name)), \(used)\n")
+      }
     }
   }
 }

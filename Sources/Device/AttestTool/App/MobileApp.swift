@@ -40,7 +40,7 @@ struct MobileApp {
     isEnrolled = record.isEnrolled
     faults = GateFaults(try LabGate.backend(by: options.by, work.session, work.transport, at: address))
     services = DeviceServices(
-      keychain: phone, biometrics: phone, backend: faults, storage: storage,
+      keychain: phone, biometrics: phone, securityKeys: phone, backend: faults, storage: storage,
       sessions: FileSecretStorage(path: place + ".session.json"),
       trust: FileSecretStorage(path: place + ".trust.json"),
       app: AppDescription(

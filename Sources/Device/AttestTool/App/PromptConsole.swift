@@ -54,6 +54,7 @@ final class PromptConsole: Sendable {
     case .faceIDPermission: "Allow the app to use Face ID?"
     case .biometry(let type): type.name ?? "Biometry"
     case .passcode: "Passcode"
+    case .securityKey: "Touch the security key"
     }
   }
 }

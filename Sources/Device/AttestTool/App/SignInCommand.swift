@@ -79,12 +79,13 @@ struct SignInCommand: AsyncParsableCommand {
 struct VerifyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Give the second factor of the session: a code of an authenticator, an e-mail or a backup code.",
+    abstract: "Give the second factor of the session: a code, or the touch of a security key.",
     discussion: """
       Example:
         attest verify wss://localhost:6200/ 123456 --authority DIR
         attest verify wss://localhost:6200/ ABCD2345 --authority DIR --kind backup
         attest verify wss://localhost:6200/ --authority DIR --kind email
+        attest verify wss://localhost:6200/ --authority DIR --kind security-key
       Without a code, `--kind email` asks the server to send one.
       """)
 
@@ -92,12 +93,14 @@ struct VerifyCommand: AsyncParsableCommand {
     case totp
     case email
     case backup
+    case securityKey = "security-key"
 
     var tab: ChallengeState.Tab {
       switch self {
       case .totp: .totp
       case .email: .email
       case .backup: .backup
+      case .securityKey: .securityKey
       }
     }
   }
@@ -107,14 +110,17 @@ struct VerifyCommand: AsyncParsableCommand {
   @Argument(help: "The code; without it, the server sends one by e-mail.")
   var code: String?
 
-  @Option(help: "The kind of the code: totp, email or backup.")
+  @Option(help: "The kind of the code: totp, email or backup; or security-key, which needs none.")
   var kind = Kind.totp
 
   @Flag(help: "Remember this device: for 30 days, `attest signin` needs no second factor.")
   var trust = false
 
   func validate() throws {
-    guard code != nil || kind == .email else { throw ValidationError("which code? Only --kind email sends one") }
+    if kind == .securityKey, code != nil { throw ValidationError("a security key needs no code") }
+    guard code != nil || kind == .email || kind == .securityKey else {
+      throw ValidationError("which code? Only --kind email sends one")
+    }
   }
 
   func run() async throws {
@@ -130,17 +136,15 @@ struct VerifyCommand: AsyncParsableCommand {
     if state.phase == .notRequired {
       throw Failure(.refused, "the session of \(session.username) needs no second factor")
     }
-    var given = code
-    if given == nil { given = try await sentCode(app, model) }
-    guard let code = given else { return }
-    await model.enter(code)
-    state = await model.state
-    guard state.canSubmit else {
-      throw Failure(
-        state.phase == .entering ? .usage : .refused, state.errorText ?? "not a code of this kind or account",
-        hint: "a code of --kind \(kind.rawValue) has \(kind.tab.codeLength) characters")
+    if kind == .securityKey {
+      guard state.canUseSecurityKey else {
+        throw Failure(
+          .refused, state.errorText ?? "the account has no security key", hint: "`attest factor add-key URL` adds one")
+      }
+      await model.useSecurityKey()
+    } else {
+      guard try await verify(app, model) else { return }
     }
-    await model.verify()
     state = await model.state
     guard state.phase == .verified else { throw app.failure(state.errorText) }
     if options.global.json {
@@ -148,6 +152,22 @@ struct VerifyCommand: AsyncParsableCommand {
     } else {
       StandardOutput.write("verified \(TerminalText.printable(session.username))\n")
     }
+  }
+
+  /// Sends the code. Returns `false` if the server has sent one by e-mail that cannot be entered here.
+  private func verify(_ app: MobileApp, _ model: ChallengeViewModel) async throws(Failure) -> Bool {
+    var given = code
+    if given == nil { given = try await sentCode(app, model) }
+    guard let code = given else { return false }
+    await model.enter(code)
+    let state = await model.state
+    guard state.canSubmit else {
+      throw Failure(
+        state.phase == .entering ? .usage : .refused, state.errorText ?? "not a code of this kind or account",
+        hint: "a code of --kind \(kind.rawValue) has \(kind.tab.codeLength) characters")
+    }
+    await model.verify()
+    return true
   }
 
   /// The code that the server sends by e-mail, as the user enters it; `nil` without a terminal.

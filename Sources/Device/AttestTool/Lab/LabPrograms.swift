@@ -42,7 +42,8 @@ final class LabPrograms: Sendable {
       let backend = try processes.start(
         "mfa-backend",
         [
-          "run", "--ephemeral", "--sms-sink", "log", "--listen", "unix:\(socket)", "--gate-jwks",
+          "run", "--ephemeral", "--sms-sink", "log", "--webauthn-rp-id", "localhost", "--listen", "unix:\(socket)",
+          "--gate-jwks",
           "https://\(address.hostField)/.well-known/sallyport/jwks.json", "--gate-ca", authority + "/tls-ca.pem",
           "--gate-issuer", "sallyport", "--audience", "sallyport-upstream",
         ], output: "/dev/null", log: messages)

@@ -35,7 +35,7 @@ enum LabEvent: Sendable, Hashable {
     /// The text of the entry, and the number of this change on the page.
     case enter(String, change: Int)
     case remember(Bool)
-    case useBiometry, sendEmail, verify
+    case useBiometry, useSecurityKey, sendEmail, verify
   }
 
   /// What a person does on the tab "Security".
@@ -44,6 +44,7 @@ enum LabEvent: Sendable, Hashable {
     case enterCode(String)
     case enterEmail(String)
     case revoke(Int)
+    case removeKey(String)
   }
 
   /// A change of the phone's settings.
@@ -76,12 +77,14 @@ enum LabEvent: Sendable, Hashable {
       self = .challenge(.enter(try fields.text(upTo: 128), change: try fields.requiredNumber()))
     case "challengeRemember": self = .challenge(.remember(try fields.requiredFlag()))
     case "challengeBiometry": self = .challenge(.useBiometry)
+    case "challengeSecurityKey": self = .challenge(.useSecurityKey)
     case "challengeEmail": self = .challenge(.sendEmail)
     case "challengeVerify": self = .challenge(.verify)
     case "factor": self = .factor(.choose(try fields.value(of: "option")))
     case "factorCode": self = .factor(.enterCode(try fields.text(upTo: 32)))
     case "factorEmail": self = .factor(.enterEmail(try fields.text(upTo: 254)))
     case "factorRevoke": self = .factor(.revoke(try fields.requiredNumber()))
+    case "factorRemoveKey": self = .factor(.removeKey(try fields.text(upTo: 64)))
     case "settings": self = .changeSettings(try fields.value(of: "option"))
     case "changeNumber": self = .changeNumber(try fields.text(upTo: 32))
     case "numberCode": self = .confirmNumber(try fields.text(upTo: 32))

@@ -161,6 +161,8 @@ public enum LabPage {
     <div id="security-options" class="actions"></div>
     \(form("security-email", event: "factorEmail", label: "Address for codes by e-mail", button: "Send Code",
            input: #"type="email" maxlength="254" autocomplete="email""#))
+    <h3 id="security-keys-title">Security keys</h3>
+    <ul id="security-keys" class="rows" aria-labelledby="security-keys-title"></ul>
     <h3 id="security-devices-title">Devices that need no code</h3>
     <ul id="security-devices" class="rows" aria-labelledby="security-devices-title"></ul>
     """)

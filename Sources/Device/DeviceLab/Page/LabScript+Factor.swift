@@ -42,6 +42,7 @@ extension LabScript {
         input.disabled = !data.isInputEnabled;
         // The app has taken all that was typed here and has nothing left: the code was wrong.
         if (data.isEntryEmpty && data.change === entries) input.value = "";
+        show("challenge-form", data.takesCode);
         find("challenge-verify").disabled = !data.canSubmit;
         show("challenge-timer", data.secondsLeft !== undefined);
         text("challenge-seconds", data.secondsLeft === undefined ? "" : "Next code in " + data.secondsLeft + " s");
@@ -50,6 +51,10 @@ extension LabScript {
         if (data.email) actions.push({
           id: "email", label: data.email.label, event: "challengeEmail", disabled: !data.canSendEmail,
           primary: data.suggestsResend
+        });
+        if (data.securityKey) actions.push({
+          id: "securityKey", label: data.securityKey.label, event: "challengeSecurityKey",
+          disabled: !data.canUseSecurityKey, primary: true
         });
         if (data.biometry) actions.push({ id: "biometry", label: data.biometry, event: "challengeBiometry" });
         draw("challenge-actions", [actions, data.isBiometryConfirmed], () => [
@@ -85,6 +90,13 @@ extension LabScript {
         const isFirst = data.options.length > 0 && data.options[0].id !== "cancel";
         buttons("security-options", data.options, "factor", "value", data.isBusy, isFirst);
         show("security-email", data.asksEmail);
+        show("security-keys-title", data.keys.length > 0);
+        draw("security-keys", data.keys, () => data.keys.map((key, index) => element("li", {},
+          element("span", {}, element("strong", {}, key.name), " last used " + key.lastUsed),
+          element("button", {
+            id: "security-remove-" + index, "aria-label": "Remove " + key.name,
+            onclick: () => send("factorRemoveKey", { value: key.id })
+          }, "Remove"))));
         show("security-devices-title", data.devices.length > 0);
         draw("security-devices", data.devices, () => data.devices.map((device) => element("li", {},
           element("span", {}, element("strong", {}, device.name),

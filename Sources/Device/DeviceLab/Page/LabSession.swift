@@ -57,7 +57,7 @@ public actor LabSession {
     let (log, phone) = (EventLog(now: now), phone)
     let opened = AsyncStream.makeStream(of: Void.self)
     services = DeviceServices(
-      keychain: phone, biometrics: phone, backend: try makeBackend(),
+      keychain: phone, biometrics: phone, securityKeys: phone, backend: try makeBackend(),
       storage: MemoryStorageService(deviceID: identity.deviceID),
       app: AppDescription(
         bundleID: "com.example.app", username: identity.username, phoneNumber: identity.phoneNumber,
@@ -203,6 +203,7 @@ public actor LabSession {
       if await challenge.state.submitsWhenTyped { begin { _ in await challenge.verify() } }
     case .remember(let isOn): await challenge.setRemembersDevice(isOn)
     case .useBiometry: begin { _ in await challenge.useBiometry() }
+    case .useSecurityKey: begin { _ in await challenge.useSecurityKey() }
     case .sendEmail: begin { _ in await challenge.sendEmail() }
     case .verify: begin { _ in await challenge.verify() }
     }
@@ -217,6 +218,7 @@ public actor LabSession {
       mailAddress = address.filter { !$0.isWhitespace }.lowercased()
       begin { _ in await factor.enter(email: address) }
     case .revoke(let id): begin { _ in await factor.revoke(Int64(id)) }
+    case .removeKey(let id): begin { _ in await factor.remove(id) }
     }
   }
 

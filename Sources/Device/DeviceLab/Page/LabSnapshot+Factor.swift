@@ -9,6 +9,8 @@ extension LabSnapshot {
     let tabs: [Choice]
     let selected: String
     let label: String
+    /// Whether the tab has an entry.
+    let takesCode: Bool
     let longest: Int
     let isMasked: Bool
     let isEntryEmpty: Bool
@@ -23,6 +25,9 @@ extension LabSnapshot {
     let email: Choice?
     let canSendEmail: Bool
     let suggestsResend: Bool
+    /// The button that uses a security key; absent on other tabs.
+    let securityKey: Choice?
+    let canUseSecurityKey: Bool
     let biometry: String?
     let isBiometryConfirmed: Bool
     let remembers: Bool
@@ -44,6 +49,12 @@ extension LabSnapshot {
       let expires: String
     }
 
+    struct Key: Sendable, Hashable, Encodable {
+      let id: String
+      let name: String
+      let lastUsed: String
+    }
+
     let facts: [Fact]
     let options: [Choice]
     let isBusy: Bool
@@ -57,6 +68,7 @@ extension LabSnapshot {
     let backupCodes: [String]
     let backupCodesFile: String?
     let devices: [Device]
+    let keys: [Key]
   }
 }
 
@@ -68,7 +80,11 @@ extension LabSnapshot.Challenge {
     case .totp: label = "Code of the authenticator"
     case .email: label = "Code from the e-mail"
     case .backup: label = "Backup code"
+    case .securityKey: label = "Security key"
     }
+    takesCode = state.takesCode
+    securityKey = state.takesCode ? nil : .init(id: "securityKey", label: "Use Security Key")
+    canUseSecurityKey = state.canUseSecurityKey
     // A code may be pasted with separators.
     longest = 2 * state.selectedTab.codeLength
     isMasked = state.isEntryMasked
@@ -98,6 +114,7 @@ extension LabSnapshot.Challenge {
     case .notRequired: ("This session needs no second factor", false)
     case .entering: ("Enter a code of the second factor", false)
     case .confirmingBiometry: ("Waiting for the phone", true)
+    case .usingSecurityKey: ("Waiting for the security key", true)
     case .sendingEmail: ("Asking for an e-mail", true)
     case .verifying: ("Asking the server", true)
     case .waiting: ("Codes are accepted again in \(state.secondsUntilRetry) s", false)
@@ -144,5 +161,6 @@ extension LabSnapshot.Factor {
     devices = state.trustedDevices.map {
       .init(id: Int($0.id), name: $0.name, lastUsed: $0.lastUsed, expires: $0.expires)
     }
+    keys = state.securityKeys.map { .init(id: $0.id, name: $0.name, lastUsed: $0.lastUsed ?? "never") }
   }
 }

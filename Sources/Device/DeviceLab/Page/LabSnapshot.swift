@@ -155,6 +155,9 @@ extension LabSnapshot.Phone.Prompt {
     case .passcode:
       title = "Enter the passcode"
       answers.append(.init(id: "fail", label: "Enter a wrong passcode"))
+    case .securityKey:
+      title = "Touch the security key"
+      answers[0] = .init(id: "approve", label: "Touch")
     }
     self.answers = answers
   }

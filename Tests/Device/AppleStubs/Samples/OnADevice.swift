@@ -1,4 +1,5 @@
 import AttestClient
+import AuthenticationServices
 import Foundation
 import MFAClient
 import MFAWire
@@ -6,4 +7,5 @@ import MFAWire
 let session: AttestSession = { fatalError() }()
 let keychain: any KeychainService = SecurityKeychainService()
 let network: any MFABackend = { fatalError() }()
+let window: ASPresentationAnchor = { fatalError() }()
 let tag = KeyTag.biometric(of: "com.example.app")
