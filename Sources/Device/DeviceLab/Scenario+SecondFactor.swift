@@ -6,8 +6,9 @@ extension Scenario {
   /// All scenarios: those of the requirements, and those of the second factor.
   public static let all: [Scenario] = seed + secondFactor
 
-  /// The second factor: its set-up, each kind of code, a remembered device, and a phone that has lost its keys.
-  public static let secondFactor: [Scenario] = [setUp, eachKindOfCode, rememberedDevice, lostPhone]
+  /// The second factor: its set-up, each kind of code, a security key, a remembered device, and a phone that has lost its
+  /// keys.
+  public static let secondFactor: [Scenario] = [setUp, eachKindOfCode, securityKey, rememberedDevice, lostPhone]
 
   private static let setUp = Scenario(
     id: "B-080", title: "sets up the second factor, and switches it off", phone: .faceID,
@@ -38,6 +39,22 @@ extension Scenario {
         .expect(.signedIn),
         .expect(.factor(isOn: true, backupCodes: 9)),
       ])
+
+  private static let securityKey = Scenario(
+    id: "A-223", title: "gives the second factor by a security key, by its touch alone", phone: .faceID,
+    steps: enrolsWithFaceID + signsInByKey + [
+      .app(.setsUpFactor),
+      .answers([.approve]),
+      .app(.addsSecurityKey),
+      .expect(.prompts([.securityKey])),
+    ] + signsInByKey + [
+      .expect(.awaitsFactor),
+      .answers([.approve]),
+      .app(.usesSecurityKey),
+      .expect(.prompts([.securityKey])),
+      .expect(.signedIn),
+      .expect(.factor(isOn: true, backupCodes: 10)),
+    ])
 
   private static let rememberedDevice = Scenario(
     id: "B-077", title: "lets this device be remembered, and is asked again after that is revoked", phone: .faceID,

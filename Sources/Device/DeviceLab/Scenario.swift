@@ -53,6 +53,10 @@ public struct Scenario: Sendable, Hashable {
     case givesFactor(FactorCode, remembering: Bool)
     /// Adds an address for codes by e-mail.
     case confirmsEmail
+    /// Registers the security key at the phone.
+    case addsSecurityKey
+    /// Gives the second factor on the challenge by that key.
+    case usesSecurityKey
     /// Revokes the trust in all devices.
     case revokesTrust
   }
@@ -123,6 +127,8 @@ extension Scenario.AppEvent: CustomStringConvertible {
     case .givesFactor(let code, let remembering):
       "gives a code of \(code.rawValue)" + (remembering ? ", and lets this device be remembered" : "")
     case .confirmsEmail: "adds an address for codes by e-mail"
+    case .addsSecurityKey: "adds a security key"
+    case .usesSecurityKey: "uses the security key"
     case .revokesTrust: "revokes the trust in all devices"
     }
   }

@@ -85,6 +85,22 @@ extension Stage {
     if let text = await factor.state.errorText { throw ScenarioFailure(reason: text) }
   }
 
+  func addSecurityKey() async throws(ScenarioFailure) {
+    await factor.appear()
+    await watched { await self.factor.choose(.addSecurityKey) }
+    let state = await factor.state
+    guard state.securityKeys.count == 1 else { throw ScenarioFailure(reason: state.errorText ?? "no key is listed") }
+  }
+
+  func useSecurityKey() async throws(ScenarioFailure) {
+    let challenge = try await challenge()
+    await challenge.select(.securityKey)
+    await watched { await challenge.useSecurityKey() }
+    let state = await challenge.state
+    guard state.phase == .verified else { throw ScenarioFailure(reason: state.errorText ?? "\(state.phase)") }
+    hasGivenFactor = true
+  }
+
   func revokeTrust() async throws(ScenarioFailure) {
     await factor.appear()
     guard await factor.state.options.contains(.revokeAll) else {

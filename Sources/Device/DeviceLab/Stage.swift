@@ -107,6 +107,8 @@ final class Stage: Sendable {
     case .switchesFactorOff(let code): try await switchFactorOff(by: code)
     case .givesFactor(let code, let remembering): try await giveFactor(code, remembering: remembering)
     case .confirmsEmail: try await confirmEmail()
+    case .addsSecurityKey: try await addSecurityKey()
+    case .usesSecurityKey: try await useSecurityKey()
     case .revokesTrust: try await revokeTrust()
     }
   }
@@ -120,7 +122,7 @@ final class Stage: Sendable {
   }
 
   /// Performs `action`. A prompt that the scenario did not plan is interrupted, so that nothing waits forever.
-  private func watched(_ action: @escaping @Sendable () async -> Void) async {
+  func watched(_ action: @escaping @Sendable () async -> Void) async {
     let phone = phone
     let updates = phone.promptUpdates()
     let watch = Task {

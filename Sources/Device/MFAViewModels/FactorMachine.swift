@@ -26,6 +26,8 @@ struct FactorMachine: StateMachine {
     /// The server has done what the code was for. Backup codes are those that it has made.
     case accepted(backupCodes: [String])
     case revokedTrust
+    /// The server has revoked the trust in some of the devices, and not in the rest.
+    case revokedSome(FactorFailure)
     case registeredSecurityKey
     case removedSecurityKey
     case securityKeyFailed(SecurityKeyError)
@@ -71,6 +73,10 @@ struct FactorMachine: StateMachine {
     case (.accepted(let codes), .working): return accepted(codes)
     case (.revokedTrust, .working):
       state.noticeText = "The server asks for a code there again."
+      return .readAccount
+    case (.revokedSome(let failure), .working):
+      fail(failure)
+      state.phase = .working
       return .readAccount
     case (.registeredSecurityKey, .working):
       state.noticeText = "The security key signs in from now on."

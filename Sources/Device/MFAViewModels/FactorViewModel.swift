@@ -77,7 +77,13 @@ public actor FactorViewModel: MachineDriven {
       _ = try await session.call(MFAOperations.confirmEmail, EmailCodeRequest(email: address, code: code))
       return .accepted(backupCodes: [])
     case .revoke(let ids):
-      for id in ids { _ = try await session.call(MFAOperations.revokeTrustedDevice, TrustedDeviceRequest(id: id)) }
+      for (index, id) in ids.enumerated() {
+        do throws(NetworkError) {
+          _ = try await session.call(MFAOperations.revokeTrustedDevice, TrustedDeviceRequest(id: id))
+        } catch  where index > 0 {
+          return .revokedSome(FactorFailure(error))
+        }
+      }
       return .revokedTrust
     case .registerSecurityKey: return try await registerSecurityKey()
     case .removeSecurityKey(let id):

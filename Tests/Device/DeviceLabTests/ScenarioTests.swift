@@ -17,7 +17,7 @@ struct ScenarioTests {
   func seed() {
     #expect(
       Scenario.seed.map(\.id) == ["01", "02", "02", "03", "04", "05", "06", "07", "08", "09", "10"].map { "A-S\($0)" })
-    #expect(Scenario.secondFactor.map(\.id) == ["B-080", "B-051", "B-077", "B-053"])
+    #expect(Scenario.secondFactor.map(\.id) == ["B-080", "B-051", "A-223", "B-077", "B-053"])
     #expect(Set(Scenario.all.map(\.title)).count == Scenario.all.count)
   }
 

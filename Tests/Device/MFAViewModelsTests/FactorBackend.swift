@@ -16,6 +16,8 @@ final class FactorBackend: MFABackend {
     var account: Account
     var received: [String] = []
     var errors: [NetworkError] = []
+    /// The device whose trust cannot be revoked at the next attempt.
+    var refusal: (id: Int64, error: NetworkError)?
   }
 
   private let state: LockedValue<State>
@@ -32,6 +34,9 @@ final class FactorBackend: MFABackend {
 
   /// Makes the next calls fail.
   func fail(_ errors: NetworkError...) { state.withLock { $0.errors += errors } }
+
+  /// Makes the next revocation of one device fail.
+  func refuseRevocation(of id: Int64, _ error: NetworkError) { state.withLock { $0.refusal = (id, error) } }
 
   static func refusal(_ code: String, _ status: Int) -> NetworkError {
     .refused(BackendRefusal(status: status, ErrorBody(message: "the server's text", code: code, requestId: "r")))
@@ -51,6 +56,10 @@ final class FactorBackend: MFABackend {
       return state.errors.isEmpty ? nil : state.errors.removeFirst()
     }
     if let error { throw error }
+    if let id = (request as? TrustedDeviceRequest)?.id, let refusal = state.withLock({ $0.refusal }), refusal.id == id {
+      state.withLock { $0.refusal = nil }
+      throw refusal.error
+    }
     if let request = request as? CodeRequest, request.code != "123456" { throw Self.refusal("invalid_code", 401) }
     guard let answer = answer(operation.name, request) as? Response else {
       throw .malformed(requestID: nil, "no answer for \(operation.name)")

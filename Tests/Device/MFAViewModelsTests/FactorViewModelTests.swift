@@ -47,6 +47,21 @@ struct FactorViewModelTests {
     #expect(await model.state.options == [.renewBackupCodes, .switchOff])
   }
 
+  @Test("B-066 a revocation that fails half-way shows the devices that are left, and why")
+  func revokesSome() async {
+    let backend = FactorBackend(Self.enabled)
+    let model = await appeared(backend)
+    backend.refuseRevocation(of: 7, Self.refused)
+    await model.choose(.revokeAll)
+    let state = await model.state
+    #expect(state.trustedDevices.map(\.id) == [7] && backend.account.trusted == [7])
+    #expect(state.errorText == "the server's text" && state.phase == .ready)
+    await model.choose(.revokeAll)
+    #expect(await model.state.trustedDevices.isEmpty)
+  }
+
+  private static let refused = FactorBackend.refusal("internal_error", 500)
+
   @Test("A-223 a security key is added by a touch, is listed, and can be removed")
   func securityKeys() async throws {
     let (backend, phone) = (FactorBackend(Self.enabled), SimulatedPhone())

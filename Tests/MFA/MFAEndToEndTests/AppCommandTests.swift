@@ -49,6 +49,16 @@ private struct CommandLineApp: Sendable {
       Places.product("attest"), ["phone"] + command + ["--device", device], environment: environment)
   }
 
+  /// The tokens of the session and of the trust, as the files of the device have them.
+  func keptSecrets() throws -> [String] {
+    let names = try FileManager.default.subpathsOfDirectory(atPath: household.data)
+    let files = names.filter { $0.hasSuffix(".session.json") || $0.hasSuffix(".trust.json") }
+    return try files.flatMap { name in
+      let members = try JSONValue(Data(contentsOf: URL(fileURLWithPath: household.data + "/" + name))).members ?? [:]
+      return members.filter { $0.key.lowercased().contains("token") }.compactMap(\.value.text)
+    }
+  }
+
   /// The number of keys on the phone.
   func countKeys() async throws -> Int {
     let shown = try await phone("show", "--json")
@@ -230,6 +240,8 @@ struct AppCommandTests {
       #expect(try await signIn() == asked)
       #expect(try await verify(backup[0]) == ["verified ada"])
       for _ in 1...2 { #expect(try await signIn() == ["signed in as ada"]) }
+      let kept = try app.keptSecrets()
+      #expect(kept.count == 3, "an access token, a refresh token and a trust token")
       let status = try await factor("status")
       #expect(status.contains("second factor: on") && status.contains("this device is trusted: yes"), "\(status)")
       #expect(status.contains("backup codes left: 9"), "\(status)")
@@ -259,6 +271,11 @@ struct AppCommandTests {
       #expect(try await factor("off", codes[0]).count == 1)
       #expect(try await signIn() == ["signed in as ada"])
       #expect(try await factor("status").contains("second factor: off"))
+      let logs = household.gate.process.errors.lines + [try String(contentsOfFile: household.log, encoding: .utf8)]
+      #expect(logs.contains { $0.contains("mfa.verify-login") } && logs.contains { $0.contains("admitted") })
+      for text in kept + [secret] + backup + codes {
+        #expect(!logs.contains { $0.contains(text) }, "a secret is in a log: \(text)")
+      }
     }
   }
 
