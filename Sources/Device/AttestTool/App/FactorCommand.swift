@@ -19,7 +19,7 @@ struct FactorCommand: ParsableCommand {
       """,
     subcommands: [
       FactorSetupCommand.self, FactorConfirmCommand.self, FactorStatusCommand.self, FactorBackupCodesCommand.self,
-      FactorAddKeyCommand.self, FactorRemoveKeyCommand.self, FactorOffCommand.self,
+      FactorKeysCommand.self, FactorAddKeyCommand.self, FactorRemoveKeyCommand.self, FactorOffCommand.self,
     ])
 }
 
@@ -37,22 +37,20 @@ struct FactorSetupCommand: AsyncParsableCommand {
   @OptionGroup var options: AppOptions
 
   func run() async throws {
-    let offer = try await MobileApp(options).call(MFAOperations.enrollAuthenticator, AuthenticatorRequest())
-    if options.global.json {
-      JSONOutput.print(offer)
-      return
+    let app = try await MobileApp(options)
+    app.print(try await app.call(MFAOperations.enrollAuthenticator, AuthenticatorRequest())) { offer in
+      let picture = StandardOutput.isTerminal ? try? QRCode(offer.qr_code_url).terminalText() : nil
+      let codes = offer.backup_codes.map { "  \(TerminalText.printable($0))\n" }.joined()
+      return """
+        \(picture ?? "")secret: \(TerminalText.printable(offer.secret))
+        uri: \(TerminalText.printable(offer.qr_code_url))
+        backup codes:
+        \(codes)
+        """
     }
-    let uri = TerminalText.printable(offer.qr_code_url)
-    let picture = StandardOutput.isTerminal ? try? QRCode(offer.qr_code_url).terminalText() : nil
-    let codes = offer.backup_codes.map { "  \(TerminalText.printable($0))\n" }.joined()
-    StandardOutput.write(
-      """
-      \(picture ?? "")secret: \(TerminalText.printable(offer.secret))
-      uri: \(uri)
-      backup codes:
-      \(codes)
-      """)
-    StandardError.write("hint: `attest factor confirm URL CODE` with the first code of the authenticator\n")
+    if !options.global.json {
+      StandardError.write("hint: `attest factor confirm URL CODE` with the first code of the authenticator\n")
+    }
   }
 }
 
@@ -72,7 +70,7 @@ struct FactorConfirmCommand: AsyncParsableCommand {
 
   func run() async throws {
     let app = try await MobileApp(options)
-    app.report(try await app.call(MFAOperations.confirmAuthenticator, CodeRequest(code: code)), options.global)
+    app.report(try await app.call(MFAOperations.confirmAuthenticator, CodeRequest(code: code)))
   }
 }
 
@@ -88,21 +86,19 @@ struct FactorStatusCommand: AsyncParsableCommand {
   @OptionGroup var options: AppOptions
 
   func run() async throws {
-    let status = try await MobileApp(options).call(MFAOperations.status, EmptyRequest())
-    if options.global.json {
-      JSONOutput.print(status)
-      return
+    let app = try await MobileApp(options)
+    app.print(try await app.call(MFAOperations.status, EmptyRequest())) { status in
+      let kinds = status.methods.map(TerminalText.printable).joined(separator: ", ")
+      let lines = [
+        ("second factor", status.enabled ? "on" : "off"), ("kinds of codes", kinds.isEmpty ? "none" : kinds),
+        ("backup codes left", String(status.backup_codes_remaining)),
+        ("security keys", String(status.security_keys_count)),
+        ("trusted devices", String(status.trusted_devices_count)),
+        ("this device is trusted", status.device_trusted ? "yes" : "no"),
+        ("this session needs a code", status.challenge_required ? "yes" : "no"),
+      ]
+      return lines.map { "\($0): \($1)\n" }.joined()
     }
-    let kinds = status.methods.map(TerminalText.printable).joined(separator: ", ")
-    let lines = [
-      ("second factor", status.enabled ? "on" : "off"), ("kinds of codes", kinds.isEmpty ? "none" : kinds),
-      ("backup codes left", String(status.backup_codes_remaining)),
-      ("security keys", String(status.security_keys_count)),
-      ("trusted devices", String(status.trusted_devices_count)),
-      ("this device is trusted", status.device_trusted ? "yes" : "no"),
-      ("this session needs a code", status.challenge_required ? "yes" : "no"),
-    ]
-    StandardOutput.write(lines.map { "\($0): \($1)\n" }.joined())
   }
 }
 
@@ -121,11 +117,9 @@ struct FactorBackupCodesCommand: AsyncParsableCommand {
   var code: String
 
   func run() async throws {
-    let codes = try await MobileApp(options).call(MFAOperations.regenerateBackupCodes, CodeRequest(code: code))
-    if options.global.json {
-      JSONOutput.print(codes)
-    } else {
-      StandardOutput.write(codes.backup_codes.map { TerminalText.printable($0) + "\n" }.joined())
+    let app = try await MobileApp(options)
+    app.print(try await app.call(MFAOperations.regenerateBackupCodes, CodeRequest(code: code))) { codes in
+      codes.backup_codes.map { TerminalText.printable($0) + "\n" }.joined()
     }
   }
 }
@@ -148,7 +142,7 @@ struct FactorOffCommand: AsyncParsableCommand {
     let app = try await MobileApp(options)
     let answer = try await app.call(MFAOperations.disableAuthenticator, CodeRequest(code: code))
     try? app.services.trust.save(nil)
-    app.report(answer, options.global)
+    app.report(answer)
   }
 }
 
@@ -165,11 +159,34 @@ extension MobileApp {
   }
 
   /// Prints the server's sentence.
-  func report(_ answer: MessageResponse, _ options: GlobalOptions) {
-    if options.json {
-      JSONOutput.print(answer)
-    } else {
-      StandardOutput.write(TerminalText.printable(answer.message) + "\n")
+  func report(_ answer: MessageResponse) { print(answer) { TerminalText.printable($0.message) + "\n" } }
+
+  /// Prints an answer: with --json as it is, otherwise as `text` has it.
+  func print<Answer: Encodable>(_ answer: Answer, as text: (Answer) -> String) {
+    if printsJSON { JSONOutput.print(answer) } else { StandardOutput.write(text(answer)) }
+  }
+
+  /// Prints the fields of `rows` with tabs between them, a line for each.
+  static func table(_ rows: [[String]]) -> String {
+    rows.map { $0.map(TerminalText.printable).joined(separator: "\t") + "\n" }.joined()
+  }
+}
+
+struct FactorKeysCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "keys",
+    abstract: "List the security keys of the account, oldest first.",
+    discussion: """
+      One line for each: id, name, registration and last use, separated by tabs. Example:
+        attest factor keys wss://localhost:6200/ --authority DIR
+      """)
+
+  @OptionGroup var options: AppOptions
+
+  func run() async throws {
+    let app = try await MobileApp(options)
+    app.print(try await app.call(MFAOperations.securityKeys, EmptyRequest())) { list in
+      MobileApp.table(list.keys.map { [$0.id, $0.name, $0.createdAt, $0.lastUsedAt ?? "never"] })
     }
   }
 }
@@ -193,15 +210,14 @@ struct FactorAddKeyCommand: AsyncParsableCommand {
     let app = try await MobileApp(options)
     let creation = try await app.call(MFAOperations.registrationOptions, EmptyRequest())
     var credential: RegistrationRequest
-    do throws(SecurityKeyError) { credential = try await app.phone.register(creation) } catch {
+    do throws(SecurityKeyError) {
+      credential = try await app.phone.register(creation)
+    } catch {
       throw app.failure("\(error)")
     }
     credential.name = name
-    let entry = try await app.call(MFAOperations.registerSecurityKey, credential)
-    if options.global.json {
-      JSONOutput.print(entry)
-    } else {
-      StandardOutput.write("\(TerminalText.printable(entry.id)): \(TerminalText.printable(entry.name))\n")
+    app.print(try await app.call(MFAOperations.registerSecurityKey, credential)) { key in
+      MobileApp.table([[key.id, key.name]])
     }
   }
 }
@@ -209,32 +225,19 @@ struct FactorAddKeyCommand: AsyncParsableCommand {
 struct FactorRemoveKeyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "remove-key",
-    abstract: "Remove a security key from the account, or list them.",
+    abstract: "Remove a security key from the account.",
     discussion: """
       Example:
-        attest factor remove-key wss://localhost:6200/ --authority DIR
         attest factor remove-key wss://localhost:6200/ ID --authority DIR
       """)
 
   @OptionGroup var options: AppOptions
 
-  @Argument(help: "The identifier of the key; without it, the keys are listed.")
-  var id: String?
+  @Argument(help: "The id of the key, as `attest factor keys` shows it.")
+  var id: String
 
   func run() async throws {
     let app = try await MobileApp(options)
-    if let id {
-      app.report(try await app.call(MFAOperations.removeSecurityKey, SecurityKeyRequest(id: id)), options.global)
-      return
-    }
-    let list = try await app.call(MFAOperations.securityKeys, EmptyRequest())
-    if options.global.json {
-      JSONOutput.print(list)
-    } else {
-      for key in list.keys {
-        let used = key.lastUsedAt.map { "last used " + TerminalText.printable($0) } ?? "never used"
-        StandardOutput.write("\(TerminalText.printable(key.id)): \(TerminalText.printable(key.name)), \(used)\n")
-      }
-    }
+    app.report(try await app.call(MFAOperations.removeSecurityKey, SecurityKeyRequest(id: id)))
   }
 }

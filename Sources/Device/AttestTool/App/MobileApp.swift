@@ -14,6 +14,8 @@ struct MobileApp {
   let phone: SimulatedPhone
   let console: PromptConsole
   let services: DeviceServices
+  /// Whether answers are printed as JSON.
+  let printsJSON: Bool
   /// Whether the device was enrolled when the command began.
   let isEnrolled: Bool
   private let work: DeviceSession
@@ -27,6 +29,7 @@ struct MobileApp {
   init(_ options: AppOptions, phoneNumber: String? = nil, needsAccount: Bool = false) async throws(Failure) {
     let address = try GateURL(options.url)
     let global = options.global.forGate(at: address)
+    printsJSON = global.json
     work = try await DeviceSession(global, address: address, engine: DeviceSession.makeEngine())
     let store = try global.deviceStore()
     phone = try PhoneFile(of: work.device, in: store).open()

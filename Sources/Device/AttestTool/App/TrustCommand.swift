@@ -28,14 +28,9 @@ struct TrustListCommand: AsyncParsableCommand {
   @OptionGroup var options: AppOptions
 
   func run() async throws {
-    let list = try await MobileApp(options).call(MFAOperations.trustedDevices, EmptyRequest())
-    if options.global.json {
-      JSONOutput.print(list)
-      return
-    }
-    for device in list.devices {
-      let fields = [String(device.id), device.device_name, device.last_used_at, device.expires_at]
-      StandardOutput.write(fields.map(TerminalText.printable).joined(separator: "\t") + "\n")
+    let app = try await MobileApp(options)
+    app.print(try await app.call(MFAOperations.trustedDevices, EmptyRequest())) { list in
+      MobileApp.table(list.devices.map { [String($0.id), $0.device_name, $0.last_used_at, $0.expires_at] })
     }
   }
 }
