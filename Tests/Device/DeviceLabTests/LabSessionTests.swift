@@ -114,7 +114,7 @@ struct LabSessionTests {
       (#"{"event":"factorRevoke"}"#, "factorRevoke: a number is expected"),
       (#"{"event":"play"}"#, "play: a number is expected"),
       (#"{"event":"play","number":-1}"#, "play: no such scenario: -1"),
-      (#"{"event":"play","number":15}"#, "play: no such scenario: 15"),
+      (#"{"event":"play","number":16}"#, "play: no such scenario: 16"),
       (#"{"event":"answer","number":7,"value":"approve"}"#, "answer: the prompt is not shown any more"),
       (#"{"event":"answer","number":7,"value":"-99"}"#, "answer: no such answer: -99"),
       (#"{"event":"passcode","flag":"yes"}"#, "not an event: a JSON object with a name is expected"),

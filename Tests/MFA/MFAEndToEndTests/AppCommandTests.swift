@@ -272,7 +272,7 @@ struct AppCommandTests {
       #expect(try await signIn() == ["signed in as ada"])
       #expect(try await factor("status").contains("second factor: off"))
       let logs = household.gate.process.errors.lines + [try String(contentsOfFile: household.log, encoding: .utf8)]
-      #expect(logs.contains { $0.contains("mfa.verify-login") } && logs.contains { $0.contains("admitted") })
+      #expect(logs.contains { $0.contains("mfa.verify-login") } && logs.contains { $0.contains("key registered") })
       for text in kept + [secret] + backup + codes {
         #expect(!logs.contains { $0.contains(text) }, "a secret is in a log: \(text)")
       }
