@@ -120,7 +120,10 @@ def check_with_axe(place):
         return
     axe = Axe(browser)
     axe.inject()
-    serious = [v for v in axe.run()["violations"] if v["impact"] in ("serious", "critical")]
+    # The axe-core of this package, 3.1, does not know one-time-code, which the HTML standard lists.
+    known = [v for v in axe.run()["violations"] if v["id"] != "autocomplete-valid" or any(
+        'autocomplete="one-time-code"' not in node["html"] for node in v["nodes"])]
+    serious = [v for v in known if v["impact"] in ("serious", "critical")]
     check(not serious, f"{place}: " + axe.report(serious))
 
 
