@@ -12,7 +12,7 @@ public struct MFAConfiguration: Sendable {
   }
 
   /// The path of the API behind a gate. Its host is the gate's, with `https`, also on a developer's machine: the backend
-  /// answers nobody but a gate.
+  /// answers gates alone.
   public static let path = "/api/v1"
 
   /// How long a call may take, in seconds, with the assertion and a possible registration.

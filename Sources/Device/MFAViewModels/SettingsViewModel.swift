@@ -86,7 +86,7 @@ public actor SettingsViewModel: MachineDriven {
 
   private func sendNumberCode() async -> SettingsMachine.Event {
     guard let record = try? services.storage.load(), let username = record.username, let number = record.phoneNumber
-    else { return .failed(SettingsMachine.Failure(text: "This device has no number for codes", needsSignIn: false)) }
+    else { return .failed(.noNumber) }
     do throws(NetworkError) {
       _ = try await services.backend.call(
         MFAOperations.requestOTP, RequestOTPRequest(username: username, phoneNumber: number))
@@ -98,7 +98,7 @@ public actor SettingsViewModel: MachineDriven {
 
   /// The server accepts a code from the present number alone. It answers with a session, which is ended: the user has one.
   private func verify(numberCode: String) async -> SettingsMachine.Event {
-    guard let username = try? services.storage.load().username else { return .changed }
+    guard let username = try? services.storage.load().username else { return .failed(.noNumber) }
     do throws(NetworkError) {
       let answer = try await services.backend.call(
         MFAOperations.verifyOTP, VerifyOTPRequest(username: username, otp: numberCode))
@@ -152,6 +152,9 @@ public actor SettingsViewModel: MachineDriven {
 }
 
 extension SettingsMachine.Failure {
+  fileprivate static let noNumber = Self(
+    text: "This device has no number for codes: enroll it again", needsSignIn: false)
+
   fileprivate init(_ error: EnrolmentError) {
     guard case .network(let reason) = error else {
       self.init(text: "\(error)", needsSignIn: false)

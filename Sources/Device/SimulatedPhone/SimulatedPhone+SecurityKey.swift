@@ -62,7 +62,7 @@ extension SimulatedPhone: SecurityKeyService {
       throw .unknownKey
     }
     try await touch(reason: "Prove that it is you at \(options.rpId)")
-    credential.count += 1
+    credential.count &+= 1
     let data = clientData("webauthn.get", options.challenge, options.rpId)
     do {
       let authenticatorData = try credential.authenticatorData(withPublicKey: false)
