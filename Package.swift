@@ -194,7 +194,7 @@ let package = Package(
       ["AndroidKeyAttestation", "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking", "Postgres"]),
     target(.gate, "KeyTransfer", ["AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
     target(.common, "YAMLSource", [.product(name: "Yams", package: "Yams")]),
-    target(.gate, "Settings", ["ByteCoding", "StandardPlaces", "YAMLSource"]),
+    target(.gate, "Settings", ["ByteCoding", "CommandSupport", "StandardPlaces", "YAMLSource"]),
     target(
       .gate, "ACME",
       ["ByteCoding", "Cryptography", "ForwardProxies", "Locking", "ProcessSignals", "Transport", "TransportEngine"]),
@@ -236,8 +236,8 @@ let package = Package(
     target(
       .gate, "GateRuntime",
       [
-        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CLinux", "Cryptography",
-        "ForwardProxies", "GateService", "GracefulUpgrade",
+        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CLinux", "CommandSupport",
+        "Cryptography", "ForwardProxies", "GateService", "GracefulUpgrade",
         "JSONLog", "Locking", "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "ProgramVersion",
         "Prometheus", "SQLiteStore", "Settings", "Systemd", "Telemetry", "Transport", "TransportEngine",
         .product(name: "Logging", package: "swift-log"),
@@ -366,10 +366,10 @@ let package = Package(
     tests(
       .gate, "GateRuntimeTests",
       [
-        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "ForwardProxies",
-        "GateFixtures", "GateRuntime", "GateService", "GracefulUpgrade", "JSONLog", "Locking", "Preflight",
-        "Prometheus", "SQLiteStore",
-        "Settings", "SimulatedDevice", "StoreConformance", "Systemd", "TestSupport", "Transport", "TransportEngine",
+        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CommandSupport", "Cryptography",
+        "ForwardProxies", "GateFixtures", "GateRuntime", "GateService", "GracefulUpgrade", "JSONLog", "Locking",
+        "Preflight", "Prometheus", "SQLiteStore", "Settings", "SimulatedDevice", "StoreConformance", "Systemd",
+        "TestSupport", "Transport", "TransportEngine",
         .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
       ]),
     tests(.common, "JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
@@ -437,7 +437,7 @@ let package = Package(
     tests(.common, "ProcessSignalsTests", ["ProcessSignals", "Locking", "TestSupport"]),
     tests(.gate, "GracefulUpgradeTests", ["GracefulUpgrade", "Systemd", "TestSupport"]),
     tests(.gate, "CheckCommandTests", ["sallyport", "ByteCoding", "SimulatedDevice", "TestSupport"]),
-    tests(.gate, "SettingsTests", ["ByteCoding", "Settings", "TestSupport"]),
+    tests(.gate, "SettingsTests", ["ByteCoding", "CommandSupport", "Settings", "TestSupport"]),
     tests(
       .device, "SimulatedDeviceTests",
       [

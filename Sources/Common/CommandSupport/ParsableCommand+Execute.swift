@@ -3,25 +3,37 @@ internal import ByteCoding
 internal import Glibc
 
 extension ParsableCommand {
-  /// Runs a command and reports errors on standard error: one line `error:`, and mostly one line `hint:`.
+  /// Runs a command and reports its failure on standard error.
   ///
-  /// A command that has reported its errors itself throws an `ExitCode`.
+  /// A command fails by throwing a `Failure`. One that has said what is wrong itself throws an `ExitCode`.
   ///
   /// From now on the process ignores SIGPIPE: a reader that has gone, of standard output or of a program that a command
   /// starts, must not end it in the middle of its work. `StandardOutput` reports such a reader to its caller.
   ///
-  /// - Parameter arguments: The arguments without the program's name; `nil` for those of the process.
+  /// - Parameters:
+  ///   - arguments: The arguments without the program's name; `nil` for those of the process.
+  ///   - describing: What an error of the program's own means to its user; `nil` if it is a fault of the program.
   /// - Returns: The exit code, from sysexits.
-  public static func execute(_ arguments: [String]? = nil) async -> Int32 {
+  public static func execute(
+    _ arguments: [String]? = nil, describing describe: (any Error) -> Failure? = { _ in nil }
+  ) async -> Int32 {
     signal(SIGPIPE, SIG_IGN)
     do {
       var command = try parseAsRoot(arguments)
-      if var command = command as? any AsyncParsableCommand {
-        try await command.run()
-      } else {
-        try command.run()
+      do {
+        if var command = command as? any AsyncParsableCommand {
+          try await command.run()
+        } else {
+          try command.run()
+        }
+        return 0
+      } catch let failure as Failure {
+        throw failure
+      } catch let error where isOfParser(error) {
+        throw error
+      } catch {
+        throw describe(error) ?? Failure(.internalError, "unexpected: \(error)", hint: "report this as a bug")
       }
-      return 0
     } catch let failure as Failure {
       return report(failure)
     } catch let code as ExitCode {
@@ -29,11 +41,17 @@ extension ParsableCommand {
     } catch {
       guard exitCode(for: error) != .success else {
         let columns = TerminalStyle.columns
-        StandardOutput.write(HelpText.fitted(fullMessage(for: error, columns: columns), columns: columns) + "\n")
+        Console.print(HelpText.fitted(fullMessage(for: error, columns: columns), columns: columns))
         return 0
       }
       return report(usageFailure(error, of: arguments ?? Array(CommandLine.arguments.dropFirst())))
     }
+  }
+
+  /// Whether a command throws `error` for the parser to handle it: a fault of the command line, or a request for help.
+  private static func isOfParser(_ error: any Error) -> Bool {
+    // To the parser, an error that it does not know is a failure of the program.
+    error is ExitCode || exitCode(for: error) != .failure
   }
 
   /// Describes a command line that cannot be parsed.
@@ -54,8 +72,7 @@ extension ParsableCommand {
   }
 
   private static func report(_ failure: Failure) -> Int32 {
-    let hint = failure.hint.map { "\nhint: \($0)" } ?? ""
-    StandardError.write(messages: "error: \(failure.message)" + hint)
+    Console.tell(failure.messages)
     return failure.status.rawValue
   }
 }

@@ -1,3 +1,4 @@
+package import CommandSupport
 package import GateService
 internal import Logging
 internal import Preflight
@@ -12,7 +13,7 @@ package enum AdminServer {
   /// Starts the admin server. Returns `nil` if `settings` is `nil`.
   static func start(
     _ settings: GateSettings.Admin?, _ resources: [any AdminResource], _ inherited: InheritedSockets, logger: Logger
-  ) throws(SallyportError) -> Engine? {
+  ) throws(Failure) -> Engine? {
     guard let settings else { return nil }
     let access: AdminAccess = if let file = settings.tokenFile { .bearer(try token(in: file)) } else { .anyone }
     var limits = EngineLimits()
@@ -20,12 +21,12 @@ package enum AdminServer {
     // An upgrade waits for the new process to start.
     limits.decisionTimeout = .seconds(60)
     guard let address = settings.address.socket else {
-      throw SallyportError(
-        .configuration, error: "admin.listen: \(settings.address.text) is not a valid address",
+      throw Failure(
+        .configuration, "admin.listen: \(settings.address.text) is not a valid address",
         hint: "write 127.0.0.1:port")
     }
     let group: AdminSocketGroup?
-    do throws(StartError) { group = try AdminSocketGroup.of(settings) } catch { throw SallyportError(error) }
+    do throws(StartError) { group = try AdminSocketGroup.of(settings) } catch { throw Failure(error) }
     let engine = try listen(
       at: address, inherited, AdminRouter(resources, access: access, hosts: .thisMachine), limits, logger)
     do throws(UnixSocketFile.AccessError) {
@@ -34,8 +35,8 @@ package enum AdminServer {
     } catch {
       // The file of an inherited socket belongs to the old process, which continues to serve.
       if inherited.parent == nil { engine.stop() }
-      throw SallyportError(
-        .cannotBind, error: "admin.group: cannot give the socket to the group \(group?.name ?? ""): \(error)",
+      throw Failure(
+        .cannotBind, "admin.group: cannot give the socket to the group \(group?.name ?? ""): \(error)",
         hint: "run the gate with this group (Group= in a systemd unit), or as a member of it")
     }
     logger.info("admin server listening", metadata: ["address": "\(engine.address)"])
@@ -45,7 +46,7 @@ package enum AdminServer {
   private static func listen(
     at address: SocketAddress, _ inherited: InheritedSockets, _ router: AdminRouter, _ limits: EngineLimits,
     _ logger: Logger
-  ) throws(SallyportError) -> Engine {
+  ) throws(Failure) -> Engine {
     do throws(Engine.StartError) {
       return try SideListener.start(
         .admin, at: address, inherited, router, limits,
@@ -55,8 +56,8 @@ package enum AdminServer {
           logger.error("admin accept paused", metadata: ["reason": "\(reason)"])
         })
     } catch {
-      throw SallyportError(
-        .cannotBind, error: "admin.listen: cannot listen at \(error)",
+      throw Failure(
+        .cannotBind, "admin.listen: cannot listen at \(error)",
         hint: error.isAddressInUse
           ? "another process listens there: stop it, or give this gate another admin.listen"
           : "the socket's folder must exist and be writable for this user, and no other file may have the socket's name"
@@ -65,16 +66,16 @@ package enum AdminServer {
   }
 
   /// The token on the first line of `file`.
-  package static func token(in file: String) throws(SallyportError) -> BearerToken {
+  package static func token(in file: String) throws(Failure) -> BearerToken {
     let text: String
     do throws(TokenFile.ReadError) {
       text = try TokenFile.token(in: file)
     } catch {
-      throw SallyportError(.configuration, error: "admin.token_file: \(error.reason)", hint: TokenFile.hint)
+      throw Failure(.configuration, "admin.token_file: \(error.reason)", hint: TokenFile.hint)
     }
     guard let token = BearerToken(text) else {
-      throw SallyportError(
-        .software, error: "admin.token_file: accepted by validation, but cannot be used", hint: "report this as a bug")
+      throw Failure(
+        .internalError, "admin.token_file: accepted by validation, but cannot be used", hint: "report this as a bug")
     }
     return token
   }

@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import Dispatch
 internal import Locking
 
@@ -17,8 +18,8 @@ final class FileReads: Sendable {
   /// - Throws: The error of `work`, or `.unavailable` if `work` takes longer than `limit` or too many reads are still
   ///   running. A result after the timeout is discarded.
   func run<Value: Sendable>(
-    within limit: Duration = limit, _ work: @escaping @Sendable () throws(SallyportError) -> Value
-  ) async throws(SallyportError) -> Value {
+    within limit: Duration = limit, _ work: @escaping @Sendable () throws(Failure) -> Value
+  ) async throws(Failure) -> Value {
     let isAdmitted = count.withLock { count in
       guard count < Self.mostAtOnce else { return false }
       count += 1
@@ -28,8 +29,8 @@ final class FileReads: Sendable {
     let outcome = await withCheckedContinuation { continuation in
       let answer = Answer<Value>(continuation)
       DispatchQueue.global().async { [self] in
-        let result: Result<Value, SallyportError>
-        do throws(SallyportError) { result = .success(try work()) } catch { result = .failure(error) }
+        let result: Result<Value, Failure>
+        do throws(Failure) { result = .success(try work()) } catch { result = .failure(error) }
         count.withLock { $0 -= 1 }
         answer.give(result)
       }
@@ -41,23 +42,23 @@ final class FileReads: Sendable {
     return try outcome.get()
   }
 
-  private static func noAnswer(within limit: Duration) -> SallyportError {
-    SallyportError(
-      .unavailable, error: "the configuration's files cannot be read: no answer within \(limit)",
+  private static func noAnswer(within limit: Duration) -> Failure {
+    Failure(
+      .unavailable, "the configuration's files cannot be read: no answer within \(limit)",
       hint: "check the file systems that hold them, such as network mounts")
   }
 }
 
 /// Resumes a continuation with the first of several answers.
 private final class Answer<Value: Sendable>: Sendable {
-  private typealias Continuation = CheckedContinuation<Result<Value, SallyportError>, Never>
+  private typealias Continuation = CheckedContinuation<Result<Value, Failure>, Never>
   private let continuation: LockedValue<Continuation?>
 
-  init(_ continuation: CheckedContinuation<Result<Value, SallyportError>, Never>) {
+  init(_ continuation: CheckedContinuation<Result<Value, Failure>, Never>) {
     self.continuation = LockedValue(continuation)
   }
 
-  func give(_ result: Result<Value, SallyportError>) {
+  func give(_ result: Result<Value, Failure>) {
     let waiting = continuation.withLock { continuation in
       defer { continuation = nil }
       return continuation

@@ -1,6 +1,7 @@
 internal import AndroidKeyAttestation
 internal import AppAttest
 internal import AttestGate
+internal import CommandSupport
 internal import Cryptography
 internal import GateService
 internal import Glibc
@@ -35,7 +36,7 @@ struct SharedState: Sendable {
   let registrations: WorkerExecutor
   let tokens: WorkerExecutor
 
-  init(_ settings: GateSettings, logger: Logger) throws(SallyportError) {
+  init(_ settings: GateSettings, logger: Logger) throws(Failure) {
     if let settings = settings.telemetry {
       telemetry = try TelemetryExporter(settings, registry: metrics.registry, logger: logger)
     } else {
@@ -44,7 +45,7 @@ struct SharedState: Sendable {
     (registrations, tokens) = (
       WorkerExecutor(threads: processors.count - 1), WorkerExecutor(threads: processors.count - 1)
     )
-    do throws(StartError) { try settings.store.judge() } catch { throw SallyportError(error) }
+    do throws(StartError) { try settings.store.judge() } catch { throw Failure(error) }
     store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     identityKeys = IdentityKeys(storage: store)
     managed = ManagedCertificates(metrics: metrics)
@@ -83,7 +84,7 @@ struct GateComposition: Sendable {
   private var sessions: LiveSessions { memory.sessions }
   private var metrics: GateMetrics { memory.metrics }
 
-  init(_ settings: GateSettings, memory: SharedState) throws(SallyportError) {
+  init(_ settings: GateSettings, memory: SharedState) throws(Failure) {
     self.settings = settings
     self.memory = memory
     let store = memory.store
@@ -107,13 +108,13 @@ struct GateComposition: Sendable {
       assertions = try AssertionRule(
         apps: apps, challenges: challenges, registry: store, window: window, stopwatch: memory.stopwatch)
     } catch {
-      throw SallyportError(
-        .software, error: "OpenSSL cannot generate a key: \(error)", hint: "check the system's OpenSSL installation")
+      throw Failure(
+        .internalError, "OpenSSL cannot generate a key: \(error)", hint: "check the system's OpenSSL installation")
     }
   }
 
   /// Handles requests under these settings.
-  func responder(logger: Logger) throws(SallyportError) -> GateResponder {
+  func responder(logger: Logger) throws(Failure) -> GateResponder {
     GateResponder(
       gate: gate(), registrar: try registrar(), challenges: challenges, identities: identities,
       tokens: try tokens(),
@@ -124,11 +125,11 @@ struct GateComposition: Sendable {
   }
 
   /// The certificates and the TLS settings of the public listener.
-  func tls() throws(SallyportError) -> ServerTLS {
+  func tls() throws(Failure) -> ServerTLS {
     do throws(StartError) {
       return try ListenerFiles(of: settings).load(memory.managed.material, challenges: memory.managed.challenges)
     } catch {
-      throw SallyportError(error)
+      throw Failure(error)
     }
   }
 
@@ -155,7 +156,7 @@ struct GateComposition: Sendable {
   }
 
   /// Answers token requests; `nil` without audiences.
-  private func tokens() throws(SallyportError) -> TokenEndpoint? {
+  private func tokens() throws(Failure) -> TokenEndpoint? {
     guard let tokens = settings.tokens else { return nil }
     let issuer = TokenIssuer(
       issuer: settings.identity.issuer, audiences: Set(tokens.audiences), life: tokens.lifetime,
@@ -185,14 +186,14 @@ struct GateComposition: Sendable {
       logger: logger)
   }
 
-  private func tracer() throws(SallyportError) -> Tracer? {
+  private func tracer() throws(Failure) -> Tracer? {
     guard let telemetry = memory.telemetry, let settings = settings.telemetry else { return nil }
     guard let sampler = Sampler(ratio: settings.sample) else { throw Self.impossible("telemetry.sample") }
     let database = if case .postgres = self.settings.store { "postgresql" } else { "sqlite" }
     return Tracer(sampler: sampler, queue: telemetry.queue, database: database)
   }
 
-  private func registrar() throws(SallyportError) -> Registrar {
+  private func registrar() throws(Failure) -> Registrar {
     let trust = settings.appAttest.trust
     let verifier = AttestationVerifier(
       apps: apps.environments,
@@ -220,7 +221,7 @@ struct GateComposition: Sendable {
 
   private static func androidPolicies(
     _ settings: GateSettings.AppAttest
-  ) throws(SallyportError) -> [AndroidAppPolicy] {
+  ) throws(Failure) -> [AndroidAppPolicy] {
     var policies: [AndroidAppPolicy] = []
     for app in settings.androidApps {
       policies.append(
@@ -234,21 +235,21 @@ struct GateComposition: Sendable {
     return policies
   }
 
-  private static func bootKeys(of app: GateSettings.AndroidApp) throws(SallyportError) -> Set<[UInt8]> {
+  private static func bootKeys(of app: GateSettings.AndroidApp) throws(Failure) -> Set<[UInt8]> {
     guard let file = app.bootKeysFile else { return [] }
     do throws(StartError) {
       return try AndroidFiles.bootKeys(in: file, for: "app_attest.apps: \(app.package): boot_keys_file")
     } catch {
-      throw SallyportError(error)
+      throw Failure(error)
     }
   }
 
-  private static func androidRoots(in file: String?) throws(SallyportError) -> [IssuerKey] {
+  private static func androidRoots(in file: String?) throws(Failure) -> [IssuerKey] {
     guard let file else { return GoogleRoots.all }
-    do throws(StartError) { return try AndroidFiles.roots(in: file) } catch { throw SallyportError(error) }
+    do throws(StartError) { return try AndroidFiles.roots(in: file) } catch { throw Failure(error) }
   }
 
-  private func routes() throws(SallyportError) -> RouteTable {
+  private func routes() throws(Failure) -> RouteTable {
     let routes = settings.routes.compactMap {
       GateService.Route(
         path: $0.path, upstream: $0.upstream.upstream, forwarding: $0.forward == .all ? .all : .upgrades,
@@ -262,35 +263,35 @@ struct GateComposition: Sendable {
   }
 
   /// The settings were validated, so a value that cannot be used is a bug. The error names the key.
-  private static func impossible(_ key: String) -> SallyportError {
-    SallyportError(
-      .software, error: "\(key): accepted by validation, but cannot be used", hint: "report this configuration as a bug"
+  private static func impossible(_ key: String) -> Failure {
+    Failure(
+      .internalError, "\(key): accepted by validation, but cannot be used", hint: "report this configuration as a bug"
     )
   }
 
-  private static func ring(in file: String) throws(SallyportError) -> ChallengeKeyRing {
+  private static func ring(in file: String) throws(Failure) -> ChallengeKeyRing {
     let hint = "one key per line: a number from 0 to 255 and 64 hex digits (openssl rand -hex 32)"
     let bytes: [UInt8]
     do throws(FileContentError) {
       bytes = try FileContent.read(file)
     } catch {
-      throw SallyportError(
-        .configuration, error: "app_attest.challenge_keys_file: cannot read \(file): \(error.reason)", hint: hint)
+      throw Failure(
+        .configuration, "app_attest.challenge_keys_file: cannot read \(file): \(error.reason)", hint: hint)
     }
     do throws(ChallengeKeyRing.FileError) {
       return try ChallengeKeyRing(text: String(decoding: bytes, as: UTF8.self))
     } catch {
-      throw SallyportError(.configuration, error: "app_attest.challenge_keys_file: \(file): \(error)", hint: hint)
+      throw Failure(.configuration, "app_attest.challenge_keys_file: \(file): \(error)", hint: hint)
     }
   }
 
-  private static func roots(in file: String?, otherwise: Certificate) throws(SallyportError) -> [Certificate] {
+  private static func roots(in file: String?, otherwise: Certificate) throws(Failure) -> [Certificate] {
     guard let file else { return [otherwise] }
     guard let bytes = try? FileContent.read(file),
       let roots = try? Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self)), !roots.isEmpty
     else {
-      throw SallyportError(
-        .configuration, error: "app_attest.trust: \(file) contains no certificate",
+      throw Failure(
+        .configuration, "app_attest.trust: \(file) contains no certificate",
         hint: "set it to a PEM file of certificates")
     }
     return roots

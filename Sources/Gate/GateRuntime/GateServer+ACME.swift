@@ -1,6 +1,7 @@
 internal import ACME
 internal import AttestGate
 internal import ByteCoding
+internal import CommandSupport
 internal import Cryptography
 internal import GateService
 internal import Locking
@@ -21,7 +22,7 @@ extension GateServer {
     return Task { [self] in
       await previous?.value
       while !Task.isCancelled {
-        do throws(SallyportError) {
+        do throws(Failure) {
           let keeper = try await keeper(acme, composition.settings)
           memory.managed.notePrepared()
           return await keeper.run()
@@ -30,7 +31,7 @@ extension GateServer {
           memory.managed.noteUnprepared(error, until: .now().advanced(by: pause))
           logger.error(
             "certificate renewal not prepared: it will be retried",
-            metadata: ["fault": "\(Self.onOneLine(error.plainLines))", "retry_seconds": "\(pause.components.seconds)"])
+            metadata: ["fault": "\(error.report(separator: "; "))", "retry_seconds": "\(pause.components.seconds)"])
           try? await Task.sleep(for: pause)
         }
       }
@@ -58,14 +59,14 @@ extension GateServer {
 
   private func keeper(
     _ acme: GateSettings.TLS.ACME, _ settings: GateSettings
-  ) async throws(SallyportError) -> CertificateKeeper {
+  ) async throws(Failure) -> CertificateKeeper {
     let (order, transport) = try await fileReads.run {
-      () throws(SallyportError) -> (CertificateOrderSettings, EngineTransport) in
+      () throws(Failure) -> (CertificateOrderSettings, EngineTransport) in
       let order = try acme.orderSettings()
       do throws(ACMEError) {
         return (order, try EngineTransport(authorityFile: acme.caFile))
       } catch {
-        throw SallyportError(.configuration, error: "tls.acme: \(error)", hint: error.hint)
+        throw Failure(.configuration, "tls.acme: \(error)", hint: error.hint)
       }
     }
     let (managed, logger) = (memory.managed, logger)
@@ -91,8 +92,8 @@ extension GateServer {
     let composition = generation.composition
     // A reload may have chosen certificate files in the meantime.
     guard composition.settings.tls.acme != nil else { return true }
-    do throws(SallyportError) {
-      let tls = try await fileReads.run { () throws(SallyportError) in try composition.tls() }
+    do throws(Failure) {
+      let tls = try await fileReads.run { () throws(Failure) in try composition.tls() }
       try await serve(generation, tls: tls)
       generation.served = ServedCertificates(tls, from: generation.certificates)
       generation.served.warn(logger, at: .now())
@@ -100,7 +101,7 @@ extension GateServer {
     } catch {
       logger.error(
         "certificate not served: the old one stays active, and serving will be retried",
-        metadata: ["fault": "\(Self.onOneLine(error.plainLines))"])
+        metadata: ["fault": "\(error.report(separator: "; "))"])
       return false
     }
   }

@@ -2,6 +2,7 @@ internal import ACME
 internal import AndroidKeyAttestation
 internal import AttestGate
 internal import ByteCoding
+internal import CommandSupport
 internal import Cryptography
 internal import GateService
 internal import Glibc
@@ -118,7 +119,7 @@ extension GateServer {
   private func certificateStates(at now: Timestamp) async -> [GateStatus.CertificateState] {
     let (served, settings) = (generation.served, generation.composition.settings)
     // Files that cannot be read in time count as changed.
-    let files = try? await fileReads.run(within: .seconds(1)) { () throws(SallyportError) in
+    let files = try? await fileReads.run(within: .seconds(1)) { () throws(Failure) in
       CertificateFiles(of: settings)
     }
     let replaced = (files ?? .unreadable).names(differingFrom: served.files)

@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import CommandSupport
 internal import GateService
 internal import Locking
 internal import Logging
@@ -30,39 +31,34 @@ extension GateServer {
   }
 
   private func reloadNow(because reason: String) async -> ReloadOutcome {
-    let outcome = await tryReload()
-    switch outcome {
-    case .done(let unchanged):
+    let outcome: ReloadOutcome
+    do throws(Failure) {
+      let unchanged = try await change()
       logger.notice("configuration reloaded", metadata: ["reason": "\(reason)"])
       if !unchanged.isEmpty {
         logger.warning(
           "changed settings not applied: they need a restart",
           metadata: ["settings": "\(unchanged.joined(separator: ", "))"])
       }
-    case .refused(let fault):
+      outcome = .done(needingRestart: unchanged)
+    } catch {
       logger.error(
         "configuration reload failed: the old configuration stays active",
-        metadata: ["reason": "\(reason)", "fault": "\(Self.onOneLine(fault))"])
+        metadata: ["reason": "\(reason)", "fault": "\(error.report(separator: "; "))"])
+      outcome = .refused(error.report(separator: "\n"))
     }
     memory.metrics.reloaded(outcome)
     return outcome
   }
 
-  static func onOneLine(_ lines: String) -> String {
-    lines.split(whereSeparator: \.isNewline).joined(separator: "; ")
-  }
-
-  private func tryReload() async -> ReloadOutcome {
+  /// Changes to the configuration that is read now, and returns the settings that need a restart.
+  private func change() async throws(Failure) -> [String] {
     let current = generation.composition.settings
-    do throws(SallyportError) {
-      let prepared = try await fileReads.run { [loader, secrets, memory, logger] () throws(SallyportError) in
-        try Prepared(loader, beside: current, secrets, memory, logger)
-      }
-      try await changeOver(to: prepared.generation, prepared.tls)
-      return .done(needingRestart: prepared.unchanged)
-    } catch {
-      return .refused(error.plainLines)
+    let prepared = try await fileReads.run { [loader, secrets, memory, logger] () throws(Failure) in
+      try Prepared(loader, beside: current, secrets, memory, logger)
     }
+    try await changeOver(to: prepared.generation, prepared.tls)
+    return prepared.unchanged
   }
 
   /// The generation built from a reloaded configuration. All its files are read here.
@@ -75,10 +71,10 @@ extension GateServer {
     init(
       _ loader: SettingsLoader, beside current: GateSettings, _ secrets: SecretFiles, _ memory: SharedState,
       _ logger: Logger
-    ) throws(SallyportError) {
+    ) throws(Failure) {
       var settings = try loader.settings()
       // A fresh start would refuse this store too.
-      do throws(StartError) { try settings.store.judge() } catch { throw SallyportError(error) }
+      do throws(StartError) { try settings.store.judge() } catch { throw Failure(error) }
       let sections = settings.keepWhatNeedsRestart(of: current)
       let files = secrets.keys(differingFrom: SecretFiles(of: settings))
       unchanged = sections + files.filter { file in !sections.contains { file.hasPrefix($0 + ".") } }
@@ -96,12 +92,12 @@ extension GateServer {
     }
   }
 
-  private func changeOver(to next: Generation, _ tls: ServerTLS) async throws(SallyportError) {
+  private func changeOver(to next: Generation, _ tls: ServerTLS) async throws(Failure) {
     let settings = next.composition.settings
     await GateServer.prepareStatusList(by: next.composition, memory, logger)
     // Before the new rules decide anything, so that their cache of the store never misses a change.
     changes.begin(next.composition.changeResponse(logger: logger))
-    do throws(SallyportError) {
+    do throws(Failure) {
       try await serve(next, tls: tls)
     } catch {
       settle(on: generation)
@@ -137,14 +133,14 @@ extension GateServer {
   }
 
   /// Uses `tls` for new connections, and `next` to decide on requests.
-  func serve(_ next: Generation, tls: ServerTLS) async throws(SallyportError) {
+  func serve(_ next: Generation, tls: ServerTLS) async throws(Failure) {
     do throws(ServerTLS.SetupError) {
       try await engine.replace(
         responder: next.responder, tls: tls, limits: next.composition.settings.limits.engine,
         upstreams: next.composition.settings.routes.map(\.upstream.upstream))
     } catch {
-      throw SallyportError(
-        .configuration, error: "routes: \(error)", hint: "set upstream_tls.ca_file to a PEM file of CA certificates")
+      throw Failure(
+        .configuration, "routes: \(error)", hint: "set upstream_tls.ca_file to a PEM file of CA certificates")
     }
   }
 
@@ -170,8 +166,8 @@ extension GateServer {
       try? await Task.sleep(for: .seconds(2))
       let settings = generation.composition.settings
       guard !Task.isCancelled, settings.tls.reload == .auto else { continue }
-      do throws(SallyportError) {
-        let now = try await fileReads.run { () throws(SallyportError) in CertificateFiles(of: settings) }
+      do throws(Failure) {
+        let now = try await fileReads.run { () throws(Failure) in CertificateFiles(of: settings) }
         defer { seen = now }
         guard settings.tls == generation.composition.settings.tls else { continue }
         if now != generation.certificates, now == seen { await inTurn { await $0.renewCertificates(now) } }
@@ -185,8 +181,8 @@ extension GateServer {
 
   private func renewCertificates(_ files: CertificateFiles) async {
     let composition = generation.composition
-    do throws(SallyportError) {
-      let tls = try await fileReads.run { () throws(SallyportError) in try composition.tls() }
+    do throws(Failure) {
+      let tls = try await fileReads.run { () throws(Failure) in try composition.tls() }
       generation.certificates = files
       try await serve(generation, tls: tls)
       generation.served = ServedCertificates(tls, from: files)
@@ -201,12 +197,12 @@ extension GateServer {
   }
 
   /// Keeps the current certificates, and logs the failure. The files are not read again until they change.
-  private func keepCertificates(_ files: CertificateFiles, _ failure: SallyportError) {
+  private func keepCertificates(_ files: CertificateFiles, _ failure: Failure) {
     generation.certificates = files
     logger.error(
       "certificate reload failed: the old certificate stays active",
-      metadata: ["fault": "\(Self.onOneLine(failure.plainLines))"])
-    memory.metrics.renewedCertificates(.refused(failure.plainLines))
+      metadata: ["fault": "\(failure.report(separator: "; "))"])
+    memory.metrics.renewedCertificates(.refused(failure.report(separator: "\n")))
   }
 }
 

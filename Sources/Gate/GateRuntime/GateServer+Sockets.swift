@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import GateService
 internal import Glibc
 internal import Settings
@@ -9,11 +10,11 @@ extension GateServer {
   static func start(
     _ generation: Generation, _ tls: ServerTLS, _ inherited: InheritedSockets, _ processors: ProcessorAllowance,
     _ log: EngineLog
-  ) throws(SallyportError) -> Engine {
+  ) throws(Failure) -> Engine {
     let listen = generation.composition.settings.listen
     guard let address = SocketAddress(literal: listen.address, port: listen.port) else {
-      throw SallyportError(
-        .configuration, error: "listen.address: \(listen.address) is not a valid address",
+      throw Failure(
+        .configuration, "listen.address: \(listen.address) is not a valid address",
         hint: "write an IPv4 or IPv6 address, or :: for all addresses")
     }
     if let unit = inherited.missingUnit { throw missingSocket(of: unit) }
@@ -24,8 +25,8 @@ extension GateServer {
         at: address, or: passed, generation.composition.settings, tls, generation.responder,
         processors, log)
     } catch {
-      throw SallyportError(
-        .cannotBind, error: "cannot listen at \(error)",
+      throw Failure(
+        .cannotBind, "cannot listen at \(error)",
         hint: error.isAddressInUse
           ? "another process listens there: stop it, or set listen.port to another port"
           : error.isForbidden
@@ -36,10 +37,10 @@ extension GateServer {
 
   /// The error of a service whose socket unit has failed or is masked. Without it, the gate would open a socket at
   /// `listen` and report that it serves, while clients call the address of the socket unit.
-  private static func missingSocket(of unit: String) -> SallyportError {
+  private static func missingSocket(of unit: String) -> Failure {
     let service = unit.hasSuffix(".socket") ? String(unit.dropLast(".socket".count)) : unit
-    return SallyportError(
-      .configuration, error: "\(unit) has passed no socket",
+    return Failure(
+      .configuration, "\(unit) has passed no socket",
       hint: "systemctl stop \(service), then systemctl start \(unit) \(service); "
         + "for a gate without it, set Environment=SOCKET_UNIT= with systemctl edit \(service)")
   }
@@ -48,7 +49,7 @@ extension GateServer {
   /// nothing.
   private static func judge(
     _ passed: [Int32], for address: SocketAddress, _ settings: GateSettings
-  ) throws(SallyportError) {
+  ) throws(Failure) {
     let actual = passed.compactMap { Engine.address(ofListening: $0) }
     func isSet(_ key: String) -> Bool {
       settings.effective.contains { $0.key == key && $0.origin != .standard }
@@ -56,14 +57,14 @@ extension GateServer {
     let listen = settings.listen
     guard let first = actual.first else { return }
     if isSet("listen.port"), listen.port != 0, !actual.contains(where: { $0.port == listen.port }) {
-      throw SallyportError(
-        .configuration, error: "listen.port is \(listen.port), but systemd passes a socket at \(first)",
+      throw Failure(
+        .configuration, "listen.port is \(listen.port), but systemd passes a socket at \(first)",
         hint: "run systemctl edit sallyport.socket and write [Socket], ListenStream= and ListenStream=\(listen.port); "
           + "or remove listen.port")
     }
     if isSet("listen.address"), !actual.contains(where: { $0.host == address.host }) {
-      throw SallyportError(
-        .configuration, error: "listen.address is \(listen.address), but systemd passes a socket at \(first)",
+      throw Failure(
+        .configuration, "listen.address is \(listen.address), but systemd passes a socket at \(first)",
         hint: "set ListenStream= in sallyport.socket to this address and the port; or remove listen.address")
     }
   }

@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
+package import CommandSupport
 internal import Cryptography
 internal import FoundationEssentials
 internal import GateService
@@ -84,19 +85,19 @@ package actor GateServer {
   ///
   /// - Parameter inherited: the sockets that this process inherited. The old process, if there is one, is informed
   ///   of success or failure.
-  /// - Throws: `SallyportError` if the configuration, a certificate or a listening address cannot be used.
+  /// - Throws: `Failure` if the configuration, a certificate or a listening address cannot be used.
   package static func open(
     _ loader: SettingsLoader, _ inherited: InheritedSockets = .ofThisProcess, signals: Signals.Source = .process
-  ) async throws(SallyportError) -> GateServer {
+  ) async throws(Failure) -> GateServer {
     // A reader of the log or an old process that has exited must be an error of a write, not the end of this process.
     if case .process = signals { signal(SIGPIPE, SIG_IGN) }
-    do throws(SallyportError) {
+    do throws(Failure) {
       let server = try await make(loader, inherited, signals)
       inherited.parent?.reportReady()
       await server.startAccepting()
       return server
     } catch {
-      inherited.parent?.tell(failure: error.plainLines)
+      inherited.parent?.tell(failure: error.report(separator: "\n"))
       throw error
     }
   }
@@ -104,11 +105,11 @@ package actor GateServer {
   /// Performs every step that can fail. The listeners do not accept connections yet.
   private static func make(
     _ loader: SettingsLoader, _ inherited: InheritedSockets, _ signals: Signals.Source
-  ) async throws(SallyportError) -> GateServer {
+  ) async throws(Failure) -> GateServer {
     let program = ExecutableLocator(searchPath: ProcessInfo.processInfo.environment["PATH"])
     let settings = try loader.settings()
     let (logger, sink) = LogOutput.make(settings.log)
-    do throws(SallyportError) {
+    do throws(Failure) {
       return try await make(loader, settings, inherited, signals, program, logger, sink)
     } catch {
       // The caller does not flush the log, and its last lines explain the failure.
@@ -120,7 +121,7 @@ package actor GateServer {
   private static func make(
     _ loader: SettingsLoader, _ settings: GateSettings, _ inherited: InheritedSockets, _ signals: Signals.Source,
     _ program: ExecutableLocator, _ logger: Logger, _ sink: LineSink
-  ) async throws(SallyportError) -> GateServer {
+  ) async throws(Failure) -> GateServer {
     DescriptorLimit.raise()
     CoreDumps.forbid()
 
@@ -140,8 +141,8 @@ package actor GateServer {
     let served = ServedCertificates(tls, from: files)
     announce(settings, served, with: logger)
     if let fault, inherited.parent != nil {
-      throw SallyportError(
-        .unavailable, error: "the store at \(memory.store.place) cannot be used: \(fault)",
+      throw Failure(
+        .unavailable, "the store at \(memory.store.place) cannot be used: \(fault)",
         hint: "\(fault.advice); the old process continues to serve")
     }
     let generation = Generation(
@@ -152,7 +153,7 @@ package actor GateServer {
     let server = GateServer(
       engine: engine, loader: loader, memory: memory, generation: generation, program: program,
       secrets: secrets, isUpgradeChild: inherited.parent != nil, lingering: inherited.lingering, signals, logger, sink)
-    do throws(SallyportError) {
+    do throws(Failure) {
       try await server.begin(inherited)
     } catch {
       engine.stop()
@@ -194,14 +195,14 @@ package actor GateServer {
       every: generation.composition.settings.session.lookInterval)
   }
 
-  private func begin(_ inherited: InheritedSockets) throws(SallyportError) {
+  private func begin(_ inherited: InheritedSockets) throws(Failure) {
     let settings = generation.composition.settings
     for route in settings.routes {
       do throws(ServerTLS.SetupError) {
         try engine.prepare(route.upstream.upstream)
       } catch {
-        throw SallyportError(
-          .configuration, error: "routes: \(error)", hint: "set upstream_tls.ca_file to a PEM file of CA certificates")
+        throw Failure(
+          .configuration, "routes: \(error)", hint: "set upstream_tls.ca_file to a PEM file of CA certificates")
       }
     }
     generation.responder.begin()

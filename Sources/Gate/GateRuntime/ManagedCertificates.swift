@@ -1,6 +1,7 @@
 internal import ACME
 internal import AttestGate
 internal import ByteCoding
+internal import CommandSupport
 internal import Cryptography
 internal import GateService
 internal import Locking
@@ -127,8 +128,8 @@ final class ManagedCertificates: Sendable {
   }
 
   /// Notes that no certificate can be obtained before `next`, because a file of `tls.acme` cannot be used.
-  func noteUnprepared(_ error: SallyportError, until next: Timestamp) {
-    let failure = RenewalPlan.Failure(code: Self.storage, text: error.plainLines, at: .now())
+  func noteUnprepared(_ error: Failure, until next: Timestamp) {
+    let failure = RenewalPlan.Failure(code: Self.storage, text: error.report(separator: "\n"), at: .now())
     failures.counter(failure.code).add()
     state.withLock { state in
       guard state.isConfigured else { return }
@@ -168,12 +169,12 @@ extension CertificateMaterial {
 
 extension GateSettings.TLS.ACME {
   /// What to order, and where.
-  func orderSettings() throws(SallyportError) -> CertificateOrderSettings {
+  func orderSettings() throws(Failure) -> CertificateOrderSettings {
     var external: ExternalAccountBinding?
     if let binding {
       guard let bytes = try? FileContent.read(binding.keyFile), let key = BindingKeyFile.key(in: bytes) else {
-        throw SallyportError(
-          .configuration, error: "tls.acme.eab.key_file: \(binding.keyFile) contains no key in base64url",
+        throw Failure(
+          .configuration, "tls.acme.eab.key_file: \(binding.keyFile) contains no key in base64url",
           hint: "write the key to it as the authority shows it")
       }
       external = ExternalAccountBinding(keyID: binding.keyID, key: key)

@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import GateService
 internal import Logging
 internal import Preflight
@@ -11,11 +12,11 @@ enum MetricsServer {
   /// Starts the metrics server. Returns `nil` if `settings` is `nil`.
   static func start(
     _ settings: GateSettings.Metrics?, _ resources: [any AdminResource], _ inherited: InheritedSockets, logger: Logger
-  ) throws(SallyportError) -> Engine? {
+  ) throws(Failure) -> Engine? {
     guard let settings else { return nil }
     guard let address = settings.socket else {
-      throw SallyportError(
-        .configuration, error: "metrics.listen: \(settings.address) is not a valid address",
+      throw Failure(
+        .configuration, "metrics.listen: \(settings.address) is not a valid address",
         hint: "write 127.0.0.1:9464")
     }
     var limits = EngineLimits()
@@ -31,8 +32,8 @@ enum MetricsServer {
       logger.info("metrics server listening", metadata: ["address": "\(engine.address)"])
       return engine
     } catch {
-      throw SallyportError(
-        .cannotBind, error: "metrics.listen: cannot listen at \(error)",
+      throw Failure(
+        .cannotBind, "metrics.listen: cannot listen at \(error)",
         hint: error.isAddressInUse
           ? "another process listens there: stop it, or give this gate another metrics.listen"
           : "the address must belong to this machine")

@@ -1,15 +1,15 @@
+internal import CommandSupport
 internal import Settings
 
 extension SettingsLoader {
   /// Reads the configuration.
   ///
   /// - Throws: `.configuration` with one line for each fault.
-  func settings() throws(SallyportError) -> GateSettings {
+  func settings() throws(Failure) -> GateSettings {
     do throws(ConfigurationErrors) {
       return try load()
     } catch {
-      let hint = file == nil ? "\nhint: \(ConfigurationSearch(environment: environment).advice)" : ""
-      throw SallyportError(.configuration, lines: error.description + hint)
+      throw Failure(error, hint: file == nil ? ConfigurationSearch(environment: environment).advice : nil)
     }
   }
 }

@@ -1,4 +1,5 @@
 package import AttestGate
+package import CommandSupport
 internal import FoundationEssentials
 internal import Glibc
 internal import Postgres
@@ -9,12 +10,12 @@ package import Settings
 
 extension GateSettings.Store {
   /// Parses the value of the flag `--store`.
-  package static func named(_ url: String) throws(SallyportError) -> Self {
+  package static func named(_ url: String) throws(Failure) -> Self {
     do throws(Malformed) {
       return try Self(url: url)
     } catch {
-      throw SallyportError(
-        .usage, error: "--store: \(error.reason)", hint: "write sqlite:///var/lib/sallyport/state.db, or postgres://…")
+      throw Failure(
+        .usage, "--store: \(error.reason)", hint: "write sqlite:///var/lib/sallyport/state.db, or postgres://…")
     }
   }
 
@@ -66,13 +67,13 @@ extension GateSettings.Store {
   }
 
   /// Requires that the folder of an SQLite file exists. Without the folder, the gate would run and refuse every client.
-  func requireFolder() throws(SallyportError) {
+  func requireFolder() throws(Failure) {
     guard case .sqlite(let path) = self else { return }
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     var status = stat()
     guard stat(folder, &status) != 0, errno == ENOENT || errno == ENOTDIR else { return }
-    throw SallyportError(
-      .configuration, error: "store.url: the folder \(folder) does not exist",
+    throw Failure(
+      .configuration, "store.url: the folder \(folder) does not exist",
       hint: "create it for the gate's user (install -d -m 700 \(folder)), or correct store.url")
   }
 
@@ -81,7 +82,7 @@ extension GateSettings.Store {
   /// - Parameters:
   /// - mostWaiting: the number of calls that may wait before further calls are refused.
   /// - isPatient: whether calls have no timeout, for commands that read the whole store.
-  package func makeStore(mostWaiting: Int, isPatient: Bool = false) throws(SallyportError) -> any GateStore {
+  package func makeStore(mostWaiting: Int, isPatient: Bool = false) throws(Failure) -> any GateStore {
     switch self {
     case .sqlite(let path): return SQLiteStore(path: path, mostWaiting: mostWaiting)
     case .postgres(let url, let passwordFile):
@@ -92,7 +93,7 @@ extension GateSettings.Store {
   }
 
   /// Creates the archive of the same store.
-  package func makeWhole() throws(SallyportError) -> any StoreArchive {
+  package func makeWhole() throws(Failure) -> any StoreArchive {
     switch self {
     case .sqlite(let path): SQLiteArchive(path: path)
     case .postgres(let url, let passwordFile):
@@ -102,11 +103,11 @@ extension GateSettings.Store {
 
   private static func parameters(
     _ url: StoreURL, passwordFile: String?
-  ) throws(SallyportError) -> ConnectionParameters {
+  ) throws(Failure) -> ConnectionParameters {
     do throws(StartError) {
       return try judgedParameters(url, passwordFile: passwordFile)
     } catch {
-      throw SallyportError(error)
+      throw Failure(error)
     }
   }
 

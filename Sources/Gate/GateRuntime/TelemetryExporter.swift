@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import CommandSupport
 internal import ForwardProxies
 internal import GateService
 internal import JSONLog
@@ -42,10 +43,10 @@ final class TelemetryExporter: Sendable {
   private let isFailing = LockedValue(false)
   private let hasReportedRejection = LockedValue(false)
 
-  /// - Throws: `SallyportError` if a file of the settings cannot be used.
+  /// - Throws: `Failure` if a file of the settings cannot be used.
   init(
     _ settings: GateSettings.Telemetry, proxies: ProxyVariables = .ofProcess, registry: MetricsRegistry, logger: Logger
-  ) throws(SallyportError) {
+  ) throws(Failure) {
     self.settings = settings
     self.proxies = proxies
     self.registry = registry
@@ -54,14 +55,14 @@ final class TelemetryExporter: Sendable {
     do throws(ServerTLS.SetupError) {
       tls = try collector.isSecure ? ClientTLS(authorityFile: settings.caFile) : nil
     } catch {
-      throw SallyportError(
-        .configuration, error: "telemetry.ca_file: \(error)", hint: "set it to a PEM file of CA certificates")
+      throw Failure(
+        .configuration, "telemetry.ca_file: \(error)", hint: "set it to a PEM file of CA certificates")
     }
     do throws(ClientError) {
       client = try ClientEngine()
     } catch {
-      throw SallyportError(
-        .software, error: "telemetry: \(error)", hint: "the system has no threads or descriptors left")
+      throw Failure(
+        .internalError, "telemetry: \(error)", hint: "the system has no threads or descriptors left")
     }
     var fields = HeaderFields([
       .init(name: "Host", value: collector.authority), .init(name: "Content-Type", value: "application/json"),
@@ -80,11 +81,11 @@ final class TelemetryExporter: Sendable {
     ) { [queue] in [Sample(Double(queue.dropped))] }
   }
 
-  private static func fields(in file: String?) throws(SallyportError) -> [(name: String, value: String)] {
+  private static func fields(in file: String?) throws(Failure) -> [(name: String, value: String)] {
     guard let file else { return [] }
     guard let bytes = try? FileContent.read(file), let fields = HeaderLines.fields(in: bytes) else {
-      throw SallyportError(
-        .configuration, error: "telemetry.headers_file: \(file) has no header fields", hint: HeaderLines.hint)
+      throw Failure(
+        .configuration, "telemetry.headers_file: \(file) has no header fields", hint: HeaderLines.hint)
     }
     return fields
   }

@@ -1,4 +1,5 @@
 internal import ByteCoding
+public import CommandSupport
 
 /// One fault in the configuration.
 public struct ConfigurationError: Sendable, Hashable {
@@ -43,10 +44,11 @@ public struct ConfigurationErrors: Error, Sendable, Hashable {
 }
 
 extension ConfigurationErrors: CustomStringConvertible {
-  /// One `error:` line for each fault, followed by its `hint:` line.
-  public var description: String {
-    HintedMessage.lines(faults.map { HintedMessage("error: \($0)", hint: $0.hint) })
-  }
+  /// One error for each fault, followed by its hint.
+  public var messages: [Message] { Message.hinted(faults.map { (.error($0.description), $0.hint) }) }
+
+  /// The lines of `messages`.
+  public var description: String { messages.map(\.line).joined(separator: "\n") }
 }
 
 /// A condition that an operator should know at every start, but that does not prevent the start.

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import CommandSupport
 internal import FoundationEssentials
 internal import GateRuntime
 internal import Settings
@@ -14,15 +15,15 @@ struct ConfigurationOptions: ParsableArguments {
   var settings: [String] = []
 
   /// - Parameter others: settings from the command's other flags.
-  func loader(with others: [FlagSetting] = []) throws(SallyportError) -> SettingsLoader {
+  func loader(with others: [FlagSetting] = []) throws(Failure) -> SettingsLoader {
     var flags = others
     for setting in settings {
       let parts = setting.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2 else {
         // Without `=` the text may be a secret, so only a leading part that looks like a key is shown.
         let key = setting.prefix { $0.isLetter || $0.isNumber || "._[]-".contains($0) }
-        throw SallyportError(
-          .configuration, error: "--set \(key)\(key.endIndex == setting.endIndex ? "" : "…"): no value",
+        throw Failure(
+          .configuration, "--set \(key)\(key.endIndex == setting.endIndex ? "" : "…"): no value",
           hint: "write --set KEY=VALUE, for example --set listen.port=6201")
       }
       flags.append(FlagSetting(flag: "--set", key: String(parts[0]), text: String(parts[1])))

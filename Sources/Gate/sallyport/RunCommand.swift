@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import CommandSupport
 internal import GateRuntime
 internal import Settings
 
@@ -24,12 +25,8 @@ struct RunCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    do throws(SallyportError) {
-      let form = json ? [FlagSetting(flag: "--json", key: "log.format", text: "json")] : []
-      let server = try await GateServer.open(try options.loader(with: form))
-      await server.serve()
-    } catch {
-      throw error.told()
-    }
+    let form = json ? [FlagSetting(flag: "--json", key: "log.format", text: "json")] : []
+    let server = try await GateServer.open(try options.loader(with: form))
+    await server.serve()
   }
 }

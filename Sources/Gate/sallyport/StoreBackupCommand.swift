@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
+internal import CommandSupport
 internal import GateRuntime
 internal import ProcessSignals
 internal import SQLiteStore
@@ -27,65 +28,61 @@ struct StoreBackupCommand: AsyncParsableCommand {
 
   func run() async throws {
     TemporaryFileRegistry.endWithSignals()
-    do throws(SallyportError) {
-      let store = try target.resolve().store.makeWhole()
-      let schema = try StoreCall.on(store) { () throws(StoreError) in try store.schema() }
-      guard schema.isCurrent else {
-        throw SallyportError(
-          .noInput,
-          error: "\(store.place): \(schema.version == 0 ? "there is no store" : "its tables are of an older version")",
-          hint: "use the sallyport version that runs on this store, or migrate it first: sallyport store migrate")
-      }
-      let backup = try BackupCall.run(file, store.place) { try BackupFile.write(store, to: file, at: .now()) }
-      target.say(
-        "\(file): \(backup.count) keys of \(store.place)",
-        ["file": .text(file), "store": .text(store.place), "keys": .number(Int(backup.count))])
-    } catch {
-      throw error.told()
+    let store = try target.resolve().store.makeWhole()
+    let schema = try StoreCall.on(store) { () throws(StoreError) in try store.schema() }
+    guard schema.isCurrent else {
+      throw Failure(
+        .noInput,
+        "\(store.place): \(schema.version == 0 ? "there is no store" : "its tables are of an older version")",
+        hint: "use the sallyport version that runs on this store, or migrate it first: sallyport store migrate")
     }
+    let backup = try BackupCall.run(file, store.place) { try BackupFile.write(store, to: file, at: .now()) }
+    target.say(
+      "\(file): \(backup.count) keys of \(store.place)",
+      ["file": .text(file), "store": .text(store.place), "keys": .number(Int(backup.count))])
   }
 }
 
 /// Runs work on a backup and a store, and converts errors into command failures.
 enum BackupCall {
-  static func run<Value>(_ file: String, _ place: String, _ body: () throws -> Value) throws(SallyportError) -> Value {
+  static func run<Value>(_ file: String, _ place: String, _ body: () throws -> Value) throws(Failure) -> Value {
     do {
       return try body()
     } catch let fault as BackupFile.BackupError {
-      throw SallyportError(fault, of: file)
+      throw Failure(fault, of: file)
     } catch let error as StoreError {
-      throw SallyportError(error, of: place)
+      throw Failure(error, of: place)
     } catch is StoreInUse {
-      throw SallyportError(
-        .unavailable, error: "\(place): in use by a gate or another command",
+      throw Failure(
+        .unavailable, "\(place): in use by a gate or another command",
         hint: "stop every gate that uses this store, then try again; nothing was changed")
     } catch {
-      throw SallyportError(.software, error: "\(error)", hint: "report this as a bug")
+      throw Failure(.internalError, "\(error)", hint: "report this as a bug")
     }
   }
 }
 
-extension SallyportError {
+extension Failure {
   /// Describes a failure of the backup file at `file`.
   init(_ fault: BackupFile.BackupError, of file: String) {
     switch fault {
     case .missing:
-      self.init(.noInput, error: "\(file): no such file", hint: "name a file of `sallyport store backup`")
+      self.init(.noInput, "\(file): no such file", hint: "name a file of `sallyport store backup`")
     case .exists:
-      self.init(.cannotCreate, error: "\(file): file exists", hint: "name another file, or remove this one")
+      self.init(.cannotCreate, "\(file): file exists", hint: "name another file, or remove this one")
     case .foreign(let reason):
       self.init(
-        .badData, error: "\(file): not a backup that this sallyport can read: \(reason)",
+        .badData, "\(file): not a backup that this sallyport can read: \(reason)",
         hint: "name a backup from this version or an older one; nothing was changed")
     case .damaged(let reason):
-      self.init(.badData, error: "\(file): damaged: \(reason)", hint: "use another backup; nothing was changed")
+      self.init(.badData, "\(file): damaged: \(reason)", hint: "use another backup; nothing was changed")
     case .unwritable(.full):
       self.init(
-        .cannotCreate, error: "\(file): disk full", hint: "name a disk with free space; no file was created")
+        .cannotCreate, "\(file): disk full", hint: "name a disk with free space; no file was created")
     case .unwritable(let error):
       let reason = if case .unreachable(let reason) = error { reason } else { "\(error)" }
       self.init(
-        .cannotCreate, error: "\(file): cannot be created: \(reason)",
+        .cannotCreate, "\(file): cannot be created: \(reason)",
         hint: "name a file in an existing folder that this user can write to; no file was created")
     case .store(let error):
       self.init(error, of: file)

@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import ArgumentParser
 internal import AttestGate
+internal import CommandSupport
 internal import GateRuntime
 internal import Settings
 
@@ -20,32 +21,28 @@ struct StoreCheckCommand: AsyncParsableCommand {
 
   func run() async throws {
     let findings: [StoreFinding]
-    do throws(SallyportError) {
-      let choice = try target.resolve().store
-      let whole = try choice.makeWhole()
-      findings = try await Self.findings(choice, whole)
-      tell(findings, of: whole.place)
-    } catch {
-      throw error.told()
-    }
+    let choice = try target.resolve().store
+    let whole = try choice.makeWhole()
+    findings = try await Self.findings(choice, whole)
+    tell(findings, of: whole.place)
     if findings.contains(where: { $0.weight == .problem }) {
-      throw ExitCode(SallyportError.Status.problemsFound.rawValue)
+      throw ExitCode(Status.problems.rawValue)
     }
   }
 
   private static func findings(
     _ choice: GateSettings.Store, _ whole: any StoreArchive
-  ) async throws(SallyportError) -> [StoreFinding] {
+  ) async throws(Failure) -> [StoreFinding] {
     let store = try choice.makeStore(mostWaiting: 64, isPatient: true)
     do throws(StoreError) {
       let schema = try whole.schema()
       guard !schema.isCurrent else { return try await Self.findings(in: store) }
       if schema.version > 0 { return [Self.outdated(schema)] }
     } catch {
-      guard case .corrupt(let reason) = error else { throw SallyportError(error, of: whole.place) }
+      guard case .corrupt(let reason) = error else { throw Failure(error, of: whole.place) }
       return [Self.damaged(reason)]
     }
-    throw .noStore(at: whole.place)
+    throw Failure.noStore(at: whole.place)
   }
 
   private static func findings(in store: any GateStore) async throws(StoreError) -> [StoreFinding] {

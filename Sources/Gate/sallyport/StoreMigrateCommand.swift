@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import AttestGate
+internal import CommandSupport
 internal import GateRuntime
 internal import Settings
 
@@ -19,23 +20,19 @@ struct StoreMigrateCommand: AsyncParsableCommand {
   @OptionGroup var target: StoreTarget
 
   func run() async throws {
-    do throws(SallyportError) {
-      let store = try target.resolve().store.makeWhole()
-      let change = try StoreCall.on(store) { () throws(StoreError) in try store.migrate() }
-      let steps = change.steps.map { "  \($0)" }
-      let verdict =
-        steps.isEmpty
-        ? "\(store.place): up to date, version \(change.before.newest)"
-        : "\(store.place): migrated from version \(change.before.version) to \(change.before.newest)"
-      target.say(
-        ([verdict] + steps).joined(separator: "\n"),
-        [
-          "store": .text(store.place), "from": .number(change.before.version), "to": .number(change.before.newest),
-          "steps": .array(change.steps.map(JSONValue.text)),
-        ])
-    } catch {
-      throw error.told()
-    }
+    let store = try target.resolve().store.makeWhole()
+    let change = try StoreCall.on(store) { () throws(StoreError) in try store.migrate() }
+    let steps = change.steps.map { "  \($0)" }
+    let verdict =
+      steps.isEmpty
+      ? "\(store.place): up to date, version \(change.before.newest)"
+      : "\(store.place): migrated from version \(change.before.version) to \(change.before.newest)"
+    target.say(
+      ([verdict] + steps).joined(separator: "\n"),
+      [
+        "store": .text(store.place), "from": .number(change.before.version), "to": .number(change.before.newest),
+        "steps": .array(change.steps.map(JSONValue.text)),
+      ])
   }
 }
 
@@ -43,7 +40,7 @@ struct StoreMigrateCommand: AsyncParsableCommand {
 enum StoreCall {
   static func on<Value>(
     _ store: any StoreArchive, _ body: () throws(StoreError) -> Value
-  ) throws(SallyportError) -> Value {
-    do throws(StoreError) { return try body() } catch { throw SallyportError(error, of: store.place) }
+  ) throws(Failure) -> Value {
+    do throws(StoreError) { return try body() } catch { throw Failure(error, of: store.place) }
   }
 }

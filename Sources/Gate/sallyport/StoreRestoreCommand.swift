@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
+internal import CommandSupport
 internal import GateRuntime
 internal import Glibc
 internal import ProcessSignals
@@ -30,33 +31,29 @@ struct StoreRestoreCommand: AsyncParsableCommand {
 
   func run() async throws {
     TemporaryFileRegistry.endWithSignals()
-    do throws(SallyportError) {
-      let places = try target.resolve()
-      try refuseItself(places.store)
-      let store = try places.store.makeWhole()
-      let (backup, kept) = try BackupCall.run(file, store.place) {
-        let backup = try BackupFile(path: file)
-        return (backup, try store.replace(with: ArchiveHeader(at: .now())) { try backup.read($0) })
-      }
-      tell(backup, of: store.place, kept: kept)
-      if let keys = places.challengeKeysFile {
-        Console.error(
-          "hint: the gate's challenge keys are in \(keys): replace them too (NUMBER SECRET, openssl rand -hex 32)")
-      }
-    } catch {
-      throw error.told()
+    let places = try target.resolve()
+    try refuseItself(places.store)
+    let store = try places.store.makeWhole()
+    let (backup, kept) = try BackupCall.run(file, store.place) {
+      let backup = try BackupFile(path: file)
+      return (backup, try store.replace(with: ArchiveHeader(at: .now())) { try backup.read($0) })
+    }
+    tell(backup, of: store.place, kept: kept)
+    if let keys = places.challengeKeysFile {
+      Console.tell(
+        .hint("the gate's challenge keys are in \(keys): replace them too (NUMBER SECRET, openssl rand -hex 32)"))
     }
   }
 
   /// Refuses to restore a SQLite store from itself: the restore would overwrite its own source.
-  private func refuseItself(_ store: GateSettings.Store) throws(SallyportError) {
+  private func refuseItself(_ store: GateSettings.Store) throws(Failure) {
     guard case .sqlite(let path) = store else { return }
     var (one, other) = (stat(), stat())
     guard stat(path, &one) == 0, stat(file, &other) == 0, one.st_dev == other.st_dev, one.st_ino == other.st_ino else {
       return
     }
-    throw SallyportError(
-      .usage, error: "\(file): this is the store itself, not a backup",
+    throw Failure(
+      .usage, "\(file): this is the store itself, not a backup",
       hint: "name a file that `sallyport store backup` wrote; nothing was changed")
   }
 

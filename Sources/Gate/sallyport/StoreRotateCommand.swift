@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
+internal import CommandSupport
 internal import GateRuntime
 internal import Settings
 
@@ -23,31 +24,27 @@ struct StoreRotateCommand: AsyncParsableCommand {
   @OptionGroup var target: StoreTarget
 
   func run() async throws {
-    do throws(SallyportError) {
-      let places = try target.resolve()
-      let choice = places.store
-      if let file = places.challengeKeysFile {
-        throw SallyportError(
-          .configuration, error: "the challenge keys are in \(file), not in the store",
-          hint: "put a new key on the first line of that file on every gate, then restart the gates")
-      }
-      // Opening a store creates it. A missing store more likely means a mistyped name.
-      let whole = try choice.makeWhole()
-      let schema = try StoreCall.on(whole) { () throws(StoreError) in try whole.schema() }
-      guard schema.version > 0 else { throw .noStore(at: whole.place) }
-      let store = try choice.makeStore(mostWaiting: 64)
-      do throws(StoreError) {
-        try await rotate(store, life: places.challengeTTL ?? .seconds(600))
-      } catch {
-        throw SallyportError(error, of: store.place)
-      }
-      await store.close()
-      target.say(
-        "\(store.place): challenge key rotated\(now ? "; those of before are refused" : "")",
-        ["store": .text(store.place), "old_refused": .boolean(now)])
-    } catch {
-      throw error.told()
+    let places = try target.resolve()
+    let choice = places.store
+    if let file = places.challengeKeysFile {
+      throw Failure(
+        .configuration, "the challenge keys are in \(file), not in the store",
+        hint: "put a new key on the first line of that file on every gate, then restart the gates")
     }
+    // Opening a store creates it. A missing store more likely means a mistyped name.
+    let whole = try choice.makeWhole()
+    let schema = try StoreCall.on(whole) { () throws(StoreError) in try whole.schema() }
+    guard schema.version > 0 else { throw Failure.noStore(at: whole.place) }
+    let store = try choice.makeStore(mostWaiting: 64)
+    do throws(StoreError) {
+      try await rotate(store, life: places.challengeTTL ?? .seconds(600))
+    } catch {
+      throw Failure(error, of: store.place)
+    }
+    await store.close()
+    target.say(
+      "\(store.place): challenge key rotated\(now ? "; those of before are refused" : "")",
+      ["store": .text(store.place), "old_refused": .boolean(now)])
   }
 
   private func rotate(_ store: any GateStore, life: Duration) async throws(StoreError) {

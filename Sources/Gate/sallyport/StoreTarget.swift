@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
+internal import CommandSupport
 internal import FoundationEssentials
 internal import GateRuntime
 internal import Settings
@@ -31,19 +32,19 @@ struct StoreTarget: ParsableArguments {
   ///
   /// Faults in other parts of the configuration are ignored. A backup matters most when something is wrong, and the
   /// operator may lack permission to read the gate's keys.
-  func resolve() throws(SallyportError) -> StorePlaces {
+  func resolve() throws(Failure) -> StorePlaces {
     if let url { return StorePlaces(store: try .named(url)) }
     let file = config ?? ConfigurationSearch.ofProcess.file
     // Without a configuration the store is never a guess: a restore would write to it.
     guard file != nil || ProcessInfo.processInfo.environment["SALLYPORT_STORE__URL"] != nil else {
-      throw SallyportError(
-        .usage, error: "the store is not known",
+      throw Failure(
+        .usage, "the store is not known",
         hint: "name it: --store URL, or -c FILE with the gate's configuration; \(ConfigurationSearch.ofProcess.advice)")
     }
     do throws(ConfigurationErrors) {
       return try SettingsLoader(file: file).loadStorePlaces()
     } catch {
-      throw SallyportError(.configuration, lines: error.description)
+      throw Failure(error)
     }
   }
 
@@ -53,15 +54,15 @@ struct StoreTarget: ParsableArguments {
   }
 }
 
-extension SallyportError {
+extension Failure {
   static func noStore(at place: String) -> Self {
     Self(
-      .noInput, error: "\(place): no store exists here",
+      .noInput, "\(place): no store exists here",
       hint: "start a gate to create it, or run `sallyport store migrate`")
   }
 
   /// Describes a failure of the store at `place`.
   init(_ error: StoreError, of place: String) {
-    self.init(.unavailable, error: "\(place): \(error)", hint: error.advice)
+    self.init(.unavailable, "\(place): \(error)", hint: error.advice)
   }
 }

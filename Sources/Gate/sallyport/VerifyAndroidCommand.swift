@@ -1,6 +1,7 @@
 internal import AndroidKeyAttestation
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import Cryptography
 internal import GateRuntime
 
@@ -78,24 +79,20 @@ struct VerifyAndroidCommand: ParsableCommand {
 
   func run() throws {
     let instant = at ?? .now().wholeSecond
-    do throws(SallyportError) {
-      let verifier = AndroidAttestationVerifier(
-        policy: AndroidAppPolicy(
-          package: package, signers: Set(signers), minimumSecurityLevel: securityLevel,
-          allowedBootKeys: try allowedBootKeys(), minimumPatchLevel: minPatchLevel,
-          requiresRemoteProvisioning: requireRkp),
-        roots: try roots())
-      let statusList = try revoked()
-      let content = try InputFile(path: file).beginning()
-      let explanation = verifier.explain(
-        content: content, challenge: challenge, statusList: statusList, at: instant)
-      try VerifyReport(kind: "chain", instant: instant, explanation: explanation).conclude(asJSON: json)
-    } catch {
-      throw error.told()
-    }
+    let verifier = AndroidAttestationVerifier(
+      policy: AndroidAppPolicy(
+        package: package, signers: Set(signers), minimumSecurityLevel: securityLevel,
+        allowedBootKeys: try allowedBootKeys(), minimumPatchLevel: minPatchLevel,
+        requiresRemoteProvisioning: requireRkp),
+      roots: try roots())
+    let statusList = try revoked()
+    let content = try InputFile(path: file).beginning()
+    let explanation = verifier.explain(
+      content: content, challenge: challenge, statusList: statusList, at: instant)
+    try VerifyReport(kind: "chain", instant: instant, explanation: explanation).conclude(asJSON: json)
   }
 
-  private func revoked() throws(SallyportError) -> AndroidStatusList? {
+  private func revoked() throws(Failure) -> AndroidStatusList? {
     guard let statusList else { return nil }
     let content = try InputFile(path: statusList).beginning(longest: AndroidStatusList.maximumSize)
     do throws(AndroidStatusListError) {
@@ -108,7 +105,7 @@ struct VerifyAndroidCommand: ParsableCommand {
     }
   }
 
-  private func allowedBootKeys() throws(SallyportError) -> Set<[UInt8]> {
+  private func allowedBootKeys() throws(Failure) -> Set<[UInt8]> {
     guard let bootKeys else { return [] }
     let content = try InputFile(path: bootKeys).beginning()
     do throws(AndroidBootKeysError) {
@@ -120,7 +117,7 @@ struct VerifyAndroidCommand: ParsableCommand {
     }
   }
 
-  private func roots() throws(SallyportError) -> [IssuerKey] {
+  private func roots() throws(Failure) -> [IssuerKey] {
     if rootFiles.isEmpty { return GoogleRoots.all }
     var keys: [IssuerKey] = []
     for path in rootFiles {
@@ -137,9 +134,9 @@ struct VerifyAndroidCommand: ParsableCommand {
     return keys
   }
 
-  private static func invalid(_ option: String, _ path: String, _ reason: String, hint: String) -> SallyportError {
-    SallyportError(
-      .usage, error: "\(option) \(TerminalText.printable(path)): \(TerminalText.printable(reason))", hint: hint)
+  private static func invalid(_ option: String, _ path: String, _ reason: String, hint: String) -> Failure {
+    Failure(
+      .usage, "\(option) \(TerminalText.printable(path)): \(TerminalText.printable(reason))", hint: hint)
   }
 }
 

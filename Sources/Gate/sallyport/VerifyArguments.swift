@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import Cryptography
 internal import GateRuntime
 
@@ -18,7 +19,7 @@ struct VerifyTrust: ParsableArguments {
   var rootFiles: [String] = []
 
   /// Returns the certificates of `--root`, or `standard` without that option.
-  func roots(insteadOf standard: Certificate) throws(SallyportError) -> [Certificate] {
+  func roots(insteadOf standard: Certificate) throws(Failure) -> [Certificate] {
     if rootFiles.isEmpty { return [standard] }
     var roots: [Certificate] = []
     for path in rootFiles {
@@ -26,8 +27,8 @@ struct VerifyTrust: ParsableArguments {
       do throws(CryptographyError) {
         roots += try Certificate.certificates(pem: pem)
       } catch {
-        throw SallyportError(
-          .usage, error: "--root \(path): \(error)",
+        throw Failure(
+          .usage, "--root \(path): \(error)",
           hint: "use a PEM file of certificates: -----BEGIN CERTIFICATE-----"
         )
       }
@@ -61,11 +62,11 @@ struct VerifyHash: ParsableArguments {
   func nonce(in content: VerifyContent) -> [UInt8]? { value == nil ? nonce ?? content.nonce : nil }
 
   /// The hash of the options, or that of the nonce in the file.
-  func clientDataHash(in content: VerifyContent) throws(SallyportError) -> ClientDataHash {
+  func clientDataHash(in content: VerifyContent) throws(Failure) -> ClientDataHash {
     if let value { return value }
     guard let nonce = nonce(in: content) else {
-      throw SallyportError(
-        .usage, error: "what the device signed is not known",
+      throw Failure(
+        .usage, "what the device signed is not known",
         hint: "add --nonce with the 64 hex digits of the challenge, or --client-data-hash")
     }
     return ClientDataHash(bytes: SHA256.hash(nonce))

@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import Cryptography
 internal import Explanations
 internal import GateRuntime
@@ -52,10 +53,10 @@ struct VerifyAttestationCommand: ParsableCommand {
 
   func run() throws {
     let instant = trust.at ?? .now().wholeSecond
-    try input.report(on: .attestation, at: instant) { content, app throws(SallyportError) in
+    try input.report(on: .attestation, at: instant) { content, app throws(Failure) in
       guard let keyID = keyID ?? content.keyID else {
-        throw SallyportError(
-          .usage, error: "the key identifier is not known", hint: "add --key-id, as the device calls the key")
+        throw Failure(
+          .usage, "the key identifier is not known", hint: "add --key-id, as the device calls the key")
       }
       let clientDataHash = try hash.clientDataHash(in: content)
       let verifier = AttestationVerifier(
@@ -106,7 +107,7 @@ struct VerifyAssertionCommand: ParsableCommand {
   var counter: UInt32
 
   func run() throws {
-    try input.report(on: .assertion, at: nil) { content, app throws(SallyportError) in
+    try input.report(on: .assertion, at: nil) { content, app throws(Failure) in
       let clientDataHash = try hash.clientDataHash(in: content)
       func explanation(_ hash: ClientDataHash) -> Explanation {
         AssertionVerifier().explain(
@@ -142,7 +143,7 @@ struct VerifyReceiptCommand: ParsableCommand {
 
   func run() throws {
     let instant = trust.at ?? .now().wholeSecond
-    try input.report(on: .receipt, at: instant) { content, app throws(SallyportError) in
+    try input.report(on: .receipt, at: instant) { content, app throws(Failure) in
       let verifier = ReceiptVerifier(roots: try trust.roots(insteadOf: AppleRoots.appleRootG3))
       let expectation = ReceiptExpectation(appID: app, publicKey: key.value.x963)
       let result = verifier.explain(content.object, for: expectation, at: instant)

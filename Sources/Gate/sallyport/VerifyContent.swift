@@ -1,5 +1,6 @@
 internal import AppAttest
 internal import ByteCoding
+internal import CommandSupport
 internal import FoundationEssentials
 internal import GateRuntime
 
@@ -34,25 +35,25 @@ struct VerifyContent {
   ///
   /// - Parameter name: The name of the file, for errors.
   /// - Throws: `.badData` for a registration or headers of another kind of object, and for a malformed value in them.
-  init(_ content: [UInt8], of kind: Kind, named name: String) throws(SallyportError) {
+  init(_ content: [UInt8], of kind: Kind, named name: String) throws(Failure) {
     let name = TerminalText.printable(name)
     guard let values = VerifyValues(content) else {
       (object, keyID, nonce) = (VerifyInput.unarmored(content), nil, nil)
       return
     }
     guard values.kind == kind, !values.isAndroid else {
-      throw SallyportError(
-        .badData, error: "\(name): \(values.form), not \(kind.text)",
+      throw Failure(
+        .badData, "\(name): \(values.form), not \(kind.text)",
         hint: values.isAndroid
           ? "`sallyport verify android` explains the chain of an Android device"
           : "`sallyport verify \(values.kind.rawValue)` explains it")
     }
     func value<Value>(_ member: String, _ text: String?, _ form: String, _ read: (String) -> Value?)
-      throws(SallyportError) -> Value
+      throws(Failure) -> Value
     {
       guard let value = text.flatMap(read) else {
-        throw SallyportError(
-          .badData, error: "\(name): \(member) is \(text == nil ? "missing" : "not \(form)")",
+        throw Failure(
+          .badData, "\(name): \(member) is \(text == nil ? "missing" : "not \(form)")",
           hint: "send it as the gate expects it: \(member) is \(form)")
       }
       return value

@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import Explanations
 internal import GateRuntime
 internal import Glibc
@@ -27,16 +28,12 @@ struct VerifyInput: ParsableArguments {
   /// Reads the file and prints the result of `explain`, which may add a hint. Exits with 1 unless every rule passes.
   func report(
     on kind: VerifyContent.Kind, at instant: Timestamp?,
-    _ explain: (VerifyContent, AppID) throws(SallyportError) -> (explanation: Explanation, hint: String?)
+    _ explain: (VerifyContent, AppID) throws(Failure) -> (explanation: Explanation, hint: String?)
   ) throws {
-    do throws(SallyportError) {
-      let content = try VerifyContent(try InputFile(path: file).beginning(), of: kind, named: file)
-      let (explanation, hint) = try explain(content, app)
-      try VerifyReport(kind: kind.rawValue, instant: instant, explanation: explanation)
-        .conclude(asJSON: json, hint: hint)
-    } catch {
-      throw error.told()
-    }
+    let content = try VerifyContent(try InputFile(path: file).beginning(), of: kind, named: file)
+    let (explanation, hint) = try explain(content, app)
+    try VerifyReport(kind: kind.rawValue, instant: instant, explanation: explanation)
+      .conclude(asJSON: json, hint: hint)
   }
 
   /// Decodes `content` if it is only base64, in any form that the gate accepts; otherwise returns it unchanged. White
@@ -60,18 +57,18 @@ struct InputFile {
   let path: String
 
   /// Reads the whole file. Throws if it has more than `longest` bytes.
-  func read() throws(SallyportError) -> [UInt8] {
+  func read() throws(Failure) -> [UInt8] {
     let content = try beginning()
     guard content.count <= Self.longest else {
-      throw SallyportError(
-        .badData, error: "\(TerminalText.printable(path)) is larger than 1 MiB",
+      throw Failure(
+        .badData, "\(TerminalText.printable(path)) is larger than 1 MiB",
         hint: "check that this is the right file; attestations, assertions and receipts are smaller")
     }
     return content
   }
 
   /// Reads the whole file, or somewhat more than `longest` bytes of a longer one.
-  func beginning(longest: Int = InputFile.longest) throws(SallyportError) -> [UInt8] {
+  func beginning(longest: Int = InputFile.longest) throws(Failure) -> [UInt8] {
     let descriptor = path == "-" ? 0 : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure() }
     defer { if descriptor != 0 { close(descriptor) } }
@@ -87,9 +84,9 @@ struct InputFile {
     return content
   }
 
-  private func failure() -> SallyportError {
-    SallyportError(
-      .noInput, error: "\(TerminalText.printable(path)): \(String(cString: strerror(errno)))",
+  private func failure() -> Failure {
+    Failure(
+      .noInput, "\(TerminalText.printable(path)): \(String(cString: strerror(errno)))",
       hint: "name a readable file, or - for standard input")
   }
 }

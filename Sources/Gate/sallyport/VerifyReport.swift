@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import CommandSupport
 internal import Explanations
 internal import FoundationEssentials
 internal import GateRuntime
@@ -33,11 +34,11 @@ struct VerifyReport {
   }
 
   /// Prints the report. Throws the first broken rule, if there is one, with `hint` if the cause is known.
-  func conclude(asJSON isJSON: Bool, hint: String? = nil) throws(SallyportError) {
+  func conclude(asJSON isJSON: Bool, hint: String? = nil) throws(Failure) {
     Console.print(isJSON ? json : text)
     guard let broken = explanation.firstBroken else { return }
-    throw SallyportError(
-      .problemsFound, error: "the \(kind) is not valid: \(broken.name): \(TerminalText.printable(broken.detail))",
+    throw Failure(
+      .problems, "the \(kind) is not valid: \(broken.name): \(TerminalText.printable(broken.detail))",
       hint: hint ?? "see the steps above for the other rules")
   }
 

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import MFADomain
 
 extension AdminCommand {
@@ -19,7 +20,7 @@ extension AdminCommand {
         while true {
           let found = try await administration.recoveries(after: last, atMost: 200, by: actor)
           for (user, recovery) in found {
-            try BackendConsole.print(
+            Console.print(
               "\(user.shownName) started=\(recovery.startedAt.wholeSecond) ready=\(recovery.readyAt.wholeSecond)"
                 + " expires=\(recovery.expiresAt.wholeSecond) from=\(recovery.address)")
           }
@@ -44,10 +45,11 @@ extension AdminCommand {
       try await account.database.administer { administration, actor in
         do {
           let user = try await administration.cancelRecovery(Username(account.name), by: actor)
-          try BackendConsole.print("stopped the recovery of \(user.shownName)")
+          Console.print("stopped the recovery of \(user.shownName)")
         } catch MFARefusal.notFound {
-          throw CommandError(
-            .failed, "no recovery of \(account.name) is open", hint: "mfa-backend admin recoveries lists the open ones")
+          throw Failure(
+            .problems, "no recovery of \(account.name) is open",
+            hint: "mfa-backend admin recoveries lists the open ones")
         }
       }
     }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import MFASettings
 internal import MFAStore
 
@@ -28,10 +29,8 @@ extension AdminCommand {
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {
-      try await CommandError.telling {
-        let store = try database.reader().readDatabase(needsKeys: false).openExisting()
-        for (name, rows) in try await DatabaseBrowser(store).tables() { try BackendConsole.print("\(name) \(rows)") }
-      }
+      let store = try database.reader().readDatabase(needsKeys: false).openExisting()
+      for (name, rows) in try await DatabaseBrowser(store).tables() { Console.print("\(name) \(rows)") }
     }
   }
 
@@ -55,15 +54,13 @@ extension AdminCommand {
     }
 
     func run() async throws {
-      try await CommandError.telling {
-        let store = try database.reader().readDatabase(needsKeys: false).openExisting()
-        do {
-          let rows = try await DatabaseBrowser(store).rows(of: table, skipping: skip, atMost: count)
-          for row in rows { try BackendConsole.print(TerminalText.escaped(json: row)) }
-        } catch let unknown as DatabaseBrowser.UnknownTable {
-          throw CommandError(
-            .failed, "no table named \(unknown.name)", hint: "mfa-backend admin tables --development lists them")
-        }
+      let store = try database.reader().readDatabase(needsKeys: false).openExisting()
+      do {
+        let rows = try await DatabaseBrowser(store).rows(of: table, skipping: skip, atMost: count)
+        for row in rows { Console.print(TerminalText.escaped(json: row)) }
+      } catch let unknown as DatabaseBrowser.UnknownTable {
+        throw Failure(
+          .problems, "no table named \(unknown.name)", hint: "mfa-backend admin tables --development lists them")
       }
     }
   }

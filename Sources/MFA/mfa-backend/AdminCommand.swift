@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import Glibc
 internal import MFADomain
 internal import MFATokens
@@ -47,7 +48,7 @@ struct AdminCommand: AsyncParsableCommand {
         var last: Username?
         while true {
           let accounts = try await administration.accounts(after: last, atMost: 200, by: actor)
-          for account in accounts { try BackendConsole.print(AdminCommand.line(account)) }
+          for account in accounts { Console.print(AdminCommand.line(account)) }
           guard let name = accounts.last?.user.username, accounts.count == 200 else { return }
           last = name
         }
@@ -68,7 +69,7 @@ struct AdminCommand: AsyncParsableCommand {
     func run() async throws {
       try await account.database.administer {
         let user = try await $0.lock(Username(account.name), by: $1)
-        try BackendConsole.print(
+        Console.print(
           user.lockedAt == nil
             ? "locked \(user.shownName) and ended its sessions" : "\(user.shownName) was locked already")
       }
@@ -88,7 +89,7 @@ struct AdminCommand: AsyncParsableCommand {
     func run() async throws {
       try await account.database.administer {
         let user = try await $0.unlock(Username(account.name), by: $1)
-        try BackendConsole.print(
+        Console.print(
           user.lockedAt == nil
             ? "\(user.shownName) was not locked; reset its lockouts"
             : "unlocked \(user.shownName) and reset its lockouts")
@@ -109,7 +110,7 @@ struct AdminCommand: AsyncParsableCommand {
     func run() async throws {
       try await account.database.administer {
         let code = try await $0.resetFactors(Username(account.name), by: $1)
-        try BackendConsole.print(code)
+        Console.print(code)
       }
     }
   }
@@ -128,7 +129,7 @@ struct AdminCommand: AsyncParsableCommand {
     func run() async throws {
       try await account.database.administer {
         let user = try await $0.removeDevice(DeviceID(device), of: Username(account.name), by: $1)
-        try BackendConsole.print("removed the device \(device) of \(user.shownName)")
+        Console.print("removed the device \(device) of \(user.shownName)")
       }
     }
   }
@@ -146,7 +147,7 @@ struct AdminCommand: AsyncParsableCommand {
     func run() async throws {
       try await account.database.administer {
         let user = try await $0.setAdmin(true, Username(account.name), by: $1)
-        try BackendConsole.print(
+        Console.print(
           user.isAdmin ? "\(user.shownName) was an admin already" : "\(user.shownName) is an admin now")
       }
     }
@@ -165,7 +166,7 @@ struct AdminCommand: AsyncParsableCommand {
     func run() async throws {
       try await account.database.administer {
         let user = try await $0.setAdmin(false, Username(account.name), by: $1)
-        try BackendConsole.print(
+        Console.print(
           user.isAdmin ? "\(user.shownName) is no admin any more" : "\(user.shownName) was no admin")
       }
     }
@@ -195,7 +196,7 @@ struct AdminCommand: AsyncParsableCommand {
         let entries = try await administration.history(
           of: Username(account.name), before: before, atMost: last, by: actor)
         for entry in entries {
-          try BackendConsole.print("\(entry.sequence) \(entry.at) \(entry.event) \(entry.detail) \(entry.actor)")
+          Console.print("\(entry.sequence) \(entry.at) \(entry.event) \(entry.detail) \(entry.actor)")
         }
       }
     }
@@ -211,7 +212,7 @@ struct AdminCommand: AsyncParsableCommand {
 
 extension User {
   /// The name for a line of output.
-  var shownName: String { BackendConsole.quoting(username.text) }
+  var shownName: String { PrintedName.quoting(username.text) }
 }
 
 extension DatabaseOptions {
@@ -219,16 +220,14 @@ extension DatabaseOptions {
   func administer(
     _ body: (Administration, Administration.Actor) async throws -> Void
   ) async throws {
-    try await CommandError.telling {
-      let (store, keys) = try open()
-      let vault = try await Vault.open(in: store, with: keys, entropy: .system)
-      if let began = vault.historyBegan {
-        BackendConsole.error("note: the history had no key; a key was created, which covers entries from \(began) on")
-      }
-      let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa-backend")
-      let context = DomainContext(store: store, vault: vault, outbox: Silence(), tokens: tokens)
-      try await body(Administration(context), .command(name: "uid \(getuid())"))
+    let (store, keys) = try open()
+    let vault = try await Vault.open(in: store, with: keys, entropy: .system)
+    if let began = vault.historyBegan {
+      Console.note("note: the history had no key; a key was created, which covers entries from \(began) on")
     }
+    let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa-backend")
+    let context = DomainContext(store: store, vault: vault, outbox: Silence(), tokens: tokens)
+    try await body(Administration(context), .command(name: "uid \(getuid())"))
   }
 }
 

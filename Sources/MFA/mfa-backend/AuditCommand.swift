@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import MFADomain
 internal import MFASettings
 
@@ -35,9 +36,7 @@ struct AuditCommand: AsyncParsableCommand {
     var heads: [String] = []
     @Option(help: "NUMBER:HASH from the output of an earlier run.") var known: String?
 
-    func run() async throws { try await CommandError.telling(verify) }
-
-    private func verify() async throws {
+    func run() async throws {
       let known = try knownEntry()
       let heads = try heads.map { text in
         guard let head = HistoryHead(text) else {
@@ -48,21 +47,17 @@ struct AuditCommand: AsyncParsableCommand {
       let (store, wrapping) = try database.open()
       let keys = try await Vault.historyKeys(in: store, with: wrapping)
       for head in heads where keys?.verifies(head) != true {
-        BackendConsole.error("error: no key of this database signed the head \(head)")
-        throw ExitCode(1)
+        throw Failure(.problems, "no key of this database signed the head \(head)")
       }
       let verdict = try await AuditTrail(store, keys).verify(
         known: heads.map { ($0.sequence, $0.hash) } + (known.map { [$0] } ?? []))
-      if let fault = verdict.fault {
-        BackendConsole.error(AuditCommand.lines(of: fault))
-        throw ExitCode(1)
-      }
+      if let fault = verdict.fault { throw AuditCommand.failure(fault) }
       if verdict.unkeyed > 0 {
-        BackendConsole.error(
+        Console.note(
           "note: an older version wrote entries 1 to \(verdict.unkeyed) without a key; entry \(verdict.unkeyed + 1) "
             + "covers their state at the time it was written")
       }
-      try BackendConsole.print("\(verdict.entries):\(Hex.encode(verdict.lastHash))")
+      Console.print("\(verdict.entries):\(Hex.encode(verdict.lastHash))")
     }
 
     private func knownEntry() throws -> AuditTrail.KnownEntry? {
@@ -75,26 +70,25 @@ struct AuditCommand: AsyncParsableCommand {
     }
   }
 
-  /// The fault in one sentence.
-  static func text(of fault: AuditTrail.Violation) -> String {
-    let line = lines(of: fault).split(whereSeparator: \.isNewline).first ?? ""
-    return String(line.dropFirst("error: ".count))
-  }
-
-  private static func lines(of fault: AuditTrail.Violation) -> String {
+  /// What the fault of a history means to an operator.
+  static func failure(_ fault: AuditTrail.Violation) -> Failure {
     switch fault {
-    case .changed(let sequence): "error: entry \(sequence) was changed"
-    case .broken(let sequence): "error: entry \(sequence) does not follow the previous entry"
-    case .cutOff(let last, let expected): "error: the history ends with entry \(last), but had \(expected) entries"
+    case .changed(let sequence): Failure(.problems, "entry \(sequence) was changed")
+    case .broken(let sequence): Failure(.problems, "entry \(sequence) does not follow the previous entry")
+    case .cutOff(let last, let expected):
+      Failure(.problems, "the history ends with entry \(last), but had \(expected) entries")
     case .olderKey(let sequence):
-      "error: entry \(sequence) has no key, or an older key than the previous entry\n"
-        + "hint: an older version, or a server that ran during keys reseal, may have written it"
+      Failure(
+        .problems, "entry \(sequence) has no key, or an older key than the previous entry",
+        hint: "an older version, or a server that ran during keys reseal, may have written it")
     case .unknownKey(let sequence, let key):
-      "error: entry \(sequence) uses the key \(key), which is not in the database"
-    case .keyWithoutEntries(let key): "error: no entry uses the newest key, \(key): entries were removed from the end"
+      Failure(.problems, "entry \(sequence) uses the key \(key), which is not in the database")
+    case .keyWithoutEntries(let key):
+      Failure(.problems, "no entry uses the newest key, \(key): entries were removed from the end")
     case .noKey:
-      "error: the database has no key for its history\n"
-        + "hint: mfa-backend run creates the key at its first start; if it ran before, the key was removed"
+      Failure(
+        .problems, "the database has no key for its history",
+        hint: "mfa-backend run creates the key at its first start; if it ran before, the key was removed")
     }
   }
 
@@ -108,9 +102,7 @@ struct AuditCommand: AsyncParsableCommand {
         """)
     @OptionGroup var database: DatabaseOptions
 
-    func run() async throws { try await CommandError.telling(export) }
-
-    private func export() async throws {
+    func run() async throws {
       // The history is stored unencrypted, so its export needs no keys.
       let store = try database.reader().readDatabase(needsKeys: false).openExisting()
       try await AuditTrail(store, nil).forEach { entry, hash in
@@ -121,7 +113,8 @@ struct AuditCommand: AsyncParsableCommand {
             "requestId": entry.requestID, "detail": entry.detail, "previous": Hex.encode(entry.previous),
             "hash": Hex.encode(hash), "key": entry.keyNumber.map { "\($0)" } ?? "",
           ]).dropFirst()
-        try BackendConsole.print(TerminalText.escaped(json: line))
+        // A reader that has gone wants no further entry.
+        guard StandardOutput.write(TerminalText.escaped(json: line) + "\n") else { throw ExitCode.success }
       }
     }
   }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import Foundation
 internal import Glibc
 internal import Logging
@@ -66,24 +67,24 @@ extension BackendSettings.Database {
     let hint = "mfa-backend run creates it at its first start"
     if let path = sqlitePath, access(path, F_OK) != 0 {
       let number = errno
-      throw CommandError(
+      throw Failure(
         .noInput, "no database at \(path): \(String(cString: strerror(number)))",
         hint: number == ENOENT ? hint : hintOfFailure)
     }
     do {
       return try open(makesTables: false)
     } catch let fault as MFAStoreError where fault == .noTables {
-      throw CommandError(.noInput, "the database has no tables of mfa-backend", hint: hint)
+      throw Failure(.noInput, "the database has no tables of mfa-backend", hint: hint)
     }
   }
 
   /// Parses the URL as a connection would.
-  func judge() throws(CommandError) {
+  func judge() throws(Failure) {
     guard case .kept(let url, _, _) = self, !url.hasPrefix("sqlite:") else { return }
     do throws(ConnectionParameters.Malformed) {
       _ = try ConnectionParameters(url: url)
     } catch {
-      throw CommandError(
+      throw Failure(
         .configuration, "database: \(error.reason)",
         hint: "in user and password, write / : @ ? # as %2F %3A %40 %3F %23")
     }
@@ -93,16 +94,16 @@ extension BackendSettings.Database {
   var password: DatabasePassword? {
     guard case .kept(_, _, let file?) = self else { return nil }
     return {
-      do throws(CommandError) {
+      do throws(Failure) {
         return try InputFile.secretLine(file, "the database's password file", warns: false)
       } catch {
-        throw MFAStoreError(reason: error.reason)
+        throw MFAStoreError(reason: error.message)
       }
     }
   }
 
   /// Reads the password file, if there is one, to report its faults.
-  func judgePassword() throws(CommandError) {
+  func judgePassword() throws(Failure) {
     guard case .kept(_, _, let file?) = self else { return }
     _ = try InputFile.secretLine(file, "the database's password file")
   }
@@ -150,17 +151,17 @@ extension BackendSettings.Database {
     struct Entry: Decodable { let name: String, key: String }
     let bytes = try InputFile.readSecret(file, "the keys file")
     guard let entries = try? JSONDecoder().decode([Entry].self, from: bytes) else {
-      throw CommandError(.configuration, "\(file): not a JSON list of objects with name and key", hint: Self.keysHint)
+      throw Failure(.configuration, "\(file): not a JSON list of objects with name and key", hint: Self.keysHint)
     }
     guard Set(entries.map(\.name)).count == entries.count else {
-      throw CommandError(
+      throw Failure(
         .configuration, "\(file): two keys have the same name",
         hint: "create the new key again with mfa-backend keys make, which chooses a unique name")
     }
     do throws(KeyEncryptionKeys.Malformed) {
       return try KeyEncryptionKeys(entries.map { ($0.name, Base64.decode($0.key) ?? []) })
     } catch {
-      throw CommandError(.configuration, "\(file): \(error.reason)", hint: Self.keysHint)
+      throw Failure(.configuration, "\(file): \(error.reason)", hint: Self.keysHint)
     }
   }
 }

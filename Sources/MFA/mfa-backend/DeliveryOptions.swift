@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import CommandSupport
 internal import Foundation
 internal import MFADelivery
 internal import MFADomain
@@ -77,7 +78,7 @@ struct MessageProviders: Sendable {
 extension BackendSettings {
   /// Reads the secrets of the providers.
   ///
-  /// - Throws: `CommandError` if a file cannot be read or is not private.
+  /// - Throws: `Failure` if a file cannot be read or is not private.
   func messageProviders() throws -> MessageProviders {
     MessageProviders(phone: try smsProvider(), email: try mailProvider())
   }

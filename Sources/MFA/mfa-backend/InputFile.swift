@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import Foundation
 internal import Glibc
 
@@ -6,38 +7,38 @@ enum InputFile {
   /// Reads the whole file.
   ///
   /// - Parameter use: what the file is, for error messages: `the keys file`.
-  /// - Throws: `CommandError` if the file cannot be read.
-  static func read(_ path: String, _ use: String) throws(CommandError) -> Data {
+  /// - Throws: `Failure` if the file cannot be read.
+  static func read(_ path: String, _ use: String) throws(Failure) -> Data {
     try require(path, use)
     guard let bytes = FileManager.default.contents(atPath: path) else {
-      throw CommandError(.noInput, "\(use) \(path) cannot be read")
+      throw Failure(.noInput, "\(use) \(path) cannot be read")
     }
     return bytes
   }
 
   /// Reads a secret file. Prints a warning if the group of the file can read it.
   ///
-  /// - Throws: `CommandError` if the file cannot be read, or if every user of the machine can read it.
+  /// - Throws: `Failure` if the file cannot be read, or if every user of the machine can read it.
   ///
   /// - Parameter warns: whether a warning is printed; `false` for a file that is read often.
-  static func readSecret(_ path: String, _ use: String, warns: Bool = true) throws(CommandError) -> Data {
+  static func readSecret(_ path: String, _ use: String, warns: Bool = true) throws(Failure) -> Data {
     var status = stat()
     if stat(path, &status) == 0 {
       guard status.st_mode & 0o004 == 0 else {
-        throw CommandError(
+        throw Failure(
           .configuration, "every user of this machine can read \(use) \(path)",
           hint: "chmod 600 \(path), and replace the secret if other users could have read it")
       }
-      if warns, status.st_mode & 0o040 != 0 { BackendConsole.error("warning: \(use) \(path) is readable by its group") }
+      if warns, status.st_mode & 0o040 != 0 { Console.tell(.warning("\(use) \(path) is readable by its group")) }
     }
     return try read(path, use)
   }
 
   /// The first line of a secret file that is not empty.
-  static func secretLine(_ path: String, _ use: String, warns: Bool = true) throws(CommandError) -> String {
+  static func secretLine(_ path: String, _ use: String, warns: Bool = true) throws(Failure) -> String {
     let text = String(decoding: try readSecret(path, use, warns: warns), as: UTF8.self)
     guard let line = text.split(whereSeparator: \.isNewline).first else {
-      throw CommandError(.configuration, "\(path) is empty")
+      throw Failure(.configuration, "\(path) is empty")
     }
     return String(line)
   }
@@ -51,9 +52,9 @@ enum InputFile {
   }
 
   /// Checks at startup that `path` can be read, rather than at the first use.
-  static func require(_ path: String, _ use: String) throws(CommandError) {
+  static func require(_ path: String, _ use: String) throws(Failure) {
     guard access(path, R_OK) == 0 else {
-      throw CommandError(.noInput, "\(use) \(path) cannot be read: \(String(cString: strerror(errno)))")
+      throw Failure(.noInput, "\(use) \(path) cannot be read: \(String(cString: strerror(errno)))")
     }
   }
 }

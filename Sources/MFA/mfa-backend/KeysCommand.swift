@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import MFADomain
 
 /// The commands that create and rotate the keys that seal secrets.
@@ -26,10 +27,8 @@ struct KeysCommand: AsyncParsableCommand {
     var name: String?
 
     func run() async throws {
-      try await CommandError.telling {
-        let key = Base64.encode(Entropy.system.bytes(32))
-        try BackendConsole.print("[" + JSONText.object(["name": name ?? Self.freshName(), "key": key]) + "]")
-      }
+      let key = Base64.encode(Entropy.system.bytes(32))
+      Console.print("[" + JSONText.object(["name": name ?? Self.freshName(), "key": key]) + "]")
     }
 
     /// A name such as `2026-11-21-3fa90c1e`: the day shows people which key is newer, and the number makes it unique.
@@ -52,11 +51,9 @@ struct KeysCommand: AsyncParsableCommand {
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {
-      try await CommandError.telling {
-        let (store, keys) = try database.open()
-        let count = try await Resealing(store, keys).run()
-        try BackendConsole.print("\(count) values resealed")
-      }
+      let (store, keys) = try database.open()
+      let count = try await Resealing(store, keys).run()
+      Console.print("\(count) values resealed")
     }
   }
 
@@ -71,11 +68,9 @@ struct KeysCommand: AsyncParsableCommand {
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {
-      try await CommandError.telling {
-        let (store, keys) = try database.open()
-        let count = try await Vault.rewrap(in: store, with: keys, entropy: .system)
-        try BackendConsole.print("\(count) data keys resealed")
-      }
+      let (store, keys) = try database.open()
+      let count = try await Vault.rewrap(in: store, with: keys, entropy: .system)
+      Console.print("\(count) data keys resealed")
     }
   }
 }

@@ -26,8 +26,6 @@ struct MFABackend: AsyncParsableCommand {
 
   static func main() async {
     StandardDescriptors.occupy()
-    // A write to a closed pipe must return an error: a command then exits with its status, and a server continues.
-    signal(SIGPIPE, SIG_IGN)
-    Glibc.exit(await execute())
+    Glibc.exit(await execute(describing: Failure.init(of:)))
   }
 }

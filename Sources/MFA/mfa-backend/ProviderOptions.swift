@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import CommandSupport
 internal import MFASettings
 internal import MFATokens
 
@@ -39,8 +40,8 @@ struct ProviderOptions: ParsableArguments {
 extension BackendSettings.Provider {
   /// The verifier of the provider's tokens.
   ///
-  /// - Throws: `CommandError` if the file with the roots cannot be read.
-  func tokens() throws(CommandError) -> ProviderTokens {
+  /// - Throws: `Failure` if the file with the roots cannot be read.
+  func tokens() throws(Failure) -> ProviderTokens {
     if let authorityFile { try InputFile.require(authorityFile, "the identity provider's root file") }
     return ProviderTokens(
       issuer: issuer, audiences: audiences, trustedAudiences: trustedAudiences, clockSkew: clockSkew,

@@ -75,10 +75,6 @@ struct RunCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await CommandError.telling(serve)
-  }
-
-  private func serve() async throws {
     let log = BackendLog()
     defer { log.flush() }
     let reader = database.reader(with: flags)

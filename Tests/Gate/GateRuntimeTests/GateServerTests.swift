@@ -1,5 +1,6 @@
 import ACME
 import ByteCoding
+import CommandSupport
 import Foundation
 import GateService
 import Glibc
@@ -263,7 +264,7 @@ struct GateServerTests {
     try await serving { files, old, _ in
       let (sockets, report) = try await legacy(of: old)
       try files.configure("session: { max_age: forever }")
-      await #expect(throws: SallyportError.self) {
+      await #expect(throws: Failure.self) {
         try await GateServer.open(files.loader, sockets, signals: .none)
       }
       let reason = String(decoding: try report.readToEnd() ?? Data(), as: UTF8.self)

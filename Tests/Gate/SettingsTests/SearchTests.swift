@@ -1,3 +1,4 @@
+import CommandSupport
 import Foundation
 import Testing
 
@@ -27,21 +28,13 @@ struct SearchTests {
 
   @Test("A hint follows its message, and the last of several in a row that share it")
   func hints() {
-    let messages = [
-      HintedMessage("error: a", hint: "x"), .init("error: b", hint: "x"), .init("error: c", hint: nil),
-      .init("error: d", hint: "y"), .init("warning: e", hint: "x"),
+    let messages: [(Message, hint: String?)] = [
+      (.error("a"), "x"), (.error("b"), "x"), (.error("c"), nil), (.error("d"), "y"), (.warning("e"), "x"),
     ]
     #expect(
-      HintedMessage.lines(messages) == """
-        error: a
-        error: b
-        hint: x
-        error: c
-        error: d
-        hint: y
-        warning: e
-        hint: x
-        """)
-    #expect(HintedMessage.lines([]) == "")
+      Message.hinted(messages).map(\.line) == [
+        "error: a", "error: b", "hint: x", "error: c", "error: d", "hint: y", "warning: e", "hint: x",
+      ])
+    #expect(Message.hinted([]).isEmpty)
   }
 }

@@ -299,21 +299,23 @@ struct CommandTests {
         let run = try await ChildProcess.run(
           Places.tool("bash"), ["-c", "exec \"$@\" > /dev/full", "bash", program] + command)
         #expect(run.exit == .code(74), "\(command)")
-        #expect(run.errors == ["error: standard output: No space left on device"])
+        #expect(
+          run.errors == ["error: standard output: No space left on device", "hint: name a place that has room"])
       }
     }
   }
 
-  @Test("a command whose output is closed exits with 74 and without a message")
+  @Test("a reader that has gone has what it wants: the command exits with 0 and without a message")
   func closedOutput() async throws {
     try await Places.withTemporaryFolder { folder in
       try await withDatabase(in: folder) { _ async throws in }
       let program = try Places.product("mfa-backend")
-      for command in [["keys", "make"], ["audit", "verify"] + Self.database(folder)] {
+      let database = Self.database(folder)
+      for command in [["keys", "make"], ["audit", "verify"] + database, ["audit", "export"] + database] {
         // The reader closes the pipe before the command starts.
         let script = "exec 3> >(exit); wait $!; \"$@\" >&3; echo $?"
         let run = try await ChildProcess.run(Places.tool("bash"), ["-c", script, "bash", program] + command)
-        #expect(run.output == ["74"] && run.errors.isEmpty, "\(run.output) \(run.errors)")
+        #expect(run.output == ["0"] && run.errors.isEmpty, "\(run.output) \(run.errors)")
       }
     }
   }

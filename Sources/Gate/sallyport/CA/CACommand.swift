@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import ByteCoding
 internal import ClientAuthority
+internal import CommandSupport
 internal import Cryptography
 internal import GateRuntime
 
@@ -41,18 +42,18 @@ struct CAOptions: ParsableArguments {
       guard json else { return Console.print(files.joined(separator: "\n")) }
       Console.print("{\"files\":[" + files.map { JSONText.quote($0) }.joined(separator: ",") + "]}")
     } catch {
-      throw SallyportError(Self.status(of: error), error: error.description, hint: error.hint).told()
+      throw Failure(Self.status(of: error), error.description, hint: error.hint)
     }
   }
 
-  private static func status(of fault: ClientAuthorityError) -> SallyportError.Status {
+  private static func status(of fault: ClientAuthorityError) -> Status {
     switch fault {
     case .exists: .cannotCreate
     case .system(let action, _, _): action == "read" ? .noInput : .cannotCreate
     case .absent: .noInput
     case .malformed: .badData
     case .unusableName: .usage
-    case .cryptography: .software
+    case .cryptography: .internalError
     }
   }
 }

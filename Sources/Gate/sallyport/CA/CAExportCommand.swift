@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ClientAuthority
+internal import CommandSupport
 internal import Cryptography
 internal import GateRuntime
 
@@ -45,22 +46,18 @@ struct CAExportCommand: ParsableCommand {
   var legacy = false
 
   func run() throws {
-    let form: ClientExport
-    do throws(SallyportError) {
-      form = try chosenForm()
-    } catch {
-      throw error.told()
-    }
+    let form = try chosenForm()
     try options.report { () throws(ClientAuthorityError) in
       [try options.authority.export(client, as: form, to: output, isReplacing: options.force)]
     }
     if form.isForNewerSystems {
-      Console.error(
-        "hint: if the import reports \"MAC verification failed\", export again with --legacy (Triple DES and SHA-1)")
+      Console.tell(
+        .hint(
+          "if the import reports \"MAC verification failed\", export again with --legacy (Triple DES and SHA-1)"))
     }
   }
 
-  private func chosenForm() throws(SallyportError) -> ClientExport {
+  private func chosenForm() throws(Failure) -> ClientExport {
     let encryption: PKCS12.Encryption = legacy ? .legacy : .modern
     switch format {
     case .pem: return .pem
@@ -72,13 +69,13 @@ struct CAExportCommand: ParsableCommand {
 
   /// Reads the password from a file or the terminal, never from the command line, which every user of the machine can
   /// read.
-  private func password() throws(SallyportError) -> String {
+  private func password() throws(Failure) -> String {
     guard let passwordFile else { return try PasswordPrompt.ask("Password of the exported file") }
     let bytes = try InputFile(path: passwordFile).read()
     let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
     guard let password = String(validating: line, as: UTF8.self), !line.contains(0) else {
-      throw SallyportError(
-        .usage, error: "--password-file \(passwordFile): not a line of text", hint: "the first line is the password")
+      throw Failure(
+        .usage, "--password-file \(passwordFile): not a line of text", hint: "the first line is the password")
     }
     return password
   }

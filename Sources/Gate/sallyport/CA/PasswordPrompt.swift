@@ -5,19 +5,19 @@ internal import ProcessSignals
 /// Asks for a password on the terminal without echoing it.
 enum PasswordPrompt {
   /// Returns the password after it was typed twice.
-  static func ask(_ what: String) throws(SallyportError) -> String {
-    guard let terminal = CommandSupport.Terminal() else {
-      throw SallyportError(
-        .usage, error: "no terminal to ask for the password",
+  static func ask(_ what: String) throws(Failure) -> String {
+    guard let terminal = Terminal() else {
+      throw Failure(
+        .usage, "no terminal to ask for the password",
         hint: "use --password-file FILE; its first line is the password")
     }
     TemporaryFileRegistry.endWithSignals()
     guard let first = terminal.ask("\(what): ", isSecret: true), let second = terminal.ask("Again: ", isSecret: true)
     else {
-      throw SallyportError(.usage, error: "no password was typed", hint: "try again, or use --password-file FILE")
+      throw Failure(.usage, "no password was typed", hint: "try again, or use --password-file FILE")
     }
     guard first == second else {
-      throw SallyportError(.usage, error: "the two passwords differ", hint: "try again, or use --password-file FILE")
+      throw Failure(.usage, "the two passwords differ", hint: "try again, or use --password-file FILE")
     }
     return first
   }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
+internal import CommandSupport
 internal import GateRuntime
 internal import Preflight
 internal import Settings
@@ -57,26 +58,19 @@ struct CheckCommand: AsyncParsableCommand {
     if schema { return Console.write(ConfigurationSchema.text) }
     if reference { return Console.write(ConfigurationReference.text) }
     if example { return Console.write(ConfigurationExample.text) }
-    let status: Int32
-    do throws(SallyportError) {
-      let loader = try options.loader()
-      let diagnostics = Self.judged(loader.examine())
-      let probes = offline ? [] : await Self.probe(diagnostics)
-      let report = CheckReport(
-        diagnostics: diagnostics, probes: probes, foundFile: options.config == nil ? loader.file : nil,
-        hasFile: loader.file != nil)
-      tell(report)
-      status = report.status
-    } catch {
-      throw error.told()
-    }
-    if status != 0 { throw ExitCode(status) }
+    let loader = try options.loader()
+    let diagnostics = Self.judged(loader.examine())
+    let probes = offline ? [] : await Self.probe(diagnostics)
+    let report = CheckReport(
+      diagnostics: diagnostics, probes: probes, foundFile: options.config == nil ? loader.file : nil,
+      hasFile: loader.file != nil)
+    tell(report)
+    if report.status != 0 { throw ExitCode(report.status) }
   }
 
   private func tell(_ report: CheckReport) {
     if json { return Console.print(report.json(withEffective: effective)) }
-    let complaints = report.complaints
-    if !complaints.isEmpty { Console.error(complaints) }
+    Console.tell(report.complaints)
     guard let settings = report.diagnostics.settings else { return }
     if effective { Console.write(settings.effectiveYAML) } else { Console.print(report.findings) }
   }

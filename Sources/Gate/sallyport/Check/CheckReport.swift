@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import CommandSupport
 internal import FoundationEssentials
 internal import GateRuntime
 internal import Preflight
@@ -16,22 +17,21 @@ struct CheckReport {
 
   /// The exit status: 78 for a fault, 1 for a failed probe, otherwise 0.
   var status: Int32 {
-    if diagnostics.settings == nil { return SallyportError.Status.configuration.rawValue }
-    return probes.contains { $0.outcome == .failed } ? SallyportError.Status.problemsFound.rawValue : 0
+    if diagnostics.settings == nil { return Status.configuration.rawValue }
+    return probes.contains { $0.outcome == .failed } ? Status.problems.rawValue : 0
   }
 
   // MARK: For people
 
   /// The errors, then the warnings, each with its hint.
-  var complaints: String {
+  var complaints: [Message] {
     let failures = probes.filter { $0.outcome == .failed }
     let doubts = probes.filter { $0.outcome == .warning }
-    var messages = diagnostics.faults.map { HintedMessage("error: \($0)", hint: $0.hint) }
-    messages += failures.map { HintedMessage("error: \($0)", hint: $0.hint) }
-    messages += diagnostics.warnings.map { HintedMessage("warning: \($0)", hint: nil) }
-    messages += doubts.map { HintedMessage("warning: \($0)", hint: $0.hint) }
-    let lines = HintedMessage.lines(messages)
-    return hasFile || diagnostics.settings != nil ? lines : "\(lines)\nhint: \(ConfigurationSearch.ofProcess.advice)"
+    let complaints = Message.hinted(
+      diagnostics.faults.map { (.error("\($0)"), $0.hint) } + failures.map { (.error("\($0)"), $0.hint) }
+        + diagnostics.warnings.map { (.warning("\($0)"), nil) } + doubts.map { (.warning("\($0)"), $0.hint) })
+    return hasFile || diagnostics.settings != nil
+      ? complaints : complaints + [.hint(ConfigurationSearch.ofProcess.advice)]
   }
 
   /// The `ok:` lines and a summary line.

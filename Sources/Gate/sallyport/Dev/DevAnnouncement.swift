@@ -93,7 +93,7 @@ struct DevAnnouncement {
   }
 
   private var code: String? {
-    guard Terminal.isTerminal(STDOUT_FILENO), let profile, let code = try? QRCode(profile, correction: .low) else {
+    guard StandardOutput.isTerminal, let profile, let code = try? QRCode(profile, correction: .low) else {
       return nil
     }
     return String(code.terminalText().dropLast())

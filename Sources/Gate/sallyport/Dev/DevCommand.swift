@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import Cryptography
 internal import FoundationEssentials
 internal import GateRuntime
@@ -76,84 +77,80 @@ struct DevCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    do throws(SallyportError) {
-      let rehearsal = try chosenRehearsal()
-      let host = try chosenHost()
-      let app = try chosenApp()
-      let folder = AuthorityFolder(path: try Self.usable(Self.absolute(try chosenFolder())))
-      let authority = try authority(in: folder, for: host, rehearsal)
-      let (server, differences) = try await open(folder, authority, appID: app ?? authority.appID, rehearsal)
-      let profiles = host == nil ? nil : try profileServer(of: authority)
-      defer { profiles?.stop() }
-      let settings = await server.settings
-      await server.serve {
-        DevAnnouncement(
-          authority: authority, folder: folder.path, appID: app ?? authority.appID, isReal: real,
-          settings: settings, host: host, port: server.port, profile: host.flatMap { profiles?.url(host: $0) },
-          configuration: config, differences: differences
-        ).print(asJSON: json)
-        Task { await warnOfUpstream(settings) }
-      }
-    } catch {
-      throw error.told()
+    let rehearsal = try chosenRehearsal()
+    let host = try chosenHost()
+    let app = try chosenApp()
+    let folder = AuthorityFolder(path: try Self.usable(Self.absolute(try chosenFolder())))
+    let authority = try authority(in: folder, for: host, rehearsal)
+    let (server, differences) = try await open(folder, authority, appID: app ?? authority.appID, rehearsal)
+    let profiles = host == nil ? nil : try profileServer(of: authority)
+    defer { profiles?.stop() }
+    let settings = await server.settings
+    await server.serve {
+      DevAnnouncement(
+        authority: authority, folder: folder.path, appID: app ?? authority.appID, isReal: real,
+        settings: settings, host: host, port: server.port, profile: host.flatMap { profiles?.url(host: $0) },
+        configuration: config, differences: differences
+      ).print(asJSON: json)
+      Task { await warnOfUpstream(settings) }
     }
   }
 
   /// The file of `-c`. The options that set what the file sets are refused.
-  private func chosenRehearsal() throws(SallyportError) -> DevRehearsal? {
+  private func chosenRehearsal() throws(Failure) -> DevRehearsal? {
     guard let config else { return nil }
     let others = [
       ("--upstream", upstream != nil), ("--forward", forward != nil), ("--real", real), ("--app-id", appID != nil),
       ("--client-ca", clientCA != nil),
     ]
     if let other = others.first(where: \.1)?.0 {
-      throw SallyportError(
-        .usage, error: "\(other): not with -c: apps, routes and client certificates are those of the file",
+      throw Failure(
+        .usage, "\(other): not with -c: apps, routes and client certificates are those of the file",
         hint: "change a copy of the file, or leave -c out")
     }
     return try DevRehearsal(file: config)
   }
 
-  private func chosenHost() throws(SallyportError) -> DevHost? {
+  private func chosenHost() throws(Failure) -> DevHost? {
     guard let host else { return nil }
     guard let chosen = DevHost(host) else {
-      throw SallyportError(
-        .usage, error: "--host: \(host) is neither a host name nor an address",
+      throw Failure(
+        .usage, "--host: \(host) is neither a host name nor an address",
         hint: "write it as in a URL, without scheme and port: gate.local, or 192.168.1.5")
     }
     return chosen
   }
 
   /// The app of `--app-id`, which real devices need: their app is never the example's.
-  private func chosenApp() throws(SallyportError) -> String? {
+  private func chosenApp() throws(Failure) -> String? {
     guard let appID else {
       guard !real else {
-        throw SallyportError(
-          .usage, error: "--real: the app is not known", hint: "add --app-id TEAMID.bundle.id, as Xcode shows them")
+        throw Failure(
+          .usage, "--real: the app is not known", hint: "add --app-id TEAMID.bundle.id, as Xcode shows them")
       }
       return nil
     }
     guard AppID(appID) != nil else {
-      throw SallyportError(
-        .usage, error: "--app-id: \(appID) is not TEAMID.bundle.id, with ten characters of A-Z and 0-9 before the dot",
+      throw Failure(
+        .usage, "--app-id: \(appID) is not TEAMID.bundle.id, with ten characters of A-Z and 0-9 before the dot",
         hint: "write AAABBBCCC1.com.example.app")
     }
     return appID
   }
 
-  private func profileServer(of authority: TestAuthority) throws(SallyportError) -> ProfileServer {
+  private func profileServer(of authority: TestAuthority) throws(Failure) -> ProfileServer {
     let every = SocketAddress.ipv6([UInt8](repeating: 0, count: 16), port: profilePort)
     let own = address.flatMap(DevHost.bytes(ofAddress:)).map { bytes in
       bytes.count == 4 ? SocketAddress.ipv4(bytes, port: profilePort) : .ipv6(bytes, port: profilePort)
     }
     return try ProfileServer(of: authority.tlsAuthority.certificate, at: own ?? every) { client in
-      Console.error("profile fetched by \(client.host)")
+      Console.note("profile fetched by \(client.host)")
     }
   }
 
   private func authority(
     in folder: AuthorityFolder, for host: DevHost?, _ rehearsal: DevRehearsal?
-  ) throws(SallyportError) -> TestAuthority {
+  ) throws(Failure) -> TestAuthority {
     let apps = rehearsal?.appIDs ?? []
     let authority: TestAuthority
     do throws(AuthorityFolderError) {
@@ -162,21 +159,21 @@ struct DevCommand: AsyncParsableCommand {
     } catch {
       // The folder holds something else, so nothing in it may be overwritten.
       if case .absent(let path) = error {
-        throw SallyportError(
-          .cannotCreate, error: "\(path) is not empty and contains no CA of sallyport dev",
+        throw Failure(
+          .cannotCreate, "\(path) is not empty and contains no CA of sallyport dev",
           hint: "name an empty or new folder with --folder")
       }
-      throw SallyportError(.cannotCreate, error: error.description, hint: error.hint)
+      throw Failure(.cannotCreate, error.description, hint: error.hint)
     }
     // The CA may serve several apps of real devices: a phone then trusts it once.
     if !real, let appID, appID != authority.appID {
-      throw SallyportError(
-        .usage, error: "--app-id: the devices in \(folder.path) run \(authority.appID)",
+      throw Failure(
+        .usage, "--app-id: the devices in \(folder.path) run \(authority.appID)",
         hint: "name another folder with --folder")
     }
     if let app = apps.first, !apps.contains(authority.appID) {
-      throw SallyportError(
-        .usage, error: "-c: the devices in \(folder.path) run \(authority.appID), which is no app of the file",
+      throw Failure(
+        .usage, "-c: the devices in \(folder.path) run \(authority.appID), which is no app of the file",
         hint: "name another folder with --folder, for example \(folder.path)-\(app)")
     }
     return authority
@@ -186,14 +183,14 @@ struct DevCommand: AsyncParsableCommand {
   /// `rehearsal`. If the start fails, restores the previous file, because another gate may be running with it.
   private func open(
     _ folder: AuthorityFolder, _ authority: TestAuthority, appID: String, _ rehearsal: DevRehearsal?
-  ) async throws(SallyportError) -> (GateServer, [Rehearsal.Difference]) {
+  ) async throws(Failure) -> (GateServer, [Rehearsal.Difference]) {
     let rehearsed = try rehearsal?.settings(in: folder, givenFlags)
     if rehearsed == nil { try checkFlags(in: folder) }
     let path = DevFolder(path: folder.path).configuration
     let before = try? Data(contentsOf: URL(filePath: path))
     let text = rehearsed?.settings.effectiveYAML ?? configuration(in: folder, authority, appID: appID)
     try write("# Generated by sallyport dev. Each start overwrites it.\n" + text, to: path)
-    do throws(SallyportError) {
+    do throws(Failure) {
       // The environment and the .env file of the user's own gate must not affect this one.
       let loader = SettingsLoader(file: path, environment: [:], workingDirectory: folder.path)
       return (try await GateServer.open(loader), rehearsed?.differences ?? [])
@@ -207,7 +204,7 @@ struct DevCommand: AsyncParsableCommand {
   /// in the device.
   private func warnOfUpstream(_ settings: GateSettings) async {
     for result in await Preflight(settings, store: nil, at: .now()).upstreams() where result.outcome == .failed {
-      Console.error(
+      Console.note(
         "warning: \(result.text)\nhint: start it, for example with `attest echo`; the gate does not need a restart")
     }
   }
@@ -236,7 +233,7 @@ struct DevCommand: AsyncParsableCommand {
   }
 
   /// Validates the flags before the file is written, so that errors name the flags instead of the generated file.
-  private func checkFlags(in folder: AuthorityFolder) throws(SallyportError) {
+  private func checkFlags(in folder: AuthorityFolder) throws(Failure) {
     let made = [
       FlagSetting(flag: "--folder", key: "tls.cert_file", text: folder.serverCertificatePath),
       FlagSetting(flag: "--folder", key: "tls.key_file", text: folder.serverKeyPath),
@@ -246,34 +243,37 @@ struct DevCommand: AsyncParsableCommand {
     do throws(ConfigurationErrors) {
       _ = try loader.load()
     } catch {
-      throw SallyportError(.configuration, lines: error.description)
+      throw Failure(error)
     }
   }
 
   /// Replaces settings keys in the error by the flags that set them.
-  private func namingFlags(in failure: SallyportError) -> SallyportError {
-    let lines = givenFlags.reduce(failure.lines) { $0.replacing($1.key, with: $1.flag) }
-    return SallyportError(failure.status, lines: lines)
+  private func namingFlags(in failure: Failure) -> Failure {
+    Failure(
+      failure.status,
+      failure.messages.map { message in
+        message.replacingText { text in givenFlags.reduce(text) { $0.replacing($1.key, with: $1.flag) } }
+      })
   }
 
   /// Returns the folder of `--folder`, or the standard one.
-  private func chosenFolder() throws(SallyportError) -> String {
+  private func chosenFolder() throws(Failure) -> String {
     if let folder { return folder }
     guard let standard = DevFolder.standard(ProcessInfo.processInfo.environment) else {
-      throw SallyportError(
-        .noInput, error: "no folder for the CA: neither HOME nor XDG_DATA_HOME is set to an absolute path",
+      throw Failure(
+        .noInput, "no folder for the CA: neither HOME nor XDG_DATA_HOME is set to an absolute path",
         hint: "name a folder with --folder")
     }
     return standard.path
   }
 
   /// Returns `path` if it can be part of a store's URL and of a line in a configuration file.
-  private static func usable(_ path: String) throws(SallyportError) -> String {
+  private static func usable(_ path: String) throws(Failure) -> String {
     guard let character = path.unicodeScalars.first(where: { "?#".unicodeScalars.contains($0) || $0.value < 0x20 })
     else { return path }
     let name = character.value < 0x20 ? "a control character" : "\(character)"
-    throw SallyportError(
-      .usage, error: "--folder: a folder whose path has \(name) cannot hold the gate's store",
+    throw Failure(
+      .usage, "--folder: a folder whose path has \(name) cannot hold the gate's store",
       hint: "name another folder with --folder")
   }
 
@@ -306,12 +306,12 @@ struct DevCommand: AsyncParsableCommand {
     return text
   }
 
-  private func write(_ text: String, to path: String) throws(SallyportError) {
+  private func write(_ text: String, to path: String) throws(Failure) {
     do {
       try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
     } catch {
-      throw SallyportError(
-        .cannotCreate, error: "cannot write \(path)", hint: "choose another folder with --folder")
+      throw Failure(
+        .cannotCreate, "cannot write \(path)", hint: "choose another folder with --folder")
     }
   }
 

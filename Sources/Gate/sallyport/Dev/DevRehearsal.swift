@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import FoundationEssentials
 internal import GateRuntime
 internal import Settings
@@ -20,12 +21,12 @@ struct DevRehearsal {
   ]
 
   /// Reads the file. The environment and `.env` do not count.
-  init(file: String) throws(SallyportError) {
+  init(file: String) throws(Failure) {
     self.file = file
     do throws(ConfigurationErrors) {
       rehearsal = try Rehearsal(of: file, in: FileManager.default.currentDirectoryPath)
     } catch {
-      throw SallyportError(.configuration, lines: error.description)
+      throw Failure(error)
     }
   }
 
@@ -35,11 +36,11 @@ struct DevRehearsal {
   /// The settings of the development gate in `folder`.
   ///
   /// - Parameter flags: The address and the port, with the options that set them.
-  func settings(in folder: AuthorityFolder, _ flags: [FlagSetting]) throws(SallyportError) -> Rehearsal.Settings {
+  func settings(in folder: AuthorityFolder, _ flags: [FlagSetting]) throws(Failure) -> Rehearsal.Settings {
     do throws(ConfigurationErrors) {
       return try rehearsal.settings(removing: Self.removed, replacing: flags + ownValues(in: folder))
     } catch {
-      throw SallyportError(.configuration, lines: error.description)
+      throw Failure(error)
     }
   }
 

@@ -1,5 +1,6 @@
 internal import ByteCoding
 internal import ClientAuthority
+internal import CommandSupport
 internal import Cryptography
 internal import GateRuntime
 internal import Transport
@@ -18,7 +19,7 @@ final class ProfileServer: Sendable {
   /// - Parameter fetched: Called with the address of a client that got the profile.
   init(
     of authority: Certificate, at address: SocketAddress, fetched: @escaping @Sendable (SocketAddress) -> Void
-  ) throws(SallyportError) {
+  ) throws(Failure) {
     path = "/\(Hex.encode(SecureRandom.bytes(8)))/sallyport.mobileconfig"
     let profile = ConfigurationProfile(developmentAuthority: authority).propertyList
     var limits = EngineLimits()
@@ -28,8 +29,8 @@ final class ProfileServer: Sendable {
         listeningAt: address, loops: 1, tls: nil,
         responder: ProfileResponder(path: path, profile: Array(profile.utf8), fetched: fetched), limits: limits)
     } catch {
-      throw SallyportError(
-        .cannotBind, error: "the profile cannot be served at \(error)",
+      throw Failure(
+        .cannotBind, "the profile cannot be served at \(error)",
         hint: "name another port with --profile-port; 0 selects any free one")
     }
   }

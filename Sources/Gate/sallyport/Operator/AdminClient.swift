@@ -1,5 +1,6 @@
 internal import AttestGate
 internal import ByteCoding
+internal import CommandSupport
 internal import GateRuntime
 internal import GateService
 internal import Logging
@@ -10,12 +11,12 @@ internal import TransportEngine
 /// Sends operators' requests to the admin server of a running gate, or to an in-process admin router over the store.
 /// Both provide the same operations, so a command behaves the same whether or not a gate runs.
 struct AdminClient {
-  private let ask: (_ method: String, _ target: String) async throws(SallyportError) -> Response
+  private let ask: (_ method: String, _ target: String) async throws(Failure) -> Response
 
   // MARK: Where
 
   /// Connects to the gate at `admin`. Returns `nil` if no gate listens there.
-  static func gate(at admin: GateSettings.Admin?) async throws(SallyportError) -> AdminClient? {
+  static func gate(at admin: GateSettings.Admin?) async throws(Failure) -> AdminClient? {
     guard let admin else { return nil }
     if case .unix(let path) = admin.address {
       switch UnixSocketFile.state(at: path) {
@@ -28,7 +29,7 @@ struct AdminClient {
     var headers = HeaderFields([.init(name: "Host", value: "localhost")])
     if let file = admin.tokenFile { headers.append("Authorization", try AdminServer.token(in: file).field) }
     guard try await connect(to: admin) != nil else { return nil }
-    return AdminClient { [headers] method, target throws(SallyportError) in
+    return AdminClient { [headers] method, target throws(Failure) in
       // A new connection for each request: the gate closes idle ones while a command waits for the operator's answer.
       guard let connection = try await connect(to: admin) else {
         throw unavailable(admin, "the gate no longer listens")
@@ -41,7 +42,7 @@ struct AdminClient {
     }
   }
 
-  private static func connect(to admin: GateSettings.Admin) async throws(SallyportError) -> ClientConnection? {
+  private static func connect(to admin: GateSettings.Admin) async throws(Failure) -> ClientConnection? {
     do throws(ClientError) {
       let engine = try ClientEngine()
       switch admin.address {
@@ -56,9 +57,9 @@ struct AdminClient {
     }
   }
 
-  private static func unavailable(_ admin: GateSettings.Admin, _ reason: String) -> SallyportError {
-    SallyportError(
-      .unavailable, error: "the gate's admin server at \(admin.address.text) cannot be reached: \(reason)",
+  private static func unavailable(_ admin: GateSettings.Admin, _ reason: String) -> Failure {
+    Failure(
+      .unavailable, "the gate's admin server at \(admin.address.text) cannot be reached: \(reason)",
       hint: "run the command as the gate's user; keys commands can use --store URL instead", cause: reason)
   }
 
@@ -66,7 +67,7 @@ struct AdminClient {
   static func over(_ store: any GateStore) -> AdminClient {
     let silent = Logger(label: "sallyport") { _ in SwiftLogNoOpLogHandler() }
     let router = AdminRouter([KeyResource(store: store, sessions: nil, logger: silent)], access: .anyone)
-    return AdminClient { method, target throws(SallyportError) in
+    return AdminClient { method, target throws(Failure) in
       await router.response(
         to: Request(
           id: "command", method: method, target: target, path: String(target.prefix { $0 != "?" }),
@@ -76,7 +77,7 @@ struct AdminClient {
 
   // MARK: Asking
 
-  private init(_ ask: @escaping (_ method: String, _ target: String) async throws(SallyportError) -> Response) {
+  private init(_ ask: @escaping (_ method: String, _ target: String) async throws(Failure) -> Response) {
     self.ask = ask
   }
 
@@ -84,12 +85,12 @@ struct AdminClient {
   /// - Throws: The error and hint of a refusal.
   func send<Value: Decodable>(
     _ method: String, _ target: String, _ type: Value.Type
-  ) async throws(SallyportError) -> Value {
+  ) async throws(Failure) -> Value {
     let response = try await ask(method, target)
     guard (200..<300).contains(response.status) else { throw Self.failure(response) }
     guard let value = AdminJSON.value(type, in: response.body) else {
-      throw SallyportError(
-        .software, error: "the gate's answer has an unknown format",
+      throw Failure(
+        .internalError, "the gate's answer has an unknown format",
         hint: "use the sallyport version that the gate runs")
     }
     return value
@@ -101,9 +102,9 @@ struct AdminClient {
     let hint: String?
   }
 
-  private static func failure(_ response: Response) -> SallyportError {
+  private static func failure(_ response: Response) -> Failure {
     let refusal = AdminJSON.value(AdminErrorBody.self, in: response.body)
-    let status: SallyportError.Status =
+    let status: Status =
       switch response.status {
       case 401, 403: .refused
       case 404: .noInput
@@ -111,11 +112,12 @@ struct AdminClient {
       case 409 where refusal?.code == "upgrade_refused": .unavailable
       case 400, 409: .usage
       case 503: .unavailable
-      default: .software
+      default: .internalError
       }
-    let reasons = (refusal?.error ?? "the gate answered with status \(response.status)")
-      .split(whereSeparator: \.isNewline).map { "error: \(TerminalText.printable(String($0)))" }
-    let hint = "hint: \(TerminalText.printable(refusal?.hint ?? "see sallyport keys --help"))"
-    return SallyportError(status, lines: (reasons + [hint]).joined(separator: "\n"))
+    let reasons = refusal?.error ?? "the gate answered with status \(response.status)"
+    return Failure(
+      status,
+      reasons.split(whereSeparator: \.isNewline).map { .error(String($0)) }
+        + [.hint(refusal?.hint ?? "see sallyport keys --help")])
   }
 }

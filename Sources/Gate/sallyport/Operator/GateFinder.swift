@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import FoundationEssentials
 internal import GateRuntime
 internal import Settings
@@ -56,23 +57,23 @@ struct GateFinder {
   /// The one gate that runs; `nil` if none does.
   ///
   /// - Throws: `.usage` if there are several.
-  func gate() throws(SallyportError) -> Found? {
+  func gate() throws(Failure) -> Found? {
     guard found.count > 1 else { return found.first }
-    throw SallyportError(
-      .usage, error: "several gates are running: \(found.map(\.name).joined(separator: ", "))",
+    throw Failure(
+      .usage, "several gates are running: \(found.map(\.name).joined(separator: ", "))",
       hint: "name one: -c with its configuration, or SALLYPORT_ADMIN__LISTEN with one of these addresses")
   }
 
   /// The error of a command that needs a running gate.
-  var failure: SallyportError {
+  var failure: Failure {
     let places = tried.map(\.text).joined(separator: ", ")
     guard let closed = tried.first(where: \.isClosed) else {
-      return SallyportError(
-        .unavailable, error: "no running gate was found; tried \(places)",
+      return Failure(
+        .unavailable, "no running gate was found; tried \(places)",
         hint: "start one: sallyport run, or sallyport dev; name a gate elsewhere with -c FILE or SALLYPORT_CONFIG")
     }
-    return SallyportError(
-      .unavailable, error: "no gate could be asked; tried \(places)",
+    return Failure(
+      .unavailable, "no gate could be asked; tried \(places)",
       hint: "run the command as the user of the gate at \(closed.place), for example with sudo -u sallyport")
   }
 
@@ -102,14 +103,14 @@ struct GateFinder {
   private mutating func tryServer(_ admin: GateSettings.Admin, store: GateSettings.Store?) async {
     let name = if case .unix(let path) = admin.address { path } else { admin.address.text }
     guard sockets.insert(name).inserted else { return }
-    do throws(SallyportError) {
+    do throws(Failure) {
       if let client = try await AdminClient.gate(at: admin) {
         found.append(Found(client: client, store: store, name: admin.address.text))
       } else {
         tried.append(Tried(place: name, reason: "no gate listens"))
       }
     } catch {
-      tried.append(Tried(place: name, reason: error.cause ?? error.reason, isClosed: true))
+      tried.append(Tried(place: name, reason: error.cause ?? error.message, isClosed: true))
     }
   }
 }

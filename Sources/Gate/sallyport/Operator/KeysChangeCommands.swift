@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import GateRuntime
 internal import GateService
 internal import Glibc
@@ -21,7 +22,7 @@ struct KeysRevokeCommand: AsyncParsableCommand {
   @OptionGroup var keys: KeyArguments
 
   func run() async throws {
-    do throws(SallyportError) { try await keys.change("revoke", with: options) } catch { throw error.told() }
+    try await keys.change("revoke", with: options)
   }
 }
 
@@ -39,20 +40,20 @@ struct KeysRestoreCommand: AsyncParsableCommand {
   @OptionGroup var keys: KeyArguments
 
   func run() async throws {
-    do throws(SallyportError) { try await keys.change("restore", with: options) } catch { throw error.told() }
+    try await keys.change("restore", with: options)
   }
 }
 
 extension KeyArguments {
   /// Looks up every key before the first change, so that an unknown or ambiguous key leaves all keys unchanged.
-  fileprivate func resolved(at client: AdminClient) async throws(SallyportError) -> [KeyDescription] {
+  fileprivate func resolved(at client: AdminClient) async throws(Failure) -> [KeyDescription] {
     var found: [KeyDescription] = []
     for name in names { found.append(try await client.send("GET", "/v1/keys/\(name)", KeyDescription.self)) }
     return found
   }
 
-  fileprivate func change(_ action: String, with options: StoreOptions) async throws(SallyportError) {
-    try await options.withAdminClient { client throws(SallyportError) in
+  fileprivate func change(_ action: String, with options: StoreOptions) async throws(Failure) {
+    try await options.withAdminClient { client throws(Failure) in
       for key in try await resolved(at: client) {
         let changed = try await client.send("POST", "/v1/keys/\(key.key)/\(action)", KeyDescription.self)
         if json { print(changed) } else { Console.print("\(changed.key)\t\(changed.state)") }
@@ -81,24 +82,20 @@ struct KeysRemoveCommand: AsyncParsableCommand {
   var yes = false
 
   func run() async throws {
-    do throws(SallyportError) {
-      guard yes || Terminal.isTerminal(STDIN_FILENO) else {
-        throw SallyportError(
-          .usage, error: "removing keys cannot be undone, and there is no terminal to confirm it", hint: "add --yes")
-      }
-      try await options.withAdminClient { client throws(SallyportError) in
-        for key in try await keys.resolved(at: client) { try await remove(key, at: client) }
-      }
-    } catch {
-      throw error.told()
+    guard yes || StandardInput.isTerminal else {
+      throw Failure(
+        .usage, "removing keys cannot be undone, and there is no terminal to confirm it", hint: "add --yes")
+    }
+    try await options.withAdminClient { client throws(Failure) in
+      for key in try await keys.resolved(at: client) { try await remove(key, at: client) }
     }
   }
 
-  private func remove(_ key: KeyDescription, at client: AdminClient) async throws(SallyportError) {
+  private func remove(_ key: KeyDescription, at client: AdminClient) async throws(Failure) {
     let registered = KeyArguments.second(of: key.registeredAt)
     let question = "Remove the key \(key.key) of \(key.app), registered \(registered)?"
-    guard yes || Terminal.confirms(TerminalText.printable(question)) else {
-      throw SallyportError(.problemsFound, error: "the key \(key.key) was not removed", hint: "answer y to remove it")
+    guard yes || Console.confirms(question) else {
+      throw Failure(.problems, "the key \(key.key) was not removed", hint: "answer y to remove it")
     }
     let removal = try await client.send("DELETE", "/v1/keys/\(key.key)", KeyRemoval.self)
     Console.print(keys.json ? JSONText.encoding(removal) : "\(removal.key)\tremoved")

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import GateRuntime
 internal import GateService
 
@@ -63,14 +64,10 @@ struct KeysListCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    do throws(SallyportError) {
-      try await options.withAdminClient { client throws(SallyportError) in try await list(at: client) }
-    } catch {
-      throw error.told()
-    }
+    try await options.withAdminClient { client throws(Failure) in try await list(at: client) }
   }
 
-  private func list(at client: AdminClient) async throws(SallyportError) {
+  private func list(at client: AdminClient) async throws(Failure) {
     var table = Table(
       [
         .init(heading: "KEY"), .init(heading: "APP", loss: .middle), .init(heading: "ENVIRONMENT", loss: .all(2)),
@@ -120,12 +117,8 @@ struct KeysShowCommand: AsyncParsableCommand {
   @OptionGroup var keys: KeyArguments
 
   func run() async throws {
-    do throws(SallyportError) {
-      try await options.withAdminClient { client throws(SallyportError) in
-        for name in keys.names { keys.print(try await client.send("GET", "/v1/keys/\(name)", KeyDescription.self)) }
-      }
-    } catch {
-      throw error.told()
+    try await options.withAdminClient { client throws(Failure) in
+      for name in keys.names { keys.print(try await client.send("GET", "/v1/keys/\(name)", KeyDescription.self)) }
     }
   }
 }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
+internal import CommandSupport
 internal import GateRuntime
 internal import GateService
 internal import Glibc
@@ -36,29 +37,25 @@ struct KeysExportCommand: AsyncParsableCommand {
 
   func run() async throws {
     TemporaryFileRegistry.endWithSignals()
-    do throws(SallyportError) {
-      let output = try OutputFile(path: file, isReplacing: force)
-      let place = try await options.storePlace()
-      let count = try await OpenStore.with(place) { store throws(SallyportError) in try await export(store, to: output)
-      }
-      try output.finish()
-      Console.error(json ? JSONText.encoding(["exported": count]) : "\(count) keys exported")
-    } catch {
-      throw error.told()
+    let output = try OutputFile(path: file, isReplacing: force)
+    let place = try await options.storePlace()
+    let count = try await OpenStore.with(place) { store throws(Failure) in try await export(store, to: output)
     }
+    try output.finish()
+    Console.note(json ? JSONText.encoding(["exported": count]) : "\(count) keys exported")
   }
 
-  private func export(_ store: any GateStore, to output: OutputFile) async throws(SallyportError) -> Int {
+  private func export(_ store: any GateStore, to output: OutputFile) async throws(Failure) -> Int {
     let progress = Progress(of: "keys")
     defer { progress.end() }
     do {
       return try await KeyExport(of: store).run(progress: { progress.show($0, of: $1) }, to: { try output.write($0) })
     } catch let error as StoreError {
       throw OpenStore.failure(error, of: store)
-    } catch let error as SallyportError {
+    } catch let error as Failure {
       throw error
     } catch {
-      throw SallyportError(.software, error: "\(error)", hint: "report this as a bug")
+      throw Failure(.internalError, "\(error)", hint: "report this as a bug")
     }
   }
 }
@@ -80,7 +77,7 @@ final class OutputFile {
   /// - Parameters:
   ///   - path: `-` for standard output.
   ///   - isReplacing: Whether the file may replace another one.
-  init(path: String, isReplacing: Bool) throws(SallyportError) {
+  init(path: String, isReplacing: Bool) throws(Failure) {
     self.isReplacing = isReplacing
     guard path != "-" else {
       (self.path, target) = (path, .stream(STDOUT_FILENO))
@@ -104,15 +101,15 @@ final class OutputFile {
     }
   }
 
-  func write(_ bytes: [UInt8]) throws(SallyportError) {
+  func write(_ bytes: [UInt8]) throws(Failure) {
     switch target {
     case .draft(let draft):
-      try draft.withDescriptor { descriptor throws(SallyportError) in try write(bytes, descriptor) }
+      try draft.withDescriptor { descriptor throws(Failure) in try write(bytes, descriptor) }
     case .stream(let descriptor): try write(bytes, descriptor)
     }
   }
 
-  private func write(_ bytes: [UInt8], _ descriptor: Int32) throws(SallyportError) {
+  private func write(_ bytes: [UInt8], _ descriptor: Int32) throws(Failure) {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -123,7 +120,7 @@ final class OutputFile {
   }
 
   /// Makes the file durable and moves it to its final name.
-  func finish() throws(SallyportError) {
+  func finish() throws(Failure) {
     guard case .draft(let draft) = target else { return }
     do {
       if isReplacing {
@@ -131,16 +128,16 @@ final class OutputFile {
       } else if try !draft.placeIfAbsent() {
         throw Self.exists(path)
       }
-    } catch let error as SallyportError {
+    } catch let error as Failure {
       throw error
     } catch {
       throw Self.failure(path, (error as? TemporaryFile.WriteError)?.number ?? errno)
     }
   }
 
-  private static func exists(_ path: String) -> SallyportError {
-    SallyportError(
-      .cannotCreate, error: "\(path) exists", hint: "name another file, or replace this one with --force")
+  private static func exists(_ path: String) -> Failure {
+    Failure(
+      .cannotCreate, "\(path) exists", hint: "name another file, or replace this one with --force")
   }
 
   /// Resolves symbolic links in `path`.
@@ -150,14 +147,14 @@ final class OutputFile {
     return String(cString: resolved)
   }
 
-  private static func failure(_ path: String, _ number: Int32 = errno) -> SallyportError {
+  private static func failure(_ path: String, _ number: Int32 = errno) -> Failure {
     guard path != "-" else {
-      return SallyportError(
-        .cannotWrite, error: "standard output: \(String(cString: strerror(number)))", hint: "name a place that has room"
+      return Failure(
+        .cannotWrite, "standard output: \(String(cString: strerror(number)))", hint: "name a place that has room"
       )
     }
-    return SallyportError(
-      .cannotCreate, error: "\(path): \(String(cString: strerror(number)))",
+    return Failure(
+      .cannotCreate, "\(path): \(String(cString: strerror(number)))",
       hint: "name a writable file, or - for standard output"
     )
   }
@@ -187,16 +184,12 @@ struct KeysImportCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    do throws(SallyportError) {
-      let place = try await options.storePlace()
-      if file != "-" { try await check() }
-      try await OpenStore.with(place, isNew: true) { store throws(SallyportError) in try await merge(into: store) }
-    } catch {
-      throw error.told()
-    }
+    let place = try await options.storePlace()
+    if file != "-" { try await check() }
+    try await OpenStore.with(place, isNew: true) { store throws(Failure) in try await merge(into: store) }
   }
 
-  private func check() async throws(SallyportError) {
+  private func check() async throws(Failure) {
     let input = try ImportFile(path: file)
     do throws(ImportError) {
       try await input.withDescriptor { descriptor throws(ImportError) in
@@ -207,7 +200,7 @@ struct KeysImportCommand: AsyncParsableCommand {
     }
   }
 
-  private func merge(into store: any GateStore) async throws(SallyportError) {
+  private func merge(into store: any GateStore) async throws(Failure) {
     let input = try ImportFile(path: file)
     let progress = Progress(of: "keys")
     var summary = KeyImport.Summary()
@@ -219,7 +212,7 @@ struct KeysImportCommand: AsyncParsableCommand {
       progress.end()
     } catch {
       progress.end()
-      Console.error(text(of: summary))
+      Console.note(text(of: summary))
       throw failure(error, of: store)
     }
     Console.print(json ? JSONText.encoding(summary) : text(of: summary))
@@ -229,17 +222,17 @@ struct KeysImportCommand: AsyncParsableCommand {
     "\(summary.new) keys added, \(summary.updated) updated, \(summary.unchanged) unchanged"
   }
 
-  private func failure(_ fault: ImportError, of store: (any GateStore)?) -> SallyportError {
+  private func failure(_ fault: ImportError, of store: (any GateStore)?) -> Failure {
     switch fault {
     case .store(let error, _):
       if let store { return OpenStore.failure(error, of: store) }
-      return SallyportError(.unavailable, error: "\(file): \(fault)", hint: "repeat the import")
-    case .unreadable: return SallyportError(.noInput, error: "\(file): \(fault)", hint: "name a readable file")
+      return Failure(.unavailable, "\(file): \(fault)", hint: "repeat the import")
+    case .unreadable: return Failure(.noInput, "\(file): \(fault)", hint: "name a readable file")
     case .foreign, .malformed, .truncated, .altered:
-      return SallyportError(.badData, error: "\(file): \(fault)", hint: "repeat the export: sallyport keys export")
+      return Failure(.badData, "\(file): \(fault)", hint: "repeat the export: sallyport keys export")
     case .conflict:
-      return SallyportError(
-        .badData, error: "\(file): \(fault)", hint: "compare both: sallyport keys show; then remove the wrong one")
+      return Failure(
+        .badData, "\(file): \(fault)", hint: "compare both: sallyport keys show; then remove the wrong one")
     }
   }
 }
@@ -248,11 +241,11 @@ struct KeysImportCommand: AsyncParsableCommand {
 final class ImportFile {
   private let descriptor: Int32
 
-  init(path: String) throws(SallyportError) {
+  init(path: String) throws(Failure) {
     descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else {
-      throw SallyportError(
-        .noInput, error: "\(path): \(String(cString: strerror(errno)))",
+      throw Failure(
+        .noInput, "\(path): \(String(cString: strerror(errno)))",
         hint: "name a readable file, or - for standard input")
     }
   }

@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import CommandSupport
 internal import GateRuntime
 internal import Glibc
 internal import Settings
@@ -10,11 +11,11 @@ enum OpenStore {
   /// - Parameter isNew: whether a SQLite file may be created. Without it, a mistyped path would produce an empty
   ///   store.
   static func with<Value>(
-    _ place: GateSettings.Store, isNew: Bool = false, _ body: (any GateStore) async throws(SallyportError) -> Value
-  ) async throws(SallyportError) -> Value {
+    _ place: GateSettings.Store, isNew: Bool = false, _ body: (any GateStore) async throws(Failure) -> Value
+  ) async throws(Failure) -> Value {
     if case .sqlite(let path) = place, !isNew, !exists(place) {
-      throw SallyportError(
-        .noInput, error: "no store exists at \(path)",
+      throw Failure(
+        .noInput, "no store exists at \(path)",
         hint: "name the gate's configuration with -c FILE, or the store with --store URL")
     }
     let store = try place.makeStore(mostWaiting: 1024)
@@ -24,7 +25,7 @@ enum OpenStore {
       await store.close()
       throw failure(error, of: store)
     }
-    do throws(SallyportError) {
+    do throws(Failure) {
       let value = try await body(store)
       await store.close()
       return value
@@ -40,7 +41,7 @@ enum OpenStore {
     return access(path, F_OK) == 0 || errno != ENOENT && errno != ENOTDIR
   }
 
-  static func failure(_ error: StoreError, of store: any GateStore) -> SallyportError {
-    SallyportError(error, of: store.place)
+  static func failure(_ error: StoreError, of store: any GateStore) -> Failure {
+    Failure(error, of: store.place)
   }
 }

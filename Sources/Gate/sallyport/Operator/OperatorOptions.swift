@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
+internal import CommandSupport
 internal import FoundationEssentials
 internal import GateRuntime
 internal import GateService
@@ -21,34 +22,32 @@ struct ConfigurationOption: ParsableArguments {
   private var file: String? { config ?? ConfigurationSearch.ofProcess.namedFile }
 
   /// The places of the named configuration, or of the one that is found.
-  private func places() throws(SallyportError) -> OperatorPlaces {
+  private func places() throws(Failure) -> OperatorPlaces {
     let file = file ?? ConfigurationSearch.ofProcess.file
     do throws(ConfigurationErrors) {
       return try SettingsLoader(file: file).loadPlaces()
     } catch {
       let hasHint = error.faults.contains { $0.hint != nil }
-      throw SallyportError(
-        .configuration,
-        lines: error.description
-          + (hasHint ? "" : "\nhint: name the gate's configuration with -c FILE; keys commands can use --store URL"))
+      throw Failure(
+        error, hint: hasHint ? nil : "name the gate's configuration with -c FILE; keys commands can use --store URL")
     }
   }
 
   /// Connects to the admin server of the gate that runs with the configuration, or of the one gate that runs.
-  func client() async throws(SallyportError) -> AdminClient {
+  func client() async throws(Failure) -> AdminClient {
     guard namesGate else {
       let finder = await GateFinder.search()
       guard let gate = try finder.gate() else { throw finder.failure }
       return gate.client
     }
     guard let admin = try places().admin else {
-      throw SallyportError(
-        .configuration, error: "the configuration has no admin server",
+      throw Failure(
+        .configuration, "the configuration has no admin server",
         hint: "name the gate's configuration with -c FILE; add admin: { listen: \"unix:/run/sallyport/admin.sock\" }")
     }
     guard let client = try await AdminClient.gate(at: admin) else {
-      throw SallyportError(
-        .unavailable, error: "no gate is running at \(admin.address.text)",
+      throw Failure(
+        .unavailable, "no gate is running at \(admin.address.text)",
         hint:
           "start it: sallyport run -c FILE; if admin.listen changed since the start, use SIGHUP or SIGTERM instead"
       )
@@ -60,7 +59,7 @@ struct ConfigurationOption: ParsableArguments {
   /// named on standard error, and on a terminal the user is asked unless `isConfirmed`.
   ///
   /// - Parameter act: What the command does to the gate, as in `Drain`.
-  func clientToChange(_ act: String, isConfirmed: Bool) async throws(SallyportError) -> AdminClient {
+  func clientToChange(_ act: String, isConfirmed: Bool) async throws(Failure) -> AdminClient {
     guard !namesGate else { return try await client() }
     let finder = await GateFinder.search()
     guard let gate = try finder.gate() else { throw finder.failure }
@@ -68,13 +67,13 @@ struct ConfigurationOption: ParsableArguments {
     let process = status.process.map { ", process \($0)" } ?? ""
     let file = status.configuration.file.map { ", with \($0)" } ?? ""
     let description = TerminalText.printable("the gate at \(gate.name)\(process)\(file)")
-    guard !isConfirmed, Terminal.isTerminal(STDIN_FILENO) else {
-      Console.error(description)
+    guard !isConfirmed, StandardInput.isTerminal else {
+      Console.note(description)
       return gate.client
     }
-    guard Terminal.confirms("\(act) \(description)?") else {
-      throw SallyportError(
-        .problemsFound, error: "nothing was changed", hint: "answer y, or name another gate with -c FILE")
+    guard Console.confirms("\(act) \(description)?") else {
+      throw Failure(
+        .problems, "nothing was changed", hint: "answer y, or name another gate with -c FILE")
     }
     return gate.client
   }
@@ -86,7 +85,7 @@ struct ConfigurationOption: ParsableArguments {
     case store(GateSettings.Store, tried: GateFinder?)
   }
 
-  fileprivate func target() async throws(SallyportError) -> Target {
+  fileprivate func target() async throws(Failure) -> Target {
     guard namesGate else {
       let finder = await GateFinder.search()
       if let gate = try finder.gate() { return .gate(gate.client, store: gate.store) }
@@ -108,7 +107,7 @@ struct StoreOptions: ParsableArguments {
   var store: String?
 
   /// The store of the gate, for commands that never ask the gate itself.
-  func storePlace() async throws(SallyportError) -> GateSettings.Store {
+  func storePlace() async throws(Failure) -> GateSettings.Store {
     // The configuration's password belongs to another store.
     if let store { return try .named(store) }
     switch try await configuration.target() {
@@ -117,16 +116,16 @@ struct StoreOptions: ParsableArguments {
       if let tried, !OpenStore.exists(store) { throw tried.failure }
       return store
     case .gate(_, nil):
-      throw SallyportError(
+      throw Failure(
         .usage,
-        error: "the gate at \(GateFinder.standardSocket(ProcessInfo.processInfo.environment)) does not tell where its "
+        "the gate at \(GateFinder.standardSocket(ProcessInfo.processInfo.environment)) does not tell where its "
           + "store is",
         hint: "name its configuration with -c FILE, or the store with --store URL")
     }
   }
 
   /// Calls `body` with an admin client of the running gate, or of the store if no gate runs.
-  func withAdminClient(_ body: (AdminClient) async throws(SallyportError) -> Void) async throws(SallyportError) {
+  func withAdminClient(_ body: (AdminClient) async throws(Failure) -> Void) async throws(Failure) {
     if let store { return try await Self.with(try .named(store), body) }
     switch try await configuration.target() {
     case .gate(let client, _): try await body(client)
@@ -137,8 +136,8 @@ struct StoreOptions: ParsableArguments {
   }
 
   private static func with(
-    _ store: GateSettings.Store, _ body: (AdminClient) async throws(SallyportError) -> Void
-  ) async throws(SallyportError) {
-    try await OpenStore.with(store) { store throws(SallyportError) in try await body(AdminClient.over(store)) }
+    _ store: GateSettings.Store, _ body: (AdminClient) async throws(Failure) -> Void
+  ) async throws(Failure) {
+    try await OpenStore.with(store) { store throws(Failure) in try await body(AdminClient.over(store)) }
   }
 }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import GateRuntime
 internal import GateService
 internal import Settings
@@ -43,30 +44,26 @@ struct SessionsListCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    do throws(SallyportError) {
-      let client = try await configuration.client()
-      var table = Table(
-        [
-          .init(heading: "SESSION"), .init(heading: "KEY"), .init(heading: "APP", loss: .middle),
-          .init(heading: "ROUTE", loss: .middle), .init(heading: "METHOD", loss: .all(2)), .init(heading: "OPENED"),
-          .init(heading: "CLIENT", loss: .all(1)),
-        ], whenEmpty: key == nil ? "no open sessions" : "no open sessions of this key")
-      let now = Timestamp.now()
-      var cursor: String?
-      repeat {
-        let query = Query(("limit", "500"), ("after", cursor), ("key", key?.text))
-        let page = try await client.send("GET", "/v1/sessions" + query.text, SessionListing.self)
-        if json {
-          for session in page.sessions { Console.print(JSONText.encoding(session)) }
-        } else {
-          table.print(page.sessions.map { Self.row($0, in: table, at: now) })
-        }
-        cursor = page.next
-      } while cursor != nil
-      if !json { table.end() }
-    } catch {
-      throw error.told()
-    }
+    let client = try await configuration.client()
+    var table = Table(
+      [
+        .init(heading: "SESSION"), .init(heading: "KEY"), .init(heading: "APP", loss: .middle),
+        .init(heading: "ROUTE", loss: .middle), .init(heading: "METHOD", loss: .all(2)), .init(heading: "OPENED"),
+        .init(heading: "CLIENT", loss: .all(1)),
+      ], whenEmpty: key == nil ? "no open sessions" : "no open sessions of this key")
+    let now = Timestamp.now()
+    var cursor: String?
+    repeat {
+      let query = Query(("limit", "500"), ("after", cursor), ("key", key?.text))
+      let page = try await client.send("GET", "/v1/sessions" + query.text, SessionListing.self)
+      if json {
+        for session in page.sessions { Console.print(JSONText.encoding(session)) }
+      } else {
+        table.print(page.sessions.map { Self.row($0, in: table, at: now) })
+      }
+      cursor = page.next
+    } while cursor != nil
+    if !json { table.end() }
   }
 
   private static func row(_ session: SessionDescription, in table: Table, at now: Timestamp) -> [String] {
@@ -112,14 +109,10 @@ struct SessionsCloseCommand: AsyncParsableCommand {
   private static let digits = Array("0123456789abcdef".utf8)
 
   func run() async throws {
-    do throws(SallyportError) {
-      let client = try await configuration.client()
-      for id in id {
-        let closing = try await client.send("DELETE", "/v1/sessions/\(id)", SessionClosing.self)
-        Console.print(json ? JSONText.encoding(closing) : "\(closing.id)\tclosed")
-      }
-    } catch {
-      throw error.told()
+    let client = try await configuration.client()
+    for id in id {
+      let closing = try await client.send("DELETE", "/v1/sessions/\(id)", SessionClosing.self)
+      Console.print(json ? JSONText.encoding(closing) : "\(closing.id)\tclosed")
     }
   }
 }

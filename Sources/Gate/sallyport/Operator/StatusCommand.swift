@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import GateRuntime
 internal import GateService
 internal import Settings
@@ -25,13 +26,9 @@ struct StatusCommand: AsyncParsableCommand {
 
   func run() async throws {
     let status: GateStatus
-    do throws(SallyportError) {
-      status = try await configuration.client().send("GET", "/v1/status", GateStatus.self)
-    } catch {
-      throw error.told()
-    }
+    status = try await configuration.client().send("GET", "/v1/status", GateStatus.self)
     Console.print(json ? JSONText.encoding(status) : StatusText(status: status).text)
-    if !status.ready { throw ExitCode(SallyportError.Status.problemsFound.rawValue) }
+    if !status.ready { throw ExitCode(Status.problems.rawValue) }
   }
 }
 

@@ -36,7 +36,7 @@ struct Table {
   /// Whether rows are for a person, who reads short ids and relative times.
   var isForPerson: Bool { width != nil }
 
-  static var terminalWidth: Int? { Terminal.isTerminal(STDOUT_FILENO) ? TerminalStyle.columns : nil }
+  static var terminalWidth: Int? { StandardOutput.isTerminal ? TerminalStyle.columns : nil }
 
   /// Prints rows. Headings come before the first.
   mutating func print(_ rows: [[String]]) {

@@ -81,8 +81,8 @@ public struct BackendStatus: Codable, Sendable, Hashable {
 public enum ReloadOutcome: Sendable, Hashable {
   /// The new configuration is in use. Changes of these settings need a restart.
   case done(needingRestart: [String])
-  /// The old configuration stays in use. The text has a line for each fault and lines that begin with `hint: `.
-  case refused(String)
+  /// The old configuration stays in use.
+  case refused(faults: [String], hint: String?)
 }
 
 /// The answer to a reload.

@@ -119,15 +119,10 @@ public struct AdminRouter: Sendable {
   private func reload() async -> AdminAnswer {
     switch await operations.reload() {
     case .done(let settings): return .json(ReloadReply(reloaded: true, needsRestart: settings))
-    case .refused(let text):
-      let lines = text.split(whereSeparator: \.isNewline).map(String.init)
-      let faults = lines.filter { !$0.hasPrefix("hint: ") }.map {
-        $0.hasPrefix("error: ") ? String($0.dropFirst(7)) : $0
-      }
+    case .refused(let faults, let hint):
       return .refusal(
         409, "configuration_refused", faults.joined(separator: "\n"),
-        hint: lines.first { $0.hasPrefix("hint: ") }.map { String($0.dropFirst(6)) }
-          ?? "correct the file; the old configuration stays in use")
+        hint: hint ?? "correct the file; the old configuration stays in use")
     }
   }
 

@@ -1,4 +1,5 @@
 internal import AsyncHTTPClient
+internal import CommandSupport
 internal import ConnectionFaults
 internal import ForwardProxies
 internal import Foundation
@@ -106,7 +107,7 @@ struct BackendProbes {
         "keys_file", fault.reason, hint: "the keys file must contain every key that still seals a data key")
     } catch {
       return .failed(
-        "database", (error as? MFAStoreError)?.reason ?? CommandError(error).reason,
+        "database", (error as? MFAStoreError)?.reason ?? Failure(of: error).message,
         hint: settings.database.hintOfFailure)
     }
   }

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import CommandSupport
 internal import Foundation
 internal import MFASettings
 
@@ -44,23 +45,20 @@ struct CheckCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await CommandError.telling {
-      if schema { return try BackendConsole.write(SettingsDocuments.schema) }
-      if reference { return try BackendConsole.write(SettingsDocuments.reference) }
-      let diagnostics = FileCheck.judged(database.reader().examine())
-      let probes = offline ? [] : await Self.probe(diagnostics)
-      let report = CheckReport(diagnostics: diagnostics, probes: probes)
-      try tell(report)
-      if report.status != 0 { throw ExitCode(report.status) }
-    }
+    if schema { return Console.write(SettingsDocuments.schema) }
+    if reference { return Console.write(SettingsDocuments.reference) }
+    let diagnostics = FileCheck.judged(database.reader().examine())
+    let probes = offline ? [] : await Self.probe(diagnostics)
+    let report = CheckReport(diagnostics: diagnostics, probes: probes)
+    tell(report)
+    if report.status != 0 { throw ExitCode(report.status) }
   }
 
-  private func tell(_ report: CheckReport) throws {
-    if json { return try BackendConsole.print(report.json(withEffective: effective)) }
-    let complaints = report.complaints
-    if !complaints.isEmpty { BackendConsole.error(complaints) }
+  private func tell(_ report: CheckReport) {
+    if json { return Console.print(report.json(withEffective: effective)) }
+    Console.tell(report.complaints)
     guard report.diagnostics.settings != nil else { return }
-    try BackendConsole.print(effective ? report.effectiveYAML : report.findings)
+    Console.print(effective ? report.effectiveYAML : report.findings)
   }
 
   private static func probe(_ diagnostics: SettingsDiagnostics) async -> [ProbeResult] {

@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import CommandSupport
 internal import MFASettings
 
 /// The result of a check, as text and as JSON.
@@ -9,8 +10,8 @@ struct CheckReport {
 
   /// The exit status: 78 for a fault, 1 for a failed probe, otherwise 0.
   var status: Int32 {
-    if diagnostics.settings == nil { return CommandError.Status.configuration.rawValue }
-    return probes.contains { $0.outcome == .failed } ? CommandError.Status.failed.rawValue : 0
+    if diagnostics.settings == nil { return Status.configuration.rawValue }
+    return probes.contains { $0.outcome == .failed } ? Status.problems.rawValue : 0
   }
 
   /// What is allowed and should be known.
@@ -29,15 +30,13 @@ struct CheckReport {
 
   // MARK: For people
 
-  /// The `error:` lines, the `warning:` lines, and one `hint:` line for each distinct hint.
-  var complaints: String {
+  /// The errors, the warnings, and each distinct hint once.
+  var complaints: [Message] {
     let failed = probes.filter { $0.outcome == .failed }
-    var hints = CommandError.hints(for: diagnostics.faults)
+    var hints = SettingsErrors.hints(for: diagnostics.faults)
     for hint in failed.compactMap(\.hint) where !hints.contains(hint) { hints.append(hint) }
-    let lines =
-      diagnostics.faults.map { "error: \($0)" } + failed.map { "error: \(described($0))" }
-      + warnings.map { "warning: \(placed($0.key))\($0.key): \($0.text)" } + hints.map { "hint: \($0)" }
-    return lines.joined(separator: "\n")
+    return diagnostics.faults.map { .error("\($0)") } + failed.map { .error(described($0)) }
+      + warnings.map { .warning("\(placed($0.key))\($0.key): \($0.text)") } + hints.map(Message.hint)
   }
 
   /// The `ok:` lines and a summary line.

@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import MFASettings
 internal import MFATokens
 
@@ -9,10 +10,10 @@ enum FileCheck {
     var result = diagnostics
     func judge(_ key: String, _ body: () throws -> Void) {
       do { try body() } catch {
-        let fault = CommandError(error)
+        let fault = Failure(of: error)
         let place = key + ": "
         result = result.refusing(
-          key, fault.reason.hasPrefix(place) ? String(fault.reason.dropFirst(place.count)) : fault.reason,
+          key, fault.message.hasPrefix(place) ? String(fault.message.dropFirst(place.count)) : fault.message,
           hint: fault.hint)
       }
     }

@@ -1,4 +1,5 @@
 internal import AsyncHTTPClient
+internal import CommandSupport
 internal import ConnectionFaults
 internal import Foundation
 internal import HTTPExchange
@@ -19,10 +20,10 @@ struct AdminClient {
   /// Sends a request and decodes the answer.
   ///
   /// - Parameter patience: A reload may wait for the database and the gate.
-  /// - Throws: `CommandError`, for a refusal with its error and hint.
+  /// - Throws: `Failure`, for a refusal with its error and hint.
   func send<Value: Decodable>(
     _ method: String, _ target: String, _ type: Value.Type, patience: Duration = .seconds(60)
-  ) async throws(CommandError) -> Value {
+  ) async throws(Failure) -> Value {
     guard FileManager.default.fileExists(atPath: socket.path) else {
       throw Self.unavailable(
         socket, "no backend runs here",
@@ -40,7 +41,7 @@ struct AdminClient {
       socket, "no complete answer within \(patience.components.seconds) s",
       "see the backend's log for what it waits for")
     let (status, body) = try await ExchangeDeadline.within(patience, expired: late, cancelled: late) {
-      () async throws(CommandError) in
+      () async throws(Failure) in
       do {
         // The limit of the library is longer, so that the reason is always the same.
         return try await Self.exchange(message, within: patience + .seconds(5))
@@ -52,7 +53,7 @@ struct AdminClient {
     }
     guard (200..<300).contains(status) else { throw Self.refusal(status, body) }
     guard let value = try? JSONDecoder().decode(type, from: body) else {
-      throw CommandError(
+      throw Failure(
         .internalError, "the backend's answer has an unknown format",
         hint: "use the mfa-backend version that the backend runs")
     }
@@ -73,18 +74,18 @@ struct AdminClient {
 
   private static func unavailable(
     _ socket: BackendSettings.AdminSocket, _ reason: String, _ hint: String
-  ) -> CommandError {
-    CommandError(.unavailable, "the backend's socket \(socket.path) cannot be reached: \(reason)", hint: hint)
+  ) -> Failure {
+    Failure(.unavailable, "the backend's socket \(socket.path) cannot be reached: \(reason)", hint: hint)
   }
 
-  private static func refusal(_ status: UInt, _ body: Data) -> CommandError {
+  private static func refusal(_ status: UInt, _ body: Data) -> Failure {
     guard let refusal = try? JSONDecoder().decode(AdminErrorBody.self, from: body) else {
-      return CommandError(
+      return Failure(
         .internalError, "the backend answered with status \(status)", hint: "see the backend's log for the reason")
     }
-    return CommandError(
+    return Failure(
       refusal.code == "configuration_refused" ? .configuration : .internalError,
-      errors: refusal.error.split(whereSeparator: \.isNewline).map(String.init),
-      hints: [refusal.hint].compactMap(\.self))
+      refusal.error.split(whereSeparator: \.isNewline).map { .error(String($0)) }
+        + [refusal.hint.map(Message.hint)].compactMap(\.self))
   }
 }

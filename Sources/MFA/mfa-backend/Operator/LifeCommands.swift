@@ -1,5 +1,5 @@
 internal import ArgumentParser
-internal import ByteCoding
+internal import CommandSupport
 internal import MFAService
 
 struct StatusCommand: AsyncParsableCommand {
@@ -16,16 +16,10 @@ struct StatusCommand: AsyncParsableCommand {
 
   @OptionGroup var options: OperatorOptions
 
-  @Flag(help: "Print the status as one line of JSON.")
-  var json = false
-
   func run() async throws {
-    try await CommandError.telling {
-      let status = try await options.client().send(
-        "GET", "/v1/status", BackendStatus.self, patience: AdminClient.patienceForState)
-      try BackendConsole.print(json ? JSONText.encoding(status) : status.text)
-      if !status.ready { throw ExitCode(CommandError.Status.failed.rawValue) }
-    }
+    let status = try await options.ask(
+      "GET", "/v1/status", BackendStatus.self, within: AdminClient.patienceForState, text: \.text)
+    if !status.ready { throw ExitCode(Status.problems.rawValue) }
   }
 }
 
@@ -46,16 +40,10 @@ struct ReloadCommand: AsyncParsableCommand {
 
   @OptionGroup var options: OperatorOptions
 
-  @Flag(help: "Print the answer as one line of JSON.")
-  var json = false
-
   func run() async throws {
-    try await CommandError.telling {
-      let answer = try await options.client().send("POST", "/v1/reload", ReloadReply.self)
-      try BackendConsole.print(json ? JSONText.encoding(answer) : "reloaded")
-      if !json, !answer.needsRestart.isEmpty {
-        BackendConsole.error("warning: changes of \(answer.needsRestart.joined(separator: ", ")) need a restart")
-      }
+    let answer = try await options.ask("POST", "/v1/reload", ReloadReply.self) { _ in "reloaded" }
+    if !options.json, !answer.needsRestart.isEmpty {
+      Console.tell(.warning("changes of \(answer.needsRestart.joined(separator: ", ")) need a restart"))
     }
   }
 }
@@ -74,14 +62,9 @@ struct DrainCommand: AsyncParsableCommand {
 
   @OptionGroup var options: OperatorOptions
 
-  @Flag(help: "Print the answer as one line of JSON.")
-  var json = false
-
   func run() async throws {
-    try await CommandError.telling {
-      let answer = try await options.client().send(
-        "POST", "/v1/drain", DrainReply.self, patience: AdminClient.patienceForState)
-      try BackendConsole.print(json ? JSONText.encoding(answer) : "draining")
-    }
+    _ = try await options.ask(
+      "POST", "/v1/drain", DrainReply.self, within: AdminClient.patienceForState
+    ) { _ in "draining" }
   }
 }

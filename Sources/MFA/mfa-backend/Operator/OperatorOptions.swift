@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import CommandSupport
 internal import Foundation
 internal import MFASettings
 internal import StandardPlaces
@@ -13,20 +14,37 @@ struct OperatorOptions: ParsableArguments {
   @Option(help: "The backend's socket, unix:/path, in place of admin.listen.")
   var admin: String?
 
+  @Flag(help: "Print the answer as one line of JSON.")
+  var json = false
+
+  /// Sends a request to the backend and prints the answer, with `--json` as one line of JSON.
+  ///
+  /// - Parameters:
+  ///   - patience: A reload may wait for the database and the gate.
+  ///   - text: The answer in words.
+  func ask<Answer: Codable>(
+    _ method: String, _ target: String, _ type: Answer.Type, within patience: Duration = .seconds(60),
+    text: (Answer) -> String
+  ) async throws(Failure) -> Answer {
+    let answer = try await client().send(method, target, type, patience: patience)
+    if json { JSONOutput.print(answer) } else { Console.print(text(answer)) }
+    return answer
+  }
+
   /// The socket of the packaged backend.
   private static func standardSocket(_ environment: [String: String]) -> String {
     StandardPlaces.path("/run/mfa/admin.sock", in: environment)
   }
 
   /// A client for the socket of the configuration; without a configuration, for the socket of the packaged backend.
-  func client() throws(CommandError) -> AdminClient {
+  private func client() throws(Failure) -> AdminClient {
     let environment = ProcessInfo.processInfo.environment
     let flags = [SettingFlag("--admin", "admin.listen", admin)].compactMap(\.self)
     let file = ConfigurationFile.find(config, environment, isNeeded: admin == nil)
     if file == nil, admin == nil, environment[SettingKey.adminVariable] == nil {
       let socket = Self.standardSocket(environment)
       guard FileManager.default.fileExists(atPath: socket) else {
-        throw CommandError(
+        throw Failure(
           .unavailable, "no backend found: neither \(ConfigurationFile.standard(environment)) nor \(socket) exists",
           hint: "name its configuration with -c FILE, or its socket with --admin unix:/path")
       }
@@ -35,10 +53,12 @@ struct OperatorOptions: ParsableArguments {
     do throws(SettingsErrors) {
       return AdminClient(try SettingsReader(file: file, environment: environment, flags: flags).readAdmin())
     } catch {
-      throw CommandError(
-        .configuration, errors: error.faults.map(\.description),
-        hints: [
-          "the backend needs admin.listen; name its configuration with -c FILE, or its socket with --admin unix:/path"
+      throw Failure(
+        .configuration,
+        error.faults.map { .error("\($0)") } + [
+          .hint(
+            "the backend needs admin.listen; name its configuration with -c FILE, or its socket with --admin unix:/path"
+          )
         ])
     }
   }

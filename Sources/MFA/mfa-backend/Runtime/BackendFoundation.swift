@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import CommandSupport
 internal import JSONLog
 internal import Logging
 internal import MFADelivery
@@ -28,7 +29,7 @@ struct BackendFoundation: Sendable {
     do {
       store = MeasuredStore(try settings.database.open(logger: settings.logsStatements ? logger : nil))
     } catch let fault as MFAStoreError {
-      throw CommandError(.unavailable, "the database: \(fault.reason)", hint: settings.database.hintOfFailure)
+      throw Failure(.unavailable, "the database: \(fault.reason)", hint: settings.database.hintOfFailure)
     }
     let keys = try settings.database.keys()
     let vault = try await Vault.open(in: store, with: keys, entropy: .system)

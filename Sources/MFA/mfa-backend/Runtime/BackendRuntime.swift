@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import CommandSupport
 internal import Logging
 internal import MFADelivery
 internal import MFADomain
@@ -140,16 +141,16 @@ actor BackendRuntime {
       }
       return .done(needingRestart: waiting)
     } catch {
-      let lines = CommandError(error).lines
-      fault = lines
+      let failure = Failure(of: error)
+      fault = failure.report(separator: "\n")
       reloads.refused += 1
       logger.error(
         "configuration reload failed: the old configuration stays in use",
         metadata: [
           "reason": "\(reason)",
-          "fault": "\(lines.split(whereSeparator: \.isNewline).joined(separator: "; "))",
+          "fault": "\(failure.report(separator: "; "))",
         ])
-      return .refused(lines)
+      return .refused(faults: failure.errors, hint: failure.hint)
     }
   }
 

@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import CommandSupport
 internal import ConnectionFaults
 internal import Foundation
 internal import Glibc
@@ -66,7 +67,7 @@ struct BackendServer {
     } catch is CancellationError {
       logger.warning("requests aborted at shutdown")
     } catch {
-      throw CommandError(notServing: error, settings)
+      throw Failure(notServing: error, settings)
     }
     logger.info("stopped")
   }
@@ -107,12 +108,12 @@ struct BackendServer {
 
   private static func refuseTakenPlaces(
     _ settings: BackendSettings, _ passed: PassedListener?
-  ) throws(CommandError) {
+  ) throws(Failure) {
     let places = [passed == nil ? settings.listen : nil, settings.metrics, settings.admin.map { .unix(path: $0.path) }]
       .compactMap(\.self)
     for place in places where place.isAnswered {
-      throw CommandError(
-        .cannotListen, "cannot serve: another process listens at \(place)", hint: "stop it, or choose another address")
+      throw Failure(
+        .cannotBind, "cannot serve: another process listens at \(place)", hint: "stop it, or choose another address")
     }
   }
 
@@ -154,14 +155,14 @@ struct BackendServer {
   }
 }
 
-extension CommandError {
+extension Failure {
   /// The error that stopped a service; in practice a failure to listen.
   fileprivate init(notServing error: any Error, _ settings: BackendSettings) {
     let reason =
       (error as? AdminServer.ListenError).map { "admin.listen: \($0)" } ?? ConnectionFault.reason(of: error)
     let places = [settings.listen, settings.metrics].compactMap(\.self).map { "\($0)" }.joined(separator: " and ")
     self.init(
-      .cannotListen, "cannot serve: \(reason)",
+      .cannotBind, "cannot serve: \(reason)",
       hint: error is AdminServer.ListenError
         ? "name a socket in an existing folder that this user can write to"
         : "see which process listens at \(places), or choose another")

@@ -1,3 +1,4 @@
+internal import CommandSupport
 internal import Glibc
 internal import MFASettings
 internal import Systemd
@@ -13,23 +14,23 @@ struct PassedListener {
   ///
   /// - Throws: for a socket that listens elsewhere, for more than one, and for none if the service names a socket unit
   ///   (`SOCKET_UNIT`).
-  init?(at place: ListenPlace, environment: [String: String]) throws(CommandError) {
+  init?(at place: ListenPlace, environment: [String: String]) throws(Failure) {
     let passed = PassedSockets.descriptors(environment: environment)
     guard let first = passed.first else {
       guard let unit = PassedSockets.expectedUnit(environment: environment) else { return nil }
-      throw CommandError(
+      throw Failure(
         .configuration, "\(unit) has passed no socket",
         hint: "systemctl stop mfa-backend, then systemctl start \(unit) mfa-backend; "
           + "for a backend without it, set Environment=SOCKET_UNIT= with systemctl edit mfa-backend")
     }
     guard passed.count == 1 else {
-      throw CommandError(
+      throw Failure(
         .configuration, "systemd passes \(passed.count) sockets, and the backend serves one",
         hint: "keep one ListenStream= in mfa-backend.socket")
     }
     guard let actual = ListenPlace(ofSocket: first), place.isServed(by: actual) else {
       let text = ListenPlace(ofSocket: first).map { "\($0)" } ?? "an address that is not on loopback"
-      throw CommandError(
+      throw Failure(
         .configuration, "systemd passes a socket at \(text), but listen is \(place)",
         hint: "set ListenStream= in mfa-backend.socket to the address of listen")
     }

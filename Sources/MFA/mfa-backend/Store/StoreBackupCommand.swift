@@ -30,14 +30,12 @@ struct StoreBackupCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await CommandError.telling {
-      let (place, archive) = try target.resolveCurrent()
-      let backup = try StoreCall.on(place, file: file) {
-        try StoreBackup.write(archive, named: place.place, to: file, at: WallClock.system.now())
-      }
-      try target.say(
-        "\(file): \(backup.accounts) accounts, \(backup.rows) rows of \(place.place)",
-        Summary(file: file, store: place.place, accounts: backup.accounts, rows: backup.rows))
+    let (place, archive) = try target.resolveCurrent()
+    let backup = try StoreCall.on(place, file: file) {
+      try StoreBackup.write(archive, named: place.place, to: file, at: WallClock.system.now())
     }
+    target.say(
+      "\(file): \(backup.accounts) accounts, \(backup.rows) rows of \(place.place)",
+      Summary(file: file, store: place.place, accounts: backup.accounts, rows: backup.rows))
   }
 }

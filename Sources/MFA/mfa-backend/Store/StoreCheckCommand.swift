@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import CommandSupport
 internal import Foundation
 internal import MFADomain
 internal import MFASettings
@@ -31,15 +32,13 @@ struct StoreCheckCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await CommandError.telling {
-      let (place, archive) = try target.resolve()
-      let findings = try await Self.findings(place, archive, target.database)
-      let lines = findings.flatMap { ["problem: \($0.text)", "  \($0.advice)"] }
-      let verdict = findings.isEmpty ? "\(place.place): no problems found" : "\(place.place):"
-      try target.say(
-        ([verdict] + lines).joined(separator: "\n"), Summary(store: place.place, findings: findings))
-      if !findings.isEmpty { throw ExitCode(CommandError.Status.failed.rawValue) }
-    }
+    let (place, archive) = try target.resolve()
+    let findings = try await Self.findings(place, archive, target.database)
+    let lines = findings.flatMap { ["problem: \($0.text)", "  \($0.advice)"] }
+    let verdict = findings.isEmpty ? "\(place.place): no problems found" : "\(place.place):"
+    target.say(
+      ([verdict] + lines).joined(separator: "\n"), Summary(store: place.place, findings: findings))
+    if !findings.isEmpty { throw ExitCode(Status.problems.rawValue) }
   }
 
   private static func findings(
@@ -55,14 +54,14 @@ struct StoreCheckCommand: AsyncParsableCommand {
     } catch {
       // A file that SQLite cannot read at all.
       guard let path = place.sqlitePath, FileManager.default.isReadableFile(atPath: path) else {
-        throw CommandError(
+        throw Failure(
           .unavailable, "\(place.place): \(error.reason)",
           hint: place.hintOfFailure)
       }
       return [damaged(error.reason)]
     }
     guard state.version > 0 else {
-      throw CommandError(
+      throw Failure(
         .noInput, "\(place.place): no database of mfa-backend exists here",
         hint: "create it with: mfa-backend store migrate")
     }
@@ -87,7 +86,7 @@ struct StoreCheckCommand: AsyncParsableCommand {
       guard let fault = verdict.fault else { return [] }
       return [
         Finding(
-          area: "history", text: AuditCommand.text(of: fault),
+          area: "history", text: AuditCommand.failure(fault).message,
           advice: "see who could write to the database; mfa-backend audit verify --head checks against the log")
       ]
     } catch let fault as Vault.Unopenable {

@@ -23,14 +23,12 @@ struct StoreMigrateCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await CommandError.telling {
-      let (place, archive) = try target.resolve()
-      let before = try StoreCall.on(place) { try archive.migrate() }
-      try target.say(
-        before.isCurrent
-          ? "\(place.place): up to date, version \(before.newest)"
-          : "\(place.place): migrated from version \(before.version) to \(before.newest)",
-        Summary(store: place.place, from: before.version, to: before.newest))
-    }
+    let (place, archive) = try target.resolve()
+    let before = try StoreCall.on(place) { try archive.migrate() }
+    target.say(
+      before.isCurrent
+        ? "\(place.place): up to date, version \(before.newest)"
+        : "\(place.place): migrated from version \(before.version) to \(before.newest)",
+      Summary(store: place.place, from: before.version, to: before.newest))
   }
 }

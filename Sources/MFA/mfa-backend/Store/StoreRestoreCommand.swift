@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import MFADomain
 internal import MFASettings
 internal import MFAStore
@@ -38,28 +39,26 @@ struct StoreRestoreCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await CommandError.telling {
-      let (place, archive) = try target.resolveCurrent()
-      try refuseItself(place)
-      let keys = try target.database.reader().readDatabase().keys()
-      let backup = try StoreCall.on(place, file: file) {
-        let backup = try StoreBackup(path: file)
-        try backup.restore(into: archive, with: keys, at: WallClock.system.now())
-        return backup
-      }
-      let date = "\(backup.madeAt.wholeSecond)"
-      try target.say(
-        "\(place.place): \(backup.accounts) accounts restored, from \(backup.origin) at \(date)\nall sessions have ended",
-        Summary(
-          store: place.place, file: file, accounts: backup.accounts, rows: backup.rows, madeAt: date,
-          from: backup.origin))
+    let (place, archive) = try target.resolveCurrent()
+    try refuseItself(place)
+    let keys = try target.database.reader().readDatabase().keys()
+    let backup = try StoreCall.on(place, file: file) {
+      let backup = try StoreBackup(path: file)
+      try backup.restore(into: archive, with: keys, at: WallClock.system.now())
+      return backup
     }
+    let date = "\(backup.madeAt.wholeSecond)"
+    target.say(
+      "\(place.place): \(backup.accounts) accounts restored, from \(backup.origin) at \(date)\nall sessions have ended",
+      Summary(
+        store: place.place, file: file, accounts: backup.accounts, rows: backup.rows, madeAt: date,
+        from: backup.origin))
   }
 
   /// Refuses to restore a SQLite database from itself.
-  private func refuseItself(_ place: BackendSettings.Database) throws(CommandError) {
+  private func refuseItself(_ place: BackendSettings.Database) throws(Failure) {
     guard let path = place.sqlitePath, InputFile.areSame(path, file) else { return }
-    throw CommandError(
+    throw Failure(
       .usage, "\(file): this is the database itself, not a backup",
       hint: "name a file that mfa-backend store backup wrote; nothing was changed")
   }

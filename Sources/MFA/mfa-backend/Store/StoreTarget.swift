@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import CommandSupport
 internal import MFADomain
 internal import MFASettings
 internal import MFAStore
@@ -32,7 +33,7 @@ struct StoreTarget: ParsableArguments {
     try place.judge()
     try place.judgePassword()
     guard let archive = StoreArchive(place) else {
-      throw CommandError(
+      throw Failure(
         .configuration, "database: ephemeral data is in the memory of the backend only",
         hint: "name the database with --database or -c FILE")
     }
@@ -44,12 +45,12 @@ struct StoreTarget: ParsableArguments {
     let (place, archive) = try resolve()
     let state = try StoreCall.on(place) { try archive.schema() }
     guard state.version > 0 else {
-      throw CommandError(
+      throw Failure(
         .noInput, "\(place.place): no database of mfa-backend exists here",
         hint: "create it with: mfa-backend store migrate")
     }
     guard state.isCurrent else {
-      throw CommandError(
+      throw Failure(
         .noInput, "\(place.place): its tables have version \(state.version), this mfa-backend needs \(state.newest)",
         hint: "use the mfa-backend version that runs on this database, or migrate it: mfa-backend store migrate")
     }
@@ -57,8 +58,8 @@ struct StoreTarget: ParsableArguments {
   }
 
   /// Prints the result: as text, or with `--json` as one line of JSON.
-  func say(_ text: String, _ object: some Encodable) throws {
-    try BackendConsole.print(json ? JSONText.encoding(object) : text)
+  func say(_ text: String, _ object: some Encodable) {
+    if json { JSONOutput.print(object) } else { Console.print(text) }
   }
 }
 
@@ -78,30 +79,30 @@ extension StoreArchive {
 enum StoreCall {
   static func on<Value>(
     _ place: BackendSettings.Database, file: String = "", _ body: () throws -> Value
-  ) throws(CommandError) -> Value {
+  ) throws(Failure) -> Value {
     do {
       return try body()
     } catch let fault as StoreBackup.BackupError {
-      throw CommandError(fault, of: file)
+      throw Failure(fault, of: file)
     } catch let fault as Vault.Unopenable {
-      throw CommandError(
+      throw Failure(
         .configuration, "\(file): \(fault.reason)",
         hint: "use the keys file of the time of the backup (keys_file or --keys); nothing was changed")
     } catch let fault as MFAStoreError where fault == .inUse {
-      throw CommandError(
+      throw Failure(
         .unavailable, "\(place.place): in use by a backend or another command",
         hint: "stop every backend on this database, then try again; nothing was changed")
     } catch let fault as MFAStoreError {
-      throw CommandError(
+      throw Failure(
         .unavailable, "\(place.place): \(fault.reason)",
         hint: place.hintOfFailure)
     } catch {
-      throw CommandError(error)
+      throw Failure(of: error)
     }
   }
 }
 
-extension CommandError {
+extension Failure {
   /// A failure of the backup file at `file`.
   init(_ fault: StoreBackup.BackupError, of file: String) {
     switch fault {
