@@ -4,7 +4,7 @@ internal import Logging
 internal import Transport
 
 /// An admitted ordinary request on its way to an upstream.
-struct ForwardedRequest: ForwardOrder {
+struct ForwardedRequest: ForwardPlan {
   let upstream: Upstream
   let limits: ForwardLimits
 

@@ -274,7 +274,7 @@ public final class GateResponder: RequestResponder {
     guard sessions.count < limit else { throw .tooManySessions(limit: limit) }
   }
 
-  /// Adds the session of an admitted client and returns the order to pass `request` to the upstream.
+  /// Adds the session of an admitted client and returns the plan to pass `request` to the upstream.
   ///
   /// - Throws: `.tooManySessions` or `.tooManySessionsOfKey` if there are as many as allowed; `.foreignOrigin` if the
   ///   origin is accepted only with an assertion, and something else admitted the client.

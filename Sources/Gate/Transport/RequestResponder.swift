@@ -80,7 +80,7 @@ public enum Disposition: Sendable {
   ///
   /// `head` is the head for the upstream, from the request line to the last field line with its CRLF. It must not
   /// contain fields that frame the body: the engine adds them.
-  case forward(any ForwardOrder, head: [UInt8])
+  case forward(any ForwardPlan, head: [UInt8])
   /// Terminates the WebSocket in this process. Only for a request with an `upgrade`.
   case converse(any WebSocketSession)
 }

@@ -22,7 +22,7 @@ struct ForwardedRequestTests {
 
   private func forward(
     _ method: String = "GET", _ headers: [(String, String)] = []
-  ) async throws -> (order: any ForwardOrder, head: String) {
+  ) async throws -> (order: any ForwardPlan, head: String) {
     let proof = try device.fields(over: service.bench.nonce(), count: count.next())
     guard case .forward(let order, let head) = await service.disposition(of: .plain(method, "/api/x", headers + proof))
     else { throw ServiceBench.Unexpected.relayed }

@@ -98,7 +98,7 @@ extension ClientChannel {
     goal = nil
     clearDeadline(in: loop)
     phase = .webSocket
-    socket = ClientSocketState(maxMessage: handshake.maxMessage)
+    webSocket = ClientSocketState(maxMessage: handshake.maxMessage)
     done(.success(Response(status: 101, headers: head.headers)))
     let early = inbox
     inbox = []

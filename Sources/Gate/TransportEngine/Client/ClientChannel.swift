@@ -34,15 +34,15 @@ final class ClientChannel: LoopChannel {
   private var addresses: ArraySlice<SocketAddress> = []
   private var lastError = "no address found"
   var phase = Phase.resolution
-  var link = SocketState()
+  var socket = SocketState()
   var goal: Goal?
   /// The deadline of the current operation.
   private var deadline: Milliseconds = 0
   private let timer = UnsafeMutablePointer<TimerNode>.allocate(capacity: 1)
   var inbox: [UInt8] = []
   var answer: (head: ResponseHead, body: BodyReader)?
-  var socket: ClientSocketState?
-  /// The driver's socket, which reads the WebSocket instead of `socket`.
+  var webSocket: ClientSocketState?
+  /// The driver's socket, which reads the WebSocket instead of `webSocket`.
   var driven: DrivenSocket?
   /// Why the connection was closed; `nil` while it is open.
   private var ending: ClientError?
@@ -57,7 +57,7 @@ final class ClientChannel: LoopChannel {
   }
 
   deinit {
-    link.close()
+    socket.close()
     timer.deallocate()
   }
 
@@ -104,8 +104,8 @@ final class ClientChannel: LoopChannel {
     phase = .closed
     ending = fault
     clearDeadline(in: loop)
-    if link.isOpen && link.interest != 0 { loop.unwatch(link.fd) }
-    link.close()
+    if socket.isOpen && socket.interest != 0 { loop.unwatch(socket.fd) }
+    socket.close()
     let goal = self.goal
     self.goal = nil
     loop.remove(self)
@@ -114,7 +114,7 @@ final class ClientChannel: LoopChannel {
     } else {
       Self.fail(goal, fault)
     }
-    socket?.lost(fault)
+    webSocket?.lost(fault)
     driven?.lost(fault.description)
   }
 
@@ -146,16 +146,16 @@ final class ClientChannel: LoopChannel {
   private func tryNextAddress(in loop: EventLoop) {
     while let address = addresses.popFirst() {
       do throws(SystemCallError) {
-        link = SocketState()
-        link.fd = try Socket.make(for: address)
-        if case .unix = address {} else { Socket.disableDelay(on: link.fd) }
-        _ = try Socket.connect(link.fd, to: address)
+        socket = SocketState()
+        socket.fd = try Socket.make(for: address)
+        if case .unix = address {} else { Socket.disableDelay(on: socket.fd) }
+        _ = try Socket.connect(socket.fd, to: address)
         setInterest(Readiness.output, in: loop)
         shareTime(in: loop)
         return
       } catch {
         lastError = "\(address): \(error)"
-        link.close()
+        socket.close()
       }
     }
     endUnreachable(lastError, in: loop)
@@ -176,11 +176,11 @@ final class ClientChannel: LoopChannel {
 
   private func connected(in loop: EventLoop) {
     if deadline > 0 { loop.timers.schedule(timer, at: deadline) }
-    let code = Socket.pendingError(of: link.fd)
+    let code = Socket.pendingError(of: socket.fd)
     guard code == 0 else {
       lastError = "\(host):\(port): \(SystemCallError.text(of: code))"
       setInterest(0, in: loop)
-      link.close()
+      socket.close()
       tryNextAddress(in: loop)
       return
     }
@@ -189,7 +189,7 @@ final class ClientChannel: LoopChannel {
       return
     }
     phase = .tunnel
-    tunnel.request.withUnsafeBytes { link.send($0, through: loop.window) }
+    tunnel.request.withUnsafeBytes { socket.send($0, through: loop.buffers) }
     update(in: loop)
   }
 
@@ -211,9 +211,9 @@ final class ClientChannel: LoopChannel {
       end(.untrusted(OpenSSLError("TLS").description), in: loop)
       return
     }
-    link.tls = stream
+    socket.tls = stream
     phase = .handshake
-    link.startHandshake(through: loop.window)
+    socket.startHandshake(through: loop.buffers)
     update(in: loop)
   }
 
@@ -235,16 +235,16 @@ final class ClientChannel: LoopChannel {
       return
     }
     if events & Readiness.output != 0 {
-      link.drainOutbox(through: loop.window)
-      socket?.drained(link.outbox.count)
-      if link.outbox.isEmpty { driven?.drained() }
+      socket.drainOutbox(through: loop.buffers)
+      webSocket?.drained(socket.outbox.count)
+      if socket.outbox.isEmpty { driven?.drained() }
     }
-    guard events & ~Readiness.output != 0, link.isOpen else {
+    guard events & ~Readiness.output != 0, socket.isOpen else {
       update(in: loop)
       return
     }
-    let reception = link.receive(into: loop.plain.start, through: loop.window)
-    if phase == .handshake, link.failure == nil, link.isHandshakeDone { opened(in: loop) }
+    let reception = socket.receive(into: loop.plain.start, through: loop.buffers)
+    if phase == .handshake, socket.failure == nil, socket.isHandshakeDone { opened(in: loop) }
     let bytes = UnsafeRawBufferPointer(start: loop.plain.start, count: reception.count)
     if phase == .tunnel {
       tunnelReceived(bytes, in: loop)
@@ -268,19 +268,19 @@ final class ClientChannel: LoopChannel {
       return
     }
     setInterest(0, in: loop)
-    link.close()
+    socket.close()
     tryNextAddress(in: loop)
   }
 
   override func abandon(in loop: EventLoop) { end(.lost("the engine stopped"), in: loop) }
 
   private func ended(in loop: EventLoop) {
-    let reason = link.failure ?? "the server closed the connection"
+    let reason = socket.failure ?? "the server closed the connection"
     switch phase {
     case .handshake: end(.untrusted(certificateFault ?? reason), in: loop)
-    case .tunnel: endUnreachable(link.failure ?? "it closed the connection before it answered CONNECT", in: loop)
-    case .webSocket where link.failure == nil:
-      socket?.peerEnded()
+    case .tunnel: endUnreachable(socket.failure ?? "it closed the connection before it answered CONNECT", in: loop)
+    case .webSocket where socket.failure == nil:
+      webSocket?.peerEnded()
       end(.lost(reason), in: loop)
     case .resolution, .connection, .ready, .webSocket, .closed: end(.lost(reason), in: loop)
     }
@@ -288,7 +288,7 @@ final class ClientChannel: LoopChannel {
 
   /// The verification error of the server's certificate; `nil` if there is none.
   private var certificateFault: String? {
-    guard let tls = link.tls else { return nil }
+    guard let tls = socket.tls else { return nil }
     let result = SSL_get_verify_result(tls)
     guard result != X509_V_OK, let text = X509_verify_cert_error_string(result) else { return nil }
     return "the server's certificate is not valid for \(name): \(String(cString: text))"
@@ -296,26 +296,26 @@ final class ClientChannel: LoopChannel {
 
   /// Watches for the needed events; closes a connection that has failed.
   func update(in loop: EventLoop) {
-    guard link.isOpen else { return }
-    if let failure = link.failure {
+    guard socket.isOpen else { return }
+    if let failure = socket.failure {
       guard phase != .tunnel else { return endUnreachable(failure, in: loop) }
       end(phase == .handshake ? .untrusted(certificateFault ?? failure) : .lost(failure), in: loop)
       return
     }
-    let reads = !link.hasEnded && socket?.isFull != true && driven?.isReading != false
-    setInterest((reads ? Readiness.input : 0) | (link.outbox.isEmpty ? 0 : Readiness.output), in: loop)
+    let reads = !socket.hasEnded && webSocket?.isFull != true && driven?.isReading != false
+    setInterest((reads ? Readiness.input : 0) | (socket.outbox.isEmpty ? 0 : Readiness.output), in: loop)
   }
 
   private func setInterest(_ wanted: UInt32, in loop: EventLoop) {
-    guard wanted != link.interest else { return }
+    guard wanted != socket.interest else { return }
     if wanted == 0 {
-      loop.unwatch(link.fd)
-    } else if link.interest == 0 {
-      loop.watch(link.fd, events: wanted, data: EventLoop.data(token))
+      loop.unwatch(socket.fd)
+    } else if socket.interest == 0 {
+      loop.watch(socket.fd, events: wanted, data: EventLoop.data(token))
     } else {
-      loop.rewatch(link.fd, events: wanted, data: EventLoop.data(token))
+      loop.rewatch(socket.fd, events: wanted, data: EventLoop.data(token))
     }
-    link.interest = wanted
+    socket.interest = wanted
   }
 
   func transmit(_ bytes: [UInt8], in loop: EventLoop) {
@@ -323,8 +323,8 @@ final class ClientChannel: LoopChannel {
   }
 
   func transmit(_ bytes: UnsafeRawBufferPointer, in loop: EventLoop) {
-    guard link.isOpen, phase == .ready || phase == .webSocket else { return }
-    link.send(bytes, through: loop.window)
+    guard socket.isOpen, phase == .ready || phase == .webSocket else { return }
+    socket.send(bytes, through: loop.buffers)
     update(in: loop)
   }
 }

@@ -99,32 +99,32 @@ extension ClientWebSocket.Event {
 
 extension ClientChannel {
   func socketReceived(_ bytes: UnsafeRawBufferPointer, in loop: EventLoop) {
-    guard bytes.count > 0, let actions = socket?.endpoint.receive(bytes) else { return }
+    guard bytes.count > 0, let actions = webSocket?.endpoint.receive(bytes) else { return }
     for action in actions {
       switch action {
-      case .message(let message): socket?.deliver(.message(message))
+      case .message(let message): webSocket?.deliver(.message(message))
       case .bytes: break
       case .pong:
         // After a Close frame the deadline belongs to the closing handshake.
-        if socket?.endpoint.canSend == true { clearDeadline(in: loop) }
-        socket?.ponged()
+        if webSocket?.endpoint.canSend == true { clearDeadline(in: loop) }
+        webSocket?.ponged()
       case .write(let bytes): transmit(bytes, in: loop)
       case .end(let end):
-        socket?.deliver(.ended(end.ending))
-        link.sendEnd(through: loop.window)
+        webSocket?.deliver(.ended(end.ending))
+        socket.sendEnd(through: loop.buffers)
         setDeadline(after: .seconds(2), in: loop)
       }
     }
   }
 
   func send(_ message: WebSocketMessage, in loop: EventLoop, _ done: @escaping Callback<Void>) {
-    guard phase == .webSocket, let frame = socket?.endpoint.send(message), !frame.isEmpty else {
+    guard phase == .webSocket, let frame = webSocket?.endpoint.send(message), !frame.isEmpty else {
       done(.failure(.lost("the WebSocket is closed")))
       return
     }
     transmit(frame, in: loop)
-    socket?.waitForRoom(done)
-    socket?.drained(link.outbox.count)
+    webSocket?.waitForRoom(done)
+    webSocket?.drained(socket.outbox.count)
   }
 
   func flush(in loop: EventLoop, _ done: @escaping Callback<Void>) {
@@ -132,21 +132,22 @@ extension ClientChannel {
       done(.failure(.lost("the WebSocket is closed")))
       return
     }
-    socket?.waitForFlush(done)
-    socket?.drained(link.outbox.count)
+    webSocket?.waitForFlush(done)
+    webSocket?.drained(socket.outbox.count)
   }
 
   func receive(in loop: EventLoop, _ done: @escaping Callback<ClientWebSocket.Event>) {
-    guard socket != nil else {
+    guard webSocket != nil else {
       done(.failure(.misused("the connection is not a WebSocket")))
       return
     }
-    socket?.take(done)
+    webSocket?.take(done)
     if phase == .webSocket { update(in: loop) }
   }
 
   func ping(timeout: Duration, in loop: EventLoop, _ done: @escaping Callback<Void>) {
-    guard phase == .webSocket, socket?.waitForPong(done) == true, let frame = socket?.endpoint.ping(Array("ping".utf8))
+    guard phase == .webSocket, webSocket?.waitForPong(done) == true,
+      let frame = webSocket?.endpoint.ping(Array("ping".utf8))
     else {
       done(.failure(.misused("the WebSocket is closed, or a Ping is in progress")))
       return
@@ -156,22 +157,24 @@ extension ClientChannel {
   }
 
   func closeWebSocket(_ code: CloseCode, reason: String, patience: Duration, in loop: EventLoop) {
-    guard phase == .webSocket, let frame = socket?.endpoint.close(code, reason: reason), !frame.isEmpty else { return }
+    guard phase == .webSocket, let frame = webSocket?.endpoint.close(code, reason: reason), !frame.isEmpty else {
+      return
+    }
     transmit(frame, in: loop)
     guard phase == .webSocket else { return }
-    socket?.closing = (patience, link.waiting)
+    webSocket?.closing = (patience, socket.waiting)
     setDeadline(after: patience, in: loop)
   }
 
   /// Returns whether the server has read anything since the last check. If so, it gets the same time again to answer
   /// the Close frame, which it can read only after everything before.
   func isStillFlushing(in loop: EventLoop) -> Bool {
-    guard phase == .webSocket, let (patience, before) = socket?.closing, socket?.endpoint.hasEnded == false else {
+    guard phase == .webSocket, let (patience, before) = webSocket?.closing, webSocket?.endpoint.hasEnded == false else {
       return false
     }
-    let left = link.waiting
+    let left = socket.waiting
     guard left < before else { return false }
-    socket?.closing = (patience, left)
+    webSocket?.closing = (patience, left)
     setDeadline(after: patience, in: loop)
     return true
   }

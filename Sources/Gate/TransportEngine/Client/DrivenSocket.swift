@@ -66,7 +66,7 @@ public final class DrivenSocket: @unchecked Sendable {
   }
 
   /// Whether no bytes are waiting to be written.
-  public var isDrained: Bool { channel.link.outbox.isEmpty }
+  public var isDrained: Bool { channel.socket.outbox.isEmpty }
 
   /// Sends `frame`. Bytes that the kernel does not take are queued without a limit.
   public func send(_ frame: PreparedFrame) {
@@ -89,9 +89,9 @@ public final class DrivenSocket: @unchecked Sendable {
   }
 
   func receive(_ bytes: UnsafeRawBufferPointer) {
-    var window = bytes
+    var buffers = bytes
     do throws(FrameError) {
-      while !hasEnded, let piece = try frames.next(&window) { take(piece) }
+      while !hasEnded, let piece = try frames.next(&buffers) { take(piece) }
     } catch {
       channel.end(.malformed(error.rawValue), in: loop)
     }

@@ -2,7 +2,7 @@ internal import Transport
 
 /// A request that is being forwarded to an upstream, and its response.
 final class Forward {
-  let order: any ForwardOrder
+  let plan: any ForwardPlan
   /// The request head for the upstream, including the empty line.
   let head: [UInt8]
   /// The client's body.
@@ -27,10 +27,10 @@ final class Forward {
   ///   frame the body are added here.
   /// - Throws: `BodyError.tooLarge` if the declared body is over the limit.
   init(
-    _ order: any ForwardOrder, head: [UInt8], of request: RequestHead, now: Milliseconds
+    _ plan: any ForwardPlan, head: [UInt8], of request: RequestHead, now: Milliseconds
   ) throws(BodyError) {
-    let body = try BodyPipe(request.framing, limit: order.limits.maxBody, extras: .refused)
-    self.order = order
+    let body = try BodyPipe(request.framing, limit: plan.limits.maxBody, extras: .refused)
+    self.plan = plan
     self.request = body
     isForHEAD = request.method == "HEAD"
     isRepeatable =
@@ -47,11 +47,11 @@ final class Forward {
 
   var isAnswered: Bool { request.isComplete && response?.isComplete == true }
 
-  /// Reports the summary to the order, once.
+  /// Reports the summary to the plan, once.
   func finish(now: Milliseconds) {
     guard !isFinished else { return }
     isFinished = true
-    order.finished(
+    plan.finished(
       ForwardSummary(
         status: status, isComplete: response?.isComplete ?? false, bytesFromClient: UInt64(request.count),
         bytesFromUpstream: UInt64(response?.count ?? 0), duration: .milliseconds(now - startedAt)))

@@ -7,11 +7,11 @@ extension EventLoop {
   func forwardReadable(_ session: SessionRef, _ side: Side) {
     guard let http = session.pointee.http, let forward = http.request.forward else { return }
     let end = session.pointee.ends + side.index
-    guard end.pointee.link.isOpen else { return }
-    let reception = end.pointee.link.receive(into: plain.start, through: window)
+    guard end.pointee.socket.isOpen else { return }
+    let reception = end.pointee.socket.receive(into: plain.start, through: buffers)
     let bytes = UnsafeBufferPointer(
       start: plain.start.assumingMemoryBound(to: UInt8.self), count: reception.count)
-    if reception.count > 0 { schedule(session, after: forward.order.limits.idleTimeout) }
+    if reception.count > 0 { schedule(session, after: forward.plan.limits.idleTimeout) }
     let token = session.pointee.token
     switch side {
     case .client: forwardFromClient(session, http, forward, bytes)
@@ -23,14 +23,14 @@ extension EventLoop {
     switch side {
     // A client that closes before its request is complete gets no response. Otherwise it may still be reading.
     case .client:
-      if !forward.request.isComplete || session.pointee.ends.pointee.link.failure != nil { destroy(session) }
+      if !forward.request.isComplete || session.pointee.ends.pointee.socket.failure != nil { destroy(session) }
     case .upstream: upstreamLeft(session, http, forward)
     }
   }
 
   func forwardWritable(_ session: SessionRef) {
     guard let forward = session.pointee.http?.request.forward else { return }
-    schedule(session, after: forward.order.limits.idleTimeout)
+    schedule(session, after: forward.plan.limits.idleTimeout)
     settleForward(session, forward)
   }
 
@@ -44,7 +44,7 @@ extension EventLoop {
       let taken = try forward.request.feed(bytes, into: &output)
       // The bytes after the body belong to the next request, which waits.
       http.inbox.append(contentsOf: bytes[taken...])
-      output.withUnsafeBytes { session.pointee.ends[1].link.send($0, through: window) }
+      output.withUnsafeBytes { session.pointee.ends[1].socket.send($0, through: buffers) }
       settleForward(session, forward)
     } catch {
       // The upstream must see a truncated request, never a regular end.
@@ -67,7 +67,7 @@ extension EventLoop {
       return
     }
     http.request.upstreamInbox.append(contentsOf: bytes)
-    let limits = HeadLimits.response(bytes: forward.order.maxResponseHead)
+    let limits = HeadLimits.response(bytes: forward.plan.maxResponseHead)
     guard limits.mayDecide(http.request.upstreamInbox, after: UnsafeRawBufferPointer(bytes)) else { return }
     while forward.response == nil {
       switch http.request.upstreamInbox.withUnsafeBufferPointer({ ResponseHead.parse($0, limits: limits) }) {
@@ -107,7 +107,7 @@ extension EventLoop {
       sendToClient(
         session,
         try ResponseWriter.forwarded(
-          status: head.status, fields: forward.order.answerFields(from: head.endToEndFields), framing: head.framing,
+          status: head.status, fields: forward.plan.answerFields(from: head.endToEndFields), framing: head.framing,
           closes: http.request.closesAfterAnswer, isForHEAD: forward.isForHEAD, at: .now()))
       return true
     } catch {
@@ -134,14 +134,14 @@ extension EventLoop {
     forward.keepsConnection = false
     guard forward.response != nil else {
       if repeatForward(session, forward) { return }
-      let reason = session.pointee.ends[1].link.failure ?? "the connection closed before the response"
+      let reason = session.pointee.ends[1].socket.failure ?? "the connection closed before the response"
       forwardFailed(session, forward, .misbehaved(reason))
       return
     }
     var output: [UInt8] = []
     do throws(BodyError) {
       // Without close_notify, anyone on the path could have ended the stream.
-      guard session.pointee.ends[1].link.endedInOrder else { throw .endedEarly }
+      guard session.pointee.ends[1].socket.endedInOrder else { throw .endedEarly }
       try forward.response?.connectionEnded(into: &output)
       sendToClient(session, output)
       settleForward(session, forward)
@@ -155,7 +155,7 @@ extension EventLoop {
 
   private func settleForward(_ session: SessionRef, _ forward: Forward) {
     let (client, upstream) = (session.pointee.ends, session.pointee.ends + 1)
-    guard client.pointee.link.failure == nil else {
+    guard client.pointee.socket.failure == nil else {
       destroy(session)
       return
     }
@@ -165,11 +165,11 @@ extension EventLoop {
     }
     updateInterest(
       session, .client,
-      reads: !forward.request.isComplete && upstream.pointee.link.outbox.isEmpty
-        && upstream.pointee.link.failure == nil,
+      reads: !forward.request.isComplete && upstream.pointee.socket.outbox.isEmpty
+        && upstream.pointee.socket.failure == nil,
       // A client that waits for its response may close the connection meanwhile.
-      otherwise: client.pointee.link.hasEnded ? 0 : Readiness.reset)
-    updateInterest(session, .upstream, reads: client.pointee.link.outbox.isEmpty)
+      otherwise: client.pointee.socket.hasEnded ? 0 : Readiness.reset)
+    updateInterest(session, .upstream, reads: client.pointee.socket.outbox.isEmpty)
   }
 
   private func answerForwarded(_ session: SessionRef, _ forward: Forward) {
@@ -177,18 +177,18 @@ extension EventLoop {
     keepUpstream(session, forward)
     forward.finish(now: now)
     http.request.forward = nil
-    http.forwardedPatience = forward.order.limits.idleTimeout
+    http.forwardedPatience = forward.plan.limits.idleTimeout
     http.answered += 1
     if isLeaving { http.request.closesAfterAnswer = true }
     if http.request.closesAfterAnswer { http.inbox = [] }
     session.pointee.phase = .answer
-    schedule(session, after: forward.order.limits.idleTimeout)
+    schedule(session, after: forward.plan.limits.idleTimeout)
     answerFlushed(session)
   }
 
   /// Sends the client the gate's own response, because the upstream has sent none.
   func forwardFailed(_ session: SessionRef, _ forward: Forward, _ fault: UpstreamError) {
-    giveUp(session, forward, answering: forward.order.response(to: fault))
+    giveUp(session, forward, answering: forward.plan.response(to: fault))
   }
 
   func giveUp(_ session: SessionRef, _ forward: Forward, answering response: Response) {
@@ -200,7 +200,7 @@ extension EventLoop {
 
   private func endForward(_ session: SessionRef, _ forward: Forward) {
     setInterest(session, .upstream, 0)
-    session.pointee.ends[1].link.close()
+    session.pointee.ends[1].socket.close()
     forward.finish(now: now)
     session.pointee.http?.request.forward = nil
   }
@@ -210,14 +210,14 @@ extension EventLoop {
   func forwardExpired(_ session: SessionRef) {
     guard let forward = session.pointee.http?.request.forward else { return }
     guard !isTaking(session, .client), !isTaking(session, .upstream) else {
-      schedule(session, after: forward.order.limits.idleTimeout)
+      schedule(session, after: forward.plan.limits.idleTimeout)
       return
     }
     guard forward.response == nil else {
       destroy(session)
       return
     }
-    guard forward.request.isComplete || !session.pointee.ends[1].link.outbox.isEmpty else {
+    guard forward.request.isComplete || !session.pointee.ends[1].socket.outbox.isEmpty else {
       endForward(session, forward)
       refuse(session, .tooSlow)
       return

@@ -37,18 +37,18 @@ struct UpstreamPool {
 /// One pooled connection. It is closed if the upstream closes it or sends anything.
 final class PooledUpstream: LoopChannel {
   let upstream: Upstream
-  private var link: SocketState
+  private var socket: SocketState
   private let timer = UnsafeMutablePointer<TimerNode>.allocate(capacity: 1)
 
   /// Takes ownership of `link`, which epoll does not watch.
-  init(_ link: SocketState, to upstream: Upstream) {
-    self.link = link
+  init(_ socket: SocketState, to upstream: Upstream) {
+    self.socket = socket
     self.upstream = upstream
     timer.initialize(to: TimerNode())
   }
 
   deinit {
-    link.close()
+    socket.close()
     timer.deallocate()
   }
 
@@ -56,29 +56,29 @@ final class PooledUpstream: LoopChannel {
     loop.insert(self)
     timer.pointee.slot = token.slot
     loop.timers.schedule(timer, at: loop.now + UpstreamPool.patience.milliseconds)
-    loop.watch(link.fd, events: Readiness.input, data: EventLoop.data(token))
+    loop.watch(socket.fd, events: Readiness.input, data: EventLoop.data(token))
   }
 
   /// Takes the connection out of the pool; `nil` if the upstream has closed it or sent something, which closes it.
   func end(in loop: EventLoop) -> SocketState? {
     withdraw(from: loop)
     var byte: UInt8 = 0
-    guard recv(link.fd, &byte, 1, Int32(MSG_PEEK)) < 0, errno == EAGAIN else { return nil }
-    defer { link = SocketState() }
-    return link
+    guard recv(socket.fd, &byte, 1, Int32(MSG_PEEK)) < 0, errno == EAGAIN else { return nil }
+    defer { socket = SocketState() }
+    return socket
   }
 
   /// Stops the timer and the watch. The channel still owns `link` and closes it when released.
   private func withdraw(from loop: EventLoop) {
     loop.timers.cancel(timer)
-    loop.unwatch(link.fd)
+    loop.unwatch(socket.fd)
     loop.remove(self)
   }
 
   func leave(_ loop: EventLoop) {
     loop.keptUpstreams.remove(self)
     withdraw(from: loop)
-    link.close()
+    socket.close()
   }
 
   override func ready(_ events: UInt32, in loop: EventLoop) { leave(loop) }

@@ -13,7 +13,7 @@ internal import Locking
 final class EventLoop: @unchecked Sendable {
   typealias Job = @Sendable (EventLoop) -> Void
 
-  let window: UnsafeMutablePointer<TLSBuffers>
+  let buffers: UnsafeMutablePointer<TLSBuffers>
   let bio: WindowBIO
   let plain = PlainBuffer()
   /// The time at which the current wake-up began.
@@ -71,7 +71,7 @@ final class EventLoop: @unchecked Sendable {
     self.service = service
     self.resolver = resolver
     bio = WindowBIO()
-    window = bio.window
+    buffers = bio.buffers
     now = monotonicMilliseconds()
     timers = TimerWheel(now: now)
     watch(wakeUp, events: Readiness.input, data: Self.wakeUpData)

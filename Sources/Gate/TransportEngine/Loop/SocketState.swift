@@ -102,18 +102,18 @@ struct Reception {
 
 extension SocketState {
   /// Reads once and decrypts everything that arrived. With TLS it also advances the handshake.
-  mutating func receive(into plain: UnsafeMutableRawPointer, through window: UnsafeMutablePointer<TLSBuffers>)
+  mutating func receive(into plain: UnsafeMutableRawPointer, through buffers: UnsafeMutablePointer<TLSBuffers>)
     -> Reception
   {
-    guard let got = fetch(into: tls == nil ? plain : window.pointee.incoming, TLSBuffers.incomingCapacity) else {
+    guard let got = fetch(into: tls == nil ? plain : buffers.pointee.incoming, TLSBuffers.incomingCapacity) else {
       return Reception(count: 0, ended: hasEnded)
     }
     guard let tls else { return Reception(count: got) }
-    window.pointee.incomingStart = 0
-    window.pointee.incomingEnd = got
-    let reception = decrypt(tls, into: plain, through: window)
+    buffers.pointee.incomingStart = 0
+    buffers.pointee.incomingEnd = got
+    let reception = decrypt(tls, into: plain, through: buffers)
     // Sends handshake flights, alerts and responses to key updates.
-    if window.pointee.outgoingCount > 0 { flush(window) }
+    if buffers.pointee.outgoingCount > 0 { flush(buffers) }
     return reception
   }
 
@@ -159,23 +159,23 @@ extension SocketState {
 
   /// Decrypts the bytes in the window. OpenSSL's responses stay in the window for `flush`.
   mutating func decrypt(
-    _ tls: OpaquePointer, into plain: UnsafeMutableRawPointer, through window: UnsafeMutablePointer<TLSBuffers>
+    _ tls: OpaquePointer, into plain: UnsafeMutableRawPointer, through buffers: UnsafeMutablePointer<TLSBuffers>
   ) -> Reception {
     var reception = Reception()
     let lateMessagesBefore = lateMessages
-    window.pointee.isExhausted = false
+    buffers.pointee.isExhausted = false
     while reception.count < PlainBuffer.capacity {
       let read = SSL_read(tls, plain + reception.count, Int32(PlainBuffer.capacity - reception.count))
       if read > 0 {
         reception.count += Int(read)
         // The window is empty after this record: another call would only ask for more input.
-        if window.pointee.incomingStart == window.pointee.incomingEnd && SSL_pending(tls) == 0 { break }
+        if buffers.pointee.incomingStart == buffers.pointee.incomingEnd && SSL_pending(tls) == 0 { break }
         continue
       }
       switch SSL_get_error(tls, read) {
       case SSL_ERROR_WANT_READ:
         // Input is left: OpenSSL has read a handshake message, and there may be more.
-        guard !window.pointee.isExhausted, isHandshakeDone else { break }
+        guard !buffers.pointee.isExhausted, isHandshakeDone else { break }
         lateMessages += 1
         if lateMessages <= Self.lateMessageBound { continue }
         failure = "TLS: too many handshake messages after the handshake"
@@ -196,7 +196,7 @@ extension SocketState {
   }
 
   /// Encrypts if TLS is used and passes as much to the kernel as it takes; the rest waits in the outbox.
-  mutating func send(_ bytes: UnsafeRawBufferPointer, through window: UnsafeMutablePointer<TLSBuffers>) {
+  mutating func send(_ bytes: UnsafeRawBufferPointer, through buffers: UnsafeMutablePointer<TLSBuffers>) {
     guard isOpen, failure == nil, !hasSentEnd, bytes.count > 0, let source = bytes.baseAddress else { return }
     guard let tls else {
       transmit(bytes)
@@ -208,31 +208,31 @@ extension SocketState {
       let written = SSL_write(tls, source + sent, Int32(min(bytes.count - sent, TLSBuffers.incomingCapacity)))
       if written > 0 {
         sent += Int(written)
-        if window.pointee.outgoingCount > TLSBuffers.outgoingCapacity / 2 { flush(window) }
+        if buffers.pointee.outgoingCount > TLSBuffers.outgoingCapacity / 2 { flush(buffers) }
         continue
       }
       failure = OpenSSLError("TLS").description
       break
     }
-    flush(window)
+    flush(buffers)
   }
 
   /// Starts the handshake of a client connection.
-  mutating func startHandshake(through window: UnsafeMutablePointer<TLSBuffers>) {
+  mutating func startHandshake(through buffers: UnsafeMutablePointer<TLSBuffers>) {
     guard let tls else { return }
-    window.pointee.incomingStart = 0
-    window.pointee.incomingEnd = 0
+    buffers.pointee.incomingStart = 0
+    buffers.pointee.incomingEnd = 0
     let result = SSL_do_handshake(tls)
     if result <= 0 && SSL_get_error(tls, result) != SSL_ERROR_WANT_READ {
       failure = OpenSSLError("TLS handshake").description
     }
-    flush(window)
+    flush(buffers)
   }
 
-  mutating func flush(_ window: UnsafeMutablePointer<TLSBuffers>) {
-    let count = window.pointee.outgoingCount
-    window.pointee.outgoingCount = 0
-    transmit(UnsafeRawBufferPointer(start: window.pointee.outgoing, count: count))
+  mutating func flush(_ buffers: UnsafeMutablePointer<TLSBuffers>) {
+    let count = buffers.pointee.outgoingCount
+    buffers.pointee.outgoingCount = 0
+    transmit(UnsafeRawBufferPointer(start: buffers.pointee.outgoing, count: count))
   }
 
   private mutating func transmit(_ bytes: UnsafeRawBufferPointer) {
@@ -256,7 +256,7 @@ extension SocketState {
   }
 
   /// Passes pending bytes to the kernel, then the end of the stream if it is due.
-  mutating func drainOutbox(through window: UnsafeMutablePointer<TLSBuffers>) {
+  mutating func drainOutbox(through buffers: UnsafeMutablePointer<TLSBuffers>) {
     if !outbox.isEmpty && failure == nil {
       let waiting = outbox.bytes
       let taken = Glibc.send(fd, waiting.baseAddress, waiting.count, Int32(MSG_NOSIGNAL))
@@ -269,7 +269,7 @@ extension SocketState {
         writeFailed(errno)
       }
     }
-    if endsAfterOutbox { sendEnd(through: window) }
+    if endsAfterOutbox { sendEnd(through: buffers) }
   }
 
   private mutating func writeFailed(_ code: Int32) {
@@ -305,7 +305,7 @@ extension SocketState {
   }
 
   /// Sends the end of the stream after all pending bytes: close_notify and FIN. Reading continues.
-  mutating func sendEnd(through window: UnsafeMutablePointer<TLSBuffers>) {
+  mutating func sendEnd(through buffers: UnsafeMutablePointer<TLSBuffers>) {
     guard isOpen, !hasSentEnd, failure == nil else { return }
     guard outbox.isEmpty else {
       endsAfterOutbox = true
@@ -318,7 +318,7 @@ extension SocketState {
     if let tls, isHandshakeDone, SSL_get_shutdown(tls) & SSL_SENT_SHUTDOWN == 0 {
       SSL_shutdown(tls)
       ERR_clear_error()
-      flush(window)
+      flush(buffers)
       guard outbox.isEmpty else {
         endsAfterOutbox = true
         return

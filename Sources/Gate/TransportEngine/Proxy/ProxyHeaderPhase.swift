@@ -1,12 +1,12 @@
 internal import Glibc
 internal import Transport
 
-/// Reads the PROXY header and identifies the client behind a proxy.
+/// Reads the PROXY header, which names the client behind a proxy.
 extension EventLoop {
   /// Peeks at the input first and takes only the header from the kernel: the bytes after it belong to TLS.
   func proxyHeaderReadable(_ session: SessionRef) {
     guard let http = session.pointee.http, let proxies = service?.proxies else { return }
-    let fd = session.pointee.ends.pointee.link.fd
+    let fd = session.pointee.ends.pointee.socket.fd
     let seen = recv(fd, plain.start, ProxyHeader.longest, Int32(MSG_PEEK))
     guard seen > 0 else {
       if seen == 0 || errno != EAGAIN && errno != EINTR { proxyHeaderEnded(session, http) }
@@ -25,14 +25,14 @@ extension EventLoop {
         http.address = source
         http.peer = Peer(address: source)
       }
-      identified(session, http)
+      beginConnection(session, http)
     }
   }
 
   /// Takes `count` peeked bytes from the kernel; destroys the session and returns `false` if that fails.
   @discardableResult
   private func take(_ count: Int, of session: SessionRef) -> Bool {
-    if recv(session.pointee.ends.pointee.link.fd, plain.start, count, 0) == count { return true }
+    if recv(session.pointee.ends.pointee.socket.fd, plain.start, count, 0) == count { return true }
     destroy(session)
     return false
   }
@@ -47,42 +47,4 @@ extension EventLoop {
   }
 
   func prefaceExpired(_ session: SessionRef) { refuseConnection(session, .slowProxyHeader) }
-
-  private func refuseConnection(_ session: SessionRef, _ refusal: ConnectionRefusal, _ detail: String? = nil) {
-    if let address = session.pointee.http?.address {
-      service?.report(.connectionRefused(refusal, address: address, detail: detail))
-    }
-    destroy(session)
-  }
-
-  /// Counts the connection for the client's address, which is known now, and starts TLS or HTTP.
-  func identified(_ session: SessionRef, _ http: HTTPConnection) {
-    guard let service else { return }
-    let block = AddressBlock(http.address)
-    session.pointee.block = block
-    if let limit = service.limits.connectionsPerAddress {
-      session.pointee.place = service.connections.enter(block, atMost: limit)
-      guard session.pointee.place != nil else {
-        refuseConnection(session, .tooManyOfAddress)
-        return
-      }
-    }
-    if session.pointee.ends.pointee.link.tls == nil {
-      startRequest(session)
-    } else {
-      session.pointee.phase = .handshake
-      schedule(session, after: service.limits.handshakeTimeout)
-    }
-  }
-
-  /// Counts the open connections that are not counted yet, after a limit was configured. None of them is closed.
-  func countConnections(in service: SessionService) {
-    guard service.limits.connectionsPerAddress != nil else { return }
-    for slot in 0..<slots.end {
-      guard let session = slots.token(in: slot).flatMap({ slots.session($0) }), session.pointee.place == nil,
-        let block = session.pointee.block
-      else { continue }
-      session.pointee.place = service.connections.enter(block, atMost: .max)
-    }
-  }
 }

@@ -36,15 +36,15 @@ extension EventLoop {
 
   /// Opens a bridge to a TCP service that is connected: the gate itself sends the client its 101.
   func openBridge(_ session: SessionRef) {
-    guard let order = session.pointee.order, let http = session.pointee.http, let intent = http.request.upgrade,
+    guard let plan = session.pointee.plan, let http = session.pointee.http, let intent = http.request.upgrade,
       isStillPermitted(session)
     else { return }
-    let subprotocol = Self.subprotocol(of: intent.subprotocols, wanted: order.subprotocol)
+    let subprotocol = Self.subprotocol(of: intent.subprotocols, wanted: plan.subprotocol)
     session.pointee.endpoint = Endpoint(
-      socket: WebSocketEndpoint(.server, delivery: .stream, maxMessage: order.limits.maxMessage), conversation: nil)
+      socket: WebSocketEndpoint(.server, delivery: .stream, maxMessage: plan.limits.maxMessage), conversation: nil)
     session.pointee.phase = .bridge
-    greet(session, intent, subprotocol, order.answerFields(from: HeaderFields()))
-    begin(session, order)
+    greet(session, intent, subprotocol, plan.answerFields(from: HeaderFields()))
+    begin(session, plan)
     resume(session, http)
   }
 
@@ -66,7 +66,7 @@ extension EventLoop {
     session.pointee.phase = .conversation
     session.pointee.bounds = RelayBounds(SessionLimits(maxAge: nil), now: now)
     session.pointee.pingToken = random.next()
-    session.pointee.ends.pointee.link.lastHeard = now
+    session.pointee.ends.pointee.socket.lastHeard = now
     greet(session, intent, conversation.subprotocol, HeaderFields())
     let token = session.pointee.token
     conversation.opened(
@@ -112,10 +112,10 @@ extension EventLoop {
 
   func endpointReadable(_ session: SessionRef, _ side: Side) {
     let end = session.pointee.ends + side.index
-    guard end.pointee.link.isOpen else { return }
-    let reception = end.pointee.link.receive(into: plain.start, through: window)
+    guard end.pointee.socket.isOpen else { return }
+    let reception = end.pointee.socket.receive(into: plain.start, through: buffers)
     if reception.count > 0 {
-      end.pointee.link.lastHeard = now
+      end.pointee.socket.lastHeard = now
       let bytes = UnsafeRawBufferPointer(start: plain.start, count: reception.count)
       switch side {
       case .client:
@@ -143,8 +143,8 @@ extension EventLoop {
   /// Reads up to the next message. The service's response is in the mailbox before the rest is read.
   private func readMessage(_ session: SessionRef, _ endpoint: Endpoint) {
     let (actions, rest) = endpoint.unread.withUnsafeBytes { bytes in
-      var window = bytes
-      return (endpoint.socket.receiveMessage(&window), window.count)
+      var rest = bytes
+      return (endpoint.socket.receiveMessage(&rest), rest.count)
     }
     endpoint.unread = endpoint.unread.suffix(rest)
     if endpoint.unread.isEmpty { endpoint.unread = [] }
@@ -187,8 +187,8 @@ extension EventLoop {
     case .message(let message): endpoint.conversation?.received(message)
     case .bytes(let payload):
       session.pointee.ends.pointee.bytes &+= UInt64(payload.count)
-      guard session.pointee.ends[1].link.isOpen else { return }
-      payload.withUnsafeBytes { session.pointee.ends[1].link.send($0, through: window) }
+      guard session.pointee.ends[1].socket.isOpen else { return }
+      payload.withUnsafeBytes { session.pointee.ends[1].socket.send($0, through: buffers) }
     case .pong: break
     case .write(let frame): sendToClient(session, frame)
     case .end(let end): endpointEnded(session, endpoint, end)
@@ -205,8 +205,8 @@ extension EventLoop {
       case .lost: session.pointee.end = .lost(.client, "the connection was closed")
       }
     }
-    session.pointee.ends[0].link.sendEnd(through: window)
-    session.pointee.ends[1].link.sendEnd(through: window)
+    session.pointee.ends[0].socket.sendEnd(through: buffers)
+    session.pointee.ends[1].socket.sendEnd(through: buffers)
     limitPatience(session, to: closePatience)
   }
 
@@ -220,7 +220,7 @@ extension EventLoop {
     guard endpoint.socket.canSend else { return }
     if session.pointee.end == nil { session.pointee.end = .closedByGate(code.rawValue, reason: reason) }
     sendToClient(session, endpoint.socket.close(code, reason: reason))
-    session.pointee.ends[1].link.sendEnd(through: window)
+    session.pointee.ends[1].socket.sendEnd(through: buffers)
     settleEndpoint(session)
   }
 
@@ -230,24 +230,24 @@ extension EventLoop {
     guard let endpoint = session.pointee.endpoint else { return }
     let client = session.pointee.ends
     let upstream = session.pointee.ends + 1
-    for index in 0..<2 where session.pointee.ends[index].link.readsOn() { watchReset(session) }
+    for index in 0..<2 where session.pointee.ends[index].socket.readsOn() { watchReset(session) }
     let clientIsGone =
-      !client.pointee.link.isOpen || client.pointee.link.failure != nil || client.pointee.link.hasEnded
+      !client.pointee.socket.isOpen || client.pointee.socket.failure != nil || client.pointee.socket.hasEnded
     // What the client sent before it closed is handled first.
-    let isRead = endpoint.unread.isEmpty || client.pointee.link.failure != nil
+    let isRead = endpoint.unread.isEmpty || client.pointee.socket.failure != nil
     if clientIsGone && !endpoint.isOver && isRead {
       for case .end(let end) in endpoint.socket.connectionEnded() { endpointEnded(session, endpoint, end) }
     }
-    if upstream.pointee.link.isOpen, upstream.pointee.link.failure != nil || upstream.pointee.link.hasEnded {
+    if upstream.pointee.socket.isOpen, upstream.pointee.socket.failure != nil || upstream.pointee.socket.hasEnded {
       upstreamLeft(session, endpoint)
     }
-    if client.pointee.link.failure != nil {
+    if client.pointee.socket.failure != nil {
       // epoll would otherwise report the failure again and again.
       setInterest(session, .client, 0)
-      client.pointee.link.close()
+      client.pointee.socket.close()
     }
     if clientIsGone && isRead {
-      if client.pointee.link.outbox.isEmpty && upstream.pointee.link.isFinished {
+      if client.pointee.socket.outbox.isEmpty && upstream.pointee.socket.isFinished {
         destroy(session)
         return
       }
@@ -256,18 +256,18 @@ extension EventLoop {
     }
     let holdsBack = endpoint.conversation == nil ? upstream : client
     updateRelayInterest(
-      session, .client, reads: holdsBack.pointee.link.outbox.isEmpty && endpoint.unread.isEmpty)
-    updateInterest(session, .upstream, reads: client.pointee.link.outbox.isEmpty)
+      session, .client, reads: holdsBack.pointee.socket.outbox.isEmpty && endpoint.unread.isEmpty)
+    updateInterest(session, .upstream, reads: client.pointee.socket.outbox.isEmpty)
   }
 
   private func upstreamLeft(_ session: SessionRef, _ endpoint: Endpoint) {
     let upstream = session.pointee.ends + 1
-    let isOrderly = upstream.pointee.link.failure == nil
+    let isOrderly = upstream.pointee.socket.failure == nil
     if session.pointee.end == nil {
-      session.pointee.end = .lost(.upstream, upstream.pointee.link.failure ?? "the connection was closed")
+      session.pointee.end = .lost(.upstream, upstream.pointee.socket.failure ?? "the connection was closed")
     }
     setInterest(session, .upstream, 0)
-    upstream.pointee.link.close()
+    upstream.pointee.socket.close()
     let close = endpoint.socket.close(
       isOrderly ? .normal : .badGateway, reason: "the service behind the gate closed the connection")
     sendToClient(session, close)
@@ -284,8 +284,8 @@ extension EventLoop {
     let age = session.pointee.bounds.ageDeadline
     let silence = silence(of: .client, in: session)
     let decision = silence.decision(at: now)
-    if decision == .expired && client.pointee.link.isReset {
-      client.pointee.link.failure = SystemCallError.text(of: ECONNRESET)
+    if decision == .expired && client.pointee.socket.isReset {
+      client.pointee.socket.failure = SystemCallError.text(of: ECONNRESET)
       settleEndpoint(session)
       return
     }
@@ -301,7 +301,7 @@ extension EventLoop {
       return
     case .ping(let check):
       client.pointee.lastPing = now
-      if client.pointee.link.outbox.isEmpty {
+      if client.pointee.socket.outbox.isEmpty {
         sendToClient(session, endpoint.socket.ping(Array("sallyport".utf8)))
       }
       next = min(next, check)

@@ -4,21 +4,21 @@ internal import Transport
 extension EventLoop {
   /// Opens the relay: the upstream has sent its 101, and the client gets one.
   func openRelay(_ session: SessionRef, _ http: HTTPConnection, _ answer: UpgradeAnswer, _ head: ResponseHead) {
-    guard let order = session.pointee.order, isStillPermitted(session) else { return }
+    guard let plan = session.pointee.plan, isStillPermitted(session) else { return }
     do throws(HeadWriteError) {
       sendToClient(
         session,
         try ResponseWriter.switchingProtocols(
           accept: answer.accept, subprotocol: answer.subprotocol,
           extensions: head.headers.values(of: "Sec-WebSocket-Extensions").compactMap(EmptyElements.removed),
-          fields: order.answerFields(from: head.endToEndFields)))
+          fields: plan.answerFields(from: head.endToEndFields)))
     } catch {
       upstreamFailed(session, .misbehaved(error.rawValue))
       return
     }
     session.pointee.phase = .relay
     let token = session.pointee.token
-    begin(session, order)
+    begin(session, plan)
     let fromUpstream = http.request.upstreamInbox
     let fromClient = http.inbox
     session.pointee.http = nil
@@ -30,14 +30,14 @@ extension EventLoop {
     if slots.session(token) != nil { closeIfDraining(session) }
   }
 
-  /// Starts the timers of an admitted session and reports to the order that it has opened.
-  func begin(_ session: SessionRef, _ order: any RelayPlan) {
+  /// Starts the timers of an admitted session and reports to the plan that it has opened.
+  func begin(_ session: SessionRef, _ plan: any RelayPlan) {
     session.pointee.openedAt = now
-    session.pointee.bounds = RelayBounds(order.limits, now: now)
+    session.pointee.bounds = RelayBounds(plan.limits, now: now)
     session.pointee.pingToken = random.next()
-    for index in 0..<2 { session.pointee.ends[index].link.lastHeard = now }
+    for index in 0..<2 { session.pointee.ends[index].socket.lastHeard = now }
     let token = session.pointee.token
-    order.opened(
+    plan.opened(
       // Weak: a control handle must not keep the loop alive.
       SessionControl { [weak self] code, reason in
         self?.execute { loop in
@@ -49,10 +49,10 @@ extension EventLoop {
   /// Handles input from one peer or the end of its stream.
   func relay(_ session: SessionRef, from side: Side) {
     let source = session.pointee.ends + side.index
-    guard source.pointee.link.isOpen else { return }
-    let reception = source.pointee.link.receive(into: plain.start, through: window)
+    guard source.pointee.socket.isOpen else { return }
+    let reception = source.pointee.socket.receive(into: plain.start, through: buffers)
     if reception.count > 0 {
-      source.pointee.link.lastHeard = now
+      source.pointee.socket.lastHeard = now
       guard forward(gathered(reception.count, behind: source), from: side, of: session) else { return }
     }
     settle(session)
@@ -110,9 +110,9 @@ extension EventLoop {
     to target: UnsafeMutablePointer<SessionEnd>
   ) {
     // Nothing may follow the gate's Close frame.
-    guard !target.pointee.isToldToClose, target.pointee.link.isOpen else { return }
+    guard !target.pointee.isToldToClose, target.pointee.socket.isOpen else { return }
     source.pointee.bytes &+= UInt64(bytes.count)
-    target.pointee.link.send(bytes, through: window)
+    target.pointee.socket.send(bytes, through: buffers)
   }
 
   private func noteClose(_ session: SessionRef, by side: Side, _ code: UInt16?) {
@@ -128,25 +128,27 @@ extension EventLoop {
   func settle(_ session: SessionRef) {
     let client = session.pointee.ends
     let upstream = session.pointee.ends + 1
-    if client.pointee.link.failure != nil || client.pointee.link.hasEnded
-      || upstream.pointee.link.failure != nil || upstream.pointee.link.hasEnded || session.pointee.isClosedByGate
+    if client.pointee.socket.failure != nil || client.pointee.socket.hasEnded
+      || upstream.pointee.socket.failure != nil || upstream.pointee.socket.hasEnded || session.pointee.isClosedByGate
     {
       guard settleEnds(session) else { return }
     }
     // Reading resumes when the previous bytes have been passed on.
-    updateRelayInterest(session, .client, reads: upstream.pointee.link.outbox.isEmpty)
-    updateRelayInterest(session, .upstream, reads: client.pointee.link.outbox.isEmpty)
+    updateRelayInterest(session, .client, reads: upstream.pointee.socket.outbox.isEmpty)
+    updateRelayInterest(session, .upstream, reads: client.pointee.socket.outbox.isEmpty)
   }
 
   /// Like `updateInterest`, for a peer whose silence is measured.
   func updateRelayInterest(_ session: SessionRef, _ side: Side, reads: Bool) {
     let end = session.pointee.ends + side.index
-    let input = reads && end.pointee.link.mayRead ? Readiness.input : 0
-    var wanted = input | (end.pointee.link.outbox.isEmpty ? 0 : Readiness.output)
-    if wanted == 0, side == .client, !end.pointee.link.hasEnded, !end.pointee.link.isReset { wanted = Readiness.reset }
-    if wanted != end.pointee.link.interest {
+    let input = reads && end.pointee.socket.mayRead ? Readiness.input : 0
+    var wanted = input | (end.pointee.socket.outbox.isEmpty ? 0 : Readiness.output)
+    if wanted == 0, side == .client, !end.pointee.socket.hasEnded, !end.pointee.socket.isReset {
+      wanted = Readiness.reset
+    }
+    if wanted != end.pointee.socket.interest {
       // Time in which the gate did not read is not silence of the peer.
-      if input != 0 { end.pointee.link.lastHeard = now }
+      if input != 0 { end.pointee.socket.lastHeard = now }
       setInterest(session, side, wanted)
     }
   }

@@ -29,7 +29,7 @@ extension EventLoop {
   /// Sends the gate's control frame to `side` now, or after the frame that is being relayed to it.
   private func enqueue(_ session: SessionRef, _ pending: PendingControlFrame, to side: Side) {
     let target = session.pointee.ends + side.index
-    guard target.pointee.link.isOpen, !target.pointee.isToldToClose else { return }
+    guard target.pointee.socket.isOpen, !target.pointee.isToldToClose else { return }
     if case .ping = pending, target.pointee.pendingFrame != nil { return }
     target.pointee.pendingFrame = pending
     if session.pointee.ends[side.other.index].frames.isAtBoundary { flushPendingFrame(session, to: side) }
@@ -54,7 +54,7 @@ extension EventLoop {
       frame = GateFrame.close(code.rawValue, reason: reason, mask: mask)
       target.pointee.isToldToClose = true
     }
-    frame.withUnsafeBytes { target.pointee.link.send($0, through: window) }
+    frame.withUnsafeBytes { target.pointee.socket.send($0, through: buffers) }
   }
 
   /// How long peers have to read pending bytes and to close.
@@ -82,7 +82,7 @@ extension EventLoop {
     for side in [Side.client, .upstream] { settleEnd(session, side) }
     let client = session.pointee.ends
     let upstream = session.pointee.ends + 1
-    guard client.pointee.link.isFinished, upstream.pointee.link.isFinished else { return true }
+    guard client.pointee.socket.isFinished, upstream.pointee.socket.isFinished else { return true }
     destroy(session)
     return false
   }
@@ -90,18 +90,18 @@ extension EventLoop {
   private func settleEnd(_ session: SessionRef, _ side: Side) {
     let end = session.pointee.ends + side.index
     let other = session.pointee.ends + side.other.index
-    guard end.pointee.link.isOpen else { return }
-    if end.pointee.link.readsOn() { watchReset(session) }
+    guard end.pointee.socket.isOpen else { return }
+    if end.pointee.socket.readsOn() { watchReset(session) }
     let steps = StreamEnd(of: end, to: other).steps
-    if steps.contains(.answer) { end.pointee.link.sendEnd(through: window) }
+    if steps.contains(.answer) { end.pointee.socket.sendEnd(through: buffers) }
     if steps.contains(.noteLoss) {
-      noteLoss(session, side, end.pointee.link.failure ?? "the connection was closed")
+      noteLoss(session, side, end.pointee.socket.failure ?? "the connection was closed")
     }
     if steps.contains(.close) {
       setInterest(session, side, 0)
-      end.pointee.link.close()
+      end.pointee.socket.close()
     }
-    if steps.contains(.passOn) { other.pointee.link.sendEnd(through: window) }
+    if steps.contains(.passOn) { other.pointee.socket.sendEnd(through: buffers) }
   }
 
   /// Records that a peer is gone. If it is the upstream and it sent no Close frame, the client
@@ -111,11 +111,11 @@ extension EventLoop {
     let other = session.pointee.ends + side.other.index
     if session.pointee.end == nil { session.pointee.end = .lost(side.name, reason) }
     if side == .upstream, !end.pointee.frames.hasClosed, end.pointee.frames.isAtBoundary, end.pointee.held.isEmpty,
-      !other.pointee.link.hasLeft
+      !other.pointee.socket.hasLeft
     {
       enqueue(session, .close(.badGateway, reason: "connection to the service behind the gate lost"), to: .client)
     }
-    if end.pointee.link.failure != nil || other.pointee.isToldToClose || end.pointee.frames.hasClosed,
+    if end.pointee.socket.failure != nil || other.pointee.isToldToClose || end.pointee.frames.hasClosed,
       let service
     {
       limitPatience(session, to: service.limits.closeTimeout)
@@ -177,14 +177,14 @@ extension EventLoop {
   /// progress in the session counts.
   func lastSign(of side: Side, in session: SessionRef) -> Milliseconds {
     let end = session.pointee.ends + side.index
-    let isHeard = end.pointee.link.interest & Readiness.input != 0
-    var last = end.pointee.link.lastHeard
+    let isHeard = end.pointee.socket.interest & Readiness.input != 0
+    var last = end.pointee.socket.lastHeard
     for index in 0..<2 where index == side.index || !isHeard {
       let other = session.pointee.ends + index
       // The kernel need not be asked about a peer that was heard just now.
-      guard other.pointee.link.isOpen, last < now else { continue }
-      other.pointee.link.noteTaking(at: now)
-      last = max(last, other.pointee.link.lastTaken, isHeard ? 0 : other.pointee.link.lastHeard)
+      guard other.pointee.socket.isOpen, last < now else { continue }
+      other.pointee.socket.noteTaking(at: now)
+      last = max(last, other.pointee.socket.lastTaken, isHeard ? 0 : other.pointee.socket.lastHeard)
     }
     return last
   }
@@ -192,14 +192,14 @@ extension EventLoop {
   /// Returns how long a peer may show no sign of life; `nil` for no limit.
   func patienceWithSilence(of side: Side, in session: SessionRef) -> Milliseconds? {
     let idle = session.pointee.bounds.idle
-    guard session.pointee.ends[side.index].link.isReset else { return idle }
+    guard session.pointee.ends[side.index].socket.isReset else { return idle }
     return min(idle ?? .max, closePatience.milliseconds)
   }
 
   /// Handles a client that reset its connection while it was not being read. The upstream still gets the client's
   /// bytes as long as it reads them.
   func wasReset(_ session: SessionRef, _ side: Side) {
-    session.pointee.ends[side.index].link.isReset = true
+    session.pointee.ends[side.index].socket.isReset = true
     switch session.pointee.phase {
     case .relay: relayTimer(session)
     case .bridge, .conversation: endpointTimer(session)
@@ -216,11 +216,11 @@ extension EventLoop {
   func silence(of side: Side, in session: SessionRef) -> PeerSilence {
     let end = session.pointee.ends + side.index
     let bounds = session.pointee.bounds
-    let hasEnded = end.pointee.link.hasEnded
+    let hasEnded = end.pointee.socket.hasEnded
     return PeerSilence(
-      lastSign: hasEnded ? end.pointee.link.lastHeard : lastSign(of: side, in: session),
+      lastSign: hasEnded ? end.pointee.socket.lastHeard : lastSign(of: side, in: session),
       lastPing: end.pointee.lastPing,
-      isHeard: end.pointee.link.interest & Readiness.input != 0,
+      isHeard: end.pointee.socket.interest & Readiness.input != 0,
       hasEnded: hasEnded,
       patience: hasEnded ? bounds.idle : patienceWithSilence(of: side, in: session),
       pingInterval: bounds.ping)
@@ -230,7 +230,7 @@ extension EventLoop {
   /// the session is being closed.
   private func checkSilence(_ session: SessionRef, _ side: Side) -> Milliseconds? {
     let end = session.pointee.ends + side.index
-    guard end.pointee.link.isOpen else { return .max }
+    guard end.pointee.socket.isOpen else { return .max }
     let silence = silence(of: side, in: session)
     switch silence.decision(at: now) {
     case .wait(let next):
@@ -238,10 +238,10 @@ extension EventLoop {
     case .ping(let next):
       end.pointee.lastPing = now
       // A reader that stalls would find all queued Pings when it continues.
-      if end.pointee.link.outbox.isEmpty { enqueue(session, .ping, to: side) }
+      if end.pointee.socket.outbox.isEmpty { enqueue(session, .ping, to: side) }
       return next
-    case .expired where end.pointee.link.isReset && !silence.hasEnded:
-      end.pointee.link.failure = SystemCallError.text(of: ECONNRESET)
+    case .expired where end.pointee.socket.isReset && !silence.hasEnded:
+      end.pointee.socket.failure = SystemCallError.text(of: ECONNRESET)
       settle(session)
     case .expired:
       let seconds = (silence.patience ?? 0) / 1000
@@ -259,8 +259,8 @@ extension EventLoop {
 extension StreamEnd {
   fileprivate init(of end: UnsafeMutablePointer<SessionEnd>, to other: UnsafeMutablePointer<SessionEnd>) {
     self.init(
-      hasFailed: end.pointee.link.failure != nil, hasEnded: end.pointee.link.hasEnded,
+      hasFailed: end.pointee.socket.failure != nil, hasEnded: end.pointee.socket.hasEnded,
       hasSentClose: end.pointee.frames.hasClosed, isToldToClose: end.pointee.isToldToClose,
-      isPassedOn: other.pointee.link.hasSentEnd || other.pointee.link.endsAfterOutbox)
+      isPassedOn: other.pointee.socket.hasSentEnd || other.pointee.socket.endsAfterOutbox)
   }
 }

@@ -10,9 +10,9 @@ struct UpstreamRefusal {
 
 /// Connects to the upstream and asks for the upgrade, up to its 101.
 extension EventLoop {
-  func openUpstream(_ session: SessionRef, _ http: HTTPConnection, _ order: any RelayPlan) {
-    session.pointee.order = order
-    reach(session, order.upstream, within: order.limits.connectTimeout)
+  func openUpstream(_ session: SessionRef, _ http: HTTPConnection, _ plan: any RelayPlan) {
+    session.pointee.plan = plan
+    reach(session, plan.upstream, within: plan.limits.connectTimeout)
   }
 
   /// Connects to `upstream`, for a relay or for an ordinary request.
@@ -33,7 +33,7 @@ extension EventLoop {
         execute { loop in
           // A late answer must not be used for the connection's next request.
           guard let session = loop.slots.session(token), session.pointee.phase == .connection,
-            session.pointee.http?.request.id == id, !session.pointee.ends[1].link.isOpen
+            session.pointee.http?.request.id == id, !session.pointee.ends[1].socket.isOpen
           else { return }
           switch answer {
           case .success(let addresses): loop.connect(session, to: addresses)
@@ -54,12 +54,12 @@ extension EventLoop {
     let upstream = session.pointee.ends + 1
     while let address = http.request.attempt.next() {
       do throws(SystemCallError) {
-        upstream.pointee.link = SocketState()
-        upstream.pointee.link.fd = try Socket.make(for: address)
-        if case .unix = address {} else { Socket.disableDelay(on: upstream.pointee.link.fd) }
-        var outcome: Int32? = try Socket.connect(upstream.pointee.link.fd, to: address) ? 0 : nil
+        upstream.pointee.socket = SocketState()
+        upstream.pointee.socket.fd = try Socket.make(for: address)
+        if case .unix = address {} else { Socket.disableDelay(on: upstream.pointee.socket.fd) }
+        var outcome: Int32? = try Socket.connect(upstream.pointee.socket.fd, to: address) ? 0 : nil
         // Within a machine the attempt ends before connect(2) returns, which does not say so.
-        if outcome == nil, address.isLoopback { outcome = Socket.outcome(of: upstream.pointee.link.fd, to: address) }
+        if outcome == nil, address.isLoopback { outcome = Socket.outcome(of: upstream.pointee.socket.fd, to: address) }
         switch outcome {
         case nil:
           setInterest(session, .upstream, Readiness.output)
@@ -70,11 +70,11 @@ extension EventLoop {
           return
         case let code?:
           http.request.attempt.lastError = "connect: \(SystemCallError.text(of: code))"
-          upstream.pointee.link.close()
+          upstream.pointee.socket.close()
         }
       } catch {
         http.request.attempt.lastError = "\(address): \(error)"
-        upstream.pointee.link.close()
+        upstream.pointee.socket.close()
       }
     }
     upstreamFailed(session, http.request.attempt.lastError)
@@ -84,7 +84,7 @@ extension EventLoop {
   func connectionExpired(_ session: SessionRef) {
     guard let http = session.pointee.http else { return }
     let upstream = session.pointee.ends + 1
-    guard upstream.pointee.link.isOpen else {
+    guard upstream.pointee.socket.isOpen else {
       upstreamFailed(session, "\(destination(of: session)?.name?.host ?? "the name"): name resolution timed out")
       return
     }
@@ -94,26 +94,26 @@ extension EventLoop {
     }
     http.request.attempt.lastError = "\(http.request.attempt.description): timed out"
     setInterest(session, .upstream, 0)
-    upstream.pointee.link.close()
+    upstream.pointee.socket.close()
     tryNextAddress(session)
   }
 
   /// Handles the result of the connection attempt.
   func connected(_ session: SessionRef) {
     let upstream = session.pointee.ends + 1
-    let code = Socket.pendingError(of: upstream.pointee.link.fd)
+    let code = Socket.pendingError(of: upstream.pointee.socket.fd)
     guard code != 0 else {
       established(session)
       return
     }
     session.pointee.http?.request.attempt.lastError = "connect: \(SystemCallError.text(of: code))"
     setInterest(session, .upstream, 0)
-    upstream.pointee.link.close()
+    upstream.pointee.socket.close()
     tryNextAddress(session)
   }
 
   private func destination(of session: SessionRef) -> Upstream? {
-    session.pointee.order?.upstream ?? session.pointee.http?.request.forward?.order.upstream
+    session.pointee.plan?.upstream ?? session.pointee.http?.request.forward?.plan.upstream
   }
 
   private func established(_ session: SessionRef) {
@@ -137,11 +137,11 @@ extension EventLoop {
           upstreamFailed(session, OpenSSLError("TLS").description)
           return
         }
-        upstream.pointee.link.tls = stream
+        upstream.pointee.socket.tls = stream
         session.pointee.phase = .upstreamHandshake
-        upstream.pointee.link.startHandshake(through: window)
+        upstream.pointee.socket.startHandshake(through: buffers)
         updateInterest(session, .upstream)
-        if let failure = upstream.pointee.link.failure { upstreamFailed(session, failure) }
+        if let failure = upstream.pointee.socket.failure { upstreamFailed(session, failure) }
       } catch {
         upstreamFailed(session, error.description)
       }
@@ -150,13 +150,13 @@ extension EventLoop {
 
   func upstreamHandshakeReadable(_ session: SessionRef) {
     let upstream = session.pointee.ends + 1
-    let reception = upstream.pointee.link.receive(into: plain.start, through: window)
+    let reception = upstream.pointee.socket.receive(into: plain.start, through: buffers)
     if reception.ended {
-      upstreamFailed(session, upstream.pointee.link.failure ?? "the connection was closed during the TLS handshake")
+      upstreamFailed(session, upstream.pointee.socket.failure ?? "the connection was closed during the TLS handshake")
       return
     }
     updateInterest(session, .upstream)
-    if upstream.pointee.link.isHandshakeDone { speak(session) }
+    if upstream.pointee.socket.isHandshakeDone { speak(session) }
   }
 
   private func speak(_ session: SessionRef) {
@@ -171,9 +171,9 @@ extension EventLoop {
     guard let http = session.pointee.http else { return }
     let upstream = session.pointee.ends + 1
     session.pointee.phase = .upgrade
-    http.request.upgradeHead.withUnsafeBytes { upstream.pointee.link.send($0, through: window) }
+    http.request.upgradeHead.withUnsafeBytes { upstream.pointee.socket.send($0, through: buffers) }
     updateInterest(session, .upstream)
-    if let failure = upstream.pointee.link.failure { upstreamFailed(session, failure) }
+    if let failure = upstream.pointee.socket.failure { upstreamFailed(session, failure) }
   }
 
   // MARK: The response
@@ -181,19 +181,19 @@ extension EventLoop {
   func upgradeReadable(_ session: SessionRef) {
     guard let http = session.pointee.http else { return }
     let upstream = session.pointee.ends + 1
-    let reception = upstream.pointee.link.receive(into: plain.start, through: window)
+    let reception = upstream.pointee.socket.receive(into: plain.start, through: buffers)
     let received = UnsafeRawBufferPointer(start: plain.start, count: reception.count)
     http.request.upstreamInbox.append(contentsOf: received)
     updateInterest(session, .upstream)
     let token = session.pointee.token
-    if http.request.upstreamRefusal == nil, let order = session.pointee.order {
-      let limits = HeadLimits.response(bytes: order.maxResponseHead)
+    if http.request.upstreamRefusal == nil, let plan = session.pointee.plan {
+      let limits = HeadLimits.response(bytes: plan.maxResponseHead)
       if limits.mayDecide(http.request.upstreamInbox, after: received) { parseUpgradeAnswer(session, http, limits) }
     }
     guard slots.session(token) != nil, session.pointee.phase == .upgrade else { return }
     if http.request.upstreamRefusal != nil { readRefusal(session, http, hasEnded: reception.ended) }
     guard reception.ended, slots.session(token) != nil, session.pointee.phase == .upgrade else { return }
-    upstreamFailed(session, .misbehaved(upstream.pointee.link.failure ?? "the connection closed before the response"))
+    upstreamFailed(session, .misbehaved(upstream.pointee.socket.failure ?? "the connection closed before the response"))
   }
 
   private func parseUpgradeAnswer(_ session: SessionRef, _ http: HTTPConnection, _ limits: HeadLimits) {
@@ -231,7 +231,7 @@ extension EventLoop {
       http.request.upstreamInbox.removeFirst(taken)
       if hasEnded {
         // As for any response: without close_notify, anyone on the path could have ended the stream.
-        guard session.pointee.ends[1].link.endedInOrder || refusal.body.isComplete else { throw .endedEarly }
+        guard session.pointee.ends[1].socket.endedInOrder || refusal.body.isComplete else { throw .endedEarly }
         try refusal.body.connectionEnded()
       }
       http.request.upstreamRefusal = refusal
@@ -270,21 +270,21 @@ extension EventLoop {
       forwardFailed(session, forward, fault)
       return
     }
-    if let order = session.pointee.order { giveUp(session, answering: order.response(to: fault)) }
+    if let plan = session.pointee.plan { giveUp(session, answering: plan.response(to: fault)) }
   }
 
   /// Whether the session may still begin. If not, the client gets the refusal and the
   /// upstream's connection is closed.
   func isStillPermitted(_ session: SessionRef) -> Bool {
-    guard let refusal = session.pointee.order?.refusal() else { return true }
+    guard let refusal = session.pointee.plan?.refusal() else { return true }
     giveUp(session, answering: refusal)
     return false
   }
 
   private func giveUp(_ session: SessionRef, answering response: Response) {
-    session.pointee.order = nil
+    session.pointee.plan = nil
     setInterest(session, .upstream, 0)
-    session.pointee.ends[1].link.close()
+    session.pointee.ends[1].socket.close()
     answer(session, response)
   }
 }

@@ -53,26 +53,26 @@ extension EventLoop {
   /// byte a minute only holds resources that other clients need.
   func isTaking(_ session: SessionRef, _ side: Side) -> Bool {
     let end = session.pointee.ends + side.index
-    return end.pointee.link.isOpen && end.pointee.link.noteTaking(at: now) >= 4096
+    return end.pointee.socket.isOpen && end.pointee.socket.noteTaking(at: now) >= 4096
   }
 
   func sendToClient(_ session: SessionRef, _ bytes: [UInt8]) {
-    bytes.withUnsafeBytes { session.pointee.ends.pointee.link.send($0, through: window) }
+    bytes.withUnsafeBytes { session.pointee.ends.pointee.socket.send($0, through: buffers) }
   }
 
   /// Continues once the kernel has taken the whole response.
   func answerFlushed(_ session: SessionRef) {
     let client = session.pointee.ends
-    guard client.pointee.link.failure == nil, let http = session.pointee.http else {
+    guard client.pointee.socket.failure == nil, let http = session.pointee.http else {
       destroy(session)
       return
     }
-    guard client.pointee.link.outbox.isEmpty else {
+    guard client.pointee.socket.outbox.isEmpty else {
       updateInterest(session, .client, reads: false)
       return
     }
     // A client that has closed its sending side may have sent another request before.
-    guard !http.request.closesAfterAnswer, !client.pointee.link.hasEnded || !http.inbox.isEmpty else {
+    guard !http.request.closesAfterAnswer, !client.pointee.socket.hasEnded || !http.inbox.isEmpty else {
       beginLingeringClose(session)
       return
     }
@@ -91,7 +91,7 @@ extension EventLoop {
     session.pointee.http?.inbox = []
     if session.pointee.http?.forwardedPatience == nil { session.pointee.http = nil }
     schedule(session, after: min(service.limits.closeTimeout, Self.lingeringCloseLimit))
-    session.pointee.ends.pointee.link.sendEnd(through: window)
+    session.pointee.ends.pointee.socket.sendEnd(through: buffers)
     continueLingeringClose(session)
   }
 
@@ -110,10 +110,10 @@ extension EventLoop {
   func continueLingeringClose(_ session: SessionRef) {
     let client = session.pointee.ends
     // Input is discarded without decrypting it.
-    if client.pointee.link.failure == nil && !client.pointee.link.hasEnded {
-      client.pointee.link.discardInput(into: plain.start)
+    if client.pointee.socket.failure == nil && !client.pointee.socket.hasEnded {
+      client.pointee.socket.discardInput(into: plain.start)
     }
-    if client.pointee.link.failure != nil || client.pointee.link.hasEnded && client.pointee.link.outbox.isEmpty {
+    if client.pointee.socket.failure != nil || client.pointee.socket.hasEnded && client.pointee.socket.outbox.isEmpty {
       destroy(session)
     } else {
       updateInterest(session, .client)

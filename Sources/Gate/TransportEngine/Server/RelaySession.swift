@@ -14,7 +14,7 @@ enum Side {
 
 /// The state of one peer: its socket, and its side of the WebSocket.
 struct SessionEnd {
-  var link = SocketState()
+  var socket = SocketState()
   /// Tracks the frames that this peer sends.
   var frames = FrameTracker()
   /// The beginning of a header or a control frame that this peer sent and that is still incomplete.
@@ -77,10 +77,10 @@ struct RelaySession {
   let timer: UnsafeMutablePointer<TimerNode>
   /// The HTTP state, needed until frames flow. `nil` during the relay.
   var http: HTTPConnection?
-  var order: (any RelayPlan)?
+  var plan: (any RelayPlan)?
   var endpoint: Endpoint?
   var bounds = RelayBounds()
-  /// Set together with the call of `order.opened`, so that `order.closed` is called exactly once.
+  /// Set together with the call of `plan.opened`, so that `plan.closed` is called exactly once.
   var openedAt: Milliseconds?
   /// Why the session ends. The first reason counts.
   var end: SessionSummary.End?
@@ -103,7 +103,7 @@ struct RelaySession {
 
   func deallocate() {
     for side in 0..<2 {
-      ends[side].link.close()
+      ends[side].socket.close()
       ends[side].held.removeAll()
     }
     ends.deinitialize(count: 2)

@@ -39,8 +39,8 @@ extension EventLoop {
 
   func requestReadable(_ session: SessionRef) {
     let client = session.pointee.ends
-    let reception = client.pointee.link.receive(into: plain.start, through: window)
-    guard client.pointee.link.failure == nil else {
+    let reception = client.pointee.socket.receive(into: plain.start, through: buffers)
+    guard client.pointee.socket.failure == nil else {
       destroy(session)
       return
     }
@@ -148,7 +148,7 @@ extension EventLoop {
   /// Waits for more bytes, or closes the connection if the client has closed its sending side. That
   /// end is reported only once.
   private func awaitMore(_ session: SessionRef) {
-    if session.pointee.ends.pointee.link.hasEnded { destroy(session) } else { updateInterest(session, .client) }
+    if session.pointee.ends.pointee.socket.hasEnded { destroy(session) } else { updateInterest(session, .client) }
   }
 
   private func headCompleted(
@@ -243,7 +243,7 @@ extension EventLoop {
   /// or an authority was removed.
   private func dropStaleCertificate(of session: SessionRef, _ http: HTTPConnection, _ service: SessionService) {
     guard http.peer.verifiedCertificate != nil else { return }
-    if let tls = session.pointee.ends.pointee.link.tls, let current = service.tls?.clientAuthorities,
+    if let tls = session.pointee.ends.pointee.socket.tls, let current = service.tls?.clientAuthorities,
       current.isSuperset(of: http.clientAuthorities), PeerCertificate.isCurrent(in: tls)
     {
       return
@@ -261,11 +261,11 @@ extension EventLoop {
     case .forward where http.request.isBodyRead:
       // The configuration was replaced while the body was read for the old responder: it can no longer be forwarded.
       answer(session, Response(status: 503, closes: true))
-    case .forward(let order, let head) where http.request.upgrade == nil:
-      openForward(session, http, order, head: head)
-    case .relay(let order, let upgradeHead) where http.request.upgrade != nil:
+    case .forward(let plan, let head) where http.request.upgrade == nil:
+      openForward(session, http, plan, head: head)
+    case .relay(let plan, let upgradeHead) where http.request.upgrade != nil:
       http.request.upgradeHead = upgradeHead
-      openUpstream(session, http, order)
+      openUpstream(session, http, plan)
     case .converse(let conversation) where http.request.upgrade != nil:
       openConversation(session, http, conversation)
     case .relay, .converse, .forward:

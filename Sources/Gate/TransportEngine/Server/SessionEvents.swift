@@ -33,13 +33,13 @@ extension EventLoop {
     http.clientAuthorities = service.tls?.clientAuthorities ?? []
     session.pointee.http = http
     let client = session.pointee.ends
-    client.pointee.link.fd = fd
-    client.pointee.link.tls = tls
-    client.pointee.link.lastHeard = now
+    client.pointee.socket.fd = fd
+    client.pointee.socket.tls = tls
+    client.pointee.socket.lastHeard = now
     sessionCount += 1
     setInterest(session, .client, Readiness.input)
     guard service.proxies != nil else {
-      identified(session, http)
+      beginConnection(session, http)
       return
     }
     session.pointee.phase = .preface
@@ -52,7 +52,7 @@ extension EventLoop {
       if side == .upstream { connected(session) } else { setInterest(session, .client, 0) }
       return
     }
-    if (session.pointee.ends + side.index).pointee.link.interest == Readiness.reset {
+    if (session.pointee.ends + side.index).pointee.socket.interest == Readiness.reset {
       if events & Readiness.failed != 0 { wasReset(session, side) }
       return
     }
@@ -66,10 +66,10 @@ extension EventLoop {
 
   private func writable(_ session: SessionRef, _ side: Side) {
     let end = session.pointee.ends + side.index
-    guard end.pointee.link.isOpen else { return }
-    let waiting = end.pointee.link.outbox.count
-    end.pointee.link.drainOutbox(through: window)
-    if end.pointee.link.outbox.count < waiting { end.pointee.link.lastTaken = now }
+    guard end.pointee.socket.isOpen else { return }
+    let waiting = end.pointee.socket.outbox.count
+    end.pointee.socket.drainOutbox(through: buffers)
+    if end.pointee.socket.outbox.count < waiting { end.pointee.socket.lastTaken = now }
     switch session.pointee.phase {
     case .relay: settle(session)
     case .bridge, .conversation: settleEndpoint(session)
@@ -77,12 +77,12 @@ extension EventLoop {
     case .answer: answerFlushed(session)
     case .lingeringClose: continueLingeringClose(session)
     case .preface, .handshake, .head, .body, .decision, .connection, .upstreamHandshake, .upgrade:
-      if end.pointee.link.failure == nil {
+      if end.pointee.socket.failure == nil {
         updateInterest(session, side)
       } else if side == .client {
         destroy(session)
       } else {
-        upstreamFailed(session, end.pointee.link.failure ?? "the connection failed")
+        upstreamFailed(session, end.pointee.socket.failure ?? "the connection failed")
       }
     }
   }
@@ -101,7 +101,7 @@ extension EventLoop {
     case (.decision, .client), (.connection, .client), (.upstreamHandshake, .client), (.upgrade, .client),
       (.answer, .client):
       // The client must wait: its bytes stay in the kernel.
-      setInterest(session, .client, session.pointee.ends.pointee.link.outbox.isEmpty ? 0 : Readiness.output)
+      setInterest(session, .client, session.pointee.ends.pointee.socket.outbox.isEmpty ? 0 : Readiness.output)
     case (.preface, .upstream), (.connection, .upstream), (.handshake, .upstream), (.head, .upstream),
       (.body, .upstream),
       (.decision, .upstream), (.answer, .upstream), (.lingeringClose, .upstream):
@@ -134,24 +134,24 @@ extension EventLoop {
   private func handshakeReadable(_ session: SessionRef) {
     guard let http = session.pointee.http else { return }
     let client = session.pointee.ends
-    let reception = client.pointee.link.receive(greetedBy: &http.hello, into: plain.start, through: window)
+    let reception = client.pointee.socket.receive(greetedBy: &http.hello, into: plain.start, through: buffers)
     guard http.hello.stage != .plainHTTP else {
       refusePlainHTTP(session, http)
       return
     }
-    guard client.pointee.link.failure == nil, client.pointee.link.isHandshakeDone || !reception.ended else {
+    guard client.pointee.socket.failure == nil, client.pointee.socket.isHandshakeDone || !reception.ended else {
       guard http.hello.hasSeenBytes else {
         service?.report(.connectionUnused(address: http.address))
         destroy(session)
         return
       }
-      reportHandshake(session, client.pointee.link.failure ?? "the client closed the connection")
+      reportHandshake(session, client.pointee.socket.failure ?? "the client closed the connection")
       destroy(session)
       return
     }
     updateInterest(session, .client)
-    guard client.pointee.link.isHandshakeDone else { return }
-    if let tls = client.pointee.link.tls {
+    guard client.pointee.socket.isHandshakeDone else { return }
+    if let tls = client.pointee.socket.tls {
       guard !ChallengeResponder.hasAnswered(tls) else {
         // A validator sends nothing, and nothing that it sent is read (RFC 8737 section 3).
         service?.report(.challengeAnswered(address: http.address))
@@ -179,7 +179,7 @@ extension EventLoop {
 
   private func reportHandshake(_ session: SessionRef, _ reason: String) {
     guard let service, let http = session.pointee.http else { return }
-    let tls = session.pointee.ends.pointee.link.tls
+    let tls = session.pointee.ends.pointee.socket.tls
     let refusal = tls.flatMap(CertificateRefusal.of)
     let reason = tls.map { SSL_get_certificate($0) == nil } == true ? "no certificate yet: \(reason)" : reason
     service.report(
@@ -196,25 +196,25 @@ extension EventLoop {
 
   func setInterest(_ session: SessionRef, _ side: Side, _ wanted: UInt32) {
     let end = session.pointee.ends + side.index
-    let current = end.pointee.link.interest
-    guard end.pointee.link.isOpen, wanted != current else { return }
-    end.pointee.link.interest = wanted
+    let current = end.pointee.socket.interest
+    guard end.pointee.socket.isOpen, wanted != current else { return }
+    end.pointee.socket.interest = wanted
     let data = Self.data(session.pointee.token, side)
     // A socket without any interest is removed from epoll, which would otherwise report hang-ups again and again.
     if wanted == 0 {
-      unwatch(end.pointee.link.fd)
+      unwatch(end.pointee.socket.fd)
     } else if current == 0 {
-      watch(end.pointee.link.fd, events: wanted, data: data)
+      watch(end.pointee.socket.fd, events: wanted, data: data)
     } else {
-      rewatch(end.pointee.link.fd, events: wanted, data: data)
+      rewatch(end.pointee.socket.fd, events: wanted, data: data)
     }
   }
 
   /// Waits for input if `reads` allows it, and for room if output is pending; for `otherwise` if neither applies.
   func updateInterest(_ session: SessionRef, _ side: Side, reads: Bool = true, otherwise: UInt32 = 0) {
-    let link = session.pointee.ends + side.index
-    let input = reads && link.pointee.link.mayRead ? Readiness.input : 0
-    let wanted = input | (link.pointee.link.outbox.isEmpty ? 0 : Readiness.output)
+    let end = session.pointee.ends + side.index
+    let input = reads && end.pointee.socket.mayRead ? Readiness.input : 0
+    let wanted = input | (end.pointee.socket.outbox.isEmpty ? 0 : Readiness.output)
     setInterest(session, side, wanted == 0 ? otherwise : wanted)
   }
 
@@ -224,7 +224,7 @@ extension EventLoop {
     slots.remove(session.pointee.token.slot)
     if session.pointee.end == nil, let lost { session.pointee.end = .lost(lost.0.name, lost.1) }
     session.pointee.http?.request.forward?.finish(now: now)
-    let order = session.pointee.order
+    let plan = session.pointee.plan
     let endpoint = session.pointee.endpoint
     let summary = summary(of: session)
     if let summary { ended.add(summary) }
@@ -232,7 +232,7 @@ extension EventLoop {
     session.deinitialize(count: 1)
     session.deallocate()
     sessionCount -= 1
-    if let summary { order?.closed(summary) }
+    if let summary { plan?.closed(summary) }
     endpoint?.finished()
     drained()
   }

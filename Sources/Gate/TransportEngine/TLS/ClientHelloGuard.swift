@@ -116,23 +116,23 @@ extension SocketState {
   /// If the client speaks HTTP without TLS, so does the server from then on: OpenSSL never sees such bytes.
   mutating func receive(
     greetedBy hello: inout ClientHelloGuard, into plain: UnsafeMutableRawPointer,
-    through window: UnsafeMutablePointer<TLSBuffers>
+    through buffers: UnsafeMutablePointer<TLSBuffers>
   ) -> Reception {
-    guard let tls, hello.stage != .answered else { return receive(into: plain, through: window) }
+    guard let tls, hello.stage != .answered else { return receive(into: plain, through: buffers) }
     let held = hello.held.count
-    guard let got = fetch(into: window.pointee.incoming + held, TLSBuffers.incomingCapacity - held) else {
+    guard let got = fetch(into: buffers.pointee.incoming + held, TLSBuffers.incomingCapacity - held) else {
       return Reception(count: 0, ended: hasEnded)
     }
     hello.hasSeenBytes = true
     for (offset, byte) in hello.held.enumerated() {
-      window.pointee.incoming.storeBytes(of: byte, toByteOffset: offset, as: UInt8.self)
+      buffers.pointee.incoming.storeBytes(of: byte, toByteOffset: offset, as: UInt8.self)
     }
     hello.held = []
-    window.pointee.incomingStart = 0
-    window.pointee.incomingEnd = held + got
+    buffers.pointee.incomingStart = 0
+    buffers.pointee.incomingEnd = held + got
     while hello.stage != .answered {
       if hello.stage != .underWay {
-        let bytes = window.pointee.unread
+        let bytes = buffers.pointee.unread
         switch hello.judge(bytes) {
         case .incomplete:
           hello.held = Array(bytes)
@@ -150,17 +150,17 @@ extension SocketState {
         }
       }
       // OpenSSL sees the bytes after a ClientHello only once it is known whether they are a second one.
-      window.pointee.haltsBehindAnswer = true
-      let reception = decrypt(tls, into: plain, through: window)
-      window.pointee.haltsBehindAnswer = false
-      let answer = UnsafeRawBufferPointer(start: window.pointee.outgoing, count: window.pointee.outgoingCount)
+      buffers.pointee.haltsBehindAnswer = true
+      let reception = decrypt(tls, into: plain, through: buffers)
+      buffers.pointee.haltsBehindAnswer = false
+      let answer = UnsafeRawBufferPointer(start: buffers.pointee.outgoing, count: buffers.pointee.outgoingCount)
       if !answer.isEmpty { hello.stage = ClientHelloGuard.isRetryRequest(answer) ? .second : .answered }
-      flush(window)
+      flush(buffers)
       // After the end of the stream OpenSSL reads nothing more.
-      if reception.ended || window.pointee.unread.isEmpty { return reception }
+      if reception.ended || buffers.pointee.unread.isEmpty { return reception }
     }
-    let reception = decrypt(tls, into: plain, through: window)
-    flush(window)
+    let reception = decrypt(tls, into: plain, through: buffers)
+    flush(buffers)
     return reception
   }
 }

@@ -4,7 +4,7 @@ internal import Glibc
 /// The ciphertext buffers that one thread lends to the connection that it is serving: received
 /// bytes and bytes to send.
 ///
-/// OpenSSL reads and writes through a BIO over this window. A wake-up costs one `recv` and one `send`, however many
+/// OpenSSL reads and writes through a BIO over these buffers. A wake-up costs one `recv` and one `send`, however many
 /// records there are, and an idle connection owns no buffer.
 struct TLSBuffers {
   /// The ciphertext of one `recv`.
@@ -41,25 +41,25 @@ struct TLSBuffers {
 
 /// The BIO of a thread. Every `SSL` of the thread shares it, because only one is served at a time.
 struct WindowBIO {
-  let window: UnsafeMutablePointer<TLSBuffers>
+  let buffers: UnsafeMutablePointer<TLSBuffers>
   let bio: OpaquePointer
 
   init() {
-    window = .allocate(capacity: 1)
-    window.initialize(to: TLSBuffers())
+    buffers = .allocate(capacity: 1)
+    buffers.initialize(to: TLSBuffers())
     guard let bio = BIO_new(Self.method) else { fatalError("out of memory") }  // OpenSSL fails here only without memory
-    BIO_set_data(bio, window)
+    BIO_set_data(bio, buffers)
     BIO_set_init(bio, 1)
     self.bio = bio
   }
 
   func deallocate() {
     BIO_free(bio)
-    window.pointee.deallocate()
-    window.deallocate()
+    buffers.pointee.deallocate()
+    buffers.deallocate()
   }
 
-  /// Connects `ssl` to this window in both directions.
+  /// Connects `ssl` to these buffers in both directions.
   func attach(to ssl: OpaquePointer) {
     // One reference serves both directions: SSL_set_bio takes no second one if both are the same BIO.
     BIO_up_ref(bio)
@@ -68,7 +68,7 @@ struct WindowBIO {
 
   // Created once, before any thread uses it, and never changed.
   private nonisolated(unsafe) static let method: OpaquePointer = {
-    guard let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "sallyport window") else {
+    guard let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "sallyport buffers") else {
       fatalError("out of memory")  // OpenSSL fails here only without memory
     }
     BIO_meth_set_read(method, readWindow)
@@ -82,29 +82,29 @@ struct WindowBIO {
 private let transferFlags = BIO_FLAGS_READ | BIO_FLAGS_WRITE | BIO_FLAGS_IO_SPECIAL | BIO_FLAGS_SHOULD_RETRY
 
 private func readWindow(bio: OpaquePointer?, into target: UnsafeMutablePointer<CChar>?, count: Int32) -> Int32 {
-  guard let target, let window = BIO_get_data(bio)?.assumingMemoryBound(to: TLSBuffers.self) else { return -1 }
-  let available = window.pointee.incomingEnd - window.pointee.incomingStart
-  guard available > 0, !(window.pointee.haltsBehindAnswer && window.pointee.outgoingCount > 0) else {
-    window.pointee.isExhausted = true
+  guard let target, let buffers = BIO_get_data(bio)?.assumingMemoryBound(to: TLSBuffers.self) else { return -1 }
+  let available = buffers.pointee.incomingEnd - buffers.pointee.incomingStart
+  guard available > 0, !(buffers.pointee.haltsBehindAnswer && buffers.pointee.outgoingCount > 0) else {
+    buffers.pointee.isExhausted = true
     BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)
     return -1
   }
   BIO_clear_flags(bio, transferFlags)
   let taken = min(available, Int(count))
-  memcpy(target, window.pointee.incoming + window.pointee.incomingStart, taken)
-  window.pointee.incomingStart += taken
+  memcpy(target, buffers.pointee.incoming + buffers.pointee.incomingStart, taken)
+  buffers.pointee.incomingStart += taken
   return Int32(taken)
 }
 
 private func writeWindow(bio: OpaquePointer?, from source: UnsafePointer<CChar>?, count: Int32) -> Int32 {
-  guard let source, let window = BIO_get_data(bio)?.assumingMemoryBound(to: TLSBuffers.self) else { return -1 }
-  let used = window.pointee.outgoingCount
+  guard let source, let buffers = BIO_get_data(bio)?.assumingMemoryBound(to: TLSBuffers.self) else { return -1 }
+  let used = buffers.pointee.outgoingCount
   guard used + Int(count) <= TLSBuffers.outgoingCapacity else {
     BIO_set_flags(bio, BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY)
     return -1
   }
   BIO_clear_flags(bio, transferFlags)
-  memcpy(window.pointee.outgoing + used, source, Int(count))
-  window.pointee.outgoingCount = used + Int(count)
+  memcpy(buffers.pointee.outgoing + used, source, Int(count))
+  buffers.pointee.outgoingCount = used + Int(count)
   return count
 }

@@ -51,20 +51,20 @@ enum ClientHelloInvariants {
     let before = OpenSSLMemory.count
     var connection = Connection { server.makeStream(in: $0) }
     var hello = ClientHelloGuard()
-    for piece in pieces where !connection.link.hasEnded && hello.stage != .plainHTTP {
+    for piece in pieces where !connection.state.hasEnded && hello.stage != .plainHTTP {
       connection.put(piece)
-      let reception = connection.link.receive(greetedBy: &hello, into: plain.start, through: connection.bio.window)
+      let reception = connection.state.receive(greetedBy: &hello, into: plain.start, through: connection.bio.buffers)
       try require(ERR_peek_error() == 0, "no error is left for the next connection")
       let isPlain = hello.stage == .plainHTTP
-      try require((connection.link.tls == nil) == isPlain, "HTTP without TLS ends TLS, and nothing else does")
+      try require((connection.state.tls == nil) == isPlain, "HTTP without TLS ends TLS, and nothing else does")
       try require(
-        reception.count == 0 && (isPlain || !connection.link.isHandshakeDone), "no handshake completes without keys")
+        reception.count == 0 && (isPlain || !connection.state.isHandshakeDone), "no handshake completes without keys")
       let pinned = OpenSSLMemory.count - before
       try require(hello.stage == .answered || pinned <= limit, "memory before the answer is bounded", "\(pinned) bytes")
     }
-    let link = connection.link
+    let state = connection.state
     let outcome = Outcome(
-      failure: link.failure, hasEnded: link.hasEnded, isPlainHTTP: hello.stage == .plainHTTP,
+      failure: state.failure, hasEnded: state.hasEnded, isPlainHTTP: hello.stage == .plainHTTP,
       isAnswered: hello.stage == .answered, answer: Array(connection.take().prefix(9)))
     connection.close()
     try require(OpenSSLMemory.count - first <= commonLimit, "a closed connection frees its memory")
@@ -74,7 +74,7 @@ enum ClientHelloInvariants {
   /// The gate's end of a connection. The target controls the other end.
   private struct Connection {
     let bio = WindowBIO()
-    var link = SocketState()
+    var state = SocketState()
     private let peer: Int32
 
     init(_ makeStream: (WindowBIO) -> OpaquePointer?) {
@@ -84,7 +84,7 @@ enum ClientHelloInvariants {
         Standard.error("error: cannot open a connection: errno \(errno)")
         exit(70)
       }
-      (link.fd, peer, link.tls) = (ends[0], ends[1], tls)
+      (state.fd, peer, state.tls) = (ends[0], ends[1], tls)
     }
 
     /// Sends bytes that always fit into the socket buffer.
@@ -100,7 +100,7 @@ enum ClientHelloInvariants {
     }
 
     mutating func close() {
-      link.close()
+      state.close()
       bio.deallocate()
       Glibc.close(peer)
     }
@@ -156,14 +156,14 @@ enum ClientHelloInvariants {
       client.close()
       server.close()
     }
-    client.link.startHandshake(through: client.bio.window)
+    client.state.startHandshake(through: client.bio.buffers)
     var flights: [[UInt8]] = []
     while case let flight = client.take(), !flight.isEmpty {
       flights.append(flight)
       server.put(flight)
-      _ = server.link.receive(into: plain.start, through: server.bio.window)
+      _ = server.state.receive(into: plain.start, through: server.bio.buffers)
       client.put(server.take())
-      _ = client.link.receive(into: plain.start, through: client.bio.window)
+      _ = client.state.receive(into: plain.start, through: client.bio.buffers)
     }
     return flights
   }

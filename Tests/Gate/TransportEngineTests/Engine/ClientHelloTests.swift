@@ -14,12 +14,12 @@ private func hello(groups: String? = nil, _ files: TLSFolder) throws -> [UInt8] 
   if let groups { _ = client.withContext { sallyport_SSL_CTX_set1_groups_list($0, groups) } }
   let bio = WindowBIO()
   defer { bio.deallocate() }
-  var link = SocketState()
-  defer { link.close() }
+  var state = SocketState()
+  defer { state.close() }
   let socket = try ScriptedSocket(connectingTo: listener.port)
-  link.fd = dup(socket.fd)
-  link.tls = client.makeStream(in: bio, verifying: "localhost")
-  link.startHandshake(through: bio.window)
+  state.fd = dup(socket.fd)
+  state.tls = client.makeStream(in: bio, verifying: "localhost")
+  state.startHandshake(through: bio.buffers)
   let peer = try listener.accept()
   let header = try peer.read(5)
   return try header + peer.read(Int(header[3]) << 8 | Int(header[4]))

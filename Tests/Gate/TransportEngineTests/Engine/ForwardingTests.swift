@@ -30,7 +30,7 @@ private struct ForwardResponder: RequestResponder {
   }
 }
 
-private struct PlainOrder: ForwardOrder {
+private struct PlainOrder: ForwardPlan {
   let upstream: Upstream
   let limits: ForwardLimits
   let summaries: LockedValue<[ForwardSummary]>
@@ -66,7 +66,7 @@ extension EngineTests {
         engine.loops[0].execute { loop in
           let tokens = (0..<loop.slots.end).compactMap { loop.slots.token(in: $0) }
           let sessions = tokens.compactMap { loop.slots.session($0) }
-          let waiting = sessions.flatMap { [$0.pointee.ends[0], $0.pointee.ends[1]] }.map(\.link.outbox.count)
+          let waiting = sessions.flatMap { [$0.pointee.ends[0], $0.pointee.ends[1]] }.map(\.socket.outbox.count)
           continuation.resume(returning: waiting.max() ?? 0)
         }
       }

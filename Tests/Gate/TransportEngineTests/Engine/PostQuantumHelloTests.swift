@@ -28,7 +28,7 @@ extension EngineTests {
     private final class Connection {
       private let bio = WindowBIO()
       private let plain = PlainBuffer()
-      private var link = SocketState()
+      private var state = SocketState()
       private var hello = ClientHelloGuard()
       private let peer: Int32
 
@@ -36,24 +36,24 @@ extension EngineTests {
         var ends: [Int32] = [-1, -1]
         let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
         try #require(socketpair(AF_UNIX, kind, 0, &ends) == 0)
-        (link.fd, peer) = (ends[0], ends[1])
-        link.tls = server.makeStream(in: bio)
+        (state.fd, peer) = (ends[0], ends[1])
+        state.tls = server.makeStream(in: bio)
       }
 
       deinit {
-        link.close()
+        state.close()
         bio.deallocate()
         plain.deallocate()
         close(peer)
       }
 
-      var failure: String? { link.failure }
+      var failure: String? { state.failure }
       var stage: ClientHelloGuard.Stage { hello.stage }
 
       func feed(_ bytes: some Collection<UInt8>) {
         let bytes = Array(bytes)
         _ = send(peer, bytes, bytes.count, Int32(MSG_NOSIGNAL))
-        _ = link.receive(greetedBy: &hello, into: plain.start, through: bio.window)
+        _ = state.receive(greetedBy: &hello, into: plain.start, through: bio.buffers)
       }
 
       /// Returns the bytes that the server has sent.

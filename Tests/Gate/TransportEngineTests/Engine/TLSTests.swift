@@ -52,7 +52,7 @@ final class TLSFolder {
 /// A TLS client that decides when its bytes are sent.
 final class RawTLS {
   let socket: ScriptedSocket
-  private var link = SocketState()
+  private var state = SocketState()
   private let bio = WindowBIO()
   private let plain = PlainBuffer()
   private let tls: ClientTLS
@@ -60,12 +60,12 @@ final class RawTLS {
   init(_ socket: ScriptedSocket, _ tls: ClientTLS) throws {
     self.socket = socket
     self.tls = tls
-    link.fd = dup(socket.fd)
-    link.tls = tls.makeStream(in: bio, verifying: "localhost")
+    state.fd = dup(socket.fd)
+    state.tls = tls.makeStream(in: bio, verifying: "localhost")
   }
 
   deinit {
-    link.close()
+    state.close()
     bio.deallocate()
     plain.deallocate()
   }
@@ -79,31 +79,31 @@ final class RawTLS {
   ///
   /// - Parameter holdingFlight: Whether the last flight is held back until more data is written.
   func handshake(holdingFlight: Bool = false) throws {
-    link.startHandshake(through: bio.window)
+    state.startHandshake(through: bio.buffers)
     holds = holdingFlight
-    while !link.isHandshakeDone {
-      let reception = link.receive(into: plain.start, through: bio.window)
-      if reception.ended { throw ScriptedSocket.Failure(description: link.failure ?? "ended") }
+    while !state.isHandshakeDone {
+      let reception = state.receive(into: plain.start, through: bio.buffers)
+      if reception.ended { throw ScriptedSocket.Failure(description: state.failure ?? "ended") }
     }
   }
 
   /// Whether the server has sent close_notify.
-  var receivedCloseNotify: Bool { link.endedInOrder }
+  var receivedCloseNotify: Bool { state.endedInOrder }
 
-  func send(_ bytes: [UInt8]) { bytes.withUnsafeBytes { link.send($0, through: bio.window) } }
-  func sendEnd() { link.sendEnd(through: bio.window) }
+  func send(_ bytes: [UInt8]) { bytes.withUnsafeBytes { state.send($0, through: bio.buffers) } }
+  func sendEnd() { state.sendEnd(through: bio.buffers) }
 
   /// Updates the sending keys (RFC 8446 section 4.6.3).
   func updateKey() throws {
-    guard let tls = link.tls, SSL_key_update(tls, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 else {
+    guard let tls = state.tls, SSL_key_update(tls, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 else {
       throw ScriptedSocket.Failure(description: "no key update")
     }
-    link.startHandshake(through: bio.window)
+    state.startHandshake(through: bio.buffers)
   }
 
   func read() throws -> [UInt8]? {
-    let reception = link.receive(into: plain.start, through: bio.window)
-    if let failure = link.failure { throw ScriptedSocket.Failure(description: failure) }
+    let reception = state.receive(into: plain.start, through: bio.buffers)
+    if let failure = state.failure { throw ScriptedSocket.Failure(description: failure) }
     if reception.count == 0 && reception.ended { return nil }
     return Array(UnsafeRawBufferPointer(start: plain.start, count: reception.count))
   }

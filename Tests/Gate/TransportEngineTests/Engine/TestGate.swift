@@ -42,7 +42,7 @@ final class TestGate: Sendable {
         continuation.resume(
           returning: (
             sessions.map { $0.pointee.http?.inbox.count ?? 0 }.max() ?? 0,
-            sessions.map { $0.pointee.ends[0].link.outbox.count }.max() ?? 0
+            sessions.map { $0.pointee.ends[0].socket.outbox.count }.max() ?? 0
           ))
       }
     }
@@ -88,9 +88,9 @@ struct PeerState: Sendable {
 
   fileprivate init(_ end: SessionEnd) {
     bytes = Int(end.bytes)
-    outbox = end.link.outbox.count
-    isRead = end.link.interest & Readiness.input != 0
-    isGone = !end.link.isOpen || end.link.isReset || end.link.hasEnded || end.link.failure != nil
+    outbox = end.socket.outbox.count
+    isRead = end.socket.interest & Readiness.input != 0
+    isGone = !end.socket.isOpen || end.socket.isReset || end.socket.hasEnded || end.socket.failure != nil
   }
 }
 

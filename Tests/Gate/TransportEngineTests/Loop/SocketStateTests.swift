@@ -12,26 +12,26 @@ struct SocketStateTests {
     let accepted = try listener.accept()
     let bio = WindowBIO()
     defer { bio.deallocate() }
-    var link = SocketState()
-    link.fd = dup(accepted.fd)
-    defer { link.close() }
-    _ = fcntl(link.fd, F_SETFL, O_NONBLOCK)
+    var state = SocketState()
+    state.fd = dup(accepted.fd)
+    defer { state.close() }
+    _ = fcntl(state.fd, F_SETFL, O_NONBLOCK)
     let block = [UInt8](repeating: 7, count: 64 << 10)
-    for _ in 0..<400 where link.outbox.count < 256 << 10 {
-      block.withUnsafeBytes { link.send($0, through: bio.window) }
+    for _ in 0..<400 where state.outbox.count < 256 << 10 {
+      block.withUnsafeBytes { state.send($0, through: bio.buffers) }
     }
-    let held = link.outbox.count
-    link.noteTaking(at: 1)
-    #expect(link.noteTaking(at: 2) == 0)
+    let held = state.outbox.count
+    state.noteTaking(at: 1)
+    #expect(state.noteTaking(at: 2) == 0)
     // Repeats until the kernel reports free space.
     for _ in 0..<400 {
       _ = try peer.read(64 << 10)
-      let waiting = link.outbox.count
-      link.drainOutbox(through: bio.window)
-      if link.outbox.count < waiting { break }
+      let waiting = state.outbox.count
+      state.drainOutbox(through: bio.buffers)
+      if state.outbox.count < waiting { break }
     }
-    #expect(link.outbox.count < held)
-    #expect(link.noteTaking(at: 3) >= 64 << 10)
-    #expect(link.noteTaking(at: 4) == 0)
+    #expect(state.outbox.count < held)
+    #expect(state.noteTaking(at: 3) >= 64 << 10)
+    #expect(state.noteTaking(at: 4) == 0)
   }
 }

@@ -1,7 +1,7 @@
 /// An admitted ordinary request: says how the engine forwards it to an upstream and returns the answer.
 ///
 /// The engine calls the methods on the event loop that owns the connection. They must not block.
-public protocol ForwardOrder: Sendable {
+public protocol ForwardPlan: Sendable {
   /// The upstream of the request; never `.tcp`, which does not speak HTTP.
   var upstream: Upstream { get }
   var limits: ForwardLimits { get }
@@ -29,7 +29,7 @@ public protocol ForwardOrder: Sendable {
   func finished(_ summary: ForwardSummary)
 }
 
-extension ForwardOrder {
+extension ForwardPlan {
   /// The default: 64 KiB.
   public var maxResponseHead: Int { 64 << 10 }
 
