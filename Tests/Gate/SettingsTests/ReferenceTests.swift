@@ -25,7 +25,7 @@ struct ReferenceTests {
   func completeness() throws {
     let schema = try #require(
       JSONSerialization.jsonObject(with: Data(ConfigurationSchema.text.utf8)) as? [String: Any])
-    for key in SettingsTable.keys where key.isAvailable {
+    for key in SettingsTable.keys {
       #expect(ConfigurationReference.text.contains("| `\(key.pattern)` | \(key.kind) | "))
       var place: [String: Any]? = schema
       for step in SettingPath(pattern: key.pattern, indices: []).steps {
@@ -38,7 +38,7 @@ struct ReferenceTests {
 
   @Test("Each key has an example with a valid value")
   func examples() throws {
-    for key in SettingsTable.keys where key.isAvailable {
+    for key in SettingsTable.keys {
       let example = try #require(key.example, "\(key.pattern) needs an example")
       #expect(key.problem(example) == nil, "\(key.pattern)")
     }
@@ -71,7 +71,7 @@ struct ReferenceTests {
   func schemaAcceptsValues() async throws {
     let workspace = try Workspace()
     var files: [String] = []
-    for key in SettingsTable.keys where key.isAvailable {
+    for key in SettingsTable.keys {
       for (number, text) in Set([key.example, key.standard].compactMap(\.self)).enumerated() {
         let path = SettingPath(pattern: key.pattern, indices: [])
         for (form, value) in [("bare", text), ("quoted", "\"\(text)\"")] where !(form == "bare" && text == "::") {

@@ -1,7 +1,7 @@
 extension SettingsBuilder {
   /// Every key of this version with its value and origin.
   func effectiveValues() -> [EffectiveValue] {
-    SettingsTable.keys.filter(\.isAvailable).flatMap { key in
+    SettingsTable.keys.flatMap { key in
       places(of: key.pattern).filter { applies(key, at: $0) }.map { place in
         let entry = entries.values[place]
         // A list without elements has no value, but may have been given.

@@ -12,7 +12,7 @@ struct Key<Value: Sendable>: Sendable {
     definition = KeyDefinition(
       pattern: pattern, kind: kind.name, form: kind.form, standard: standard, isRequired: isRequired,
       credential: credential, example: example ?? standard ?? kind.example, summary: summary, isPath: kind.isPath,
-      isAvailable: true, holdsSecret: kind.masked != nil, platform: platform, schema: kind.schema,
+      holdsSecret: kind.masked != nil, platform: platform, schema: kind.schema,
       masked: kind.masked ?? { $0 }
     ) { text in
       do throws(InvalidSetting) {
@@ -44,8 +44,6 @@ public struct KeyDefinition: Sendable {
   /// A sentence that describes the effect of the key.
   public let summary: String
   let isPath: Bool
-  /// Whether this version supports the key. Keys of later versions are rejected, never ignored.
-  public let isAvailable: Bool
   /// Whether the value may be or contain a secret.
   let holdsSecret: Bool
   /// The platform of the list elements that may have the key; `nil` for all.
@@ -72,14 +70,5 @@ public struct KeyDefinition: Sendable {
   /// The environment variable that sets the key: `SALLYPORT_ROUTES__0__UPSTREAM` for the first element of a list.
   public var environmentVariable: String {
     EnvironmentName.variable(for: SettingPath(pattern: pattern, indices: []))
-  }
-
-  /// Defines a key that this version does not support yet.
-  static func later(_ pattern: String) -> KeyDefinition {
-    KeyDefinition(
-      pattern: pattern, kind: "", form: "", standard: nil, isRequired: false, credential: nil, example: nil,
-      summary: "",
-      isPath: false, isAvailable: false, holdsSecret: false, platform: nil, schema: .text, masked: { $0 },
-      problem: { _ in nil })
   }
 }

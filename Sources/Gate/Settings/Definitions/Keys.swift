@@ -230,14 +230,12 @@ public enum SettingsTable {
     case value(KeyDefinition)
     case list
     case section
-    case later
     case unknown
   }
 
   static func shape(of path: SettingPath) -> Shape {
     let pattern = path.pattern
-    if let key = byPattern[pattern], key.isAvailable { return .value(key) }
-    if isLater(path) { return .later }
+    if let key = byPattern[pattern] { return .value(key) }
     if pattern.isEmpty || keys.contains(where: { $0.pattern.hasPrefix(pattern + ".") }) { return .section }
     return keys.contains { $0.pattern.hasPrefix(pattern + "[]") } ? .list : .unknown
   }
@@ -245,26 +243,16 @@ public enum SettingsTable {
   /// Whether the list at `path` has sections as elements, rather than values.
   static func hasSections(in path: SettingPath) -> Bool { keys.contains { $0.pattern.hasPrefix(path.pattern + "[].") } }
 
-  /// Whether `path` is, or lies below, a key of a later version.
-  private static func isLater(_ path: SettingPath) -> Bool {
-    var path = path
-    while !path.steps.isEmpty {
-      if byPattern[path.pattern]?.isAvailable == false { return true }
-      path = path.parent
-    }
-    return false
-  }
-
   /// Returns the key that was probably meant by an unknown one: a similar key of the same section, a key with the
   /// same name elsewhere, or a similar path.
   static func suggestion(for path: SettingPath) -> String? {
     let section = path.parent
     let prefix = section.pattern.isEmpty ? "" : section.pattern + "."
     let siblings = Set(
-      keys.filter(\.isAvailable).map(\.pattern).filter { $0.hasPrefix(prefix) }
+      keys.map(\.pattern).filter { $0.hasPrefix(prefix) }
         .compactMap { $0.dropFirst(prefix.count).split(whereSeparator: { ".[".contains($0) }).first.map(String.init) })
     if let sibling = Suggestions.nearest(to: path.last, in: siblings.sorted()) { return section[sibling].text }
-    let available = keys.filter(\.isAvailable).map { SettingPath(pattern: $0.pattern, indices: path.indices) }
+    let available = keys.map { SettingPath(pattern: $0.pattern, indices: path.indices) }
     if let same = available.first(where: { $0.last == path.last }) { return same.text }
     return Suggestions.nearest(to: path.text, in: available.map(\.text))
   }

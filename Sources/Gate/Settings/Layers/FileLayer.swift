@@ -72,8 +72,6 @@ struct FileLayer {
     switch SettingsTable.shape(of: path) {
     case .unknown:
       refuse(path, "unknown key", at: start, suggestion: SettingsTable.suggestion(for: path))
-    case .later:
-      refuse(path, "not available in this version", at: start)
     case .value(let key):
       takeValue(node, as: path, key)
     case .list:

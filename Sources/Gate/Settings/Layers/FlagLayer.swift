@@ -26,7 +26,6 @@ enum FlagLayer {
       }
       switch SettingsTable.shape(of: path) {
       case .value(let key): entries.take(flag.text, for: path, key, from: origin, in: workingDirectory)
-      case .later: entries.refuse(ConfigurationError(origin, path.text, "not available in this version"))
       case .list: entries.refuse(ConfigurationError(origin, path.text, "is a list", suggestion: path[0].text))
       case .section: entries.refuse(ConfigurationError(origin, path.text, "is a section: set one of its keys"))
       case .unknown:

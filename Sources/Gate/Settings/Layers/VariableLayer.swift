@@ -48,7 +48,6 @@ struct Variables: Sendable {
     }
     switch SettingsTable.shape(of: path) {
     case .value(let key): entries.take(variable.value, for: path, key, from: variable.origin, in: folder)
-    case .later: refuse("not available in this version")
     case .list:
       refuse("is a list: each element has its own variable", suggestion: EnvironmentName.variable(for: path[0]))
     case .section: refuse("is a section: each of its keys has its own variable")
@@ -62,7 +61,7 @@ struct Variables: Sendable {
   /// Warnings for variables with one underscore in place of two. They have no effect.
   func lookalikes() -> [Warning] {
     let names = Dictionary(
-      SettingsTable.keys.filter { $0.isAvailable && !$0.pattern.contains("[]") }.map { key in
+      SettingsTable.keys.filter { !$0.pattern.contains("[]") }.map { key in
         (key.environmentVariable.replacing(EnvironmentName.separator, with: "_"), key.environmentVariable)
       }, uniquingKeysWith: { first, _ in first })
     return variables.sorted { $0.key < $1.key }.compactMap { name, variable in

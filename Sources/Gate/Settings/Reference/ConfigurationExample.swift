@@ -3,7 +3,7 @@
 public enum ConfigurationExample {
   /// The document, with a trailing newline.
   public static var text: String {
-    let rows = SettingsTable.keys.filter(\.isAvailable).map { key in
+    let rows = SettingsTable.keys.map { key in
       Row(steps: SettingPath(pattern: key.pattern, indices: []).steps[...], key: key)
     }
     return introduction + section(rows, indentation: 0).map(\.text).joined(separator: "\n") + "\n"

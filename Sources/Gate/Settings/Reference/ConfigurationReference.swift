@@ -2,7 +2,7 @@
 public enum ConfigurationReference {
   /// The document, with a trailing newline.
   public static var text: String {
-    let rows = SettingsTable.keys.filter(\.isAvailable).map(row)
+    let rows = SettingsTable.keys.map(row)
     return ([introduction, heading] + [rows.joined(separator: "\n")]).joined(separator: "\n") + "\n"
   }
 

@@ -14,7 +14,7 @@ public enum ConfigurationSchema {
     return JSONNode.object(root).written() + "\n"
   }
 
-  private static let keys = SettingsTable.keys.filter(\.isAvailable).map { key in
+  private static let keys = SettingsTable.keys.map { key in
     (steps: SettingPath(pattern: key.pattern, indices: []).steps, key: key)
   }
 
