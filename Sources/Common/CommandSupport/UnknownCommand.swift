@@ -30,7 +30,7 @@ struct UnknownCommand {
   }
 
   private static func name(of command: any ParsableCommand.Type) -> String {
-    command.configuration.commandName ?? command._commandName
+    command.configuration.commandName ?? "\(command)"
   }
 
   private static func names(of command: any ParsableCommand.Type) -> [String] {

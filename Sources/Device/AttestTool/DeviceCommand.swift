@@ -18,6 +18,7 @@ struct DeviceCommand: ParsableCommand {
 
   struct New: ParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "new",
       abstract: "Make a device that runs the authority's app.",
       discussion: """
         An Android device has further options. With `--provisioning factory`, its attestation key is that of a factory, \
@@ -75,6 +76,7 @@ struct DeviceCommand: ParsableCommand {
 
   struct List: ParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "list",
       abstract: "List the devices.",
       discussion: """
         Example:
@@ -107,6 +109,7 @@ struct DeviceCommand: ParsableCommand {
 
   struct Show: ParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "show",
       abstract: "Show a device: its app, its keys with their public parts and counters, and its registrations.",
       discussion: """
         Private keys are never shown. With --public-key, prints nothing but one public key.
@@ -171,6 +174,7 @@ struct DeviceCommand: ParsableCommand {
 
   struct Revoke: ParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "revoke",
       abstract: "Enter the attestation keys of an Android device in the authority's status list.",
       discussion: """
         Google does this with keys that were leaked. It concerns each device with the same attestation key: all of a \

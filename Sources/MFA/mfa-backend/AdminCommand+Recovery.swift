@@ -6,6 +6,7 @@ internal import MFADomain
 extension AdminCommand {
   struct Recoveries: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "recoveries",
       abstract: "Lists open account recoveries by backup code, one per line.",
       discussion: """
         Example:

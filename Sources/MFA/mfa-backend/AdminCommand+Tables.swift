@@ -19,6 +19,7 @@ extension AdminCommand {
 
   struct Tables: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "tables",
       abstract: "Lists the tables of the database with their row counts, one per line. For development.",
       discussion: """
         Example:
@@ -36,6 +37,7 @@ extension AdminCommand {
 
   struct Rows: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "rows",
       abstract: "Prints rows of a table as JSON, one per line, without secret columns. For development.",
       discussion: """
         Example:

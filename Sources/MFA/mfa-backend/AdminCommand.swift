@@ -32,6 +32,7 @@ struct AdminCommand: AsyncParsableCommand {
 
   struct Users: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "users",
       abstract: "Lists accounts, one per line.",
       discussion: """
         A name with other characters than letters, digits and -._@+' is in quotation marks, and a character that a \
@@ -58,6 +59,7 @@ struct AdminCommand: AsyncParsableCommand {
 
   struct Lock: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "lock",
       abstract: "Locks an account and revokes its sessions.",
       discussion: """
         Example:
@@ -78,6 +80,7 @@ struct AdminCommand: AsyncParsableCommand {
 
   struct Unlock: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "unlock",
       abstract: "Unlocks an account and resets its lockouts.",
       discussion: """
         Example:
@@ -99,6 +102,7 @@ struct AdminCommand: AsyncParsableCommand {
 
   struct Reset: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "reset",
       abstract: "Removes the second factor and prints a code to enrol a new device, valid for 30 minutes.",
       discussion: """
         Example:
@@ -117,6 +121,7 @@ struct AdminCommand: AsyncParsableCommand {
 
   struct RemoveDevice: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "remove-device",
       abstract: "Removes a device of an account.",
       discussion: """
         Example:
@@ -136,6 +141,7 @@ struct AdminCommand: AsyncParsableCommand {
 
   struct Grant: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "grant",
       abstract: "Makes an account an admin of other accounts.",
       discussion: """
         Example:
@@ -155,6 +161,7 @@ struct AdminCommand: AsyncParsableCommand {
 
   struct Revoke: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "revoke",
       abstract: "Removes the admin right from an account.",
       discussion: """
         Example:

@@ -18,6 +18,7 @@ struct AuditCommand: AsyncParsableCommand {
 
   struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "verify",
       abstract: "Verifies that no entry was changed, removed or moved. Prints the number and hash of the last entry.",
       discussion: """
         Exits 1 if the chain is broken. Entries removed from the end can only be detected with an earlier state: give \
@@ -94,6 +95,7 @@ struct AuditCommand: AsyncParsableCommand {
 
   struct Export: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "export",
       abstract: "Prints every entry as one line of JSON.",
       discussion: """
         Example:

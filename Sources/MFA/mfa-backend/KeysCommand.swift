@@ -17,6 +17,7 @@ struct KeysCommand: AsyncParsableCommand {
 
   struct Make: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "make",
       abstract: "Prints a keys file with one new key.",
       discussion: """
         Example:
@@ -39,6 +40,7 @@ struct KeysCommand: AsyncParsableCommand {
 
   struct Reseal: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "reseal",
       abstract: "Creates a new data key and reseals every phone number, address and shared secret under it.",
       discussion: """
         The history continues under a new key as well; older entries keep their keys. Stop the servers first: they \
@@ -59,6 +61,7 @@ struct KeysCommand: AsyncParsableCommand {
 
   struct Rotate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "rotate",
       abstract: "Reseals the data keys under the first key of the file. The other keys can then be removed from it.",
       discussion: """
         Example:

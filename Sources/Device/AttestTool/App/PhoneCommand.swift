@@ -18,6 +18,7 @@ struct PhoneCommand: AsyncParsableCommand {
 
   struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "show",
       abstract: "Show the phone and its keys, without their private half.",
       discussion: """
         Example:
@@ -35,6 +36,7 @@ struct PhoneCommand: AsyncParsableCommand {
 
   struct Set: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "set",
       abstract: "Change the phone.",
       discussion: """
         Example:
