@@ -112,6 +112,9 @@ public struct BackendRefusal: Error, Sendable, Hashable {
   /// How long to wait before the next attempt.
   public let retryAfter: Duration?
 
+  /// The codes of a backend that failed. It may have carried out the request: a store that fails may have written already.
+  static let codesOfFailures: Set<String> = ["internal_error", "unavailable"]
+
   /// The longest wait that a backend can ask for, in seconds.
   private static let longestWait = 86_400
 
@@ -141,8 +144,7 @@ extension NetworkError {
   /// `false` for all refusals but those of a server that failed.
   public var mayHaveBeenCarriedOut: Bool {
     switch self {
-    // A store that fails may have written already.
-    case .refused(let refusal): refusal.code == "internal_error" || refusal.code == "unavailable"
+    case .refused(let refusal): BackendRefusal.codesOfFailures.contains(refusal.code)
     case .malformed: true
     case .gate(.transport(let error)):
       switch error {

@@ -15,7 +15,7 @@ public protocol AdmissionRule: Sendable {
 /// Decides whether a client is admitted. Only a `Gate` can create an `Admission`.
 public struct Gate: Sendable {
   /// What the gate does with a client that no rule admits.
-  public enum Enforcement: String, Sendable, Hashable, CaseIterable {
+  public enum Enforcement: String, Sendable, Hashable, CaseIterable, Codable {
     /// Admits only clients that pass a rule.
     case enforce
     /// Monitor mode: verifies, spends and counts as `enforce` does, but admits a refused client anonymously.

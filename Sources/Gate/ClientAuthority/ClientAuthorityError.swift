@@ -6,14 +6,20 @@ public enum ClientAuthorityError: Error, Sendable, Hashable {
   case exists(String)
   /// There is no file at this path.
   case absent(String)
-  /// A system call on `path` failed. `action` is a verb for the message; `code` is an `errno` value.
-  case system(_ action: String, path: String, code: Int32)
+  /// A system call on `path` failed with this `errno`.
+  case system(_ action: Action, path: String, code: Int32)
   /// The content of the file cannot be used. The reason does not quote key material.
   case malformed(_ path: String, reason: String)
   /// The name cannot be used for a client's files.
   case unusableName(String)
   /// OpenSSL reported an error.
   case cryptography(String)
+
+  /// What was to be done with a file or folder, as a message says it.
+  public enum Action: String, Sendable, Hashable {
+    case read, write, open
+    case createFolder = "create the folder"
+  }
 }
 
 extension ClientAuthorityError: CustomStringConvertible {
@@ -21,7 +27,7 @@ extension ClientAuthorityError: CustomStringConvertible {
     switch self {
     case .exists(let path): "\(path) already exists"
     case .absent(let path): "\(path) does not exist"
-    case .system(let action, let path, let code): "cannot \(action) \(path): \(String(cString: strerror(code)))"
+    case .system(let action, let path, let code): "cannot \(action.rawValue) \(path): \(String(cString: strerror(code)))"
     case .malformed(let path, let reason): "\(path): \(reason)"
     case .unusableName(let name): "\"\(name)\" is not a valid client name"
     case .cryptography(let reason): reason

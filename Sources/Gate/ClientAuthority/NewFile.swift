@@ -12,40 +12,40 @@ enum NewFile {
   ) throws(ClientAuthorityError) {
     let temporary = "\(path).\(getpid()).\(UInt32.random(in: 0 ... .max)).tmp"
     let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode)
-    guard file >= 0 else { throw .system("write", path: path, code: errno) }
+    guard file >= 0 else { throw .system(.write, path: path, code: errno) }
     defer { unlink(temporary) }
     try fill(file, with: bytes, mode: mode, path: path)
     // `link` fails if the file exists; `rename` replaces it.
     let code = isReplacing ? rename(temporary, path) : link(temporary, path)
-    guard code == 0 else { throw errno == EEXIST ? .exists(path) : .system("write", path: path, code: errno) }
+    guard code == 0 else { throw errno == EEXIST ? .exists(path) : .system(.write, path: path, code: errno) }
     try synchronizeFolder(of: path)
   }
 
   /// Returns the content of the file at `path`, at most 1 MiB.
   static func read(_ path: String) throws(ClientAuthorityError) -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { throw errno == ENOENT ? .absent(path) : .system("read", path: path, code: errno) }
+    guard file >= 0 else { throw errno == ENOENT ? .absent(path) : .system(.read, path: path, code: errno) }
     defer { close(file) }
     var content: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 1 << 16)
     while content.count <= 1 << 20 {
       let count = Glibc.read(file, &chunk, chunk.count)
       if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw .system("read", path: path, code: errno) }
+      guard count >= 0 else { throw .system(.read, path: path, code: errno) }
       if count == 0 { return content }
       content += chunk[..<count]
     }
-    throw .system("read", path: path, code: EFBIG)
+    throw .system(.read, path: path, code: EFBIG)
   }
 
   /// Creates the folder at `path` and missing parent folders, with mode 0700.
   static func makeFolder(_ path: String) throws(ClientAuthorityError) {
     if try makeOneFolder(path) { return }
     guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
-      throw .system("create the folder", path: path, code: ENOENT)
+      throw .system(.createFolder, path: path, code: ENOENT)
     }
     try makeFolder(String(path[..<slash]))
-    guard try makeOneFolder(path) else { throw .system("create the folder", path: path, code: ENOENT) }
+    guard try makeOneFolder(path) else { throw .system(.createFolder, path: path, code: ENOENT) }
   }
 
   /// Returns `false` if the parent folder is missing.
@@ -56,19 +56,19 @@ enum NewFile {
     case EEXIST:
       var status = stat()
       guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-        throw .system("create the folder", path: path, code: ENOTDIR)
+        throw .system(.createFolder, path: path, code: ENOTDIR)
       }
       return true
-    default: throw .system("create the folder", path: path, code: errno)
+    default: throw .system(.createFolder, path: path, code: errno)
     }
   }
 
   private static func synchronizeFolder(of path: String) throws(ClientAuthorityError) {
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     let file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard file >= 0 else { throw .system("open", path: folder, code: errno) }
+    guard file >= 0 else { throw .system(.open, path: folder, code: errno) }
     defer { close(file) }
-    guard fsync(file) == 0 else { throw .system("write", path: folder, code: errno) }
+    guard fsync(file) == 0 else { throw .system(.write, path: folder, code: errno) }
   }
 
   static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
@@ -82,9 +82,9 @@ enum NewFile {
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
       if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw .system("write", path: path, code: errno) }
+      guard count > 0 else { throw .system(.write, path: path, code: errno) }
       rest = rest.dropFirst(count)
     }
-    guard fchmod(file, mode) == 0, fsync(file) == 0 else { throw .system("write", path: path, code: errno) }
+    guard fchmod(file, mode) == 0, fsync(file) == 0 else { throw .system(.write, path: path, code: errno) }
   }
 }

@@ -299,7 +299,7 @@ struct GateComposition: Sendable {
 }
 
 extension Gate.Enforcement {
-  fileprivate init(_ setting: GateSettings.AppAttest.Enforcement) {
+  init(_ setting: GateSettings.AppAttest.Enforcement) {
     switch setting {
     case .enforce: self = .enforce
     case .monitor: self = .monitor

@@ -87,7 +87,7 @@ extension GateServer {
       let (activity, refusals) = activity.report()
       return GateStatus(
         version: Version.text, ready: checks.allSatisfy(\.ready), checks: checks,
-        enforcement: generation.composition.settings.appAttest.enforcement.rawValue, address: "\(engine.address)",
+        enforcement: Gate.Enforcement(generation.composition.settings.appAttest.enforcement), address: "\(engine.address)",
         startedAt: Timestamp(seconds: startedAt.seconds).description,
         uptimeSeconds: now.since(startedAt).components.seconds,
         sessions: .init(

@@ -4,31 +4,38 @@ internal import Transport
 
 /// The header fields that identify the admitted client.
 struct UpstreamIdentity: Sendable {
-  /// The names of all identity fields. Code that copies these fields from one message to another must overwrite every
-  /// one.
-  static let names = ["X-Attest-Assertion", "X-Attest-Key-Id", "X-Attest-App", "X-Attest-Method"]
-
-  private let values: [String?]
+  private let assertion: String?
+  private let key: String?
+  private let app: String?
+  private let method: String?
 
   /// - Parameter assertion: The assertion of `IdentityIssuer`; `nil` for a client without a proved identity.
   init(of principal: Principal, assertion: String?) {
+    self.assertion = assertion
+    method = principal.method
     if case .device(let device) = principal {
-      values = [assertion, device.keyHash.text, device.app.text, principal.method]
+      (key, app) = (device.keyHash.text, device.app.text)
     } else {
-      values = [assertion, nil, nil, principal.method]
+      (key, app) = (nil, nil)
     }
   }
 
   /// Calls `body` with the fields that have a value.
   func forEach(_ body: (_ name: String, _ value: String) -> Void) {
-    for (index, name) in Self.names.enumerated() {
-      if let value = values[index] { body(name, value) }
-    }
+    Self.forEach(of: self) { name, value in if let value { body(name, value) } }
   }
 
   /// Appends all fields, with empty values where there is none. `nil` means no known identity.
   static func appendAll(of identity: UpstreamIdentity?, to fields: inout HeaderFields) {
-    for (index, name) in names.enumerated() { fields.append(name, identity?.values[index] ?? "") }
+    forEach(of: identity) { name, value in fields.append(name, value ?? "") }
+  }
+
+  /// Calls `body` with every identity field. Code that copies them from one message to another must overwrite each one.
+  private static func forEach(of identity: UpstreamIdentity?, _ body: (_ name: String, _ value: String?) -> Void) {
+    body("X-Attest-Assertion", identity?.assertion)
+    body("X-Attest-Key-Id", identity?.key)
+    body("X-Attest-App", identity?.app)
+    body("X-Attest-Method", identity?.method)
   }
 }
 

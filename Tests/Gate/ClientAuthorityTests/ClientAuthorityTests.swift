@@ -47,7 +47,7 @@ struct ClientAuthorityTests {
     try await Places.withTemporaryFolder { folder in
       try Data().write(to: URL(fileURLWithPath: folder + "/ca"))
       let authority = ClientAuthority(folder: folder + "/ca")
-      #expect(throws: ClientAuthorityError.system("create the folder", path: folder + "/ca", code: ENOTDIR)) {
+      #expect(throws: ClientAuthorityError.system(.createFolder, path: folder + "/ca", code: ENOTDIR)) {
         try authority.make(DistinguishedName(.commonName("CA")), days: 1, at: now, isReplacing: false)
       }
     }

@@ -20,7 +20,7 @@ struct StatusTests {
 
       let answer = try await bench.ask("GET", "/v1/status")
       let status = try #require(AdminJSON.value(GateStatus.self, in: answer.body))
-      #expect(status.ready && status.enforcement == "enforce")
+      #expect(status.ready && status.enforcement == .enforce)
       #expect(status.sessions.open == 1 && status.sessions.newest.map(\.key) == [hash])
       #expect(status.activity.lastMinute == .init(admitted: 1, refused: 2, registered: 1))
       #expect(status.activity.lastHour == status.activity.lastMinute)

@@ -19,12 +19,12 @@ extension AndroidAttestationVerifier {
 
   func brokenOrigin(_ hardware: AuthorizationList) -> [AndroidRuleRejection] {
     let origin = hardware.number(.origin)
-    return origin == 0 ? [] : [.originNotGenerated(found: origin)]
+    return origin == KeyOrigin.generated ? [] : [.originNotGenerated(found: origin)]
   }
 
   func brokenPurpose(_ hardware: AuthorizationList) -> [AndroidRuleRejection] {
     let purposes = hardware.numbers(.purpose)
-    return purposes.contains(2) ? [] : [.purposeWithoutSign(found: purposes)]
+    return purposes.contains(KeyPurpose.sign) ? [] : [.purposeWithoutSign(found: purposes)]
   }
 
   func brokenBoot(_ hardware: AuthorizationList) -> [AndroidRuleRejection] {
@@ -45,4 +45,15 @@ extension AndroidAttestationVerifier {
     }
     return broken + policy.broken(bySigners: application.signatureDigests)
   }
+}
+
+/// The values of the tag `origin` (KeyMint, `KeyOrigin.aidl`).
+private enum KeyOrigin {
+  /// The key was made by the hardware and never left it.
+  static let generated: UInt64 = 0
+}
+
+/// The values of the tag `purpose` (KeyMint, `KeyPurpose.aidl`).
+private enum KeyPurpose {
+  static let sign: UInt64 = 2
 }

@@ -1,3 +1,5 @@
+public import AttestGate
+
 /// The state of a gate, as `/status` and `/v1/status` show it.
 ///
 /// Timestamps are RFC 3339.
@@ -9,7 +11,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
   /// The id of the gate's process, as it sees it itself; `nil` from a gate of an older version.
   public var process: Int32?
   /// `enforce`, `monitor` or `off`.
-  public var enforcement: String
+  public var enforcement: Gate.Enforcement
   /// The address of the public listener.
   public var address: String
   public var startedAt: String
@@ -47,7 +49,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
   }
 
   public init(
-    version: String, ready: Bool, checks: [Check], enforcement: String, address: String, startedAt: String,
+    version: String, ready: Bool, checks: [Check], enforcement: Gate.Enforcement, address: String, startedAt: String,
     uptimeSeconds: Int64, sessions: Sessions, loops: Loops, keyExchange: [String], tokens: Tokens? = nil,
     statusList: StatusList? = nil, traffic: Traffic, activity: Activity,
     refusals: [RefusalCount],
@@ -349,7 +351,7 @@ extension GateStatus {
   /// Whether an operator should act although the gate may be ready: a check warns, an upstream fails, changed files are
   /// not in use, a certificate ends soon, or clients are admitted without verification.
   public var hasWarnings: Bool {
-    enforcement != "enforce" || configuration.fault != nil || certificateFault != nil
+    enforcement != .enforce || configuration.fault != nil || certificateFault != nil
       || checks.contains { $0.warning == true } || certificates.contains { $0.endsSoon || !$0.isFileServed }
       || upstreams?.contains { $0.condition == .failing } == true
   }

@@ -1,3 +1,4 @@
+internal import AttestGate
 internal import Markup
 
 /// The page of `/status`: one document without scripts and external resources, readable without its style.
@@ -59,14 +60,14 @@ struct StatusPage {
   private var notices: HTML {
     let open: HTML =
       switch status.enforcement {
-      case "off":
+      case .off:
         #"<section class="notice">Enforcement off<p>All clients are admitted without verification.</p></section>"#
-      case "monitor":
+      case .monitor:
         """
         <section class="notice warn">Monitor mode\
         <p>Clients that fail verification are admitted anonymously.</p></section>
         """
-      default: .nothing
+      case .enforce: .nothing
       }
     return """
       \(open)\(status.upstreams?.filter { $0.condition == .failing }.map(failing) ?? [])\(refused("The configuration was not reloaded: the one before is served", status.configuration.fault))\

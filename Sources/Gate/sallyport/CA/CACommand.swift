@@ -49,7 +49,8 @@ struct CAOptions: ParsableArguments {
   private static func status(of fault: ClientAuthorityError) -> Status {
     switch fault {
     case .exists: .cannotCreate
-    case .system(let action, _, _): action == "read" ? .noInput : .cannotCreate
+    case .system(.read, _, _): .noInput
+    case .system: .cannotCreate
     case .absent: .noInput
     case .malformed: .badData
     case .unusableName: .usage

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import AttestGate
 internal import ByteCoding
 internal import CommandSupport
 internal import GateRuntime
@@ -59,9 +60,9 @@ struct StatusText {
     let activity = status.activity
     var rows: [(String, String)] = []
     switch status.enforcement {
-    case "off": rows.append(("ENFORCEMENT OFF", "all clients are admitted without verification"))
-    case "monitor": rows.append(("MONITOR MODE", "clients that fail verification are admitted anonymously"))
-    default: break
+    case .off: rows.append(("ENFORCEMENT OFF", "all clients are admitted without verification"))
+    case .monitor: rows.append(("MONITOR MODE", "clients that fail verification are admitted anonymously"))
+    case .enforce: break
     }
     for check in status.checks {
       rows.append((check.name, check.detail))
