@@ -21,20 +21,22 @@ let settings: [SwiftSetting] =
 /// The rooms of the house. Each target has its folder in one of them, below `Sources` or `Tests`. `RoomTests` knows
 /// from which other rooms a room may import.
 enum Room: String {
-  /// For everyone: bytes, cryptography, logs, metrics, signals, borders to C.
+  /// For everyone: values and borders without a process around them.
   case common = "Common"
+  /// What every program that is operated needs, written once.
+  case daemon = "Daemon"
   /// Pure verification of devices: no clock, no input or output, nothing asynchronous.
   case attestation = "Attestation"
   /// The gate, from policy to socket.
   case gate = "Gate"
-  /// What an app embeds, and a device without a phone.
-  case device = "Device"
   /// The service behind the gate.
-  case mfa = "MFA"
-  /// One-time codes on the user's own machine, apart from the app that they protect.
-  case authenticator = "Authenticator"
-  /// Tokens of identity providers, and the HTTP that an app needs for them and for the gate.
-  case signIn = "SignIn"
+  case backend = "Backend"
+  /// What an app embeds. It builds on a Mac, without OpenSSL.
+  case app = "App"
+  /// Devices and phones without hardware.
+  case simulation = "Simulation"
+  /// Programs of a person, and their libraries.
+  case tools = "Tools"
 
   func source(_ folder: String) -> String { "Sources/\(rawValue)/\(folder)" }
   func test(_ folder: String) -> String { "Tests/\(rawValue)/\(folder)" }
@@ -66,9 +68,9 @@ func cTarget(
 }
 
 /// A C library of the system; `package` is the Debian package that has its headers.
-func library(_ name: String, pkgConfig: String? = nil, package: String? = nil) -> Target {
+func library(_ room: Room, _ name: String, pkgConfig: String? = nil, package: String? = nil) -> Target {
   .systemLibrary(
-    name: name, path: Room.common.source(name), pkgConfig: pkgConfig, providers: package.map { [.apt([$0])] })
+    name: name, path: room.source(name), pkgConfig: pkgConfig, providers: package.map { [.apt([$0])] })
 }
 
 /// What continuous integration tests is optimized; the tests themselves are not, which halves the time to compile them.
@@ -99,6 +101,24 @@ let gateOnly = Context.environment["SALLYPORT_GATE_ONLY"] == "1"
 /// the environment changes, which a new commit does not do.
 let commit = (Context.environment["SALLYPORT_COMMIT"] ?? "").filter { $0.isLetter || $0.isNumber || $0 == "+" }
 
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let yams = Target.Dependency.product(name: "Yams", package: "Yams")
+let protobuf = Target.Dependency.product(name: "SwiftProtobuf", package: "swift-protobuf")
+let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let httpClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let nio = ["NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket"].map {
+  Target.Dependency.product(name: $0, package: "swift-nio")
+}
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
+
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v16)],
@@ -128,160 +148,204 @@ let package = Package(
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
   ],
   targets: [
-    library("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
-    library("CLinux"),
-    library("CPostgres", pkgConfig: "libpq", package: "libpq-dev"),
-    library("CLibCBOR", pkgConfig: "libcbor", package: "libcbor-dev"),
-    library("CKeyutils", pkgConfig: "libkeyutils", package: "libkeyutils-dev"),
-    library("CPNG", pkgConfig: "libpng", package: "libpng-dev"),
-    library("CQREncode", pkgConfig: "libqrencode", package: "libqrencode-dev"),
-    library("CTurboJPEG", pkgConfig: "libturbojpeg", package: "libturbojpeg0-dev"),
+    // MARK: Common
 
+    library(.common, "COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
+    library(.common, "CLinux"),
+    library(.common, "CLibCBOR", pkgConfig: "libcbor", package: "libcbor-dev"),
+    library(.common, "CQREncode", pkgConfig: "libqrencode", package: "libqrencode-dev"),
+    cTarget(.common, "CSignals"),
+    // Bytes and texts of strangers: base64, hex, JSON, times, text for terminals.
     target(.common, "ByteCoding"),
+    // What devices and gates say to each other.
     target(.common, "GateWire"),
-    target(
-      .common, "CommandSupport",
-      ["ByteCoding", "CLinux", "ProcessSignals", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+    // HTML in which nothing can be forgotten to be escaped.
+    target(.common, "Markup"),
+    // Which proxy a request to a server goes through, by the environment.
+    target(.common, "ForwardProxies", ["ByteCoding"]),
+    // QR codes of texts.
+    target(.common, "QREncoding", ["CQREncode"]),
+    // CBOR and deterministic encoding (RFC 8949), behind strict limits.
+    target(.common, "CBOR", ["CLibCBOR"]),
+    // Certificates, ASN.1, CMS, signatures and sealed boxes, with OpenSSL.
+    target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
+    // Values behind locks, threads of their own.
+    target(.common, "Locking"),
+    // Signals, and files that a signal must not leave behind.
+    target(.common, "ProcessSignals", ["CSignals", "Locking"]),
+    // An HTTP request and its response, without a client.
+    target(.common, "HTTPExchange", ["Locking"]),
+    // What apps and the MFA backend say to each other.
+    target(.common, "MFAWire"),
+
+    // MARK: Daemon
+
+    library(.daemon, "CPostgres", pkgConfig: "libpq", package: "libpq-dev"),
     // Only this file is compiled again for each commit.
     .target(
-      name: "CSourceCommit", path: Room.common.source("CSourceCommit"),
+      name: "CSourceCommit", path: Room.daemon.source("CSourceCommit"),
       cSettings: [.define("SALLYPORT_COMMIT", to: "\"\(commit)\"")]),
-    target(.common, "ProgramVersion", ["CSourceCommit"]),
-    target(.common, "Markup"),
-    target(.common, "StandardPlaces"),
-    target(.common, "ForwardProxies", ["ByteCoding"]),
-    target(.common, "QREncoding", ["CQREncode"]),
-    target(.common, "CBOR", ["CLibCBOR"]),
-    target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
+    cTarget(.daemon, "CEarlySignals"),
+    cTarget(.daemon, "CUpgradeChild"),
+    // How every program speaks: failures, console, help, standard places, version.
+    target(.daemon, "Commands", ["ByteCoding", "CLinux", "CSourceCommit", "ProcessSignals", argumentParser]),
+    // Sessions of PostgreSQL, group commit, files of SQLite.
+    target(.daemon, "Databases", ["CLinux", "CPostgres", "Locking"]),
+    // Log lines, metrics and traces.
+    target(.daemon, "Observability", ["ByteCoding", "Locking", logging]),
+    // YAML with the position of each value.
+    target(.daemon, "YAMLSource", [yams]),
+    // systemd, watchdog and graceful upgrades.
+    target(.daemon, "ProcessFrame", ["CUpgradeChild", "Locking"]),
+
+    // MARK: Attestation
+
+    // The result of each rule, in words.
     target(.attestation, "Explanations", ["ByteCoding"]),
+    // Apple's App Attest: attestations, assertions, receipts.
     target(.attestation, "AppAttest", ["ByteCoding", "CBOR", "Cryptography", "Explanations"]),
+    // Android's key attestation: chains and key descriptions.
     target(.attestation, "AndroidKeyAttestation", ["ByteCoding", "Cryptography", "Explanations"]),
-    target(
-      .attestation, "Inspection", ["AndroidKeyAttestation", "AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
-    target(.common, "Locking"),
-    target(.common, "GroupCommit", ["CLinux", "Locking"]),
-    target(.common, "SQLiteFiles"),
-    target(
-      .gate, "AttestGate",
-      ["AndroidKeyAttestation", "AppAttest", "ByteCoding", "Cryptography", "GateWire", "Locking"]),
-    target(.gate, "Transport", ["ByteCoding"]),
+    // What a device sent, as a tree of fields with offsets.
+    target(.attestation, "Inspection", ["AndroidKeyAttestation", "AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
+
+    // MARK: Gate
+
     // OpenSSL calls these functions for each block of memory. A frame pointer would be a third of them. No library product
     // needs this target: packages with such flags cannot be dependencies of others.
-    cTarget(
-      .gate, "CRecordBuffers", ["COpenSSL"], settings: [.unsafeFlags(["-momit-leaf-frame-pointer"])]),
+    cTarget(.gate, "CRecordBuffers", ["COpenSSL"], settings: [.unsafeFlags(["-momit-leaf-frame-pointer"])]),
+    // Who is admitted: registration, nonces, assertions, rules. Stores and clocks are ports.
+    target(
+      .gate, "AttestGate", ["AndroidKeyAttestation", "AppAttest", "ByteCoding", "Cryptography", "GateWire", "Locking"]),
+    // The border between the engine and what it serves.
+    target(.gate, "Transport", ["ByteCoding"]),
+    // Event loops, TLS, HTTP/1.1 and WebSockets: the relay.
     target(
       .gate, "TransportEngine",
-      ["Transport", "ByteCoding", "COpenSSL", "CLinux", "CRecordBuffers", "ForwardProxies", "Locking"]),
+      ["ByteCoding", "CLinux", "COpenSSL", "CRecordBuffers", "ForwardProxies", "Locking", "Transport"]),
+    // The gate's endpoints, identities, admin server and status page.
     target(
       .gate, "GateService",
       [
-        "AndroidKeyAttestation", "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "GateWire", "JSONLog",
-        "Locking", "Markup", "Prometheus", "Telemetry", "Transport", .product(name: "Logging", package: "swift-log"),
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateWire", "Locking",
+        "Markup", "Observability", "Transport", logging,
       ]),
-    target(.common, "Prometheus", ["Locking"]),
-    target(.gate, "Telemetry", ["ByteCoding", "Locking", "Prometheus"]),
-    target(.common, "JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
+    // The gate's store in a file.
     target(
       .gate, "SQLiteStore",
       [
-        "AndroidKeyAttestation", "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "GroupCommit", "Locking",
-        "ProcessSignals", "SQLiteFiles",
-        .product(name: "GRDB", package: "GRDB.swift"),
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Databases", "Locking",
+        "ProcessSignals", grdb,
       ]),
-    target(.common, "Postgres", ["CPostgres"]),
+    // The gate's store that several gates share.
     target(
       .gate, "PostgresStore",
-      ["AndroidKeyAttestation", "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking", "Postgres"]),
+      ["AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Databases", "Locking"]),
+    // Export and import of keys.
     target(.gate, "KeyTransfer", ["AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
-    target(.common, "YAMLSource", [.product(name: "Yams", package: "Yams")]),
-    target(.gate, "Settings", ["ByteCoding", "CommandSupport", "StandardPlaces", "YAMLSource"]),
+    // The gate's configuration: keys, layers, documents.
+    target(.gate, "Settings", ["ByteCoding", "Commands", "YAMLSource"]),
+    // Certificates by ACME (RFC 8555).
     target(
       .gate, "ACME",
       ["ByteCoding", "Cryptography", "ForwardProxies", "Locking", "ProcessSignals", "Transport", "TransportEngine"]),
+    // What a gate needs, tried before it starts.
     target(
       .gate, "Preflight",
       [
         "ACME", "AndroidKeyAttestation", "AttestGate", "ByteCoding", "Cryptography", "ForwardProxies", "Settings",
         "Transport", "TransportEngine",
       ]),
+    // Client certificates of debug builds.
     target(.gate, "ClientAuthority", ["ByteCoding", "Cryptography"]),
-    target(.common, "Systemd"),
-    cTarget(.common, "CSignals"),
-    cTarget(.common, "CEarlySignals"),
-    target(.common, "ProcessSignals", ["CSignals", "Locking"]),
-    cTarget(.gate, "CUpgradeChild"),
-    target(.gate, "GracefulUpgrade", ["CUpgradeChild", "Locking"]),
-    target(.signIn, "HTTPExchange", ["Locking"]),
-    target(.signIn, "URLSessionExchange", ["HTTPExchange"]),
-    target(
-      .device, "AttestClient",
-      [
-        "ByteCoding", "GateWire", "HTTPExchange", "Locking", "URLSessionExchange",
-        .target(name: "Cryptography", condition: .when(platforms: [.linux])),
-      ]),
-    target(.mfa, "MFAWire"),
-    target(.device, "MFAClient", ["AttestClient", "ByteCoding", "Locking", "MFAWire"]),
-    target(.device, "MFAViewModels", ["ByteCoding", "Locking", "MFAClient", "MFAWire"]),
-    target(.device, "SimulatedPhone", ["ByteCoding", "CBOR", "Cryptography", "Locking", "MFAClient", "MFAWire"]),
-    target(
-      .device, "DeviceLab",
-      [
-        "ByteCoding", "Cryptography", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "Markup", "QREncoding",
-        "SimulatedPhone",
-      ]),
-    target(.device, "AndroidMint", ["ByteCoding", "Cryptography"]),
-    target(
-      .device, "SimulatedDevice",
-      ["AndroidKeyAttestation", "AndroidMint", "AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
+    // A running gate: start, reload, upgrade, stop.
     target(
       .gate, "GateRuntime",
       [
-        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CLinux", "CommandSupport",
-        "Cryptography", "ForwardProxies", "GateService", "GracefulUpgrade",
-        "JSONLog", "Locking", "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "ProgramVersion",
-        "Prometheus", "SQLiteStore", "Settings", "Systemd", "Telemetry", "Transport", "TransportEngine",
-        .product(name: "Logging", package: "swift-log"),
+        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CLinux", "Commands", "Cryptography",
+        "Databases", "ForwardProxies", "GateService", "Locking", "Observability", "PostgresStore", "Preflight",
+        "ProcessFrame", "ProcessSignals", "SQLiteStore", "Settings", "Transport", "TransportEngine", logging,
       ]),
+    // The gate's program.
     executable(
       .gate, "sallyport",
       [
         "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority",
-        "CommandSupport", "Cryptography", "Explanations", "GateRuntime", "GateService", "KeyTransfer", "Locking",
-        "Preflight", "ProcessSignals", "ProgramVersion", "QREncoding", "Settings", "SimulatedDevice", "StandardPlaces",
-        "Transport", "TransportEngine",
-        .product(name: "Logging", package: "swift-log"),
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "Commands", "Cryptography", "Explanations", "GateRuntime", "GateService", "KeyTransfer", "Locking", "Preflight",
+        "ProcessSignals", "QREncoding", "Settings", "SimulatedDevice", "Transport", "TransportEngine", logging,
+        argumentParser,
       ]),
-    executable(.device, "attest", ["AttestTool", "CommandSupport", "ProcessSignals", "TransportEngine"]),
+
+    // MARK: App
+
+    // HTTP by URLSession.
+    target(.app, "URLSessionExchange", ["HTTPExchange"]),
+    // Devices of an app: keys, assertions, sockets through a gate.
     target(
-      .device, "AttestTool",
+      .app, "AttestClient",
       [
-        "AndroidKeyAttestation", "AndroidMint", "AttestClient", "ByteCoding", "CommandSupport", "Cryptography",
-        "DeviceLab", "GateWire", "Inspection", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "ProcessSignals",
-        "ProgramVersion", "QREncoding", "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "ByteCoding", "GateWire", "HTTPExchange", "Locking", "URLSessionExchange",
+        .target(name: "Cryptography", condition: .when(platforms: [.linux])),
       ]),
+    // The operations of the MFA backend for an app.
+    target(.app, "MFAClient", ["AttestClient", "ByteCoding", "Locking", "MFAWire"]),
+    // The screens of an app as states and events.
+    target(.app, "MFAViewModels", ["ByteCoding", "Locking", "MFAClient", "MFAWire"]),
+
+    // MARK: Simulation
+
+    // A phone with keychain, biometry and security keys.
+    target(.simulation, "SimulatedPhone", ["ByteCoding", "CBOR", "Cryptography", "Locking", "MFAClient", "MFAWire"]),
+    // Simulated phones on a page, and scenarios.
+    target(
+      .simulation, "DeviceLab",
+      [
+        "ByteCoding", "Cryptography", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "Markup", "QREncoding",
+        "SimulatedPhone",
+      ]),
+    // Devices without hardware, of both platforms, and their authorities.
+    target(
+      .simulation, "SimulatedDevice",
+      ["AndroidKeyAttestation", "AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
+
+    // MARK: Tools
+
+    library(.tools, "CKeyutils", pkgConfig: "libkeyutils", package: "libkeyutils-dev"),
+    library(.tools, "CPNG", pkgConfig: "libpng", package: "libpng-dev"),
+    library(.tools, "CTurboJPEG", pkgConfig: "libturbojpeg", package: "libturbojpeg0-dev"),
+    executable(.tools, "attest", ["AttestTool", "Commands", "ProcessSignals", "TransportEngine"]),
+    // The client tool.
+    target(
+      .tools, "AttestTool",
+      [
+        "AndroidKeyAttestation", "AttestClient", "ByteCoding", "Commands", "Cryptography", "DeviceLab", "GateWire",
+        "Inspection", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "ProcessSignals", "QREncoding",
+        "SimulatedDevice", "SimulatedPhone", "Transport", "TransportEngine", argumentParser,
+      ]),
+
+    // MARK: Common, tests
+
     support(.common, "TestSupport", ["Locking"]),
-    support(
-      .gate, "GateFixtures",
-      ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Locking", "SimulatedDevice", "SQLiteStore"]),
-    support(
-      .gate, "GateProcesses",
-      ["ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine"]),
-    support(.common, "PostgresServers", ["Locking", "TestSupport"]),
-    support(.device, "GuideShim", ["AttestClient", "Cryptography", "Locking", "SimulatedDevice"]),
-    program(.device, "guide-client", in: "GuideClient", ["GuideShim", "SimulatedDevice"]),
-    program(
-      .gate, "gate-bench", in: "GateBenchmark",
-      [
-        "AndroidKeyAttestation", "AndroidMint", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures",
-        "GateService", "GateWire", "JSONLog", "Locking", "Postgres", "PostgresStore", "SQLiteStore", "SimulatedDevice",
-        "Transport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Logging", package: "swift-log"),
-      ]),
-    support(
-      .gate, "StoreConformance",
-      ["AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "TestSupport"]),
+    tests(.common, "ByteCodingTests", ["ByteCoding"]),
+    tests(.common, "CBORTests", ["ByteCoding", "CBOR", "TestSupport"]),
+    tests(.common, "CertificateIssuingTests", ["ByteCoding", "Cryptography", "TestSupport"]),
+    tests(.common, "CryptographyTests", ["ByteCoding", "Cryptography", "TestSupport"]),
+    tests(.common, "LockingTests", ["Locking"]),
+    tests(.common, "ForwardProxiesTests", ["ByteCoding", "ForwardProxies", "TestSupport"]),
+    tests(.common, "ProcessSignalsTests", ["Locking", "ProcessSignals", "TestSupport"]),
+
+    // MARK: Daemon, tests
+
+    support(.daemon, "PostgresServers", ["Locking", "TestSupport"]),
+    tests(.daemon, "JSONLogTests", ["ByteCoding", "Observability", logging]),
+    tests(.daemon, "GroupCommitTests", ["Databases", "Locking"]),
+    tests(.daemon, "PrometheusTests", ["Observability"]),
+    tests(.daemon, "TelemetryTests", ["ByteCoding", "Observability"]),
+    tests(.daemon, "StandardPlacesTests", ["Commands"]),
+    tests(.daemon, "SystemdTests", ["ProcessFrame", "TestSupport"]),
+    tests(.daemon, "GracefulUpgradeTests", ["ProcessFrame", "TestSupport"]),
+
+    // MARK: Attestation, tests
 
     tests(
       .attestation, "AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
@@ -290,33 +354,34 @@ let package = Package(
       ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "Explanations", "SimulatedDevice", "TestSupport"]),
     tests(
       .attestation, "AndroidKeyAttestationTests",
-      [
-        "AndroidKeyAttestation", "AndroidMint", "ByteCoding", "CBOR", "Cryptography", "Explanations", "TestSupport",
-      ]),
+      ["AndroidKeyAttestation", "ByteCoding", "CBOR", "Cryptography", "Explanations", "SimulatedDevice", "TestSupport"]),
     tests(
-      .signIn, "URLSessionExchangeTests",
-      ["HTTPExchange", "TestSupport", "Transport", "TransportEngine", "URLSessionExchange"]),
-    tests(
-      .device, "AttestClientTests",
+      .attestation, "InspectionTests",
+      ["ByteCoding", "CBOR", "Cryptography", "Inspection", "SimulatedDevice", "TestSupport"]),
+
+    // MARK: Gate, tests
+
+    support(
+      .gate, "GateFixtures",
+      ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Locking", "SQLiteStore", "SimulatedDevice"]),
+    support(
+      .gate, "GateProcesses",
+      ["ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine"]),
+    program(
+      .gate, "gate-bench", in: "GateBenchmark",
       [
-        "AndroidKeyAttestation", "AttestClient", "ByteCoding", "Cryptography", "GateWire", "Locking", "SimulatedDevice",
-        "TestSupport", "Transport", "TransportEngine",
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Databases", "GateFixtures",
+        "GateService", "GateWire", "Locking", "Observability", "PostgresStore", "SQLiteStore", "SimulatedDevice",
+        "Transport", argumentParser, logging,
       ]),
+    support(
+      .gate, "StoreConformance",
+      ["AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "TestSupport"]),
     tests(
       .gate, "AttestGateTests",
       [
-        "AndroidKeyAttestation", "AndroidMint", "AppAttest", "AttestGate", "ByteCoding", "CBOR", "Cryptography",
-        "GateFixtures", "GateWire", "Locking", "SimulatedDevice", "SQLiteStore", "StoreConformance", "TestSupport",
-      ]),
-    tests(
-      .attestation, "InspectionTests",
-      ["AndroidMint", "ByteCoding", "CBOR", "Cryptography", "Inspection", "SimulatedDevice", "TestSupport"]),
-    tests(
-      .device, "AttestToolTests",
-      [
-        "AndroidKeyAttestation", "AttestTool", "AttestClient", "ByteCoding", "CommandSupport", "Cryptography",
-        "GateWire", "SimulatedDevice", "Transport", "TransportEngine", "attest", "sallyport",
-        "Locking", "TestSupport",
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CBOR", "Cryptography", "GateFixtures",
+        "GateWire", "Locking", "SQLiteStore", "SimulatedDevice", "StoreConformance", "TestSupport",
       ]),
     tests(
       .gate, "ACMETests",
@@ -324,55 +389,41 @@ let package = Package(
         "ACME", "ByteCoding", "Cryptography", "ForwardProxies", "GateProcesses", "Locking", "PostgresServers",
         "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
       ]),
-    tests(.common, "ByteCodingTests", ["ByteCoding"]),
     tests(
       .gate, "ClusterTests",
       [
-        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "Locking",
-        "Postgres", "PostgresServers", "PostgresStore", "SQLiteStore", "SimulatedDevice", "StoreConformance",
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Databases", "GateProcesses",
+        "Locking", "PostgresServers", "PostgresStore", "SQLiteStore", "SimulatedDevice", "StoreConformance",
         "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
       ]),
-    tests(.common, "CBORTests", ["CBOR", "ByteCoding", "TestSupport"]),
     tests(.gate, "ConformanceTests", ["GateProcesses", "SimulatedDevice", "TestSupport", "sallyport"]),
-    tests(.common, "CertificateIssuingTests", ["ByteCoding", "Cryptography", "TestSupport"]),
-    tests(.common, "CryptographyTests", ["Cryptography", "ByteCoding", "TestSupport"]),
     tests(
       .gate, "EndToEndTests",
       [
-        "AndroidMint", "AttestGate", "ByteCoding", "Cryptography", "GateWire", "Locking", "SimulatedDevice",
-        "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
-        .product(name: "GRDB", package: "GRDB.swift"),
+        "AttestGate", "ByteCoding", "Cryptography", "GateWire", "Locking", "SimulatedDevice", "TestSupport",
+        "Transport", "TransportEngine", "attest", "sallyport", grdb,
       ]),
     tests(
       .gate, "GateServiceTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "GateWire", "JSONLog",
-        "Locking", "Markup", "Prometheus", "SimulatedDevice", "SQLiteStore", "Telemetry", "TestSupport", "Transport",
-        .product(name: "Logging", package: "swift-log"),
-      ]),
-    tests(
-      .device, "GuideTests",
-      [
-        "GateProcesses", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "guide-client", "attest",
-        "sallyport",
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "GateWire", "Locking",
+        "Markup", "Observability", "SQLiteStore", "SimulatedDevice", "TestSupport", "Transport", logging,
       ]),
     tests(
       .gate, "OperatorTests",
       [
         "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses",
         "GateService", "KeyTransfer", "Locking", "PostgresServers", "SQLiteStore", "SimulatedDevice", "TestSupport",
-        "Transport", "TransportEngine", "attest", "sallyport", .product(name: "Logging", package: "swift-log"),
+        "Transport", "TransportEngine", "attest", "sallyport", logging,
       ]),
     tests(
       .gate, "GateRuntimeTests",
       [
-        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CommandSupport", "Cryptography",
-        "ForwardProxies", "GateFixtures", "GateRuntime", "GateService", "GracefulUpgrade", "JSONLog", "Locking",
-        "Preflight", "Prometheus", "SQLiteStore", "Settings", "SimulatedDevice", "StoreConformance", "Systemd",
-        "TestSupport", "Transport", "TransportEngine",
-        .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
+        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Commands", "Cryptography",
+        "ForwardProxies", "GateFixtures", "GateRuntime", "GateService", "Locking", "Observability", "Preflight",
+        "ProcessFrame", "SQLiteStore", "Settings", "SimulatedDevice", "StoreConformance", "TestSupport", "Transport",
+        "TransportEngine", grdb, logging,
       ]),
-    tests(.common, "JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests(
       .gate, "LoadTests",
       [
@@ -381,46 +432,24 @@ let package = Package(
       ]),
     tests(
       .gate, "SQLiteStoreTests",
-      [
-        "AppAttest", "AttestGate", "ByteCoding", "GateFixtures", "SQLiteStore", "StoreConformance",
-        .product(name: "GRDB", package: "GRDB.swift"),
-      ]),
+      ["AppAttest", "AttestGate", "ByteCoding", "GateFixtures", "SQLiteStore", "StoreConformance", grdb]),
     tests(
       .gate, "PostgresStoreTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Postgres", "PostgresServers", "PostgresStore", "SimulatedDevice",
+        "AppAttest", "AttestGate", "ByteCoding", "Databases", "PostgresServers", "PostgresStore", "SimulatedDevice",
         "StoreConformance", "TestSupport",
       ]),
     tests(
       .gate, "StoreCommandTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Postgres", "PostgresServers", "PostgresStore", "SQLiteStore",
-        "SimulatedDevice",
-        "StoreConformance", "TestSupport", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
+        "AppAttest", "AttestGate", "ByteCoding", "Databases", "PostgresServers", "PostgresStore", "SQLiteStore",
+        "SimulatedDevice", "StoreConformance", "TestSupport", "sallyport", grdb,
       ]),
-    tests(.common, "LockingTests", ["Locking"]),
-    tests(.common, "GroupCommitTests", ["GroupCommit", "Locking"]),
-    tests(.common, "PrometheusTests", ["Prometheus"]),
-    tests(
-      .device, "MFAClientTests", ["AttestClient", "ByteCoding", "Locking", "MFAClient", "MFAWire", "SimulatedDevice"]),
-    tests(
-      .device, "MFAViewModelsTests",
-      [
-        "AttestClient", "ByteCoding", "Cryptography", "Locking", "MFAClient", "MFAViewModels", "MFAWire",
-        "SimulatedPhone",
-      ]),
-    tests(
-      .device, "DeviceLabTests",
-      ["ByteCoding", "DeviceLab", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "SimulatedPhone"]),
-    tests(
-      .device, "SimulatedPhoneTests",
-      ["ByteCoding", "Cryptography", "MFAClient", "MFAWire", "SimulatedPhone", "TestSupport"]),
     tests(
       .gate, "PreflightTests",
       [
         "AttestGate", "ByteCoding", "Cryptography", "ForwardProxies", "Preflight", "SQLiteStore", "Settings",
-        "SimulatedDevice",
-        "TestSupport", "Transport", "TransportEngine",
+        "SimulatedDevice", "TestSupport", "Transport", "TransportEngine",
       ]),
     tests(.gate, "ClientAuthorityTests", ["ByteCoding", "ClientAuthority", "Cryptography", "TestSupport"]),
     tests(
@@ -429,47 +458,72 @@ let package = Package(
         "AppAttest", "AttestGate", "ByteCoding", "GateProcesses", "GateService", "GateWire", "SimulatedDevice",
         "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
       ]),
-    tests(.gate, "TelemetryTests", ["ByteCoding", "Prometheus", "Telemetry"]),
-    tests(.gate, "PackagingTests", ["sallyport", "attest", "TestSupport"]),
-    tests(.common, "StandardPlacesTests", ["StandardPlaces"]),
-    tests(.common, "ForwardProxiesTests", ["ByteCoding", "ForwardProxies", "TestSupport"]),
-    tests(.common, "SystemdTests", ["Systemd", "TestSupport"]),
-    tests(.common, "ProcessSignalsTests", ["ProcessSignals", "Locking", "TestSupport"]),
-    tests(.gate, "GracefulUpgradeTests", ["GracefulUpgrade", "Systemd", "TestSupport"]),
-    tests(.gate, "CheckCommandTests", ["sallyport", "ByteCoding", "SimulatedDevice", "TestSupport"]),
-    tests(.gate, "SettingsTests", ["ByteCoding", "CommandSupport", "Settings", "TestSupport"]),
-    tests(
-      .device, "SimulatedDeviceTests",
-      [
-        "AndroidKeyAttestation", "AndroidMint", "AppAttest", "AttestClient", "ByteCoding", "Cryptography",
-        "SimulatedDevice", "Locking",
-      ]),
+    tests(.gate, "PackagingTests", ["TestSupport", "attest", "sallyport"]),
+    tests(.gate, "CheckCommandTests", ["ByteCoding", "SimulatedDevice", "TestSupport", "sallyport"]),
+    tests(.gate, "SettingsTests", ["ByteCoding", "Commands", "Settings", "TestSupport"]),
     tests(
       .gate, "TransportEngineTests",
       [
-        "TransportEngine", "Transport", "ByteCoding", "COpenSSL", "ClientAuthority", "Cryptography", "ForwardProxies",
-        "Locking", "SimulatedDevice", "TestSupport",
+        "ByteCoding", "COpenSSL", "ClientAuthority", "Cryptography", "ForwardProxies", "Locking", "SimulatedDevice",
+        "TestSupport", "Transport", "TransportEngine",
       ]),
     tests(
       .gate, "VerifyCommandTests",
-      ["sallyport", "AndroidMint", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport"]),
+      ["AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport", "sallyport"]),
+
+    // MARK: App, tests
+
+    support(.app, "GuideShim", ["AttestClient", "Cryptography", "Locking", "SimulatedDevice"]),
+    program(.app, "guide-client", in: "GuideClient", ["GuideShim", "SimulatedDevice"]),
+    tests(
+      .app, "URLSessionExchangeTests",
+      ["HTTPExchange", "TestSupport", "Transport", "TransportEngine", "URLSessionExchange"]),
+    tests(
+      .app, "AttestClientTests",
+      [
+        "AndroidKeyAttestation", "AttestClient", "ByteCoding", "Cryptography", "GateWire", "Locking", "SimulatedDevice",
+        "TestSupport", "Transport", "TransportEngine",
+      ]),
+    tests(
+      .app, "GuideTests",
+      [
+        "GateProcesses", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest", "guide-client",
+        "sallyport",
+      ]),
+    tests(
+      .app, "MFAClientTests", ["AttestClient", "ByteCoding", "Locking", "MFAClient", "MFAWire", "SimulatedDevice"]),
+    tests(
+      .app, "MFAViewModelsTests",
+      [
+        "AttestClient", "ByteCoding", "Cryptography", "Locking", "MFAClient", "MFAViewModels", "MFAWire",
+        "SimulatedPhone",
+      ]),
+
+    // MARK: Simulation, tests
+
+    tests(
+      .simulation, "DeviceLabTests",
+      ["ByteCoding", "DeviceLab", "Locking", "MFAClient", "MFAViewModels", "MFAWire", "SimulatedPhone"]),
+    tests(
+      .simulation, "SimulatedPhoneTests",
+      ["ByteCoding", "Cryptography", "MFAClient", "MFAWire", "SimulatedPhone", "TestSupport"]),
+    tests(
+      .simulation, "SimulatedDeviceTests",
+      [
+        "AndroidKeyAttestation", "AppAttest", "AttestClient", "ByteCoding", "Cryptography", "Locking",
+        "SimulatedDevice",
+      ]),
+
+    // MARK: Tools, tests
+
+    tests(
+      .tools, "AttestToolTests",
+      [
+        "AndroidKeyAttestation", "AttestClient", "AttestTool", "ByteCoding", "Commands", "Cryptography", "GateWire",
+        "Locking", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
+      ]),
   ]
 )
-
-let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
-let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
-let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
-let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
-let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
-let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
-let httpClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
-let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
-let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
-let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
-let nio = ["NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket"].map {
-  Target.Dependency.product(name: $0, package: "swift-nio")
-}
-let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 
 if !gateOnly {
   package.dependencies += [
@@ -478,27 +532,37 @@ if !gateOnly {
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
   ]
   package.targets += [
-    target(.authenticator, "OneTimePasswords", ["ByteCoding", crypto]),
-    target(.authenticator, "AuthenticatorVault", ["OneTimePasswords", crypto, cryptoExtras]),
-    .target(
-      name: "VaultFormats",
-      dependencies: [
-        "AuthenticatorVault", "ByteCoding", "OneTimePasswords", crypto, cryptoExtras,
-        .product(name: "SwiftProtobuf", package: "swift-protobuf"),
-      ], path: Room.authenticator.source("VaultFormats"), exclude: ["OTPMigration.proto"], swiftSettings: settings),
+    // MARK: Common
+
+    // HOTP and TOTP (RFC 4226, RFC 6238), and otpauth links.
+    target(.common, "OneTimePasswords", ["ByteCoding", crypto]),
+
+    // MARK: App
+
+    // Signing in at identity providers, and the rules of ID tokens.
     target(
-      .authenticator, "VaultSync",
-      ["AuthenticatorVault", "Locking", .target(name: "ProcessSignals", condition: .when(platforms: [.linux]))]),
-    .target(
-      name: "CZXing", path: Room.authenticator.source("CZXing"),
-      linkerSettings: [.linkedLibrary("ZXing")]),
-    target(.authenticator, "QRCodes", ["CPNG", "CTurboJPEG", "CZXing", "QREncoding"]),
-    target(
-      .signIn, "OIDCClient",
+      .app, "OIDCClient",
       [
         "ByteCoding", "HTTPExchange", "Locking", crypto, cryptoExtras, jwtKit,
         .target(name: "ProcessSignals", condition: .when(platforms: [.linux])),
       ]),
+
+    // MARK: Tools
+
+    .target(name: "CZXing", path: Room.tools.source("CZXing"), linkerSettings: [.linkedLibrary("ZXing")]),
+    // Entries, removals and merges of an encrypted vault.
+    target(.tools, "AuthenticatorVault", ["OneTimePasswords", crypto, cryptoExtras]),
+    // Files of other authenticators.
+    .target(
+      name: "VaultFormats",
+      dependencies: ["AuthenticatorVault", "ByteCoding", "OneTimePasswords", crypto, cryptoExtras, protobuf],
+      path: Room.tools.source("VaultFormats"), exclude: ["OTPMigration.proto"], swiftSettings: settings),
+    // A vault on several devices.
+    target(
+      .tools, "VaultSync",
+      ["AuthenticatorVault", "Locking", .target(name: "ProcessSignals", condition: .when(platforms: [.linux]))]),
+    // QR codes in pictures.
+    target(.tools, "QRCodes", ["CPNG", "CTurboJPEG", "CZXing", "QREncoding"]),
   ]
 }
 
@@ -522,145 +586,164 @@ if !gateOnly && !fuzzing {
     .library(name: "OIDCClient", targets: ["OIDCClient"]),
   ]
   package.targets += [
-    tests(
-      .authenticator, "VaultFormatsTests",
-      ["AuthenticatorVault", "ByteCoding", "OneTimePasswords", "TestSupport", "VaultFormats"]),
-    tests(
-      .signIn, "OIDCClientTests", ["ByteCoding", "HTTPExchange", "Locking", "OIDCClient", "TestSupport", crypto]),
+    // MARK: Daemon
+
+    // HTTP of servers and tools, with faults in words.
     target(
-      .signIn, "HTTPClientTransport",
+      .daemon, "HTTPClientTransport",
       [
         "ForwardProxies", "HTTPExchange", "Locking", crypto, httpClient, nioSSL,
         .product(name: "NIOTLS", package: "swift-nio"),
       ] + nio),
-    tests(
-      .signIn, "HTTPClientTransportTests",
-      ["Cryptography", "ForwardProxies", "HTTPClientTransport", "HTTPExchange", "OIDCClient", "TestSupport", crypto]),
-    target(.signIn, "BearerSettings", ["ByteCoding", "OIDCClient", "YAMLSource"]),
-    tests(.signIn, "BearerSettingsTests", ["BearerSettings", "OIDCClient", "TestSupport"]),
-    library("CLibSecret", pkgConfig: "libsecret-1", package: "libsecret-1-dev"),
-    target(.signIn, "SecretService", ["CLibSecret"]),
-    program(.signIn, "keyring-probe", in: "KeyringProbe", ["SecretService"]),
-    tests(.signIn, "SecretServiceTests", ["TestSupport", "keyring-probe"]),
+
+    // MARK: Backend
+
+    // Accounts, devices, codes, trust, recovery: knows neither HTTP nor SQL.
+    target(.backend, "MFADomain", ["ByteCoding", "CBOR", "Locking", "OneTimePasswords", crypto, cryptoExtras]),
+    // The backend's records in SQLite and PostgreSQL.
     target(
-      .signIn, "BearerTool",
+      .backend, "MFAStore",
       [
-        "BearerSettings", "ByteCoding", "CommandSupport", "ForwardProxies", "HTTPClientTransport", "HTTPExchange",
-        "OIDCClient", "ProgramVersion", "QREncoding", "SecretService",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ] + nio),
-    tests(
-      .signIn, "BearerToolTests",
-      ["BearerTool", "HTTPExchange", "OIDCClient", "TestSupport", "URLSessionExchange", "bearer"]),
-    executable(.signIn, "bearer", ["BearerTool", "CommandSupport", "ProcessSignals"]),
-    tests(.authenticator, "QRCodesTests", ["QRCodes", "QREncoding", "TestSupport"]),
-    target(
-      .authenticator, "AuthenticatorTool",
-      [
-        "AuthenticatorVault", "ByteCoding", "CKeyutils", "CommandSupport", "OneTimePasswords", "ProcessSignals",
-        "ProgramVersion", "QRCodes", "QREncoding", "VaultFormats", "VaultSync",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ]),
-    executable(.authenticator, "authenticator", ["AuthenticatorTool", "CommandSupport", "ProcessSignals"]),
-    tests(
-      .authenticator, "AuthenticatorToolTests",
-      [
-        "AuthenticatorTool", "AuthenticatorVault", "ByteCoding", "CommandSupport", "OneTimePasswords", "QRCodes",
-        "QREncoding", "TestSupport", "VaultFormats", "authenticator", crypto,
-      ]),
-    tests(
-      .authenticator, "VaultSyncTests",
-      ["AuthenticatorVault", "OneTimePasswords", "VaultSync", "Locking", "TestSupport", crypto]),
-    tests(.authenticator, "OneTimePasswordsTests", ["OneTimePasswords", "TestSupport"]),
-    tests(
-      .authenticator, "AuthenticatorVaultTests", ["AuthenticatorVault", "OneTimePasswords", "TestSupport", crypto]),
-    target(.mfa, "MFADomain", ["ByteCoding", "CBOR", "Locking", "OneTimePasswords", crypto, cryptoExtras]),
-    target(
-      .mfa, "MFAStore",
-      [
-        "MFADomain", "ByteCoding", "GroupCommit", "Locking", "OneTimePasswords", "Postgres", "SQLiteFiles", crypto,
-        grdb,
+        "ByteCoding", "Databases", "Locking", "MFADomain", "OneTimePasswords", crypto, grdb,
         .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ]),
-    target(.mfa, "ConnectionFaults", [httpClient] + nio + [nioSSL]),
+    // The gate's identities, and ID tokens of a provider.
     target(
-      .mfa, "MFATokens",
+      .backend, "MFATokens",
       [
-        "ConnectionFaults", "MFADomain", "ByteCoding", "ForwardProxies", "Locking", "HTTPClientTransport",
-        "HTTPExchange", "OIDCClient", crypto, httpClient,
-      ] + nio
-        + [nioSSL, logging]),
-    target(
-      .mfa, "MFADelivery",
-      [
-        "ConnectionFaults", "ForwardProxies", "HTTPClientTransport", "HTTPExchange", "MFADomain", "ByteCoding",
-        "JSONLog", "Locking", httpClient, lifecycle, logging, metrics, nioSSL,
+        "ByteCoding", "ForwardProxies", "HTTPClientTransport", "HTTPExchange", "Locking", "MFADomain", "OIDCClient",
+        crypto, httpClient, nioSSL, logging,
       ] + nio),
+    // Codes by SMS and e-mail.
     target(
-      .mfa, "MFAService",
+      .backend, "MFADelivery",
       [
-        "MFADomain", "MFATokens", "MFAWire", "ByteCoding", "Locking", "OneTimePasswords", "ProgramVersion", hummingbird,
-        hummingbirdCore, lifecycle, logging, metrics,
-        .product(name: "HTTPTypes", package: "swift-http-types"),
+        "ByteCoding", "ForwardProxies", "HTTPClientTransport", "HTTPExchange", "Locking", "MFADomain", "Observability",
+        httpClient, lifecycle, logging, metrics, nioSSL,
+      ] + nio),
+    // The operations by REST and by WebSocket.
+    target(
+      .backend, "MFAService",
+      [
+        "ByteCoding", "Commands", "Locking", "MFADomain", "MFATokens", "MFAWire", "OneTimePasswords", hummingbird,
+        hummingbirdCore, lifecycle, logging, metrics, .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "NIOExtras", package: "swift-nio-extras"),
         .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
       ] + nio),
-    target(.mfa, "MFASettings", ["ByteCoding", "MFADomain", "YAMLSource"]),
-    target(.mfa, "MFAMetrics", ["Locking", "Prometheus", metrics]),
+    // The backend's configuration.
+    target(.backend, "MFASettings", ["ByteCoding", "MFADomain", "YAMLSource"]),
+    // The backend's program.
     executable(
-      .mfa, "mfa-backend",
+      .backend, "mfa-backend",
       [
-        "ConnectionFaults", "ForwardProxies", "HTTPExchange", "MFADomain", "MFAStore", "MFATokens", "MFADelivery",
-        "MFAService",
-        "MFASettings", "MFAMetrics", "JSONLog", "ByteCoding", "CEarlySignals", "CommandSupport", "Locking", "Postgres",
-        "ProcessSignals", "ProgramVersion", "Prometheus", "StandardPlaces", "Systemd", httpClient, lifecycle, logging,
-        metrics,
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "ByteCoding", "CEarlySignals", "Commands", "Databases", "ForwardProxies", "HTTPClientTransport", "HTTPExchange",
+        "Locking", "MFADelivery", "MFADomain", "MFAService", "MFASettings", "MFAStore", "MFATokens", "Observability",
+        "ProcessFrame", "ProcessSignals", metrics, httpClient, lifecycle, logging, argumentParser,
       ] + nio),
-    support(
-      .mfa, "MFAFixtures",
+
+    // MARK: Tools
+
+    library(.tools, "CLibSecret", pkgConfig: "libsecret-1", package: "libsecret-1-dev"),
+    // The identity providers of a user.
+    target(.tools, "BearerSettings", ["ByteCoding", "OIDCClient", "YAMLSource"]),
+    // The keyring of a desktop.
+    target(.tools, "SecretService", ["CLibSecret"]),
+    // The tool for access tokens.
+    target(
+      .tools, "BearerTool",
       [
-        "MFADomain", "MFAStore", "MFATokens", "MFAService", "MFAWire", "ByteCoding", "CBOR", "Locking", "OIDCClient",
+        "BearerSettings", "ByteCoding", "Commands", "ForwardProxies", "HTTPClientTransport", "HTTPExchange",
+        "OIDCClient", "QREncoding", "SecretService", argumentParser,
+      ] + nio),
+    executable(.tools, "bearer", ["BearerTool", "Commands", "ProcessSignals"]),
+    // The tool for one-time codes.
+    target(
+      .tools, "AuthenticatorTool",
+      [
+        "AuthenticatorVault", "ByteCoding", "CKeyutils", "Commands", "OneTimePasswords", "ProcessSignals", "QRCodes",
+        "QREncoding", "VaultFormats", "VaultSync", argumentParser,
+      ]),
+    executable(.tools, "authenticator", ["AuthenticatorTool", "Commands", "ProcessSignals"]),
+
+    // MARK: Common, tests
+
+    tests(.common, "OneTimePasswordsTests", ["OneTimePasswords", "TestSupport"]),
+
+    // MARK: Daemon, tests
+
+    tests(
+      .daemon, "HTTPClientTransportTests",
+      ["Cryptography", "ForwardProxies", "HTTPClientTransport", "HTTPExchange", "OIDCClient", "TestSupport", crypto]),
+
+    // MARK: Backend, tests
+
+    support(
+      .backend, "MFAFixtures",
+      [
+        "ByteCoding", "CBOR", "Locking", "MFADomain", "MFAService", "MFAStore", "MFATokens", "MFAWire", "OIDCClient",
         "TestSupport", crypto, cryptoExtras, jwtKit, httpClient, logging,
       ] + nio),
     program(
-      .mfa, "mfa-bench", in: "MFABenchmark",
-      [
-        "ByteCoding", "PostgresServers", "TestSupport", crypto, httpClient,
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ] + nio),
-    tests(.mfa, "MFASettingsTests", ["MFASettings", "TestSupport"]),
+      .backend, "mfa-bench", in: "MFABenchmark",
+      ["ByteCoding", "PostgresServers", "TestSupport", crypto, httpClient, argumentParser] + nio),
+    tests(.backend, "MFASettingsTests", ["MFASettings", "TestSupport"]),
     tests(
-      .mfa, "MFADomainTests",
+      .backend, "MFADomainTests",
       [
-        "MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", "CBOR", "Locking", "OneTimePasswords", "TestSupport",
+        "ByteCoding", "CBOR", "Locking", "MFADomain", "MFAFixtures", "MFAStore", "OneTimePasswords", "TestSupport",
         crypto,
       ]),
     tests(
-      .mfa, "MFAServiceTests",
+      .backend, "MFAServiceTests",
       [
-        "MFADomain", "MFAFixtures", "MFAService", "MFAStore", "MFATokens", "MFAWire", "ByteCoding", "Locking",
-        "OIDCClient", "OneTimePasswords", "Postgres", "PostgresServers", "TestSupport", crypto, logging, grdb,
+        "ByteCoding", "Databases", "Locking", "MFADomain", "MFAFixtures", "MFAService", "MFAStore", "MFATokens",
+        "MFAWire", "OIDCClient", "OneTimePasswords", "PostgresServers", "TestSupport", crypto, logging, grdb,
       ] + nio),
     tests(
-      .mfa, "MFACommandTests",
+      .backend, "MFACommandTests",
       ["ByteCoding", "MFADomain", "MFAFixtures", "PostgresServers", "TestSupport", "mfa-backend"]),
     tests(
-      .mfa, "MFAEndToEndTests",
+      .backend, "MFAEndToEndTests",
       [
         "AttestClient", "AttestTool", "ByteCoding", "GateProcesses", "Locking", "MFAClient", "MFADomain", "MFAFixtures",
         "MFAStore", "MFAViewModels", "MFAWire", "PostgresServers", "QRCodes", "QREncoding", "SimulatedDevice",
-        "SimulatedPhone",
-        "TestSupport", "TransportEngine", crypto, "attest", "authenticator", "mfa-backend", "sallyport",
+        "SimulatedPhone", "TestSupport", "TransportEngine", "attest", "authenticator", "mfa-backend", "sallyport",
+        crypto,
       ]),
     tests(
-      .mfa, "MFADeliveryTests",
+      .backend, "MFADeliveryTests",
       [
-        "ForwardProxies", "MFADelivery", "MFADomain", "MFAFixtures", "ByteCoding", "Locking", "TestSupport",
-        hummingbird, lifecycle,
-        logging,
+        "ByteCoding", "ForwardProxies", "Locking", "MFADelivery", "MFADomain", "MFAFixtures", "TestSupport",
+        hummingbird, lifecycle, logging,
       ]),
+
+    // MARK: App, tests
+
+    tests(.app, "OIDCClientTests", ["ByteCoding", "HTTPExchange", "Locking", "OIDCClient", "TestSupport", crypto]),
+
+    // MARK: Tools, tests
+
+    program(.tools, "keyring-probe", in: "KeyringProbe", ["SecretService"]),
+    tests(
+      .tools, "VaultFormatsTests",
+      ["AuthenticatorVault", "ByteCoding", "OneTimePasswords", "TestSupport", "VaultFormats"]),
+    tests(.tools, "BearerSettingsTests", ["BearerSettings", "OIDCClient", "TestSupport"]),
+    tests(.tools, "SecretServiceTests", ["TestSupport", "keyring-probe"]),
+    tests(
+      .tools, "BearerToolTests",
+      ["BearerTool", "HTTPExchange", "OIDCClient", "TestSupport", "URLSessionExchange", "bearer"]),
+    tests(.tools, "QRCodesTests", ["QRCodes", "QREncoding", "TestSupport"]),
+    tests(
+      .tools, "AuthenticatorToolTests",
+      [
+        "AuthenticatorTool", "AuthenticatorVault", "ByteCoding", "Commands", "OneTimePasswords", "QRCodes",
+        "QREncoding", "TestSupport", "VaultFormats", "authenticator", crypto,
+      ]),
+    tests(
+      .tools, "VaultSyncTests",
+      ["AuthenticatorVault", "Locking", "OneTimePasswords", "TestSupport", "VaultSync", crypto]),
+    tests(.tools, "AuthenticatorVaultTests", ["AuthenticatorVault", "OneTimePasswords", "TestSupport", crypto]),
   ]
 }
 
@@ -704,7 +787,7 @@ if let names = Context.environment["SALLYPORT_TESTS"] {
   package.targets.removeAll { !kept.contains($0.name) }
 }
 
-// For work on one room, for example `SALLYPORT_ROOM=SignIn`.
+// For work on one room, for example `SALLYPORT_ROOM=Backend`.
 if let name = Context.environment["SALLYPORT_ROOM"] {
   let room = needed(by: Set(package.targets.filter { $0.path?.contains("/\(name)/") == true }.map(\.name)))
   package.products = []
@@ -718,7 +801,7 @@ if fuzzing {
     support(
       .gate, "Fuzzing",
       [
-        "AndroidKeyAttestation", "AndroidMint", "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR",
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR",
         "COpenSSL", "Cryptography", "Explanations", "ForwardProxies", "GateService", "Inspection", "OIDCClient",
         "OneTimePasswords", "QRCodes", "QREncoding", "Settings", "SimulatedDevice", "Transport", "TransportEngine",
         "VaultFormats", "VaultSync",

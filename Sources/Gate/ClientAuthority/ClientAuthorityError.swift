@@ -27,7 +27,8 @@ extension ClientAuthorityError: CustomStringConvertible {
     switch self {
     case .exists(let path): "\(path) already exists"
     case .absent(let path): "\(path) does not exist"
-    case .system(let action, let path, let code): "cannot \(action.rawValue) \(path): \(String(cString: strerror(code)))"
+    case .system(let action, let path, let code):
+      "cannot \(action.rawValue) \(path): \(String(cString: strerror(code)))"
     case .malformed(let path, let reason): "\(path): \(reason)"
     case .unusableName(let name): "\"\(name)\" is not a valid client name"
     case .cryptography(let reason): reason

@@ -1,4 +1,4 @@
-package import CommandSupport
+package import Commands
 package import GateService
 internal import Logging
 internal import Preflight

@@ -3,8 +3,8 @@ internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
 internal import Locking
+internal import Observability
 internal import Preflight
-internal import Prometheus
 
 /// Metrics of the list of revoked Android attestation certificates.
 struct AndroidMetrics: Sendable {

@@ -1,4 +1,4 @@
-package import CommandSupport
+package import Commands
 package import Preflight
 package import Settings
 

@@ -1,15 +1,15 @@
 internal import AndroidKeyAttestation
 internal import AppAttest
 internal import AttestGate
-internal import CommandSupport
+internal import Commands
 internal import Cryptography
 internal import GateService
 internal import Glibc
 internal import Locking
 internal import Logging
+internal import Observability
 internal import Preflight
 internal import Settings
-internal import Telemetry
 internal import Transport
 internal import TransportEngine
 

@@ -1,7 +1,7 @@
 internal import AttestGate
 internal import ByteCoding
 internal import Cryptography
-internal import Prometheus
+internal import Observability
 internal import TransportEngine
 
 /// Metrics of the gate's state, read on each scrape.

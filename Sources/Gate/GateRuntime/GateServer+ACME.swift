@@ -1,7 +1,7 @@
 internal import ACME
 internal import AttestGate
 internal import ByteCoding
-internal import CommandSupport
+internal import Commands
 internal import Cryptography
 internal import GateService
 internal import Locking

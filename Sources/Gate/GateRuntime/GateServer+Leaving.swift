@@ -1,10 +1,10 @@
 internal import AttestGate
 internal import GateService
-internal import JSONLog
 internal import Locking
 internal import Logging
+internal import Observability
+internal import ProcessFrame
 internal import Settings
-internal import GracefulUpgrade
 internal import Transport
 internal import TransportEngine
 

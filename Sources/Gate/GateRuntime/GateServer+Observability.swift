@@ -2,7 +2,7 @@ internal import ACME
 internal import AndroidKeyAttestation
 internal import AttestGate
 internal import ByteCoding
-internal import CommandSupport
+internal import Commands
 internal import Cryptography
 internal import GateService
 internal import Glibc
@@ -87,7 +87,8 @@ extension GateServer {
       let (activity, refusals) = activity.report()
       return GateStatus(
         version: Version.text, ready: checks.allSatisfy(\.ready), checks: checks,
-        enforcement: Gate.Enforcement(generation.composition.settings.appAttest.enforcement), address: "\(engine.address)",
+        enforcement: Gate.Enforcement(generation.composition.settings.appAttest.enforcement),
+        address: "\(engine.address)",
         startedAt: Timestamp(seconds: startedAt.seconds).description,
         uptimeSeconds: now.since(startedAt).components.seconds,
         sessions: .init(

@@ -1,10 +1,10 @@
 internal import FoundationEssentials
 internal import GateService
 internal import Glibc
-internal import JSONLog
 internal import Locking
 internal import Logging
-internal import GracefulUpgrade
+internal import Observability
+internal import ProcessFrame
 internal import TransportEngine
 
 extension GateServer {

@@ -1,17 +1,17 @@
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
-package import CommandSupport
+package import Commands
 internal import Cryptography
 internal import FoundationEssentials
 internal import GateService
 internal import Glibc
-internal import JSONLog
-internal import Preflight
 internal import Locking
 internal import Logging
+internal import Observability
+internal import Preflight
+internal import ProcessFrame
 package import Settings
-internal import GracefulUpgrade
 internal import Transport
 internal import TransportEngine
 

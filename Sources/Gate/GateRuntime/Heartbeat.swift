@@ -1,6 +1,6 @@
 internal import AttestGate
-internal import JSONLog
 internal import Logging
+internal import Observability
 
 /// Reports this gate as a live member of the cluster, and learns the number of members. There is one instance per
 /// process: a gate that counted twice after a reload would halve its own limits.

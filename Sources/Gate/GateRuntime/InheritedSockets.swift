@@ -1,8 +1,7 @@
 internal import FoundationEssentials
 internal import Glibc
 internal import Locking
-internal import GracefulUpgrade
-internal import Systemd
+internal import ProcessFrame
 internal import Transport
 internal import TransportEngine
 

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 internal import Glibc
-internal import JSONLog
 internal import Logging
+internal import Observability
 internal import Settings
 
 /// Selects the format and destination of log lines.

@@ -1,6 +1,6 @@
 internal import AttestGate
-internal import JSONLog
 internal import Logging
+internal import Observability
 
 /// Performs store maintenance in the background, off the event loops.
 struct MaintenanceService: Sendable {

@@ -1,14 +1,14 @@
 internal import ACME
 internal import AttestGate
 internal import ByteCoding
-internal import CommandSupport
+internal import Commands
 internal import Cryptography
 internal import GateService
 internal import Locking
 internal import Logging
-internal import Preflight
+internal import Observability
 internal import PostgresStore
-internal import Prometheus
+internal import Preflight
 internal import Settings
 internal import TransportEngine
 

@@ -1,4 +1,4 @@
-internal import CommandSupport
+internal import Commands
 internal import GateService
 internal import Logging
 internal import Preflight

@@ -1,7 +1,7 @@
 internal import ByteCoding
 internal import Cryptography
-internal import JSONLog
 internal import Logging
+internal import Observability
 internal import Preflight
 internal import Settings
 internal import TransportEngine

@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import Glibc
-internal import Systemd
+internal import ProcessFrame
 internal import TransportEngine
 
 /// Reports readiness, liveness and shutdown to systemd, if the gate runs under it.

@@ -1,6 +1,6 @@
 internal import Glibc
-internal import GracefulUpgrade
 internal import Locking
+internal import ProcessFrame
 internal import ProcessSignals
 
 /// The new process of a graceful upgrade, after it has reported that it serves.

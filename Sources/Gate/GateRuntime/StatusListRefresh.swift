@@ -2,9 +2,9 @@ internal import AndroidKeyAttestation
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
-internal import JSONLog
 internal import Locking
 internal import Logging
+internal import Observability
 internal import Preflight
 
 /// Reads the list of revoked Android attestation certificates at an interval, and revokes the keys whose chains have one

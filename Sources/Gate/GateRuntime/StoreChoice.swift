@@ -1,8 +1,8 @@
 package import AttestGate
-package import CommandSupport
+package import Commands
+internal import Databases
 internal import FoundationEssentials
 internal import Glibc
-internal import Postgres
 internal import PostgresStore
 package import Preflight
 internal import SQLiteStore

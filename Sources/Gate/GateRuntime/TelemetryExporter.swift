@@ -1,13 +1,11 @@
 internal import ByteCoding
-internal import CommandSupport
+internal import Commands
 internal import ForwardProxies
 internal import GateService
-internal import JSONLog
 internal import Locking
 internal import Logging
-internal import Prometheus
+internal import Observability
 internal import Settings
-internal import Telemetry
 internal import Transport
 internal import TransportEngine
 

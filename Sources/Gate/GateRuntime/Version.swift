@@ -1,4 +1,4 @@
-internal import ProgramVersion
+internal import Commands
 
 /// The version of the gate, in its log, metrics and documents.
 package enum Version {

@@ -1,7 +1,7 @@
 public import AppAttest
 public import AttestGate
-internal import JSONLog
 public import Logging
+internal import Observability
 internal import Transport
 
 /// Handles changes that other processes make to the store: evicts cached keys, loads new challenge keys and identity

@@ -1,7 +1,7 @@
 internal import AttestGate
 internal import GateWire
-internal import JSONLog
 internal import Logging
+internal import Observability
 internal import Transport
 
 /// The answers of `/attest/verify`, by which another proxy asks whether a request may pass.

@@ -1,6 +1,6 @@
 internal import AttestGate
-internal import JSONLog
 internal import Logging
+internal import Observability
 internal import Transport
 
 /// An admitted ordinary request on its way to an upstream.

@@ -2,7 +2,7 @@ public import AttestGate
 public import ByteCoding
 internal import GateWire
 internal import Locking
-public import Prometheus
+public import Observability
 internal import Transport
 
 /// The metrics of the gate. No label contains client input: no key, address or path.

@@ -2,9 +2,9 @@ internal import AppAttest
 public import AttestGate
 public import ByteCoding
 internal import GateWire
-internal import JSONLog
 internal import Locking
 public import Logging
+internal import Observability
 public import Transport
 
 /// Makes the gate's decision about each request of the engine.

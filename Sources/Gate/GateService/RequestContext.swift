@@ -1,8 +1,8 @@
 internal import AttestGate
 internal import ByteCoding
 internal import GateWire
-internal import JSONLog
 internal import Logging
+internal import Observability
 internal import Transport
 
 /// The data of the current request that its answers and log lines share.

@@ -1,4 +1,4 @@
-internal import JSONLog
+internal import Observability
 public import Transport
 
 /// A path and the upstream for requests under it.

@@ -1,6 +1,6 @@
 internal import AttestGate
 internal import ByteCoding
-internal import Telemetry
+internal import Observability
 internal import Transport
 
 /// The head of a request to an upstream: an opening handshake or an ordinary request.

@@ -1,7 +1,7 @@
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
-internal import Postgres
+internal import Databases
 
 /// Processes all waiting admissions in one transaction and one round trip.
 ///

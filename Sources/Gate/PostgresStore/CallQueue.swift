@@ -1,6 +1,6 @@
+internal import Databases
 internal import Dispatch
 internal import Locking
-internal import Postgres
 
 /// A bounded queue of calls for one consumer thread.
 final class CallQueue<Element: Sendable>: Sendable {

@@ -1,7 +1,7 @@
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
-internal import Postgres
+internal import Databases
 
 /// The operator statements on the table of attested keys.
 enum CatalogStatements {

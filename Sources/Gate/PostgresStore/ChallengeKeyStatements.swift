@@ -1,6 +1,6 @@
 internal import AttestGate
 internal import ByteCoding
-internal import Postgres
+internal import Databases
 
 /// The statements on the table of challenge keys. Position 0 issues nonces.
 enum ChallengeKeyStatements {

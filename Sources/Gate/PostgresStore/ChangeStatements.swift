@@ -1,6 +1,6 @@
 internal import AppAttest
 internal import AttestGate
-internal import Postgres
+internal import Databases
 
 /// The statements on the list of changes, from which gates learn about changes of other processes.
 enum ChangeStatements {

@@ -1,6 +1,6 @@
 internal import AttestGate
+internal import Databases
 internal import Locking
-internal import Postgres
 
 /// A connection with its own thread, and the calls that wait for it.
 ///

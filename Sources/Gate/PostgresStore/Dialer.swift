@@ -1,5 +1,5 @@
 internal import AttestGate
-internal import Postgres
+internal import Databases
 
 /// Opens connections and prepares them for use.
 struct Dialer: Sendable {

@@ -1,5 +1,5 @@
 public import AttestGate
-internal import Postgres
+internal import Databases
 
 /// The statements on the table of shared documents.
 enum DocumentStatements {

@@ -1,5 +1,5 @@
 internal import AttestGate
-internal import Postgres
+internal import Databases
 
 /// Findings about the server settings and the tables.
 enum Findings {

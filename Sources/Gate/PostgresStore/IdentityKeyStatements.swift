@@ -1,7 +1,7 @@
 internal import AttestGate
 internal import ByteCoding
 internal import Cryptography
-internal import Postgres
+internal import Databases
 
 /// The statements on the table of identity signing keys. Position 0 is the newest key.
 enum IdentityKeyStatements {

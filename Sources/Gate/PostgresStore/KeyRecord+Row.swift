@@ -2,7 +2,7 @@ internal import AndroidKeyAttestation
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
-internal import Postgres
+internal import Databases
 
 extension KeyRecord {
   /// Reads the record from a row of `attested_keys`.

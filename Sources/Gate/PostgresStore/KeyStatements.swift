@@ -1,7 +1,7 @@
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
-internal import Postgres
+internal import Databases
 
 /// The statements on the table of attested keys, except admissions.
 enum KeyStatements {

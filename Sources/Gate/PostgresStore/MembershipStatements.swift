@@ -1,6 +1,6 @@
 internal import AttestGate
 internal import ByteCoding
-internal import Postgres
+internal import Databases
 
 /// The statements for cluster membership: which gates are alive, and which one performs maintenance.
 enum MembershipStatements {

@@ -1,6 +1,6 @@
 internal import AttestGate
+internal import Databases
 internal import Locking
-internal import Postgres
 
 /// Receives notifications of other gates (`LISTEN`) on its own connection and thread.
 ///

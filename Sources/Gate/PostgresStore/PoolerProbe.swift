@@ -1,5 +1,5 @@
 internal import AttestGate
-internal import Postgres
+internal import Databases
 
 /// Detects a pooler that assigns each transaction to a different server connection.
 ///

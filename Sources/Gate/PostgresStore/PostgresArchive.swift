@@ -1,7 +1,7 @@
 internal import AppAttest
 public import AttestGate
 internal import ByteCoding
-public import Postgres
+public import Databases
 
 /// Operator commands on a whole PostgreSQL database.
 public struct PostgresArchive: StoreArchive {

@@ -1,5 +1,5 @@
 internal import AttestGate
-internal import Postgres
+internal import Databases
 
 /// The tables as a sequence of migrations. Never edit a released migration: add another one.
 ///

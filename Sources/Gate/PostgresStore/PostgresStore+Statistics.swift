@@ -1,5 +1,5 @@
 public import AttestGate
-internal import Postgres
+internal import Databases
 
 extension PostgresStore {
   /// Inspects the database on a separate connection. Takes at most libpq's `connect_timeout` per host.

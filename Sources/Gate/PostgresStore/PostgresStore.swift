@@ -1,8 +1,8 @@
 public import AppAttest
 public import AttestGate
 public import ByteCoding
+public import Databases
 internal import Locking
-public import Postgres
 
 /// A store in a PostgreSQL database, for several gates.
 ///

@@ -1,5 +1,5 @@
 internal import AttestGate
-internal import Postgres
+internal import Databases
 
 /// Checks that the store accepts calls when none is waiting. The probes need the same privileges and locks as the
 /// calls and change nothing.

@@ -1,5 +1,5 @@
 internal import AttestGate
-internal import Postgres
+internal import Databases
 
 extension Statement {
   /// A statement of this target, with a name that the server's logs show.

@@ -1,5 +1,5 @@
 internal import AttestGate
-internal import Postgres
+internal import Databases
 
 /// A lease on the tables, implemented as a session-level advisory lock: shared by all connections that use the
 /// tables, or exclusive for a connection that replaces their content. It is released when the connection closes.

@@ -1,5 +1,5 @@
 internal import AttestGate
-internal import Postgres
+internal import Databases
 
 /// Why a transaction changed nothing, or may have changed something.
 enum TransactionError: Error {

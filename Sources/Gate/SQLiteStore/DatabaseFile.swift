@@ -1,8 +1,8 @@
 internal import AttestGate
+internal import Databases
 internal import GRDB
 internal import Glibc
 internal import Locking
-internal import SQLiteFiles
 
 /// The database file and its connections. They are opened on first use, and again after a fault that breaks them.
 final class DatabaseFile: Sendable {

@@ -1,7 +1,7 @@
 internal import AttestGate
+internal import Databases
 internal import Dispatch
 internal import GRDB
-internal import GroupCommit
 internal import Locking
 
 /// Runs reads or writes of a store in batches, one transaction per batch.

@@ -1,5 +1,5 @@
 internal import ByteCoding
-public import CommandSupport
+public import Commands
 
 /// One fault in the configuration.
 public struct ConfigurationError: Sendable, Hashable {

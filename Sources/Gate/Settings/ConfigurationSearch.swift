@@ -1,5 +1,5 @@
+internal import Commands
 internal import Glibc
-internal import StandardPlaces
 
 /// Finds the configuration file of a command that names none: that of `SALLYPORT_CONFIG`, otherwise
 /// `/etc/sallyport/sallyport.yaml` if it exists. `SALLYPORT_ROOT` moves that file.

@@ -1,5 +1,5 @@
 internal import ArgumentParser
-internal import CommandSupport
+internal import Commands
 internal import FoundationEssentials
 internal import GateRuntime
 internal import Settings

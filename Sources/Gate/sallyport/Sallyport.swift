@@ -1,8 +1,7 @@
 internal import ArgumentParser
-internal import CommandSupport
+internal import Commands
 internal import Glibc
 internal import ProcessSignals
-internal import ProgramVersion
 internal import TransportEngine
 
 /// The gate's command line.

@@ -1,7 +1,7 @@
 internal import AppAttest
 internal import ArgumentParser
 internal import AttestGate
-internal import CommandSupport
+internal import Commands
 internal import GateRuntime
 internal import Settings
 

@@ -1,6 +1,6 @@
 internal import ArgumentParser
 internal import AttestGate
-internal import CommandSupport
+internal import Commands
 internal import GateRuntime
 internal import Settings
 

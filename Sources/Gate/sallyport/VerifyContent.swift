@@ -1,6 +1,6 @@
 internal import AppAttest
 internal import ByteCoding
-internal import CommandSupport
+internal import Commands
 internal import FoundationEssentials
 internal import GateRuntime
 

@@ -1,5 +1,5 @@
 internal import ByteCoding
-internal import CommandSupport
+internal import Commands
 internal import Explanations
 internal import FoundationEssentials
 internal import GateRuntime

@@ -1,7 +1,7 @@
-import AndroidMint
 import ByteCoding
 import Cryptography
 import Explanations
+import SimulatedDevice
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 import AndroidKeyAttestation
-import AndroidMint
 import ByteCoding
 import Cryptography
+import SimulatedDevice
 import Testing
 
 /// A minted chain and the verifier's input. It is valid unless a test changes something.

@@ -1,11 +1,11 @@
 import AndroidKeyAttestation
-import AndroidMint
 import AppAttest
 import AttestGate
 import ByteCoding
 import Cryptography
 import GateFixtures
 import SQLiteStore
+import SimulatedDevice
 
 /// A gate for Android devices without its network, which trusts the root of one mint.
 struct AndroidBench {

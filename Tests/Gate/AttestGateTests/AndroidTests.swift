@@ -1,5 +1,4 @@
 import AndroidKeyAttestation
-import AndroidMint
 import AppAttest
 import ByteCoding
 import Cryptography

@@ -1,6 +1,6 @@
 import AttestGate
 import ByteCoding
-import Postgres
+import Databases
 import PostgresServers
 import PostgresStore
 import StoreConformance

@@ -1,7 +1,7 @@
 import AttestGate
+import Databases
 import Foundation
 import GateProcesses
-import Postgres
 import PostgresServers
 import PostgresStore
 import StoreConformance

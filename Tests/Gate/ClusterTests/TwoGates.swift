@@ -1,8 +1,8 @@
 import AppAttest
 import AttestGate
 import ByteCoding
+import Databases
 import GateProcesses
-import Postgres
 import PostgresServers
 import PostgresStore
 import TestSupport

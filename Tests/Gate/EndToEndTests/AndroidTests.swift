@@ -1,7 +1,7 @@
-import AndroidMint
 import ByteCoding
 import Cryptography
 import Foundation
+import SimulatedDevice
 import TestSupport
 import Testing
 import Transport

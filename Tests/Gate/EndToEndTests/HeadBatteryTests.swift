@@ -1,4 +1,3 @@
-import AndroidMint
 import ByteCoding
 import Foundation
 import SimulatedDevice

@@ -1,9 +1,9 @@
 import AndroidKeyAttestation
-import AndroidMint
 import ArgumentParser
 import ByteCoding
 import Cryptography
 import Foundation
+import SimulatedDevice
 
 struct AndroidVerifications: ParsableCommand {
   static let configuration = CommandConfiguration(

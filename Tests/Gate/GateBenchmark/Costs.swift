@@ -1,5 +1,4 @@
 import AndroidKeyAttestation
-import AndroidMint
 import AppAttest
 import ArgumentParser
 import AttestGate
@@ -8,8 +7,8 @@ import Cryptography
 import Foundation
 import GateFixtures
 import GateService
-import JSONLog
 import Logging
+import Observability
 import SQLiteStore
 import SimulatedDevice
 import Transport

@@ -2,8 +2,8 @@ import AttestGate
 import ByteCoding
 import GateFixtures
 import GateService
-import JSONLog
 import Logging
+import Observability
 import SimulatedDevice
 import Transport
 

@@ -3,9 +3,9 @@ import ArgumentParser
 import AttestGate
 import ByteCoding
 import Cryptography
+import Databases
 import Foundation
 import Locking
-import Postgres
 import PostgresStore
 import SQLiteStore
 

@@ -1,8 +1,8 @@
 import ByteCoding
 import Cryptography
 import Foundation
-import JSONLog
 import Logging
+import Observability
 import SimulatedDevice
 import TestSupport
 import Testing

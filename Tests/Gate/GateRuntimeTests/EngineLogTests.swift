@@ -1,8 +1,7 @@
 import Foundation
 import GateService
-import JSONLog
 import Logging
-import Prometheus
+import Observability
 import TestSupport
 import Testing
 import Transport

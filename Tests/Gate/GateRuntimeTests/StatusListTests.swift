@@ -7,8 +7,8 @@ import GRDB
 import GateFixtures
 import Locking
 import Logging
+import Observability
 import Preflight
-import Prometheus
 import SQLiteStore
 import Settings
 import SimulatedDevice

@@ -1,9 +1,8 @@
 import ByteCoding
 import ForwardProxies
 import Foundation
-import JSONLog
 import Logging
-import Prometheus
+import Observability
 import Settings
 import SimulatedDevice
 import TestSupport

@@ -2,7 +2,7 @@ import AttestGate
 import ByteCoding
 import GateFixtures
 import GateService
-import Prometheus
+import Observability
 import SimulatedDevice
 import Testing
 import Transport

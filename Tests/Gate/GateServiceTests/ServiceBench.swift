@@ -5,8 +5,8 @@ import Foundation
 import GateFixtures
 import GateService
 import Locking
-import JSONLog
 import Logging
+import Observability
 import SQLiteStore
 import SimulatedDevice
 import Testing

@@ -1,8 +1,8 @@
 import AttestGate
 import GateFixtures
 import GateService
+import Observability
 import SimulatedDevice
-import Telemetry
 import Testing
 import Transport
 

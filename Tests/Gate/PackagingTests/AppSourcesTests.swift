@@ -22,7 +22,7 @@ struct AppSourcesTests {
   @Test("A-163 the view models import no networking and no clock, and the page draws without deciding")
   func viewModels() throws {
     let allowed: Set<String> = ["ByteCoding", "Combine", "Locking", "MFAClient", "MFAWire"]
-    for (file, text) in try Self.files(in: "Device/MFAViewModels") {
+    for (file, text) in try Self.files(in: "App/MFAViewModels") {
       #expect(Self.imports(in: text).isSubset(of: allowed), "\(file)")
       #expect(!text.contains("ContinuousClock") && !text.contains("Date()") && !text.contains(".sleep("), "\(file)")
     }
@@ -30,7 +30,7 @@ struct AppSourcesTests {
 
   @Test("A-160 no call of the app's libraries takes a completion handler")
   func completionHandlers() throws {
-    for folder in ["Device/AttestClient", "Device/MFAClient", "Device/MFAViewModels"] {
+    for folder in ["App/AttestClient", "App/MFAClient", "App/MFAViewModels"] {
       for (file, text) in try Self.files(in: folder) {
         #expect(text.firstMatch(of: /(?m)public .*(completion|callback|handler): *@escaping/) == nil, "\(file)")
       }
@@ -48,7 +48,7 @@ struct AppSourcesTests {
 
   @Test("B-068 an app shows the secret of an authenticator while it is set up; it keeps none and makes no code")
   func authenticatorSecrets() throws {
-    for folder in ["Device/MFAClient", "Device/MFAViewModels"] {
+    for folder in ["App/MFAClient", "App/MFAViewModels"] {
       for (file, text) in try Self.files(in: folder) {
         #expect(!text.contains("HMAC"), "\(file)")
         let isSetUp = file.contains("/Factor")
@@ -61,7 +61,7 @@ struct AppSourcesTests {
 
   @Test("A-121 the guide for devices has the two texts that iOS shows")
   func purposes() throws {
-    let guide = try ProjectFile.text("Sources/Device/MFAClient/MFAClient.docc/OnADevice.md")
+    let guide = try ProjectFile.text("Sources/App/MFAClient/MFAClient.docc/OnADevice.md")
     #expect(guide.contains("We use Face ID to securely authenticate your identity for account access."))
     #expect(guide.contains("Connect to local server for testing MFA functionality."))
   }

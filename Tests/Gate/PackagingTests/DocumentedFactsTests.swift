@@ -50,7 +50,7 @@ struct DocumentedFactsTests {
 
   @Test("The guide of the MFA backend takes each id from an answer")
   func ids() throws {
-    let guide = try ProjectFile.text("Sources/MFA/MFAService/MFAService.docc/Guide.md")
+    let guide = try ProjectFile.text("Sources/Backend/MFAService/MFAService.docc/Guide.md")
     let fixed = guide.matches(of: /call [A-Z]+ "?[\w\/-]*\/\d+\b/).map { String($0.output) }
     #expect(fixed == [])
     #expect(guide.contains("call DELETE "))

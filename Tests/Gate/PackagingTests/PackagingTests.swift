@@ -187,7 +187,7 @@ struct ReadmeTests {
   @Test("The commands that create certificates for debug builds work as printed")
   func clientCertificates() async throws {
     let script = try block(
-      of: "Sources/Device/AttestClient/AttestClient.docc/DebugBuilds.md", startingWith: "sallyport ca init")
+      of: "Sources/App/AttestClient/AttestClient.docc/DebugBuilds.md", startingWith: "sallyport ca init")
     try await Places.withTemporaryFolder { folder in
       let (exit, output, errors) = try await shell(script, in: folder)
       #expect(exit == .code(0), "\(errors)")
@@ -238,8 +238,7 @@ struct AppleSourcesTests {
       #expect(genuine.exit == .code(0), "\(genuine.output) \(genuine.errors)")
       #expect(genuine.output.last?.hasPrefix("scripts/typecheck-apple: no errors") == true, "\(genuine.output)")
       let parts = [
-        "Sources/Authenticator", "Sources/Common", "Sources/Device", "Sources/MFA/MFAWire", "Sources/SignIn",
-        "Tests/Device/AppleStubs", "scripts",
+        "Sources/App", "Sources/Common", "Sources/Tools", "Tests/App/AppleStubs", "scripts",
       ]
       for part in parts {
         let copy = URL(fileURLWithPath: folder + "/" + part)
@@ -248,11 +247,11 @@ struct AppleSourcesTests {
       }
       let files = [
         // Each has something that Apple's declaration does not have.
-        ("Device/MFAClient/LocalAuthenticationService.swift", "error: nil)", "failure: nil)"),
-        ("Device/AttestClient/AttestClient.docc/DebugBuilds.md", "items: CFArray?", "items: CFData?"),
-        ("Authenticator/VaultSync/AppleUbiquitousStore.swift", "store.synchronize()", "store.synchronise()"),
-        ("Authenticator/QRCodes/AVQRCamera.swift", "for: .video", "of: .video"),
-        ("SignIn/OIDCClient/Managers/BiometricCheck.swift", "localizedReason: reason", "reason: reason"),
+        ("App/MFAClient/LocalAuthenticationService.swift", "error: nil)", "failure: nil)"),
+        ("App/AttestClient/AttestClient.docc/DebugBuilds.md", "items: CFArray?", "items: CFData?"),
+        ("Tools/VaultSync/AppleUbiquitousStore.swift", "store.synchronize()", "store.synchronise()"),
+        ("Tools/QRCodes/AVQRCamera.swift", "for: .video", "of: .video"),
+        ("App/OIDCClient/Managers/BiometricCheck.swift", "localizedReason: reason", "reason: reason"),
       ]
       for (name, part, replacement) in files {
         let path = folder + "/Sources/" + name
@@ -262,16 +261,16 @@ struct AppleSourcesTests {
       }
       // The other samples take their time, and were checked above.
       for article in ["AttestClient/AttestClient.docc/AttestClient", "MFAClient/MFAClient.docc/OnADevice"] {
-        try FileManager.default.removeItem(atPath: folder + "/Sources/Device/" + article + ".md")
+        try FileManager.default.removeItem(atPath: folder + "/Sources/App/" + article + ".md")
       }
       let (exit, output, errors) = try await ChildProcess.run(
         folder + "/scripts/typecheck-apple", keep, environment: home, within: .seconds(600))
       #expect(exit == .code(1), "\(output)")
       let expected = [
-        "AttestClient (Sources/Device/AttestClient): ok", "MFAClient (Sources/Device/MFAClient): FAILED",
-        "OneTimePasswords (Sources/Authenticator/OneTimePasswords): ok",
-        "VaultSync (Sources/Authenticator/VaultSync): FAILED", "OIDCClient (Sources/SignIn/OIDCClient): FAILED",
-        "QRCodes (Sources/Authenticator/QRCodes, the camera): FAILED",
+        "AttestClient (Sources/App/AttestClient): ok", "MFAClient (Sources/App/MFAClient): FAILED",
+        "OneTimePasswords (Sources/Common/OneTimePasswords): ok",
+        "VaultSync (Sources/Tools/VaultSync): FAILED", "OIDCClient (Sources/App/OIDCClient): FAILED",
+        "QRCodes (Sources/Tools/QRCodes, the camera): FAILED",
       ]
       for line in expected {
         #expect(output.contains(line), "\(output)")

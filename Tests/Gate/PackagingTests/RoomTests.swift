@@ -7,21 +7,16 @@ import Testing
 struct RoomTests {
   /// The rooms from which each room may import, in addition to itself.
   private static let allowed: [String: Set<String>] = [
-    "Common": [], "Attestation": ["Common"], "Gate": ["Common", "Attestation"], "Device": ["Common", "Attestation"],
-    "MFA": ["Common", "Attestation"], "Authenticator": ["Common"], "SignIn": ["Common"],
+    "Common": [], "Daemon": ["Common"], "Attestation": ["Common"], "Gate": ["Common", "Daemon", "Attestation"],
+    "Backend": ["Common", "Daemon"], "App": ["Common"], "Simulation": ["Common", "Attestation", "App"],
+    "Tools": ["Common", "Daemon", "Attestation", "App", "Simulation"],
   ]
 
-  /// Additional imports of single targets: `sallyport dev` uses a simulated device, the client's tools use the engine,
-  /// clients of the MFA backend use its wire format, the library of an app sends the requests that signing in uses, and
-  /// the backend verifies ID tokens by the rules of a client of their provider, and bounds exchanges as it does.
+  /// Additional imports of single targets: `sallyport dev` uses a simulated device, the backend verifies ID tokens by the
+  /// rules of a client of their provider, and the client tool uses the engine's client.
   private static let exceptions: [String: Set<String>] = [
-    "sallyport": ["SimulatedDevice"], "AttestTool": ["Transport", "TransportEngine", "MFAWire"],
-    "attest": ["TransportEngine"], "AttestClient": ["HTTPExchange", "URLSessionExchange"],
-    "MFAClient": ["MFAWire"], "SimulatedPhone": ["MFAWire"], "MFAViewModels": ["MFAWire"], "DeviceLab": ["MFAWire"],
-    "MFADomain": ["OneTimePasswords"],
-    "MFATokens": ["OIDCClient", "HTTPClientTransport", "HTTPExchange"], "MFAStore": ["OneTimePasswords"],
-    "MFAService": ["OneTimePasswords"], "MFADelivery": ["HTTPClientTransport", "HTTPExchange"],
-    "mfa-backend": ["HTTPExchange"],
+    "sallyport": ["SimulatedDevice"], "MFATokens": ["OIDCClient"], "AttestTool": ["Transport", "TransportEngine"],
+    "attest": ["TransportEngine"],
   ]
 
   private struct Target {

@@ -166,7 +166,7 @@ struct DebianFilesTests {
     #expect(configuration.contains("\n  listen: unix:/run/\(setting("RuntimeDirectory", in: unit)[0])/"))
     #expect(setting("ExecStart", in: unit) == ["/usr/bin/mfa-backend run -c /etc/mfa/mfa.yaml"])
     // The commands find the same file without a flag.
-    let commands = try ProjectFile.text("Sources/MFA/mfa-backend/Operator/OperatorOptions.swift")
+    let commands = try ProjectFile.text("Sources/Backend/mfa-backend/Operator/OperatorOptions.swift")
     #expect(commands.contains("StandardPlaces.path(\"/etc/mfa/mfa.yaml\", in: environment)"))
   }
 

@@ -1,4 +1,4 @@
-import Postgres
+import Databases
 import PostgresServers
 import PostgresStore
 import StoreConformance

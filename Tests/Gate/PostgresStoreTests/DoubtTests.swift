@@ -1,6 +1,6 @@
 import AppAttest
 import AttestGate
-import Postgres
+import Databases
 import PostgresServers
 import StoreConformance
 import Testing

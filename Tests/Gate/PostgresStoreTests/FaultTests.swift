@@ -1,8 +1,8 @@
 import AppAttest
 import AttestGate
 import ByteCoding
+import Databases
 import Dispatch
-import Postgres
 import PostgresServers
 import StoreConformance
 import Testing

@@ -1,7 +1,7 @@
 import AppAttest
 import AttestGate
 import ByteCoding
-import Postgres
+import Databases
 import PostgresServers
 import StoreConformance
 import Testing

@@ -1,7 +1,7 @@
 import AttestGate
 import ByteCoding
+import Databases
 import Foundation
-import Postgres
 import PostgresServers
 import PostgresStore
 import SimulatedDevice

@@ -1,7 +1,7 @@
 import AttestGate
+import Databases
 import Foundation
 import Glibc
-import Postgres
 import PostgresServers
 import StoreConformance
 import TestSupport

@@ -1,5 +1,5 @@
 import AttestGate
-import Postgres
+import Databases
 import PostgresServers
 import Testing
 

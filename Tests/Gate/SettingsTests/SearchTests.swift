@@ -1,4 +1,4 @@
-import CommandSupport
+import Commands
 import Foundation
 import Testing
 

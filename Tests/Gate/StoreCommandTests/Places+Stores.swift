@@ -1,6 +1,6 @@
 import AttestGate
+import Databases
 import Foundation
-import Postgres
 import PostgresServers
 import PostgresStore
 import SQLiteStore

@@ -10,7 +10,7 @@ private struct ProtocolExample {
   private let blocks: [String: String]
 
   init() throws {
-    let article = try ProjectFile.text("Sources/Device/AttestClient/AttestClient.docc/Protocol.md")
+    let article = try ProjectFile.text("Sources/App/AttestClient/AttestClient.docc/Protocol.md")
     let section = try #require(article.components(separatedBy: "\n## An example with its bytes\n").dropFirst().first)
     var blocks: [String: String] = [:]
     // `**Name**`, then a block.

@@ -1,6 +1,6 @@
-import AndroidMint
 import ByteCoding
 import Cryptography
+import SimulatedDevice
 import TestSupport
 import Testing
 

@@ -1,4 +1,4 @@
-public import Prometheus
+public import Observability
 internal import Transport
 
 /// `/metrics`, for Prometheus.

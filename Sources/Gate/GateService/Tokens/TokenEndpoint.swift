@@ -2,9 +2,9 @@ internal import AppAttest
 public import AttestGate
 public import ByteCoding
 internal import GateWire
-internal import JSONLog
 internal import Locking
 internal import Logging
+internal import Observability
 public import Transport
 
 /// The answers of `POST /attest/token`: an admission buys an access token for a service that the gate does not relay

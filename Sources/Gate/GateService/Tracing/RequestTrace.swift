@@ -1,7 +1,7 @@
 internal import AttestGate
 internal import ByteCoding
 internal import Locking
-internal import Telemetry
+internal import Observability
 internal import Transport
 
 /// The spans of one request: TLS handshake, decision with its store calls, and upstream.

@@ -1,5 +1,5 @@
 internal import ByteCoding
-public import Telemetry
+public import Observability
 internal import Transport
 
 /// Decides which requests are traced, and collects their spans.

@@ -1,4 +1,4 @@
-internal import StandardPlaces
+internal import Commands
 
 /// Adds values that were not given: credentials, and defaults that depend on the environment.
 enum DefaultResolution {

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import ByteCoding
 internal import ClientAuthority
-internal import CommandSupport
+internal import Commands
 internal import Cryptography
 internal import GateRuntime
 

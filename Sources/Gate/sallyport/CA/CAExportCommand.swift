@@ -1,6 +1,6 @@
 internal import ArgumentParser
 internal import ClientAuthority
-internal import CommandSupport
+internal import Commands
 internal import Cryptography
 internal import GateRuntime
 

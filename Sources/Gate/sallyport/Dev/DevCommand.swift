@@ -1,7 +1,7 @@
 internal import AppAttest
 internal import ArgumentParser
 internal import ByteCoding
-internal import CommandSupport
+internal import Commands
 internal import Cryptography
 internal import FoundationEssentials
 internal import GateRuntime

@@ -1,8 +1,7 @@
-internal import CommandSupport
+internal import Commands
 internal import FoundationEssentials
 internal import GateRuntime
 internal import Settings
-internal import StandardPlaces
 
 /// Finds the running gate of a command that names no configuration.
 ///

@@ -1,5 +1,5 @@
 internal import ArgumentParser
-internal import CommandSupport
+internal import Commands
 internal import GateService
 
 /// The options of a command that changes the state of a running gate.

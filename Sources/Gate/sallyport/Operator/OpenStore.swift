@@ -1,5 +1,5 @@
 internal import AttestGate
-internal import CommandSupport
+internal import Commands
 internal import GateRuntime
 internal import Glibc
 internal import Settings

@@ -1,6 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
-internal import CommandSupport
+internal import Commands
 internal import GateRuntime
 internal import GateService
 internal import Settings

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
-internal import CommandSupport
+internal import Commands
 internal import GateRuntime
 internal import GateService
 internal import Settings

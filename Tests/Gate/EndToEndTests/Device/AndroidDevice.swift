@@ -1,6 +1,6 @@
-import AndroidMint
 import ByteCoding
 import Cryptography
+import SimulatedDevice
 import Transport
 
 /// A simulated Android device whose chain a test can change.

@@ -1,7 +1,7 @@
-import AndroidMint
 import ByteCoding
 import Cryptography
 import Foundation
+import SimulatedDevice
 
 /// The configuration of an Android app, and the simulated devices of one batch that it admits.
 struct AndroidConfiguration: Sendable {

@@ -1,7 +1,7 @@
-import AndroidMint
 import ByteCoding
 import Explanations
 import Foundation
+import SimulatedDevice
 
 @testable import AndroidKeyAttestation
 @testable import Cryptography

@@ -1,0 +1,58 @@
+internal import ArgumentParser
+internal import ByteCoding
+internal import Commands
+internal import MFADomain
+
+extension AdminCommand {
+  struct Recoveries: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "recoveries",
+      abstract: "Lists open account recoveries by backup code, one per line.",
+      discussion: """
+        Example:
+
+          mfa-backend admin recoveries
+        """)
+    @OptionGroup var database: DatabaseOptions
+
+    func run() async throws {
+      try await database.administer { administration, actor in
+        var last: Username?
+        while true {
+          let found = try await administration.recoveries(after: last, atMost: 200, by: actor)
+          for (user, recovery) in found {
+            Console.print(
+              "\(user.shownName) started=\(recovery.startedAt.wholeSecond) ready=\(recovery.readyAt.wholeSecond)"
+                + " expires=\(recovery.expiresAt.wholeSecond) from=\(recovery.address)")
+          }
+          guard let name = found.last?.user.username, found.count == 200 else { return }
+          last = name
+        }
+      }
+    }
+  }
+
+  struct CancelRecovery: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "cancel-recovery", abstract: "Stops the recovery of an account.",
+      discussion: """
+        Example:
+
+          mfa-backend admin cancel-recovery ada
+        """)
+    @OptionGroup var account: Account
+
+    func run() async throws {
+      try await account.database.administer { administration, actor in
+        do {
+          let user = try await administration.cancelRecovery(Username(account.name), by: actor)
+          Console.print("stopped the recovery of \(user.shownName)")
+        } catch MFARefusal.notFound {
+          throw Failure(
+            .problems, "no recovery of \(account.name) is open",
+            hint: "mfa-backend admin recoveries lists the open ones")
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,244 @@
+internal import ArgumentParser
+internal import ByteCoding
+internal import Commands
+internal import Glibc
+internal import MFADomain
+internal import MFATokens
+
+/// The commands that change accounts, run on the machine with the database and the keys.
+struct AdminCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "admin",
+    abstract: "Lists, locks, unlocks and resets accounts.",
+    discussion: """
+      The commands work on the database and its keys file, also while a backend runs.
+
+      Example:
+
+        mfa-backend admin lock ada -c /etc/mfa/mfa.yaml
+      """,
+    subcommands: [
+      Users.self, Lock.self, Unlock.self, Reset.self, RemoveDevice.self, Grant.self, Revoke.self, Show.self,
+      Recoveries.self, CancelRecovery.self, Tables.self, Rows.self,
+    ])
+
+  /// The account that a command works on, and its database.
+  struct Account: ParsableArguments {
+    @Argument(help: "The username of the account.")
+    var name: String
+
+    @OptionGroup var database: DatabaseOptions
+  }
+
+  struct Users: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "users",
+      abstract: "Lists accounts, one per line.",
+      discussion: """
+        A name with other characters than letters, digits and -._@+' is in quotation marks, and a character that a \
+        terminal does not show is written as \\u{FE0F}.
+
+        Example:
+
+          mfa-backend admin users
+        """)
+    @OptionGroup var database: DatabaseOptions
+
+    func run() async throws {
+      try await database.administer { administration, actor in
+        var last: Username?
+        while true {
+          let accounts = try await administration.accounts(after: last, atMost: 200, by: actor)
+          for account in accounts { Console.print(AdminCommand.line(account)) }
+          guard let name = accounts.last?.user.username, accounts.count == 200 else { return }
+          last = name
+        }
+      }
+    }
+  }
+
+  struct Lock: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "lock",
+      abstract: "Locks an account and revokes its sessions.",
+      discussion: """
+        Example:
+
+          mfa-backend admin lock ada
+        """)
+    @OptionGroup var account: Account
+
+    func run() async throws {
+      try await account.database.administer {
+        let user = try await $0.lock(Username(account.name), by: $1)
+        Console.print(
+          user.lockedAt == nil
+            ? "locked \(user.shownName) and ended its sessions" : "\(user.shownName) was locked already")
+      }
+    }
+  }
+
+  struct Unlock: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "unlock",
+      abstract: "Unlocks an account and resets its lockouts.",
+      discussion: """
+        Example:
+
+          mfa-backend admin unlock ada
+        """)
+    @OptionGroup var account: Account
+
+    func run() async throws {
+      try await account.database.administer {
+        let user = try await $0.unlock(Username(account.name), by: $1)
+        Console.print(
+          user.lockedAt == nil
+            ? "\(user.shownName) was not locked; reset its lockouts"
+            : "unlocked \(user.shownName) and reset its lockouts")
+      }
+    }
+  }
+
+  struct Reset: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "reset",
+      abstract: "Removes the second factor and prints a code to enrol a new device, valid for 30 minutes.",
+      discussion: """
+        Example:
+
+          mfa-backend admin reset ada
+        """)
+    @OptionGroup var account: Account
+
+    func run() async throws {
+      try await account.database.administer {
+        let code = try await $0.resetFactors(Username(account.name), by: $1)
+        Console.print(code)
+      }
+    }
+  }
+
+  struct RemoveDevice: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "remove-device",
+      abstract: "Removes a device of an account.",
+      discussion: """
+        Example:
+
+          mfa-backend admin remove-device ada --device phone-1
+        """)
+    @OptionGroup var account: Account
+    @Option(help: "The id of the device.") var device: String
+
+    func run() async throws {
+      try await account.database.administer {
+        let user = try await $0.removeDevice(DeviceID(device), of: Username(account.name), by: $1)
+        Console.print("removed the device \(device) of \(user.shownName)")
+      }
+    }
+  }
+
+  struct Grant: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "grant",
+      abstract: "Makes an account an admin of other accounts.",
+      discussion: """
+        Example:
+
+          mfa-backend admin grant ada
+        """)
+    @OptionGroup var account: Account
+
+    func run() async throws {
+      try await account.database.administer {
+        let user = try await $0.setAdmin(true, Username(account.name), by: $1)
+        Console.print(
+          user.isAdmin ? "\(user.shownName) was an admin already" : "\(user.shownName) is an admin now")
+      }
+    }
+  }
+
+  struct Revoke: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "revoke",
+      abstract: "Removes the admin right from an account.",
+      discussion: """
+        Example:
+
+          mfa-backend admin revoke ada
+        """)
+    @OptionGroup var account: Account
+
+    func run() async throws {
+      try await account.database.administer {
+        let user = try await $0.setAdmin(false, Username(account.name), by: $1)
+        Console.print(
+          user.isAdmin ? "\(user.shownName) is no admin any more" : "\(user.shownName) was no admin")
+      }
+    }
+  }
+
+  struct Show: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "history",
+      abstract: "Prints the history of an account, one entry per line, newest first.",
+      discussion: """
+        Each line begins with the number of the entry. To continue, give the number of the last line with --before.
+
+        Example:
+
+          mfa-backend admin history ada --last 50 --before 1234
+        """)
+    @OptionGroup var account: Account
+    @Option(help: "The number of entries, 1 to 1000.") var last = 100
+    @Option(help: "Only entries with a smaller number.") var before: Int64?
+
+    func validate() throws {
+      guard (1...1000).contains(last) else { throw ValidationError("--last \(last): must be from 1 to 1000") }
+    }
+
+    func run() async throws {
+      try await account.database.administer { administration, actor in
+        let entries = try await administration.history(
+          of: Username(account.name), before: before, atMost: last, by: actor)
+        for entry in entries {
+          Console.print("\(entry.sequence) \(entry.at) \(entry.event) \(entry.detail) \(entry.actor)")
+        }
+      }
+    }
+  }
+
+  private static func line(_ account: Administration.Account) -> String {
+    let marks =
+      (account.user.lockedAt == nil ? "" : " locked") + (account.user.isAdmin ? " admin" : "")
+      + (account.secondFactorSince == nil ? "" : " mfa")
+    return "\(account.user.shownName) devices=\(account.devices.count)\(marks)"
+  }
+}
+
+extension User {
+  /// The name for a line of output.
+  var shownName: String { PrintedName.quoting(username.text) }
+}
+
+extension DatabaseOptions {
+  /// Calls `body` with the administration of this database. The actor is the user id that runs the command.
+  func administer(
+    _ body: (Administration, Administration.Actor) async throws -> Void
+  ) async throws {
+    let (store, keys) = try open()
+    let vault = try await Vault.open(in: store, with: keys, entropy: .system)
+    if let began = vault.historyBegan {
+      Console.note("note: the history had no key; a key was created, which covers entries from \(began) on")
+    }
+    let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa-backend")
+    let context = DomainContext(store: store, vault: vault, outbox: Silence(), tokens: tokens)
+    try await body(Administration(context), .command(name: "uid \(getuid())"))
+  }
+}
+
+/// An outbox that sends nothing: the admin commands send no messages.
+private struct Silence: Outbox {
+  func send(_ message: OutgoingMessage) {}
+}

@@ -1,0 +1,186 @@
+internal import AsyncHTTPClient
+internal import Commands
+internal import ForwardProxies
+internal import Foundation
+internal import Glibc
+internal import HTTPClientTransport
+internal import MFADelivery
+internal import MFADomain
+internal import MFAService
+internal import MFASettings
+internal import MFAStore
+internal import MFATokens
+
+/// The result of one probe.
+struct ProbeResult: Sendable, Hashable {
+  enum Outcome: String, Sendable, Hashable { case passed, failed }
+
+  let key: String
+  let outcome: Outcome
+  let text: String
+  let hint: String?
+
+  static func passed(_ key: String, _ text: String) -> Self {
+    ProbeResult(key: key, outcome: .passed, text: text, hint: nil)
+  }
+
+  static func failed(_ key: String, _ text: String, hint: String) -> Self {
+    ProbeResult(key: key, outcome: .failed, text: text, hint: hint)
+  }
+}
+
+/// Probes what a backend with valid settings needs. Changes nothing and sends no message.
+struct BackendProbes {
+  private let settings: BackendSettings
+
+  private let proxies: ProxyVariables
+
+  init(_ settings: BackendSettings, proxies: ProxyVariables = .ofProcess) {
+    self.settings = settings
+    self.proxies = proxies
+  }
+
+  /// Runs all probes. None takes longer than about ten seconds, and they run at the same time.
+  func run() async -> [ProbeResult] {
+    async let store = self.store()
+    async let gate = self.gate()
+    async let sms = self.sms()
+    async let mail = self.mail()
+    async let provider = self.provider()
+    async let places = self.places()
+    return await [store, gate, sms, mail, provider].compactMap(\.self) + network + places
+  }
+
+  /// How the servers that the backend asks by HTTP are reached, if the environment names a proxy.
+  private var network: [ProbeResult] {
+    var servers: [(key: String, url: String)] = []
+    if case .url(let url, _) = settings.gate.source { servers.append(("gate.jwks", url)) }
+    if case .provider(let url, _, _, _) = settings.texting { servers.append(("sms.url", url)) }
+    if let provider = settings.provider { servers.append(("oidc.issuer", provider.issuer)) }
+    return servers.compactMap { key, url in
+      guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
+        let scheme = ProxyVariables.Scheme(rawValue: parts.scheme?.lowercased() ?? ""),
+        let port = UInt16(exactly: parts.port ?? (scheme == .https ? 443 : 80))
+      else { return nil }
+      do throws(ProxyVariableError) {
+        let summary = try proxies.summary(for: scheme, host: host, port: port)
+        return summary.map { .passed(key, "\(host) is \($0)") }
+      } catch {
+        return .failed(key, "\(error.variable): \(error.reason)", hint: error.hint)
+      }
+    }
+  }
+
+  private func store() async -> ProbeResult? {
+    guard let archive = StoreArchive(settings.database) else { return nil }
+    do throws(MFAStoreError) {
+      let state = try archive.schema()
+      if state.version == 0 {
+        guard let fault = try archive.creationFault() else {
+          return .passed("database", "empty, run creates its tables")
+        }
+        return .failed(
+          "database", "its file cannot be created: \(fault)", hint: "create the folder, and let this user write to it")
+      }
+      if state.version > state.newest {
+        return .failed(
+          "database", "its tables have version \(state.version), this mfa-backend knows \(state.newest)",
+          hint: "use the mfa-backend version that runs on this database, or a newer one")
+      }
+      guard state.isCurrent else {
+        return .passed("database", "its tables have version \(state.version), run migrates them to \(state.newest)")
+      }
+    } catch {
+      return .failed("database", error.reason, hint: settings.database.hintOfFailure)
+    }
+    return await unsealing()
+  }
+
+  /// Opens the data keys with the keys file.
+  private func unsealing() async -> ProbeResult {
+    do {
+      let store = try settings.database.openExisting()
+      _ = try await Vault.historyKeys(in: store, with: try settings.database.keys())
+      return .passed("database", "current, and the keys file opens its keys")
+    } catch let fault as Vault.Unopenable {
+      return .failed(
+        "keys_file", fault.reason, hint: "the keys file must contain every key that still seals a data key")
+    } catch {
+      return .failed(
+        "database", (error as? MFAStoreError)?.reason ?? Failure(of: error).message,
+        hint: settings.database.hintOfFailure)
+    }
+  }
+
+  private func gate() async -> ProbeResult? {
+    do throws(GateKeySource.FetchError) {
+      let count = try await settings.gate.source.probe()
+      return .passed("gate.jwks", "\(count) \(count == 1 ? "key" : "keys")")
+    } catch {
+      return .failed("gate.jwks", "\(error)", hint: "start the gate, and check gate.jwks and gate.ca_file")
+    }
+  }
+
+  private func sms() async -> ProbeResult? {
+    guard let provider = try? settings.smsProvider() else { return nil }
+    do throws(DeliveryFailure) {
+      try await provider.probe()
+      return .passed("sms.account", "the server answers")
+    } catch {
+      return .failed("sms.account", error.reason, hint: "check sms.url, sms.account and sms.token_file")
+    }
+  }
+
+  private func mail() async -> ProbeResult? {
+    guard let provider = try? settings.mailProvider() else { return nil }
+    do throws(DeliveryFailure) {
+      try await provider.probe()
+      return .passed("email.smtp", "the server answers with TLS to EHLO \(provider.greeting)")
+    } catch {
+      return .failed(
+        "email.smtp", error.reason,
+        hint:
+          "check email.smtp, email.tls, email.ca_file, email.user and its file, and email.ehlo (\(provider.greeting))")
+    }
+  }
+
+  private func provider() async -> ProbeResult? {
+    guard let provider = settings.provider else { return nil }
+    guard let fault = await ProviderTokens.fault(of: provider.issuer, authorityFile: provider.authorityFile) else {
+      return .passed("oidc.issuer", "the provider publishes its metadata")
+    }
+    return .failed("oidc.issuer", fault, hint: "check oidc.issuer and oidc.ca_file")
+  }
+
+  // MARK: Addresses
+
+  private func places() async -> [ProbeResult] {
+    let isRunning = await self.isRunning
+    let listed: [(String, ListenPlace?)] = [
+      ("listen", settings.listen), ("metrics.listen", settings.metrics),
+      ("admin.listen", settings.admin.map { .unix(path: $0.path) }),
+    ]
+    return listed.compactMap { key, place in place.map { Self.probe(key, $0, isRunning) } }
+  }
+
+  /// Whether a backend answers at the admin socket. Then it may be the one that uses the addresses.
+  private var isRunning: Bool {
+    get async {
+      guard let admin = settings.admin else { return false }
+      return (try? await AdminClient(admin).send("GET", "/v1/status", BackendStatus.self, patience: .seconds(3))) != nil
+    }
+  }
+
+  private static func probe(_ key: String, _ place: ListenPlace, _ isRunning: Bool) -> ProbeResult {
+    switch place.bindingFault {
+    case nil: .passed(key, "\(place) is free")
+    case EADDRINUSE? where isRunning: .passed(key, "\(place) is used by the running backend")
+    case let number?:
+      .failed(
+        key, "cannot listen at \(place): \(String(cString: strerror(number)))",
+        hint:
+          "stop the process that listens there, or choose another address; systemctl status mfa-backend.socket tells"
+          + " whether systemd listens for a backend that does not run")
+    }
+  }
+}

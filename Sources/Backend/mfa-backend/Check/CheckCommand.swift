@@ -1,0 +1,68 @@
+internal import ArgumentParser
+internal import Commands
+internal import Foundation
+internal import MFASettings
+
+/// Validates a configuration, and probes the files and services that it names.
+struct CheckCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "check",
+    abstract: "Checks a configuration, its files, store, gate keys, providers and listening addresses.",
+    discussion: """
+      Reads the configuration as run does and reports every fault with its file, line and column. If there are none, \
+      probes what the backend needs, without changing anything and without sending a message; --offline skips the \
+      probes. Exits 78 for a fault in the configuration, 1 if a probe fails, and 0 otherwise, also with warnings.
+
+      Example:
+
+        mfa-backend check -c /etc/mfa/mfa.yaml
+
+      Two documents are generated from the settings definitions. The schema is for editors and validators, the \
+      reference is for people:
+
+        mfa-backend check --schema > mfa-backend.schema.json
+      """)
+
+  @OptionGroup var database: DatabaseOptions
+
+  @Flag(help: "Print everything as one JSON document.")
+  var json = false
+
+  @Flag(help: "Print the effective settings as YAML, each with its source; a password is masked.")
+  var effective = false
+
+  @Flag(help: "Check only the configuration and the files that it names.")
+  var offline = false
+
+  @Flag(help: "Print the JSON Schema (draft 2020-12) of the configuration file and exit.")
+  var schema = false
+
+  @Flag(help: "Print the reference of all keys in Markdown and exit.")
+  var reference = false
+
+  func validate() throws {
+    if schema, reference { throw ValidationError("--schema and --reference cannot be combined.") }
+  }
+
+  func run() async throws {
+    if schema { return Console.write(SettingsDocuments.schema) }
+    if reference { return Console.write(SettingsDocuments.reference) }
+    let diagnostics = FileCheck.judged(database.reader().examine())
+    let probes = offline ? [] : await Self.probe(diagnostics)
+    let report = CheckReport(diagnostics: diagnostics, probes: probes)
+    tell(report)
+    if report.status != 0 { throw ExitCode(report.status) }
+  }
+
+  private func tell(_ report: CheckReport) {
+    if json { return Console.print(report.json(withEffective: effective)) }
+    Console.tell(report.complaints)
+    guard report.diagnostics.settings != nil else { return }
+    Console.print(effective ? report.effectiveYAML : report.findings)
+  }
+
+  private static func probe(_ diagnostics: SettingsDiagnostics) async -> [ProbeResult] {
+    guard let settings = diagnostics.settings else { return [] }
+    return await BackendProbes(settings).run()
+  }
+}

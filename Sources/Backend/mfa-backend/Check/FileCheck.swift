@@ -1,0 +1,42 @@
+internal import Commands
+internal import MFASettings
+internal import MFATokens
+
+/// Reads the files that a configuration names, as a start would.
+enum FileCheck {
+  /// Adds a fault for each file that cannot be used, and for a database URL that libpq would refuse.
+  static func judged(_ diagnostics: SettingsDiagnostics) -> SettingsDiagnostics {
+    guard let settings = diagnostics.settings else { return diagnostics }
+    var result = diagnostics
+    func judge(_ key: String, _ body: () throws -> Void) {
+      do { try body() } catch {
+        let fault = Failure(of: error)
+        let place = key + ": "
+        result = result.refusing(
+          key, fault.message.hasPrefix(place) ? String(fault.message.dropFirst(place.count)) : fault.message,
+          hint: fault.hint)
+      }
+    }
+    judge("database") { try settings.database.judge() }
+    judge("database_password_file") { try settings.database.judgePassword() }
+    judge("keys_file") { _ = try settings.database.keys() }
+    if settings.gate.source.isFile {
+      judge("gate.jwks") { try InputFile.require(settings.gate.keys, "the file with the gate's keys") }
+    }
+    if let file = settings.gate.authorityFile {
+      judge("gate.ca_file") { try InputFile.require(file, "the gate's root file") }
+    }
+    judge("sms.token_file") { _ = try settings.smsProvider() }
+    if let file = settings.mail?.authorityFile {
+      judge("email.ca_file") { try InputFile.require(file, "the mail server's root file") }
+    }
+    if let file = settings.mail?.passwordFile {
+      judge("email.password_file") { _ = try InputFile.readSecret(file, "the secret file") }
+    }
+    if let file = settings.mail?.tokenFile {
+      judge("email.token_file") { _ = try InputFile.readSecret(file, "the secret file") }
+    }
+    judge("oidc.ca_file") { _ = try settings.provider?.tokens() }
+    return result
+  }
+}

@@ -1,0 +1,110 @@
+internal import ArgumentParser
+internal import Commands
+internal import Foundation
+internal import MFADelivery
+internal import MFADomain
+internal import MFASettings
+
+/// The options for the delivery of SMS and e-mail.
+struct DeliveryOptions: ParsableArguments {
+  @Option(
+    name: .customLong("sms-sink"), help: "log: writes codes to the log instead of sending them, for development only.")
+  var smsSink: String?
+
+  @Option(name: .customLong("sms-url"), help: "A server with the API of api.twilio.com.")
+  var smsURL: String?
+
+  @Option(name: .customLong("sms-account"), help: "The account at the SMS provider.")
+  var smsAccount: String?
+
+  @Option(name: .customLong("sms-token-file"), help: "File with the token of the account.")
+  var smsTokenFile: String?
+
+  @Option(name: .customLong("sms-from"), help: "The phone number that sends the SMS.")
+  var smsSender: String?
+
+  @Option(help: "The mail server, HOST:PORT or [ADDRESS]:PORT. TLS is required.")
+  var smtp: String?
+
+  @Option(
+    name: .customLong("smtp-tls"),
+    help: "starttls, or implicit for TLS from the beginning, which is the default of port 465.")
+  var smtpTLS: String?
+
+  @Option(
+    name: .customLong("smtp-ehlo"), help: "The name that EHLO tells the mail server, if not the domain of --smtp-from.")
+  var smtpGreeting: String?
+
+  @Option(name: .customLong("smtp-ca"), help: "PEM file with the roots that verify the mail server.")
+  var smtpAuthority: String?
+
+  @Option(name: .customLong("smtp-user"), help: "The user at the mail server.")
+  var smtpUser: String?
+
+  @Option(name: .customLong("smtp-password-file"), help: "File with the password of the user.")
+  var smtpPasswordFile: String?
+
+  @Option(
+    name: .customLong("smtp-token-file"), help: "File with an access token of the user for XOAUTH2, not a password.")
+  var smtpTokenFile: String?
+
+  @Option(name: .customLong("smtp-from"), help: "The sender address of e-mail.")
+  var smtpSender: String?
+
+  @Option(help: "The domain for which phones autofill codes.")
+  var domain: String?
+
+  var flags: [SettingFlag] {
+    [
+      SettingFlag("--sms-sink", "sms.sink", smsSink), SettingFlag("--sms-url", "sms.url", smsURL),
+      SettingFlag("--sms-account", "sms.account", smsAccount),
+      SettingFlag("--sms-token-file", "sms.token_file", smsTokenFile),
+      SettingFlag("--sms-from", "sms.from", smsSender), SettingFlag("--smtp", "email.smtp", smtp),
+      SettingFlag("--smtp-ca", "email.ca_file", smtpAuthority), SettingFlag("--smtp-user", "email.user", smtpUser),
+      SettingFlag("--smtp-password-file", "email.password_file", smtpPasswordFile),
+      SettingFlag("--smtp-token-file", "email.token_file", smtpTokenFile),
+      SettingFlag("--smtp-tls", "email.tls", smtpTLS), SettingFlag("--smtp-ehlo", "email.ehlo", smtpGreeting),
+      SettingFlag("--smtp-from", "email.from", smtpSender), SettingFlag("--domain", "domain", domain),
+    ].compactMap(\.self)
+  }
+}
+
+/// The providers that messages go through; `nil` for none.
+struct MessageProviders: Sendable {
+  let phone: (any MessageProvider)?
+  let email: (any MessageProvider)?
+}
+
+extension BackendSettings {
+  /// Reads the secrets of the providers.
+  ///
+  /// - Throws: `Failure` if a file cannot be read or is not private.
+  func messageProviders() throws -> MessageProviders {
+    MessageProviders(phone: try smsProvider(), email: try mailProvider())
+  }
+
+  func smsProvider() throws -> TwilioProvider? {
+    guard case .provider(let url, let account, let tokenFile, let sender) = texting else { return nil }
+    return TwilioProvider(
+      base: url, account: account, token: try Self.secret(in: tokenFile), sender: sender, domain: domain)
+  }
+
+  func mailProvider() throws -> SMTPProvider? {
+    guard let mail else { return nil }
+    if let file = mail.authorityFile { try InputFile.require(file, "the mail server's root file") }
+    return SMTPProvider(
+      server: SMTPProvider.Server(
+        host: mail.host, port: mail.port, authority: mail.authorityFile, beginsWithTLS: mail.beginsWithTLS,
+        user: mail.user, password: try mail.passwordFile.map(Self.secret)),
+      sender: mail.sender, domain: domain, greeting: mail.greeting,
+      token: mail.tokenFile.map(Self.reader))
+  }
+
+  /// Reads a file with a token each time: tokens live for an hour or so, and another program renews the file.
+  private static func reader(of path: String) -> @Sendable () throws -> String { { try secret(in: path) } }
+
+  /// Reads the first line of a file with a secret.
+  private static func secret(in path: String) throws -> String {
+    try InputFile.secretLine(path, "the secret file")
+  }
+}

@@ -1,0 +1,60 @@
+internal import Commands
+internal import Foundation
+internal import Glibc
+
+/// A file that an option names.
+enum InputFile {
+  /// Reads the whole file.
+  ///
+  /// - Parameter use: what the file is, for error messages: `the keys file`.
+  /// - Throws: `Failure` if the file cannot be read.
+  static func read(_ path: String, _ use: String) throws(Failure) -> Data {
+    try require(path, use)
+    guard let bytes = FileManager.default.contents(atPath: path) else {
+      throw Failure(.noInput, "\(use) \(path) cannot be read")
+    }
+    return bytes
+  }
+
+  /// Reads a secret file. Prints a warning if the group of the file can read it.
+  ///
+  /// - Throws: `Failure` if the file cannot be read, or if every user of the machine can read it.
+  ///
+  /// - Parameter warns: whether a warning is printed; `false` for a file that is read often.
+  static func readSecret(_ path: String, _ use: String, warns: Bool = true) throws(Failure) -> Data {
+    var status = stat()
+    if stat(path, &status) == 0 {
+      guard status.st_mode & 0o004 == 0 else {
+        throw Failure(
+          .configuration, "every user of this machine can read \(use) \(path)",
+          hint: "chmod 600 \(path), and replace the secret if other users could have read it")
+      }
+      if warns, status.st_mode & 0o040 != 0 { Console.tell(.warning("\(use) \(path) is readable by its group")) }
+    }
+    return try read(path, use)
+  }
+
+  /// The first line of a secret file that is not empty.
+  static func secretLine(_ path: String, _ use: String, warns: Bool = true) throws(Failure) -> String {
+    let text = String(decoding: try readSecret(path, use, warns: warns), as: UTF8.self)
+    guard let line = text.split(whereSeparator: \.isNewline).first else {
+      throw Failure(.configuration, "\(path) is empty")
+    }
+    return String(line)
+  }
+
+  /// Whether both paths lead to the same file, which exists.
+  static func areSame(_ path: String, _ other: String) -> Bool {
+    var first = stat()
+    var second = stat()
+    return stat(path, &first) == 0 && stat(other, &second) == 0 && first.st_dev == second.st_dev
+      && first.st_ino == second.st_ino
+  }
+
+  /// Checks at startup that `path` can be read, rather than at the first use.
+  static func require(_ path: String, _ use: String) throws(Failure) {
+    guard access(path, R_OK) == 0 else {
+      throw Failure(.noInput, "\(use) \(path) cannot be read: \(String(cString: strerror(errno)))")
+    }
+  }
+}

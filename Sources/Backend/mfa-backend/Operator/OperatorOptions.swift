@@ -1,0 +1,82 @@
+internal import ArgumentParser
+internal import Commands
+internal import Foundation
+internal import MFASettings
+
+/// The options that select a running backend.
+struct OperatorOptions: ParsableArguments {
+  @Option(
+    name: [.short, .customLong("config")],
+    help: "The backend's configuration file. Default: $MFA_BACKEND_CONFIG, then /etc/mfa/mfa.yaml, if it exists.")
+  var config: String?
+
+  @Option(help: "The backend's socket, unix:/path, in place of admin.listen.")
+  var admin: String?
+
+  @Flag(help: "Print the answer as one line of JSON.")
+  var json = false
+
+  /// Sends a request to the backend and prints the answer, with `--json` as one line of JSON.
+  ///
+  /// - Parameters:
+  ///   - patience: A reload may wait for the database and the gate.
+  ///   - text: The answer in words.
+  func ask<Answer: Codable>(
+    _ method: String, _ target: String, _ type: Answer.Type, within patience: Duration = .seconds(60),
+    text: (Answer) -> String
+  ) async throws(Failure) -> Answer {
+    let answer = try await client().send(method, target, type, patience: patience)
+    if json { JSONOutput.print(answer) } else { Console.print(text(answer)) }
+    return answer
+  }
+
+  /// The socket of the packaged backend.
+  private static func standardSocket(_ environment: [String: String]) -> String {
+    StandardPlaces.path("/run/mfa/admin.sock", in: environment)
+  }
+
+  /// A client for the socket of the configuration; without a configuration, for the socket of the packaged backend.
+  private func client() throws(Failure) -> AdminClient {
+    let environment = ProcessInfo.processInfo.environment
+    let flags = [SettingFlag("--admin", "admin.listen", admin)].compactMap(\.self)
+    let file = ConfigurationFile.find(config, environment, isNeeded: admin == nil)
+    if file == nil, admin == nil, environment[SettingKey.adminVariable] == nil {
+      let socket = Self.standardSocket(environment)
+      guard FileManager.default.fileExists(atPath: socket) else {
+        throw Failure(
+          .unavailable, "no backend found: neither \(ConfigurationFile.standard(environment)) nor \(socket) exists",
+          hint: "name its configuration with -c FILE, or its socket with --admin unix:/path")
+      }
+      return AdminClient(BackendSettings.AdminSocket(path: socket))
+    }
+    do throws(SettingsErrors) {
+      return AdminClient(try SettingsReader(file: file, environment: environment, flags: flags).readAdmin())
+    } catch {
+      throw Failure(
+        .configuration,
+        error.faults.map { .error("\($0)") } + [
+          .hint(
+            "the backend needs admin.listen; name its configuration with -c FILE, or its socket with --admin unix:/path"
+          )
+        ])
+    }
+  }
+}
+
+/// The place of the configuration file.
+enum ConfigurationFile {
+  /// The file of the packaged backend.
+  static func standard(_ environment: [String: String]) -> String {
+    StandardPlaces.path("/etc/mfa/mfa.yaml", in: environment)
+  }
+
+  /// The file that `-c` names, otherwise the one of `MFA_BACKEND_CONFIG`, otherwise the standard one if it exists.
+  ///
+  /// - Parameter isNeeded: `false` if flags already say what the file would: then the standard file is not read.
+  static func find(_ option: String?, _ environment: [String: String], isNeeded: Bool) -> String? {
+    if let option { return option }
+    if let named = environment[SettingKey.fileVariable], !named.isEmpty { return named }
+    let standard = standard(environment)
+    return isNeeded && FileManager.default.fileExists(atPath: standard) ? standard : nil
+  }
+}

@@ -1,0 +1,85 @@
+internal import ByteCoding
+internal import Commands
+internal import Logging
+internal import MFADelivery
+internal import MFADomain
+internal import MFAService
+internal import MFASettings
+internal import MFAStore
+internal import MFATokens
+internal import Observability
+
+/// What a running backend keeps from its start to its end, whatever a reload changes.
+struct BackendFoundation: Sendable {
+  let store: MeasuredStore
+  /// The keys that the vault was opened with.
+  let keys: KeyEncryptionKeys
+  let vault: Vault
+  let hub = NotificationHub()
+  let outbox: QueuedOutbox
+  let rateLimiter: RateLimiter
+  let spent = SpentIdentities()
+  let log: BackendLog
+  let logger: Logger
+
+  /// Opens the store and its vault.
+  static func open(_ settings: BackendSettings, log: BackendLog) async throws -> BackendFoundation {
+    let logger = log.logger()
+    let store: MeasuredStore
+    do {
+      store = MeasuredStore(try settings.database.open(logger: settings.logsStatements ? logger : nil))
+    } catch let fault as MFAStoreError {
+      throw Failure(.unavailable, "the database: \(fault.reason)", hint: settings.database.hintOfFailure)
+    }
+    let keys = try settings.database.keys()
+    let vault = try await Vault.open(in: store, with: keys, entropy: .system)
+    if let began = vault.historyBegan, settings.database != .ephemeral {
+      // Expected at the first start of a new database or a new version. At any other start, it means that the key was
+      // removed.
+      logger.warning("history key created", metadata: ["entry": .number(began), "key": "\(vault.historyKeys.newest)"])
+    }
+    return BackendFoundation(
+      store: store, keys: keys, vault: vault, outbox: QueuedOutbox(phone: nil, email: nil, logger: logger),
+      rateLimiter: RateLimiter(limits: RateLimits(settings.limits), clock: .system), log: log, logger: logger)
+  }
+
+  /// A verifier of the gate's identities. Fetches nothing yet.
+  func verifier(_ gate: BackendSettings.Gate) -> GateIdentityVerifier {
+    GateIdentityVerifier(
+      source: gate.source, issuer: gate.issuer, audience: gate.audience, store: store, spent: spent,
+      logger: logger)
+  }
+
+  /// Everything that follows from `settings`. Reads all files that they name, and changes nothing but the beginning of
+  /// a new requirement of a second factor in the store.
+  func generation(
+    _ settings: BackendSettings, _ verifier: GateIdentityVerifier
+  ) async throws -> (generation: ServiceGeneration, providers: MessageProviders) {
+    let providers = try settings.messageProviders()
+    let identityTokens = try settings.provider?.tokens()
+    let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: settings.gate.audience)
+    var policy = Policy(settings)
+    try await policy.datePolicy(in: store, at: WallClock.system.now())
+    let context = DomainContext(
+      store: store, vault: vault, outbox: settings.texting == .log ? LogOutbox(logger: logger) : outbox,
+      tokens: tokens, policy: policy, hub: hub, provider: identityTokens)
+    let callers = CallerReader(
+      gate: verifier, tokens: tokens, clock: .system, entropy: .system, logger: logger)
+    let generation = ServiceGeneration(
+      context: context, registry: OperationRegistry(context, logger: logger, rateLimiter: rateLimiter),
+      callers: callers, tokens: tokens)
+    return (generation, providers)
+  }
+
+  /// Applies the parts of `settings` that live outside the generation. Cannot fail.
+  func apply(_ settings: BackendSettings, _ providers: MessageProviders) {
+    outbox.replaceProviders(phone: providers.phone, email: providers.email)
+    rateLimiter.replace(limits: RateLimits(settings.limits))
+    log.setLevel(settings.logLevel)
+  }
+}
+
+extension BackendSettings.Gate {
+  /// The source of the gate's keys.
+  var source: GateKeySource { GateKeySource(keys, authority: authorityFile) }
+}

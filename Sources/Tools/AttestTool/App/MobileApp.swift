@@ -1,0 +1,117 @@
+internal import AttestClient
+internal import ByteCoding
+internal import Commands
+internal import Foundation
+internal import MFAClient
+internal import MFAViewModels
+internal import MFAWire
+internal import SimulatedDevice
+internal import SimulatedPhone
+internal import TransportEngine
+
+/// An app with a second factor on a device of this user. The device stays locked while the value exists.
+struct MobileApp {
+  let phone: SimulatedPhone
+  let console: PromptConsole
+  let services: DeviceServices
+  /// Whether answers are printed as JSON.
+  let printsJSON: Bool
+  /// Whether the device was enrolled when the command began.
+  let isEnrolled: Bool
+  private let work: DeviceSession
+  private let faults: GateFaults
+
+  /// Opens phone and app, and registers the device with the gate if it is not.
+  ///
+  /// - Parameters:
+  ///   - phoneNumber: The number that receives codes; `nil` for the remembered one.
+  ///   - needsAccount: Whether the command names an account before the device is enrolled.
+  init(_ options: AppOptions, phoneNumber: String? = nil, needsAccount: Bool = false) async throws(Failure) {
+    let address = try GateURL(options.url)
+    let global = options.global.forGate(at: address)
+    printsJSON = global.json
+    work = try await DeviceSession(global, address: address, engine: DeviceSession.makeEngine())
+    let store = try global.deviceStore()
+    phone = try PhoneFile(of: work.device, in: store).open()
+    console = PromptConsole(phone, options.answers?.answers ?? [])
+    do throws(AttestError) { try await work.session.registerIfNeeded() } catch { throw work.failure(error) }
+    let place = store.appPath(
+      work.device.name, GateUnderAuthority(gate: address.gateName, try global.loadAuthority()))
+    let storage = FileStorageService(path: place + ".app.json")
+    let record: MFARecord
+    do throws(StorageError) { record = try storage.load() } catch { throw Failure(.badData, "\(error)") }
+    isEnrolled = record.isEnrolled
+    faults = GateFaults(try LabGate.backend(by: options.by, work.session, work.transport, at: address))
+    services = DeviceServices(
+      keychain: phone, biometrics: phone, securityKeys: phone, backend: faults, storage: storage,
+      sessions: FileSecretStorage(path: place + ".session.json"),
+      trust: FileSecretStorage(path: place + ".trust.json"),
+      app: AppDescription(
+        bundleID: work.device.bundleID,
+        username: options.user ?? record.username ?? "", phoneNumber: phoneNumber ?? record.phoneNumber,
+        deviceModel: phone.settings.model))
+    guard !needsAccount || !services.app.username.isEmpty else {
+      throw Failure(.usage, "which account?", hint: "--user NAME; it is remembered after `attest enroll`")
+    }
+  }
+
+  /// A failure of a view model, whose text is for people.
+  ///
+  /// - Parameters:
+  ///   - needsSignIn: Whether the server asked for a session.
+  ///   - advice: The offer of the app, if it has one.
+  func failure(
+    _ text: String?, needsSignIn: Bool = false, advice: SecurityAdvice.Action? = nil
+  ) -> Failure {
+    if let prompt = console.missedPrompt {
+      return Failure(
+        .noInput, "the phone's prompt got no answer: \(PromptConsole.title(of: prompt)): \(prompt.reason)",
+        hint: "--answers approve answers it; several are separated by commas")
+    }
+    // The gate's refusals have the statuses and hints of the other commands.
+    if let fault = faults.last { return work.failure(fault) }
+    return Failure(
+      .refused, text ?? "refused",
+      hint: needsSignIn ? "`attest signin URL` begins a session, which the server asks for" : advice.flatMap(hint))
+  }
+
+  /// The commands that do what the app offers.
+  private func hint(for advice: SecurityAdvice.Action) -> String? {
+    switch advice {
+    case .enrollAgain where !isEnrolled: "`attest enroll URL --user NAME` enrols it"
+    case .enrollAgain:
+      "`attest downgrade URL` lets the device sign in by codes; then `attest upgrade URL` gives it a key again"
+    case .blockAndOfferSMS:
+      "`attest downgrade URL` lets the device sign in by codes, and `attest phone set --passcode on` lets it have keys"
+    case .offerPasscode, .usePasscode, .retry: nil
+    }
+  }
+}
+
+/// A backend, and why the last call did not reach it: a view model has only a text for that.
+private struct GateFaults: MFABackend {
+  private let backend: any MFABackend
+  private let fault = Shared<AttestError?>(nil)
+
+  init(_ backend: any MFABackend) { self.backend = backend }
+
+  var last: AttestError? { fault.get() }
+
+  func call<Request, Response>(
+    _ operation: WireOperation<Request, Response>, _ request: Request, token: String?
+  ) async throws(NetworkError) -> Response {
+    do throws(NetworkError) {
+      let response = try await backend.call(operation, request, token: token)
+      fault.set(nil)
+      return response
+    } catch {
+      if case .gate(let reason) = error { fault.set(reason) } else { fault.set(nil) }
+      throw error
+    }
+  }
+}
+
+extension DeviceStore {
+  /// The beginning of the paths of an app's files, for the backend behind `gate`.
+  func appPath(_ name: String, _ gate: GateUnderAuthority) -> String { "\(folder(name))/gates/\(gate.fileName)" }
+}

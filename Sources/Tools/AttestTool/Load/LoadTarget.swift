@@ -1,0 +1,107 @@
+internal import AttestClient
+internal import ByteCoding
+internal import Commands
+internal import SimulatedDevice
+internal import Transport
+internal import TransportEngine
+
+/// The server under load, and how one gets in.
+struct LoadTarget: Sendable {
+  let engine: ClientEngine
+  let tls: ClientTLS
+  let address: GateURL
+  /// Whose devices connect; `nil` to connect without any.
+  let authority: TestAuthority?
+  /// The kind of the devices.
+  let model: Device.Model?
+
+  func connect() async throws(Failure) -> ClientConnection {
+    do throws(TransportError) {
+      return try await EngineTransport(engine: engine, tls: tls).open(address)
+    } catch {
+      throw Failure(error)
+    }
+  }
+
+  /// An open socket: connection, TLS and upgrade, with a fresh assertion if there is a device to make it.
+  func open(as device: LoadDevice?) async throws(Failure) -> ClientWebSocket {
+    let connection = try await connect()
+    let headers = try await device?.assertionHeaders(over: connection, to: address) ?? HeaderFields()
+    do throws(ClientError) {
+      return try await connection.upgrade(address.target, host: address.hostField, headers: headers)
+    } catch .refused(let response) {
+      throw Failure(.assertionFailed(GateRefusal(HTTPResponse(response))))
+    } catch {
+      throw Failure(TransportError(error))
+    }
+  }
+
+  /// A new device of the authority, registered; `nil` without an authority.
+  func makeDevice() async throws(Failure) -> LoadDevice? {
+    guard let authority, let model else { return nil }
+    return try await LoadDevice(model, authority: authority, registeredOver: connect(), to: address)
+  }
+}
+
+/// A simulated device with one key, in memory.
+///
+/// Its requests to the gate use one connection, as in apps. Its assertions must be used one after another.
+struct LoadDevice: Sendable {
+  private let keys: any DeviceKeyService
+  private let keyID: String
+
+  init(
+    _ model: Device.Model, authority: TestAuthority, registeredOver connection: ClientConnection, to address: GateURL
+  ) async throws(Failure) {
+    keys = try authority.keyService(of: model, keys: MemoryKeyStore())
+    let challenge = try await Self.challenge(over: connection, to: address)
+    let body: [UInt8]
+    do throws(KeyServiceError) {
+      keyID = try await keys.generateKey()
+      body = try await keys.registration(of: keyID, over: challenge)
+    } catch {
+      throw Failure(error)
+    }
+    let response = try await Self.ask("POST", "/attest/register", body, over: connection, to: address)
+    guard response.status == 200 else {
+      throw Failure(.registrationFailed(GateRefusal(HTTPResponse(response))), of: model.platform)
+    }
+  }
+
+  /// Returns the fields that open one socket, for a challenge that is fetched on the same connection.
+  func assertionHeaders(
+    over connection: ClientConnection, to address: GateURL
+  ) async throws(Failure) -> HeaderFields {
+    let challenge = try await Self.challenge(over: connection, to: address)
+    let assertion: [UInt8]
+    do throws(KeyServiceError) {
+      assertion = try await keys.proof(by: keyID, over: challenge)
+    } catch {
+      throw Failure(error)
+    }
+    let headers = AssertionHeaders(keyID: keyID, assertion: assertion, challenge: challenge)
+    return HeaderFields(headers.fields.map { HeaderFields.Field(name: $0.name, value: $0.value) })
+  }
+
+  private static func challenge(
+    over connection: ClientConnection, to address: GateURL
+  ) async throws(Failure) -> Challenge {
+    let response = try await ask("GET", "/attest/challenge", over: connection, to: address)
+    guard response.status == 200 else { throw Failure(.challengeFailed(GateRefusal(HTTPResponse(response)))) }
+    guard let challenge = Challenge(body: response.body) else { throw Failure(.missingNonce) }
+    return challenge
+  }
+
+  private static func ask(
+    _ method: String, _ target: String, _ body: [UInt8] = [], over connection: ClientConnection, to address: GateURL
+  ) async throws(Failure) -> Response {
+    var headers = HeaderFields()
+    headers.append("Host", address.hostField)
+    if !body.isEmpty { headers.append("Content-Type", "application/json") }
+    do throws(ClientError) {
+      return try await connection.send(method, target, headers: headers, body: body)
+    } catch {
+      throw Failure(TransportError(error))
+    }
+  }
+}

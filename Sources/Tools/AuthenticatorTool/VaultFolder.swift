@@ -1,0 +1,108 @@
+internal import AuthenticatorVault
+internal import Commands
+internal import Foundation
+internal import Glibc
+internal import ProcessSignals
+
+/// The folder of the vault, mode 0700: `vault`, `lock`, and the ten last versions in `versions`.
+struct VaultFolder: Sendable {
+  /// The number of older versions that are kept.
+  static let versionCount = 10
+
+  /// The path of the folder.
+  let path: String
+
+  /// The folder at `path`; without one, `$AUTHENTICATOR_VAULT` or the user's data folder (XDG Base Directory).
+  init(path: String?, environment: [String: String]) throws(Failure) {
+    if let path = path ?? environment["AUTHENTICATOR_VAULT"], !path.isEmpty {
+      self.path = path
+    } else if let data = environment["XDG_DATA_HOME"], data.hasPrefix("/") {
+      self.path = data + "/sallyport/authenticator"
+    } else if let home = environment["HOME"], home.hasPrefix("/") {
+      self.path = home + "/.local/share/sallyport/authenticator"
+    } else {
+      throw Failure(.noInput, "there is no folder for the vault", hint: "set HOME or XDG_DATA_HOME, or use --vault DIR")
+    }
+  }
+
+  /// The path of the vault.
+  var vaultPath: String { path + "/vault" }
+  private var versionsPath: String { path + "/versions" }
+
+  /// The vault's file; `nil` if there is none yet.
+  func read() throws(Failure) -> VaultFile? { try Self.read(vaultPath) }
+
+  /// The file of a vault at `path`; `nil` if there is none.
+  static func read(_ path: String) throws(Failure) -> VaultFile? {
+    guard let bytes = try InputFile.read(path, largest: VaultFile.largest, ifPresent: true) else { return nil }
+    do throws(VaultError) { return try VaultFile(bytes: Data(bytes)) } catch { throw Failure(error, at: path) }
+  }
+
+  /// Calls `body` while no other process changes the vault. Waits for at most ten seconds.
+  func locked<Value>(_ body: () throws -> Value) throws -> Value {
+    try makeFolders()
+    let lock = open(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard lock >= 0 else { throw fault("cannot open \(path)/lock") }
+    defer { close(lock) }
+    var tries = 0
+    while flock(lock, LOCK_EX | LOCK_NB) != 0 {
+      guard errno == EWOULDBLOCK || errno == EINTR else { throw fault("cannot lock \(path)/lock") }
+      tries += 1
+      guard tries < 200 else {
+        throw Failure(.retryLater, "another process is changing the vault", hint: "try again")
+      }
+      usleep(50_000)
+    }
+    return try body()
+  }
+
+  /// Replaces the vault's file atomically and durably. The old one becomes the latest of the versions.
+  func write(_ file: VaultFile) throws(Failure) {
+    do {
+      let draft = try TemporaryFile(for: vaultPath)
+      try draft.withDescriptor { descriptor in
+        try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: file.bytes)
+      }
+      try keepVersion()
+      try draft.place()
+    } catch let failure as Failure {
+      throw failure
+    } catch let error as TemporaryFile.WriteError {
+      throw Failure(.cannotCreate, "cannot write \(vaultPath): \(String(cString: strerror(error.number)))")
+    } catch {
+      throw Failure(.cannotCreate, "cannot write \(vaultPath): \(error.localizedDescription)")
+    }
+  }
+
+  /// The paths of the versions, the latest first.
+  func versions() -> [String] {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: versionsPath)) ?? []
+    return names.filter { $0.hasPrefix("vault-") }.sorted(by: >).map { versionsPath + "/" + $0 }
+  }
+
+  /// Gives the present file a second name, which the move of the new file leaves alone.
+  private func keepVersion() throws(Failure) {
+    var status = stat()
+    guard stat(vaultPath, &status) == 0 else { return }
+    let now = Int64(Date().timeIntervalSince1970 * 1000)
+    // In the order of their names; a clock that was set back must not make a new version look old.
+    let last = versions().first.flatMap { Int64($0.suffix(13)) } ?? 0
+    let name = "\(versionsPath)/vault-\(max(now, last + 1))"
+    guard link(vaultPath, name) == 0 else { throw fault("cannot keep the present version as \(name)") }
+    for old in versions().dropFirst(Self.versionCount) { unlink(old) }
+  }
+
+  private func makeFolders() throws(Failure) {
+    do {
+      try FileManager.default.createDirectory(
+        atPath: versionsPath, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch {
+      throw Failure(.cannotCreate, "cannot create \(versionsPath): \(error.localizedDescription)")
+    }
+    chmod(path, 0o700)
+  }
+
+  private func fault(_ text: String) -> Failure {
+    Failure(.cannotCreate, "\(text): \(String(cString: strerror(errno)))")
+  }
+}

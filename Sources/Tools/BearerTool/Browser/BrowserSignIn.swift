@@ -1,0 +1,79 @@
+internal import Commands
+internal import Foundation
+internal import Glibc
+internal import OIDCClient
+
+/// A sign-in in the browser, which comes back to a port of this machine (RFC 8252, section 7.3).
+struct BrowserSignIn {
+  let client: ProviderClient
+  let nonce: String?
+  let startsBrowser: Bool
+  let limit: Duration
+
+  func run() async throws -> StoredAccount {
+    let listener = try await LoopbackListener.open(redirectURI: client.provider.endpoints.redirectURI)
+    do {
+      let account = try await signIn(listener)
+      await listener.close(showing: .signedIn(client.provider.name))
+      return account
+    } catch {
+      let code = (error as? OIDCError)?.code ?? (error as? Failure)?.message.prefix { $0 != ":" }.description
+      await listener.close(showing: .failed(code ?? "failed"))
+      throw error
+    }
+  }
+
+  private func signIn(_ listener: LoopbackListener) async throws -> StoredAccount {
+    let end = ContinuousClock.now + limit
+    let request = try await client.begin(redirectURI: listener.redirectURI, nonce: nonce)
+    // Every user of the machine can read the arguments of a program, so the browser gets a short address of this port.
+    let address = await listener.begin(sendingTo: request.url) { request.isAnswered(by: $0) }
+    if !(startsBrowser && SystemBrowser.open(address)) {
+      StandardError.write("open this address in a browser on this machine, once:\n\n\(address)\n\n")
+    }
+    // While the person is busy there, so that one exchange remains when the code arrives.
+    async let keys: Void = client.warmUp()
+    let redirect = try url(of: await listener.redirect(within: max(end - .now, .zero)))
+    await keys
+    return try await client.finish(redirect, of: request)
+  }
+
+  /// The redirect that was waited for.
+  ///
+  /// - Throws: If none came, or if another person may take part in the sign-in.
+  private func url(of outcome: LoopbackListener.Outcome) throws(Failure) -> URL {
+    switch outcome {
+    case .redirect(let url): return url
+    case .nothing(strangeStates: 0):
+      throw Failure(
+        .retryLater, "no_answer: nothing came back from the browser within \(limit.components.seconds) s",
+        hint: "on a machine without a browser: `bearer login --device` or `bearer login --paste`")
+    case .nothing:
+      throw Failure(
+        .refused,
+        "wrong_state: within \(limit.components.seconds) s, only redirects without the state of this sign-in came",
+        hint: "begin again, in one window of the browser: `bearer login \(client.provider.id)`")
+    case .ended(let refusal):
+      throw Failure(
+        .refused, "\(refusal.code): \(refusal.what) came to the port that waits for the browser", hint: refusal.hint)
+    }
+  }
+}
+
+/// The browser of the desktop.
+enum SystemBrowser {
+  /// Starts it with `address`.
+  ///
+  /// - Returns: Whether there is a desktop and a program that opens addresses.
+  static func open(_ address: String) -> Bool {
+    let environment = ProcessInfo.processInfo.environment
+    let named = environment["BROWSER"].flatMap { $0.isEmpty ? nil : $0 }
+    let hasDesktop = ["DISPLAY", "WAYLAND_DISPLAY"].contains { environment[$0]?.isEmpty == false }
+    guard let program = named ?? (hasDesktop ? "xdg-open" : nil) else { return false }
+    guard let id = StartedProgram.start([program, address], reading: nil, writing: nil) else { return false }
+    // A browser that cannot reach the desktop exits at once.
+    usleep(100_000)
+    var status: Int32 = 0
+    return waitpid(id, &status, WNOHANG) != id || status == 0
+  }
+}

@@ -1,0 +1,187 @@
+internal import ArgumentParser
+internal import ByteCoding
+internal import Commands
+internal import Foundation
+internal import OIDCClient
+internal import QREncoding
+
+struct LoginCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "login",
+    abstract: "Sign in with a provider.",
+    discussion: """
+      Opens the browser, or prints the address to open. On a machine without a browser, use --device where the \
+      provider offers it, otherwise --paste. Example:
+        bearer login work
+        bearer login --device work
+      """)
+
+  @OptionGroup var options: BearerOptions
+
+  @Argument(help: "The provider (default: the one of the configuration).")
+  var provider: String?
+
+  @Flag(help: "Show a code to confirm on another device (device grant).")
+  var device = false
+
+  @Flag(help: "Open the address anywhere, and paste the one that the browser ends at.")
+  var paste = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Sign in with this user name and a password, which is asked for or read from standard input. The entry must have "
+        + "password_grant: true.", valueName: "name"))
+  var username: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The nonce of the ID token, where a service that is to accept it asks for one.", valueName: "text"))
+  var nonce: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "A further parameter of the request, such as prompt=login; may be given several times. It replaces one of the "
+        + "entry.", valueName: "name=value"))
+  var parameter: [String] = []
+
+  @Flag(help: "Print the address, and start no browser.")
+  var noBrowser = false
+
+  @Option(help: ArgumentHelp("Give up after so many seconds.", valueName: "seconds"))
+  var timeout: Int = 300
+
+  private struct Output: Encodable {
+    let account: String
+    let provider: String
+    let user: String?
+    /// Left out if the token is used until a service refuses it.
+    let expires_at: Int?
+    let renewable: Bool
+    let bound_to_key: Bool
+  }
+
+  func validate() throws {
+    guard [device, paste, username != nil].count(where: { $0 }) <= 1 else {
+      throw ValidationError("--device, --paste and --username exclude one another")
+    }
+    guard nonce == nil || !(device || username != nil) else {
+      throw ValidationError("--nonce is for sign-ins in a browser")
+    }
+    let parameters = try parameters()
+    guard parameters.count <= ProviderVariations.mostParameters else {
+      throw ValidationError("--parameter can be given at most \(ProviderVariations.mostParameters) times")
+    }
+    guard (1...3600).contains(timeout) else { throw ValidationError("--timeout must be 1 to 3600") }
+  }
+
+  /// The values of `--parameter`, by their names.
+  private func parameters() throws -> [String: String] {
+    var parameters: [String: String] = [:]
+    for text in parameter {
+      guard let sign = text.firstIndex(of: "=") else {
+        throw ValidationError("--parameter must be name=value: \(text)")
+      }
+      let (name, value) = (String(text[..<sign]), String(text[text.index(after: sign)...]))
+      if let problem = ProviderVariations.problem(ofParameter: name, value) {
+        throw ValidationError("--parameter \(text): \(problem)")
+      }
+      guard parameters.updateValue(value, forKey: name) == nil else {
+        throw ValidationError("--parameter \(name) is given twice")
+      }
+    }
+    return parameters
+  }
+
+  func run() async throws {
+    // A provider that answers slowly cannot make the command wait longer than it was told to.
+    let access = try options.access(exchangeTime: min(.seconds(timeout), Network.exchangeTime))
+    let provider = try access.provider(provider)
+    let credentials = try username.map { Credentials(username: $0, password: try password(for: $0)) }
+    let (account, client) = try await signIn(provider, access, credentials)
+    let session = AccountSession(account: provider.id, client: client, store: access.store)
+    do throws(SessionError) { try await session.replace(by: account) } catch { throw Failure(error, at: provider) }
+    if options.json {
+      JSONOutput.print(
+        Output(
+          account: provider.id, provider: account.providerID, user: account.user?.username,
+          expires_at: account.expiryInSeconds, renewable: account.tokens.refreshToken != nil,
+          bound_to_key: account.dpopKey != nil))
+    } else {
+      let user = account.user.map { " as \(TerminalText.printable($0.username))" } ?? ""
+      StandardOutput.write("signed in at \(client.provider.name)\(user)\n")
+    }
+  }
+
+  /// Signs in at the provider, and at the next ones while those before cannot be reached.
+  private func signIn(
+    _ provider: IdentityProvider, _ access: AccountAccess, _ credentials: Credentials?
+  ) async throws -> (StoredAccount, ProviderClient) {
+    let parameters = try parameters()
+    let chain = access.chain(provider).map { client in
+      ProviderClient(
+        provider: client.provider.adding(parameters: parameters), dependencies: client.dependencies)
+    }
+    for (index, client) in chain.enumerated() {
+      do {
+        return (try await grant(client, credentials), client)
+      } catch let error as OIDCError {
+        guard error.permitsFailover, index + 1 < chain.count else { throw Failure(error, at: client.provider) }
+        StandardError.write(
+          "warning: \(client.provider.id): \(error); trying \(chain[index + 1].provider.id)\n")
+      }
+    }
+    throw Failure(.internalError, "there is no provider")
+  }
+
+  private func grant(_ client: ProviderClient, _ credentials: Credentials?) async throws -> StoredAccount {
+    if let credentials {
+      StandardError.write("warning: the password passes through this program (password grant); RFC 9700 forbids it\n")
+      return try await client.signIn(with: credentials)
+    }
+    if device { return try await confirm(client) }
+    if paste { return try await pasted(client) }
+    return try await BrowserSignIn(
+      client: client, nonce: nonce, startsBrowser: !noBrowser, limit: .seconds(timeout)
+    ).run()
+  }
+
+  private func confirm(_ client: ProviderClient) async throws -> StoredAccount {
+    let authorization = try await client.beginDeviceGrant()
+    let address = authorization.completeURI ?? authorization.verificationURI
+    var text = "open \(authorization.verificationURI) and enter \(authorization.userCode)\n"
+    if StandardError.isTerminal, let code = try? QRCode(address) { text += code.terminalText() }
+    StandardError.write(TerminalText.printableLines(text))
+    return try await client.finish(authorization)
+  }
+
+  private func pasted(_ client: ProviderClient) async throws -> StoredAccount {
+    // No process listens there: the browser shows an error, and the address in its bar is what is wanted.
+    let redirectURI = client.provider.endpoints.redirectURI?.absoluteString ?? "http://127.0.0.1:1/callback"
+    let request = try await client.begin(redirectURI: redirectURI, nonce: nonce)
+    StandardError.write("open this address in any browser:\n\n\(request.url.absoluteString)\n\n")
+    StandardError.write("it ends at an address that begins with \(redirectURI) and cannot be shown; paste it here:\n")
+    let line: String
+    if StandardInput.isTerminal, let terminal = Terminal() {
+      line = terminal.ask("") ?? ""
+    } else {
+      line = try InputFile.firstLine("-")
+    }
+    guard let redirect = URL(string: line.trimmingCharacters(in: .whitespaces)), redirect.host() != nil else {
+      throw Failure(.badData, "this is no address", hint: "paste the whole line of the browser's address bar")
+    }
+    return try await client.finish(redirect, of: request)
+  }
+
+  private func password(for username: String) throws(Failure) -> String {
+    let password: String?
+    if StandardInput.isTerminal, let terminal = Terminal() {
+      password = terminal.ask("password of \(TerminalText.printable(username)): ", isSecret: true)
+    } else {
+      password = try InputFile.firstLine("-")
+    }
+    guard let password, !password.isEmpty else {
+      throw Failure(.usage, "there is no password", hint: "type it, or write it to standard input")
+    }
+    return password
+  }
+}

@@ -1,0 +1,49 @@
+internal import ArgumentParser
+internal import Commands
+internal import Foundation
+internal import OIDCClient
+
+struct LogoutCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "logout",
+    abstract: "Revoke the tokens of an account and delete them.",
+    discussion: """
+      The tokens are deleted here even if the provider cannot be reached. The session in the browser goes on until its \
+      page is visited, which this command prints where the provider has one. Example:
+        bearer logout work
+      """)
+
+  @OptionGroup var options: BearerOptions
+
+  @Argument(help: "The provider (default: the one of the configuration).")
+  var provider: String?
+
+  private struct Output: Encodable {
+    let account: String
+    let revoked: Bool
+    let reason: String?
+    let end_session_url: String?
+  }
+
+  func run() async throws {
+    let access = try options.access()
+    let provider = try access.provider(provider)
+    let session: AccountSession
+    do throws(Failure) { session = try access.session(provider) } catch {
+      // Tokens that cannot be read can still be deleted.
+      try? access.store.delete(provider.id)
+      throw error
+    }
+    let fault: OIDCError?
+    do throws(SessionError) { fault = try await session.logOut() } catch { throw Failure(error, at: provider) }
+    let page = try? await access.client(provider).endSessionURL()
+    if options.json {
+      JSONOutput.print(
+        Output(
+          account: provider.id, revoked: fault == nil, reason: fault?.code, end_session_url: page?.absoluteString))
+    } else {
+      if let fault { StandardError.write("warning: not revoked at the provider: \(fault)\n") }
+      if let page { StandardOutput.write("the session in the browser ends at \(page.absoluteString)\n") }
+    }
+  }
+}

@@ -1,0 +1,94 @@
+internal import ArgumentParser
+internal import BearerSettings
+internal import ByteCoding
+internal import Commands
+internal import Foundation
+internal import OIDCClient
+
+struct StatusCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status",
+    abstract: "Show who is signed in where, and how long the tokens are valid.",
+    discussion: """
+      Sends nothing. Example:
+        bearer status
+      """)
+
+  @OptionGroup var options: BearerOptions
+
+  private struct Row: Encodable {
+    let account: String
+    let state: String
+    let provider: String?
+    let user: String?
+    let expires_at: Int?
+    let renewable: Bool?
+    let bound_to_key: Bool?
+  }
+
+  func run() throws {
+    let settings = try options.settings()
+    let store = try options.tokenStore()
+    let rows: [Row]
+    do throws(TokenStoreError) {
+      let stored = Set(try store.names())
+      // Accounts whose entry has gone from the configuration are shown too.
+      let names = settings.providers.map(\.id) + stored.subtracting(settings.providers.map(\.id)).sorted()
+      var collected: [Row] = []
+      for name in names { collected.append(Self.row(name, try store.account(name))) }
+      rows = collected
+    } catch {
+      throw Failure(error)
+    }
+    if options.json {
+      JSONOutput.print(rows)
+      return
+    }
+    let width = rows.map(\.account.count).max() ?? 0
+    for row in rows {
+      let name = row.account.padding(toLength: width, withPad: " ", startingAt: 0)
+      let user = row.user.map { "  \($0)" } ?? ""
+      StandardOutput.write(TerminalText.printable("\(name)  \(row.state)\(user)") + "\n")
+    }
+  }
+
+  private static func row(_ name: String, _ account: StoredAccount?) -> Row {
+    guard let account else {
+      return Row(
+        account: name, state: "signed out", provider: nil, user: nil, expires_at: nil, renewable: nil,
+        bound_to_key: nil)
+    }
+    return Row(
+      account: name, state: state(of: account, at: Date()), provider: account.providerID,
+      user: account.user?.username, expires_at: account.expiryInSeconds,
+      renewable: account.tokens.refreshToken != nil, bound_to_key: account.dpopKey != nil)
+  }
+
+  private static func state(of account: StoredAccount, at now: Date) -> String {
+    let remaining = Int(account.expiresAt.timeIntervalSince(now))
+    switch RefreshDecision(account, at: now) {
+    case .use where account.isOpenEnded: return "valid until a service refuses it"
+    case .use:
+      guard case .refused(_, let afterLostAnswer) = account.refreshState else {
+        return "valid for \(duration(remaining))"
+      }
+      return "valid for \(duration(remaining)), then signed out"
+        + (afterLostAnswer ? ": the answer to a refresh was lost" : " by the provider")
+    case .refresh: return remaining > 0 ? "valid for \(duration(remaining)), then renewed" : "renewed when needed"
+    case .tryOnce: return "uncertain: the answer to a refresh was lost; the next call tries once"
+    case .wait(let end): return "waiting \(duration(Int(end.timeIntervalSince(now)))), as the provider asks"
+    case .signIn(.noRefreshToken): return "expired"
+    case .signIn(.refused): return "signed out by the provider"
+    case .signIn(.refusedAfterLostAnswer): return "signed out: the answer to a refresh was lost"
+    }
+  }
+
+  private static func duration(_ seconds: Int) -> String {
+    switch seconds {
+    case ..<120: "\(max(seconds, 0)) s"
+    case ..<7200: "\(seconds / 60) min"
+    case ..<172_800: "\(seconds / 3600) h"
+    default: "\(seconds / 86_400) d"
+    }
+  }
+}

@@ -1,0 +1,130 @@
+internal import ArgumentParser
+internal import Commands
+internal import Foundation
+internal import OIDCClient
+
+struct TokenCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "token",
+    abstract: "Print a valid access token.",
+    discussion: """
+      Renews the token if less than a minute of it remains; of many calls at once, one does. Examples:
+        curl --oauth2-bearer "$(bearer token work)" https://api.example.com/
+        bearer token work --header GET https://api.example.com/ |
+          curl -H @- https://api.example.com/
+
+      A token that is bound to a key (DPoP) is of no use alone, and is printed with --header or --json only.
+      """)
+
+  @OptionGroup var options: BearerOptions
+
+  @Argument(help: "The provider (default: the one of the configuration).")
+  var provider: String?
+
+  @Option(
+    parsing: .upToNextOption,
+    help: ArgumentHelp(
+      "Print header fields for a request with this method to this URL; needed for tokens that are bound to a key (DPoP).",
+      valueName: "method url"))
+  var header: [String] = []
+
+  @Option(
+    name: .customLong("dpop-nonce"),
+    help: ArgumentHelp(
+      "The nonce of the proof that --header prints: what a service asked for in its field DPoP-Nonce.",
+      valueName: "text"))
+  var nonce: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Renew the token if it is still the one in this file (- is standard input), which a service answered with 401.",
+      valueName: "file"))
+  var rejected: String?
+
+  @Option(help: ArgumentHelp("Give up an exchange with the provider after so many seconds.", valueName: "seconds"))
+  var timeout: Int = 30
+
+  @Flag(help: "Print the ID token of the sign-in in place of the access token; it is not renewed.")
+  var id = false
+
+  private struct Output: Encodable {
+    let access_token: String
+    let token_type: String
+    /// Left out if the token is used until a service refuses it.
+    let expires_at: Int?
+    let scope: String?
+  }
+
+  func validate() throws {
+    guard !id || (header.isEmpty && rejected == nil && !options.json) else {
+      throw ValidationError("--id stands alone")
+    }
+    guard header.isEmpty || (header.count == 2 && URL(string: header[1])?.host() != nil) else {
+      throw ValidationError("--header needs a method and a URL")
+    }
+    guard (1...3600).contains(timeout) else { throw ValidationError("--timeout must be 1 to 3600") }
+    guard let nonce else { return }
+    guard !header.isEmpty else { throw ValidationError("--dpop-nonce needs --header") }
+    // RFC 9449, section 8.1.
+    guard (1...1024).contains(nonce.utf8.count),
+      nonce.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C })
+    else { throw ValidationError("--dpop-nonce must be the value of the field DPoP-Nonce, as it is") }
+  }
+
+  func run() async throws {
+    let access = try options.access(exchangeTime: .seconds(timeout))
+    let provider = try access.provider(provider)
+    if id { return try printIDToken(access, provider) }
+    let rejected = try rejected.map(InputFile.firstLine)
+    let session = try access.session(provider)
+    let account: StoredAccount
+    do throws(SessionError) { account = try await session.tokens(rejecting: rejected) } catch {
+      throw Failure(error, at: provider)
+    }
+    if !header.isEmpty {
+      try printHeader(account, provider)
+    } else if options.json {
+      JSONOutput.print(
+        Output(
+          access_token: account.tokens.accessToken, token_type: account.tokens.tokenType,
+          expires_at: account.expiryInSeconds, scope: account.tokens.scope))
+    } else if account.dpopKey != nil {
+      throw Failure(
+        .usage, "token_bound: \(provider.id): the token is bound to a key, so that it is of no use alone",
+        hint: "bearer token \(provider.id) --header METHOD URL | curl -H @- URL; or ask for tokens that are not bound: "
+          + "dpop: off in the configuration, then `bearer login \(provider.id)`")
+    } else {
+      StandardOutput.write(account.tokens.accessToken + "\n")
+    }
+  }
+
+  private func printIDToken(_ access: AccountAccess, _ provider: IdentityProvider) throws(Failure) {
+    let account: StoredAccount?
+    do throws(TokenStoreError) { account = try access.store.account(provider.id) } catch { throw Failure(error) }
+    guard let account else { throw Failure(.notSignedIn, at: provider) }
+    guard let token = account.tokens.idToken else {
+      throw Failure(.notOffered("ID tokens: the scope openid is missing"), at: provider)
+    }
+    StandardOutput.write(token + "\n")
+  }
+
+  private func printHeader(_ account: StoredAccount, _ provider: IdentityProvider) throws(Failure) {
+    guard let key = account.dpopKey, let url = URL(string: header[1]) else {
+      StandardOutput.write("Authorization: Bearer \(account.tokens.accessToken)\n")
+      return
+    }
+    do throws(OIDCError) {
+      let proof = try key.proof(
+        method: header[0].uppercased(), url: url, accessToken: account.tokens.accessToken, nonce: nonce,
+        jti: UUID().uuidString, now: Date())
+      StandardOutput.write("Authorization: DPoP \(account.tokens.accessToken)\nDPoP: \(proof)\n")
+    } catch {
+      throw Failure(error, at: provider)
+    }
+  }
+}
+
+extension StoredAccount {
+  /// When the access token expires, in seconds since 1970; `nil` if it is used until a service refuses it.
+  var expiryInSeconds: Int? { isOpenEnded ? nil : Int(expiresAt.timeIntervalSince1970) }
+}

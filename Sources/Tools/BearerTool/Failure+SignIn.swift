@@ -1,0 +1,94 @@
+internal import Commands
+internal import HTTPExchange
+internal import OIDCClient
+
+/// A failure with its code, which the JSON and the text have in front.
+extension Failure {
+  init(_ error: TokenStoreError) {
+    switch error {
+    case .file: self.init(.cannotCreate, "store_unusable: \(error)", hint: error.hint)
+    default: self.init(.badData, "store_unusable: \(error)", hint: error.hint)
+    }
+  }
+
+  init(_ error: OIDCError, at provider: IdentityProvider) {
+    let message = "\(error.code): \(provider.id): \(error)"
+    switch error {
+    case .transport(.unreachable): self.init(.unavailable, message, hint: "check the network and the issuer")
+    case .transport(.untrusted):
+      self.init(.protocolFault, message, hint: "for a provider of your own, name its authority with ca_file")
+    case .transport, .malformed, .tooLarge, .otherIssuer, .redirected, .tokenType:
+      self.init(.protocolFault, message, hint: "`bearer providers check \(provider.id)` looks at the provider")
+    case .status(let status, _, let pause):
+      // A status without an OAuth error says nothing about the grant: a proxy may have answered.
+      self.init(
+        .retryLater, message,
+        hint: pause.map { "the provider asks to wait \($0) s" }
+          ?? (status == 429 || status >= 500
+            ? "try again later"
+            : "try again later; if it stays, `bearer providers check \(provider.id)` looks at the provider, and "
+              + "`bearer login \(provider.id)` signs in again"))
+    // The provider's own failure, also where its status is 4xx (RFC 6749, section 4.1.2.1).
+    case .refused(let refusal) where ["server_error", "temporarily_unavailable"].contains(refusal.error):
+      self.init(
+        .retryLater, message,
+        hint: refusal.retryAfter.map { "the provider asks to wait \($0) s" } ?? "try again later")
+    case .refused(let refusal): self.init(.refused, message, hint: Self.hint(for: refusal.error, provider))
+    case .idToken(.audience(let audiences)) where audiences.contains(where: provider.isClient):
+      self.init(.refused, message, hint: Self.hint(forAudiences: audiences, provider))
+    case .idToken(.issuedAt), .idToken(.expired):
+      self.init(
+        .refused, message,
+        hint: "compare the clocks of this machine and of the provider; clock_skew in the configuration allows up to 15m"
+      )
+    case .idToken:
+      self.init(.refused, message, hint: "`bearer explain` shows each rule of a token")
+    case .state, .redirectIssuer:
+      self.init(.refused, message, hint: "begin again: `bearer login \(provider.id)`")
+    case .notOffered: self.init(.usage, message, hint: "`bearer providers check \(provider.id)` lists what it offers")
+    case .clientKey: self.init(.configuration, message, hint: "see private_key_file in the configuration")
+    case .deviceCodeExpired: self.init(.refused, message, hint: "begin again: `bearer login --device \(provider.id)`")
+    }
+  }
+
+  init(_ error: SessionError, at provider: IdentityProvider) {
+    let message = "\(error.code): \(provider.id): \(error)"
+    let again = "sign in: `bearer login \(provider.id)`"
+    switch error {
+    case .notSignedIn, .signInNeeded, .otherClient: self.init(.refused, message, hint: again)
+    case .uncertain:
+      self.init(.retryLater, message, hint: "the next call tries once; nothing was deleted")
+    case .postponed, .busy: self.init(.retryLater, message, hint: "try again later")
+    case .provider(let error): self.init(error, at: provider)
+    case .store(let error): self.init(error)
+    }
+  }
+
+  /// Names the setting for the audiences that are neither the client nor trusted.
+  private static func hint(forAudiences audiences: [String], _ provider: IdentityProvider) -> String {
+    let trusted = provider.variations.trustedAudiences
+    let others = audiences.filter { audience in
+      !provider.isClient(audience) && !trusted.contains { $0.utf8.elementsEqual(audience.utf8) }
+    }
+    // As YAML that can be copied, and no longer than a few lines.
+    let listed = (trusted + others).prefix(8).map { "\"\(String($0.unicodeScalars.prefix(100)))\"" }
+    return "if these are parts of your own installation, trust them in the configuration: trusted_audiences: "
+      + "[\(listed.joined(separator: ", "))]"
+  }
+
+  private static func hint(for code: String, _ provider: IdentityProvider) -> String {
+    switch code.replacing(" ", with: "_") {
+    case "mfa_required":
+      "this provider asks for a second factor: sign in with the browser, `bearer login \(provider.id)`"
+    case "invalid_client", "unauthorized_client": "see client_id, authentication and the secret in the configuration"
+    case "invalid_scope": "see scopes in the configuration"
+    case "access_denied": "the sign-in was declined"
+    default: "begin again: `bearer login \(provider.id)`"
+    }
+  }
+}
+
+extension IdentityProvider {
+  /// Whether `audience` is this client. As bytes: a provider may have written anything.
+  fileprivate func isClient(_ audience: String) -> Bool { audience.utf8.elementsEqual(clientID.utf8) }
+}

@@ -1,0 +1,14 @@
+internal import AttestTool
+internal import Commands
+internal import Glibc
+internal import ProcessSignals
+internal import TransportEngine
+
+@main
+enum Attest {
+  static func main() async {
+    StandardDescriptors.occupy()
+    OpenSSLProcess.prepare()
+    exit(await AttestTool.execute())
+  }
+}

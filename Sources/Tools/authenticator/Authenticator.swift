@@ -1,0 +1,14 @@
+internal import AuthenticatorTool
+internal import Commands
+internal import Glibc
+internal import ProcessSignals
+
+@main
+enum Authenticator {
+  static func main() async {
+    StandardDescriptors.occupy()
+    ProcessSecrecy.begin()
+    TemporaryFileRegistry.endWithSignals()
+    exit(await AuthenticatorTool.execute())
+  }
+}

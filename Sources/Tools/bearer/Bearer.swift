@@ -1,0 +1,14 @@
+internal import BearerTool
+internal import Commands
+internal import Glibc
+internal import ProcessSignals
+
+@main
+enum Bearer {
+  static func main() async {
+    StandardDescriptors.occupy()
+    ProcessSecrecy.begin()
+    TemporaryFileRegistry.endWithSignals()
+    exit(await BearerTool.execute())
+  }
+}
