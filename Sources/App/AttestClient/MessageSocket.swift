@@ -52,7 +52,8 @@ public struct SocketClosure: Sendable, Hashable {
   public var advice: GateRefusalCode.Advice {
     switch code {
     case 3003: .stop
-    case 1002, 1003, 1007, 1009, 1010: .fixRequest
+    // 1008: the gate has closed the oldest of too many sockets. To open another would close the next one.
+    case 1002, 1003, 1007, 1008, 1009, 1010: .fixRequest
     default: .retryLater
     }
   }

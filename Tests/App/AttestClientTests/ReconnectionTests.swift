@@ -45,7 +45,8 @@ struct ReconnectionTests {
     "each close code has its advice",
     arguments: [
       (1000, .retryLater), (1001, .retryLater), (1012, .retryLater), (1014, .retryLater), (3008, .retryLater),
-      (3003, .stop), (1002, .fixRequest), (1007, .fixRequest), (1009, .fixRequest), (nil, .retryLater),
+      (3003, .stop), (1002, .fixRequest), (1007, .fixRequest), (1008, .fixRequest), (1009, .fixRequest),
+      (nil, .retryLater),
     ] as [(UInt16?, GateRefusalCode.Advice)])
   func closeCodes(_ code: UInt16?, _ advice: GateRefusalCode.Advice) {
     let end = SocketError.closed(SocketClosure(code: code, reason: "a\u{1B}[31m"))
