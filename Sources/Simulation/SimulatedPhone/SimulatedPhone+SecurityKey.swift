@@ -58,16 +58,15 @@ extension SimulatedPhone: SecurityKeyService {
   /// Signs the challenge, after a prompt to touch the key.
   public func prove(_ options: CredentialRequestOptions) async throws(SecurityKeyError) -> AuthenticationRequest {
     let allowed = options.allowCredentials.map(\.id)
-    guard var credential = credentials.last(where: { $0.party == options.rpId && allowed.contains($0.id) }) else {
+    guard let known = credentials.last(where: { $0.party == options.rpId && allowed.contains($0.id) }) else {
       throw .unknownKey
     }
     try await touch(reason: "Prove that it is you at \(options.rpId)")
-    credential.count &+= 1
     let data = clientData("webauthn.get", options.challenge, options.rpId)
     do {
+      guard let credential = try countSignature(by: known.id) else { throw Self.unusable }
       let authenticatorData = try credential.authenticatorData(withPublicKey: false)
       let signature = try credential.privateKey.signature(for: authenticatorData + SHA256.hash(data))
-      try keep(credential)
       return AuthenticationRequest(
         id: credential.id, rawId: credential.id, type: "public-key",
         response: .init(

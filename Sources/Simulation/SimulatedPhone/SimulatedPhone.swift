@@ -260,15 +260,29 @@ public final class SimulatedPhone: Sendable {
   /// The credentials of the security key, the newest last.
   var credentials: [SecurityCredential] { state.withLock(\.credentials) }
 
-  /// Adds `credential`, or replaces that with its identifier.
+  /// Counts a signature by the credential with this identifier, and returns it with its new count: no two signatures
+  /// have the same. `nil` if there is no such credential.
+  ///
+  /// - Throws: What the storage throws: the count is then not used again.
+  func countSignature(by id: String) throws -> SecurityCredential? {
+    let counted = state.withLock { state -> SecurityCredential? in
+      guard let index = state.credentials.firstIndex(where: { $0.id == id }) else { return nil }
+      var credential = state.credentials.remove(at: index)
+      credential.count &+= 1
+      // The one that was used last is offered first.
+      state.credentials.append(credential)
+      return credential
+    }
+    try save()
+    return counted
+  }
+
+  /// Adds `credential`.
   ///
   /// - Throws: What the storage throws: the credentials are then as before.
   func keep(_ credential: SecurityCredential) throws {
     let former = state.withLock { state in
-      defer {
-        state.credentials.removeAll { $0.id == credential.id }
-        state.credentials.append(credential)
-      }
+      defer { state.credentials.append(credential) }
       return state.credentials
     }
     do {

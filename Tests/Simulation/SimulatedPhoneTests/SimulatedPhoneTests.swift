@@ -143,6 +143,15 @@ struct SimulatedPhoneTests {
     #expect(kinds(phone) == [.securityKey, .securityKey, .securityKey])
     phone.plan(.decline)
     await #expect(throws: SecurityKeyError.cancelled) { try await phone.prove(options(made.id, at: "example.org")) }
+    // Two prompts at once: both are touched, and each signature has a count of its own.
+    var prompts = phone.promptUpdates().makeAsyncIterator()
+    async let first = phone.prove(options(made.id, at: "example.org"))
+    async let second = phone.prove(options(made.id, at: "example.org"))
+    var open: [Prompt] = []
+    for _ in 1...2 { open.append(try #require(await prompts.next())) }
+    for prompt in open { #expect(phone.answer(prompt.id, with: .approve)) }
+    let last = try await [first, second].map { Base64URL.decode($0.response.authenticatorData)?.last }
+    #expect(Set(last) == [3, 4])
   }
 
   @Test("A-018 without a passcode no key can be made")
