@@ -14,7 +14,9 @@ struct GateURL: Sendable, Hashable {
 
   init(_ text: String) throws(Failure) {
     let shown = Self.withoutUser(text)
-    guard var parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased() else {
+    // `URLComponents` would take a blank, and send another one.
+    let isVisible = text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+    guard isVisible, var parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased() else {
       throw Failure(.usage, "not a URL: \(shown)", hint: Self.hint)
     }
     guard scheme == "wss" || scheme == "https" else {

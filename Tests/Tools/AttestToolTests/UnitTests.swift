@@ -35,6 +35,7 @@ struct GateURLTests {
   @Test(arguments: [
     "", "wss://", "wss:///x", "ws://localhost", "ftp://localhost", "localhost:6200", "wss://a@b/", "wss://a:secret@c/",
     "wss://host/#fragment", "wss://host:99999/", "wss://ho%2Fst/", "wss://host:0/", "wss://ho st/", "wss://[::zz]/",
+    "wss://host/a b", "wss://host/ä", "wss://host/\u{0}", " wss://host/",
   ])
   func `Other text is refused`(text: String) {
     let failure = #expect(throws: Failure.self) { try GateURL(text) }
