@@ -31,8 +31,8 @@ public enum Message: Sendable, Hashable {
     }
   }
 
-  /// The message with U+FFFD for each character that could steer a terminal. Line breaks end a hint's line and not that of
-  /// an error, which is one line.
+  /// The message with U+FFFD for each character that could steer a terminal. Errors and warnings become one line; a hint
+  /// may have several.
   var printable: Message {
     switch self {
     case .error(let text): .error(TerminalText.printable(Self.onOneLine(text)))
