@@ -43,6 +43,29 @@ struct PostgresFailoverTests {
     #expect(runs.withLock { $0 } >= 2)
   }
 
+  @Test("a transaction that the server ends for its rest just before the commit begins again")
+  func endedBeforeCommit() async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let store = try PostgresMFAStore(url: url)
+    // The first commit meets what a server answers whose patience ended while the commit was on its way.
+    try StoreConnection(url: url).execute(
+      "CREATE SEQUENCE commits",
+      """
+      CREATE FUNCTION rest() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        IF nextval('commits') = 1 THEN RAISE EXCEPTION 'too long' USING ERRCODE = '25P03'; END IF;
+        RETURN NULL;
+      END $$
+      """,
+      """
+      CREATE CONSTRAINT TRIGGER rest AFTER INSERT ON gate_identities DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION rest()
+      """)
+    let until = Timestamp(milliseconds: 1)
+    #expect(try await store.write { try $0.spend(identity: "a", until: until) })
+    #expect(try await store.write { try !$0.spend(identity: "a", until: until) })
+  }
+
   @Test("a connection to a read-only server is closed, and a new one is refused")
   func demoted() async throws {
     let server = try await PostgresServer.start(options: ["fsync": "off"])

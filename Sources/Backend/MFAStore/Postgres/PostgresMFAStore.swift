@@ -101,8 +101,8 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
 
   var runsBesideOthers: Bool { true }
 
-  /// Runs `body` again, on another connection if necessary, if the transaction ended before its commit was sent: the
-  /// server has ended its connection, or has chosen it among transactions that wait for each other.
+  /// Runs `body` again, on another connection if necessary, if the transaction ended and left nothing: the server has
+  /// ended its connection, or has chosen it among transactions that wait for each other.
   func transaction(excluding others: WriteExclusion, _ body: (any SQLSession) throws -> Void) throws {
     let start = ContinuousClock.now
     var attempt = 0
@@ -190,7 +190,7 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
     ).first?.int("count") ?? 0
   }
 
-  /// A transaction ended before its commit was sent, so it may begin again.
+  /// A transaction ended and left nothing, so it may begin again.
   private struct Interruption: Error {
     let error: any Error
   }
@@ -212,17 +212,19 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
       return value
     } catch {
       try? connection.rollBack()
-      let isConflict = (error as? PostgresError)?.isConflict ?? false
-      guard !connection.hasSentCommit, connection.isBroken || isConflict else { throw error }
+      let hasLeftNothing = (error as? PostgresError)?.leavesNothing ?? false
+      guard hasLeftNothing || (connection.isBroken && !connection.hasSentCommit) else { throw error }
       throw Interruption(error: error)
     }
   }
 }
 
 extension PostgresError {
-  /// Whether the server has chosen this transaction to end, among several that cannot all go on.
-  fileprivate var isConflict: Bool {
-    if case .refused(let error) = self { ["40001", "40P01"].contains(error.code) } else { false }
+  /// Whether the transaction has left nothing, also if its commit was sent: the server has chosen it to end among
+  /// several that cannot all go on (serialization_failure, deadlock_detected), or it rested for too long
+  /// (idle_in_transaction_session_timeout) and the commit arrived after its end.
+  fileprivate var leavesNothing: Bool {
+    if case .refused(let error) = self { ["40001", "40P01", "25P03"].contains(error.code) } else { false }
   }
 }
 
