@@ -195,6 +195,8 @@ let package = Package(
     target(.daemon, "Observability", ["ByteCoding", "Locking", logging]),
     // YAML with the position of each value.
     target(.daemon, "YAMLSource", [yams]),
+    // Settings from flags, environment, file and defaults, with every fault at its place, and documents from one table.
+    target(.daemon, "ConfigurationEngine", ["ByteCoding", "Commands", "YAMLSource"]),
     // systemd, watchdog and graceful upgrades.
     target(.daemon, "ProcessFrame", ["CUpgradeChild", "Locking"]),
 
@@ -244,7 +246,7 @@ let package = Package(
     // Export and import of keys.
     target(.gate, "KeyTransfer", ["AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
     // The gate's configuration: keys, layers, documents.
-    target(.gate, "Settings", ["ByteCoding", "Commands", "YAMLSource"]),
+    target(.gate, "Settings", ["ByteCoding", "Commands", "ConfigurationEngine"]),
     // Certificates by ACME (RFC 8555).
     target(
       .gate, "ACME",
@@ -253,8 +255,8 @@ let package = Package(
     target(
       .gate, "Preflight",
       [
-        "ACME", "AndroidKeyAttestation", "AttestGate", "ByteCoding", "Cryptography", "ForwardProxies", "Settings",
-        "Transport", "TransportEngine",
+        "ACME", "AndroidKeyAttestation", "AttestGate", "ByteCoding", "ConfigurationEngine", "Cryptography",
+        "ForwardProxies", "Settings", "Transport", "TransportEngine",
       ]),
     // Client certificates of debug builds.
     target(.gate, "ClientAuthority", ["ByteCoding", "Cryptography"]),
@@ -262,18 +264,19 @@ let package = Package(
     target(
       .gate, "GateRuntime",
       [
-        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CLinux", "Commands", "Cryptography",
-        "Databases", "ForwardProxies", "GateService", "Locking", "Observability", "PostgresStore", "Preflight",
-        "ProcessFrame", "ProcessSignals", "SQLiteStore", "Settings", "Transport", "TransportEngine", logging,
+        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CLinux", "Commands",
+        "ConfigurationEngine", "Cryptography", "Databases", "ForwardProxies", "GateService", "Locking",
+        "Observability", "PostgresStore", "Preflight", "ProcessFrame", "ProcessSignals", "SQLiteStore", "Settings",
+        "Transport", "TransportEngine", logging,
       ]),
     // The gate's program.
     executable(
       .gate, "sallyport",
       [
         "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority",
-        "Commands", "Cryptography", "Explanations", "GateRuntime", "GateService", "KeyTransfer", "Locking", "Preflight",
-        "ProcessSignals", "QREncoding", "Settings", "SimulatedDevice", "Transport", "TransportEngine", logging,
-        argumentParser,
+        "Commands", "ConfigurationEngine", "Cryptography", "Explanations", "GateRuntime", "GateService",
+        "KeyTransfer", "Locking", "Preflight", "ProcessSignals", "QREncoding", "Settings", "SimulatedDevice",
+        "Transport", "TransportEngine", logging, argumentParser,
       ]),
 
     // MARK: App
@@ -419,10 +422,10 @@ let package = Package(
     tests(
       .gate, "GateRuntimeTests",
       [
-        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Commands", "Cryptography",
-        "ForwardProxies", "GateFixtures", "GateRuntime", "GateService", "Locking", "Observability", "Preflight",
-        "ProcessFrame", "SQLiteStore", "Settings", "SimulatedDevice", "StoreConformance", "TestSupport", "Transport",
-        "TransportEngine", grdb, logging,
+        "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Commands", "ConfigurationEngine",
+        "Cryptography", "ForwardProxies", "GateFixtures", "GateRuntime", "GateService", "Locking", "Observability",
+        "Preflight", "ProcessFrame", "SQLiteStore", "Settings", "SimulatedDevice", "StoreConformance", "TestSupport",
+        "Transport", "TransportEngine", grdb, logging,
       ]),
     tests(
       .gate, "LoadTests",
@@ -448,8 +451,8 @@ let package = Package(
     tests(
       .gate, "PreflightTests",
       [
-        "AttestGate", "ByteCoding", "Cryptography", "ForwardProxies", "Preflight", "SQLiteStore", "Settings",
-        "SimulatedDevice", "TestSupport", "Transport", "TransportEngine",
+        "AttestGate", "ByteCoding", "ConfigurationEngine", "Cryptography", "ForwardProxies", "Preflight",
+        "SQLiteStore", "Settings", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine",
       ]),
     tests(.gate, "ClientAuthorityTests", ["ByteCoding", "ClientAuthority", "Cryptography", "TestSupport"]),
     tests(
@@ -460,7 +463,7 @@ let package = Package(
       ]),
     tests(.gate, "PackagingTests", ["TestSupport", "attest", "sallyport"]),
     tests(.gate, "CheckCommandTests", ["ByteCoding", "SimulatedDevice", "TestSupport", "sallyport"]),
-    tests(.gate, "SettingsTests", ["ByteCoding", "Commands", "Settings", "TestSupport"]),
+    tests(.gate, "SettingsTests", ["ByteCoding", "Commands", "ConfigurationEngine", "Settings", "TestSupport"]),
     tests(
       .gate, "TransportEngineTests",
       [
@@ -632,13 +635,14 @@ if !gateOnly && !fuzzing {
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
       ] + nio),
     // The backend's configuration.
-    target(.backend, "MFASettings", ["ByteCoding", "MFADomain", "YAMLSource"]),
+    target(.backend, "MFASettings", ["ConfigurationEngine", "MFADomain"]),
     // The backend's program.
     executable(
       .backend, "mfa-backend",
       [
-        "ByteCoding", "CEarlySignals", "Commands", "Databases", "ForwardProxies", "HTTPClientTransport", "HTTPExchange",
-        "Locking", "MFADelivery", "MFADomain", "MFAService", "MFASettings", "MFAStore", "MFATokens", "Observability",
+        "ByteCoding", "CEarlySignals", "Commands", "ConfigurationEngine", "Databases", "ForwardProxies",
+        "HTTPClientTransport", "HTTPExchange", "Locking", "MFADelivery", "MFADomain", "MFAService", "MFASettings",
+        "MFAStore", "MFATokens", "Observability",
         "ProcessFrame", "ProcessSignals", metrics, httpClient, lifecycle, logging, argumentParser,
       ] + nio),
 
@@ -687,7 +691,7 @@ if !gateOnly && !fuzzing {
     program(
       .backend, "mfa-bench", in: "MFABenchmark",
       ["ByteCoding", "PostgresServers", "TestSupport", crypto, httpClient, argumentParser] + nio),
-    tests(.backend, "MFASettingsTests", ["MFASettings", "TestSupport"]),
+    tests(.backend, "MFASettingsTests", ["ConfigurationEngine", "MFASettings", "TestSupport"]),
     tests(
       .backend, "MFADomainTests",
       [
@@ -801,9 +805,9 @@ if fuzzing {
     support(
       .gate, "Fuzzing",
       [
-        "AndroidKeyAttestation", "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR",
-        "COpenSSL", "Cryptography", "Explanations", "ForwardProxies", "GateService", "Inspection", "OIDCClient",
-        "OneTimePasswords", "QRCodes", "QREncoding", "Settings", "SimulatedDevice", "Transport", "TransportEngine",
-        "VaultFormats", "VaultSync",
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR", "COpenSSL",
+        "ConfigurationEngine", "Cryptography", "Explanations", "ForwardProxies", "GateService", "Inspection",
+        "OIDCClient", "OneTimePasswords", "QRCodes", "QREncoding", "Settings", "SimulatedDevice", "Transport",
+        "TransportEngine", "VaultFormats", "VaultSync",
       ]))
 }

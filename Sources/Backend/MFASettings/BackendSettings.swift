@@ -1,3 +1,4 @@
+public import ConfigurationEngine
 internal import Glibc
 public import MFADomain
 
@@ -94,11 +95,7 @@ public struct BackendSettings: Sendable, Hashable {
     public let vouchesForDeviceKeys: Bool
   }
 
-  /// A rate limit: a burst of `count`, refilled over `period`.
-  public struct Rate: Sendable, Hashable {
-    public let count: Int
-    public let period: Duration
-  }
+  public typealias Rate = RateSetting
 
   /// The limits for callers; `nil` means no limit.
   public struct Limits: Sendable, Hashable {

@@ -1,372 +1,277 @@
-internal import Foundation
-internal import Glibc
+public import ConfigurationEngine
+public import Foundation
 internal import MFADomain
 
-/// Merges the layers: flags override the environment, which overrides the file, which overrides the defaults.
+/// Reads the backend's configuration. Flags override the environment, which overrides `.env`, which overrides the
+/// file, which overrides the defaults.
 ///
-/// Reports all faults together. Its only side effect is to read the file.
+/// Reports all faults together. Its only side effect is to read the file and `.env`.
 public struct SettingsReader: Sendable {
-  /// The path of the YAML file; `nil` for none.
-  public let file: String?
-  private let environment: [String: String]
-  private let flags: [SettingFlag]
+  private let layers: SettingsLayers
+
+  /// The environment variable that names the configuration file. It is not a setting.
+  static let fileVariable = "MFA_BACKEND_CONFIG"
 
   /// Creates a reader.
   ///
-  /// - Parameter file: the path of the YAML file; `nil` for none.
-  public init(file: String?, environment: [String: String], flags: [SettingFlag]) {
-    self.file = file
-    self.environment = environment
-    self.flags = flags
+  /// - Parameters:
+  ///   - file: The path of the YAML file; `nil` for none.
+  ///   - workingDirectory: The folder of `.env`, and the base of relative paths in flags and variables.
+  public init(
+    file: String?, environment: [String: String], flags: [FlagSetting],
+    workingDirectory: String = FileManager.default.currentDirectoryPath
+  ) {
+    layers = SettingsLayers(
+      file: file, flags: flags, environment: environment, workingDirectory: workingDirectory)
   }
+
+  /// The path of the file; `nil` for none.
+  public var file: String? { layers.file }
 
   /// Reads the settings of the server.
   ///
-  /// - Throws: `SettingsErrors` with all faults.
-  public func read() throws(SettingsErrors) -> BackendSettings {
-    var sheet = try self.sheet()
-    let settings = sheet.settings()
-    guard sheet.faults.isEmpty, let settings else { throw SettingsErrors(sheet.faults) }
+  /// - Throws: `ConfigurationErrors` with all faults.
+  public func read() throws(ConfigurationErrors) -> BackendSettings {
+    let diagnostics = examine()
+    guard let settings = diagnostics.settings else { throw ConfigurationErrors(faults: diagnostics.faults) }
     return settings
   }
 
   /// Reads the settings of the server with everything that a check shows. Never throws: faults are part of the result.
-  public func examine() -> SettingsDiagnostics {
-    var sheet: SettingsSheet
-    do throws(SettingsErrors) {
-      sheet = try self.sheet()
-    } catch {
-      return SettingsDiagnostics(settings: nil, faults: error.faults, values: [:])
+  public func examine() -> ConfigurationDiagnostics<BackendSettings> {
+    let (reading, builder) = readLayers()
+    var assembly = builder
+    let settings = assembly.settings()
+    let faults = assembly.faults(besides: reading.dotenvFaults).map(\.hinted)
+    let effective = assembly.effectiveValues()
+    let own = (settings?.warnings ?? []).map { key, text in
+      Warning(effective.first { $0.key == key }?.origin ?? .standard, key, text)
     }
-    let settings = sheet.settings()
-    return SettingsDiagnostics(
-      settings: sheet.faults.isEmpty ? settings : nil, faults: sheet.faults, values: sheet.values)
+    return ConfigurationDiagnostics(
+      settings: faults.isEmpty ? settings : nil, faults: faults, warnings: reading.warnings + own, effective: effective)
   }
 
   /// Reads the database settings only, for commands that need nothing else. Other required settings may be missing.
   ///
-  /// - Parameter needsKeys: whether `keys_file` is required.
-  /// - Throws: `SettingsErrors` with all faults.
-  public func readDatabase(needsKeys: Bool = true) throws(SettingsErrors) -> BackendSettings.Database {
-    var sheet = try self.sheet()
-    let database = sheet.database(needsKeys: needsKeys)
-    guard sheet.faults.isEmpty, let database else { throw SettingsErrors(sheet.faults) }
+  /// - Parameter needsKeys: Whether `keys_file` is required.
+  /// - Throws: `ConfigurationErrors` with all faults.
+  public func readDatabase(needsKeys: Bool = true) throws(ConfigurationErrors) -> BackendSettings.Database {
+    let (reading, builder) = readLayers()
+    var assembly = builder
+    let database = assembly.database(needsKeys: needsKeys)
+    let faults = assembly.faults(besides: reading.dotenvFaults).map(\.hinted)
+    guard faults.isEmpty, let database else { throw ConfigurationErrors(faults: faults) }
     return database
   }
 
   /// Reads the operators' socket only. Faults of other settings are ignored: `reload` must reach the backend, which
   /// reports them.
   ///
-  /// - Throws: `SettingsErrors`, also if the socket is not set.
-  public func readAdmin() throws(SettingsErrors) -> BackendSettings.AdminSocket {
-    var sheet = try self.sheet()
-    _ = sheet.required("admin.listen")
-    let admin = sheet.admin()
-    let own = sheet.faults.filter { $0.key == "admin.listen" }
-    guard own.isEmpty, let admin else { throw SettingsErrors(own.isEmpty ? sheet.faults : own) }
+  /// - Throws: `ConfigurationErrors`, also if the socket is not set.
+  public func readAdmin() throws(ConfigurationErrors) -> BackendSettings.AdminSocket {
+    let (reading, builder) = readLayers()
+    var assembly = builder
+    let admin = assembly.required(Keys.adminListen)
+    let faults = assembly.faults(besides: reading.dotenvFaults, of: [Keys.adminListen.definition.pattern])
+    guard faults.isEmpty, let admin else { throw ConfigurationErrors(faults: faults) }
     return admin
   }
 
-  /// - Throws: only the fault of the file if it cannot be read or is not YAML; missing settings would just follow from
-  ///   it.
-  private func sheet() throws(SettingsErrors) -> SettingsSheet {
-    var layer = SettingsLayer()
-    if let file {
-      guard let bytes = FileManager.default.contents(atPath: file) else {
-        throw SettingsErrors([SettingsError(.nowhere, nil, "\(file) cannot be read: \(Self.fault(of: file))")])
-      }
-      guard let text = String(validating: bytes, as: UTF8.self) else {
-        throw SettingsErrors([SettingsError(.file(file, line: 1, column: 1), nil, "not valid UTF-8")])
-      }
-      layer = try SettingsLayer(yaml: text, of: file)
-    }
-    layer.overlay(SettingsLayer(environment: environment))
-    layer.overlay(SettingsLayer(flags: flags))
-    return SettingsSheet(values: layer.values, faults: layer.faults)
-  }
-
-  /// Why the file cannot be read.
-  private static func fault(of file: String) -> String {
-    access(file, R_OK) == 0 ? "not a file" : String(cString: strerror(errno))
+  private func readLayers() -> (reading: SettingsLayers.Reading, builder: SettingsBuilder) {
+    var reading = layers.read(.backend, fileNamedBy: Self.fileVariable)
+    reading.entries.addCredentials(of: .backend, environment: layers.environment)
+    return (reading, SettingsBuilder(reading.entries, .backend))
   }
 }
 
-/// The merged values of all layers, and the conversion to settings.
-private struct SettingsSheet {
-  let values: [String: GivenValue]
-  var faults: [SettingsError]
+extension BackendSettings {
+  /// What is allowed and should be known, by key.
+  fileprivate var warnings: [(key: String, text: String)] {
+    var warnings: [(String, String)] = []
+    if texting == .log {
+      warnings.append(("sms.sink", "codes are written to the log: a reader of the log can sign in"))
+    }
+    if database == .ephemeral { warnings.append(("database", "all data is lost when the backend exits")) }
+    if admin == nil {
+      warnings.append(("admin.listen", "not set: status, reload and drain cannot reach the backend"))
+    }
+    return warnings
+  }
+}
 
-  mutating func settings() -> BackendSettings? {
-    let listen = place("listen")
-    let database = self.database(needsKeys: true)
-    let gate = self.gate()
-    let texting = self.texting()
-    let mail = self.mail()
-    let webAuthn = self.webAuthn()
-    let provider = self.provider()
-    let metrics = given("metrics.listen") == nil ? nil : place("metrics.listen")
-    let admin = self.admin()
-    guard let listen, let database, let gate, let texting else { return nil }
+extension ConfigurationError {
+  /// The fault with a hint where to look, if it has none.
+  fileprivate var hinted: ConfigurationError {
+    let general =
+      key == nil
+      ? "correct the file, or name another one with -c"
+      : "mfa-backend check --reference lists every key with its values"
+    return ConfigurationError(origin, key, reason, suggestion: suggestion, hint: hint ?? general)
+  }
+}
+
+extension ConfigurationSearch {
+  /// The search for the backend's configuration: `MFA_BACKEND_CONFIG`, otherwise `/etc/mfa/mfa.yaml`.
+  public static func ofBackend(_ environment: [String: String]) -> ConfigurationSearch {
+    ConfigurationSearch(
+      variable: SettingsReader.fileVariable, standard: "/etc/mfa/mfa.yaml", environment: environment)
+  }
+}
+
+extension SettingsBuilder {
+  /// The settings, or `nil` if any value is faulty.
+  fileprivate mutating func settings() -> BackendSettings? {
+    _ = value(Keys.version)
+    let database = database(needsKeys: true)
+    let gate = gate()
+    let texting = texting()
+    let mail = mail()
+    let webAuthn = webAuthn()
+    let provider = provider()
+    guard let listen = value(Keys.listen), let database, let gate, let texting, let policy = policy(),
+      let limits = limits(), let shutdown = shutdown(), let domain = value(Keys.domain),
+      let issuer = value(Keys.issuer), let logLevel = value(Keys.logLevel),
+      let logsStatements = value(Keys.logsStatements)
+    else { return nil }
     return BackendSettings(
-      listen: listen, database: database, gate: gate, texting: texting, mail: mail, domain: value("domain"),
-      issuer: value("issuer"), webAuthn: webAuthn, provider: provider, policy: policy, limits: limits, admin: admin,
-      metrics: metrics, shutdown: shutdown, logLevel: value("log.level"),
-      logsStatements: value("log.sql") == "on")
+      listen: listen, database: database, gate: gate, texting: texting, mail: mail, domain: domain, issuer: issuer,
+      webAuthn: webAuthn, provider: provider, policy: policy, limits: limits, admin: value(Keys.adminListen),
+      metrics: value(Keys.metricsListen), shutdown: shutdown, logLevel: logLevel, logsStatements: logsStatements)
   }
 
-  /// The value from any layer; `nil` if only the default applies.
-  private func given(_ path: String) -> String? { values[path]?.text }
-
-  /// The value or the default; empty if there is neither, which does not happen for the keys read this way.
-  private func value(_ path: String) -> String { given(path) ?? SettingKey.at(path)?.standard ?? "" }
-
-  /// Records a fault at the place of the value of `path`, if it has one.
-  private mutating func refuse(_ path: String, _ reason: String) {
-    faults.append(SettingsError(values[path]?.origin ?? .nowhere, path, reason))
+  /// Whether a layer gives a value for `key`, even a faulty one.
+  private func isGiven<Value>(_ key: Key<Value>) -> Bool {
+    entries.values[path(key)] != nil || entries.faulty.contains(path(key))
   }
 
-  mutating func required(_ path: String) -> String? {
-    // A value that is present but invalid has its fault already.
-    if given(path) == nil, !faults.contains(where: { $0.key == path }) { refuse(path, "is required") }
-    return given(path)
-  }
-
-  mutating func admin() -> BackendSettings.AdminSocket? {
-    guard let text = given("admin.listen") else { return nil }
-    guard case .unix(let path)? = ListenPlace(text) else {
-      refuse("admin.listen", "must be unix:/path: access is limited by the mode of the socket")
-      return nil
-    }
-    return BackendSettings.AdminSocket(path: path)
-  }
-
-  private mutating func place(_ path: String) -> ListenPlace? {
-    guard let place = ListenPlace(value(path)) else {
-      refuse(path, "must be ADDRESS:PORT on loopback or unix:/path, because the backend has no TLS")
-      return nil
-    }
-    return place
-  }
-
-  mutating func database(needsKeys: Bool) -> BackendSettings.Database? {
-    guard let url = required("database") else { return nil }
+  fileprivate mutating func database(needsKeys: Bool) -> BackendSettings.Database? {
+    guard let url = required(Keys.database) else { return nil }
     if url == "ephemeral" { return .ephemeral }
-    guard ["sqlite:///", "postgres://", "postgresql://"].contains(where: url.hasPrefix) else {
-      refuse("database", "must be sqlite:///path, postgres://… or ephemeral")
-      return nil
-    }
     let password = passwordFile(for: url)
     guard needsKeys else { return .kept(url: url, keysFile: "", passwordFile: password) }
-    guard let keys = required("keys_file") else { return nil }
-    return .kept(url: url, keysFile: keys, passwordFile: password)
+    return required(Keys.keysFile).map { .kept(url: url, keysFile: $0, passwordFile: password) }
   }
 
   /// The password file of the database at `url`.
   ///
   /// A password is never sent to another database than the one that it was set for: where a flag or a variable names
-  /// another database than the file, the password file of the file does not apply.
+  /// another database than the file, the password file of the file does not apply, nor does a credential.
   private mutating func passwordFile(for url: String) -> String? {
-    let path = "database_password_file"
-    guard let password = values[path], let database = values["database"],
-      password.origin.rank >= database.origin.rank
+    guard let password = entries.values[path(Keys.databasePassword)],
+      let database = entries.values[path(Keys.database)],
+      max(password.origin.layer, .file) >= database.origin.layer
     else { return nil }
     guard !url.hasPrefix("sqlite:") else {
-      refuse(path, "has no effect for a SQLite database, which has no password")
+      refuse(path(Keys.databasePassword), "has no effect for a SQLite database, which has no password")
       return nil
     }
     return password.text
   }
 
-  /// Whether `place` is a URL with a user or a password. Readiness, status and logs show the places of settings.
-  private static func hasUser(_ place: String) -> Bool {
-    guard ["http://", "https://"].contains(where: place.lowercased().hasPrefix) else { return false }
-    let authority = place.drop { $0 != ":" }.dropFirst(3).prefix { !"/?#".contains($0) }
-    return authority.contains("@")
-  }
-
   private mutating func gate() -> BackendSettings.Gate? {
-    let (keys, issuer, audience) = (required("gate.jwks"), required("gate.issuer"), required("gate.audience"))
-    guard let keys, let issuer, let audience else { return nil }
-    guard Self.isTrustworthy(keys) else {
-      refuse(
-        "gate.jwks",
-        "must be a file, an https URL, or an http URL on loopback: changed keys would let an attacker forge identities")
-      return nil
-    }
-    guard !Self.hasUser(keys) else {
-      refuse("gate.jwks", "must not contain a user or a password: the keys are public, and status shows the URL")
-      return nil
-    }
+    let (keys, issuer) = (required(Keys.gateKeys), required(Keys.gateIssuer))
+    guard let audience = required(Keys.gateAudience), let keys, let issuer else { return nil }
     return BackendSettings.Gate(
-      keys: keys, authorityFile: given("gate.ca_file"), issuer: issuer, audience: audience)
-  }
-
-  /// Whether data sent to `place` is protected from other parties: a file, https, or http on loopback.
-  private static func isTrustworthy(_ place: String) -> Bool {
-    guard place.lowercased().hasPrefix("http://") else { return true }
-    guard let host = URLComponents(string: place)?.host else { return false }
-    return ListenPlace.isLoopback(host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host)
+      keys: keys, authorityFile: value(Keys.gateCA), issuer: issuer, audience: audience)
   }
 
   private mutating func texting() -> BackendSettings.Texting? {
-    let own = ["sms.account", "sms.token_file", "sms.from"]
-    guard own.contains(where: { given($0) != nil }) else { return given("sms.sink") == nil ? .off : .log }
-    if given("sms.sink") != nil { refuse("sms.sink", "cannot be set together with sms.account") }
-    let (account, token, sender) = (required(own[0]), required(own[1]), required(own[2]))
-    let url = value("sms.url")
-    guard let scheme = URLComponents(string: url)?.scheme?.lowercased(), ["http", "https"].contains(scheme),
-      Self.isTrustworthy(url)
-    else {
-      refuse("sms.url", "must be https, or http on loopback: codes and the account's token are sent there")
+    let isLogged = isGiven(Keys.smsSink)
+    guard isGiven(Keys.smsAccount) || isGiven(Keys.smsToken) || isGiven(Keys.smsSender) else {
+      return isLogged ? .log : .off
+    }
+    if isLogged { refuse(path(Keys.smsSink), "cannot be set together with sms.account") }
+    let (account, token) = (required(Keys.smsAccount), required(Keys.smsToken))
+    guard let sender = required(Keys.smsSender), let account, let token, let url = value(Keys.smsURL) else {
       return nil
     }
-    guard !Self.hasUser(url) else {
-      refuse("sms.url", "must not contain a user or a password: set sms.account and sms.token_file")
-      return nil
-    }
-    guard let account, let token, let sender else { return nil }
     return .provider(url: url, account: account, tokenFile: token, sender: sender)
   }
 
   private mutating func mail() -> BackendSettings.Mail? {
-    let own = [
-      "email.smtp", "email.from", "email.user", "email.password_file", "email.token_file", "email.ca_file", "email.tls",
-      "email.ehlo",
-    ]
-    guard own.contains(where: { given($0) != nil }) else { return nil }
-    if given("sms.sink") != nil {
-      refuse("sms.sink", "cannot be set together with a mail server: it writes e-mail to the log too")
+    let isSecret = [isGiven(Keys.mailPassword), isGiven(Keys.mailToken)]
+    let isOther = [isGiven(Keys.mailServer), isGiven(Keys.mailSender), isGiven(Keys.mailUser), isGiven(Keys.mailCA)]
+    guard isSecret.contains(true) || isOther.contains(true) || isGiven(Keys.mailTLS) || isGiven(Keys.mailGreeting)
+    else { return nil }
+    if isGiven(Keys.smsSink) {
+      refuse(
+        path(Keys.smsSink), "cannot be set together with a mail server: it writes e-mail to the log too")
     }
-    let (server, sender) = (required("email.smtp"), required("email.from"))
-    let secrets = ["email.password_file", "email.token_file"].filter { given($0) != nil }
-    if (given("email.user") == nil) != secrets.isEmpty {
-      refuse("email.user", "must be set together with email.password_file or email.token_file")
+    let (server, sender) = (required(Keys.mailServer), required(Keys.mailSender))
+    if isGiven(Keys.mailUser) != isSecret.contains(true) {
+      refuse(path(Keys.mailUser), "must be set together with email.password_file or email.token_file")
     }
-    if secrets.count > 1 { refuse("email.token_file", "cannot be set together with email.password_file") }
-    if let name = given("email.ehlo"), !Self.isGreeting(name) {
-      refuse("email.ehlo", "must be a host name, as mail.example.com, or an address in brackets")
+    if isSecret == [true, true] {
+      refuse(path(Keys.mailToken), "cannot be set together with email.password_file")
     }
-    let place = server.flatMap(HostPort.init)
-    if server != nil, place == nil { refuse("email.smtp", "must be HOST:PORT, or [ADDRESS]:PORT for IPv6") }
-    guard let sender = sender.flatMap({ emailAddress($0) }), let place else { return nil }
+    guard let server, let sender else { return nil }
     return BackendSettings.Mail(
-      host: place.host, port: place.port, authorityFile: given("email.ca_file"), user: given("email.user"),
-      passwordFile: given("email.password_file"), tokenFile: given("email.token_file"),
-      beginsWithTLS: given("email.tls").map { $0 == "implicit" } ?? (place.port == 465), greeting: given("email.ehlo"),
-      sender: sender)
-  }
-
-  /// Whether `text` may be the argument of EHLO (RFC 5321, section 4.1.1.1).
-  private static func isGreeting(_ text: String) -> Bool {
-    (1...255).contains(text.utf8.count)
-      && text.utf8.allSatisfy { byte in
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        default: "-.:[]".utf8.contains(byte)
-        }
-      }
-  }
-
-  /// Parses the value of `email.from`.
-  private mutating func emailAddress(_ text: String) -> EmailAddress? {
-    do throws(InvalidValue) {
-      return try EmailAddress(trusted: text)
-    } catch {
-      refuse("email.from", error.rule)
-      return nil
-    }
+      host: server.host, port: server.port, authorityFile: value(Keys.mailCA), user: value(Keys.mailUser),
+      passwordFile: value(Keys.mailPassword), tokenFile: value(Keys.mailToken),
+      beginsWithTLS: value(Keys.mailTLS).map { $0 == "implicit" } ?? (server.port == 465),
+      greeting: value(Keys.mailGreeting), sender: sender)
   }
 
   private mutating func webAuthn() -> BackendSettings.WebAuthn? {
-    guard let party = given("webauthn.rp_id") else {
-      if given("webauthn.origins") != nil { _ = required("webauthn.rp_id") }
-      return nil
-    }
-    guard WebOrigin.isDomain(party) else {
-      refuse("webauthn.rp_id", "must be a lower-case domain without scheme and port, such as example.com")
-      return nil
-    }
-    let origins = given("webauthn.origins")?.split { $0 == "," || $0 == " " }.map(String.init) ?? ["https://\(party)"]
+    let given = value(Keys.origins)
+    guard let party = given == nil ? value(Keys.relyingParty) : required(Keys.relyingParty) else { return nil }
+    let origins = given ?? ["https://\(party)"]
     for origin in origins where !WebOrigin.isAllowed(origin, for: party) {
       refuse(
-        "webauthn.origins",
+        path(Keys.origins),
         "\(origin): must be https://HOST or https://HOST:PORT, where HOST is \(party) or a subdomain of it, "
           + "or android:apk-key-hash:HASH")
     }
-    return BackendSettings.WebAuthn(
-      relyingParty: party, origins: origins, userVerification: value("webauthn.user_verification"))
+    return value(Keys.userVerification).map {
+      BackendSettings.WebAuthn(relyingParty: party, origins: origins, userVerification: $0)
+    }
   }
 
   private mutating func provider() -> BackendSettings.Provider? {
-    let keys = ["oidc.issuer", "oidc.audience", "oidc.trusted_audiences", "oidc.clock_skew", "oidc.ca_file"]
-    guard keys.contains(where: { given($0) != nil }) else { return nil }
-    let (issuer, audience) = (required("oidc.issuer"), required("oidc.audience"))
-    if let issuer, !Self.isIssuer(issuer) {
+    guard
+      isGiven(Keys.provider) || isGiven(Keys.providerAudience) || isGiven(Keys.trustedAudiences)
+        || isGiven(Keys.providerCA)
+    else { return nil }
+    let issuer = required(Keys.provider)
+    let audiences = required(Keys.providerAudience)
+    if value(Keys.deviceUnlock) == "biometric" {
       refuse(
-        "oidc.issuer",
-        "must be an https URL, or an http URL on loopback, without user, query and fragment: the provider's keys "
-          + "are fetched from it")
-    }
-    if value("policy.device_unlock") == "biometric" {
-      refuse(
-        "oidc.issuer",
+        path(Keys.provider),
         "cannot be set together with policy.device_unlock: biometric, because an ID token does not prove biometry")
     }
-    let audiences = Self.names(audience)
-    if audience != nil, audiences.isEmpty { refuse("oidc.audience", "has no client id") }
-    let skew = SettingKey.duration(value("oidc.clock_skew")) ?? .zero
-    if skew > .seconds(900) { refuse("oidc.clock_skew", "must be at most 15m") }
-    guard let issuer else { return nil }
+    guard let issuer, let audiences, let skew = value(Keys.clockSkew) else { return nil }
     return BackendSettings.Provider(
-      issuer: issuer, audiences: audiences, trustedAudiences: Self.names(given("oidc.trusted_audiences")),
-      clockSkew: skew, authorityFile: given("oidc.ca_file"))
+      issuer: issuer, audiences: audiences, trustedAudiences: value(Keys.trustedAudiences) ?? [],
+      clockSkew: skew, authorityFile: value(Keys.providerCA))
   }
 
-  /// The names in a list, separated by commas.
-  private static func names(_ list: String?) -> [String] {
-    list?.split { $0 == "," || $0 == " " }.map(String.init) ?? []
+  private func limits() -> BackendSettings.Limits? {
+    guard let messages = value(Keys.messages), let messagesOfAddress = value(Keys.messagesOfAddress),
+      let messagesOfKey = value(Keys.messagesOfKey), let accounts = value(Keys.accountsOfKey),
+      let codesOfAddress = value(Keys.codeRequestsOfAddress), let codesOfKey = value(Keys.codeRequestsOfKey),
+      let requests = value(Keys.requestsOfKey)
+    else { return nil }
+    return BackendSettings.Limits(
+      messagesPerHour: messages, messagesPerHourOfAddress: messagesOfAddress, messagesPerHourOfKey: messagesOfKey,
+      accountsOfKey: accounts, codeRequestsOfAddress: codesOfAddress, codeRequestsOfKey: codesOfKey,
+      requestsOfKey: requests)
   }
 
-  /// Whether `text` may be an issuer (OpenID Connect Core 1.0, section 2). http is accepted on loopback.
-  private static func isIssuer(_ text: String) -> Bool {
-    guard let parts = URLComponents(string: text), let host = parts.host, !host.isEmpty,
-      ["http", "https"].contains(parts.scheme), parts.user == nil, parts.query == nil, parts.fragment == nil
-    else { return false }
-    return isTrustworthy(text)
+  private func shutdown() -> BackendSettings.Shutdown? {
+    guard let delay = value(Keys.unreadyDelay), let drain = value(Keys.drainTimeout) else { return nil }
+    return BackendSettings.Shutdown(unreadyDelay: delay, drainTimeout: drain)
   }
 
-  /// Given values are validated and the defaults are valid, so the values after `??` are never used.
-  private var limits: BackendSettings.Limits {
-    BackendSettings.Limits(
-      messagesPerHour: cap("limits.messages_per_hour") ?? 1,
-      messagesPerHourOfAddress: cap("limits.per_ip.messages_per_hour"),
-      messagesPerHourOfKey: cap("limits.per_key.messages_per_hour") ?? 1,
-      accountsOfKey: Int(value("limits.per_key.accounts")) ?? 1,
-      codeRequestsOfAddress: SettingKey.rate(value("limits.per_ip.code_requests")),
-      codeRequestsOfKey: rate("limits.per_key.code_requests"), requestsOfKey: rate("limits.per_key.requests"))
-  }
-
-  private var shutdown: BackendSettings.Shutdown {
-    // Given values are validated, and the defaults are valid.
-    BackendSettings.Shutdown(
-      unreadyDelay: SettingKey.duration(value("shutdown.unready_delay")) ?? .zero,
-      drainTimeout: SettingKey.duration(value("shutdown.drain_timeout")) ?? .zero)
-  }
-
-  private func cap(_ path: String) -> Int? { SettingKey.isOff(value(path)) ? nil : Int(value(path)) }
-
-  private func rate(_ path: String) -> BackendSettings.Rate {
-    SettingKey.rate(value(path)) ?? BackendSettings.Rate(count: 1, period: .seconds(1))
-  }
-
-  private var policy: BackendSettings.Policy {
-    BackendSettings.Policy(
-      secondFactorFor: value("policy.second_factor_for"),
-      // Given values are validated, and the defaults are valid.
-      gracePeriod: SettingKey.duration(value("policy.grace_period")) ?? .zero,
-      allowsBiometricGate: value("policy.biometric_gate") == "on",
-      mostDevices: Int(value("policy.most_devices")) ?? 1, recoveryWait: SettingKey.wait(value("policy.recovery_wait")),
-      stepUpScore: cap("policy.step_up_score"), bindsTrustToNetwork: value("policy.trust_networks") == "known",
-      deviceUnlock: value("policy.device_unlock"), vouchesForDeviceKeys: value("policy.hardware_keys") == "on")
+  private func policy() -> BackendSettings.Policy? {
+    guard let secondFactorFor = value(Keys.secondFactorFor), let grace = value(Keys.gracePeriod),
+      let allowsGate = value(Keys.biometricGate), let mostDevices = value(Keys.mostDevices),
+      let recoveryWait = value(Keys.recoveryWait), let stepUpScore = value(Keys.stepUpScore),
+      let networks = value(Keys.trustNetworks), let unlock = value(Keys.deviceUnlock),
+      let vouches = value(Keys.hardwareKeys)
+    else { return nil }
+    return BackendSettings.Policy(
+      secondFactorFor: secondFactorFor, gracePeriod: grace, allowsBiometricGate: allowsGate,
+      mostDevices: mostDevices, recoveryWait: recoveryWait, stepUpScore: stepUpScore,
+      bindsTrustToNetwork: networks == "known", deviceUnlock: unlock, vouchesForDeviceKeys: vouches)
   }
 }

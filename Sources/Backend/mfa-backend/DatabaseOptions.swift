@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import ByteCoding
 internal import Commands
+internal import ConfigurationEngine
 internal import Databases
 internal import Foundation
 internal import Glibc
@@ -37,20 +38,21 @@ struct DatabaseOptions: ParsableArguments {
     guard !ephemeral || database == nil else { throw ValidationError("use either --database or --ephemeral, not both") }
   }
 
-  var flags: [SettingFlag] {
+  var flags: [FlagSetting] {
     [
-      SettingFlag("--database", "database", database),
-      SettingFlag("--database-password-file", "database_password_file", passwordFile),
-      SettingFlag("--ephemeral", "database", ephemeral ? "ephemeral" : nil),
-      SettingFlag("--keys", "keys_file", keysFile),
+      FlagSetting("--database", "database", database),
+      FlagSetting("--database-password-file", "database_password_file", passwordFile),
+      FlagSetting("--ephemeral", "database", ephemeral ? "ephemeral" : nil),
+      FlagSetting("--keys", "keys_file", keysFile),
     ].compactMap(\.self)
   }
 
   /// A reader for the settings, with the flags `more` of the command.
-  func reader(with more: [SettingFlag] = []) -> SettingsReader {
+  func reader(with more: [FlagSetting] = []) -> SettingsReader {
     let environment = ProcessInfo.processInfo.environment
     // A command line that names a database does not describe the installed backend.
-    let file = ConfigurationFile.find(config, environment, isNeeded: database == nil && !ephemeral)
+    let search = ConfigurationSearch.ofBackend(environment)
+    let file = config ?? (database == nil && !ephemeral ? search.file : search.namedFile)
     return SettingsReader(file: file, environment: environment, flags: flags + more)
   }
 

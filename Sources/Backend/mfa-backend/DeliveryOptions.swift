@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Commands
+internal import ConfigurationEngine
 internal import Foundation
 internal import MFADelivery
 internal import MFADomain
@@ -54,17 +55,17 @@ struct DeliveryOptions: ParsableArguments {
   @Option(help: "The domain for which phones autofill codes.")
   var domain: String?
 
-  var flags: [SettingFlag] {
+  var flags: [FlagSetting] {
     [
-      SettingFlag("--sms-sink", "sms.sink", smsSink), SettingFlag("--sms-url", "sms.url", smsURL),
-      SettingFlag("--sms-account", "sms.account", smsAccount),
-      SettingFlag("--sms-token-file", "sms.token_file", smsTokenFile),
-      SettingFlag("--sms-from", "sms.from", smsSender), SettingFlag("--smtp", "email.smtp", smtp),
-      SettingFlag("--smtp-ca", "email.ca_file", smtpAuthority), SettingFlag("--smtp-user", "email.user", smtpUser),
-      SettingFlag("--smtp-password-file", "email.password_file", smtpPasswordFile),
-      SettingFlag("--smtp-token-file", "email.token_file", smtpTokenFile),
-      SettingFlag("--smtp-tls", "email.tls", smtpTLS), SettingFlag("--smtp-ehlo", "email.ehlo", smtpGreeting),
-      SettingFlag("--smtp-from", "email.from", smtpSender), SettingFlag("--domain", "domain", domain),
+      FlagSetting("--sms-sink", "sms.sink", smsSink), FlagSetting("--sms-url", "sms.url", smsURL),
+      FlagSetting("--sms-account", "sms.account", smsAccount),
+      FlagSetting("--sms-token-file", "sms.token_file", smsTokenFile),
+      FlagSetting("--sms-from", "sms.from", smsSender), FlagSetting("--smtp", "email.smtp", smtp),
+      FlagSetting("--smtp-ca", "email.ca_file", smtpAuthority), FlagSetting("--smtp-user", "email.user", smtpUser),
+      FlagSetting("--smtp-password-file", "email.password_file", smtpPasswordFile),
+      FlagSetting("--smtp-token-file", "email.token_file", smtpTokenFile),
+      FlagSetting("--smtp-tls", "email.tls", smtpTLS), FlagSetting("--smtp-ehlo", "email.ehlo", smtpGreeting),
+      FlagSetting("--smtp-from", "email.from", smtpSender), FlagSetting("--domain", "domain", domain),
     ].compactMap(\.self)
   }
 }

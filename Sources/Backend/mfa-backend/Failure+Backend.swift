@@ -1,4 +1,5 @@
 internal import Commands
+internal import ConfigurationEngine
 internal import MFADomain
 internal import MFASettings
 internal import MFATokens
@@ -8,7 +9,7 @@ extension Failure {
   init(of error: any Error) {
     switch error {
     case let failure as Failure: self = failure
-    case let faults as SettingsErrors: self.init(.configuration, faults.messages)
+    case let errors as ConfigurationErrors: self.init(.configuration, errors.messages)
     case MFARefusal.notFound:
       self.init(.problems, "no such account or device", hint: "mfa-backend admin users lists the accounts")
     case let value as InvalidValue: self.init(.problems, "\(value.field) \(value.rule)")
@@ -34,20 +35,5 @@ extension Failure {
     case .malformed:
       self.init(.configuration, "\(fault)", hint: "use the JWKS that the gate publishes, with an ES256 key")
     }
-  }
-}
-
-extension SettingsErrors {
-  /// The faults, and what to do about them.
-  var messages: [Message] { faults.map { .error("\($0)") } + Self.hints(for: faults).map(Message.hint) }
-
-  /// What to do about `faults`: each hint once.
-  static func hints(for faults: [SettingsError]) -> [String] {
-    faults.map {
-      $0.hint
-        ?? ($0.key == nil
-          ? "correct the file, or name another one with -c"
-          : "mfa-backend check --reference lists every key with its values")
-    }.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
   }
 }

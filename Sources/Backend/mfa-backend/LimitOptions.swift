@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ConfigurationEngine
 internal import MFADomain
 internal import MFAService
 internal import MFASettings
@@ -29,15 +30,15 @@ struct LimitOptions: ParsableArguments {
   @Option(name: .customLong("key-requests"), help: "Other requests from one app instance.")
   var requestsOfKey: String?
 
-  var flags: [SettingFlag] {
+  var flags: [FlagSetting] {
     [
-      SettingFlag("--messages-per-hour", "limits.messages_per_hour", messages),
-      SettingFlag("--ip-messages-per-hour", "limits.per_ip.messages_per_hour", messagesOfAddress),
-      SettingFlag("--ip-code-requests", "limits.per_ip.code_requests", codeRequestsOfAddress),
-      SettingFlag("--key-messages-per-hour", "limits.per_key.messages_per_hour", messagesOfKey),
-      SettingFlag("--key-accounts", "limits.per_key.accounts", accountsOfKey),
-      SettingFlag("--key-code-requests", "limits.per_key.code_requests", codeRequestsOfKey),
-      SettingFlag("--key-requests", "limits.per_key.requests", requestsOfKey),
+      FlagSetting("--messages-per-hour", "limits.messages_per_hour", messages),
+      FlagSetting("--ip-messages-per-hour", "limits.per_ip.messages_per_hour", messagesOfAddress),
+      FlagSetting("--ip-code-requests", "limits.per_ip.code_requests", codeRequestsOfAddress),
+      FlagSetting("--key-messages-per-hour", "limits.per_key.messages_per_hour", messagesOfKey),
+      FlagSetting("--key-accounts", "limits.per_key.accounts", accountsOfKey),
+      FlagSetting("--key-code-requests", "limits.per_key.code_requests", codeRequestsOfKey),
+      FlagSetting("--key-requests", "limits.per_key.requests", requestsOfKey),
     ].compactMap(\.self)
   }
 }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Commands
+internal import ConfigurationEngine
 internal import MFASettings
 internal import MFATokens
 
@@ -27,12 +28,12 @@ struct ProviderOptions: ParsableArguments {
   @Option(name: .customLong("oidc-ca"), help: "PEM file with the roots that verify the identity provider.")
   var authority: String?
 
-  var flags: [SettingFlag] {
+  var flags: [FlagSetting] {
     [
-      SettingFlag("--oidc-issuer", "oidc.issuer", issuer), SettingFlag("--oidc-audience", "oidc.audience", audience),
-      SettingFlag("--oidc-trusted-audiences", "oidc.trusted_audiences", trustedAudiences),
-      SettingFlag("--oidc-clock-skew", "oidc.clock_skew", clockSkew),
-      SettingFlag("--oidc-ca", "oidc.ca_file", authority),
+      FlagSetting("--oidc-issuer", "oidc.issuer", issuer), FlagSetting("--oidc-audience", "oidc.audience", audience),
+      FlagSetting("--oidc-trusted-audiences", "oidc.trusted_audiences", trustedAudiences),
+      FlagSetting("--oidc-clock-skew", "oidc.clock_skew", clockSkew),
+      FlagSetting("--oidc-ca", "oidc.ca_file", authority),
     ].compactMap(\.self)
   }
 }

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ConfigurationEngine
 internal import MFADomain
 internal import MFAService
 internal import MFASettings
@@ -63,14 +64,14 @@ struct RunCommand: AsyncParsableCommand {
 
   @OptionGroup var limits: LimitOptions
 
-  private var flags: [SettingFlag] {
+  private var flags: [FlagSetting] {
     [
-      SettingFlag("--listen", "listen", listen), SettingFlag("--gate-jwks", "gate.jwks", gateKeys),
-      SettingFlag("--gate-ca", "gate.ca_file", gateAuthority), SettingFlag("--gate-issuer", "gate.issuer", gateIssuer),
-      SettingFlag("--audience", "gate.audience", audience), SettingFlag("--admin", "admin.listen", admin),
-      SettingFlag("--metrics", "metrics.listen", metrics),
-      SettingFlag("--log-level", "log.level", logLevel),
-      SettingFlag("--log-sql", "log.sql", logsStatements ? "on" : nil),
+      FlagSetting("--listen", "listen", listen), FlagSetting("--gate-jwks", "gate.jwks", gateKeys),
+      FlagSetting("--gate-ca", "gate.ca_file", gateAuthority), FlagSetting("--gate-issuer", "gate.issuer", gateIssuer),
+      FlagSetting("--audience", "gate.audience", audience), FlagSetting("--admin", "admin.listen", admin),
+      FlagSetting("--metrics", "metrics.listen", metrics),
+      FlagSetting("--log-level", "log.level", logLevel),
+      FlagSetting("--log-sql", "log.sql", logsStatements ? "on" : nil),
     ].compactMap(\.self) + delivery.flags + webAuthn.flags + provider.flags + limits.flags
   }
 

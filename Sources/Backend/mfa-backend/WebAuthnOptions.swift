@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ConfigurationEngine
 internal import MFADomain
 internal import MFASettings
 
@@ -19,11 +20,11 @@ struct WebAuthnOptions: ParsableArguments {
     help: "Whether a key must verify its user by PIN or biometry: required, preferred or discouraged.")
   var userVerification: String?
 
-  var flags: [SettingFlag] {
+  var flags: [FlagSetting] {
     [
-      SettingFlag("--webauthn-rp-id", "webauthn.rp_id", relyingParty),
-      SettingFlag("--webauthn-origins", "webauthn.origins", origins),
-      SettingFlag("--webauthn-user-verification", "webauthn.user_verification", userVerification),
+      FlagSetting("--webauthn-rp-id", "webauthn.rp_id", relyingParty),
+      FlagSetting("--webauthn-origins", "webauthn.origins", origins),
+      FlagSetting("--webauthn-user-verification", "webauthn.user_verification", userVerification),
     ].compactMap(\.self)
   }
 }

@@ -1,4 +1,5 @@
 package import Commands
+internal import ConfigurationEngine
 package import GateService
 internal import Logging
 internal import Preflight

@@ -1,6 +1,6 @@
 package import Commands
+package import ConfigurationEngine
 package import Preflight
-package import Settings
 
 extension Failure {
   /// A fault that keeps a gate from starting.

@@ -1,3 +1,4 @@
+internal import ConfigurationEngine
 internal import Cryptography
 internal import Settings
 

@@ -2,6 +2,7 @@ internal import AndroidKeyAttestation
 internal import AppAttest
 internal import AttestGate
 internal import Commands
+internal import ConfigurationEngine
 internal import Cryptography
 internal import GateService
 internal import Glibc

@@ -1,3 +1,4 @@
+internal import ConfigurationEngine
 internal import GateService
 internal import Settings
 internal import Transport
@@ -26,7 +27,7 @@ extension GateSettings.Limits {
 }
 
 extension Rate {
-  fileprivate init?(_ rate: GateSettings.Rate) { self.init(rate.count, every: rate.span) }
+  fileprivate init?(_ rate: GateSettings.Rate) { self.init(rate.count, every: rate.period) }
 }
 
 extension GateSettings.Listen {

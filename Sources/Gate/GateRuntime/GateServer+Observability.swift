@@ -3,6 +3,7 @@ internal import AndroidKeyAttestation
 internal import AttestGate
 internal import ByteCoding
 internal import Commands
+internal import ConfigurationEngine
 internal import Cryptography
 internal import GateService
 internal import Glibc

@@ -1,5 +1,6 @@
 internal import ByteCoding
 internal import Commands
+internal import ConfigurationEngine
 internal import GateService
 internal import Locking
 internal import Logging

@@ -1,4 +1,5 @@
 internal import Commands
+internal import ConfigurationEngine
 internal import GateService
 internal import Glibc
 internal import Settings

@@ -2,6 +2,7 @@ internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
 package import Commands
+internal import ConfigurationEngine
 internal import Cryptography
 internal import FoundationEssentials
 internal import GateService

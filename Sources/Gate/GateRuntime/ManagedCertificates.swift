@@ -2,6 +2,7 @@ internal import ACME
 internal import AttestGate
 internal import ByteCoding
 internal import Commands
+internal import ConfigurationEngine
 internal import Cryptography
 internal import GateService
 internal import Locking

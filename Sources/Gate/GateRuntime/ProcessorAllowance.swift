@@ -1,4 +1,5 @@
 internal import CLinux
+internal import ConfigurationEngine
 internal import Glibc
 internal import Settings
 

@@ -1,5 +1,6 @@
 internal import AttestGate
 internal import ByteCoding
+internal import ConfigurationEngine
 internal import Glibc
 internal import Preflight
 internal import ProcessSignals

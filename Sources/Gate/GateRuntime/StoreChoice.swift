@@ -1,5 +1,6 @@
 package import AttestGate
 package import Commands
+internal import ConfigurationEngine
 internal import Databases
 internal import FoundationEssentials
 internal import Glibc
@@ -102,7 +103,7 @@ extension GateSettings.Store {
   }
 
   private static func parameters(
-    _ url: StoreURL, passwordFile: String?
+    _ url: DatabaseURL, passwordFile: String?
   ) throws(Failure) -> ConnectionParameters {
     do throws(StartError) {
       return try judgedParameters(url, passwordFile: passwordFile)
@@ -112,7 +113,7 @@ extension GateSettings.Store {
   }
 
   private static func judgedParameters(
-    _ url: StoreURL, passwordFile: String?
+    _ url: DatabaseURL, passwordFile: String?
   ) throws(StartError) -> ConnectionParameters {
     // Read here only to report a fault of the file: each connection reads it again.
     if let passwordFile { _ = try Self.password(in: passwordFile) }

@@ -1,4 +1,5 @@
 internal import ACME
+internal import ConfigurationEngine
 internal import ForwardProxies
 internal import Settings
 

@@ -1,4 +1,5 @@
 internal import AndroidKeyAttestation
+internal import ConfigurationEngine
 public import Cryptography
 internal import Settings
 

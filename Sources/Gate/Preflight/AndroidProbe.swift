@@ -1,6 +1,7 @@
 internal import AndroidKeyAttestation
 internal import AttestGate
 internal import ByteCoding
+internal import ConfigurationEngine
 internal import ForwardProxies
 internal import Settings
 

@@ -1,5 +1,6 @@
 internal import AttestGate
 internal import ByteCoding
+internal import ConfigurationEngine
 internal import Cryptography
 internal import Glibc
 internal import Settings

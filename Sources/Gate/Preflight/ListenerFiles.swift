@@ -1,3 +1,4 @@
+internal import ConfigurationEngine
 internal import Cryptography
 public import Settings
 public import TransportEngine

@@ -1,3 +1,4 @@
+internal import ConfigurationEngine
 internal import Glibc
 public import Settings
 public import Transport

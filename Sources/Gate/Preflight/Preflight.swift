@@ -1,5 +1,6 @@
 public import AttestGate
 public import ByteCoding
+public import ConfigurationEngine
 public import ForwardProxies
 public import Settings
 internal import Transport

@@ -2,6 +2,7 @@ internal import ACME
 public import AndroidKeyAttestation
 public import AttestGate
 internal import ByteCoding
+internal import ConfigurationEngine
 public import ForwardProxies
 internal import Glibc
 public import Settings

@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import ConfigurationEngine
 internal import Glibc
 internal import Settings
 

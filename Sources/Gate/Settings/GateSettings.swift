@@ -1,3 +1,5 @@
+public import ConfigurationEngine
+
 /// The complete configuration of a gate. Every value is given or defaulted, and has been validated alone and against
 /// the others.
 ///
@@ -41,6 +43,9 @@ public struct GateSettings: Sendable, Hashable {
   public var warnings: [Warning]
   /// Every key of the settings table with its value and origin, in the order of the table.
   public var effective: [EffectiveValue]
+
+  /// The effective settings as an equivalent configuration file: see `SettingsTable.yaml(of:)`.
+  public var effectiveYAML: String { SettingsTable.gate.yaml(of: effective) }
 }
 
 extension GateSettings {
@@ -279,15 +284,6 @@ extension GateSettings {
     /// An absolute path. Neither the file nor its folder must exist.
     case sqlite(path: String)
     /// A URL for libpq, and optionally the absolute path of a file with the password.
-    case postgres(StoreURL, passwordFile: String?)
+    case postgres(DatabaseURL, passwordFile: String?)
   }
-}
-
-/// A key with its value as text and its origin.
-public struct EffectiveValue: Sendable, Hashable {
-  /// The path of the key: `routes[0].upstream`.
-  public let key: String
-  /// `nil` if the key has no value.
-  public let text: String?
-  public let origin: SettingSource
 }

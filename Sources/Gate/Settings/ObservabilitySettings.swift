@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension GateSettings {
   /// The address of the metrics server, which requires no token.
   public struct Metrics: Sendable, Hashable {

@@ -1,3 +1,5 @@
+public import ConfigurationEngine
+
 /// The settings for operators' commands: the store and the admin server.
 public struct OperatorPlaces: Sendable, Hashable {
   public var store: GateSettings.Store
@@ -45,13 +47,10 @@ extension SettingsLoader {
   private func load<Places>(
     _ sections: [String], _ read: (inout SettingsBuilder) -> Places?
   ) throws(ConfigurationErrors) -> Places {
-    let (entries, _, dotenvFaults) = readLayers()
-    var assembly = SettingsBuilder(entries)
+    let (reading, builder) = readLayers()
+    var assembly = builder
     let places = read(&assembly)
-    let faults = (dotenvFaults + entries.faults + assembly.faults).filter { fault in
-      // A fault without a key concerns the file itself, so no part of the file can be trusted.
-      fault.key.map { key in sections.contains { key == $0 || key.hasPrefix($0 + ".") } } ?? true
-    }
+    let faults = assembly.faults(besides: reading.dotenvFaults, of: sections)
     guard let places, faults.isEmpty else { throw ConfigurationErrors(faults: faults) }
     return places
   }

@@ -1,3 +1,5 @@
+public import ConfigurationEngine
+
 /// An operator's configuration file, to be run on a developer's machine: some of its values are replaced, and nothing
 /// is read or written where the removed values point to.
 ///
@@ -63,19 +65,19 @@ public struct Rehearsal: Sendable {
       entries.remove(environments)
       return FlagSetting(flag: "-c", key: environments[0].text, text: "development")
     }
-    entries.overlay(FlagLayer.entries(of: flags + replacements, in: "/"))
-    var builder = SettingsBuilder(entries)
+    entries.overlay(Entries(flags + replacements, in: "/", .gate))
+    var builder = SettingsBuilder(entries, .gate)
     let settings = builder.settings(warnings: warnings)
     let faults = entries.faults + builder.faults
     guard let settings, faults.isEmpty else { throw ConfigurationErrors(faults: faults) }
-    let before = SettingsBuilder(given).effectiveValues()
+    let before = SettingsBuilder(given, .gate).effectiveValues()
     return Settings(settings: settings, differences: Self.differences(from: before, to: settings.effective))
   }
 
   private static let apps = SettingPath.root["app_attest"]["apps"]
 
   private func indices(of platform: GateSettings.Platform) -> [Int] {
-    let builder = SettingsBuilder(given)
+    let builder = SettingsBuilder(given, .gate)
     return given.indices(of: Self.apps).filter { builder.value(Keys.platform, $0) == platform }
   }
 
@@ -91,7 +93,7 @@ public struct Rehearsal: Sendable {
 
   /// The key of the value: a list with its default has the key of the list itself.
   private static func element(_ key: String) -> String {
-    guard let path = SettingPath(text: key), case .list = SettingsTable.shape(of: path) else { return key }
+    guard let path = SettingPath(text: key), case .list = SettingsTable.gate.shape(of: path) else { return key }
     return path[0].text
   }
 }

@@ -1,3 +1,4 @@
+public import ConfigurationEngine
 #if canImport(FoundationEssentials)
   public import FoundationEssentials
 #else
@@ -34,79 +35,43 @@ public struct SettingsLoader: Sendable {
   }
 
   /// Returns the settings with all faults and warnings, whether or not the configuration is valid.
-  public func examine() -> ConfigurationDiagnostics {
-    let (entries, warnings, dotenvFaults) = readLayers()
-    var assembly = SettingsBuilder(entries)
-    let settings = assembly.settings(warnings: warnings)
-    let faults = (dotenvFaults + entries.faults + assembly.faults).enumerated().sorted { first, second in
-      let (former, latter) = (first.element.origin.rank, second.element.origin.rank)
-      return former == latter ? first.offset < second.offset : former < latter
-    }
+  public func examine() -> ConfigurationDiagnostics<GateSettings> {
+    let (reading, builder) = readLayers()
+    var assembly = builder
+    let settings = assembly.settings(warnings: reading.warnings)
+    let faults = assembly.faults(besides: reading.dotenvFaults)
     return ConfigurationDiagnostics(
-      settings: faults.isEmpty ? settings : nil, faults: faults.map(\.element), warnings: warnings + assembly.warnings)
+      settings: faults.isEmpty ? settings : nil, faults: faults, warnings: reading.warnings + assembly.warnings,
+      effective: settings?.effective ?? assembly.effectiveValues())
   }
 
-  /// Reads and merges all layers, and adds defaults that depend on the environment.
-  func readLayers() -> (entries: Entries, warnings: [Warning], dotenvFaults: [ConfigurationError]) {
-    let (dotenv, dotenvWarnings, dotenvFaults) = readDotEnv()
-    let variables = Variables(environment: environment, dotenv: dotenv)
-    var given = readFile()
-    given.overlay(variables.entries(in: workingDirectory))
-    given.overlay(FlagLayer.entries(of: flags, in: workingDirectory))
-
-    var (entries, warnings) = Aliases.resolve(variables, in: workingDirectory, over: given)
-    warnings += dotenvWarnings + variables.lookalikes()
-    DefaultResolution.addCredentials(to: &entries, environment: environment)
-    if let warning = DefaultResolution.addRoute(to: &entries) { warnings.append(warning) }
-    DefaultResolution.addStore(to: &entries, environment: environment, isRoot: FileContent.isRoot)
-    return (entries, warnings, dotenvFaults)
+  /// Reads all layers, and adds defaults that depend on the environment.
+  func readLayers() -> (reading: SettingsLayers.Reading, builder: SettingsBuilder) {
+    var reading = layers.read(.gate, fileNamedBy: Self.fileVariable)
+    let (entries, warnings) = Aliases.resolve(reading.variables, in: workingDirectory, over: reading.entries)
+    reading.entries = entries
+    reading.warnings = warnings + reading.warnings
+    reading.entries.addCredentials(of: .gate, environment: environment)
+    if let warning = DefaultResolution.addRoute(to: &reading.entries) { reading.warnings.append(warning) }
+    DefaultResolution.addStore(to: &reading.entries, environment: environment, isRoot: FileContent.isRoot)
+    return (reading, SettingsBuilder(reading.entries, .gate))
   }
 
-  /// The values of the file; none without a file. Faults are among them.
-  func readFile() -> Entries {
-    guard let file else { return Entries() }
-    var entries = Entries()
-    do throws(FileContentError) {
-      let bytes = try FileContent.read(FilePath.absolute(file, in: workingDirectory), acceptsPipe: true)
-      guard let text = String(validating: bytes, as: UTF8.self) else {
-        entries.refuseFile(ConfigurationError(.file(file, line: 1, column: 1), nil, "not UTF-8"))
-        return entries
-      }
-      return FileLayer.entries(of: text, at: file, in: workingDirectory)
-    } catch {
-      let isNamedByVariable = file == environment[ConfigurationSearch.variable]
-      entries.refuseFile(
-        ConfigurationError(
-          .file(file, line: 1, column: 1), nil, "cannot read the file: \(error.reason)",
-          hint: (isNamedByVariable ? "\(ConfigurationSearch.variable) names this file; " : "")
-            + "name a configuration file that this user can read"))
-      return entries
-    }
-  }
+  /// The values of the file alone. Faults are among them.
+  func readFile() -> Entries { layers.readFile(.gate, namedBy: Self.fileVariable) }
 
-  /// The variables of `.env`; empty if the file does not exist.
-  ///
-  /// A file that this user cannot read is a warning: the user has named neither the file nor the folder, and a command
-  /// may run in the home folder of another user.
-  private func readDotEnv() -> (
-    variables: [String: DotEnv.Variable], warnings: [Warning], faults: [ConfigurationError]
-  ) {
-    do throws(FileContentError) {
-      let bytes = try FileContent.read(FilePath.absolute(".env", in: workingDirectory))
-      guard let text = String(validating: bytes, as: UTF8.self) else {
-        return ([:], [], [ConfigurationError(.dotenv(line: 1, variable: ""), nil, "not UTF-8")])
-      }
-      let dotenv = DotEnv(text: text)
-      return (dotenv.variables, [], dotenv.faults)
-    } catch {
-      if error == .isMissing { return ([:], [], []) }
-      let place = FilePath.absolute(".env", in: workingDirectory)
-      if error == .isForbidden {
-        return ([:], [Warning(.dotenv(line: 1, variable: ""), nil, "not used: \(place): \(error.reason)")], [])
-      }
-      return (
-        [:], [], [ConfigurationError(.dotenv(line: 1, variable: ""), nil, "cannot read the file: \(error.reason)")]
-      )
-    }
+  /// The environment variable that names a configuration file.
+  static let fileVariable = "SALLYPORT_CONFIG"
+
+  private var layers: SettingsLayers {
+    SettingsLayers(file: file, flags: flags, environment: environment, workingDirectory: workingDirectory)
+  }
+}
+
+extension ConfigurationSearch {
+  /// The search for the gate's configuration: `SALLYPORT_CONFIG`, otherwise `/etc/sallyport/sallyport.yaml`.
+  public init(environment: [String: String]) {
+    self.init(
+      variable: SettingsLoader.fileVariable, standard: "/etc/sallyport/sallyport.yaml", environment: environment)
   }
 }

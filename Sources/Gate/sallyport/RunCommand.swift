@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Commands
+internal import ConfigurationEngine
 internal import GateRuntime
 internal import Settings
 

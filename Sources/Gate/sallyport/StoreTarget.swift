@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
 internal import Commands
+internal import ConfigurationEngine
 internal import FoundationEssentials
 internal import GateRuntime
 internal import Settings

@@ -110,14 +110,16 @@ struct CommandTests {
       let file = folder + "/mfa.yaml"
       try """
       database: ephemeral
-      listen: 0.0.0.0:1
+      listen: 127.0.0.1:1
       gate: { jwks: "\(gate.keysFile)", issuer: "\(TestGate.issuer)", audience: \(TestGate.audience) }
 
       """.write(toFile: file, atomically: true, encoding: .utf8)
-      let wrong = try await mfa(["run", "-c", file])
-      #expect(wrong.errors.first?.hasPrefix("error: \(file):2:9: listen: ") == true, "\(wrong.errors)")
+      let wrong = try await ChildProcess.run(
+        Places.product("mfa-backend"), ["check", "--offline", "-c", file],
+        environment: ["MFA_BACKEND_LISTEN": "0.0.0.0:2"])
+      #expect(wrong.errors.first?.hasPrefix("error: MFA_BACKEND_LISTEN: listen: ") == true, "\(wrong.errors)")
       let backend = try await BackendProcess(
-        ["-c", file, "--listen", "127.0.0.1:0"], environment: ["MFA_BACKEND_LISTEN": "0.0.0.0:2"])
+        ["-c", file, "--listen", "127.0.0.1:0"], environment: ["MFA_BACKEND_LISTEN": "127.0.0.1:2"])
       defer { backend.process.kill() }
       #expect(try await ask(backend, "GET", "/device/d/status", as: .genuine()).status == 200)
     }
@@ -181,15 +183,15 @@ struct CommandTests {
     #expect(run.exit == .code(78))
     #expect(
       run.errors == [
-        "error: /nowhere/mfa.yaml cannot be read: No such file or directory",
-        "hint: correct the file, or name another one with -c",
+        "error: /nowhere/mfa.yaml:1:1: cannot read the file: No such file or directory (ENOENT)",
+        "hint: name a configuration file that this user can read",
       ])
   }
 
   static let startFaults = [
     StartError(
       testDescription: "no file of settings", arguments: ["-c", "/nowhere/mfa.yaml"], status: 78,
-      error: "error: /nowhere/mfa.yaml cannot be read: No such file or directory"),
+      error: "error: /nowhere/mfa.yaml:1:1: cannot read the file: No such file or directory (ENOENT)"),
     StartError(
       testDescription: "no file of gate keys",
       arguments: ["--ephemeral", "--gate-jwks", "/nowhere/jwks"] + requiredFlags,

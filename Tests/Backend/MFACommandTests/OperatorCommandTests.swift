@@ -140,8 +140,8 @@ struct OperatorCommandTests {
         #expect(refused.exit == .code(78) && refused.output.isEmpty, "\(refused)")
         #expect(
           refused.errors.prefix(2) == [
-            "error: \(place.file):8:25: policy.most_devices: must be a number from 1 to 100",
-            "error: \(place.file):9:15: log.level: must be debug or info or notice or warning or error",
+            "error: \(place.file):8:25: policy.most_devices: \"many\" is not a whole number",
+            "error: \(place.file):9:15: log.level: \"loud\" is not one of debug, info, notice, warning, error",
           ], "\(refused.errors)")
         #expect(refused.errors.last?.hasPrefix("hint: ") == true)
         let app = AppInstance.genuine()

@@ -1,16 +1,17 @@
+import ConfigurationEngine
 import Foundation
 import MFASettings
 import Testing
 
 @Suite("Settings of an identity provider")
 struct ProviderSettingsTests {
-  private func read(_ values: [String: String]) -> Result<BackendSettings, SettingsErrors> {
+  private func read(_ values: [String: String]) -> Result<BackendSettings, ConfigurationErrors> {
     let least = [
       "database": "ephemeral", "gate.jwks": "keys.json", "gate.issuer": "https://gate", "gate.audience": "m",
     ]
-    let flags = least.merging(values) { $1 }.map { SettingFlag("--" + $0, $0, $1) }
+    let flags = least.merging(values) { $1 }.map { FlagSetting("--" + $0, $0, $1) }
     let reader = SettingsReader(file: nil, environment: [:], flags: flags.compactMap(\.self))
-    return Result { () throws(SettingsErrors) in try reader.read() }
+    return Result { () throws(ConfigurationErrors) in try reader.read() }
   }
 
   private func faults(_ values: [String: String]) -> [String] {
@@ -83,7 +84,7 @@ struct ProviderSettingsTests {
     #expect {
       try SettingsReader(file: file, environment: [:], flags: []).read()
     } throws: { error in
-      (error as? SettingsErrors)?.faults.map(\.description).first?.hasPrefix("\(file):4:11: oidc.issuer: must be")
+      (error as? ConfigurationErrors)?.faults.map(\.description).first?.hasPrefix("\(file):4:11: oidc.issuer: must be")
         == true
     }
   }

@@ -1,3 +1,4 @@
+import ConfigurationEngine
 import Foundation
 import MFASettings
 import TestSupport
@@ -6,17 +7,18 @@ import Testing
 @Suite("Settings of the backend")
 struct SettingsTests {
   private func read(
-    _ yaml: String, environment: [String: String] = [:], flags: [SettingFlag?] = []
-  ) throws -> Result<BackendSettings, SettingsErrors> {
+    _ yaml: String, environment: [String: String] = [:], flags: [FlagSetting?] = []
+  ) throws -> Result<BackendSettings, ConfigurationErrors> {
     let file = NSTemporaryDirectory() + "mfa-\(UUID().uuidString).yaml"
     try yaml.write(toFile: file, atomically: true, encoding: .utf8)
     defer { try? FileManager.default.removeItem(atPath: file) }
     let reader = SettingsReader(file: file, environment: environment, flags: flags.compactMap(\.self))
-    return Result { () throws(SettingsErrors) in try reader.read() }.mapError { faults in
-      SettingsErrors(
-        faults.faults.map { fault in
+    return Result { () throws(ConfigurationErrors) in try reader.read() }.mapError { faults in
+      ConfigurationErrors(
+        faults: faults.faults.map { fault in
           guard case .file(_, let line, let column) = fault.origin else { return fault }
-          return SettingsError(.file("mfa.yaml", line: line, column: column), fault.key, fault.reason)
+          return ConfigurationError(
+            .file("mfa.yaml", line: line, column: column), fault.key, fault.reason, suggestion: fault.suggestion)
         })
     }
   }
@@ -27,7 +29,7 @@ struct SettingsTests {
 
     """
 
-  private func faults(_ yaml: String, environment: [String: String] = [:], flags: [SettingFlag?] = []) throws
+  private func faults(_ yaml: String, environment: [String: String] = [:], flags: [FlagSetting?] = []) throws
     -> [String]
   {
     switch try read(yaml, environment: environment, flags: flags) {
@@ -75,7 +77,7 @@ struct SettingsTests {
     let settings = try read(yaml, environment: environment).get()
     #expect(settings.listen == .tcp(host: "127.0.0.1", port: 2))
     #expect(settings.domain == "file" && settings.policy.mostDevices == 3)
-    let flag = SettingFlag("--listen", "listen", "unix:/run/mfa.sock")
+    let flag = FlagSetting("--listen", "listen", "unix:/run/mfa.sock")
     #expect(try read(yaml, environment: environment, flags: [flag]).get().listen == .unix(path: "/run/mfa.sock"))
   }
 
@@ -91,12 +93,12 @@ struct SettingsTests {
   @Test(
     "an unknown variable is refused with a suggestion",
     arguments: [
-      ("MFA_BACKEND_LISTNE", "unknown variable (did you mean MFA_BACKEND_LISTEN)"),
+      ("MFA_BACKEND_LISTNE", "listne: unknown key (did you mean MFA_BACKEND_LISTEN)"),
       (
         "MFA_BACKEND_POLICY__MOST_DEVICE",
-        "unknown variable (did you mean MFA_BACKEND_POLICY__MOST_DEVICES)"
+        "policy.most_device: unknown key (did you mean MFA_BACKEND_POLICY__MOST_DEVICES)"
       ),
-      ("MFA_BACKEND_ZZZZZZZZ", "unknown variable"),
+      ("MFA_BACKEND_ZZZZZZZZ", "zzzzzzzz: unknown key"),
     ])
   func unknownVariable(_ name: String, _ reason: String) throws {
     #expect(try faults(Self.least, environment: [name: "x"]) == ["\(name): \(reason)"])
@@ -133,27 +135,27 @@ struct SettingsTests {
       """
     #expect(
       try faults(yaml, environment: ["MFA_BACKEND_GATE__TYPO": "1"]) == [
-        "mfa.yaml:2:1: databse: unknown key (did you mean database)",
-        "mfa.yaml:5:3: gate.isuer: unknown key (did you mean issuer)",
-        "mfa.yaml:6:14: sms.sink: must be log",
-        "mfa.yaml:7:25: policy.most_devices: must be a number from 1 to 100",
-        "mfa.yaml:7:45: policy.grace_period: must be a number with d, h, m or s, such as 7d",
-        "mfa.yaml:9:1: domain: set twice, first in line 8",
-        "mfa.yaml:10:1: log: must contain keys",
-        "MFA_BACKEND_GATE__TYPO: unknown variable",
+        "mfa.yaml:1:1: database: missing",
         "mfa.yaml:1:9: listen: must be ADDRESS:PORT on loopback or unix:/path, because the backend has no TLS",
-        "database: is required",
-        "gate.issuer: is required",
-        "gate.audience: is required",
-        "sms.token_file: is required",
-        "sms.from: is required",
+        "mfa.yaml:2:1: databse: unknown key (did you mean database)",
+        "mfa.yaml:3:1: gate.issuer: missing",
+        "mfa.yaml:3:1: gate.audience: missing",
+        "mfa.yaml:5:3: gate.isuer: unknown key (did you mean gate.issuer)",
+        "mfa.yaml:6:1: sms.token_file: missing",
+        "mfa.yaml:6:1: sms.from: missing",
+        "mfa.yaml:6:14: sms.sink: \"pager\" is not one of log",
+        "mfa.yaml:7:25: policy.most_devices: \"many\" is not a whole number",
+        "mfa.yaml:7:45: policy.grace_period: \"soon\" is not a duration: write a whole number and ms, s, m, h or d",
+        "mfa.yaml:9:1: domain: set twice, first in line 8",
+        "mfa.yaml:10:6: log: expected a section with keys",
+        "MFA_BACKEND_GATE__TYPO: gate.typo: unknown key",
       ])
   }
 
   @Test(
     "a text that is not a configuration is one fault",
     arguments: [
-      ("- a", "mfa.yaml:1:1: the file must contain keys, such as listen: 127.0.0.1:8080"),
+      ("- a", "mfa.yaml:1:1: the file contains no keys; expected a form such as listen: 127.0.0.1:8080"),
       ("listen: [", "mfa.yaml:2:1: not YAML"), ("gate: 1: 2", "mfa.yaml:1:"),
     ])
   func noConfiguration(_ yaml: String, _ start: String) throws {
@@ -163,19 +165,19 @@ struct SettingsTests {
     #expect(faults.count == 1 || start.hasSuffix("8080"), "\(faults)")
   }
 
-  @Test("an unreadable file is reported as the only fault")
+  @Test("an unreadable file is reported first, and its keys are not missing")
   func unreadableFile() {
     let reader = SettingsReader(file: "/nowhere/mfa.yaml", environment: ["MFA_BACKEND_A__B": "1"], flags: [])
-    let fault = SettingsError(.nowhere, nil, "/nowhere/mfa.yaml cannot be read: No such file or directory")
-    #expect(throws: SettingsErrors([fault])) {
-      try reader.read()
-    }
+    let file = "/nowhere/mfa.yaml"
+    let first = #expect(throws: ConfigurationErrors.self) { try reader.read() }?.faults.first
+    #expect(first?.origin == .file(file, line: 1, column: 1))
+    #expect(first?.description == "\(file):1:1: cannot read the file: No such file or directory (ENOENT)")
   }
 
   @Test("a database requires keys, and its URL must have a supported scheme")
   func database() throws {
     let gate = "gate: { jwks: \"https://g/keys\", issuer: i, audience: a }\n"
-    #expect(try faults("database: sqlite:///x.db\n" + gate) == ["keys_file: is required"])
+    #expect(try faults("database: sqlite:///x.db\n" + gate) == ["mfa.yaml:1:1: keys_file: missing"])
     #expect(
       try faults("database: mysql://x\n" + gate) == [
         "mfa.yaml:1:11: database: must be sqlite:///path, postgres://… or ephemeral"
@@ -196,7 +198,7 @@ struct SettingsTests {
         "mfa.yaml:2:25: database_password_file: has no effect for a SQLite database, which has no password"
       ])
     // The password of one server does not go to another.
-    let other = [SettingFlag("--database", "database", "postgres://other/mfa")]
+    let other = [FlagSetting("--database", "database", "postgres://other/mfa")]
     #expect(
       try read(both, flags: other).get().database == .kept(url: "postgres://other/mfa", keysFile: "/k.json"))
     let variable = ["MFA_BACKEND_DATABASE": "postgres://other/mfa"]
@@ -215,7 +217,7 @@ struct SettingsTests {
       try Set(faults(yaml)) == [
         "mfa.yaml:3:41: email.user: must be set together with email.password_file or email.token_file",
         "mfa.yaml:3:16: email.smtp: must be HOST:PORT, or [ADDRESS]:PORT for IPv6",
-        "sms.account: is required", "sms.token_file: is required",
+        "mfa.yaml:4:1: sms.account: missing", "mfa.yaml:4:1: sms.token_file: missing",
       ])
   }
 
@@ -227,12 +229,12 @@ struct SettingsTests {
         "mfa.yaml:3:14: sms.sink: cannot be set together with a mail server: it writes e-mail to the log too"
       ),
       ("email: { smtp: \"mail:25\", from: noreply }", "mfa.yaml:3:33: email.from: is name@domain"),
-      ("email: { ca_file: /ca.pem }", "email.smtp: is required"),
-      ("email: { tls: implicit }", "email.smtp: is required"),
-      (mailed("tls: none"), "mfa.yaml:3:45: email.tls: must be"),
+      ("email: { ca_file: /ca.pem }", "mfa.yaml:3:1: email.smtp: missing"),
+      ("email: { tls: implicit }", "mfa.yaml:3:1: email.smtp: missing"),
+      (mailed("tls: none"), "mfa.yaml:3:45: email.tls: \"none\" is not one of starttls, implicit"),
       (mailed("ehlo: \"a b\""), "mfa.yaml:3:46: email.ehlo: must be a host name"),
       (mailed("ehlo: \"a\\r\\nMAIL\""), "mfa.yaml:3:46: email.ehlo: must be a host name"),
-      (mailed("token_file: /t"), "email.user: must be set together"),
+      (mailed("token_file: /t"), "mfa.yaml:3:1: email.user: must be set together"),
       (
         mailed("user: u, password_file: /p, token_file: /t"),
         "mfa.yaml:3:80: email.token_file: cannot be set together with email.password_file"
@@ -320,7 +322,7 @@ struct SettingsTests {
     #expect(limits.messagesPerHourOfAddress == nil && limits.codeRequestsOfAddress == nil)
     #expect(limits.messagesPerHourOfKey == 30 && limits.messagesPerHour == 3000)
     let environment = ["MFA_BACKEND_LIMITS__PER_IP__MESSAGES_PER_HOUR": "7"]
-    let flag = SettingFlag("--ip-code-requests", "limits.per_ip.code_requests", "5/1h")
+    let flag = FlagSetting("--ip-code-requests", "limits.per_ip.code_requests", "5/1h")
     let above = try read(yaml, environment: environment, flags: [flag]).get().limits
     #expect(above.messagesPerHourOfAddress == 7)
     #expect(above.codeRequestsOfAddress?.count == 5 && above.codeRequestsOfAddress?.period == .seconds(3600))
@@ -339,13 +341,13 @@ struct SettingsTests {
         """
     #expect(
       try faults(yaml) == [
-        "mfa.yaml:4:22: limits.messages_per_hour: must be a number from 1 to 1000000",
+        "mfa.yaml:4:22: limits.messages_per_hour: \"off\" is not a whole number",
         "mfa.yaml:5:3: limits.global: unknown key",
-        "mfa.yaml:6:32: limits.per_ip.messages_per_hour: must be a number from 1 to 1000000, or off",
-        "mfa.yaml:6:56: limits.per_ip.code_requests: must be a number up to 1000000 per 1s to 1d, like 120/1m, or off",
-        "mfa.yaml:7:33: limits.per_key.messages_per_hour: must be a number from 1 to 1000000",
-        "mfa.yaml:7:51: limits.per_key.code_requests: must be a number up to 1000000 per 1s to 1d, like 120/1m",
-        "mfa.yaml:7:67: limits.per_key.requests: must be a number up to 1000000 per 1s to 1d, like 120/1m",
+        "mfa.yaml:6:32: limits.per_ip.messages_per_hour: 1000001 is out of range: 1 to 1000000",
+        "mfa.yaml:6:56: limits.per_ip.code_requests: 0 is out of range: 1 to 1000000",
+        "mfa.yaml:7:33: limits.per_key.messages_per_hour: 0 is out of range: 1 to 1000000",
+        "mfa.yaml:7:51: limits.per_key.code_requests: 2d is out of range: 1s to 1d",
+        "mfa.yaml:7:67: limits.per_key.requests: \"120\" is not a rate: write a number, a slash and a duration",
       ])
   }
 
@@ -368,8 +370,9 @@ struct SettingsTests {
 
   @Test("every key has its own variable")
   func variables() {
-    #expect(Set(SettingKey.all.map(\.variable)).count == SettingKey.all.count)
-    #expect(SettingKey.all.map(\.variable).contains("MFA_BACKEND_GATE__CA_FILE"))
+    let table = SettingsTable.backend
+    let variables = Set(table.keys.map(table.variable(of:)))
+    #expect(variables.count == table.keys.count && variables.contains("MFA_BACKEND_GATE__CA_FILE"))
   }
 }
 
@@ -381,14 +384,13 @@ struct WrittenSettingsTests {
     _ = try SettingsReader(file: file, environment: [:], flags: []).read()
     // With the commented lines enabled, no key is unknown.
     let text = try String(contentsOfFile: file, encoding: .utf8)
-    let names = SettingKey.all.flatMap { $0.path.split(separator: ".").map(String.init) }
+    let names = SettingsTable.backend.keys.flatMap { $0.pattern.split(separator: ".").map(String.init) }
     for name in names { #expect(text.contains(name + ":"), "\(name)") }
   }
 
-  @Test("the table of the guide has each key with its default", arguments: SettingKey.all)
-  func table(_ key: SettingKey) throws {
+  @Test("the guide has the table of all keys")
+  func table() throws {
     let guide = try ProjectFile.text("Sources/Backend/MFAService/MFAService.docc/Guide.md")
-    let standard = key.standard.map { "`\($0)`" } ?? ""
-    #expect(guide.contains("| `\(key.path)` | \(standard) | \(key.summary) |"))
+    #expect(guide.contains(SettingsDocuments.backend.reference))
   }
 }

@@ -1,16 +1,17 @@
+import ConfigurationEngine
 import Foundation
 import MFASettings
 import Testing
 
 @Suite("Settings of security keys")
 struct WebAuthnSettingsTests {
-  private func read(_ values: [String: String]) -> Result<BackendSettings, SettingsErrors> {
+  private func read(_ values: [String: String]) -> Result<BackendSettings, ConfigurationErrors> {
     let least = [
       "database": "ephemeral", "gate.jwks": "keys.json", "gate.issuer": "https://gate", "gate.audience": "m",
     ]
-    let flags = least.merging(values) { $1 }.map { SettingFlag("--" + $0, $0, $1) }
+    let flags = least.merging(values) { $1 }.map { FlagSetting("--" + $0, $0, $1) }
     let reader = SettingsReader(file: nil, environment: [:], flags: flags.compactMap(\.self))
-    return Result { () throws(SettingsErrors) in try reader.read() }
+    return Result { () throws(ConfigurationErrors) in try reader.read() }
   }
 
   @Test("B-085 security keys are off without a domain, and the domain's own page is the default origin")

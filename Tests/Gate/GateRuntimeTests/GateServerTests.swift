@@ -1,6 +1,7 @@
 import ACME
 import ByteCoding
 import Commands
+import ConfigurationEngine
 import Foundation
 import GateService
 import Glibc

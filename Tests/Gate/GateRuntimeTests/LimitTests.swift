@@ -1,4 +1,5 @@
 import ByteCoding
+import ConfigurationEngine
 import Foundation
 import GateService
 import Settings

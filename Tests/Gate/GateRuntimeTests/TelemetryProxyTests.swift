@@ -1,4 +1,5 @@
 import ByteCoding
+import ConfigurationEngine
 import ForwardProxies
 import Foundation
 import Logging

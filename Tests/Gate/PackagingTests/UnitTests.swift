@@ -166,8 +166,8 @@ struct DebianFilesTests {
     #expect(configuration.contains("\n  listen: unix:/run/\(setting("RuntimeDirectory", in: unit)[0])/"))
     #expect(setting("ExecStart", in: unit) == ["/usr/bin/mfa-backend run -c /etc/mfa/mfa.yaml"])
     // The commands find the same file without a flag.
-    let commands = try ProjectFile.text("Sources/Backend/mfa-backend/Operator/OperatorOptions.swift")
-    #expect(commands.contains("StandardPlaces.path(\"/etc/mfa/mfa.yaml\", in: environment)"))
+    let commands = try ProjectFile.text("Sources/Backend/MFASettings/SettingsReader.swift")
+    #expect(commands.contains("standard: \"/etc/mfa/mfa.yaml\""))
   }
 
   @Test("The gate accepts the shipped configuration, also with the app that it shows, and only then is all in order")

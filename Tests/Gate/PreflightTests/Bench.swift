@@ -1,5 +1,6 @@
 import AttestGate
 import ByteCoding
+import ConfigurationEngine
 import Cryptography
 import Foundation
 import Glibc

@@ -1,4 +1,5 @@
 import ByteCoding
+import ConfigurationEngine
 import Cryptography
 import Foundation
 import Preflight

@@ -1,4 +1,5 @@
 import AttestGate
+import ConfigurationEngine
 import Foundation
 import Preflight
 import SQLiteStore

@@ -1,3 +1,4 @@
+@testable import ConfigurationEngine
 import Foundation
 import TestSupport
 import Testing
@@ -6,7 +7,7 @@ import Testing
 
 @Suite("The examples match the table of settings")
 struct ExampleTests {
-  private static let available = SettingsTable.keys
+  private static let available = SettingsTable.gate.keys
 
   @Test("The example starts a gate and shows the defaults")
   func example() throws {
@@ -33,7 +34,7 @@ struct ExampleTests {
 
   @Test("The example with its comments enabled has every key")
   func everyKey() throws {
-    let entries = FileLayer.entries(of: try Self.everything(), at: "sallyport.yaml", in: "/")
+    let entries = FileLayer.entries(of: try Self.everything(), at: "sallyport.yaml", in: "/", .gate)
     #expect(entries.faults == [])
     // A list may be empty or have elements.
     let given = Set(entries.values.keys.map(\.pattern) + entries.containers.keys.map { $0.pattern + "[]" })
@@ -108,7 +109,7 @@ struct ExampleTests {
       var damaged = text
       damaged.insert(odd[number % odd.count], at: index)
       for broken in [String(text[..<index]), damaged] {
-        outcomes.insert(FileLayer.entries(of: broken, at: "x", in: "/").faults.isEmpty)
+        outcomes.insert(FileLayer.entries(of: broken, at: "x", in: "/", .gate).faults.isEmpty)
       }
     }
     #expect(outcomes == [true, false])
@@ -124,6 +125,6 @@ struct ExampleTests {
       String(repeating: "{a: ", count: 100_000),
     ])
   func growth(_ text: String) {
-    #expect(!FileLayer.entries(of: text, at: "x", in: "/").faults.isEmpty)
+    #expect(!FileLayer.entries(of: text, at: "x", in: "/", .gate).faults.isEmpty)
   }
 }

@@ -1,3 +1,4 @@
+@testable import ConfigurationEngine
 import Foundation
 import TestSupport
 import Testing

@@ -1,3 +1,4 @@
+@testable import ConfigurationEngine
 import Foundation
 import TestSupport
 import Testing
@@ -8,25 +9,26 @@ import Testing
 struct ReferenceTests {
   @Test("The shipped schema is the one that the program prints (sallyport check --schema)")
   func shippedSchema() throws {
-    #expect(try ProjectFile.text("config/sallyport.schema.json") == ConfigurationSchema.text)
+    #expect(try ProjectFile.text("config/sallyport.schema.json") == SettingsDocuments.gate.schema)
   }
 
   @Test("The shipped reference is the one that the program prints (sallyport check --reference)")
   func shippedReference() throws {
-    #expect(try ProjectFile.text("Sources/Gate/Settings/Settings.docc/Configuration.md") == ConfigurationReference.text)
+    let shipped = try ProjectFile.text("Sources/Gate/Settings/Settings.docc/Configuration.md")
+    #expect(shipped == SettingsDocuments.gate.reference)
   }
 
   @Test("The example that is shipped is the one that the program prints (sallyport check --example)")
   func shippedExample() throws {
-    #expect(try ProjectFile.text("config/sallyport.yaml") == ConfigurationExample.text)
+    #expect(try ProjectFile.text("config/sallyport.yaml") == SettingsDocuments.gate.example)
   }
 
   @Test("The reference has a row and the schema an entry for each key")
   func completeness() throws {
     let schema = try #require(
-      JSONSerialization.jsonObject(with: Data(ConfigurationSchema.text.utf8)) as? [String: Any])
-    for key in SettingsTable.keys {
-      #expect(ConfigurationReference.text.contains("| `\(key.pattern)` | \(key.kind) | "))
+      JSONSerialization.jsonObject(with: Data(SettingsDocuments.gate.schema.utf8)) as? [String: Any])
+    for key in SettingsTable.gate.keys {
+      #expect(SettingsDocuments.gate.reference.contains("| `\(key.pattern)` | \(key.kind) | "))
       var place: [String: Any]? = schema
       for step in SettingPath(pattern: key.pattern, indices: []).steps {
         let parent = step == "[]" ? place : place?["properties"] as? [String: Any]
@@ -38,7 +40,7 @@ struct ReferenceTests {
 
   @Test("Each key has an example with a valid value")
   func examples() throws {
-    for key in SettingsTable.keys {
+    for key in SettingsTable.gate.keys {
       let example = try #require(key.example, "\(key.pattern) needs an example")
       #expect(key.problem(example) == nil, "\(key.pattern)")
     }
@@ -46,12 +48,12 @@ struct ReferenceTests {
 
   @Test("Each section with a secret also has a key for a file, which may be a credential")
   func secrets() {
-    let secrets = SettingsTable.keys.filter(\.holdsSecret)
+    let secrets = SettingsTable.gate.keys.filter(\.holdsSecret)
     #expect(!secrets.isEmpty)
     for secret in secrets {
       let section = secret.pattern.prefix { $0 != "." } + "."
       #expect(
-        SettingsTable.keys.contains {
+        SettingsTable.gate.keys.contains {
           $0.pattern.hasPrefix(section) && $0.pattern.hasSuffix("_file") && $0.credential != nil
         }, "\(secret.pattern)")
     }
@@ -71,12 +73,12 @@ struct ReferenceTests {
   func schemaAcceptsValues() async throws {
     let workspace = try Workspace()
     var files: [String] = []
-    for key in SettingsTable.keys {
+    for key in SettingsTable.gate.keys {
       for (number, text) in Set([key.example, key.standard].compactMap(\.self)).enumerated() {
         let path = SettingPath(pattern: key.pattern, indices: [])
         for (form, value) in [("bare", text), ("quoted", "\"\(text)\"")] where !(form == "bare" && text == "::") {
           let name = "\(key.pattern)-\(number)-\(form).yaml"
-          try workspace.write(Self.document(path, value, of: key.platform), to: name)
+          try workspace.write(Self.document(path, value, of: key.condition), to: name)
           files.append("\(workspace.folder)/\(name)")
         }
       }
@@ -88,11 +90,11 @@ struct ReferenceTests {
   }
 
   /// Returns a document that contains only `value` at `path`, and the platform that its key needs.
-  private static func document(_ path: SettingPath, _ value: String, of platform: GateSettings.Platform?) -> String {
+  private static func document(_ path: SettingPath, _ value: String, of condition: ElementCondition?) -> String {
     let element = path.steps.firstIndex(of: "[]").map { $0 + 1 }
     return path.steps.indices.reversed().reduce(value) { inner, index in
       let step = path.steps[index]
-      let more = platform == .android && index == element ? "platform: android, " : ""
+      let more = condition == .android && index == element ? "platform: android, " : ""
       return step == "[]" ? "[\(inner)]" : "{ \(more)\(step): \(inner) }"
     }
   }

@@ -1,3 +1,4 @@
+@testable import ConfigurationEngine
 import Testing
 
 @testable import Settings

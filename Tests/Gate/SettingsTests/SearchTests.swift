@@ -1,4 +1,5 @@
 import Commands
+@testable import ConfigurationEngine
 import Foundation
 import Testing
 

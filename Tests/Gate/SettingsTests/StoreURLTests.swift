@@ -1,3 +1,4 @@
+import ConfigurationEngine
 import Testing
 
 @testable import Settings
@@ -28,8 +29,8 @@ struct StoreURLTests {
       ("password = 's3cret' host = h", "password=…"),
     ])
   func masked(_ text: String, _ shown: String) {
-    #expect(StoreURL.masked(text) == shown)
-    #expect(!StoreURL.masked(text).replacing("secret=", with: "").contains("cret"))
+    #expect(DatabaseURL.masked(text) == shown)
+    #expect(!DatabaseURL.masked(text).replacing("secret=", with: "").contains("cret"))
   }
 
   @Test("A keyword string is refused, with the form to write instead")

@@ -1,4 +1,5 @@
 import ByteCoding
+@testable import ConfigurationEngine
 import Testing
 
 @testable import Settings
@@ -7,8 +8,8 @@ import Testing
 struct TableTests {
   @Test("Each key appears once, with a summary")
   func keysAreDistinct() {
-    #expect(Set(SettingsTable.keys.map(\.pattern)).count == SettingsTable.keys.count)
-    for key in SettingsTable.keys {
+    #expect(Set(SettingsTable.gate.keys.map(\.pattern)).count == SettingsTable.gate.keys.count)
+    for key in SettingsTable.gate.keys {
       #expect(key.summary.hasSuffix("."), "\(key.pattern)")
       #expect(!key.form.isEmpty && !key.kind.isEmpty, "\(key.pattern)")
     }
@@ -16,7 +17,7 @@ struct TableTests {
 
   @Test("Each default is a valid value of its key")
   func defaults() {
-    for key in SettingsTable.keys {
+    for key in SettingsTable.gate.keys {
       guard let standard = key.standard else { continue }
       #expect(key.problem(standard) == nil, "\(key.pattern)")
     }
@@ -24,12 +25,11 @@ struct TableTests {
 
   @Test("The name of each key's variable maps back to the key")
   func variables() {
-    for key in SettingsTable.keys {
-      #expect(EnvironmentName.path(of: key.environmentVariable)?.pattern == key.pattern)
+    for key in SettingsTable.gate.keys {
+      #expect(SettingsTable.gate.path(of: SettingsTable.gate.variable(of: key))?.pattern == key.pattern)
     }
-    #expect(
-      SettingsTable.keys.first { $0.pattern == "routes[].upstream" }?.environmentVariable
-        == "SALLYPORT_ROUTES__0__UPSTREAM")
+    let upstream = SettingPath(pattern: "routes[].upstream", indices: [])
+    #expect(SettingsTable.gate.variable(for: upstream) == "SALLYPORT_ROUTES__0__UPSTREAM")
   }
 
   @Test("A path is parsed and printed unchanged", arguments: ["a", "a.b", "a[0].b", "a[12].b.c[3]"])

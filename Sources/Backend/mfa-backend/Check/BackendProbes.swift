@@ -1,5 +1,6 @@
 internal import AsyncHTTPClient
 internal import Commands
+internal import ConfigurationEngine
 internal import ForwardProxies
 internal import Foundation
 internal import Glibc
@@ -11,33 +12,28 @@ internal import MFASettings
 internal import MFAStore
 internal import MFATokens
 
-/// The result of one probe.
-struct ProbeResult: Sendable, Hashable {
-  enum Outcome: String, Sendable, Hashable { case passed, failed }
-
-  let key: String
-  let outcome: Outcome
-  let text: String
-  let hint: String?
-
-  static func passed(_ key: String, _ text: String) -> Self {
-    ProbeResult(key: key, outcome: .passed, text: text, hint: nil)
-  }
-
-  static func failed(_ key: String, _ text: String, hint: String) -> Self {
-    ProbeResult(key: key, outcome: .failed, text: text, hint: hint)
-  }
-}
-
 /// Probes what a backend with valid settings needs. Changes nothing and sends no message.
 struct BackendProbes {
   private let settings: BackendSettings
-
+  private let diagnostics: ConfigurationDiagnostics<BackendSettings>
   private let proxies: ProxyVariables
 
-  init(_ settings: BackendSettings, proxies: ProxyVariables = .ofProcess) {
+  /// - Parameter diagnostics: Those of the settings, which know where each value comes from.
+  init(
+    _ settings: BackendSettings, _ diagnostics: ConfigurationDiagnostics<BackendSettings>,
+    proxies: ProxyVariables = .ofProcess
+  ) {
     self.settings = settings
+    self.diagnostics = diagnostics
     self.proxies = proxies
+  }
+
+  private func passed(_ key: String, _ text: String) -> ProbeResult {
+    ProbeResult(.passed, key, from: diagnostics.origin(of: key), text)
+  }
+
+  private func failed(_ key: String, _ text: String, hint: String) -> ProbeResult {
+    ProbeResult(.failed, key, from: diagnostics.origin(of: key), text, hint: hint)
   }
 
   /// Runs all probes. None takes longer than about ten seconds, and they run at the same time.
@@ -64,9 +60,9 @@ struct BackendProbes {
       else { return nil }
       do throws(ProxyVariableError) {
         let summary = try proxies.summary(for: scheme, host: host, port: port)
-        return summary.map { .passed(key, "\(host) is \($0)") }
+        return summary.map { passed(key, "\(host) is \($0)") }
       } catch {
-        return .failed(key, "\(error.variable): \(error.reason)", hint: error.hint)
+        return failed(key, "\(error.variable): \(error.reason)", hint: error.hint)
       }
     }
   }
@@ -77,21 +73,21 @@ struct BackendProbes {
       let state = try archive.schema()
       if state.version == 0 {
         guard let fault = try archive.creationFault() else {
-          return .passed("database", "empty, run creates its tables")
+          return passed("database", "empty, run creates its tables")
         }
-        return .failed(
+        return failed(
           "database", "its file cannot be created: \(fault)", hint: "create the folder, and let this user write to it")
       }
       if state.version > state.newest {
-        return .failed(
+        return failed(
           "database", "its tables have version \(state.version), this mfa-backend knows \(state.newest)",
           hint: "use the mfa-backend version that runs on this database, or a newer one")
       }
       guard state.isCurrent else {
-        return .passed("database", "its tables have version \(state.version), run migrates them to \(state.newest)")
+        return passed("database", "its tables have version \(state.version), run migrates them to \(state.newest)")
       }
     } catch {
-      return .failed("database", error.reason, hint: settings.database.hintOfFailure)
+      return failed("database", error.reason, hint: settings.database.hintOfFailure)
     }
     return await unsealing()
   }
@@ -101,12 +97,12 @@ struct BackendProbes {
     do {
       let store = try settings.database.openExisting()
       _ = try await Vault.historyKeys(in: store, with: try settings.database.keys())
-      return .passed("database", "current, and the keys file opens its keys")
+      return passed("database", "current, and the keys file opens its keys")
     } catch let fault as Vault.Unopenable {
-      return .failed(
+      return failed(
         "keys_file", fault.reason, hint: "the keys file must contain every key that still seals a data key")
     } catch {
-      return .failed(
+      return failed(
         "database", (error as? MFAStoreError)?.reason ?? Failure(of: error).message,
         hint: settings.database.hintOfFailure)
     }
@@ -115,9 +111,9 @@ struct BackendProbes {
   private func gate() async -> ProbeResult? {
     do throws(GateKeySource.FetchError) {
       let count = try await settings.gate.source.probe()
-      return .passed("gate.jwks", "\(count) \(count == 1 ? "key" : "keys")")
+      return passed("gate.jwks", "\(count) \(count == 1 ? "key" : "keys")")
     } catch {
-      return .failed("gate.jwks", "\(error)", hint: "start the gate, and check gate.jwks and gate.ca_file")
+      return failed("gate.jwks", "\(error)", hint: "start the gate, and check gate.jwks and gate.ca_file")
     }
   }
 
@@ -125,9 +121,9 @@ struct BackendProbes {
     guard let provider = try? settings.smsProvider() else { return nil }
     do throws(DeliveryFailure) {
       try await provider.probe()
-      return .passed("sms.account", "the server answers")
+      return passed("sms.account", "the server answers")
     } catch {
-      return .failed("sms.account", error.reason, hint: "check sms.url, sms.account and sms.token_file")
+      return failed("sms.account", error.reason, hint: "check sms.url, sms.account and sms.token_file")
     }
   }
 
@@ -135,9 +131,9 @@ struct BackendProbes {
     guard let provider = try? settings.mailProvider() else { return nil }
     do throws(DeliveryFailure) {
       try await provider.probe()
-      return .passed("email.smtp", "the server answers with TLS to EHLO \(provider.greeting)")
+      return passed("email.smtp", "the server answers with TLS to EHLO \(provider.greeting)")
     } catch {
-      return .failed(
+      return failed(
         "email.smtp", error.reason,
         hint:
           "check email.smtp, email.tls, email.ca_file, email.user and its file, and email.ehlo (\(provider.greeting))")
@@ -147,9 +143,9 @@ struct BackendProbes {
   private func provider() async -> ProbeResult? {
     guard let provider = settings.provider else { return nil }
     guard let fault = await ProviderTokens.fault(of: provider.issuer, authorityFile: provider.authorityFile) else {
-      return .passed("oidc.issuer", "the provider publishes its metadata")
+      return passed("oidc.issuer", "the provider publishes its metadata")
     }
-    return .failed("oidc.issuer", fault, hint: "check oidc.issuer and oidc.ca_file")
+    return failed("oidc.issuer", fault, hint: "check oidc.issuer and oidc.ca_file")
   }
 
   // MARK: Addresses
@@ -160,7 +156,7 @@ struct BackendProbes {
       ("listen", settings.listen), ("metrics.listen", settings.metrics),
       ("admin.listen", settings.admin.map { .unix(path: $0.path) }),
     ]
-    return listed.compactMap { key, place in place.map { Self.probe(key, $0, isRunning) } }
+    return listed.compactMap { key, place in place.map { probe(key, $0, isRunning) } }
   }
 
   /// Whether a backend answers at the admin socket. Then it may be the one that uses the addresses.
@@ -171,12 +167,12 @@ struct BackendProbes {
     }
   }
 
-  private static func probe(_ key: String, _ place: ListenPlace, _ isRunning: Bool) -> ProbeResult {
+  private func probe(_ key: String, _ place: ListenPlace, _ isRunning: Bool) -> ProbeResult {
     switch place.bindingFault {
-    case nil: .passed(key, "\(place) is free")
-    case EADDRINUSE? where isRunning: .passed(key, "\(place) is used by the running backend")
+    case nil: passed(key, "\(place) is free")
+    case EADDRINUSE? where isRunning: passed(key, "\(place) is used by the running backend")
     case let number?:
-      .failed(
+      failed(
         key, "cannot listen at \(place): \(String(cString: strerror(number)))",
         hint:
           "stop the process that listens there, or choose another address; systemctl status mfa-backend.socket tells"

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Commands
+internal import ConfigurationEngine
 internal import Foundation
 internal import MFASettings
 
@@ -17,8 +18,8 @@ struct CheckCommand: AsyncParsableCommand {
 
         mfa-backend check -c /etc/mfa/mfa.yaml
 
-      Two documents are generated from the settings definitions. The schema is for editors and validators, the \
-      reference is for people:
+      Three documents are generated from the settings definitions. The schema is for editors and validators, the \
+      example is a file to start from, and the reference is for people:
 
         mfa-backend check --schema > mfa-backend.schema.json
       """)
@@ -37,32 +38,42 @@ struct CheckCommand: AsyncParsableCommand {
   @Flag(help: "Print the JSON Schema (draft 2020-12) of the configuration file and exit.")
   var schema = false
 
+  @Flag(help: "Print an example of the configuration file with every key and exit.")
+  var example = false
+
   @Flag(help: "Print the reference of all keys in Markdown and exit.")
   var reference = false
 
   func validate() throws {
-    if schema, reference { throw ValidationError("--schema and --reference cannot be combined.") }
+    guard [schema, example, reference].count(where: \.self) <= 1 else {
+      throw ValidationError("Only one of --schema, --example and --reference can be given.")
+    }
   }
 
   func run() async throws {
-    if schema { return Console.write(SettingsDocuments.schema) }
-    if reference { return Console.write(SettingsDocuments.reference) }
+    if schema { return Console.write(SettingsDocuments.backend.schema) }
+    if example { return Console.write(SettingsDocuments.backend.example) }
+    if reference { return Console.write(SettingsDocuments.backend.reference) }
     let diagnostics = FileCheck.judged(database.reader().examine())
     let probes = offline ? [] : await Self.probe(diagnostics)
-    let report = CheckReport(diagnostics: diagnostics, probes: probes)
-    tell(report)
+    let report = CheckReport(diagnostics, probes: probes)
+    tell(report, of: diagnostics)
     if report.status != 0 { throw ExitCode(report.status) }
   }
 
-  private func tell(_ report: CheckReport) {
+  private func tell(_ report: CheckReport, of diagnostics: ConfigurationDiagnostics<BackendSettings>) {
     if json { return Console.print(report.json(withEffective: effective)) }
     Console.tell(report.complaints)
-    guard report.diagnostics.settings != nil else { return }
-    Console.print(effective ? report.effectiveYAML : report.findings)
+    guard diagnostics.settings != nil else { return }
+    if effective {
+      Console.write(SettingsTable.backend.yaml(of: diagnostics.effective))
+    } else {
+      Console.print(report.findings)
+    }
   }
 
-  private static func probe(_ diagnostics: SettingsDiagnostics) async -> [ProbeResult] {
+  private static func probe(_ diagnostics: ConfigurationDiagnostics<BackendSettings>) async -> [ProbeResult] {
     guard let settings = diagnostics.settings else { return [] }
-    return await BackendProbes(settings).run()
+    return await BackendProbes(settings, diagnostics).run()
   }
 }

@@ -1,11 +1,14 @@
 internal import Commands
+internal import ConfigurationEngine
 internal import MFASettings
 internal import MFATokens
 
 /// Reads the files that a configuration names, as a start would.
 enum FileCheck {
   /// Adds a fault for each file that cannot be used, and for a database URL that libpq would refuse.
-  static func judged(_ diagnostics: SettingsDiagnostics) -> SettingsDiagnostics {
+  static func judged(
+    _ diagnostics: ConfigurationDiagnostics<BackendSettings>
+  ) -> ConfigurationDiagnostics<BackendSettings> {
     guard let settings = diagnostics.settings else { return diagnostics }
     var result = diagnostics
     func judge(_ key: String, _ body: () throws -> Void) {

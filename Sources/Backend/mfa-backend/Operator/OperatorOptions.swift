@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Commands
+internal import ConfigurationEngine
 internal import Foundation
 internal import MFASettings
 
@@ -38,18 +39,20 @@ struct OperatorOptions: ParsableArguments {
   /// A client for the socket of the configuration; without a configuration, for the socket of the packaged backend.
   private func client() throws(Failure) -> AdminClient {
     let environment = ProcessInfo.processInfo.environment
-    let flags = [SettingFlag("--admin", "admin.listen", admin)].compactMap(\.self)
-    let file = ConfigurationFile.find(config, environment, isNeeded: admin == nil)
-    if file == nil, admin == nil, environment[SettingKey.adminVariable] == nil {
+    let flags = [FlagSetting("--admin", "admin.listen", admin)].compactMap(\.self)
+    let search = ConfigurationSearch.ofBackend(environment)
+    let file = config ?? (admin == nil ? search.file : search.namedFile)
+    let variable = SettingsTable.backend.variable(for: .root["admin"]["listen"])
+    if file == nil, admin == nil, environment[variable] == nil {
       let socket = Self.standardSocket(environment)
       guard FileManager.default.fileExists(atPath: socket) else {
         throw Failure(
-          .unavailable, "no backend found: neither \(ConfigurationFile.standard(environment)) nor \(socket) exists",
+          .unavailable, "no backend found: neither \(search.standardFile) nor \(socket) exists",
           hint: "name its configuration with -c FILE, or its socket with --admin unix:/path")
       }
       return AdminClient(BackendSettings.AdminSocket(path: socket))
     }
-    do throws(SettingsErrors) {
+    do throws(ConfigurationErrors) {
       return AdminClient(try SettingsReader(file: file, environment: environment, flags: flags).readAdmin())
     } catch {
       throw Failure(
@@ -60,23 +63,5 @@ struct OperatorOptions: ParsableArguments {
           )
         ])
     }
-  }
-}
-
-/// The place of the configuration file.
-enum ConfigurationFile {
-  /// The file of the packaged backend.
-  static func standard(_ environment: [String: String]) -> String {
-    StandardPlaces.path("/etc/mfa/mfa.yaml", in: environment)
-  }
-
-  /// The file that `-c` names, otherwise the one of `MFA_BACKEND_CONFIG`, otherwise the standard one if it exists.
-  ///
-  /// - Parameter isNeeded: `false` if flags already say what the file would: then the standard file is not read.
-  static func find(_ option: String?, _ environment: [String: String], isNeeded: Bool) -> String? {
-    if let option { return option }
-    if let named = environment[SettingKey.fileVariable], !named.isEmpty { return named }
-    let standard = standard(environment)
-    return isNeeded && FileManager.default.fileExists(atPath: standard) ? standard : nil
   }
 }

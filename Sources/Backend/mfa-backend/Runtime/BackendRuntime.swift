@@ -1,5 +1,6 @@
 internal import ByteCoding
 internal import Commands
+internal import ConfigurationEngine
 internal import Logging
 internal import MFADelivery
 internal import MFADomain
@@ -206,6 +207,6 @@ extension BackendSettings.Database {
   /// The database without a password.
   var place: String {
     guard case .kept(let url, _, _) = self else { return "memory" }
-    return SettingsDiagnostics.masked(url)
+    return DatabaseURL.masked(url)
   }
 }

@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension SettingsBuilder {
   private static let acme = SettingPath.root["tls"]["acme"]
   /// The most names that an authority takes in one order: Let's Encrypt's limit.

@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension SettingsBuilder {
   /// Refuses listeners that share an address: the second one could not start.
   mutating func refuseSharedAddresses(

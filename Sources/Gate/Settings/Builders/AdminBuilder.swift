@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension SettingsBuilder {
   /// The admin server's settings; `nil` if it is off or a value is faulty.
   mutating func admin() -> GateSettings.Admin? {

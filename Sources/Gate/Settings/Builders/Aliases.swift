@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 /// The environment variables of the guide for app developers. Each sets a key; if the key is set as well, both must
 /// agree.
 struct Aliases {
@@ -50,7 +52,7 @@ struct Aliases {
     if let problem = key.problem(text) {
       return refuse(variable, name, problem.reason, suggestion: problem.suggestion)
     }
-    let meant = key.isPath ? FilePath.absolute(text, in: workingDirectory) : text
+    let meant = key.placed(text, in: workingDirectory)
     if let given = entries.values[path] {
       guard given.text != meant else { return }
       return refuse(variable, name, disagreement(meant, path, given))

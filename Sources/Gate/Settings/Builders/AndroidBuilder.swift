@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension SettingsBuilder {
   mutating func androidApps() -> [GateSettings.AndroidApp] {
     var apps: [GateSettings.AndroidApp] = []
@@ -100,13 +102,13 @@ extension SettingsBuilder {
 
   /// Refuses keys that an element of `app_attest.apps` may not have with its platform.
   mutating func refuseKeys(foreignTo platform: GateSettings.Platform, _ index: Int) {
-    for key in SettingsTable.keys {
-      guard let own = key.platform, own != platform else { continue }
+    for key in table.keys {
+      guard let own = key.condition, own.value != platform.rawValue else { continue }
       let path = SettingPath(pattern: key.pattern, indices: [index])
       let place = path.steps.last == "[]" ? path.parent : path
       guard entries.values[place] != nil || entries.containers[place] != nil else { continue }
       refuse(
-        place, "only with platform: \(own.rawValue)", hint: "set platform: \(own.rawValue), or remove the key")
+        place, "only with platform: \(own.value)", hint: "set platform: \(own.value), or remove the key")
     }
   }
 }

@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension SettingsBuilder {
   mutating func apps() -> [GateSettings.App] {
     var apps: [GateSettings.App] = []

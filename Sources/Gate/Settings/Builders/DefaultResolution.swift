@@ -1,22 +1,10 @@
+internal import ConfigurationEngine
 internal import Commands
 
-/// Adds values that were not given: credentials, and defaults that depend on the environment.
+/// Adds defaults that no layer gave, or that depend on the environment.
 enum DefaultResolution {
   /// The default upstream, for a configuration without routes.
   static let standardUpstream = "ws://127.0.0.1:8080"
-
-  /// Uses files of `$CREDENTIALS_DIRECTORY` for file settings that are not set.
-  static func addCredentials(to entries: inout Entries, environment: [String: String]) {
-    guard let folder = environment["CREDENTIALS_DIRECTORY"], folder.hasPrefix("/") else { return }
-    for key in SettingsTable.keys {
-      guard let credential = key.credential else { continue }
-      let path = SettingPath(pattern: key.pattern, indices: [])
-      let file = FilePath.absolute(credential, in: folder)
-      if entries.values[path] == nil, !entries.isFaulty(path), FileContent.permissions(of: file) != nil {
-        entries.take(file, for: path, key, from: .credential(file), in: folder)
-      }
-    }
-  }
 
   /// Adds a route from `/` to a backend on this machine if no routes were given. An explicit empty list stays empty.
   static func addRoute(to entries: inout Entries) -> Warning? {
@@ -30,11 +18,8 @@ enum DefaultResolution {
   /// Sets the store to `state.db` in systemd's `$STATE_DIRECTORY`, or in the default state folder of root or of the
   /// user.
   static func addStore(to entries: inout Entries, environment: [String: String], isRoot: Bool) {
-    let path = SettingPath.root["store"]["url"]
     let standard = "sqlite://\(stateFolder(environment: environment, isRoot: isRoot))/state.db"
-    entries.standardStore = standard
-    guard entries.values[path] == nil, !entries.isFaulty(path) else { return }
-    entries.take(standard, for: path, Keys.store.definition, from: .standard, in: "/")
+    entries.takeDefault(standard, for: .root["store"]["url"], Keys.store.definition)
   }
 
   private static func stateFolder(environment: [String: String], isRoot: Bool) -> String {

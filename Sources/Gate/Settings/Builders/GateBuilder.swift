@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension SettingsBuilder {
   private static let certificateHint =
     "set tls: { cert_file: …, key_file: … }, or tls: { acme: { domains: [NAME] } }; `sallyport dev` makes a test certificate"
@@ -37,7 +39,7 @@ extension SettingsBuilder {
 
   private func stateFolder(of store: GateSettings.Store) -> String? {
     guard let entry = entries.values[path(Keys.store)],
-      entry.origin == .standard || entry.text == entries.standardStore
+      entry.origin == .standard || entry.text == entries.computedDefaults[path(Keys.store)]
     else { return nil }
     return switch store {
     case .sqlite(let path): FilePath.folder(of: path)

@@ -1,11 +1,7 @@
+public import ConfigurationEngine
+
 extension GateSettings {
-  /// A rate limit: a burst of `count`, refilled over `span`.
-  public struct Rate: Sendable, Hashable {
-    /// 1 to 10,000.
-    public var count: Int
-    /// 1 second to 1 day.
-    public var span: Duration
-  }
+  public typealias Rate = RateSetting
 
   /// The limits for clients; `nil` for no limit.
   public struct Limits: Sendable, Hashable {

@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension GateSettings {
   /// The values of `listen.proxy_protocol`.
   enum ProxyHeaders: String, Sendable, Hashable, CaseIterable { case off, v1, v2, any }

@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension SettingsBuilder {
   mutating func routes() -> [GateSettings.Route] {
     var routes: [GateSettings.Route] = []

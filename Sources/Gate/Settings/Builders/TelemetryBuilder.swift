@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension GateSettings {
   /// The export of metrics and spans.
   public struct Telemetry: Sendable, Hashable {

@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension SettingsBuilder {
   /// `nil` if no tokens are issued or a value is faulty.
   mutating func tokens(besides routes: [GateSettings.Route]) -> GateSettings.Tokens? {

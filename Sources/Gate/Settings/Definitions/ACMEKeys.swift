@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 /// The settings of certificates by ACME.
 extension Keys {
   static let acmeDomains = Key(

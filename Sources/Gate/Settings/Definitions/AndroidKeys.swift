@@ -1,24 +1,26 @@
+internal import ConfigurationEngine
+
 // The settings of Android apps and of the revocation of their devices' certificates.
 extension Keys {
   static let package = Key(
-    "app_attest.apps[].package", .packageName, isRequired: true, platform: .android, "The name of the app's package.")
+    "app_attest.apps[].package", .packageName, isRequired: true, only: .android, "The name of the app's package.")
   static let signers = Key(
-    "app_attest.apps[].signers[]", .sha256, isRequired: true, platform: .android,
+    "app_attest.apps[].signers[]", .sha256, isRequired: true, only: .android,
     "SHA-256 of the certificates that may sign the app.")
   static let securityLevel = Key<GateSettings.AndroidApp.SecurityLevel>(
-    "app_attest.apps[].security_level", .choice(), default: "tee", platform: .android,
+    "app_attest.apps[].security_level", .choice(), default: "tee", only: .android,
     "The least secure hardware of keys; `strongbox` is a separate chip.")
   static let verifiedBoot = Key<GateSettings.AndroidApp.VerifiedBoot>(
-    "app_attest.apps[].verified_boot", .choice(), default: "verified", platform: .android,
+    "app_attest.apps[].verified_boot", .choice(), default: "verified", only: .android,
     "The systems of devices: those of the maker, or also those with a key in `boot_keys_file`.")
   static let bootKeys = Key(
-    "app_attest.apps[].boot_keys_file", .file, platform: .android, example: "boot-keys.txt",
+    "app_attest.apps[].boot_keys_file", .file, only: .android, example: "boot-keys.txt",
     "SHA-256 of boot keys to allow, one per line, or the JSON that GrapheneOS publishes.")
   static let leastPatchLevel = Key(
-    "app_attest.apps[].min_patch_level", .month, platform: .android, example: "2026-01",
+    "app_attest.apps[].min_patch_level", .month, only: .android, example: "2026-01",
     "The oldest month of security patches, as the attestation reported it. By default any, also an unknown one.")
   static let requiresRKP = Key(
-    "app_attest.apps[].require_rkp", .boolean, default: "false", platform: .android,
+    "app_attest.apps[].require_rkp", .boolean, default: "false", only: .android,
     "Whether the device's attestation key must be provisioned remotely. Leaked factory keys are then useless.")
 
   static let statusList = Key(

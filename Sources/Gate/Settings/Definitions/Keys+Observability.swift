@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 /// The settings for metrics and logs.
 extension Keys {
   static let metricsListen = Key(

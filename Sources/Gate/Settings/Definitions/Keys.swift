@@ -1,4 +1,4 @@
-internal import ByteCoding
+internal import ConfigurationEngine
 
 /// The definition of every setting. The file's grammar, environment variables, suggestions, the JSON Schema and the
 /// reference are all derived from it.
@@ -51,17 +51,17 @@ enum Keys {
   static let platform = Key<GateSettings.Platform>(
     "app_attest.apps[].platform", .choice(), default: "ios", "The platform of the app's devices.")
   static let teamID = Key(
-    "app_attest.apps[].team_id", .teamID, isRequired: true, platform: .ios, "The app's Apple Developer team ID.")
+    "app_attest.apps[].team_id", .teamID, isRequired: true, only: .ios, "The app's Apple Developer team ID.")
   static let bundleID = Key(
-    "app_attest.apps[].bundle_id", .bundleID, isRequired: true, platform: .ios, "The app's bundle identifier.")
+    "app_attest.apps[].bundle_id", .bundleID, isRequired: true, only: .ios, "The app's bundle identifier.")
   static let environments = Key<GateSettings.App.Environment>(
-    "app_attest.apps[].environments[]", .choice(), default: "production", platform: .ios,
+    "app_attest.apps[].environments[]", .choice(), default: "production", only: .ios,
     "The App Attest environments of the app's keys.")
   static let allowedCategories = Key<GateSettings.App.ValidationCategory>(
-    "app_attest.apps[].validation_category.allow[]", .choice(), platform: .ios, example: "app_store",
+    "app_attest.apps[].validation_category.allow[]", .choice(), only: .ios, example: "app_store",
     "Validation categories (how the app was installed, from iOS 27) to admit. By default all.")
   static let missingCategory = Key<GateSettings.App.Missing>(
-    "app_attest.apps[].validation_category.when_missing", .choice(), default: "accept", platform: .ios,
+    "app_attest.apps[].validation_category.when_missing", .choice(), default: "accept", only: .ios,
     "The rule for devices that send no category: those before iOS 27.")
   static let attestationRoot = Key(
     "app_attest.trust.attestation_root_file", .file, example: "attestation-root.pem",
@@ -179,81 +179,7 @@ enum Keys {
     "How long the old process keeps its sessions after `sallyport upgrade`; then it closes them with 1012.")
 }
 
-/// The table of settings.
-public enum SettingsTable {
-  /// Every key, in the order of the documentation.
-  public static let keys: [KeyDefinition] = [
-    Keys.version.definition,
-    Keys.address.definition, Keys.port.definition, Keys.loops.definition,
-    Keys.proxyProtocol.definition, Keys.trustedProxies.definition,
-    Keys.certificate.definition, Keys.privateKey.definition, Keys.furtherCertificate.definition,
-    Keys.furtherKey.definition, Keys.acmeDomains.definition, Keys.acmeEmail.definition,
-    Keys.acmeDirectory.definition, Keys.acmeCA.definition, Keys.acmeBindingKeyID.definition,
-    Keys.acmeBindingKey.definition, Keys.leastVersion.definition,
-    Keys.certificateReload.definition,
-    Keys.clientCA.definition, Keys.partialChain.definition, Keys.allowedSubjects.definition,
-    Keys.forbidWithProduction.definition,
-    Keys.enforcement.definition, Keys.platform.definition, Keys.teamID.definition, Keys.bundleID.definition,
-    Keys.environments.definition,
-    Keys.allowedCategories.definition, Keys.missingCategory.definition,
-    Keys.package.definition, Keys.signers.definition, Keys.securityLevel.definition, Keys.verifiedBoot.definition,
-    Keys.bootKeys.definition, Keys.leastPatchLevel.definition, Keys.requiresRKP.definition,
-    Keys.statusList.definition, Keys.statusListCA.definition, Keys.statusListRefresh.definition,
-    Keys.statusListMaximumAge.definition,
-    Keys.attestationRoot.definition, Keys.receiptRoot.definition, Keys.androidRoot.definition,
-    Keys.challengeTTL.definition,
-    Keys.challengeKeys.definition, Keys.challengeKeyRotation.definition, Keys.counterWindow.definition,
-    Keys.routePath.definition, Keys.upstream.definition, Keys.forward.definition, Keys.upstreamCA.definition,
-    Keys.upstreamName.definition, Keys.routeAudience.definition, Keys.routeSubprotocol.definition,
-    Keys.maxResponseHead.definition, Keys.routeOrigins.definition,
-    Keys.maxAge.definition, Keys.idleTimeout.definition, Keys.ping.definition, Keys.maxMessage.definition,
-    Keys.closeOnRevoke.definition,
-    Keys.store.definition, Keys.storePassword.definition, Keys.mostWaitingForStore.definition,
-    Keys.pruneUnusedAfter.definition,
-    Keys.globalSessions.definition, Keys.connectionsPerAddress.definition, Keys.challengesPerAddress.definition,
-    Keys.registrationsPerAddress.definition, Keys.upgradesPerAddress.definition,
-    Keys.sessionsPerKey.definition, Keys.whenKeyIsFull.definition, Keys.upgradesPerKey.definition,
-    Keys.issuer.definition, Keys.audience.definition, Keys.identityKeyLife.definition,
-    Keys.identityKeyOverlap.definition, Keys.strippedHeaders.definition,
-    Keys.tokenAudience.definition, Keys.tokenLifetime.definition, Keys.tokenURL.definition,
-    Keys.adminListen.definition, Keys.adminGroup.definition, Keys.adminToken.definition, Keys.metricsListen.definition,
-    Keys.telemetryCollector.definition, Keys.telemetrySample.definition, Keys.telemetryCA.definition,
-    Keys.telemetryHeaders.definition,
-    Keys.logFormat.definition, Keys.logLevel.definition,
-    Keys.drainTimeout.definition, Keys.unreadyDelay.definition, Keys.linger.definition,
-  ]
-
-  private static let byPattern = Dictionary(keys.map { ($0.pattern, $0) }, uniquingKeysWith: { first, _ in first })
-
-  /// What the table defines at a path.
-  enum Shape {
-    case value(KeyDefinition)
-    case list
-    case section
-    case unknown
-  }
-
-  static func shape(of path: SettingPath) -> Shape {
-    let pattern = path.pattern
-    if let key = byPattern[pattern] { return .value(key) }
-    if pattern.isEmpty || keys.contains(where: { $0.pattern.hasPrefix(pattern + ".") }) { return .section }
-    return keys.contains { $0.pattern.hasPrefix(pattern + "[]") } ? .list : .unknown
-  }
-
-  /// Whether the list at `path` has sections as elements, rather than values.
-  static func hasSections(in path: SettingPath) -> Bool { keys.contains { $0.pattern.hasPrefix(path.pattern + "[].") } }
-
-  /// Returns the key that was probably meant by an unknown one: a similar key of the same section, a key with the
-  /// same name elsewhere, or a similar path.
-  static func suggestion(for path: SettingPath) -> String? {
-    let section = path.parent
-    let prefix = section.pattern.isEmpty ? "" : section.pattern + "."
-    let siblings = Set(
-      keys.map(\.pattern).filter { $0.hasPrefix(prefix) }
-        .compactMap { $0.dropFirst(prefix.count).split(whereSeparator: { ".[".contains($0) }).first.map(String.init) })
-    if let sibling = Suggestions.nearest(to: path.last, in: siblings.sorted()) { return section[sibling].text }
-    let available = keys.map { SettingPath(pattern: $0.pattern, indices: path.indices) }
-    if let same = available.first(where: { $0.last == path.last }) { return same.text }
-    return Suggestions.nearest(to: path.text, in: available.map(\.text))
-  }
+extension ElementCondition {
+  static let ios = ElementCondition("platform", is: "ios", default: "ios")
+  static let android = ElementCondition("platform", is: "android", default: "ios")
 }

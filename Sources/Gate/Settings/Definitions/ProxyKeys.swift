@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 /// The settings of the section `listen` about proxies in front of the gate.
 extension Keys {
   static let proxyProtocol = Key<GateSettings.ProxyHeaders>(

@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 /// The settings of the section `tokens`.
 extension Keys {
   static let tokenAudience = Key(

@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 /// A file with header fields for a collector: one `Name: value` on each line. Empty lines and lines that begin with
 /// `#` are skipped.
 package enum HeaderLines {

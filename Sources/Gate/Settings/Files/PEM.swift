@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 /// Finds the blocks in a PEM file (RFC 7468) without decoding them.
 enum PEM {
   /// Returns the labels of complete blocks, in order.

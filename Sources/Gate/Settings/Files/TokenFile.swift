@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 /// A file with the admin server's token on its first line: at least 16 visible ASCII characters (RFC 6750 section
 /// 2.1).
 package enum TokenFile {

@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension Kind where Value == String {
   /// A DNS name in a certificate that TLS-ALPN-01 can prove: no wildcard and no address (RFC 8737 section 3).
   static var certificateName: Kind {

@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension GateSettings.Admin.Address {
   /// The address as in the configuration.
   public var text: String {

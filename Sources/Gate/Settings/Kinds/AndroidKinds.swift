@@ -1,3 +1,4 @@
+internal import ConfigurationEngine
 internal import ByteCoding
 
 extension Kind where Value == String {

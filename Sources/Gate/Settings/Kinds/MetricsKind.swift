@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension GateSettings.Metrics {
   /// The address as in the configuration.
   public var text: String { address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)" }

@@ -1,26 +1,6 @@
+internal import ConfigurationEngine
+
 extension Kind where Value == String {
-  /// Any non-empty text without control characters.
-  static var text: Kind { text(form: "text") }
-
-  static func text(form: String) -> Kind {
-    Kind(name: "text", form: form) { text throws(InvalidSetting) in
-      guard text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
-        throw InvalidSetting("\(InvalidSetting.quoted(text)) contains control characters")
-      }
-      return text
-    }
-  }
-
-  /// The path of a file. The layer has already made it absolute.
-  static var file: Kind {
-    Kind(name: "file", form: "a path", isPath: true, example: "file.pem") { text throws(InvalidSetting) in
-      guard !text.utf8.contains(0) else {
-        throw InvalidSetting("\(InvalidSetting.quoted(text)) contains a NUL character")
-      }
-      return text
-    }
-  }
-
   /// The ID of an Apple Developer team: exactly ten characters of A-Z and 0-9.
   static var teamID: Kind {
     Kind(

@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 extension GateSettings {
   /// An element of `routes[].origins`.
   public enum Origin: Sendable, Hashable {

@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 /// The endpoint of a collector for OpenTelemetry's protocol over HTTP.
 public struct CollectorAddress: Sendable, Hashable {
   public let isSecure: Bool

@@ -1,3 +1,5 @@
+internal import ConfigurationEngine
+
 /// A parsed upstream URL, without the TLS settings.
 struct UpstreamAddress: Sendable, Hashable {
   enum Scheme: String, Sendable, CaseIterable { case ws, wss, tcp, unix }

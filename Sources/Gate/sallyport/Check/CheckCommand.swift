@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
 internal import Commands
+internal import ConfigurationEngine
 internal import GateRuntime
 internal import Preflight
 internal import Settings
@@ -55,28 +56,30 @@ struct CheckCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    if schema { return Console.write(ConfigurationSchema.text) }
-    if reference { return Console.write(ConfigurationReference.text) }
-    if example { return Console.write(ConfigurationExample.text) }
+    if schema { return Console.write(SettingsDocuments.gate.schema) }
+    if reference { return Console.write(SettingsDocuments.gate.reference) }
+    if example { return Console.write(SettingsDocuments.gate.example) }
     let loader = try options.loader()
     let diagnostics = Self.judged(loader.examine())
     let probes = offline ? [] : await Self.probe(diagnostics)
     let report = CheckReport(
-      diagnostics: diagnostics, probes: probes, foundFile: options.config == nil ? loader.file : nil,
-      hasFile: loader.file != nil)
-    tell(report)
+      diagnostics, probes: probes, foundFile: options.config == nil ? loader.file : nil,
+      advice: loader.file == nil ? ConfigurationSearch.ofProcess.advice : nil)
+    tell(report, of: diagnostics)
     if report.status != 0 { throw ExitCode(report.status) }
   }
 
-  private func tell(_ report: CheckReport) {
+  private func tell(_ report: CheckReport, of diagnostics: ConfigurationDiagnostics<GateSettings>) {
     if json { return Console.print(report.json(withEffective: effective)) }
     Console.tell(report.complaints)
-    guard let settings = report.diagnostics.settings else { return }
+    guard let settings = diagnostics.settings else { return }
     if effective { Console.write(settings.effectiveYAML) } else { Console.print(report.findings) }
   }
 
   /// Adds a fault if libpq rejects the store's URL, or the store's file is not private.
-  private static func judged(_ diagnostics: ConfigurationDiagnostics) -> ConfigurationDiagnostics {
+  private static func judged(
+    _ diagnostics: ConfigurationDiagnostics<GateSettings>
+  ) -> ConfigurationDiagnostics<GateSettings> {
     do throws(StartError) {
       try diagnostics.settings?.store.judge()
       return diagnostics
@@ -86,7 +89,7 @@ struct CheckCommand: AsyncParsableCommand {
   }
 
   /// Probes what the gate needs, if the configuration is valid.
-  private static func probe(_ diagnostics: ConfigurationDiagnostics) async -> [ProbeResult] {
+  private static func probe(_ diagnostics: ConfigurationDiagnostics<GateSettings>) async -> [ProbeResult] {
     guard let settings = diagnostics.settings else { return [] }
     let store = try? settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     return await Preflight(settings, store: store, at: .now()).run()

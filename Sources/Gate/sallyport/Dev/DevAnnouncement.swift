@@ -1,5 +1,6 @@
 internal import ByteCoding
 internal import Commands
+internal import ConfigurationEngine
 internal import Cryptography
 internal import Glibc
 internal import QREncoding

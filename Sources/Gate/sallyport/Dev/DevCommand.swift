@@ -2,6 +2,7 @@ internal import AppAttest
 internal import ArgumentParser
 internal import ByteCoding
 internal import Commands
+internal import ConfigurationEngine
 internal import Cryptography
 internal import FoundationEssentials
 internal import GateRuntime

@@ -1,4 +1,5 @@
 internal import Commands
+internal import ConfigurationEngine
 internal import FoundationEssentials
 internal import GateRuntime
 internal import Settings

@@ -1,3 +1,4 @@
+@testable import ConfigurationEngine
 import Cryptography
 import Foundation
 import SimulatedDevice
@@ -48,7 +49,7 @@ enum ConfigurationInvariants {
     return settings
   }
 
-  private static func examine(_ bytes: [UInt8], as name: String) -> ConfigurationDiagnostics {
+  private static func examine(_ bytes: [UInt8], as name: String) -> ConfigurationDiagnostics<GateSettings> {
     do {
       try Data(bytes).write(to: folder.appendingPathComponent(name))
     } catch {
@@ -83,7 +84,8 @@ enum ConfigurationInvariants {
   static let words: [String] = punctuation + names
 
   private static let names = Set(
-    SettingsTable.keys.flatMap { $0.pattern.split(separator: ".") }.map { String($0.filter { $0 != "[" && $0 != "]" }) }
+    SettingsTable.gate.keys.flatMap { $0.pattern.split(separator: ".") }
+      .map { String($0.filter { $0 != "[" && $0 != "]" }) }
   ).sorted()
 
   private static let punctuation = [

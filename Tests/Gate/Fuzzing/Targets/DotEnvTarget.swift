@@ -1,3 +1,4 @@
+@testable import ConfigurationEngine
 @testable import Settings
 
 extension FuzzTarget {

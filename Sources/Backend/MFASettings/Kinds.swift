@@ -1,0 +1,226 @@
+internal import ConfigurationEngine
+internal import Foundation
+internal import MFADomain
+
+/// The kinds of values that only the backend has.
+extension Kind where Value == ListenPlace {
+  static var place: Kind {
+    Kind(
+      name: "address with port", form: "`ADDRESS:PORT` on loopback, or `unix:/path`", example: "127.0.0.1:9465"
+    ) { text throws(InvalidSetting) in
+      guard let place = ListenPlace(text) else {
+        throw InvalidSetting("must be ADDRESS:PORT on loopback or unix:/path, because the backend has no TLS")
+      }
+      return place
+    }
+  }
+}
+
+extension Kind where Value == BackendSettings.AdminSocket {
+  static var adminSocket: Kind {
+    Kind(name: "socket", form: "`unix:/path`", schema: .matching("^unix:/"), example: "unix:/run/mfa/admin.sock") {
+      text throws(InvalidSetting) in
+      guard case .unix(let path)? = ListenPlace(text) else {
+        throw InvalidSetting("must be unix:/path: access is limited by the mode of the socket")
+      }
+      return BackendSettings.AdminSocket(path: path)
+    }
+  }
+}
+
+extension Kind where Value == HostPort {
+  static var server: Kind {
+    Kind(name: "server", form: "`HOST:PORT`, or `[ADDRESS]:PORT` for IPv6", example: "mail.example.com:587") {
+      text throws(InvalidSetting) in
+      guard let place = HostPort(text) else { throw InvalidSetting("must be HOST:PORT, or [ADDRESS]:PORT for IPv6") }
+      return place
+    }
+  }
+}
+
+extension Kind where Value == EmailAddress {
+  static var mailAddress: Kind {
+    Kind(name: "e-mail address", form: "`name@domain`", example: "noreply@example.com") {
+      text throws(InvalidSetting) in
+      do throws(InvalidValue) { return try EmailAddress(trusted: text) } catch { throw InvalidSetting(error.rule) }
+    }
+  }
+}
+
+extension Kind where Value == String {
+  /// The URL of the database, or `ephemeral`. A relative path of SQLite starts from the working directory.
+  static var database: Kind {
+    Kind(
+      name: "database", form: "`sqlite:///path`, `postgres://user@host/database`, or `ephemeral`",
+      masked: { DatabaseURL.masked($0) }, example: "sqlite:///var/lib/mfa/mfa.db"
+    ) { text throws(InvalidSetting) in
+      let isKnown = ["sqlite:///", "postgres://", "postgresql://"].contains(where: text.hasPrefix)
+      guard text == "ephemeral" || isKnown else {
+        throw InvalidSetting("must be sqlite:///path, postgres://… or ephemeral")
+      }
+      return text
+    }
+  }
+
+  /// The name of the service, shown to people.
+  static var serviceName: Kind {
+    Kind(
+      name: "name", form: "1 to 64 characters on one line, without a colon", schema: .matching("^[^:]+$", longest: 64)
+    ) {
+      text throws(InvalidSetting) in
+      guard (1...64).contains(text.count), !text.contains(where: { $0 == ":" || $0.isNewline }) else {
+        throw InvalidSetting(
+          "must be 1 to 64 characters on one line, without a colon, which separates it from the account")
+      }
+      return text
+    }
+  }
+
+  /// Where the gate's keys are: a file or a URL, without a user.
+  static var keys: Kind {
+    Kind(name: "file or URL", form: "a path, an `https` URL, or an `http` URL on loopback", isPath: true) {
+      text throws(InvalidSetting) in
+      guard WebPlace.isTrustworthy(text) else {
+        throw InvalidSetting(
+          "must be a file, an https URL, or an http URL on loopback: changed keys would let an attacker forge identities"
+        )
+      }
+      guard !WebPlace.hasUser(text) else {
+        throw InvalidSetting("must not contain a user or a password: the keys are public, and status shows the URL")
+      }
+      return text
+    }
+  }
+
+  /// The URL of the SMS provider.
+  static var smsServer: Kind {
+    Kind(name: "URL", form: "an `https` URL, or an `http` URL on loopback", schema: .matching("^[hH][tT][tT][pP]")) {
+      text throws(InvalidSetting) in
+      guard let scheme = URLComponents(string: text)?.scheme?.lowercased(), ["http", "https"].contains(scheme),
+        WebPlace.isTrustworthy(text)
+      else { throw InvalidSetting("must be https, or http on loopback: codes and the account's token are sent there") }
+      guard !WebPlace.hasUser(text) else {
+        throw InvalidSetting("must not contain a user or a password: set sms.account and sms.token_file")
+      }
+      return text
+    }
+  }
+
+  /// The issuer of an identity provider.
+  static var provider: Kind {
+    Kind(
+      name: "URL", form: "an `https` URL, or an `http` URL on loopback", schema: .matching("^https?://"),
+      example: "https://login.example.com"
+    ) { text throws(InvalidSetting) in
+      guard WebPlace.isIssuer(text) else {
+        throw InvalidSetting(
+          "must be an https URL, or an http URL on loopback, without user, query and fragment: the provider's keys "
+            + "are fetched from it")
+      }
+      return text
+    }
+  }
+
+  /// The argument of EHLO (RFC 5321, section 4.1.1.1).
+  static var greeting: Kind {
+    Kind(name: "host name", form: "a host name, or an address in brackets", example: "mail.example.com") {
+      text throws(InvalidSetting) in
+      let isName = text.utf8.allSatisfy { NetworkName.isLetterOrDigit($0) || "-.:[]".utf8.contains($0) }
+      guard isName, (1...255).contains(text.utf8.count) else {
+        throw InvalidSetting("must be a host name, as mail.example.com, or an address in brackets")
+      }
+      return text
+    }
+  }
+
+  /// The domain of security keys.
+  static var relyingParty: Kind {
+    Kind(name: "domain", form: "a lower-case domain without scheme and port", example: "example.com") {
+      text throws(InvalidSetting) in
+      guard WebOrigin.isDomain(text) else {
+        throw InvalidSetting("must be a lower-case domain without scheme and port, such as example.com")
+      }
+      return text
+    }
+  }
+}
+
+extension Kind where Value == [String] {
+  /// Names, separated by commas.
+  static func names(_ what: String) -> Kind {
+    Kind(name: "list", form: "\(what), separated by commas") { text throws(InvalidSetting) in
+      let names = text.split { $0 == "," || $0 == " " }.map(String.init)
+      guard !names.isEmpty else { throw InvalidSetting("has none of \(what)") }
+      return names
+    }
+  }
+}
+
+extension Kind where Value == Int? {
+  /// A number; `off` and `0` mean no limit.
+  static func numberLimit(_ range: ClosedRange<Int>) -> Kind {
+    let number = Kind.countOrOff(range)
+    var schema = number.schema
+    schema.range = 0...range.upperBound
+    return Kind(name: number.name, form: number.form, schema: schema, example: number.example) {
+      text throws(InvalidSetting) in
+      text == "0" ? nil : try number.read(text)
+    }
+  }
+}
+
+extension Kind where Value == RateSetting? {
+  /// A rate; `off` and `0` mean no limit.
+  static func rateLimit(_ counts: ClosedRange<Int>) -> Kind {
+    let rate = Kind.rateOrOff(counts)
+    let schema = ValueSchema(
+      types: ["string", "integer", "boolean"], pattern: "^(off|0|[0-9]+/[0-9]+(ms|s|m|h|d))$", range: 0...0)
+    return Kind(name: rate.name, form: rate.form, schema: schema, example: rate.example) {
+      text throws(InvalidSetting) in
+      text == "0" ? nil : try rate.read(text)
+    }
+  }
+}
+
+extension Kind where Value == Duration? {
+  /// The wait of a recovery: one hour to thirty days, or `off`. `0` is refused.
+  static var recoveryWait: Kind {
+    let wait = Kind.durationOrOff(3_600_000...2_592_000_000)
+    return Kind(name: wait.name, form: wait.form, schema: wait.schema, example: wait.example) {
+      text throws(InvalidSetting) in
+      do throws(InvalidSetting) { return try wait.read(text) } catch {
+        throw InvalidSetting("must be a time from 1h to 30d, or off: the user needs time to stop a thief of the codes")
+      }
+    }
+  }
+}
+
+extension Kind where Value == Duration {
+  /// A time without a practical bound.
+  static var time: Kind { .duration(0...8_640_000_000_000) }
+}
+
+/// Places on the web that settings name.
+enum WebPlace {
+  /// Whether `place` is a URL with a user or a password. Readiness, status and logs show the places of settings.
+  static func hasUser(_ place: String) -> Bool {
+    guard ["http://", "https://"].contains(where: place.lowercased().hasPrefix) else { return false }
+    let authority = place.drop { $0 != ":" }.dropFirst(3).prefix { !"/?#".contains($0) }
+    return authority.contains("@")
+  }
+
+  /// Whether data sent to `place` is protected from other parties: a file, https, or http on loopback.
+  static func isTrustworthy(_ place: String) -> Bool {
+    guard place.lowercased().hasPrefix("http://") else { return true }
+    guard let host = URLComponents(string: place)?.host else { return false }
+    return ListenPlace.isLoopback(host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host)
+  }
+
+  /// Whether `text` may be an issuer (OpenID Connect Core 1.0, section 2). http is accepted on loopback.
+  static func isIssuer(_ text: String) -> Bool {
+    guard let parts = URLComponents(string: text), let host = parts.host, !host.isEmpty,
+      ["http", "https"].contains(parts.scheme), parts.user == nil, parts.query == nil, parts.fragment == nil
+    else { return false }
+    return isTrustworthy(text)
+  }
+}

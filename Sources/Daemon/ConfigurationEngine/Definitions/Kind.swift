@@ -1,0 +1,54 @@
+/// The reason why a text is not a valid value.
+public struct InvalidSetting: Error, Hashable {
+  public let reason: String
+  /// The value that was probably meant.
+  public var suggestion: String?
+
+  public init(_ reason: String, suggestion: String? = nil) {
+    self.reason = reason
+    self.suggestion = suggestion
+  }
+
+  /// Quotes `text` for an error message: on one line, with control characters escaped, at most 60 characters.
+  public static func quoted(_ text: String) -> String {
+    let escaped = text.unicodeScalars.prefix(60).map { scalar in
+      scalar.value < 0x20 || scalar.value == 0x7F ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
+    }
+    return "\"" + escaped.joined() + (text.unicodeScalars.count > 60 ? "…" : "") + "\""
+  }
+}
+
+/// A kind of value: its form, and how its text is parsed.
+///
+/// Every configuration layer provides texts, so the file, the environment and the flags share one parser.
+public struct Kind<Value: Sendable>: Sendable {
+  /// One word for documentation, for example `duration`.
+  public let name: String
+  /// A description of the valid values, for example `500ms, 60s, 12h or off`.
+  public let form: String
+  /// Whether the text is a path, or a URL, which stays as it is. Relative paths start from the folder of the layer
+  /// that sets them.
+  public var isPath: Bool
+  /// Returns the text with its secret masked; `nil` for kinds without secrets.
+  public var masked: (@Sendable (_ text: String) -> String)?
+  /// The JSON Schema of the value.
+  public var schema: ValueSchema
+  /// An example for documentation, if the key has neither an example nor a default.
+  public var example: String?
+  /// Parses `text`.
+  public let read: @Sendable (_ text: String) throws(InvalidSetting) -> Value
+
+  public init(
+    name: String, form: String, isPath: Bool = false,
+    masked: (@Sendable (_ text: String) -> String)? = nil, schema: ValueSchema = .text, example: String? = nil,
+    read: @escaping @Sendable (_ text: String) throws(InvalidSetting) -> Value
+  ) {
+    self.name = name
+    self.form = form
+    self.isPath = isPath
+    self.masked = masked
+    self.schema = schema
+    self.example = example
+    self.read = read
+  }
+}

@@ -1,0 +1,124 @@
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
+/// The reason why a file could not be read.
+public enum FileContentError: Error, Hashable {
+  /// A system call failed with this `errno`.
+  case system(Int32)
+  case tooLarge(limit: Int)
+  /// A device or a socket, or a pipe where none is accepted: reading could block forever.
+  case irregular
+  /// A pipe was not closed by its writer in time.
+  case unfinished(seconds: Int)
+
+  public static let isMissing = FileContentError.system(ENOENT)
+  public static let isForbidden = FileContentError.system(EACCES)
+
+  /// Why the file could not be read, in a few words.
+  public var reason: String {
+    switch self {
+    case .system(let code): "\(String(cString: strerror(code))) (\(Self.names[code] ?? "errno \(code)"))"
+    case .tooLarge(let limit): "larger than \(Size.text(limit))"
+    case .irregular: "not a regular file"
+    case .unfinished(let seconds): "the writer of the pipe did not close it within \(seconds) s"
+    }
+  }
+
+  private static let names: [Int32: String] = [
+    ENOENT: "ENOENT", EACCES: "EACCES", EPERM: "EPERM", EISDIR: "EISDIR", ENOTDIR: "ENOTDIR", ELOOP: "ELOOP",
+    ENAMETOOLONG: "ENAMETOOLONG", EIO: "EIO", EMFILE: "EMFILE", ENFILE: "ENFILE", ENXIO: "ENXIO",
+  ]
+}
+
+/// Reads small files completely.
+public enum FileContent {
+  /// The maximum size of a configuration file in bytes.
+  public static let limit = 1 << 20
+
+  /// How long a pipe's writer may take to close it.
+  private static let pipePatience = Duration.seconds(10)
+
+  /// Returns the bytes of the file at `path`, at most `limit`, which is 1 MiB unless given.
+  ///
+  /// Opening never blocks, and files that are not regular are refused: reading a pipe would wait for a writer.
+  ///
+  /// - Parameter acceptsPipe: whether a pipe is read until its writer closes it, for at most ten seconds. Used for
+  ///   files that a command line names.
+  public static func read(
+    _ path: String, acceptsPipe: Bool = false, limit: Int = FileContent.limit
+  ) throws(FileContentError) -> [UInt8] {
+    let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+    // Opening a socket fails with ENXIO.
+    guard file >= 0 else { throw errno == ENXIO ? .irregular : .system(errno) }
+    defer { close(file) }
+    let isPipe = try isPipe(file)
+    guard acceptsPipe || !isPipe else { throw .irregular }
+    let deadline = ContinuousClock.now + pipePatience
+    var content: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count = chunk.withUnsafeMutableBytes { systemRead(file, $0) }
+      if count < 0, errno == EINTR { continue }
+      // A pipe whose writer has not opened it yet reads as empty.
+      if isPipe, count < 0 && errno == EAGAIN || count == 0 && content.isEmpty {
+        guard try awaitData(of: file, until: deadline) else { return content }
+        continue
+      }
+      guard count >= 0 else { throw .system(errno) }
+      if count == 0 { return content }
+      content += chunk[..<count]
+      guard content.count <= limit else { throw .tooLarge(limit: limit) }
+    }
+  }
+
+  /// Whether `file` is a pipe. Throws for everything but pipes and regular files.
+  private static func isPipe(_ file: Int32) throws(FileContentError) -> Bool {
+    var status = stat()
+    guard fstat(file, &status) == 0 else { throw .system(errno) }
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: return false
+    case S_IFIFO: return true
+    case S_IFDIR: throw .system(EISDIR)
+    default: throw .irregular
+    }
+  }
+
+  /// Waits until the pipe `file` is readable. Returns `false` if its writer has closed it and no data is left.
+  private static func awaitData(
+    of file: Int32, until deadline: ContinuousClock.Instant
+  ) throws(FileContentError) -> Bool {
+    while true {
+      let rest = ContinuousClock.now.duration(to: deadline)
+      guard rest > .zero else { throw .unfinished(seconds: Int(pipePatience.components.seconds)) }
+      var entry = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
+      let milliseconds = rest.components.seconds * 1000 + rest.components.attoseconds / 1_000_000_000_000_000
+      let count = poll(&entry, 1, Int32(milliseconds) + 1)
+      if count > 0 { return entry.revents & Int16(POLLIN) != 0 }
+      if count < 0, errno != EINTR { throw .system(errno) }
+    }
+  }
+
+  private static func systemRead(_ file: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+    #if canImport(Glibc)
+      Glibc.read(file, buffer.baseAddress, buffer.count)
+    #elseif canImport(Musl)
+      Musl.read(file, buffer.baseAddress, buffer.count)
+    #else
+      Darwin.read(file, buffer.baseAddress, buffer.count)
+    #endif
+  }
+
+  /// The permission bits of the file at `path`; `nil` if it does not exist.
+  public static func permissions(of path: String) -> UInt32? {
+    var status = stat()
+    return stat(path, &status) == 0 ? UInt32(status.st_mode) & 0o7777 : nil
+  }
+
+  /// Whether the process runs as root.
+  public static var isRoot: Bool { geteuid() == 0 }
+}

@@ -1,0 +1,43 @@
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
+/// Grammar of addresses and host names.
+public enum NetworkName {
+  /// Whether `text` is an IPv4 address in four decimal parts.
+  public static func isIPv4(_ text: some StringProtocol) -> Bool {
+    var address = in_addr()
+    return inet_pton(AF_INET, String(text), &address) == 1
+  }
+
+  /// Whether `text` is an IPv6 address, without brackets.
+  public static func isIPv6(_ text: some StringProtocol) -> Bool {
+    var address = in6_addr()
+    return inet_pton(AF_INET6, String(text), &address) == 1
+  }
+
+  /// Whether `text` is a host name: labels of 1 to 63 letters, digits and inner hyphens, at most 253 characters in
+  /// total (RFC 1123 section 2.1). Underscores are accepted too, because service names in container networks contain
+  /// them.
+  public static func isHostName(_ text: some StringProtocol) -> Bool {
+    guard !text.isEmpty, text.utf8.count <= 253 else { return false }
+    return text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
+      (1...63).contains(label.utf8.count) && !label.hasPrefix("-") && !label.hasSuffix("-")
+        && label.utf8.allSatisfy { isLetterOrDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") }
+    }
+  }
+
+  /// Whether `byte` is an ASCII letter or digit.
+  public static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: false
+    }
+  }
+}
