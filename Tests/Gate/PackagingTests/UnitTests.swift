@@ -113,7 +113,7 @@ struct DebianFilesTests {
     for key in ["Wants", "After"] {
       #expect(setting(key, in: unit).contains { $0.split(separator: " ").contains("\(name).socket") })
     }
-    #expect(setting("Environment", in: unit) == ["SOCKET_UNIT=\(name).socket"])
+    #expect(setting("Environment", in: unit) == ["SOCKET_UNIT=\(name).socket", "LIBDISPATCH_LOG=NO"])
     // A start limit would end the socket, too.
     #expect(setting("StartLimitIntervalSec", in: unit) == ["0"])
     #expect(
