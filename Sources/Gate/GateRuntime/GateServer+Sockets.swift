@@ -52,18 +52,15 @@ extension GateServer {
     _ passed: [Int32], for address: SocketAddress, _ settings: GateSettings
   ) throws(Failure) {
     let actual = passed.compactMap { Engine.address(ofListening: $0) }
-    func isSet(_ key: String) -> Bool {
-      settings.effective.contains { $0.key == key && $0.origin != .standard }
-    }
     let listen = settings.listen
     guard let first = actual.first else { return }
-    if isSet("listen.port"), listen.port != 0, !actual.contains(where: { $0.port == listen.port }) {
+    if settings.isSet("listen.port"), listen.port != 0, !actual.contains(where: { $0.port == listen.port }) {
       throw Failure(
         .configuration, "listen.port is \(listen.port), but systemd passes a socket at \(first)",
         hint: "run systemctl edit sallyport.socket and write [Socket], ListenStream= and ListenStream=\(listen.port); "
           + "or remove listen.port")
     }
-    if isSet("listen.address"), !actual.contains(where: { $0.host == address.host }) {
+    if settings.isSet("listen.address"), !actual.contains(where: { $0.host == address.host }) {
       throw Failure(
         .configuration, "listen.address is \(listen.address), but systemd passes a socket at \(first)",
         hint: "set ListenStream= in sallyport.socket to this address and the port; or remove listen.address")
@@ -85,6 +82,13 @@ extension GateServer {
     return try Engine(
       listeningAt: address, loops: loops, tls: tls, responder: responder, limits: limits, proxies: proxies,
       accepts: false, report: { log.write($0) })
+  }
+}
+
+extension GateSettings {
+  /// Whether an operator has set a key of the configuration, so that it does not have its default.
+  func isSet(_ key: String) -> Bool {
+    effective.contains { $0.key == key && $0.origin != .standard }
   }
 }
 

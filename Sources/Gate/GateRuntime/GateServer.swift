@@ -212,7 +212,10 @@ package actor GateServer {
     admin = try AdminServer.start(settings.admin, describedResources, inherited, logger: logger)
     inherited.closeRest()
     logger.info("listening", metadata: summary(of: settings))
-    if inherited.parent != nil, settings.listen.port != 0, settings.listen.port != engine.address.port {
+    // A socket unit may have another port than the default, which says nothing.
+    if inherited.parent != nil, settings.isSet("listen.port"), settings.listen.port != 0,
+      settings.listen.port != engine.address.port
+    {
       logger.warning(
         "listening port unchanged: a new port needs a restart",
         metadata: ["setting": "listen.port", "port": .number(engine.address.port)])

@@ -121,6 +121,31 @@ extension ServiceTests {
       #expect(try await GateLog(lines: process.errors).listeningPort() == port)
     }
   }
+
+  @Test("An upgrade at an inherited socket warns of no port if the configuration names none")
+  func upgradeAtInheritedSocket() async throws {
+    try await Places.withTemporaryFolder { folder in
+      try RunningGate.prepare(folder)
+      let file = folder + "/gate.yaml"
+      try String(contentsOfFile: file, encoding: .utf8).replacing(/(?m)^listen: .*\n/, with: "")
+        .write(toFile: file, atomically: true, encoding: .utf8)
+      let process = try ChildProcess(
+        Places.tool("python3"), ["-c", Self.activator, Places.product("sallyport"), "run", "-c", file],
+        environment: .gateless, in: folder)
+      defer { process.kill() }
+      _ = try await process.output.first("the port") { _ in true }
+      _ = try await GateLog(lines: process.errors).listeningPort()
+      process.send(SIGUSR2)
+      let line = try await process.errors.first("the upgrade") { $0.contains(#""message":"upgrade completed""#) }
+      let id = try #require(
+        line.components(separatedBy: #""process":"#).last.flatMap { pid_t($0.prefix(while: \.isNumber)) })
+      defer { kill(id, SIGKILL) }
+      #expect(try await process.exit() == .code(0))
+      kill(id, SIGTERM)
+      // The new process warns before it is ready.
+      #expect(try await !process.errors.all().contains { $0.contains("listening port unchanged") })
+    }
+  }
 }
 
 @Suite("sallyport ca", .serialized, .timeLimit(.minutes(3)))
