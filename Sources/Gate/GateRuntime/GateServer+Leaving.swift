@@ -22,7 +22,7 @@ extension GateServer {
     generation.statusListTask = statusListTask(by: generation.composition)
     let following = Task { [changes] in await changes.run() }
     let heartbeat = heartbeat()
-    let service = ServiceState(engine: engine)
+    let service = ServiceState(engine: engine, isUpgradeChild: isUpgradeChild)
     // During an upgrade the old process is still the service's main process; it reports the new one to the service
     // manager.
     if !isUpgradeChild { service.begin() }

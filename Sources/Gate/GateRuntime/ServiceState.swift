@@ -8,11 +8,17 @@ struct ServiceState {
   private let socket: NotifySocket?
   private let watching: Task<Void, Never>?
 
-  /// - Parameter engine: must respond for the gate to count as alive.
-  init(engine: Engine, environment: [String: String] = ProcessInfo.processInfo.environment) {
+  /// - Parameters:
+  ///   - engine: must respond for the gate to count as alive.
+  ///   - isUpgradeChild: whether the old process of an upgrade reports this one first.
+  init(
+    engine: Engine, isUpgradeChild: Bool, environment: [String: String] = ProcessInfo.processInfo.environment
+  ) {
     socket = NotifySocket(environment: environment)
     let watchdog = socket.flatMap { Watchdog(environment: environment, socket: $0) }
-    watching = watchdog.map { watchdog in Task { await watchdog.run { await engine.turnAround() } } }
+    watching = watchdog.map { watchdog in
+      Task { await watchdog.run(startsLater: isUpgradeChild) { await engine.turnAround() } }
+    }
   }
 
   /// Reports that the gate serves.
@@ -28,10 +34,11 @@ struct ServiceState {
   /// Reports that the gate is shutting down. Watchdog messages continue meanwhile.
   func end() { socket?.send(.stopping, .status("closing its sockets")) }
 
-  /// Reports `id` as the main process. systemd ignores later messages of this process.
+  /// Reports `id` as the main process, with its first watchdog message: systemd counts from the last one of this process,
+  /// and would not wait for the new one's next. systemd ignores later messages of this process.
   func handOver(to id: Int32) {
     watching?.cancel()
-    socket?.send(.mainProcess(id), .ready, .status("serving"))
+    socket?.send(.mainProcess(id), .ready, .watchdog, .status("serving"))
   }
 
   /// Stops the watchdog messages, just before the process exits.

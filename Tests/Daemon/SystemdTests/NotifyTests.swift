@@ -119,6 +119,18 @@ struct NotifyTests {
     #expect([manager.receive(), manager.receive(), manager.receive()] == ["WATCHDOG=1", "WATCHDOG=1", "STOPPING=1"])
   }
 
+  @Test("The new process of an upgrade sends nothing before half an interval has passed")
+  func delayedWatchdog() async throws {
+    let manager = try Manager(isAbstract: true)
+    let socket = try #require(NotifySocket(environment: ["NOTIFY_SOCKET": manager.address]))
+    let watchdog = try #require(Watchdog(environment: ["WATCHDOG_USEC": "3000000"], socket: socket))
+    let clock = RecordingClock(sleeps: 2)
+    await Task { await watchdog.run(clock: clock, startsLater: true) { await Liveness([true]).next() } }.value
+    #expect(await clock.record.steps == Array(repeating: .milliseconds(1500), count: 2))
+    socket.send(.stopping)
+    #expect([manager.receive(), manager.receive()] == ["WATCHDOG=1", "STOPPING=1"])
+  }
+
   @Test(
     "Without a watchdog interval for this process there is no watchdog",
     arguments: [

@@ -46,7 +46,7 @@ extension ServiceTests {
       let named = try #require(await manager.news())
       let id = try #require(named.split(separator: "\n").first?.split(separator: "=").last.flatMap { pid_t($0) })
       defer { kill(id, SIGKILL) }
-      #expect(named == "MAINPID=\(id)\nREADY=1\nSTATUS=serving" && id != process.id)
+      #expect(named == "MAINPID=\(id)\nREADY=1\nWATCHDOG=1\nSTATUS=serving" && id != process.id)
       #expect(try await process.exit() == .code(0))
       // The old process has exited, so all messages come from the new one.
       #expect(await manager.next() == "WATCHDOG=1")

@@ -16,11 +16,15 @@ public struct Watchdog: Sendable {
 
   /// Notifies systemd twice in each `timeout`, as long as `isAlive` returns `true`, until the task is cancelled.
   ///
-  /// - Parameter isAlive: Exercises all parts that the service needs. While it has not returned, or if it returns
-  ///   `false`, nothing is sent.
+  /// - Parameters:
+  ///   - startsLater: Whether the first notification waits for half of `timeout`. systemd refuses those of a process that
+  ///     is not the main process yet.
+  ///   - isAlive: Exercises all parts that the service needs. While it has not returned, or if it returns `false`,
+  ///     nothing is sent.
   public func run(
-    clock: some Clock<Duration> = ContinuousClock(), isAlive: @Sendable () async -> Bool
+    clock: some Clock<Duration> = ContinuousClock(), startsLater: Bool = false, isAlive: @Sendable () async -> Bool
   ) async {
+    if startsLater { try? await clock.sleep(for: timeout / 2) }
     while !Task.isCancelled {
       if await isAlive() { socket.send(.watchdog) }
       try? await clock.sleep(for: timeout / 2)
