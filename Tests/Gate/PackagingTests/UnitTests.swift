@@ -195,6 +195,15 @@ struct DebianFilesTests {
     }
   }
 
+  @Test("The article about installing lists the steps of scripts/machine")
+  func machine() async throws {
+    let (exit, steps, errors) = try await ChildProcess.run(
+      Places.tool("python3"), [ProjectFile.path("scripts/machine"), "--list"])
+    try #require(exit == .code(0) && !steps.isEmpty, "\(errors)")
+    let article = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Installing.md")
+    #expect(article.contains("Its steps:\n\n" + steps.map { "- \($0)\n" }.joined() + "\n"))
+  }
+
   @Test("The deploy hook refuses to run without certbot's variable, and names the command")
   func deployHook() async throws {
     let (exit, _, errors) = try await ChildProcess.run(
