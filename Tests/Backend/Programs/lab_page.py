@@ -67,8 +67,7 @@ def press(key):
 
 
 def tab_to(identifier):
-    # Each line of the log is a stop.
-    for _ in range(400):
+    for _ in range(100):
         if focus() == identifier:
             return
         press(Keys.TAB)
@@ -107,6 +106,24 @@ def open_tab(tab):
         press(Keys.ARROW_RIGHT)
         time.sleep(0.05)
     wait(lambda: browser.find_element(By.ID, "panel-" + tab).is_displayed(), f"the tab {tab}")
+
+
+def walk_log():
+    """Goes from line to line of the log, opens one, and leaves the log by one Tab."""
+    where = """
+        const line = document.activeElement, lines = [...document.querySelectorAll("#log summary")];
+        return [lines.indexOf(line), lines.length, line.parentElement.open === true];
+        """
+    tab_to("log")
+    for expected in [0, 1]:
+        press(Keys.ARROW_DOWN)
+        found, count, _ = browser.execute_script(where)
+        check(found == expected and count > 10, f"line {found} of {count} has the focus, instead of {expected}")
+    press(Keys.ARROW_UP)
+    press(Keys.ENTER)
+    check(browser.execute_script(where)[2], "Enter opens the line")
+    press(Keys.TAB)
+    check(browser.execute_script(where)[0] == -1, "the Tab key leaves the log")
 
 
 def set_scheme(scheme):
@@ -385,6 +402,7 @@ def run():
         if text(f"scenario-{index}").startswith("A-S10"):
             refusal = "auth.verify-signature ✗ backend"
             check(refusal in text("sequence"), "the sequence shows the refused key: " + text("sequence"))
+    walk_log()
     tab_to("log-filter")
     press("failures")
     check(not browser.find_elements(By.CSS_SELECTOR, "#log li"), "the filter of the log")

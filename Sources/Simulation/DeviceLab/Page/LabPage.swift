@@ -259,7 +259,7 @@ public enum LabPage {
     <button id="log-copy">Copy</button><button id="log-clear">Clear</button>
     </div>
     <p id="log-note" role="status"></p>
-    <ol id="log" class="log" tabindex="0" aria-label="Lines of the log"></ol>
+    <ol id="log" class="log" tabindex="0" aria-label="Lines of the log; the arrow keys go from line to line"></ol>
     </section>
     """
 }

@@ -187,13 +187,23 @@ enum LabScript {
       };
 
       const row = (line) => element("li", {}, element("details", {},
-        element("summary", { class: line.isFailure ? "failed" : null },
+        element("summary", { class: line.isFailure ? "failed" : null, tabindex: "-1" },
           element("time", {}, line.time), " ", line.source, " ", line.isFailure ? "✗ " : "✓ ", line.title),
         element("p", {}, line.detail || "no details")));
 
       const isAtEnd = (list) => list.scrollHeight - list.scrollTop - list.clientHeight < 48;
 
       const drawLog = () => find("log").replaceChildren(...lines.filter(matches).map(row));
+
+      // The log is one stop of the Tab key, however many lines it has.
+      const moveInLog = (event) => {
+        const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+        if (!step) return;
+        event.preventDefault();
+        const rows = [...find("log").querySelectorAll("summary")], current = rows.indexOf(document.activeElement);
+        const next = current < 0 ? rows.at(step > 0 ? 0 : -1) : rows[current + step];
+        if (next) next.focus();
+      };
 
       const addLines = (added) => {
         const list = find("log"), follows = isAtEnd(list);
@@ -268,6 +278,7 @@ enum LabScript {
         find("play-all").addEventListener("click", () => play(state.scenarios.map((_, index) => index)));
         find("log-filter").addEventListener("input", drawLog);
         find("log-failures").addEventListener("change", drawLog);
+        find("log").addEventListener("keydown", moveInLog);
         find("log-clear").addEventListener("click", () => { lines = []; drawLog(); send("clearLog"); });
         find("log-copy").addEventListener("click", () => {
           const copied = lines.filter(matches).map((line) =>
