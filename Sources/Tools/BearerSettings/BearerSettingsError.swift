@@ -37,6 +37,6 @@ public struct BearerSettingsErrors: Error, Sendable, Hashable, CustomStringConve
   /// Creates the error.
   public init(_ faults: [BearerSettingsError]) { self.faults = faults }
 
-  /// One line `error: …` for each fault.
-  public var description: String { faults.map { "error: \($0)" }.joined(separator: "\n") }
+  /// One line for each fault.
+  public var description: String { faults.map(\.description).joined(separator: "\n") }
 }

@@ -34,13 +34,11 @@ struct BearerOptions: ParsableArguments {
       throw Failure(.configuration, "there is no place for the configuration", hint: "set HOME, or use --config FILE")
     }
     do throws(BearerSettingsErrors) { return try BearerSettings(file: path) } catch {
-      // All at once; the last one as the error of the command.
-      for fault in error.faults.dropLast() { StandardError.write("error: \(fault)\n") }
-      throw Failure(
-        .configuration, "\(error.faults.last.map(String.init(describing:)) ?? path)",
-        hint: FileManager.default.fileExists(atPath: path)
-          ? "`bearer providers check` tries the providers of a configuration without faults"
-          : "write it: `bearer --help` names its place, the manual has an example")
+      let hint =
+        FileManager.default.fileExists(atPath: path)
+        ? "`bearer providers check` tries the providers of a configuration without faults"
+        : "write it: `bearer --help` names its place, the manual has an example"
+      throw Failure(.configuration, error.faults.map { .error("\($0)") } + [.hint(hint)])
     }
   }
 
