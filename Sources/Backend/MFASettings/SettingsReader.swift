@@ -176,7 +176,7 @@ extension SettingsBuilder {
   }
 
   private mutating func texting() -> BackendSettings.Texting? {
-    let isLogged = isGiven(Keys.smsSink)
+    let isLogged = value(Keys.smsSink) != nil
     guard isGiven(Keys.smsAccount) || isGiven(Keys.smsToken) || isGiven(Keys.smsSender) else {
       return isLogged ? .log : .off
     }
@@ -193,7 +193,7 @@ extension SettingsBuilder {
     let isOther = [isGiven(Keys.mailServer), isGiven(Keys.mailSender), isGiven(Keys.mailUser), isGiven(Keys.mailCA)]
     guard isSecret.contains(true) || isOther.contains(true) || isGiven(Keys.mailTLS) || isGiven(Keys.mailGreeting)
     else { return nil }
-    if isGiven(Keys.smsSink) {
+    if value(Keys.smsSink) != nil {
       refuse(
         path(Keys.smsSink), "cannot be set together with a mail server: it writes e-mail to the log too")
     }

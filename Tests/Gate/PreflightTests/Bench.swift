@@ -36,7 +36,10 @@ struct Bench {
 
   /// Loads settings in which no process listens at the upstream's port 1, and the gate listens at any port.
   ///
-  /// - Parameter section: A section to leave out because `extra` contains it.
+  /// - Parameters:
+  ///   - extra: Further sections. If there are no routes among them, there is one to port 1: at the port of the default,
+  ///     a server of this machine may listen.
+  ///   - section: A section to leave out because `extra` contains it.
   func settings(
     _ extra: String = "", without section: String? = nil, set flags: [String: String] = [:]
   ) throws -> GateSettings {
@@ -47,7 +50,8 @@ struct Bench {
 
       """
     let yaml = sections.split(separator: "\n").filter { line in section.map { !line.hasPrefix($0 + ":") } ?? true }
-    try write(yaml.joined(separator: "\n") + "\n" + extra, to: "gate.yaml")
+    let routes = extra.contains("routes:") ? "" : "\nroutes: [{ upstream: 'ws://127.0.0.1:1' }]\n"
+    try write(yaml.joined(separator: "\n") + "\n" + extra + routes, to: "gate.yaml")
     let flags = flags.sorted { $0.key < $1.key }.map { FlagSetting(flag: "--set", key: $0.key, text: $0.value) }
     return try SettingsLoader(file: "gate.yaml", flags: flags, environment: [:], workingDirectory: folder).load()
   }
