@@ -39,18 +39,18 @@ struct SettingsOnDiskTests {
   @Test func `a file that cannot be read is named`() async throws {
     try await Places.withTemporaryFolder { folder in
       let path = folder + "/bearer.yaml"
-      #expect(faults(folder) == ["error: bearer.yaml: cannot be read: No such file or directory"])
+      #expect(faults(folder) == ["bearer.yaml: cannot be read: No such file or directory"])
       try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-      #expect(faults(folder) == ["error: bearer.yaml: cannot be read: not a regular file"])
+      #expect(faults(folder) == ["bearer.yaml: cannot be read: not a regular file"])
       try FileManager.default.removeItem(atPath: path)
       // No process writes to this pipe.
       #expect(mkfifo(path, 0o600) == 0)
-      #expect(faults(folder) == ["error: bearer.yaml: cannot be read: not a regular file"])
+      #expect(faults(folder) == ["bearer.yaml: cannot be read: not a regular file"])
       try FileManager.default.removeItem(atPath: path)
       try Data([0xFF]).write(to: URL(filePath: path))
-      #expect(faults(folder) == ["error: bearer.yaml: is not valid UTF-8"])
+      #expect(faults(folder) == ["bearer.yaml: is not valid UTF-8"])
       try Data(count: BearerSettings.mostBytes + 1).write(to: URL(filePath: path))
-      #expect(faults(folder) == ["error: bearer.yaml: is larger than 1 MiB"])
+      #expect(faults(folder) == ["bearer.yaml: is larger than 1 MiB"])
     }
   }
 
