@@ -48,7 +48,7 @@ extension Kind where Value == EmailAddress {
 }
 
 extension Kind where Value == String {
-  /// The URL of the database, or `ephemeral`. A relative path of SQLite starts from the working directory.
+  /// The URL of the database, or `ephemeral`.
   static var database: Kind {
     Kind(
       name: "database", form: "`sqlite:///path`, `postgres://user@host/database`, or `ephemeral`",

@@ -6,7 +6,8 @@ public struct ConfigurationDiagnostics<Settings: Sendable & Hashable>: Sendable,
   public let faults: [ConfigurationError]
   /// The warnings. They are present next to faults too; some follow from a fault and disappear with it.
   public let warnings: [Warning]
-  /// Every key with its value and origin, in the order of the table; empty if the file could not be read.
+  /// Every key with its value and origin, in the order of the table. In place of a faulty value: that of a
+  /// lower layer, or the default.
   public let effective: [EffectiveValue]
 
   public init(settings: Settings?, faults: [ConfigurationError], warnings: [Warning], effective: [EffectiveValue]) {
