@@ -7,13 +7,11 @@ enum PNGChunks {
   static let most = 8192
 
   /// `file` without the chunks that do not change which pixel is dark: only header, palette, transparency and pixels
-  /// are kept. What follows a malformed chunk is kept too, for libpng to refuse.
+  /// are kept. A chunk that is cut off, and what follows it, is kept for libpng to refuse if it is one of these: of
+  /// others libpng would first allocate the length that they claim, up to 2 GiB.
   ///
   /// - Throws: `.tooManyChunks`.
   static func needed(of file: [UInt8]) throws(QRReaderError) -> [UInt8] {
-    let kept: Set<[UInt8]> = [
-      Array("IHDR".utf8), Array("PLTE".utf8), Array("tRNS".utf8), Array("IDAT".utf8), Array("IEND".utf8),
-    ]
     var result = Array(file.prefix(8))
     result.reserveCapacity(file.count)
     var start = 8
@@ -25,10 +23,18 @@ enum PNGChunks {
       let length = file[start..<start + 4].reduce(0) { $0 << 8 | Int($1) }
       guard length <= file.count - start - 12 else { break }
       let end = start + 12 + length
-      if kept.contains(Array(file[start + 4..<start + 8])) { result += file[start..<end] }
+      if isNeeded(file[start..<end]) { result += file[start..<end] }
       start = end
     }
-    result += file[start...]
+    if isNeeded(file[start...]) { result += file[start...] }
     return result
+  }
+
+  private static let neededTypes = ["IHDR", "PLTE", "tRNS", "IDAT", "IEND"].map { Array($0.utf8) }
+
+  /// Whether the type of `chunk`, which may be cut off, is one that the brightness needs.
+  private static func isNeeded(_ chunk: ArraySlice<UInt8>) -> Bool {
+    let type = chunk.dropFirst(4).prefix(4)
+    return neededTypes.contains { $0.elementsEqual(type) }
   }
 }

@@ -49,14 +49,24 @@ import Testing
     }
   }
 
-  @Test func `each prefix of a picture, and a length at both ends, is left to libpng`() throws {
-    let png = try QRCode("text").png()
+  @Test func `each prefix of a picture, and pixels with a length at both ends, are left to libpng`() throws {
+    let png = try PNGChunks.needed(of: QRCode("text").png())
     for length in 8..<png.count { _ = try PNGChunks.needed(of: Array(png.prefix(length))) }
+    #expect(png[37..<41].elementsEqual("IDAT".utf8))
     for length in [0x7FFF_FFFF, 0xFFFF_FFFF, 0x8000_0000] {
       var changed = png
       changed.replaceSubrange(33..<37, with: number(length))
       #expect(try PNGChunks.needed(of: changed) == changed)
       #expect(throws: QRReaderError.damaged) { try QRReader.texts(in: changed) }
+    }
+  }
+
+  @Test func `libpng allocates nothing for a text that claims 1.3 GiB and is cut off`() throws {
+    let header = Array(try QRCode("text").png().prefix(33))
+    for rest in [[], Array("a".utf8), [UInt8](repeating: 0, count: 40)] {
+      let file = header + number(0x5200_0000) + Array("zTXt".utf8) + rest
+      #expect(try PNGChunks.needed(of: file) == header)
+      #expect(throws: QRReaderError.damaged) { try QRReader.texts(in: file) }
     }
   }
 }
