@@ -46,7 +46,9 @@ enum ProviderInvariants {
       metadata.revocationEndpoint, metadata.endSessionEndpoint, metadata.deviceAuthorizationEndpoint,
     ]
     for url in endpoints.compactMap(\.self) {
-      let isLoopback = ["localhost", "127.0.0.1", "::1", "[::1]"].contains(url.host(percentEncoded: false) ?? "")
+      let host = url.host(percentEncoded: false)?.lowercased() ?? ""
+      let isLoopback =
+        ["localhost", "::1", "[::1]"].contains(host) || host.wholeMatch(of: /127(\.[0-9]{1,3}){3}/) != nil
       let scheme = url.scheme?.lowercased()
       try require(scheme == "https" || scheme == "http" && isLoopback, "nothing is sent in the clear", "\(url)")
       try require(url.user(percentEncoded: false) == nil && url.fragment == nil, "no user and no fragment", "\(url)")

@@ -51,9 +51,14 @@ extension FuzzTarget {
 
   private static let picture = FuzzTarget(
     name: "picture", longest: 8192, words: ["IHDR", "PLTE", "tRNS", "IDAT", "IEND", "zTXt", "iCCP", "\u{FF}\u{D8}"],
-    seeds: { [try QRCode("text").png(scale: 1), try QRCode("other text").png(scale: 2)] },
+    seeds: { [try QRCode("text").png(scale: 1), try QRCode("other text").png(scale: 2), cutOff] },
     accepts: StrangerFileInvariants.picture)
 }
+
+/// A picture whose last chunk, a compressed text, claims 1.3 GiB and is cut off.
+private let cutOff: [UInt8] =
+  [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13] + "IHDR".utf8 + [0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0]
+  + [0x3A, 0x7E, 0x9B, 0x55, 0x52, 0, 0, 0] + "zTXta".utf8
 
 /// What strangers' files may do: be read or refused, within a time, and nothing else.
 enum StrangerFileInvariants {
@@ -168,7 +173,7 @@ enum StrangerFileInvariants {
       let name = String(decoding: input, as: UTF8.self)
       guard ConflictName.isCopy(name, of: "codes.vault", host: "host") else { return false }
       try require(name.hasPrefix("codes") && name.contains(".vault") && name.utf8.count <= 255, "a copy has its name")
-      for word in ["backup", "copy)", "old"] where name.hasSuffix(word) || name.hasSuffix("\(word).vault") {
+      for word in ["backup", "(copy)", "old"] where name.hasSuffix(word) || name.hasSuffix("\(word).vault") {
         throw InvariantViolation(invariant: "a backup is no conflict copy", detail: name)
       }
       return true
