@@ -45,6 +45,7 @@ struct AdminRouterTests {
     ("GET", "/v1/keys?app=%", 400, "malformed_parameter"), ("GET", "/v1/keys?app=%F", 400, "malformed_parameter"),
     ("GET", "/v1/keys?app=%FF", 400, "malformed_parameter"), ("GET", "/v1/keys?app=x", 400, "malformed_parameter"),
     ("GET", "/v1/keys?state=gone", 400, "malformed_parameter"), ("GET", "/v1/keys?after=x", 400, "malformed_parameter"),
+    ("GET", "/v1/keys?unused_since=90d", 400, "malformed_parameter"),
     ("GET", "/v1/keys?prefix=AAAAA", 400, "malformed_parameter"),
     ("GET", "/v1/keys?prefix=AAAAAA&after=x", 400, "malformed_parameter"),
     ("GET", "/v1/sessions?after=-1", 400, "malformed_parameter"), ("GET", "/v1/sessions?key=x", 400, "malformed_key"),

@@ -39,6 +39,14 @@ struct KeysTests {
       #expect(try await sallyport(["keys", "list", "--app", "AAABBBCCC1.com.example.other"] + store).output == [])
       let prefix = String(try Fixture.hash(5).prefix(6))
       #expect(try await sallyport(["keys", "list", "--prefix", prefix] + store).output.count == 1)
+      // Each seventh key was never used, the others as many seconds after the first registration as their number says.
+      let instant = Fixture.now.advanced(by: .seconds(100)).description
+      let unused = (0..<1203).filter { $0 < 100 || $0 % 7 == 0 }
+      let old = ["keys", "list", "--unused-since"]
+      #expect(try await sallyport(old + [instant] + store).output.count == unused.count)
+      #expect(try await sallyport(old + [instant, "--prefix", prefix] + store).output.count == 1)
+      #expect(try await sallyport(old + ["2027-01-15T08:00:05Z", "--prefix", prefix] + store).output == [])
+      #expect(try await sallyport(old + ["36500d"] + store).output == [])
     }
   }
 
@@ -131,6 +139,7 @@ struct KeysTests {
     Failing("no key", ["keys", "revoke", "--store", "STORE"], 64),
     Failing("an unknown option", ["keys", "list", "--colour", "--store", "STORE"], 64),
     Failing("an unknown state", ["keys", "list", "--state", "gone", "--store", "STORE"], 64),
+    Failing("a time that is no time", ["keys", "list", "--unused-since", "90", "--store", "STORE"], 64),
     Failing("a limit of zero", ["keys", "list", "--limit", "0", "--store", "STORE"], 64),
     Failing("an invalid app", ["keys", "list", "--app", "x", "--store", "STORE"], 64),
     Failing("a missing store", ["keys", "list", "--store", "sqlite:///nowhere/state.db"], 66),

@@ -28,7 +28,7 @@ public struct KeyResource: AdminResource {
     [
       AdminOperation(
         "GET", "/v1/keys", "Lists keys, in the order of their ids.",
-        parameters: ["after", "limit", "platform", "app", "state", "prefix"],
+        parameters: ["after", "limit", "platform", "app", "state", "unused_since", "prefix"],
         answers: AdminAnswers(200, schema: .keyListing, refusals: [503])
       ) { request throws(AdminError) in .json(try await list(request)) },
       AdminOperation("GET", "/v1/keys/{key}", "Returns all details of a key.", answers: Self.ofOne(.key)) {
@@ -101,6 +101,12 @@ public struct KeyResource: AdminResource {
     case "active": selection.isRevoked = false
     case "revoked": selection.isRevoked = true
     default: throw .malformedParameter("state", rule: "must be active or revoked")
+    }
+    if let text = request.parameter("unused_since") {
+      guard let instant = Timestamp(rfc3339: text) else {
+        throw .malformedParameter("unused_since", rule: "must be an instant, such as 2026-10-01T00:00:00Z")
+      }
+      selection.unusedSince = instant
     }
     return selection
   }
@@ -203,9 +209,10 @@ extension KeyHash {
 }
 
 extension KeySelection {
-  /// Returns `true` if `record` matches the selection's platform, app and revocation state.
+  /// Returns `true` if `record` matches the selection's platform, app, revocation state and time without use.
   fileprivate func picks(_ record: KeyRecord) -> Bool {
     (platform == nil || platform == record.key.platform) && (app == nil || app == record.key.app.text)
       && (isRevoked == nil || isRevoked == (record.revokedAt != nil))
+      && (unusedSince.map { max(record.registeredAt, record.lastUsedAt ?? record.registeredAt) < $0 } ?? true)
   }
 }

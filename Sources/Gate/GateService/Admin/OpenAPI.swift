@@ -89,6 +89,7 @@ struct OpenAPIDocument {
       case "verbose": ["type": "boolean"]
       case "exclude": ["type": "array", "items": ["type": "string"]]
       case "state": ["enum": ["active", "revoked"]]
+      case "unused_since": ["type": "string", "format": "date-time"]
       case "key", "prefix":
         ["type": "string", "pattern": .text("^[A-Za-z0-9_-]{\(KeyName.leastLength),\(KeyName.length)}$")]
       default: ["type": "string", "minLength": 1]

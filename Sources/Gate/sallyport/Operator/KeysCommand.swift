@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import ByteCoding
 internal import Commands
+internal import ConfigurationEngine
 internal import GateRuntime
 internal import GateService
 
@@ -31,9 +32,9 @@ struct KeysListCommand: AsyncParsableCommand {
       Prints a table on a terminal, otherwise tab-separated lines: hash, app, environment, state, counter, last use, \
       registration. With --json, one line of JSON per key. The table shortens hashes; every command accepts them so.
 
-      Example:
+      Example: the keys of devices that were not seen for 90 days
 
-        sallyport keys list --state revoked --json
+        sallyport keys list --unused-since 90d --json
       """)
 
   enum State: String, ExpressibleByArgument, CaseIterable { case active, revoked }
@@ -49,6 +50,11 @@ struct KeysListCommand: AsyncParsableCommand {
 
   @Option(help: "Only keys in this state.")
   var state: State?
+
+  @Option(
+    help: "Only keys that were neither registered nor used since then: 90d ago, or 2026-10-01T00:00:00Z.",
+    transform: instant)
+  var unusedSince: Timestamp?
 
   @Option(help: "Only keys whose hash starts with this; 6 characters or more.")
   var prefix: String?
@@ -80,7 +86,7 @@ struct KeysListCommand: AsyncParsableCommand {
     repeat {
       let query = Query(
         ("limit", "\(min(rest, 500))"), ("after", cursor), ("platform", platform?.rawValue), ("app", app),
-        ("state", state?.rawValue), ("prefix", prefix))
+        ("state", state?.rawValue), ("unused_since", unusedSince?.description), ("prefix", prefix))
       let page = try await client.send("GET", "/v1/keys" + query.text, KeyListing.self)
       if json {
         for key in page.keys { Console.print(JSONText.encoding(key)) }
@@ -93,7 +99,18 @@ struct KeysListCommand: AsyncParsableCommand {
     if !json { table.end() }
   }
 
-  private var selectsAll: Bool { platform == nil && app == nil && state == nil && prefix == nil }
+  private var selectsAll: Bool {
+    platform == nil && app == nil && state == nil && unusedSince == nil && prefix == nil
+  }
+
+  /// Returns the instant that `text` names, either itself or by the time from it until now.
+  private static func instant(_ text: String) throws(ValidationError) -> Timestamp {
+    if let instant = Timestamp(rfc3339: text) { return instant }
+    guard let milliseconds = try? TimeSpan.milliseconds(text) else {
+      throw ValidationError("write a duration until now, such as 90d, or an instant, such as 2026-10-01T00:00:00Z")
+    }
+    return .now().advanced(by: .milliseconds(-milliseconds))
+  }
 
   private static func row(_ key: KeyDescription, in table: Table, at now: Timestamp) -> [String] {
     [
