@@ -15,22 +15,19 @@ public struct AdminOperation: Sendable {
   /// A sentence about what the operation does.
   public let summary: String
   /// The accepted query parameters. Others are refused.
-  public let parameters: [String]
-  /// Those of `parameters` that a query may have more than once.
-  public let repeatable: [String]
+  public let parameters: [AdminParameter]
   public let answers: AdminAnswers
   let answer: Answer
 
   /// - Parameter answer: Runs outside the event loops and may block.
   public init(
-    _ method: String, _ path: String, _ summary: String, parameters: [String] = [],
-    repeatable: [String] = [], answers: AdminAnswers, answer: @escaping Answer
+    _ method: String, _ path: String, _ summary: String, parameters: [AdminParameter] = [],
+    answers: AdminAnswers, answer: @escaping Answer
   ) {
     self.method = method
     self.path = path
     self.summary = summary
     self.parameters = parameters
-    self.repeatable = repeatable
     self.answers = answers
     self.answer = answer
   }

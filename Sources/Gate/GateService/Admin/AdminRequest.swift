@@ -68,14 +68,15 @@ public struct AdminRequest: Sendable {
     for part in target[target.index(after: mark)...].split(separator: "&") {
       let halves = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard let text = halves.first.flatMap(PercentEncoding.decode),
-        let name = known.first(where: { $0.hasSameBytes(as: text) })
+        let parameter = known.first(where: { $0.name.hasSameBytes(as: text) })
       else {
-        throw .unknownParameter(known: known)
+        throw .unknownParameter(known: known.map(\.name))
       }
+      let name = parameter.name
       guard let value = PercentEncoding.decode(halves.count == 2 ? halves[1] : "") else {
         throw .malformedParameter(name, rule: "must be percent-encoded UTF-8")
       }
-      guard parameters[name] == nil || operation.repeatable.contains(name) else {
+      guard parameters[name] == nil || parameter.isRepeatable else {
         throw .malformedParameter(name, rule: "must not be repeated")
       }
       parameters[name, default: []].append(value)

@@ -75,7 +75,10 @@ public struct HealthResource: AdminResource {
       },
       AdminOperation(
         "GET", "/readyz", "Reports whether new sessions can be admitted; upstreams only cause warnings.",
-        parameters: ["verbose", "exclude"], repeatable: ["exclude"],
+        parameters: [
+          AdminParameter("verbose", schema: ["type": "boolean"]),
+          AdminParameter("exclude", schema: ["type": "array", "items": ["type": "string"]], isRepeatable: true),
+        ],
         answers: AdminAnswers(200, 503, schema: .readiness, types: ["text/plain", "application/json"])
       ) { request throws(AdminError) in
         readiness(

@@ -28,7 +28,11 @@ public struct KeyResource: AdminResource {
     [
       AdminOperation(
         "GET", "/v1/keys", "Lists keys, in the order of their ids.",
-        parameters: ["after", "limit", "platform", "app", "state", "unused_since", "prefix"],
+        parameters: [
+          .after, .limit, .choice("platform", of: ["ios", "android"]), AdminParameter("app"),
+          .choice("state", of: ["active", "revoked"]),
+          AdminParameter("unused_since", schema: ["type": "string", "format": "date-time"]), .keyName("prefix"),
+        ],
         answers: AdminAnswers(200, schema: .keyListing, refusals: [503])
       ) { request throws(AdminError) in .json(try await list(request)) },
       AdminOperation("GET", "/v1/keys/{key}", "Returns all details of a key.", answers: Self.ofOne(.key)) {

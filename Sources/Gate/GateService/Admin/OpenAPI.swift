@@ -68,8 +68,10 @@ struct OpenAPIDocument {
 
   private func entry(_ operation: AdminOperation) -> JSONContent {
     let path = operation.path.split(separator: "/").filter { $0.hasPrefix("{") }.map { $0.dropFirst().dropLast() }
-    let inPath = path.map { Self.parameter(String($0), in: "path") }
-    let inQuery = operation.parameters.map { Self.parameter($0, in: "query") }
+    let inPath = path.map { name in
+      Self.content(of: name == "key" ? .keyName("key") : AdminParameter(String(name)), in: "path")
+    }
+    let inQuery = operation.parameters.map { Self.content(of: $0, in: "query") }
     return [
       "operationId": .text(Self.identifier(of: operation)), "summary": .text(operation.summary),
       "parameters": .list(inPath + inQuery), "responses": responses(of: operation),
@@ -82,19 +84,10 @@ struct OpenAPIDocument {
     return operation.method.lowercased() + words.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
   }
 
-  private static func parameter(_ name: String, in place: String) -> JSONContent {
-    let schema: JSONContent =
-      switch name {
-      case "limit": ["type": "integer", "minimum": 1, "maximum": 1000, "default": 100]
-      case "verbose": ["type": "boolean"]
-      case "exclude": ["type": "array", "items": ["type": "string"]]
-      case "state": ["enum": ["active", "revoked"]]
-      case "unused_since": ["type": "string", "format": "date-time"]
-      case "key", "prefix":
-        ["type": "string", "pattern": .text("^[A-Za-z0-9_-]{\(KeyName.leastLength),\(KeyName.length)}$")]
-      default: ["type": "string", "minLength": 1]
-      }
-    return ["name": .text(name), "in": .text(place), "required": .flag(place == "path"), "schema": schema]
+  private static func content(of parameter: AdminParameter, in place: String) -> JSONContent {
+    [
+      "name": .text(parameter.name), "in": .text(place), "required": .flag(place == "path"), "schema": parameter.schema,
+    ]
   }
 
   private func responses(of operation: AdminOperation) -> JSONContent {

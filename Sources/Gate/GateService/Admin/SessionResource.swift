@@ -19,7 +19,8 @@ public struct SessionResource: AdminResource {
   public var operations: [AdminOperation] {
     [
       AdminOperation(
-        "GET", "/v1/sessions", "Lists open sessions, the oldest first.", parameters: ["after", "limit", "key"],
+        "GET", "/v1/sessions", "Lists open sessions, the oldest first.",
+        parameters: [.after, .limit, .keyName("key")],
         answers: AdminAnswers(200, schema: .sessionListing)
       ) { request throws(AdminError) in .json(try list(request)) },
       AdminOperation(
