@@ -12,8 +12,7 @@ public enum StandardOutput {
     guard code != EPIPE else { return false }
     StandardError.write(
       "error: standard output: \(String(cString: strerror(code)))\nhint: name a place that has room\n")
-    // EX_IOERR of sysexits(3).
-    exit(74)
+    exit(Status.cannotWrite.rawValue)
   }
 
   /// Writes `text` as UTF-8, as `write(_:)` does.

@@ -14,7 +14,7 @@ final class EventLoop: @unchecked Sendable {
   typealias Job = @Sendable (EventLoop) -> Void
 
   let buffers: UnsafeMutablePointer<TLSBuffers>
-  let bio: WindowBIO
+  let bio: BufferBIO
   let plain = PlainBuffer()
   /// The time at which the current wake-up began.
   @exclusivity(unchecked)
@@ -70,7 +70,7 @@ final class EventLoop: @unchecked Sendable {
     }
     self.service = service
     self.resolver = resolver
-    bio = WindowBIO()
+    bio = BufferBIO()
     buffers = bio.buffers
     now = monotonicMilliseconds()
     timers = TimerWheel(now: now)

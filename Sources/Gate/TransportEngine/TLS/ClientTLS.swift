@@ -53,7 +53,7 @@ public final class ClientTLS: Sendable {
 
   /// Creates the state of a connection to a server that must prove the identity `name`: a DNS name or an address in
   /// the alternative names of its certificate. Returns `nil` if memory is exhausted or the name is invalid.
-  func makeStream(in bio: WindowBIO, verifying name: String) -> OpaquePointer? {
+  func makeStream(in bio: BufferBIO, verifying name: String) -> OpaquePointer? {
     // SSL_new takes its own reference to the context.
     guard let ssl = withContext(SSL_new) else { return nil }
     let parameters = SSL_get0_param(ssl)

@@ -211,7 +211,7 @@ public final class ServerTLS: Sendable {
   }
 
   /// Creates the state of a new connection; `nil` if memory is exhausted.
-  func makeStream(in bio: WindowBIO) -> OpaquePointer? {
+  func makeStream(in bio: BufferBIO) -> OpaquePointer? {
     // SSL_new takes its own reference to the context.
     guard let ssl = withContext(SSL_new) else { return nil }
     bio.attach(to: ssl)

@@ -40,7 +40,7 @@ struct TLSBuffers {
 }
 
 /// The BIO of a thread. Every `SSL` of the thread shares it, because only one is served at a time.
-struct WindowBIO {
+struct BufferBIO {
   let buffers: UnsafeMutablePointer<TLSBuffers>
   let bio: OpaquePointer
 

@@ -73,11 +73,11 @@ enum ClientHelloInvariants {
 
   /// The gate's end of a connection. The target controls the other end.
   private struct Connection {
-    let bio = WindowBIO()
+    let bio = BufferBIO()
     var state = SocketState()
     private let peer: Int32
 
-    init(_ makeStream: (WindowBIO) -> OpaquePointer?) {
+    init(_ makeStream: (BufferBIO) -> OpaquePointer?) {
       var ends: [Int32] = [-1, -1]
       let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
       guard socketpair(AF_UNIX, kind, 0, &ends) == 0, let tls = makeStream(bio) else {

@@ -12,7 +12,7 @@ private func hello(groups: String? = nil, _ files: TLSFolder) throws -> [UInt8] 
   let listener = try RawListener()
   let client = try files.client()
   if let groups { _ = client.withContext { sallyport_SSL_CTX_set1_groups_list($0, groups) } }
-  let bio = WindowBIO()
+  let bio = BufferBIO()
   defer { bio.deallocate() }
   var state = SocketState()
   defer { state.close() }

@@ -26,7 +26,7 @@ extension EngineTests {
 
     /// The server's end of a connection, whose bytes a test feeds piece by piece.
     private final class Connection {
-      private let bio = WindowBIO()
+      private let bio = BufferBIO()
       private let plain = PlainBuffer()
       private var state = SocketState()
       private var hello = ClientHelloGuard()

@@ -53,7 +53,7 @@ final class TLSFolder {
 final class RawTLS {
   let socket: ScriptedSocket
   private var state = SocketState()
-  private let bio = WindowBIO()
+  private let bio = BufferBIO()
   private let plain = PlainBuffer()
   private let tls: ClientTLS
 

@@ -10,7 +10,7 @@ struct SocketStateTests {
     let listener = try RawListener()
     let peer = try ScriptedSocket(connectingTo: listener.port)
     let accepted = try listener.accept()
-    let bio = WindowBIO()
+    let bio = BufferBIO()
     defer { bio.deallocate() }
     var state = SocketState()
     state.fd = dup(accepted.fd)
