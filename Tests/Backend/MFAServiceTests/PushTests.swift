@@ -162,6 +162,36 @@ struct PushTests {
     }
   }
 
+  @Test("A-222 a session with trust in place of its second factor neither receives nor approves the push")
+  func notByTrust() async throws {
+    try await TestBackend.with { backend in
+      let approving = TestPhone()
+      let (token, authenticator) = try await backend.setUp(approving)
+      let waiting = TestPhone()
+      _ = try await backend.link(waiting, to: approving, token: token)
+      let given = try await backend.post(
+        "/auth/mfa/verify-login",
+        ["code": .string(authenticator.code()), "trust_device": true, "device_name": "My phone"], as: approving.app,
+        token: try await backend.pendingToken(approving))
+      var proof = try #require(try backend.proof(approving, of: await backend.challenge(approving)).members)
+      proof["trustToken"] = given["trust_token"] ?? nil
+      let trusted = try await backend.post("/auth/verify-signature", .object(proof), as: approving.app)
+      #expect(trusted["scope"] == "full")
+      let pair = Pair(
+        waiting: waiting, waitingToken: try await backend.pendingToken(waiting), approving: approving,
+        approvingToken: trusted["token"]?.text ?? "")
+      let push = try await start(backend, pair)
+      #expect(try await pending(backend, pair)?.count == 0)
+      let entry = try await backend.get("/auth/push", as: approving.app, token: token)["pushes"]?[0]
+      let body = try answer(entry, by: approving, number: push["number"]?.int ?? 0)
+      let refused = try await backend.post("/auth/push/answer", body, as: approving.app, token: pair.approvingToken)
+      #expect(refused.status == 403 && refused["code"] == "mfa_required")
+      // The same answer in a session that has given the factor.
+      let approved = try await backend.post("/auth/push/answer", body, as: approving.app, token: token)
+      #expect(approved["state"] == "approved")
+    }
+  }
+
   @Test("A-222 another session of the waiting device neither receives nor approves the push")
   func notOneKey() async throws {
     try await TestBackend.with { backend in

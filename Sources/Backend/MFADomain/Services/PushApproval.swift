@@ -32,13 +32,13 @@ public struct PushApproval: Sendable {
         id: id, userID: user.id, sessionID: session.id, number: number, nonce: nonce,
         address: caller.identity.clientAddress, createdAt: now, expiresAt: now.advanced(by: PushChallenge.lifetime))
       try work.records.insert(push)
-      try work.note(.pushStarted, of: user, ["push=\(id)"])
+      try work.note(.pushStarted, of: user, ["push=\(id.text)"])
       work.wakeSockets(of: user.id)
       return push
     }
   }
 
-  /// The pushes that the caller may answer.
+  /// The pushes that the caller may answer; none until its session has given the second factor itself.
   public func pending(for caller: Caller) async throws -> [PushChallenge] {
     guard let proof = caller.session else { throw MFARefusal.sessionRequired }
     return try await context.read(by: caller) { work in
@@ -66,18 +66,22 @@ public struct PushApproval: Sendable {
 
   /// Approves or denies by the key of the caller's own device. A number other than the one shown denies.
   ///
-  /// - Throws: `.authenticationFailed` for a wrong signature; `.notFound` for an unknown push, a push of the caller's
-  ///   own device, and a push that was answered or has expired.
+  /// An approval is a second factor of the session that asked, so the caller's session must have given one: trust that
+  /// let it skip the second factor would otherwise become one.
+  ///
+  /// - Throws: `.secondFactorRequired`; `.authenticationFailed` for a wrong signature; `.notFound` for an unknown push,
+  ///   a push of the caller's own device, and a push that was answered or has expired.
   public func answer(_ answer: Answer, by caller: Caller) async throws -> PushChallenge.State {
     try await context.write(by: caller) { work in
       let (session, user) = try work.session()
+      try work.records.admitToFactors(session)
       guard var push = try work.records.push(answer.id), push.userID == user.id else { throw MFARefusal.notFound }
       try work.check(answer, to: push, in: session, of: user)
       push.state = answer.approves && answer.number == push.number ? .approved : .denied
       push.answeredAt = work.now
       try work.records.update(push)
       if push.state == .approved { try work.remember(push.address, of: user, work.complete(push.sessionID)) }
-      try work.note(push.state == .approved ? .pushApproved : .pushDenied, of: user, ["push=\(push.id)"])
+      try work.note(push.state == .approved ? .pushApproved : .pushDenied, of: user, ["push=\(push.id.text)"])
       work.wakeSockets(of: user.id)
       return push.state
     }
@@ -108,7 +112,7 @@ extension UnitOfWork where Initiator == Caller {
     _ answer: PushApproval.Answer, to push: PushChallenge, in session: LoginSession, of user: User
   ) throws {
     func refuse(_ reason: String, _ refusal: MFARefusal) throws -> RecordedRefusal {
-      try note(.pushRefused, of: user, ["push=\(push.id)", "reason=\(reason)"])
+      try note(.pushRefused, of: user, ["push=\(push.id.text)", "reason=\(reason)"])
       return RecordedRefusal(refusal)
     }
     guard push.state == .pending else { throw try refuse("answered", .notFound) }
@@ -137,7 +141,7 @@ extension UnitOfWork where Initiator == Caller {
 extension UnitOfWork {
   /// The pushes that the session of `proof` may answer: of its user, and of another device than its own.
   func pendingPushes(for proof: SessionProof) throws -> [PushChallenge] {
-    guard let session = try records.session(proof.sessionID) else { return [] }
+    guard let session = try records.session(proof.sessionID), try records.hasGivenFactor(session) else { return [] }
     return try records.pushes(of: proof.userID, since: now.advanced(by: PushChallenge.lifetime * -1)).filter {
       try $0.state == .pending && now < $0.expiresAt && records.isOfAnotherDevice($0, than: session)
     }

@@ -13,8 +13,11 @@ extension FactorRecords where Self: SecurityKeyRecords {
   ///
   /// - Throws: `.secondFactorRequired`
   func admitToFactors(_ session: LoginSession) throws {
-    guard try session.methods.contains("mfa") || secondFactorSince(of: session.userID) == nil else {
-      throw MFARefusal.secondFactorRequired
-    }
+    guard try hasGivenFactor(session) else { throw MFARefusal.secondFactorRequired }
+  }
+
+  /// Whether `session` has given the second factor of its user, or the user has none. Trust gives no factor.
+  func hasGivenFactor(_ session: LoginSession) throws -> Bool {
+    try session.methods.contains("mfa") || secondFactorSince(of: session.userID) == nil
   }
 }
