@@ -81,6 +81,25 @@ struct TrustTests {
     }
   }
 
+  @Test("X-021 an enrolment of the same device without its key ends its sessions and trust; with another number, trust")
+  func enrolledAgain() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (trust, token) = try await trusted(backend, phone)
+      var body = try #require(phone.enrolment().members)
+      // The same request again, as after a lost answer.
+      #expect(try await backend.post("/mfa/enroll", .object(body), as: phone.app, token: token).status == 200)
+      #expect(try await signIn(backend, phone, trust: trust)["scope"] == "full")
+      body["phoneNumber"] = "+15550001111"
+      #expect(try await backend.post("/mfa/enroll", .object(body), as: phone.app, token: token).status == 200)
+      #expect(try await signIn(backend, phone, trust: trust)["scope"] == "mfa")
+      #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 200)
+      let keyless = phone.enrolment(method: "smsOTP")
+      #expect(try await backend.post("/mfa/enroll", keyless, as: phone.app, token: token).status == 200)
+      #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 401)
+    }
+  }
+
   @Test("X-021 a code by SMS to a device that still has its key does not avoid the second factor")
   func smsCodeWithKey() async throws {
     try await TestBackend.with { backend in

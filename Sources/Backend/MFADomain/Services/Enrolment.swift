@@ -79,6 +79,10 @@ public struct Enrolment: Sendable {
     let examined = try await application.identity.examined(in: context, by: caller, at: now)
     return try await context.write(by: caller, at: now) { work in
       let known = try work.records.device(application.deviceID)
+      // As a segment of a path they mean another path. An older version enrolled them.
+      guard known != nil || ![".", ".."].contains(application.deviceID.text) else {
+        throw InvalidValue(field: "deviceId", rule: "is not . or ..")
+      }
       let user = try work.records.user(named: application.username)
       if let known, let user, try application.isDone(by: known, of: user, for: caller, work.vault),
         try work.isConnected(examined, to: user)
@@ -102,6 +106,7 @@ public struct Enrolment: Sendable {
         id: application.deviceID, userID: owner.id, model: application.model, method: application.method,
         authMethod: application.authMethod, publicKey: application.publicKey, phoneNumber: phoneNumber,
         binding: binding, enrolledAt: work.now)
+      if let known { try work.endProofs(of: known, enrolledAgainBy: application, of: owner) }
       try work.records.save(device)
       try work.records.removeChallenges(of: device.id)
       let isNew = known == nil || known?.removedAt != nil || application.recoveryToken != nil
@@ -297,6 +302,20 @@ extension UnitOfWork where Initiator == Caller {
     guard user.isNamed(username) else { throw MFARefusal.forbidden }
     guard let known, known.removedAt == nil, known.userID == user.id else { throw MFARefusal.deviceNotEnrolled }
     return (known, user)
+  }
+
+  /// Ends what an enrolled device has proved and cannot prove in its new form. With its key, its sessions and the trust
+  /// end, the caller's own session too, as by a downgrade. With its phone number, the trust ends: a code to another
+  /// number must not replace a second factor.
+  fileprivate func endProofs(
+    of known: Device, enrolledAgainBy application: Enrolment.Application, of owner: User
+  ) throws {
+    guard known.removedAt == nil, known.userID == owner.id else { return }
+    let losesKey = known.publicKey != nil && application.publicKey == nil
+    let number = try known.phoneNumber.map { try vault.openText($0, for: Enrolment.phonePlace(known.id)) }
+    guard losesKey || number != nil && number != application.phoneNumber?.text else { return }
+    try records.removeTrustedDevices(of: owner.id, boundTo: known.binding)
+    if losesKey { try endSessions(of: owner.id, on: known.id) }
   }
 
   /// Saves a device that signs in by another method now, and removes its challenges.
