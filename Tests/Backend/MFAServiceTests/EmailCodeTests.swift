@@ -53,6 +53,8 @@ struct EmailCodeTests {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       let (pending, authenticator) = try await pending(backend, phone)
+      _ = try await resend(backend, phone, pending)
+      let mailed = backend.outbox.lastCode ?? ""
       let full = try await backend.verifyLogin(authenticator.backupCodes[0], phone, token: pending)["token"]?.text ?? ""
       let code: JSONValue = ["code": .string(authenticator.backupCodes[1])]
       #expect(try await backend.post("/auth/mfa/disable", code, as: phone.app, token: full).status == 200)
@@ -61,6 +63,29 @@ struct EmailCodeTests {
       _ = try await backend.post(
         "/auth/mfa/verify-enrollment", ["code": .string(next.code())], as: phone.app, token: full)
       #expect(try await backend.get("/auth/mfa/status", as: phone.app, token: full)["methods"]?.count == 2)
+      // A code that was on its way proves nothing any more.
+      let later = try await backend.pendingToken(phone)
+      #expect(try await backend.verifyLogin(mailed, phone, token: later).status == 401)
+    }
+  }
+
+  @Test("B-074 a code to the address before is refused once another address is confirmed")
+  func formerAddress() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (pending, authenticator) = try await pending(backend, phone)
+      _ = try await resend(backend, phone, pending)
+      let mailed = backend.outbox.lastCode ?? ""
+      let full = try await backend.verifyLogin(authenticator.backupCodes[0], phone, token: pending)["token"]?.text
+      backend.clock.advance(by: .seconds(60))
+      let address: JSONValue = "other@example.com"
+      _ = try await backend.post("/auth/mfa/email", ["email": address], as: phone.app, token: full)
+      let given: JSONValue = ["email": address, "code": .string(backend.outbox.lastCode ?? "")]
+      #expect(try await backend.post("/auth/mfa/email/verify", given, as: phone.app, token: full).status == 200)
+      let later = try await backend.pendingToken(phone)
+      #expect(try await backend.verifyLogin(mailed, phone, token: later).status == 401)
+      #expect(try await resend(backend, phone, later).status == 200)
+      #expect(try await backend.verifyLogin(backend.outbox.lastCode ?? "", phone, token: later).status == 200)
     }
   }
 

@@ -99,7 +99,7 @@ extension UnitOfWork {
     }
     if method ?? .email == .email, guess.isDigits,
       var code = try records.newestCode(for: EmailCodes.subject(user.id), .email), !code.isSpent,
-      code.failures < code.channel.mostFailures
+      code.failures < code.channel.mostFailures, try wentToCurrentAddress(code, of: user)
     {
       let isRight = constantTimeEqual(SMSCodes.hash(guess.text, of: code.id, in: vault), code.hash)
       if now >= code.expiresAt { return .failure(isRight || method == .email ? .codeExpired : .codeInvalid(.wrong)) }
@@ -114,6 +114,14 @@ extension UnitOfWork {
       return .success(.backup)
     }
     return .failure(.codeInvalid(try wasUsed(guess, factor, secret, of: user) ? .used : .wrong))
+  }
+
+  /// Whether `code` went to the address that the user has now: one to an earlier address, or to one that was removed
+  /// with the authenticator, proves nothing.
+  private func wentToCurrentAddress(_ code: OneTimeCode, of user: User) throws -> Bool {
+    guard let sealed = try records.email(of: user.id) else { return false }
+    let address = try EmailAddress(trusted: vault.openText(sealed, for: EmailCodes.place(user.id)))
+    return constantTimeEqual(CodeTarget(address.key, isConfirmed: true, in: vault).hash, code.target)
   }
 
   /// Whether a refused guess is a code that was spent, for the history. All methods are checked in every case, so that
