@@ -279,6 +279,35 @@ struct EnrolmentTests {
     }
   }
 
+  @Test("X-030 who has an expired link code learns that it has; to others the name is like one without a code")
+  func expiredLinkCode() async throws {
+    try await TestBackend.with { backend in
+      let first = TestPhone()
+      let token = try await backend.token(first)
+      let code = try await backend.post("/mfa/link", [:], as: first.app, token: token)["linkCode"] ?? nil
+      backend.clock.advance(by: .seconds(600))
+      let guesses: [(JSONValue, Int, JSONValue)] = [("WRONGONE", 401, "invalid_code"), (code, 410, "expired_code")]
+      for (guess, status, reason) in guesses {
+        let phone = TestPhone()
+        let body = phone.enrolment().with(["linkCode": guess])
+        let answer = try await backend.post("/mfa/enroll", body, as: phone.app)
+        #expect(answer.status == status && answer["code"] == reason)
+      }
+    }
+  }
+
+  @Test("X-002 a device id or username that a path would read as another path is refused", arguments: [".", ".."])
+  func dots(_ name: String) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      for field in ["deviceId", "username"] {
+        let body = phone.enrolment().with([field: .string(name)])
+        let answer = try await backend.post("/mfa/enroll", body, as: phone.app)
+        #expect(answer.status == 400 && answer["error"]?.text?.contains(field) == true)
+      }
+    }
+  }
+
   @Test("X-030 wrong link codes limit the app instance that guessed, and leave the code valid for others")
   func wrongLinkCode() async throws {
     try await TestBackend.with { backend in

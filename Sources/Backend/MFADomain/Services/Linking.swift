@@ -81,10 +81,11 @@ extension UnitOfWork where Initiator == Caller {
       try records.newestCode(for: Linking.subject(id, $0), .link)
     }
     let open = codes.filter { $0.isOpen(at: now) }
-    // The guess selects the code that it is counted against. `judge` decides whether it may be compared at all.
-    let meant = open.first(where: isRight) ?? open.first
+    // The guess selects the code that it is counted against. `judge` decides whether it may be compared at all. That a
+    // code has expired is told to its owner alone: others would learn that the name has an account.
+    let meant = open.first(where: isRight) ?? open.first ?? codes.first { now < $0.expiresAt || isRight($0) }
     let attempt = CodeAttempt(
-      .link, for: meant?.subject ?? subject, account: account,
+      .link, for: meant?.subject ?? "link:name:\(account)", account: account,
       limitedSubject: "\(subject):\(caller.identity.subject)")
     try judge(attempt) {
       isRight($0) ? () : nil
