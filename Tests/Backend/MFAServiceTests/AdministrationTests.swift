@@ -231,4 +231,19 @@ struct AdministrationTests {
       #expect(entries?[1]?["event"] == "device.enrolled")
     }
   }
+
+  @Test("X-053 the history says whether the right was granted or withdrawn")
+  func role() async throws {
+    try await TestBackend.with { backend in
+      _ = try await backend.enrol(TestPhone())
+      let administration = Administration(backend.context)
+      for isAdmin in [true, false] {
+        try await administration.setAdmin(isAdmin, Username("testuser"), by: .command(name: "test"))
+      }
+      let entries = try await backend.context.store.read {
+        try $0.auditEntries(before: .max, account: "testuser", atMost: 10)
+      }
+      #expect(entries.prefix(2).map(\.detail) == ["admin=false", "admin=true"])
+    }
+  }
 }

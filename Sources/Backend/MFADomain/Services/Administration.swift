@@ -127,7 +127,7 @@ public struct Administration: Sendable {
   /// - Returns: The account before the change.
   @discardableResult
   public func setAdmin(_ isAdmin: Bool, _ username: Username, by actor: Actor) async throws -> User {
-    try await change(username, by: actor, .roleChanged, nil) { user, work in
+    try await change(username, by: actor, .roleChanged, nil, ["admin=\(isAdmin)"]) { user, work in
       var changed = user
       if isAdmin != user.isAdmin { changed.adminSince = isAdmin ? work.now : nil }
       changed.isAdmin = isAdmin
@@ -164,14 +164,14 @@ public struct Administration: Sendable {
   /// before.
   @discardableResult
   private func change(
-    _ username: Username, by actor: Actor, _ event: AuditEvent, _ notice: DeviceNotice?,
+    _ username: Username, by actor: Actor, _ event: AuditEvent, _ notice: DeviceNotice?, _ details: [String] = [],
     _ body: @escaping @Sendable (User, UnitOfWork<Actor>) throws -> Void
   ) async throws -> User {
     try await context.write(by: actor) { work in
       try work.admit()
       guard let user = try work.records.user(named: username) else { throw MFARefusal.notFound }
       try body(user, work)
-      try work.note(event, of: user, notice?.deviceID.map { ["device=\($0)"] } ?? [])
+      try work.note(event, of: user, (notice?.deviceID.map { ["device=\($0)"] } ?? []) + details)
       if let notice { try work.notify(user.id, of: notice.kind, concerning: notice.deviceID) }
       work.wakeSockets(of: user.id)
       return user

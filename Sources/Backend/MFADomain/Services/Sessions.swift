@@ -49,14 +49,14 @@ public struct Sessions: Sendable {
       }
       if token.generation == session.generation {
         try work.renew(&session, of: user)
-        try work.note(.sessionRefreshed, of: user, ["session=\(session.id)"])
+        try work.note(.sessionRefreshed, of: user, ["session=\(session.id.text)"])
         return (session, user)
       }
       if token.generation == session.generation - 1, work.now.since(session.rotatedAt) <= Self.grace {
         return (session, user)
       }
       try work.revoke(&session)
-      try work.note(.refreshReused, of: user, ["session=\(session.id)"])
+      try work.note(.refreshReused, of: user, ["session=\(session.id.text)"])
       throw RecordedRefusal(.sessionRequired)
     }
     return try await tokens(for: session, of: user)
@@ -64,9 +64,10 @@ public struct Sessions: Sendable {
 
   /// Ends the caller's session, or the session of a refresh token. Ending a session that has ended is not an error.
   ///
-  /// - Throws: `.sessionRequired` without a session; `.boundElsewhere` for a session of another app instance.
+  /// - Throws: `.sessionRequired` without a session, and for a text that is no refresh token: the caller meant another
+  ///   session than its own; `.boundElsewhere` for a session of another app instance.
   public func end(_ text: String?, by caller: Caller) async throws {
-    let id = text.flatMap { RefreshToken($0, in: context.vault)?.session } ?? caller.session?.sessionID
+    let id = text.map { RefreshToken($0, in: context.vault)?.session } ?? caller.session?.sessionID
     guard let id else { throw MFARefusal.sessionRequired }
     try await context.write(by: caller) { work in
       guard var session = try work.records.session(id) else { return }
@@ -77,7 +78,7 @@ public struct Sessions: Sendable {
         throw MFARefusal.boundElsewhere(account: account ?? "")
       }
       try work.revoke(&session)
-      try work.note(.sessionRevoked, account: account, ["session=\(session.id)"])
+      try work.note(.sessionRevoked, account: account, ["session=\(session.id.text)"])
     }
   }
 }
@@ -203,7 +204,7 @@ extension UnitOfWork where Initiator == Caller {
   /// is none.
   fileprivate func refusalToRenew(_ session: LoginSession, of user: User) throws -> MFARefusal? {
     func record(_ reason: String, _ refusal: MFARefusal) throws -> MFARefusal {
-      try note(.refreshRefused, of: user, ["session=\(session.id)", "reason=\(reason)"])
+      try note(.refreshRefused, of: user, ["session=\(session.id.text)", "reason=\(reason)"])
       return refusal
     }
     guard session.isLive(at: now) else { return try record("session_ended", .sessionRequired) }
