@@ -30,6 +30,7 @@ extension ConfigurationError: CustomStringConvertible {
   /// One line without the hint: `file:line:col: key: reason (did you mean …)`.
   public var description: String {
     let place = "\(origin)"
+    let key = key.map { $0.unicodeScalars.count > 200 ? "\($0.unicodeScalars.prefix(200))…" : $0 }
     let parts = [place.isEmpty ? nil : place, key, reason].compactMap(\.self)
     return (parts.joined(separator: ": ") + (suggestion.map { " (did you mean \($0))" } ?? "")).onOneLine
   }

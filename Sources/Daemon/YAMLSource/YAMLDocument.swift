@@ -47,6 +47,10 @@ public struct YAMLDocument {
   public static func parse(_ text: String) throws(Malformed) -> Node {
     let hasMark = text.unicodeScalars.first == "\u{FEFF}"
     let text = hasMark ? String(text.unicodeScalars.dropFirst()) : text
+    if let position = AliasKeys.firstExpensive(in: text) {
+      throw Malformed(
+        reason: "a key is not a word, and the file has too many aliases to look at it", position: position)
+    }
     let (root, originals) = try DuplicateTolerantParser.root(of: text)
     guard let root else { return Node(content: .empty, position: .start) }
     var document = YAMLDocument(originals: originals)
@@ -94,7 +98,8 @@ extension YAMLDocument.Position {
 /// width, which keeps every column, and the text is parsed again; the tree then gets the original characters back.
 private enum DuplicateTolerantParser {
   private static let firstPrivate: UInt32 = 0xE000
-  private static let mostPrivate = 0x1000
+  /// Each costs a parse of the whole text. An editor who has made so many mistakes of this kind made one in a script.
+  private static let mostPrivate = 20
 
   static func root(of text: String) throws(YAMLDocument.Malformed) -> (root: Yams.Node?, originals: [String: String]) {
     var text = text

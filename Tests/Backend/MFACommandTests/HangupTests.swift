@@ -44,6 +44,33 @@ struct HangupTests {
     withExtendedLifetime(gate) {}
   }
 
+  @Test("A configuration file that hangs at a reload does not keep the backend from ending")
+  func hangingFile() async throws {
+    let gate = try TestGate(clock: .system)
+    try await Places.withTemporaryFolder { folder in
+      let file = folder + "/backend.yaml"
+      try "version: 1\n".write(toFile: file, atomically: true, encoding: .utf8)
+      let backend = try ChildProcess(
+        Places.product("mfa-backend"),
+        ["run", "-c", file, "--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.trusting(gate))
+      defer { backend.kill() }
+      _ = try await backend.errors.first("the port") { $0.contains(#""message":"listening""#) }
+      try FileManager.default.removeItem(atPath: file)
+      #expect(mkfifo(file, 0o600) == 0)
+      backend.send(SIGHUP)
+      // A writer can open the pipe as soon as the backend reads it.
+      var writer: Int32 = -1
+      while writer < 0, !backend.hasEnded {
+        writer = open(file, O_WRONLY | O_NONBLOCK)
+        try await Task.sleep(for: .milliseconds(1))
+      }
+      defer { close(writer) }
+      backend.send(SIGTERM)
+      #expect(try await backend.exit(within: .seconds(20)) == .code(0))
+    }
+    withExtendedLifetime(gate) {}
+  }
+
   @Test("run ignores SIGHUP before it parses its arguments, and other commands keep the default action")
   func runAlone() async throws {
     // Child processes inherit the ignored signals of this process, for example under nohup.

@@ -30,6 +30,15 @@ struct BrokenFileTests {
     #expect(try workspace.faults(yaml: broken.yaml, environment: [:]) == broken.faults)
   }
 
+  /// Ten anchors, each with nine aliases of the one before.
+  private static let bomb: String = {
+    let names = Array("abcdefghij")
+    let lines = zip(names.dropFirst(), names).map {
+      "\($0): &\($0) [\(Array(repeating: "*\($1)", count: 9).joined(separator: ", "))]\n"
+    }
+    return "a: &a [x, x, x, x, x, x, x, x, x]\n" + lines.joined()
+  }()
+
   static let grammar: [Broken] = [
     Broken("a misspelt section", "listten: { port: 1 }", "1:1: listten: unknown key (did you mean listen)"),
     Broken("a misspelt key", "listen:\n  prot: 6200", "2:3: listen.prot: unknown key (did you mean listen.port)"),
@@ -53,6 +62,21 @@ struct BrokenFileTests {
     Broken(
       "a key given three times", "version: 1\nversion: 1\nversion: 1",
       "2:1: version: set twice, first in line 1", "3:1: version: set twice, first in line 1"),
+    Broken(
+      "an alias of aliases as a key", bomb + "? *j\n: 1\n",
+      "11:1: a key is not a word, and the file has too many aliases to look at it"),
+    Broken(
+      "an alias of aliases in a key", bomb + "[*j, *j] : 1\n",
+      "11:10: a key is not a word, and the file has too many aliases to look at it"),
+    Broken("aliases of aliases as a value", bomb, "2:6: the file has too many values"),
+    Broken(
+      "a password in the URL of an upstream",
+      "routes: [{ path: /, upstream: \"http://u:s3cr3t@h:1\" }, { path: /a, upstream: \"u:s3cr3t@h:1\" }]",
+      "1:31: routes[0].upstream: \"http\" is not an upstream scheme: use ws, wss, unix or tcp",
+      "1:81: routes[1].upstream: \"u:…@h:1\" has no scheme: use ws://, wss://, unix: or tcp://"),
+    Broken(
+      "a password in an origin", "routes: [{ path: /, upstream: \"ws://h:1\", origins: [\"https://u:s3cr3t@h\"] }]",
+      "1:54: routes[0].origins[0]: \"https://u:…@h\" has more than a scheme, a host and a port"),
     Broken("a text for a section", "listen: 6200", "1:9: listen: expected a section with keys"),
     Broken("a list for a section", "listen:\n  - port", "2:3: listen: expected a section with keys"),
     Broken("a list for a value", "listen: { port: [1, 2] }", "1:17: listen.port: expected one value, not a list"),

@@ -7,12 +7,14 @@ internal import MFADomain
 internal import MFAService
 internal import MFASettings
 internal import MFATokens
+internal import ProcessFrame
 
 /// The state of a running backend that a reload replaces.
 actor BackendRuntime {
   nonisolated let foundation: BackendFoundation
   nonisolated let live: LiveService
   private let reader: SettingsReader
+  private let fileReads = FileReads()
   private let startedAt = Timestamp.now()
   private var settings: BackendSettings
   private var verifier: GateIdentityVerifier
@@ -156,8 +158,13 @@ actor BackendRuntime {
 
   /// Changes to the configuration that is read now, and returns the settings that need a restart.
   private func change() async throws -> [String] {
-    let read = try reader.read()
-    let keys = try read.database.keys()
+    // Not here: a file system that hangs would stop the operator's commands and the shutdown with this actor.
+    let (read, keys) = try await fileReads.run(
+      within: FileReads.limit, late: Failure.lateFiles(within: FileReads.limit) as any Error
+    ) { [reader] in
+      let read = try reader.read()
+      return (read, try read.database.keys())
+    }
     let (next, changed) = read.keepingWhatNeedsRestart(of: settings)
     var waiting = changed
     // Keys in memory are new in each process.

@@ -1,20 +1,32 @@
 /// The reason why a text is not a valid value.
 public struct InvalidSetting: Error, Hashable {
   public let reason: String
-  /// The value that was probably meant.
-  public var suggestion: String?
+  /// The value that was probably meant. None is shown that contains a password.
+  public let suggestion: String?
 
   public init(_ reason: String, suggestion: String? = nil) {
     self.reason = reason
-    self.suggestion = suggestion
+    self.suggestion = suggestion.flatMap { Self.withoutPassword($0) == $0 ? $0 : nil }
   }
 
-  /// Quotes `text` for an error message: on one line, with control characters escaped, at most 60 characters.
+  /// Quotes `text` for an error message: on one line, without the password of a URL, with control characters escaped,
+  /// at most 60 characters.
   public static func quoted(_ text: String) -> String {
+    let text = withoutPassword(text)
     let escaped = text.unicodeScalars.prefix(60).map { scalar in
       scalar.value < 0x20 || scalar.value == 0x7F ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
     }
     return "\"" + escaped.joined() + (text.unicodeScalars.count > 60 ? "…" : "") + "\""
+  }
+
+  /// `text` with `…` in place of what may be the password of a user in a URL: all from the first colon behind the
+  /// scheme to the last `@`.
+  private static func withoutPassword(_ text: String) -> String {
+    let start = text.firstRange(of: "://")?.upperBound ?? text.startIndex
+    guard let end = text.lastIndex(of: "@"), start < end,
+      let colon = text[start..<end].firstIndex(of: ":")
+    else { return text }
+    return text[...colon] + "…" + text[end...]
   }
 }
 

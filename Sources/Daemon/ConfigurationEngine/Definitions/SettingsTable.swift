@@ -64,6 +64,8 @@ public struct SettingsTable: Sendable {
   /// Returns the key that was probably meant by an unknown one: a similar key of the same section, a key with the
   /// same name elsewhere, or a similar path.
   func suggestion(for path: SettingPath) -> String? {
+    // No key is as long, and to measure the distance of a long text takes seconds.
+    guard path.text.utf8.count <= 200 else { return nil }
     let section = path.parent
     let prefix = section.pattern.isEmpty ? "" : section.pattern + "."
     let siblings = Set(

@@ -131,7 +131,7 @@ extension Kind {
       if let choice = choices.first(where: { $0.word == text }) { return choice.value }
       throw InvalidSetting(
         "\(InvalidSetting.quoted(text)) is not one of \(words.joined(separator: ", "))",
-        suggestion: Suggestions.nearest(to: text, in: words))
+        suggestion: text.utf8.count <= 200 ? Suggestions.nearest(to: text, in: words) : nil)
     }
   }
 }

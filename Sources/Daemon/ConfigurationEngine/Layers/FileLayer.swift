@@ -76,7 +76,9 @@ struct FileLayer {
   private mutating func take(_ node: YAMLDocument.Node, as path: SettingPath, from start: YAMLDocument.Position) {
     switch table.shape(of: path) {
     case .unknown:
-      refuse(path, "unknown key", at: start, suggestion: table.suggestion(for: path))
+      // A file with so many faults is the file of another program; to look for what was meant would take seconds.
+      let isOurs = entries.faults.count < 100
+      refuse(path, "unknown key", at: start, suggestion: isOurs ? table.suggestion(for: path) : nil)
     case .value(let key):
       takeValue(node, as: path, key)
     case .list:

@@ -52,6 +52,7 @@ extension Kind where Value == String {
       }
       let rest = text.dropFirst("https://".count)
       let authority = rest.prefix { $0 != "/" }
+      guard !authority.contains("@") else { throw InvalidSetting("the URL cannot have a user or a password") }
       let isBracketed = authority.hasPrefix("[")
       let host = isBracketed ? authority.dropFirst().prefix { $0 != "]" } : authority.prefix { $0 != ":" }
       let port = isBracketed ? authority[host.endIndex...].dropFirst() : authority[host.endIndex...]

@@ -36,8 +36,10 @@ extension Kind where Value == GateSettings.Origin {
     let (scheme, authority) = (String(parts[0]), parts[1])
     guard !authority.contains(where: { "/?#@".contains($0) }) else {
       let host = authority.prefix { !"/?#@".contains($0) }
+      // What stands before an @ is no host, and may be a password.
       throw InvalidSetting(
-        "\(InvalidSetting.quoted(text)) has more than a scheme, a host and a port", suggestion: "\(scheme)://\(host)")
+        "\(InvalidSetting.quoted(text)) has more than a scheme, a host and a port",
+        suggestion: authority.contains("@") ? nil : "\(scheme)://\(host)")
     }
     guard authority.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || "-._:[]".utf8.contains($0) }) else {
       throw InvalidSetting("\(InvalidSetting.quoted(text)) has a wildcard or another character that no host has")
