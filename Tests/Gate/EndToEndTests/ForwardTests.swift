@@ -165,7 +165,7 @@ struct ForwardTests {
   }
 
   @Test(
-    "A malformed chunk aborts the request: the backend gets neither a complete request nor the bytes after it",
+    "A request with a malformed chunk behind its head is refused: the backend gets nothing of it",
     arguments: [
       "zz\r\nabc\r\n0\r\n\r\n", "3;x=y\r\nabc\r\n0\r\n\r\n", "3\nabc\r\n0\r\n\r\n", "3\r\nabcd\r\n0\r\n\r\n",
       "-3\r\nabc\r\n0\r\n\r\n",
@@ -177,7 +177,7 @@ struct ForwardTests {
         client.bytes("POST /", "Transfer-Encoding: chunked\r\n\r\n\(chunks)")
           + Array("GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
       #expect([400, 413].contains(answer.response.status) && answer.count == 1)
-      #expect(try await !backend.requests.contains { $0.head != nil })
+      #expect(try await backend.requests.isEmpty)
     }
   }
 

@@ -49,6 +49,11 @@ extension EventLoop {
     session.pointee.phase = .forward
     http.request.upstreamInbox = []
     schedule(session, after: forward.plan.limits.idleTimeout)
+    do throws(BodyError) { try Self.check(http.inbox, as: forward.request) } catch {
+      endForward(session, forward)
+      refuse(session, error.requestError)
+      return
+    }
     forward.head.withUnsafeBytes { session.pointee.ends[1].socket.send($0, through: buffers) }
     if !forward.isSent {
       forward.isSent = true
@@ -75,6 +80,14 @@ extension EventLoop {
       session.pointee.ends.pointee.socket.hasEnded, !forward.request.isComplete
     else { return }
     destroy(session)
+  }
+
+  /// Checks the part of a request's body that has come with its head, so that the upstream receives nothing of a
+  /// request that is malformed already.
+  private static func check(_ early: [UInt8], as body: BodyPipe) throws(BodyError) {
+    guard !early.isEmpty else { return }
+    var (body, output) = (body, [UInt8]())
+    try early.withUnsafeBufferPointer { bytes throws(BodyError) in _ = try body.feed(bytes, into: &output) }
   }
 
   /// Repeats the request on a new connection, once, if the pooled connection was dead.

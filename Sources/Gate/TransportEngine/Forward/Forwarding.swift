@@ -98,8 +98,9 @@ extension EventLoop {
     _ session: SessionRef, _ http: HTTPConnection, _ forward: Forward, _ head: ResponseHead
   ) -> Bool {
     let framing = forward.isForHEAD ? .none : head.framing
-    // The response came before the whole request was read: the rest of it must not be parsed as another request.
-    if !forward.request.isComplete { http.request.closesAfterAnswer = true }
+    // The response came before the whole request was read: the rest of it must not be parsed as another request. After
+    // an upgrade the connection takes no other request, which the client must know (RFC 9112 section 9.6).
+    if isLeaving || !forward.request.isComplete { http.request.closesAfterAnswer = true }
     do {
       forward.response = try BodyPipe(framing, extras: .dropped)
       forward.status = head.status
@@ -198,7 +199,7 @@ extension EventLoop {
     answer(session, response)
   }
 
-  private func endForward(_ session: SessionRef, _ forward: Forward) {
+  func endForward(_ session: SessionRef, _ forward: Forward) {
     setInterest(session, .upstream, 0)
     session.pointee.ends[1].socket.close()
     forward.finish(now: now)
