@@ -134,8 +134,9 @@ public final class GateResponder: RequestResponder {
     case .route(let route):
       guard request.upgrade != nil || route.forwarding == .all else { return .upgradeRequired }
       // TRACE asks for an echo of the request, which would return the gate's identity fields to the client. CONNECT
-      // asks for a tunnel, in which the next request on the connection would be lost.
-      if request.method == "TRACE" || request.method == "CONNECT" {
+      // asks for a tunnel, in which the next request on the connection would be lost. Methods are case-sensitive (RFC
+      // 9110 section 9.1), and not every server knows it.
+      if ["TRACE", "CONNECT"].contains(request.method.uppercased()) {
         return .methodNotAllowed(allowed: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
       }
       return CrossSiteRule.verdict(on: request.headers, route.origins) == .foreign ? .foreignOrigin : nil

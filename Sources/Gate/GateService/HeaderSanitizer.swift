@@ -11,12 +11,13 @@ struct HeaderSanitizer: Sendable {
     "x-remote-", "remote-", "x-auth-", "x-authenticated-",
     // Identity fields of other gateways. A server that was once deployed with one may still trust them.
     "x-authentik-", "x-pomerium-", "x-vouch-", "x-webauth-", "x-amzn-oidc-", "x-goog-authenticated-", "x-goog-iap-",
-    "x-ms-client-principal", "x-ms-token-", "cf-access-", "tailscale-",
+    "x-ms-client-principal", "x-ms-token-", "cf-access-", "tailscale-", "x-arr-", "x-azure-", "x-tls-client-",
   ]
   private static let names: Set<String> = [
     "forwarded", "x-real-ip", "true-client-ip", "x-request-id", "traceparent",
     // Client address fields of other gateways.
-    "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip", "x-cluster-client-ip", "x-envoy-external-address",
+    "cf-connecting-ip", "cf-connecting-ipv6", "client-ip", "do-connecting-ip", "fastly-client-ip", "fly-client-ip",
+    "x-cluster-client-ip", "x-envoy-external-address", "x-originating-ip", "x-proxyuser-ip",
     // CGI turns it into the variable HTTP_PROXY, which many libraries use as their own proxy ("httpoxy").
     "proxy",
     // Belongs to the client's own `traceparent`, which the gate replaces. A gate that continues the client's trace writes

@@ -71,6 +71,7 @@ struct ForwardedRequestTests {
     "Requests without an assertion, from a page of another host, or with TRACE or CONNECT are refused",
     arguments: [
       ("GET", [], 401), ("GET", [("Origin", "https://evil.example")], 403), ("TRACE", [], 405), ("CONNECT", [], 405),
+      ("trace", [], 405), ("Connect", [], 405),
     ] as [(String, [(String, String)], Int)])
   func refused(_ method: String, _ headers: [(String, String)], status: Int) async throws {
     #expect(try await service.answer(to: .plain(method, "/api", headers)).status == status)
