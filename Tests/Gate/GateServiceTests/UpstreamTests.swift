@@ -82,6 +82,8 @@ struct UpstreamTests {
     "X-WebAuth-User", "X-Amzn-Oidc-Data", "X-Goog-Authenticated-User-Email", "X-Goog-IAP-JWT-Assertion",
     "X-MS-Client-Principal", "X-MS-Token-AAD-Id-Token", "Cf-Access-Jwt-Assertion", "Tailscale-User-Login",
     "CF-Connecting-IP", "CF-Connecting-IPv6", "Fastly-Client-IP", "X-Cluster-Client-IP", "X-Envoy-External-Address",
+    "Client-IP", "Do-Connecting-IP", "Fly-Client-IP", "X-Originating-IP", "X-ProxyUser-IP", "X-Arr-ClientCert",
+    "X-Azure-ClientIP", "X-TLS-Client-Cert",
     "X.Attest.Key.Id", "X-Attest~App", "X'Remote'User",
     "Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "TE", "Trailer", "Transfer-Encoding", "Content-Length",
   ]
