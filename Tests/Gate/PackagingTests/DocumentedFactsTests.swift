@@ -97,9 +97,12 @@ struct DocumentedFactsTests {
     let folder = ProjectFile.path("Sources/Gate/GateService")
     for file in try FileManager.default.subpathsOfDirectory(atPath: folder) where file.hasSuffix("Resource.swift") {
       let text = try String(contentsOfFile: folder + "/" + file, encoding: .utf8)
-      let pattern = /AdminOperation\(\s*"([A-Z]+)", "([^"]+)",\s*"[^"]*"(?:,\s*parameters: \[([^\]]*)\])?/
+      let pattern =
+        /AdminOperation\(\s*"([A-Z]+)", "([^"]+)",\s*"[^"]*"(?:,\s*parameters: \[([\s\S]*?)\],\s*answers:)?/
       for match in text.matches(of: pattern) {
-        let parameters = (match.output.3 ?? "").matches(of: /"(\w+)"/).map { String($0.output.1) }
+        // A parameter is a constant such as `.limit`, or made with its name as the first argument.
+        let parameters = (match.output.3 ?? "").matches(of: /\.(after|limit)\b|(?:Parameter|choice|keyName)\("(\w+)"/)
+          .compactMap { ($0.output.1 ?? $0.output.2).map(String.init) }
         operations["\(match.output.1) \(match.output.2)"] = Set(parameters)
       }
     }
