@@ -52,7 +52,7 @@ struct KeysListCommand: AsyncParsableCommand {
   var state: State?
 
   @Option(
-    help: "Only keys that were neither registered nor used since then: 90d ago, or 2026-10-01T00:00:00Z.",
+    help: "Only keys neither registered nor used since: 90d, for 90 days before now, or 2026-10-01T00:00:00Z.",
     transform: instant)
   var unusedSince: Timestamp?
 
