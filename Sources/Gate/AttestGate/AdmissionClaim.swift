@@ -1,3 +1,5 @@
+public import ByteCoding
+
 /// The credentials that a client presents when it opens a connection.
 public struct AdmissionClaim: Sendable, Hashable {
   public let assertion: AssertionClaim
@@ -64,9 +66,15 @@ public struct VerifiedCertificate: Sendable, Hashable {
   public let fingerprint: [UInt8]
   /// The subject in the string form of RFC 2253.
   public let subject: String
+  /// When the certificate, or one of the chain that verified it, expires.
+  public let expiresAt: Timestamp
+  /// The SHA-256 digests of the configured certificates in that chain.
+  public let authorities: Set<[UInt8]>
 
-  public init(fingerprint: [UInt8], subject: String) {
+  public init(fingerprint: [UInt8], subject: String, expiresAt: Timestamp, authorities: Set<[UInt8]>) {
     self.fingerprint = fingerprint
     self.subject = subject
+    self.expiresAt = expiresAt
+    self.authorities = authorities
   }
 }

@@ -11,9 +11,14 @@ public struct ClientCertificateRule: AdmissionRule {
   ///   subject.
   public init(allowedSubjects: Set<String> = []) { self.allowedSubjects = allowedSubjects }
 
+  /// Whether the subject of `certificate` is accepted.
+  public func accepts(_ certificate: VerifiedCertificate) -> Bool {
+    allowedSubjects.isEmpty || allowedSubjects.contains(certificate.subject)
+  }
+
   public func evaluate(_ claim: AdmissionClaim, at now: Timestamp) async throws(Denial) -> Principal? {
     guard let certificate = claim.certificate else { return nil }
-    guard allowedSubjects.isEmpty || allowedSubjects.contains(certificate.subject) else {
+    guard accepts(certificate) else {
       throw .certificateRefused(subject: certificate.subject)
     }
     return .certificate(certificate)

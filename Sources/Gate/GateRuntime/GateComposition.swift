@@ -136,10 +136,22 @@ struct GateComposition: Sendable {
 
   private func gate() -> Gate {
     var rules: [any AdmissionRule] = [assertions]
-    if let mtls = settings.debugMTLS {
-      rules.append(ClientCertificateRule(allowedSubjects: Set(mtls.allowedSubjects)))
-    }
+    if let certificateRule { rules.append(certificateRule) }
     return Gate(rules: rules, enforcement: Gate.Enforcement(settings.appAttest.enforcement))
+  }
+
+  private var certificateRule: ClientCertificateRule? {
+    settings.debugMTLS.map { ClientCertificateRule(allowedSubjects: Set($0.allowedSubjects)) }
+  }
+
+  /// Closes the sessions of client certificates that these settings and the listener `tls` do not accept, unless
+  /// sessions outlast the right to them.
+  func closeRefusedCertificates(under tls: ServerTLS, logger: Logger) {
+    guard settings.session.closeOnRevoke != nil else { return }
+    let count = sessions.closeCertificates { [rule = certificateRule, trusted = tls.clientAuthorities] certificate in
+      rule?.accepts(certificate) == true && trusted.isSuperset(of: certificate.authorities)
+    }
+    if count > 0 { logger.notice("sessions of refused certificates closed", metadata: ["sessions": .number(count)]) }
   }
 
   /// Reacts to changes that other gates and operators make in the store.

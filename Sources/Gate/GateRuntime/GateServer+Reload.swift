@@ -9,7 +9,7 @@ internal import Settings
 internal import TransportEngine
 
 extension GateServer {
-  /// Reloads the configuration. Open sessions are not affected.
+  /// Reloads the configuration. Open sessions stay, except those of client certificates that are no longer accepted.
   ///
   /// The reload is atomic: if any part of the new configuration is invalid, the old configuration stays active and
   /// the log gives the reason. Settings that need a restart keep their old values, and the outcome names them.
@@ -133,7 +133,8 @@ extension GateServer {
       every: generation.composition.settings.session.lookInterval)
   }
 
-  /// Uses `tls` for new connections, and `next` to decide on requests.
+  /// Uses `tls` for new connections, and `next` to decide on requests. Closes the sockets of client certificates that
+  /// they do not accept.
   func serve(_ next: Generation, tls: ServerTLS) async throws(Failure) {
     do throws(ServerTLS.SetupError) {
       try await engine.replace(
@@ -143,6 +144,7 @@ extension GateServer {
       throw Failure(
         .configuration, "routes: \(error)", hint: "set upstream_tls.ca_file to a PEM file of CA certificates")
     }
+    next.composition.closeRefusedCertificates(under: tls, logger: logger)
   }
 
   // MARK: Certificates

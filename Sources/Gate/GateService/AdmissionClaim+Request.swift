@@ -20,7 +20,8 @@ extension AdmissionClaim {
         }
       },
       certificate: certificate.map {
-        VerifiedCertificate(fingerprint: $0.fingerprint, subject: $0.subject)
+        VerifiedCertificate(
+          fingerprint: $0.fingerprint, subject: $0.subject, expiresAt: $0.expiresAt, authorities: $0.authorities)
       })
   }
 }

@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import ByteCoding
 internal import Logging
 internal import Observability
 internal import Transport
@@ -29,7 +30,14 @@ final class GateSession: RelayPlan {
   }
 
   var upstream: Upstream { route.upstream }
-  var limits: SessionLimits { shared.value }
+  /// A session ends with the validity of the certificate that admitted it.
+  var limits: SessionLimits {
+    guard case .certificate(let certificate) = principal else { return shared.value }
+    var limits = shared.value
+    let rest = certificate.expiresAt.since(session.record.admittedAt) - (ContinuousClock.now - admittedAt)
+    limits.maxAge = min(limits.maxAge ?? rest, max(rest, .zero))
+    return limits
+  }
   var maxResponseHead: Int { route.maxResponseHead }
   var subprotocol: String? { route.subprotocol }
 
@@ -104,10 +112,14 @@ extension Principal {
 }
 
 extension RequestContext {
-  /// Refuses `principal`, whose key was revoked after the admission; `nil` for a principal without a key.
+  /// Refuses `principal`, whose key was revoked or whose certificate was refused after the admission; `nil` for an
+  /// anonymous client.
   func refuseRevoked(_ principal: Principal) -> Response? {
-    guard let app = principal.app else { return nil }
-    return refuse(.denied(.keyRevoked(app)), key: principal.keyHash)
+    switch principal {
+    case .device(let device): refuse(.denied(.keyRevoked(device.app)), key: device.keyHash)
+    case .certificate(let certificate): refuse(.denied(.certificateRefused(subject: certificate.subject)))
+    case .anyone: nil
+    }
   }
 }
 

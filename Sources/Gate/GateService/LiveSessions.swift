@@ -28,6 +28,7 @@ public final class LiveSessions: Sendable {
     init(record: SessionRecord, isSocket: Bool) { (self.record, self.isSocket) = (record, isSocket) }
 
     static let replacement = "a newer session of this device took its place"
+    static let lostCertificate = (code: CloseCode.revoked, reason: "the client certificate is no longer accepted")
 
     /// Marks the session as replaced, and returns the control with which it is to be closed, if it is open.
     func replace() -> SessionControl? {
@@ -57,6 +58,15 @@ public final class LiveSessions: Sendable {
     var nextCleaning = ContinuousClock.now
     /// The last change that may have affected any key.
     var allChanged: UInt64 = 0
+    /// Which client certificates the configuration accepts, and when it last changed; `nil` before the first reload.
+    var certificates: (change: UInt64, isAccepted: @Sendable (VerifiedCertificate) -> Bool)?
+
+    /// Whether `principal` is a certificate that a reload after `epoch` no longer accepts.
+    func hasLostRight(_ principal: Principal, since epoch: RevocationEpoch) -> Bool {
+      guard case .certificate(let certificate) = principal, let certificates, certificates.change > epoch.change
+      else { return false }
+      return !certificates.isAccepted(certificate)
+    }
 
     mutating func clean(at now: ContinuousClock.Instant) {
       guard now >= nextCleaning else { return }
@@ -98,6 +108,7 @@ public final class LiveSessions: Sendable {
   /// callers at once, no more are added than the limits allow.
   ///
   /// - Parameters:
+  ///   - revocationEpoch: The position before the client was admitted.
   ///   - limit: The maximum number of all sessions.
   ///   - keyLimit: The limit of the session's key; `nil` for none. Sessions without a key are not limited by it.
   ///   - isSocket: Whether the session is a socket. An ordinary request never replaces one and is never replaced.
@@ -124,6 +135,7 @@ public final class LiveSessions: Sendable {
           replaced = oldest.replace()
         }
       }
+      if state.hasLostRight(record.principal, since: revocationEpoch) { place.pendingClose = Place.lostCertificate }
       state.lastPlace += 1
       state.places[state.lastPlace] = place
       guard let keyID = record.keyID else { return .success(Entry(state.lastPlace, replaced)) }
@@ -222,6 +234,22 @@ public final class LiveSessions: Sendable {
     close(state.withLock { Array($0.byKey[keyID] ?? []) }, code, reason)
   }
 
+  /// Closes the sessions of client certificates that `isAccepted` refuses, and returns their number. Sessions that an
+  /// earlier configuration admits at the same time are closed when they open.
+  ///
+  /// Must be called when new requests are already decided by the configuration of `isAccepted`.
+  @discardableResult
+  public func closeCertificates(unless isAccepted: @escaping @Sendable (VerifiedCertificate) -> Bool) -> Int {
+    let refused = state.withLock { state in
+      state.lastChange += 1
+      state.certificates = (state.lastChange, isAccepted)
+      return state.places.filter { _, place in
+        if case .certificate(let certificate) = place.record.principal { !isAccepted(certificate) } else { false }
+      }.map(\.key)
+    }
+    return close(refused, Place.lostCertificate.code, Place.lostCertificate.reason)
+  }
+
   /// Returns the ids that begin with `text`, at most `limit`, the oldest session first.
   public func ids(beginning text: String, limit: Int) -> [String] {
     let found = state.withLock { state in state.places.filter { $0.value.record.id.hasPrefix(text) } }
@@ -285,7 +313,7 @@ final class LiveSession: Sendable {
   // A session that never opened is not ended otherwise.
   deinit { end() }
 
-  /// Whether the key was revoked or removed after the admission.
+  /// Whether the key was revoked or removed, or the certificate was refused by a reload, after the admission.
   var isRevoked: Bool { sessions.pendingClose(of: place) == .revoked }
   var record: SessionRecord { place.record }
 

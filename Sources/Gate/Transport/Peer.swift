@@ -1,3 +1,5 @@
+public import ByteCoding
+
 /// The other end of a connection.
 public struct Peer: Sendable {
   /// The address that the connection comes from. After a PROXY header, the address that the header names.
@@ -46,11 +48,21 @@ public struct PeerCertificate: Sendable, Hashable {
   public let fingerprint: [UInt8]
   /// The subject in the notation of RFC 2253.
   public let subject: String
+  /// The first instant at which the handshake would be refused: the earliest `notAfter` of the verified chain
+  /// (RFC 5280 section 6.1.3).
+  public let expiresAt: Timestamp
+  /// The SHA-256 digests, 32 bytes each, of the configured certificates in that chain. Without all of them the
+  /// certificate is no longer accepted.
+  public let authorities: Set<[UInt8]>
 
-  public init(der: [UInt8], fingerprint: [UInt8], subject: String) {
+  public init(
+    der: [UInt8], fingerprint: [UInt8], subject: String, expiresAt: Timestamp, authorities: Set<[UInt8]>
+  ) {
     self.der = der
     self.fingerprint = fingerprint
     self.subject = subject
+    self.expiresAt = expiresAt
+    self.authorities = authorities
   }
 }
 

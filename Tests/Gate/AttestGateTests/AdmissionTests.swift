@@ -16,7 +16,8 @@ struct AdmissionTests {
   private let bench: GateBench
   private let device: MintedDevice
   private let certificate = VerifiedCertificate(
-    fingerprint: [UInt8](repeating: 1, count: 32), subject: "CN=MudApp Debug Client")
+    fingerprint: [UInt8](repeating: 1, count: 32), subject: "CN=MudApp Debug Client",
+    expiresAt: Timestamp(seconds: .max), authorities: [[2]])
 
   init() async throws {
     bench = try GateBench()

@@ -130,6 +130,29 @@ struct DebugPathTests {
     }
   }
 
+  @Test("A reload that replaces the authority closes the sockets of its certificates, with 3003, and no other")
+  func removedAuthority() async throws {
+    try await serving { gate, _ in
+      let folder = gate.folder + "/config/client-ca"
+      let debugBuild = try Visitor(gate, certificate: folder + "/client.crt", key: folder + "/client.key")
+      let visitor = try Visitor(gate)
+      let device = try await visitor.registeredDevice()
+      let (ofCertificate, ofDevice) = (
+        try await debugBuild.open(), try await visitor.open(device.headers(over: await visitor.challenge()))
+      )
+      try await expectEcho(over: ofCertificate)
+      try FileManager.default.removeItem(atPath: folder + "/ca.pem")
+      try FileManager.default.copyItem(atPath: gate.certificateAuthority, toPath: folder + "/ca.pem")
+      kill(gate.process.id, SIGHUP)
+      guard case .ended(let ending) = try await ofCertificate.receive() else {
+        Issue.record("the socket was not closed")
+        return
+      }
+      #expect(ending.code == 3003)
+      try await expectEcho(over: ofDevice)
+    }
+  }
+
   @Test("The debug path is off unless it is configured: the guide's certificate does not admit a client")
   func off() async throws {
     try await Places.withTemporaryFolder { folder in

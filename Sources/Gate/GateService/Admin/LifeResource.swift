@@ -60,7 +60,7 @@ public struct LifeResource: AdminResource {
   public var operations: [AdminOperation] {
     [
       AdminOperation(
-        "POST", "/v1/reload", "Reloads the configuration; open sessions are not interrupted.",
+        "POST", "/v1/reload", "Reloads the configuration; closes the sessions of client certificates that it refuses.",
         answers: AdminAnswers(200, schema: .reload, refusals: [409])
       ) {
         asked throws(AdminError) in

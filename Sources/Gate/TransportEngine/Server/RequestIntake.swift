@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Transport
 
 /// Reads requests from plaintext and asks the responder for a decision.
@@ -215,7 +216,7 @@ extension EventLoop {
     http.request.closesAfterAnswer =
       head.wantsClose || head.asksForUpgrade || isLeaving || http.answered + 1 >= service.limits.maxRequests
     let request = Request(head, id: http.request.id, body: body, upgrade: intent)
-    dropStaleCertificate(of: session, http, service)
+    dropStaleCertificate(http, service)
     var peer = http.peer
     // From the loop's time, which costs no call of the clock.
     if http.answered == 0, let end = http.handshakeEndedAt {
@@ -241,14 +242,10 @@ extension EventLoop {
 
   /// Drops a client certificate that would no longer be accepted on a new connection: it has expired,
   /// or an authority was removed.
-  private func dropStaleCertificate(of session: SessionRef, _ http: HTTPConnection, _ service: SessionService) {
-    guard http.peer.verifiedCertificate != nil else { return }
-    if let tls = session.pointee.ends.pointee.socket.tls, let current = service.tls?.clientAuthorities,
-      current.isSuperset(of: http.clientAuthorities), PeerCertificate.isCurrent(in: tls)
-    {
-      return
-    }
-    http.peer = Peer(address: http.address)
+  private func dropStaleCertificate(_ http: HTTPConnection, _ service: SessionService) {
+    guard let certificate = http.peer.verifiedCertificate else { return }
+    let isCurrent = service.tls?.clientAuthorities.isSuperset(of: certificate.authorities) ?? false
+    if !isCurrent || Timestamp.now() >= certificate.expiresAt { http.peer = Peer(address: http.address) }
   }
 
   private func carryOut(_ disposition: Disposition, for session: SessionRef) {

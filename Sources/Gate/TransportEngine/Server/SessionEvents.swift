@@ -158,7 +158,8 @@ extension EventLoop {
         beginLingeringClose(session)
         return
       }
-      http.peer = Peer(address: http.address, verifiedCertificate: PeerCertificate(verifiedBy: tls))
+      let certificate = PeerCertificate(verifiedBy: tls, trusting: http.clientAuthorities)
+      http.peer = Peer(address: http.address, verifiedCertificate: certificate)
       http.handshakeEndedAt = now
       service?.report(.handshakeCompleted(.milliseconds(now - http.acceptedAt)))
     }
@@ -245,40 +246,5 @@ extension EventLoop {
       end: session.pointee.end ?? .lost(.client, "the connection was closed"),
       bytesFromClient: ends[0].bytes, bytesFromUpstream: ends[1].bytes,
       duration: .milliseconds(now - openedAt))
-  }
-}
-
-extension PeerCertificate {
-  /// Whether the peer's certificate and the chain that verified it are still unexpired.
-  static func isCurrent(in tls: OpaquePointer) -> Bool {
-    guard let chain = SSL_get0_verified_chain(tls), OPENSSL_sk_num(chain) > 0 else { return false }
-    return (0..<OPENSSL_sk_num(chain)).allSatisfy { index in
-      guard let certificate = OPENSSL_sk_value(chain, index) else { return false }
-      return X509_cmp_current_time(X509_get0_notAfter(OpaquePointer(certificate))) > 0
-    }
-  }
-
-  /// Creates the certificate that the peer of `tls` presented and proved to own; `nil` if there is none
-  /// or if it was not verified.
-  init?(verifiedBy tls: OpaquePointer) {
-    guard let certificate = SSL_get1_peer_certificate(tls) else { return nil }
-    defer { X509_free(certificate) }
-    guard SSL_get_verify_result(tls) == X509_V_OK else { return nil }
-    let length = i2d_X509(certificate, nil)
-    guard length > 0 else { return nil }
-    var der = [UInt8](repeating: 0, count: Int(length))
-    let isEncoded = der.withUnsafeMutableBufferPointer { buffer in
-      var target = buffer.baseAddress
-      return i2d_X509(certificate, &target) == length
-    }
-    guard isEncoded, let memory = BIO_new(BIO_s_mem()) else { return nil }
-    defer { BIO_free(memory) }
-    X509_NAME_print_ex(memory, X509_get_subject_name(certificate), 0, sallyport_rfc2253_flags())
-    // Never truncated: a truncated subject could match another one.
-    var text = [UInt8](repeating: 0, count: BIO_ctrl_pending(memory))
-    let count = BIO_read(memory, &text, Int32(text.count))
-    var digest = [UInt8](repeating: 0, count: 32)
-    SHA256(der, der.count, &digest)
-    self.init(der: der, fingerprint: digest, subject: String(decoding: text.prefix(max(0, Int(count))), as: UTF8.self))
   }
 }

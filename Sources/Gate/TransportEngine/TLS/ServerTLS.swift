@@ -26,8 +26,8 @@ public final class ServerTLS: Sendable {
   // An SSL_CTX is reference counted and safe to share once it is set up, which `init` completes.
   private nonisolated(unsafe) let context: OpaquePointer
 
-  /// The SHA-256 digests of the authorities that verify client certificates.
-  let clientAuthorities: Set<[UInt8]>
+  /// The SHA-256 digests, 32 bytes each, of the authorities that verify client certificates.
+  public let clientAuthorities: Set<[UInt8]>
 
   /// A certificate with its key.
   public struct CertificateFiles: Sendable, Hashable {
@@ -204,10 +204,15 @@ public final class ServerTLS: Sendable {
       guard let object = OPENSSL_sk_value(objects, index),
         let certificate = X509_OBJECT_get0_X509(OpaquePointer(object))
       else { continue }
-      var digest = [UInt8](repeating: 0, count: 32)
-      if X509_digest(certificate, EVP_sha256(), &digest, nil) == 1 { digests.insert(digest) }
+      if let digest = digest(of: certificate) { digests.insert(digest) }
     }
     return digests
+  }
+
+  /// The SHA-256 of the DER of `certificate`; `nil` if memory is exhausted.
+  static func digest(of certificate: OpaquePointer) -> [UInt8]? {
+    var digest = [UInt8](repeating: 0, count: 32)
+    return X509_digest(certificate, EVP_sha256(), &digest, nil) == 1 ? digest : nil
   }
 
   /// Creates the state of a new connection; `nil` if memory is exhausted.

@@ -3,6 +3,7 @@ import COpenSSL
 import ClientAuthority
 import Cryptography
 import Foundation
+import Locking
 import SimulatedDevice
 import TestSupport
 import Testing
@@ -12,8 +13,12 @@ import Transport
 
 /// Answers with the subject of the client's certificate.
 private struct NameResponder: RequestResponder {
+  /// Gets each client certificate.
+  var note: @Sendable (PeerCertificate) -> Void = { _ in }
+
   func respond(to request: Request, from peer: Peer) async -> Disposition {
-    .respond(Response(status: 200, body: Array((peer.verifiedCertificate?.subject ?? "nobody").utf8)))
+    peer.verifiedCertificate.map(note)
+    return .respond(Response(status: 200, body: Array((peer.verifiedCertificate?.subject ?? "nobody").utf8)))
   }
 
   func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
@@ -89,6 +94,45 @@ extension EngineTests {
       let connection = try await connect()
       try await reload(clientAuthorityFile: authority.certificatePath)
       #expect(try await name(on: connection) == "CN=somebody")
+    }
+
+    @Test("A certificate stays valid while the authority of its chain is there, whatever happens to others")
+    func others() async throws {
+      let own = try String(contentsOfFile: authority.certificatePath, encoding: .utf8)
+      let key = try ECPrivateKey(.p256)
+      let both = files.folder.path + "/both.pem"
+      try (own + Self.authority("Two", key.spki).selfSigned(with: key).pem).write(
+        toFile: both, atomically: true, encoding: .utf8)
+      try await reload(clientAuthorityFile: both)
+      let connection = try await connect()
+      #expect(try await name(on: connection) == "CN=somebody")
+      try await reload(clientAuthorityFile: authority.certificatePath)
+      #expect(try await name(on: connection) == "CN=somebody")
+    }
+
+    @Test("A certificate ends with the first of its chain that expires", arguments: [(30, 1), (1, 30)])
+    func end(authorityDays: Int64, ownDays: Int64) async throws {
+      let start = Timestamp.now().wholeSecond
+      _ = try authority.make(
+        DistinguishedName(.commonName("One")), days: authorityDays, at: start, isReplacing: true)
+      let certificates = LockedValue<[PeerCertificate]>([])
+      let server = ServerTLS.CertificateFiles(
+        certificateFile: files.folder.serverCertificatePath, keyFile: files.folder.serverKeyPath)
+      try await engine.replace(
+        responder: NameResponder { certificate in certificates.withLock { $0.append(certificate) } },
+        tls: try ServerTLS(server, clientAuthorityFile: authority.certificatePath))
+      let client = try authority.issue(
+        "client", DistinguishedName(.commonName("somebody")), days: ownDays, at: start, isReplacing: false)
+      let tls = try ClientTLS(
+        authorityFile: files.folder.tlsAuthorityPath, certificateFile: client[0], keyFile: client[1])
+      let connection = try await clients.connect(host: "127.0.0.1", port: engine.address.port, tls: tls)
+      #expect(try await name(on: connection) == "CN=somebody")
+      let ends = try [authority.certificatePath, client[0]].map { path in
+        try #require(Certificate.certificates(pem: String(contentsOfFile: path, encoding: .utf8)).first).notAfter
+      }
+      let certificate = try #require(certificates.withLock { $0.first })
+      #expect(certificate.expiresAt == ends.min()?.advanced(by: Duration.seconds(1)))
+      #expect(certificate.authorities.count == 1)
     }
 
     @Test(
