@@ -198,6 +198,23 @@ struct VerificationTests {
   }
 
   @Test(
+    "A head that is too long is answered with 401, however its path is written",
+    arguments: [
+      ("/attest/verify/" + String(repeating: "a", count: 17_000), 0),
+      ("/attest/verify?" + String(repeating: "a", count: 17_000), 0), ("/attest/%76erify", 17_000),
+      ("/attest/verify/\u{e4}%2F", 17_000),
+    ])
+  func longHeads(_ target: String, _ cookie: Int) async throws {
+    try await RunningGate.serving { gate in
+      let lines = ["Cookie: " + String(repeating: "x", count: cookie)]
+      let answer = try await RawClient(gate).exchange(Self.question(lines, at: target))
+      #expect(answer.response.status == 401)
+      #expect(answer.response.headers.values(of: "X-Attest-Error") == ["head_too_large"])
+      #expect(answer.response.headers.values(of: "X-Attest-Key-Id") == [""])
+    }
+  }
+
+  @Test(
     "Malformed framing is answered with 400",
     arguments: [
       "Content-Length: 1\r\nContent-Length: 2", "Transfer-Encoding: gzip",

@@ -52,6 +52,9 @@ struct HeadScanner {
     return try fieldLines()
   }
 
+  /// Whether the bytes begin with a complete and valid request line.
+  mutating func hasRequestLine() -> Bool { (try? requestLine()) == true }
+
   private func outOfBytes() throws(HeadError) -> Extent? {
     if end == limits.bytes { throw .headLength }
     return nil
@@ -137,7 +140,7 @@ extension HeadScanner {
       switch byte {
       case .space: return true
       case .questionMark: allowed = .query
-      case _ where byte > .space && byte < 0x7F && unread?.begins(bytes[start..<position]) == true: break
+      case _ where byte > .space && byte != 0x7F && unread?.begins(bytes[start..<position]) == true: break
       case .percent: guard try hexDigit(), try hexDigit() else { return false }
       case .carriageReturn, .lineFeed: throw .version
       default: throw .targetCharacter

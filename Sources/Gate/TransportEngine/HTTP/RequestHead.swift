@@ -107,13 +107,22 @@ extension RequestHead {
     return (authority, target)
   }
 
-  /// Returns the path of a request whose head has a fault, as it was sent; `nil` if the fault can be in its first line.
-  static func path(ofFaulty bytes: UnsafeBufferPointer<UInt8>) -> String? {
-    let line = bytes.prefix(HeadLimits.standard.bytes).prefix { $0 != .lineFeed }
+  /// Returns the path of a request whose head has a fault: in normal form, or as it was sent if the fault is in it.
+  /// Returns `nil` if it is not certain.
+  ///
+  /// - Parameter unread: As in `parse`.
+  static func path(ofFaulty bytes: UnsafeBufferPointer<UInt8>, unread: StaticString? = nil) -> String? {
+    let head = UnsafeBufferPointer(rebasing: bytes.prefix(HeadLimits.standard.bytes))
+    let line = head.prefix { $0 != .lineFeed }
     let words = line.split(separator: .space, maxSplits: 3, omittingEmptySubsequences: false)
-    guard line.endIndex < bytes.endIndex, words.count == 3, words[2].elementsEqual("HTTP/1.1\r".utf8),
-      words[1].first == .slash
-    else { return nil }
+    guard words.count > 1 else { return nil }
+    var scanner = HeadScanner(head, limits: .standard, unread: unread)
+    if scanner.hasRequestLine(), let (_, target) = try? target(words[1], unread: unread) { return target.path }
+    guard words[1].first == .slash else { return nil }
+    // What follows does not change where the request goes, even if the line is too long.
+    if let unread, unread.begins(words[1]) { return unread.description }
+    let isWhole = line.endIndex < head.endIndex && words.count == 3 && words[2].elementsEqual("HTTP/1.1\r".utf8)
+    guard isWhole || words[1].contains(.questionMark) else { return nil }
     return String(decoding: words[1].prefix { $0 != .questionMark }, as: UTF8.self)
   }
 

@@ -113,7 +113,7 @@ extension EventLoop {
       http.inbox = Array(bytes)
       awaitMore(session)
     case .fault(let fault):
-      refuse(session, fault, at: RequestHead.path(ofFaulty: bytes))
+      refuse(session, fault, at: RequestHead.path(ofFaulty: bytes, unread: service?.unreadPaths))
     case .head(let head, let length):
       if head.hasOpaqueValues, let service, head.headers.hasOpaqueValue(in: service.ownFields) {
         refuse(session, HeadError.fieldEncoding.requestError, at: head.path)

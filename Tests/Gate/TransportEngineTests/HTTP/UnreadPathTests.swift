@@ -12,11 +12,11 @@ import Transport
   }
 
   @Test(
-    "The rest of the target may be any visible ASCII, and the path is the beginning alone",
+    "The rest of the target may be any visible character, and the path is the beginning alone",
     arguments: [
       "/ask/", "/ask/a", "/ask//", "/ask/../b", "/ask/a%2Fb", "/ask/a%252Fb", "/ask/%", "/ask/%zz",
       "/ask/a|\"<>\\^`{}#",
-      "/ask/a?b|c", "/ask/%00%c0%ae",
+      "/ask/a?b|c", "/ask/%00%c0%ae", "/ask/\u{e4}?\u{1F600}",
     ])
   func unread(_ target: String) throws {
     let bytes = Array(request("GET \(target) HTTP/1.1").utf8)
@@ -38,7 +38,7 @@ import Transport
   @Test(
     "Every other target is checked, and so is the rest for characters that no target has",
     arguments: [
-      "/ask", "/ask|", "/ask%2Fa", "/Ask//", "/%61sk//", "/a/ask//", "//ask//", "/ask/\u{e4}", "/ask/\t", "/ask/\u{7f}",
+      "/ask", "/ask|", "/ask%2Fa", "/Ask//", "/%61sk//", "/a/ask//", "//ask//", "/ask\u{e4}/", "/ask/\t", "/ask/\u{7f}",
       "/ask?|\u{1}",
     ])
   func checked(_ target: String) {
@@ -47,15 +47,25 @@ import Transport
   }
 
   @Test(
-    "The path of a head with a fault is that of its first line, if the line is complete",
+    "The path of a head with a fault is that of its first line, if it is certain",
     arguments: [
       ("GET /a?b HTTP/1.1\r\nX", "/a"), ("GET /a HTTP/1.1\r\n", "/a"), ("GET /a HTTP/1.1\r", nil),
       ("GET /a HTTP/1.0\r\nX", nil),
       ("GET  /a HTTP/1.1\r\n", nil), ("GET a HTTP/1.1\r\n", nil), ("GET /a b HTTP/1.1\r\n", nil), ("GET /a\r\n", nil),
-      ("", nil),
+      ("", nil), ("GET", nil), ("GET ", nil),
+      // In normal form, wherever it can be read.
+      ("GET /%61 HTTP/1.1\r\nX", "/a"), ("GET https://gate.example/a?b HTTP/1.1\r\nX", "/a"),
+      ("GET https://gate.example HTTP/1.1\r\nX", "/"), ("GET https://gate example/a HTTP/1.1\r\nX", nil),
+      ("GET /a/../b HTTP/1.1\r\nX", "/a/../b"),
+      // A longer line does not change the path.
+      ("GET /a?b", "/a"), ("GET /ask/" + String(repeating: "a", count: 17_000), "/ask/"), ("GET /ask", nil),
+      ("GET /ask/\u{e4} HTTP/1.1\r\nX", "/ask/"),
+      ("GET https://gate.example/ask//%zz HTTP/1.1\r\nX", "/ask/"),
     ])
   func faulty(_ text: String, _ path: String?) {
-    let found = Array(text.utf8).withUnsafeBufferPointer { RequestHead.path(ofFaulty: $0) }
+    let found = Array(text.utf8).withUnsafeBufferPointer { bytes in
+      RequestHead.path(ofFaulty: bytes, unread: Self.beginning)
+    }
     #expect(found == path)
   }
 }
