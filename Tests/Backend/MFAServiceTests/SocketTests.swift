@@ -78,6 +78,25 @@ struct SocketTests {
     }
   }
 
+  @Test("X-052 a field has the same name in a refusal by socket and by REST")
+  func fieldNames() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      for (input, text) in [
+        (["username": "x"] as JSONValue, "deviceId is required"),
+        (["username": 1, "deviceId": "d"], "username has the wrong type"),
+      ] {
+        let rest = try await backend.send(
+          "POST", "/api/v1/auth/initiate", text: input.encoded,
+          assertion: try await backend.gate.assertion(for: phone.app))
+        #expect(rest["error"] == .string(text))
+        try await TestSocket.with(backend, as: phone.app) { socket async throws in
+          #expect(try await socket.call("auth.initiate", input)["error"]?["message"] == .string(text))
+        }
+      }
+    }
+  }
+
   @Test("X-052 a refusal by socket contains the body that REST has")
   func refusal() async throws {
     try await TestBackend.with { backend in

@@ -29,7 +29,7 @@ struct StrictRequestTests {
         end = "closed within %d s" % (time.monotonic() - start + 1)
     except TimeoutError:
         end = "open"
-    print(answer.decode().replace("\\r", ""))
+    print(answer.decode(errors="replace").replace("\\r", ""))
     print(end)
     """
 
@@ -139,6 +139,36 @@ struct StrictRequestTests {
         #expect(!lines.contains { $0.contains("{") }, "\(lines)")
         #expect(lines.contains { $0.lowercased().hasPrefix("content-length: ") && !$0.hasSuffix(" 0") }, "\(lines)")
       }
+    }
+  }
+
+  private static let version = "Sec-WebSocket-Version: 13\r\n"
+  private static let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+  private static let upgrade = "Connection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n"
+
+  @Test(
+    "a socket's opening handshake with a wrong version or key is refused, and every other upgrade is ignored",
+    arguments: [
+      ("1.1", upgrade + version + key, 101, nil), ("1.1", upgrade + key, 400, "13"),
+      ("1.1", upgrade + "Sec-WebSocket-Version: 8\r\n" + key, 400, "13"),
+      ("1.1", upgrade + version + version + key, 400, "13"), ("1.1", upgrade + version, 400, nil),
+      ("1.1", upgrade + version + "Sec-WebSocket-Key: zz\r\n", 400, nil),
+      ("1.1", upgrade + version + key + key, 400, nil),
+      ("1.1", "Connection: Upgrade\r\nUpgrade: h2c, websocket\r\n" + version + key, 101, nil),
+      ("1.1", "Connection: Upgrade\r\nUpgrade: h2c\r\nConnection: close\r\n", 404, nil),
+      ("1.1", "Connection: close\r\nUpgrade: websocket\r\n" + version + key, 404, nil),
+      ("1.0", upgrade.replacing("keep-alive, ", with: "") + version + key, 404, nil),
+    ] as [(String, String, Int, String?)])
+  func handshake(_ http: String, _ fields: String, _ status: Int, _ named: String?) async throws {
+    try await TestBackend.with { backend in
+      let identity = try await backend.gate.assertion(for: .genuine())
+      let head = "GET / HTTP/\(http)\r\nHost: x\r\nX-Attest-Assertion: \(identity)\r\n\(fields)\r\n"
+      // An empty Close frame, which ends a socket.
+      let close = status == 101 ? ["\u{88}\u{80}mask"] : []
+      let lines = try await Self.send([head] + close, to: backend.port)
+      #expect(lines.first?.contains(" \(status) ") == true, "\(lines)")
+      #expect(lines.first { $0.lowercased().hasPrefix("sec-websocket-version: ") }?.suffix(2) == named.map { $0[...] })
+      #expect(status != 400 || lines.contains { $0.contains("\"code\":\"invalid_request\"") }, "\(lines)")
     }
   }
 

@@ -149,6 +149,10 @@ public enum OperationInputError: Error, Sendable, Hashable {
   case notJSON
   /// The idempotency key is not one text of 1 to 128 visible ASCII characters.
   case idempotencyKeyMalformed
+  /// A socket is opened with another version than 13, or with several.
+  case socketVersion
+  /// A socket is opened without exactly one key of 16 bytes.
+  case socketKey
   /// No operation has this name or path.
   case unknownOperation
   /// The path has only these methods.
@@ -168,8 +172,11 @@ public enum OperationInputError: Error, Sendable, Hashable {
     }
   }
 
+  /// The path of a member, the same by socket, where the input is in `params`, and by REST.
   private static func path(_ keys: [any CodingKey]) -> String {
-    keys.isEmpty ? "body" : keys.map(\.stringValue).joined(separator: ".")
+    var names = keys.map(\.stringValue)
+    if names.count > 1, names.first == "params" { names.removeFirst() }
+    return names.isEmpty ? "body" : names.joined(separator: ".")
   }
 }
 
@@ -187,6 +194,8 @@ extension OperationInputError {
     case .bodyTooSlow: "body_too_slow"
     case .notJSON: "not_json"
     case .idempotencyKeyMalformed: "idempotency_key_malformed"
+    case .socketVersion: "socket_version"
+    case .socketKey: "socket_key"
     case .unknownOperation: "unknown_operation"
     case .methodNotAllowed: "method_not_allowed"
     case .tooFast: "rate"

@@ -227,6 +227,8 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case .notJSON: self.init(.unsupportedMediaType, "The body must be application/json")
     case .idempotencyKeyMalformed:
       self.init(.invalidRequest, "The idempotency key must be one text of 1 to 128 visible ASCII characters")
+    case .socketVersion: self.init(.invalidRequest, "Sec-WebSocket-Version must be 13")
+    case .socketKey: self.init(.invalidRequest, "Sec-WebSocket-Key must be one text of 16 bytes in base64")
     case .unknownOperation: self.init(.notFound, "Not found")
     case .methodNotAllowed(let methods): self.init(.methodNotAllowed, "Method not allowed", allowed: methods)
     case .tooFast(let wait):

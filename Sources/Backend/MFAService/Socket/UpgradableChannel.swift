@@ -52,6 +52,11 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
         ))
       let upgrade = try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(
         configuration: configuration)
+      let upgradeHandler = try channel.pipeline.syncOperations.handler(
+        type: NIOTypedHTTPServerUpgradeHandler<Outcome>.self)
+      try channel.pipeline.syncOperations.addHandler(
+        OpeningHandshake { [service, channel] head, fault in Self.refuse(head, fault, on: channel, service) },
+        position: .before(upgradeHandler))
       // NIO's own handler has written the refusal at this point.
       try channel.pipeline.syncOperations.addHandler(MalformedHeadHandler(isAnswered: true))
       return Value(channel: channel, upgrade: upgrade)
@@ -137,12 +142,29 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
   }
 
-  /// Verifies the caller who opens a socket. A session in the request is checked as in `session.attach`.
-  private func caller(opening head: HTTPRequestHead) async throws(UpgradeRefusal) -> Caller {
+  private static func refuse(
+    _ head: HTTPRequestHead, _ fault: OperationInputError, on channel: any Channel, _ service: SocketService
+  ) {
+    let current = service.live.current
+    let requestID = current.callers.requestID(of: fields(of: head))
+    current.registry.logUnserved(fault, requestID: requestID)
+    let refusal = UpgradeRefusal(
+      refusal: PublicRefusal(fault), requestID: requestID, isHead: head.method == .HEAD,
+      namesVersion: fault == .socketVersion)
+    Task(executorPreference: EventLoopExecutor(channel.eventLoop)) { try? await refusal.answer(on: channel) }
+  }
+
+  private static func fields(of head: HTTPRequestHead) -> HTTPFields {
     var fields = HTTPFields()
     for header in head.headers {
       if let name = HTTPField.Name(header.name) { fields.append(HTTPField(name: name, value: header.value)) }
     }
+    return fields
+  }
+
+  /// Verifies the caller who opens a socket. A session in the request is checked as in `session.attach`.
+  private func caller(opening head: HTTPRequestHead) async throws(UpgradeRefusal) -> Caller {
+    let fields = Self.fields(of: head)
     let current = service.live.current
     let requestID = current.callers.requestID(of: fields)
     let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""

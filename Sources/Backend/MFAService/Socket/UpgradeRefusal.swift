@@ -8,6 +8,9 @@ struct UpgradeRefusal: Error {
   /// Whether the request was HEAD: its response has no body.
   let isHead: Bool
 
+  /// Whether the refusal names the only version of WebSocket that is served (RFC 6455 section 4.4).
+  var namesVersion = false
+
   /// Writes the refusal and closes the connection.
   func answer(on channel: any Channel) async throws {
     let body = refusal.body(requestID: requestID)
@@ -15,6 +18,7 @@ struct UpgradeRefusal: Error {
       "Content-Type": "application/json", "Content-Length": String(body.count), "Cache-Control": "no-store",
       "X-Request-Id": requestID, "Connection": "close",
     ]
+    if namesVersion { fields.add(name: "Sec-WebSocket-Version", value: "13") }
     for field in refusal.fields { fields.add(name: field.name, value: field.value) }
     let head = HTTPResponseHead(
       version: .http1_1, status: HTTPResponseStatus(statusCode: refusal.code.status), headers: fields)
