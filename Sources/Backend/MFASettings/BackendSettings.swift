@@ -205,9 +205,8 @@ struct HostPort: Sendable, Hashable {
 
   /// Parses `mail.example.com:587`, `192.0.2.1:587` or `[2001:db8::1]:587`; `nil` for anything else.
   init?(_ text: String) {
-    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else {
-      return nil
-    }
+    guard let colon = text.lastIndex(of: ":"), let port = UInt16(digits: text[text.index(after: colon)...]), port > 0
+    else { return nil }
     let host = text[..<colon]
     if host.hasPrefix("["), host.hasSuffix("]") {
       var address = in6_addr()
@@ -215,7 +214,7 @@ struct HostPort: Sendable, Hashable {
       guard inet_pton(AF_INET6, self.host, &address) == 1 else { return nil }
     } else {
       self.host = String(host)
-      guard !host.isEmpty, !host.contains(where: { ":[]/@ ".contains($0) }) else { return nil }
+      guard NetworkName.isHostName(host) else { return nil }
     }
     self.port = Int(port)
   }
@@ -230,11 +229,14 @@ public enum ListenPlace: Sendable, Hashable, CustomStringConvertible {
 
   /// Parses `ADDRESS:PORT` or `unix:/path`; `nil` if the text is malformed or the address is not on loopback.
   public init?(_ text: String) {
-    if text.hasPrefix("unix:/") {
-      self = .unix(path: String(text.dropFirst("unix:".count)))
+    if text.hasPrefix("unix:") {
+      guard let path = try? SocketPath.read(text) else { return nil }
+      self = .unix(path: path)
       return
     }
-    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+    guard let colon = text.lastIndex(of: ":"), let port = UInt16(digits: text[text.index(after: colon)...]) else {
+      return nil
+    }
     var host = text[..<colon]
     if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
     guard Self.isLoopback(String(host)) else { return nil }
@@ -254,5 +256,13 @@ public enum ListenPlace: Sendable, Hashable, CustomStringConvertible {
     case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     case .unix(let path): "unix:\(path)"
     }
+  }
+}
+
+extension UInt16 {
+  /// The number that `digits` is: without a sign, which the standard library accepts.
+  fileprivate init?(digits: Substring) {
+    guard let value = Digits.value(of: digits), let number = UInt16(exactly: value) else { return nil }
+    self = number
   }
 }

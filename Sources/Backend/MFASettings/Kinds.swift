@@ -8,6 +8,7 @@ extension Kind where Value == ListenPlace {
     Kind(
       name: "address with port", form: "`ADDRESS:PORT` on loopback, or `unix:/path`", example: "127.0.0.1:9465"
     ) { text throws(InvalidSetting) in
+      if text.hasPrefix("unix:") { return .unix(path: try SocketPath.read(text)) }
       guard let place = ListenPlace(text) else {
         throw InvalidSetting("must be ADDRESS:PORT on loopback or unix:/path, because the backend has no TLS")
       }
@@ -20,10 +21,10 @@ extension Kind where Value == BackendSettings.AdminSocket {
   static var adminSocket: Kind {
     Kind(name: "socket", form: "`unix:/path`", schema: .matching("^unix:/"), example: "unix:/run/mfa/admin.sock") {
       text throws(InvalidSetting) in
-      guard case .unix(let path)? = ListenPlace(text) else {
+      guard text.hasPrefix("unix:") else {
         throw InvalidSetting("must be unix:/path: access is limited by the mode of the socket")
       }
-      return BackendSettings.AdminSocket(path: path)
+      return BackendSettings.AdminSocket(path: try SocketPath.read(text))
     }
   }
 }
@@ -54,10 +55,11 @@ extension Kind where Value == String {
       name: "database", form: "`sqlite:///path`, `postgres://user@host/database`, or `ephemeral`",
       masked: { DatabaseURL.masked($0) }, example: "sqlite:///var/lib/mfa/mfa.db"
     ) { text throws(InvalidSetting) in
-      let isKnown = ["sqlite:///", "postgres://", "postgresql://"].contains(where: text.hasPrefix)
-      guard text == "ephemeral" || isKnown else {
+      if text == "ephemeral" { return text }
+      guard ["sqlite:", "postgres:", "postgresql:"].contains(where: text.hasPrefix) else {
         throw InvalidSetting("must be sqlite:///path, postgres://… or ephemeral")
       }
+      _ = try Kind<DatabaseAddress>.database("database").read(text)
       return text
     }
   }
@@ -65,7 +67,8 @@ extension Kind where Value == String {
   /// The name of the service, shown to people.
   static var serviceName: Kind {
     Kind(
-      name: "name", form: "1 to 64 characters on one line, without a colon", schema: .matching("^[^:]+$", longest: 64)
+      name: "name", form: "1 to 64 characters on one line, without a colon",
+      schema: ValueSchema(types: ["string", "number", "boolean"], pattern: "^[^:]+$", longest: 64)
     ) {
       text throws(InvalidSetting) in
       guard (1...64).contains(text.count), !text.contains(where: { $0 == ":" || $0.isNewline }) else {
@@ -211,9 +214,20 @@ enum WebPlace {
 
   /// Whether data sent to `place` is protected from other parties: a file, https, or http on loopback.
   static func isTrustworthy(_ place: String) -> Bool {
-    guard place.lowercased().hasPrefix("http://") else { return true }
-    guard let host = URLComponents(string: place)?.host else { return false }
-    return ListenPlace.isLoopback(host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host)
+    guard place.contains("://") else { return true }
+    guard let parts = URLComponents(string: place), let host = parts.host, isHost(host),
+      parts.port.map((1...65535).contains) ?? true
+    else { return false }
+    guard parts.scheme?.lowercased() != "https" else { return true }
+    return parts.scheme?.lowercased() == "http" && ListenPlace.isLoopback(unbracketed(host))
+  }
+
+  private static func unbracketed(_ host: String) -> String {
+    host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+  }
+
+  private static func isHost(_ host: String) -> Bool {
+    host.hasPrefix("[") ? NetworkName.isIPv6(unbracketed(host)) : NetworkName.isHostName(host)
   }
 
   /// Whether `text` may be an issuer (OpenID Connect Core 1.0, section 2). http is accepted on loopback.

@@ -103,9 +103,12 @@ extension ConfigurationError {
   /// The fault with a hint where to look, if it has none.
   fileprivate var hinted: ConfigurationError {
     let general =
-      key == nil
-      ? "correct the file, or name another one with -c"
-      : "mfa-backend check --reference lists every key with its values"
+      switch origin {
+      case .dotenv(_, let variable) where key == nil || key == variable:
+        "correct .env in the current folder, or start the program in another one"
+      case _ where key == nil: "correct the file, or name another one with -c"
+      default: "mfa-backend check --reference lists every key with its values"
+      }
     return ConfigurationError(origin, key, reason, suggestion: suggestion, hint: hint ?? general)
   }
 }

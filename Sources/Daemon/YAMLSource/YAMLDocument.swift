@@ -170,6 +170,9 @@ extension YAMLDocument.Malformed {
     case YamlError.scanner(_, _, let mark, let yaml) where yaml.isTab(at: YAMLDocument.Position(mark)):
       self.init(
         reason: "a tab cannot indent YAML: replace it with blanks", position: YAMLDocument.Position(mark))
+    // The file's end says nothing about where the quote is.
+    case YamlError.scanner(let context?, "found unexpected end of stream", _, _) where context.text.contains("quoted"):
+      self.init(reason: "not YAML: the quote is not closed", position: YAMLDocument.Position(context.mark))
     case YamlError.scanner(let context, let problem, let mark, _),
       YamlError.parser(let context, let problem, let mark, _):
       let context = context.map { "\($0.text), " } ?? ""

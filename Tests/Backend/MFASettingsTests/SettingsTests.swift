@@ -187,6 +187,30 @@ struct SettingsTests {
     #expect(settings.gate.keys == "https://g/keys")
   }
 
+  @Test(
+    "a place that cannot exist is refused",
+    arguments: [
+      ("database: 'sqlite:///'", "must be absolute and name a file"),
+      ("database: 'sqlite://x.db'", "must be absolute and name a file"),
+      ("database: 'sqlite:///x.db?mode=ro'", "cannot have parameters"),
+      ("database: 'postgres://'", "has no database name"), ("database: 'postgres://u@h'", "has no database name"),
+      ("database: 'host=h dbname=d'", "must be sqlite:///path"),
+      ("listen: '127.0.0.1:+80'", "must be ADDRESS:PORT"), ("listen: 'unix:/'", "must be absolute"),
+      ("listen: 'unix:/\(String(repeating: "x", count: 107))'", "at most 107 bytes"),
+      ("admin: { listen: 'unix://run/a' }", "contains a host"), ("admin: { listen: 'unix:a' }", "must be absolute"),
+      ("email: { smtp: 'mail:+25', from: a@b.example }", "must be HOST:PORT"),
+      ("email: { smtp: 'a..b:25', from: a@b.example }", "must be HOST:PORT"),
+      ("sms: { account: a, token_file: /t, from: '+1', url: 'https://' }", "must be https"),
+      ("sms: { account: a, token_file: /t, from: '+1', url: 'https://h:0' }", "must be https"),
+      ("oidc: { issuer: 'https://:443', audiences: a }", "must be an https URL"),
+    ])
+  func impossible(_ line: String, _ reason: String) throws {
+    let key = line.prefix { $0 != ":" }
+    let rest = Self.least.split(separator: "\n").filter { !$0.hasPrefix(key) }.joined(separator: "\n")
+    let found = try faults("\(line)\n\(rest)\n")
+    #expect(found.contains { $0.hasPrefix("mfa.yaml:1:") && $0.contains(reason) }, "\(found)")
+  }
+
   @Test("a password file is for a PostgreSQL database that its own layer or a lower one names, and for no other")
   func databasePassword() throws {
     let rest = "keys_file: /k.json\ngate: { jwks: \"https://g/keys\", issuer: i, audience: a }\nsms: { sink: log }\n"

@@ -49,6 +49,22 @@ struct BrokenFileTests {
       "a misspelt key in a list", "routes:\n  - path: /\n    upstrem: ws://h",
       "2:5: routes[0].upstream: missing",
       "3:5: routes[0].upstrem: unknown key (did you mean routes[0].upstream)"),
+    Broken(
+      "a quote that is not closed", "listen:\n  address: \"::\n  port: 1\n",
+      "2:12: not YAML: the quote is not closed"),
+    Broken(
+      "numbers larger than the machine's",
+      "listen: { port: 99999999999999999999 }\nsession:\n"
+        + "  ping: 99999999999999999999s\n  max_message: 99999999999999999999\nlimits:\n"
+        + "  global_sessions: 99999999999999999999",
+      "1:17: listen.port: \"99999999999999999999\" is not a port number, 0 to 65535",
+      "3:9: session.ping: \"99999999999999999999s\" is too long",
+      "4:16: session.max_message: 99999999999999999999 is out of range: 1KiB to 1GiB",
+      "6:20: limits.global_sessions: 99999999999999999999 is out of range: 1 to 10000000"),
+    Broken(
+      "passwords in names", "identity: { issuer: 'https://u:s3cr3t@gate' }\ntokens: { audiences: ['https://u@a'] }",
+      "1:21: identity.issuer: must not contain a user or a password: it stands in assertions and tokens",
+      "2:23: tokens.audiences[0]: must not contain a user or a password: it stands in assertions and tokens"),
     Broken("a key like no other", "zzzzzz: 1", "1:1: zzzzzz: unknown key"),
     Broken(
       "a key given twice", "listen:\n  port: 1\n  address: '::'\n  port: 2",

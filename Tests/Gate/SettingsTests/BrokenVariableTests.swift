@@ -1,4 +1,5 @@
 @testable import ConfigurationEngine
+import Foundation
 import Testing
 
 @testable import Settings
@@ -143,12 +144,25 @@ struct BrokenVariableTests {
       ])
   }
 
+  @Test("A file without a name is refused")
+  func namelessFile() throws {
+    let workspace = try Workspace()
+    let loader = SettingsLoader(file: "", environment: Workspace.tls, workingDirectory: workspace.folder)
+    let error = try #require(throws: ConfigurationErrors.self) { try loader.load() }
+    #expect(error.faults.map(\.description) == ["the name of the configuration file is empty"])
+  }
+
   @Test("A file that is not text is refused")
   func binaryFile() throws {
     let workspace = try Workspace()
     let loader = SettingsLoader(
       file: "/bin/sh", environment: Workspace.tls, workingDirectory: workspace.folder)
     let error = try #require(throws: ConfigurationErrors.self) { try loader.load() }
-    #expect(error.faults.map(\.description) == ["/bin/sh:1:1: not UTF-8"])
+    let faults = error.faults.map(\.description)
+    #expect(faults.count == 1 && faults[0].hasPrefix("/bin/sh:") && faults[0].hasSuffix(": not UTF-8"), "\(faults)")
+    try Data("a: b\nc: \u{e4}".utf8 + [0x20, 0xFF, 0x0A, 0xFE]).write(to: URL(filePath: workspace.folder + "/x.yaml"))
+    let other = SettingsLoader(file: "x.yaml", environment: Workspace.tls, workingDirectory: workspace.folder)
+    let second = try #require(throws: ConfigurationErrors.self) { try other.load() }
+    #expect(second.faults.map(\.description) == ["x.yaml:2:6: not UTF-8"])
   }
 }

@@ -22,7 +22,7 @@ struct IrregularFileTests {
     }
   }
 
-  @Test("A pipe, a device and a folder in place of .env are refused")
+  @Test("A pipe and a device in place of .env are refused, and a folder is a warning")
   func dotEnv() throws {
     let workspace = try Workspace()
     let path = "\(workspace.folder)/.env"
@@ -37,7 +37,10 @@ struct IrregularFileTests {
     #expect(examine().contains { $0.contains("not a regular file") })
     try FileManager.default.removeItem(atPath: path)
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-    #expect(examine().contains { $0.contains("EISDIR") })
+    #expect(!examine().contains { $0.contains("EISDIR") })
+    let warnings = SettingsLoader(file: nil, environment: Workspace.tls, workingDirectory: workspace.folder).examine()
+      .warnings
+    #expect(warnings.contains { $0.description.contains("not used: \(path): Is a directory (EISDIR)") }, "\(warnings)")
   }
 
   @Test("A pipe on the command line is read to its end")

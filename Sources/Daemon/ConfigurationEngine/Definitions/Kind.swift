@@ -12,11 +12,16 @@ public struct InvalidSetting: Error, Hashable {
   /// Quotes `text` for an error message: on one line, without the password of a URL, with control characters escaped,
   /// at most 60 characters.
   public static func quoted(_ text: String) -> String {
+    "\"" + shortened(text) + "\""
+  }
+
+  /// `quoted` without the quotes.
+  public static func shortened(_ text: String) -> String {
     let text = withoutPassword(text)
     let escaped = text.unicodeScalars.prefix(60).map { scalar in
       scalar.value < 0x20 || scalar.value == 0x7F ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
     }
-    return "\"" + escaped.joined() + (text.unicodeScalars.count > 60 ? "…" : "") + "\""
+    return escaped.joined() + (text.unicodeScalars.count > 60 ? "…" : "")
   }
 
   /// `text` with `…` in place of what may be the password of a user in a URL: all from the first colon behind the

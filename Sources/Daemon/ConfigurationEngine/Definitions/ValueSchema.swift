@@ -26,6 +26,9 @@ public struct ValueSchema: Sendable {
 
   public static let text = ValueSchema()
 
+  /// Any text. What YAML reads as a number or a boolean counts too: the program sees the text.
+  public static let anyText = ValueSchema(types: ["string", "number", "boolean"])
+
   /// A text that may look like a number, for example a team ID of only digits.
   public static func textOrNumber(_ pattern: String) -> ValueSchema {
     ValueSchema(types: ["string", "number"], pattern: pattern)

@@ -18,6 +18,7 @@ public enum FileContentError: Error, Hashable {
 
   public static let isMissing = FileContentError.system(ENOENT)
   public static let isForbidden = FileContentError.system(EACCES)
+  public static let isFolder = FileContentError.system(EISDIR)
 
   /// Why the file could not be read, in a few words.
   public var reason: String {
@@ -111,6 +112,17 @@ public enum FileContent {
     #else
       Darwin.read(file, buffer.baseAddress, buffer.count)
     #endif
+  }
+
+  /// Where the first bytes of `bytes` are that are not UTF-8: the line, and the column in Unicode scalars, from 1.
+  static func endOfUTF8(in bytes: [UInt8]) -> (line: Int, column: Int) {
+    var parser = Unicode.UTF8.ForwardParser()
+    var rest = bytes.makeIterator()
+    var (line, column) = (1, 1)
+    while case .valid(let scalar) = parser.parseScalar(from: &rest) {
+      if Unicode.UTF8.decode(scalar) == "\n" { (line, column) = (line + 1, 1) } else { column += 1 }
+    }
+    return (line, column)
   }
 
   /// The permission bits of the file at `path`; `nil` if it does not exist.

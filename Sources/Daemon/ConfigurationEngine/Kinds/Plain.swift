@@ -26,11 +26,12 @@ extension Kind where Value == Int {
       range.lowerBound == range.upperBound ? "`\(range.lowerBound)`" : "\(range.lowerBound) to \(range.upperBound)"
     return Kind(name: "integer", form: form, schema: .integer(range), example: "\(range.lowerBound)") {
       text throws(InvalidSetting) in
-      guard let value = Digits.value(of: text) else {
+      guard Digits.isNumber(text) else {
         throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a whole number")
       }
-      guard range.contains(value) else {
-        throw InvalidSetting("\(value) is out of range: \(range.lowerBound) to \(range.upperBound)")
+      guard let value = Digits.value(of: text), range.contains(value) else {
+        throw InvalidSetting(
+          "\(InvalidSetting.shortened(text)) is out of range: \(range.lowerBound) to \(range.upperBound)")
       }
       return value
     }
@@ -45,7 +46,8 @@ extension Kind where Value == Int {
       let value = try Size.read(text)
       guard range.contains(value) else {
         throw InvalidSetting(
-          "\(text) is out of range: \(Size.text(range.lowerBound)) to \(Size.text(range.upperBound))")
+          "\(InvalidSetting.shortened(text)) is out of range: \(Size.text(range.lowerBound)) to \(Size.text(range.upperBound))"
+        )
       }
       return value
     }
@@ -82,7 +84,7 @@ extension Kind where Value == String {
 
   /// Any non-empty text without control characters, described by `form`.
   public static func text(form: String) -> Kind {
-    Kind(name: "text", form: form) { text throws(InvalidSetting) in
+    Kind(name: "text", form: form, schema: .anyText) { text throws(InvalidSetting) in
       guard text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
         throw InvalidSetting("\(InvalidSetting.quoted(text)) contains control characters")
       }
@@ -150,15 +152,17 @@ extension Kind where Value == Bool {
 public enum Digits {
   /// The value of `text`; `nil` if it is not a number, or too large.
   public static func value(of text: some StringProtocol) -> Int? {
-    guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
-      return nil
-    }
-    return Int(text)
+    isNumber(text) ? Int(text) : nil
   }
 
-  /// Splits `text` after its leading digits.
+  /// Whether `text` is digits alone, however many.
+  public static func isNumber(_ text: some StringProtocol) -> Bool {
+    !text.isEmpty && text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+  }
+
+  /// Splits `text` after its leading digits. A number that is too large is `Int.max`.
   public static func split(_ text: String) -> (number: Int?, unit: Substring) {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
-    return (value(of: digits), text[digits.endIndex...])
+    return (isNumber(digits) ? Int(digits) ?? .max : nil, text[digits.endIndex...])
   }
 }

@@ -10,7 +10,9 @@ public enum TimeSpan {
         "\(InvalidSetting.quoted(text)) is not a duration: write a whole number and ms, s, m, h or d")
     }
     if unit.isEmpty {
-      throw InvalidSetting("\(number) has no unit: write ms, s, m, h or d", suggestion: "\(number)s")
+      throw InvalidSetting(
+        "\(InvalidSetting.shortened(text)) has no unit: write ms, s, m, h or d",
+        suggestion: number < .max ? "\(number)s" : nil)
     }
     guard let factor = units.first(where: { $0.0 == unit })?.1 else {
       throw InvalidSetting(
@@ -39,7 +41,8 @@ extension Kind where Value == Duration {
       let value = try TimeSpan.milliseconds(text)
       guard range.contains(value) else {
         throw InvalidSetting(
-          "\(text) is out of range: \(TimeSpan.text(range.lowerBound)) to \(TimeSpan.text(range.upperBound))")
+          "\(InvalidSetting.shortened(text)) is out of range: \(TimeSpan.text(range.lowerBound)) to \(TimeSpan.text(range.upperBound))"
+        )
       }
       return .milliseconds(value)
     }
@@ -73,7 +76,7 @@ public enum Size {
       let meant = ["k": "KiB", "m": "MiB", "g": "GiB"][unit.prefix(1).lowercased()]
       throw InvalidSetting(
         "\(InvalidSetting.quoted(String(unit))) is not a size unit: use B, KiB, MiB or GiB",
-        suggestion: meant.map { "\(number)\($0)" })
+        suggestion: number < .max ? meant.map { "\(number)\($0)" } : nil)
     }
     let (product, overflows) = number.multipliedReportingOverflow(by: factor)
     guard !overflows else { throw InvalidSetting("\(InvalidSetting.quoted(text)) is too large") }

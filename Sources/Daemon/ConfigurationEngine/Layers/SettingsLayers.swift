@@ -45,10 +45,17 @@ public struct SettingsLayers: Sendable {
   public func readFile(_ table: SettingsTable, namedBy variable: String) -> Entries {
     guard let file else { return Entries() }
     var entries = Entries()
+    guard !file.isEmpty else {
+      // Often a shell variable that is not set.
+      entries.refuseFile(
+        ConfigurationError(.standard, nil, "the name of the configuration file is empty", hint: "name it after -c"))
+      return entries
+    }
     do throws(FileContentError) {
       let bytes = try FileContent.read(FilePath.absolute(file, in: workingDirectory), acceptsPipe: true)
       guard let text = String(validating: bytes, as: UTF8.self) else {
-        entries.refuseFile(ConfigurationError(.file(file, line: 1, column: 1), nil, "not UTF-8"))
+        let (line, column) = FileContent.endOfUTF8(in: bytes)
+        entries.refuseFile(ConfigurationError(.file(file, line: line, column: column), nil, "not UTF-8"))
         return entries
       }
       return FileLayer.entries(of: text, at: file, in: workingDirectory, table)
@@ -65,22 +72,24 @@ public struct SettingsLayers: Sendable {
 
   /// The variables of `.env`; empty if the file does not exist.
   ///
-  /// A file that this user cannot read is a warning: the user has named neither the file nor the folder, and a command
-  /// may run in the home folder of another user.
+  /// A file that this user cannot read, or a folder, is a warning: the user has named neither of them, and a command may
+  /// run in the home folder of another user.
   private func readDotEnv() -> (
     variables: [String: DotEnv.Variable], warnings: [Warning], faults: [ConfigurationError]
   ) {
     do throws(FileContentError) {
       let bytes = try FileContent.read(FilePath.absolute(".env", in: workingDirectory))
       guard let text = String(validating: bytes, as: UTF8.self) else {
-        return ([:], [], [ConfigurationError(.dotenv(line: 1, variable: ""), nil, "not UTF-8")])
+        let (line, _) = FileContent.endOfUTF8(in: bytes)
+        return ([:], [], [ConfigurationError(.dotenv(line: line, variable: ""), nil, "not UTF-8")])
       }
       let dotenv = DotEnv(text: text)
       return (dotenv.variables, [], dotenv.faults)
     } catch {
       if error == .isMissing { return ([:], [], []) }
       let place = FilePath.absolute(".env", in: workingDirectory)
-      if error == .isForbidden {
+      // `.env` is also the usual name of a folder with a virtual environment of Python.
+      if error == .isForbidden || error == .isFolder {
         return ([:], [Warning(.dotenv(line: 1, variable: ""), nil, "not used: \(place): \(error.reason)")], [])
       }
       return (

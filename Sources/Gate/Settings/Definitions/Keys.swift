@@ -98,7 +98,7 @@ enum Keys {
     "The name in the certificate (subjectAltName) of a `wss:` upstream, if it is not the host.")
 
   static let routeAudience = Key(
-    "routes[].audience", .text(form: "a name"), example: "chat",
+    "routes[].audience", .nameOrURL(form: "a name"), example: "chat",
     "`aud` of the identity assertions for this upstream, instead of `identity.audience`. Not for `tcp://`.")
 
   static let routeSubprotocol = Key(
@@ -130,7 +130,7 @@ enum Keys {
     "How soon each gate that shares the store closes the sessions of a revoked key.")
 
   static let store = Key(
-    "store.url", .store, example: "sqlite:///var/lib/sallyport/state.db",
+    "store.url", .database("store"), example: "sqlite:///var/lib/sallyport/state.db",
     "The store of keys and counters. By default `state.db` in the state folder. Several gates can share PostgreSQL."
   )
   static let storePassword = Key(
@@ -143,10 +143,10 @@ enum Keys {
     "store.prune_unused_after", .durationOrOff(86_400_000...31_536_000_000), default: "off",
     "How long a key may stay unused before it is removed. Its device must then attest a new key.")
   static let issuer = Key(
-    "identity.issuer", .text(form: "a name, or the URL of the gate"), default: "sallyport",
+    "identity.issuer", .nameOrURL(form: "a name, or the URL of the gate"), default: "sallyport",
     "`iss` of the identity assertions for upstreams.")
   static let audience = Key(
-    "identity.audience", .text(form: "a name"), default: "sallyport-upstream",
+    "identity.audience", .nameOrURL(form: "a name"), default: "sallyport-upstream",
     "`aud` of the identity assertions for upstreams, unless the route sets its own.")
   static let identityKeyLife = Key(
     "identity.key_life", .durationOrOff(600_000...31_536_000_000), default: "90d",

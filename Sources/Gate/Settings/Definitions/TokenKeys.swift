@@ -3,7 +3,7 @@ internal import ConfigurationEngine
 /// The settings of the section `tokens`.
 extension Keys {
   static let tokenAudience = Key(
-    "tokens.audiences[]", .text(form: "a name, or the URL of the service"), example: "https://api.example.com",
+    "tokens.audiences[]", .nameOrURL(form: "a name, or the URL of the service"), example: "https://api.example.com",
     "The audiences (`aud`) that `POST /attest/token` issues tokens for. By default none, and the path does not exist.")
   static let tokenLifetime = Key(
     "tokens.lifetime", .duration(10_000...300_000), default: "5m",

@@ -14,7 +14,7 @@ extension Kind where Value == GateSettings.Admin.Address {
   /// An address for the admin server. Addresses that other machines could reach are refused.
   static var adminAddress: Kind {
     Kind(name: "admin address", form: "`unix:/path`, `127.0.0.1:port` or `[::1]:port`") { text throws(InvalidSetting) in
-      if text.hasPrefix("unix:") { return .unix(path: try Kind<UpstreamAddress>.unix(text).host) }
+      if text.hasPrefix("unix:") { return .unix(path: try SocketPath.read(text)) }
       guard let colon = text.lastIndex(of: ":") else {
         throw InvalidSetting(
           "\(InvalidSetting.quoted(text)) is not unix:/path or an address with a port",

@@ -49,4 +49,16 @@ extension Kind where Value == String {
       return text
     }
   }
+
+  /// A name or a URL that stands in assertions or tokens: for everybody to read.
+  static func nameOrURL(form: String) -> Kind {
+    Kind(name: "text", form: form, schema: .anyText) { value throws(InvalidSetting) in
+      let text = try Kind.text.read(value)
+      let scheme = text.firstRange(of: "://")
+      guard scheme.map({ text[$0.upperBound...].prefix { !"/?#".contains($0) }.contains("@") }) != true else {
+        throw InvalidSetting("must not contain a user or a password: it stands in assertions and tokens")
+      }
+      return text
+    }
+  }
 }

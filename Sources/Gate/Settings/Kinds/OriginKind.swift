@@ -56,7 +56,23 @@ extension Kind where Value == GateSettings.Origin {
           suggestion: String(text.dropLast(port.count)))
       }
     }
+    guard authority.isEmpty || isHostAndPort(authority) else {
+      throw InvalidSetting("\(InvalidSetting.quoted(text)) has no valid host and port: no request has this origin")
+    }
     return text
+  }
+
+  private static func isHostAndPort(_ authority: Substring) -> Bool {
+    let isBracketed = authority.hasPrefix("[")
+    let host = isBracketed ? authority.dropFirst().prefix { $0 != "]" } : authority.prefix { $0 != ":" }
+    let rest = authority[host.endIndex...].dropFirst(isBracketed ? 1 : 0)
+    guard
+      isBracketed
+        ? NetworkName.isIPv6(host) && authority[host.endIndex...].first == "]"
+        : NetworkName.isHostName(host.hasSuffix(".") ? host.dropLast() : host)
+    else { return false }
+    // Browsers write a port without leading zeros.
+    return rest.isEmpty || rest.first == ":" && UInt16(rest.dropFirst()).map { ":\($0)" == rest && $0 > 0 } == true
   }
 
   private static func isScheme(_ text: String) -> Bool {

@@ -17,7 +17,9 @@ extension Kind where Value == UpstreamAddress {
       name: "upstream", form: "`ws://host:port`, `wss://host:port`, `unix:/path` or `tcp://host:port`",
       schema: .matching("^(wss?://[^/?#@]+/?|tcp://[^/?#@]+:[0-9]+|unix:/[^/].*)$"), example: "ws://127.0.0.1:8080"
     ) { text throws(InvalidSetting) in
-      if text.hasPrefix("unix:") { return try unix(text) }
+      if text.hasPrefix("unix:") {
+        return UpstreamAddress(scheme: .unix, host: try SocketPath.read(text), port: 0)
+      }
       let parts = text.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2 else {
         throw InvalidSetting(
@@ -32,22 +34,6 @@ extension Kind where Value == UpstreamAddress {
       }
       return try authority(parts[1], of: scheme)
     }
-  }
-
-  static func unix(_ text: String) throws(InvalidSetting) -> UpstreamAddress {
-    let path = text.dropFirst("unix:".count)
-    if path.hasPrefix("//") {
-      throw InvalidSetting(
-        "\(InvalidSetting.quoted(text)) contains a host", suggestion: "unix:/\(path.drop { $0 == "/" })")
-    }
-    guard path.hasPrefix("/"), path != "/" else {
-      throw InvalidSetting("the path of a Unix socket must be absolute: unix:/path")
-    }
-    // sun_path has 108 bytes, including the terminating zero.
-    guard path.utf8.count <= 107, !path.utf8.contains(0) else {
-      throw InvalidSetting("the path of a Unix socket must have at most 107 bytes and no NUL")
-    }
-    return UpstreamAddress(scheme: .unix, host: String(path), port: 0)
   }
 
   private static func authority(_ rest: Substring, of scheme: UpstreamAddress.Scheme) throws(InvalidSetting)

@@ -1,16 +1,14 @@
-internal import ConfigurationEngine
-
-/// The parsed `store.url`. A database password may be in a separate file.
-enum StoreAddress: Sendable, Hashable {
+/// A parsed database URL. Its password may be in a separate file.
+public enum DatabaseAddress: Sendable, Hashable {
   case sqlite(path: String)
   case postgres(DatabaseURL)
 }
 
-extension Kind where Value == StoreAddress {
-  /// The store of keys, counters and used nonces.
-  static var store: Kind {
+extension Kind where Value == DatabaseAddress {
+  /// A database, called `name` in the documents.
+  public static func database(_ name: String) -> Kind {
     var kind = Kind(
-      name: "store", form: "`sqlite:///path` or `postgres://user@host:port/database`",
+      name: name, form: "`sqlite:///path` or `postgres://user@host:port/database`",
       schema: .matching("^(sqlite:///[^?#]*[^/?#]|postgres(ql)?://[^ ]+)$")
     ) { text throws(InvalidSetting) in
       for scheme in ["postgres://", "postgresql://"] where text.hasPrefix(scheme) {
@@ -21,7 +19,7 @@ extension Kind where Value == StoreAddress {
       }
       guard text.hasPrefix("sqlite://") else {
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(DatabaseURL.masked(text))) is not a store URL: write sqlite:///path or postgres://…",
+          "\(InvalidSetting.quoted(DatabaseURL.masked(text))) is not a \(name) URL: write sqlite:///path or postgres://…",
           suggestion: text.hasPrefix("/") ? "sqlite://\(text)" : nil)
       }
       return try sqlite(text.dropFirst("sqlite://".count))
@@ -30,7 +28,7 @@ extension Kind where Value == StoreAddress {
     return kind
   }
 
-  private static func sqlite(_ path: Substring) throws(InvalidSetting) -> StoreAddress {
+  private static func sqlite(_ path: Substring) throws(InvalidSetting) -> DatabaseAddress {
     guard path.hasPrefix("/"), !path.hasSuffix("/") else {
       throw InvalidSetting("the database path must be absolute and name a file: sqlite:///path")
     }
@@ -41,7 +39,7 @@ extension Kind where Value == StoreAddress {
   }
 
   // libpq parses the rest when the store is created.
-  private static func postgres(_ text: String, behind scheme: String) throws(InvalidSetting) -> StoreAddress {
+  private static func postgres(_ text: String, behind scheme: String) throws(InvalidSetting) -> DatabaseAddress {
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
       throw InvalidSetting(
         "the database URL contains a blank or a control character: write it percent-encoded, for example %20")
@@ -55,25 +53,5 @@ extension Kind where Value == StoreAddress {
       throw InvalidSetting("the URL has no database name: \(scheme)user@host/database")
     }
     return .postgres(DatabaseURL(text))
-  }
-}
-
-extension GateSettings.Store {
-  /// Why a text is not a valid store URL. The reason contains no password.
-  public struct Malformed: Error, Sendable, Hashable {
-    public let reason: String
-  }
-
-  /// Parses a URL in the form of `store.url`. The password is in the URL, or in a place where libpq looks for it.
-  /// - Throws: `Malformed` if the URL is not valid.
-  public init(url: String) throws(Malformed) {
-    do throws(InvalidSetting) {
-      switch try Kind<StoreAddress>.store.read(url) {
-      case .sqlite(let path): self = .sqlite(path: path)
-      case .postgres(let url): self = .postgres(url, passwordFile: nil)
-      }
-    } catch {
-      throw Malformed(reason: error.reason + (error.suggestion.map { " (did you mean \($0))" } ?? ""))
-    }
   }
 }
