@@ -71,8 +71,9 @@ struct PassedSocketServer<Connection: ServerChildChannel>: Service {
     var parts = tm()
     gmtime_r(&now, &parts)
     return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 40) { text in
+      guard let start = text.baseAddress else { return "" }
       // The program never calls setlocale(3), so names are English.
-      let length = strftime(text.baseAddress, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
+      let length = strftime(start, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
       return String(decoding: text.prefix(length).map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
   }

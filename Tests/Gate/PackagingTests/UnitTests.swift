@@ -201,7 +201,7 @@ struct DebianFilesTests {
       Places.tool("python3"), [ProjectFile.path("scripts/machine"), "--list"])
     try #require(exit == .code(0) && !steps.isEmpty, "\(errors)")
     let article = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Installing.md")
-    #expect(article.contains("Its steps:\n\n" + steps.map { "- \($0)\n" }.joined() + "\n"))
+    #expect(article.contains("Their steps:\n\n" + steps.map { "- \($0)\n" }.joined() + "\n"))
   }
 
   @Test("The deploy hook refuses to run without certbot's variable, and names the command")
