@@ -227,6 +227,23 @@ extension EngineTests {
       }
     }
 
+    @Test("A message in one frame may take longer than the idle time while its bytes arrive", arguments: [true, false])
+    func longFrame(isUpload: Bool) async throws {
+      let listener = try RawListener()
+      let gate = try gate(listener, limits: SessionLimits(idleTimeout: .seconds(2), pingInterval: .seconds(1)))
+      let (client, backend) = try gate.open(through: listener)
+      let payload = [UInt8](repeating: 7, count: 40)
+      let frame = isUpload ? fromClient(2, payload) : fromServer(2, payload)
+      for byte in frame {
+        try (isUpload ? client : backend).send([byte])
+        try await Task.sleep(for: .milliseconds(100))
+      }
+      #expect(try (isUpload ? backend : client).read(frame.count) == frame)
+      client.sendEnd()
+      backend.sendEnd()
+      #expect(await gate.record.next().end != .closedByGate(3008, reason: ""))
+    }
+
     @Test(
       "A half-closed client is closed as idle although the upstream still sends, whether the client reads or not",
       arguments: [true, false])
