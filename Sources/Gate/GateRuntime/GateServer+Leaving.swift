@@ -100,7 +100,8 @@ extension GateServer {
   /// cut off.
   ///
   /// The new process performs store maintenance and counts towards the cluster-wide limits. This process still closes
-  /// the sessions of revoked keys.
+  /// the sessions of revoked keys. It would not hear that a reload of the new process refuses a client certificate, so
+  /// the sessions of certificates end now.
   private func handOver(
     to process: any NewProcess, _ service: ServiceState, leaving heartbeat: Task<Void, Never>
   ) async -> Int {
@@ -116,6 +117,7 @@ extension GateServer {
     }
     defer { requests.cancel() }
     let settings = generation.composition.settings
+    memory.sessions.closeCertificates(.serviceRestart, reason: "the gate was upgraded")
     let sessions = await engine.traffic().sessions
     logger.notice(
       "new process took over: open sessions continue in this process",

@@ -250,6 +250,15 @@ public final class LiveSessions: Sendable {
     return close(refused, Place.lostCertificate.code, Place.lostCertificate.reason)
   }
 
+  /// Closes the sessions of all client certificates, and returns their number.
+  @discardableResult
+  public func closeCertificates(_ code: CloseCode, reason: String) -> Int {
+    let numbers = state.withLock { state in
+      state.places.filter { if case .certificate = $0.value.record.principal { true } else { false } }.map(\.key)
+    }
+    return close(numbers, code, reason)
+  }
+
   /// Returns the ids that begin with `text`, at most `limit`, the oldest session first.
   public func ids(beginning text: String, limit: Int) -> [String] {
     let found = state.withLock { state in state.places.filter { $0.value.record.id.hasPrefix(text) } }

@@ -51,6 +51,19 @@ struct CertificateSessionTests {
     #expect(recorders.last?.codes == [])
   }
 
+  @Test("The sockets of all certificates, and no other, can be closed with a code")
+  func all() async throws {
+    let device = try await bench.registeredDevice()
+    let orders = [
+      try await order("CN=a"), try await service.order(for: .upgrade(device.fields(over: bench.nonce(), count: 1))),
+    ]
+    defer { withExtendedLifetime(orders) {} }
+    let recorders = orders.map { _ in CloseRecorder() }
+    for (order, recorder) in zip(orders, recorders) { order.opened(recorder.control) }
+    #expect(service.sessions.closeCertificates(.serviceRestart, reason: "upgraded") == 1)
+    #expect(recorders.map(\.codes) == [[.serviceRestart], []])
+  }
+
   @Test("A certificate that is refused while its upgrade is decided or opened admits no socket")
   func during() async throws {
     let order = try await order("CN=a")
