@@ -16,6 +16,7 @@ public struct ProviderTokens: IdentityTokenVerifier {
   private let trustedAudiences: [String]
   private let clockSkew: Duration
   private let keys: @Sendable (IDToken) async throws -> ProviderKeys
+  private let changedKeys: @Sendable () async -> ProviderKeys?
 
   /// Creates the verifier.
   ///
@@ -26,15 +27,19 @@ public struct ProviderTokens: IdentityTokenVerifier {
   ///   - trustedAudiences: further audiences that a token may have in addition, such as a project or a sibling client.
   ///   - clockSkew: the difference between the clocks of the provider and of the backend that is allowed.
   ///   - keys: returns the keys that `token` may be verified with.
+  ///   - changedKeys: fetches the keys again, because a signature without a key identifier fits none of them; `nil` if
+  ///     that was done a short time ago.
   public init(
     issuer: String, audiences: [String], trustedAudiences: [String] = [], clockSkew: Duration = Self.usualClockSkew,
-    keys: @escaping @Sendable (_ token: IDToken) async throws -> ProviderKeys
+    keys: @escaping @Sendable (_ token: IDToken) async throws -> ProviderKeys,
+    changedKeys: @escaping @Sendable () async -> ProviderKeys? = { nil }
   ) {
     self.issuer = issuer
     self.audiences = audiences
     self.trustedAudiences = trustedAudiences
     self.clockSkew = clockSkew
     self.keys = keys
+    self.changedKeys = changedKeys
   }
 
   /// Creates the verifier of the provider at `issuer`. It fetches the provider's keys when a token needs them, so a
@@ -51,9 +56,9 @@ public struct ProviderTokens: IdentityTokenVerifier {
     let transport = HTTPClientTransport(
       .init(authorityFile: authorityFile, connectTime: .seconds(5), exchangeTime: exchangeTime))
     let directory = ProviderDirectory(issuer: issuer, transport: transport)
-    self.init(issuer: issuer, audiences: audiences, trustedAudiences: trustedAudiences, clockSkew: clockSkew) {
-      try await directory.keys(for: $0)
-    }
+    self.init(
+      issuer: issuer, audiences: audiences, trustedAudiences: trustedAudiences, clockSkew: clockSkew,
+      keys: { try await directory.keys(for: $0) }, changedKeys: { await directory.changedKeys() })
   }
 
   /// Fetches the metadata of the provider at `issuer`.
@@ -92,7 +97,13 @@ public struct ProviderTokens: IdentityTokenVerifier {
     do throws(IDTokenRejection) {
       try await IDTokenVerifier(keys: keys).verify(token, as: expected)
     } catch {
-      throw FederationRejection(error)
+      // Without a key identifier, only the signature shows that the provider has changed its keys.
+      guard error == .signature, token.keyID == nil, let changed = await changedKeys() else {
+        throw FederationRejection(error)
+      }
+      do throws(IDTokenRejection) { try await IDTokenVerifier(keys: changed).verify(token, as: expected) } catch {
+        throw FederationRejection(error)
+      }
     }
     guard let subject = token.claims.subject else { throw FederationRejection.subject }
     return try ProviderSubject(issuer: issuer, claimed: subject)

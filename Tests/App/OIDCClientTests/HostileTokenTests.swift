@@ -35,6 +35,39 @@ struct HostileTokenTests {
     #expect(!"\(token)".contains(token.text))
   }
 
+  @Test(
+    "A claim or a parameter that is there twice is refused, also under an escape or deep inside",
+    arguments: [
+      (#"{"sub":"first","sub":"last"}"#, #"{"alg":"ES256"}"#, false),
+      (#"{"sub":"first","\u0073ub" :"last"}"#, #"{"alg":"ES256"}"#, false),
+      (#"{"sub":"a","x":[{"y":1,"y":2}]}"#, #"{"alg":"ES256"}"#, false),
+      (#"{"sub":"a"}"#, #"{"alg":"ES256","alg":"none"}"#, false),
+      (#"{"sub":"a","x":{"sub":"b"},"y":["sub","sub"],"z":[{"a":1},{"a":1}]}"#, #"{"alg":"ES256"}"#, true),
+      (#"{"sub":"a","\\":1,"\"":2,"stra\u00dfe":3}"#, #"{"alg":"ES256"}"#, true),
+    ])
+  func twice(claims: String, header: String, isRead: Bool) {
+    #expect(((try? IDToken(forged(claims, header: header))) != nil) == isRead)
+  }
+
+  @Test("Google's issuer may come without its scheme, and no other")
+  func google() async throws {
+    func rejection(_ issuer: String, of expected: String) async throws -> IDTokenRejection? {
+      let expectation = IDTokenExpectation(
+        issuer: expected, clientID: "app", time: Date(timeIntervalSince1970: 1_800_000_000))
+      let keys = try ProviderKeys(json: Array(Minter().jwks.utf8))
+      let token = try IDToken(forged(#"{"iss":"\#(issuer)","sub":"a"}"#))
+      return await IDTokenVerifier(keys: keys).findings(token, as: expectation).compactMap(\.rejection).first {
+        if case .issuer = $0 { true } else { false }
+      }
+    }
+    let google = "https://accounts.google.com"
+    #expect(try await rejection(google, of: google) == nil)
+    #expect(try await rejection("accounts.google.com", of: google) == nil)
+    #expect(try await rejection("accounts.google.com.evil.example", of: google) != nil)
+    #expect(try await rejection("accounts.google.com", of: "https://login.example.com") != nil)
+    #expect(try await rejection("login.example.com", of: "https://login.example.com") != nil)
+  }
+
   /// Names that would cost time with the square of their length, or are too many.
   private static let unbounded = [
     #"{"a\#(String(repeating: "\u{301}", count: 200))":1,"alg":"ES256"}"#,

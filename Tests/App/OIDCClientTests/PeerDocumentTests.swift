@@ -67,10 +67,16 @@ struct PeerDocumentTests {
   }
 
   @Test(
+    "A type that is left out is Bearer",
+    arguments: [#"{"access_token":"a"}"#, #"{"access_token":"a","token_type":""}"#])
+  func withoutType(json: String) throws {
+    #expect(try TokenResponse(json: Array(json.utf8)).tokens.tokenType == "Bearer")
+  }
+
+  @Test(
     "A member that is missing is named",
     arguments: [
-      (#"{"token_type":"Bearer"}"#, "access_token is missing"), (#"{"access_token":"a"}"#, "token_type is missing"),
-      (#"{"access_token":"a","token_type":""}"#, "token_type is missing"), ("[]", "not a JSON object"),
+      (#"{"token_type":"Bearer"}"#, "access_token is missing"), ("[]", "not a JSON object"),
     ])
   func missing(json: String, expected: String) throws {
     let found = message { () throws(OIDCError) in _ = try TokenResponse(json: Array(json.utf8)) }

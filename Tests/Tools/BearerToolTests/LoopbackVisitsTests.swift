@@ -21,6 +21,19 @@ struct LoopbackVisitsTests {
 
   private func isAccepted(_ step: LoopbackVisits.Step) -> Bool { if case .accept = step { true } else { false } }
 
+  @Test(
+    "A redirect that would come to a network, or to nobody, is refused before the browser opens",
+    arguments: [
+      "https://127.0.0.1/callback", "http://192.0.2.2:9724/cb", "https://gate.example/cb", "com.example.app:/callback",
+      "http://127.0.0.1.example.com/cb", "http://[2001:db8::1]/cb",
+    ])
+  func elsewhere(_ uri: String) async throws {
+    let error = await #expect(throws: (any Error).self) {
+      try await LoopbackListener.open(redirectURI: URL(string: uri))
+    }
+    #expect("\(error.map(String.init(reflecting:)) ?? "")".contains("not http on loopback"))
+  }
+
   @Test func `the short address works once, and the second visit ends the sign-in`() {
     var visits = visits()
     #expect(visits.startAddress == "http://127.0.0.1:4000/start/ADDRESS")

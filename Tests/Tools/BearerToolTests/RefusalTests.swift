@@ -166,11 +166,11 @@ struct RefusalTests {
     }
   }
 
-  @Test func `an unknown key leads to one fetch of the keys, and a new key of the provider is found`() async throws {
+  @Test func `an unknown key leads to one more fetch of the keys, and a new key of the provider is found`() async throws {
     try await withHostileProvider { shell, provider in
       try await provider.control(#"{"fault": "unknown_kid"}"#)
       #expect(try await shell.browse().fault == "unknown_key")
-      #expect(try await provider.control().jwks_fetches == 1)
+      #expect(try await provider.control().jwks_fetches == 2)
       try await provider.control(#"{"reset": true, "fault": "keys_rotated"}"#)
       #expect(try await shell.browse().code == 0)
     }

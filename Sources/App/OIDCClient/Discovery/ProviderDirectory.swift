@@ -70,10 +70,11 @@ public actor ProviderDirectory {
   /// The keys of another fetch, because a token fits none of the present ones, or those are old.
   ///
   /// - Returns: `nil` if the last try was less than five minutes ago, or this one fails.
-  func changedKeys() async -> ProviderKeys? {
+  package func changedKeys() async -> ProviderKeys? {
     // The fetch that another token began may bring this one's key. A clock that was set back delays no fetch.
     guard keysFetch == nil else { return try? await fetchKeys() }
     if let keysAskedAt, (0..<Self.shortestPause).contains(now().timeIntervalSince(keysAskedAt)) { return nil }
+    keysAskedAt = now()
     // After an hour, the address of the keys may have changed, too. Where it cannot be learned, the known one stays.
     let known = metadataFetch
     if !isFresh { metadataFetch = nil }
@@ -110,7 +111,6 @@ public actor ProviderDirectory {
           return .failure(error)
         }
       }
-    if keysFetch == nil { keysAskedAt = now() }
     keysFetch = fetch
     let result = await fetch.value
     // Only the first that resumes: a later one might replace newer keys.

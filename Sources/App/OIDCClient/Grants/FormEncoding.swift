@@ -23,8 +23,9 @@ enum FormEncoding {
   /// The longest name of a field that is kept, in bytes. The protocols know no longer one.
   private static let longestName = 64
 
-  /// The fields of a query; `nil` if a name occurs twice (RFC 6749, section 3.1), an escape is malformed, or there are more
-  /// than 64 fields. A field whose name is not of ASCII characters, 64 at most, is left out.
+  /// The fields of a query; `nil` if a name occurs twice (RFC 6749, section 3.1), or there are more than 64 fields. A field
+  /// whose name is not of ASCII characters, 64 at most, or whose value is not UTF-8, is left out: unknown ones are to be
+  /// ignored (section 4.1.2).
   ///
   /// Anybody can write a query. Names are compared as bytes: hashing a `String` takes time with the square of its
   /// combining marks, and takes different bytes for one name.
@@ -35,10 +36,10 @@ enum FormEncoding {
     guard pairs.count <= mostFields else { return nil }
     for pair in pairs {
       let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      guard let name = decodeText(parts[0]), let value = decodeText(parts.count == 2 ? parts[1] : ""),
-        names.insert(Array(name.utf8)).inserted
-      else { return nil }
-      if name.utf8.count <= longestName, name.utf8.allSatisfy({ $0 < 0x80 }) { fields[name] = value }
+      guard let name = decodeText(parts[0]) else { continue }
+      guard names.insert(Array(name.utf8)).inserted else { return nil }
+      guard name.utf8.count <= longestName, name.utf8.allSatisfy({ $0 < 0x80 }) else { continue }
+      fields[name] = decodeText(parts.count == 2 ? parts[1] : "")
     }
     return fields
   }

@@ -84,14 +84,22 @@ public struct ProviderClient: Sendable {
   }
 
   /// Asks until the person has confirmed the code, refused, or let it expire. A cancelled task stops as if it had expired.
-  public func finish(_ authorization: DeviceAuthorization) async throws(OIDCError) -> StoredAccount {
+  ///
+  /// - Parameter limit: The longest wait; `nil` for the lifetime of the code.
+  /// - Throws: `.deviceCodeExpired`, also at the end of `limit`.
+  public func finish(
+    _ authorization: DeviceAuthorization, within limit: Duration? = nil
+  ) async throws(OIDCError) -> StoredAccount {
     let provider = try await resolved()
     var interval = authorization.interval
+    let end = min(
+      authorization.expiresAt,
+      limit.map { dependencies.now().addingTimeInterval(Double($0.components.seconds)) } ?? .distantFuture)
     while true {
       // No provider can make a program wait longer than the code is valid.
-      let remaining = authorization.expiresAt.timeIntervalSince(dependencies.now())
+      let remaining = end.timeIntervalSince(dependencies.now())
       await dependencies.sleep(.seconds(min(Double(interval), max(remaining, 0))))
-      guard dependencies.now() < authorization.expiresAt, !Task.isCancelled else { throw .deviceCodeExpired }
+      guard dependencies.now() < end, !Task.isCancelled else { throw .deviceCodeExpired }
       do throws(OIDCError) {
         return try await redeem(.deviceCode(authorization.deviceCode), at: provider, nonce: nil)
       } catch {
@@ -143,7 +151,11 @@ public struct ProviderClient: Sendable {
       renewed.keep(from: account)
       return renewed
     } catch {
-      throw FailedRefresh(stage: .verifying, error: error)
+      var failed = FailedRefresh(stage: .verifying, error: error)
+      if answer.isFor(account.user), error.leavesRefreshToken {
+        failed.refreshToken = answer.tokens.refreshToken ?? account.tokens.refreshToken
+      }
+      throw failed
     }
   }
 
@@ -295,7 +307,7 @@ public struct ProviderClient: Sendable {
     if needsIDToken, user == nil { throw .malformed("the answer has no ID token, although openid was asked for") }
     return StoredAccount(
       providerID: provider.id, issuer: provider.issuer, clientID: provider.clientID, tokens: answer.tokens, user: user,
-      issuedAt: sentAt, namesLifetime: answer.namesLifetime, dpopKey: type.lowercased() == "dpop" ? key : nil)
+      issuedAt: sentAt, namesLifetime: answer.namesLifetime, dpopKey: key)
   }
 
   /// The user of an ID token that passes every rule; `nil` for an ID token of the sign-in that a refresh brings again.
@@ -304,7 +316,16 @@ public struct ProviderClient: Sendable {
   ) async throws(OIDCError) -> User? {
     // It was verified at the sign-in.
     if text.isIdentical(to: old?.tokens.idToken) { return nil }
-    do throws(OIDCError) { return User(try await verify(text, as: expected)) } catch {
+    do throws(OIDCError) {
+      let claims = try await verify(text, as: expected)
+      // A nonce is that of the sign-in (Core, section 12.2).
+      if let old, let nonce = claims.nonce, let first = old.tokens.idToken.flatMap({ try? IDToken($0) }),
+        !nonce.isIdentical(to: first.claims.nonce)
+      {
+        throw .idToken(.nonce)
+      }
+      return User(claims)
+    } catch {
       guard old != nil, case .idToken(let rejection) = error,
         rejection == .issuedAt || rejection == .expired
           || rejection == .accessTokenHash
@@ -336,5 +357,26 @@ public struct ProviderClient: Sendable {
       }
     }
     return token.claims
+  }
+}
+
+extension TokenResponse {
+  /// Whether the ID token, which is not verified, names `user`.
+  fileprivate func isFor(_ user: User?) -> Bool {
+    guard let user, let token = tokens.idToken.flatMap({ try? IDToken($0) }) else { return false }
+    return user.id.isIdentical(to: token.claims.subject)
+  }
+}
+
+extension OIDCError {
+  /// Whether the refresh token of an answer is kept although the answer was refused for this: its ID token could not be
+  /// judged, or its times or audiences are not accepted. After anything else it may be that of another session.
+  fileprivate var leavesRefreshToken: Bool {
+    switch self {
+    case .idToken(.audience), .idToken(.authorizedParty), .idToken(.unknownKey), .idToken(.expired),
+      .idToken(.issuedAt), .transport, .status, .redirected, .tooLarge:
+      true
+    default: false
+    }
   }
 }

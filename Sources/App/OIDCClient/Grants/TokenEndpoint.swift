@@ -151,9 +151,9 @@ extension HTTPResponse {
   }
 
   /// The error that this answer is, without a text that repeats one of `secrets`. With a status of the server's own
-  /// failure, an error in the body says nothing more.
+  /// failure, or of its rate limit, an error in the body says nothing more. Only a device grant is slowed down by one.
   func error(of name: String, withholding secrets: [String] = []) -> OIDCError {
-    if status == 200 || (400..<500).contains(status), status != 429, let refusal {
+    if status == 200 || (400..<500).contains(status), let refusal, status != 429 || refusal.error == "slow_down" {
       return .refused(refusal.withholding(secrets))
     }
     return .status(status, of: name, retryAfter: retryAfter)

@@ -64,11 +64,14 @@ public struct TokenResponse: Sendable, Hashable {
   public init(json: [UInt8]) throws(OIDCError) {
     guard json.count <= ProviderMetadata.largest else { throw .tooLarge(Self.name) }
     let document: Document
-    do { document = try ProviderJSON.decode(Document.self, from: json) } catch {
+    do { document = try ProviderJSON.decode(Document.self, unambiguously: json) } catch is ProviderJSON.Ambiguous {
+      throw .malformed("\(Self.name) has a member twice")
+    } catch {
       throw .malformed("\(Self.name) is not a JSON object")
     }
     let accessToken = try document.accessToken.required(in: Self.name)
-    let type = try document.tokenType.required(in: Self.name)
+    // Some providers leave it out, and mean the only type that they have.
+    let type = try document.tokenType.usable(in: Self.name) ?? "Bearer"
     guard type.utf8.count <= 64 else { throw .malformed("\(Self.name): token_type is longer than 64 bytes") }
     let refreshToken = try document.refreshToken.usable(in: Self.name)
     // A token goes into header fields and shell commands.

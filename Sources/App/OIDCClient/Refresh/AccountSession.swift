@@ -53,14 +53,20 @@ public actor AccountSession {
 
   /// Deletes the tokens here, after an attempt to revoke them at the provider.
   ///
-  /// - Returns: Why they were not revoked; `nil` if they were, or there were none.
+  /// - Returns: Why they were not revoked; `nil` if they were, or there were none. Tokens of another provider or client
+  ///   than that of the configuration are sent nowhere.
   public func logOut() async throws(SessionError) -> OIDCError? {
     let lock = try await lock { () throws(SessionError) in nil }
     defer { lock?.release() }
     var fault: OIDCError?
     do {
       if let stored = try store.account(account) {
-        do throws(OIDCError) { try await client.revoke(stored) } catch { fault = error }
+        // A refresh token goes to the server that issued it alone (RFC 6749, section 10.4).
+        if isOfClient(stored) {
+          do throws(OIDCError) { try await client.revoke(stored) } catch { fault = error }
+        } else {
+          fault = .notOffered("revocation of tokens that another provider or client has")
+        }
       }
     } catch {
       // Tokens that cannot be read cannot be revoked, but they can be deleted.
@@ -107,12 +113,16 @@ public actor AccountSession {
     let found: StoredAccount?
     do { found = try store.account(account) } catch { throw .store(error) }
     guard let found else { throw .notSignedIn }
-    let provider = client.provider
-    guard found.issuer == provider.issuer, found.clientID == provider.clientID,
-      // Without an issuer, the name alone says which provider has issued the tokens.
-      found.issuer != nil || found.providerID == provider.id
-    else { throw .otherClient }
+    guard isOfClient(found) else { throw .otherClient }
     return found
+  }
+
+  /// Whether the provider of `client` has issued the tokens, to this client.
+  private nonisolated func isOfClient(_ account: StoredAccount) -> Bool {
+    let provider = client.provider
+    // Without an issuer, the name alone says which provider has issued the tokens.
+    return account.issuer == provider.issuer && account.clientID == provider.clientID
+      && (account.issuer != nil || account.providerID == provider.id)
   }
 
   /// Takes the account's lock. While another process holds it, asks `meanwhile` whether the wait is over already.
@@ -198,8 +208,10 @@ public actor AccountSession {
         account.refreshState = .paused(until: client.dependencies.now().addingTimeInterval(TimeInterval(seconds)))
       }
     case .tokenRefused(let code):
-      if !wasUncertain { account = account.withoutRefreshToken() }
+      if !wasUncertain { account = account.with(refreshToken: nil) }
       account.refreshState = .refused(code, afterLostAnswer: wasUncertain)
+    // The next refresh begins with the new one. To send the old one again would look like a theft.
+    case .answerRefused(let refreshToken): account = account.with(refreshToken: refreshToken)
     // The store says already that the token was sent.
     case .uncertain: return
     }
@@ -212,7 +224,7 @@ public actor AccountSession {
   ) throws(SessionError) -> StoredAccount {
     if old.tokens.accessToken != rejected, old.expiresAt > client.dependencies.now() { return old }
     switch failure {
-    case .notDelivered, .requestRefused: throw .provider(error)
+    case .notDelivered, .requestRefused, .answerRefused: throw .provider(error)
     case .postponed(let seconds): throw .postponed(seconds)
     case .uncertain: throw .uncertain(error)
     case .tokenRefused:

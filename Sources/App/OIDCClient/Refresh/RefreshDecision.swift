@@ -81,6 +81,9 @@ struct FailedRefresh: Error, Hashable {
 
   let stage: Stage
   let error: OIDCError
+  /// The refresh token of an answer that cannot be used otherwise; `nil` if there is none, or the answer may be that of
+  /// another person.
+  var refreshToken: String?
 
   /// Whether the same request may succeed a moment later, and is safe to send again.
   var isPassing: Bool {
@@ -98,6 +101,8 @@ enum RefreshFailure: Sendable, Hashable {
   case tokenRefused(String)
   /// The provider refuses this client or this request, and has not looked at the token.
   case requestRefused
+  /// The provider has answered with new tokens, whose ID token is not accepted: the refresh token of that answer.
+  case answerRefused(refreshToken: String)
   /// The provider may have replaced the token: the answer was lost, or cannot be used.
   case uncertain
 
@@ -109,7 +114,7 @@ enum RefreshFailure: Sendable, Hashable {
       case (.preparing, _): .notDelivered
       case (.exchanging, let error): Self(ofExchange: error)
       // The old token may be replaced, whatever went wrong afterwards.
-      case (.verifying, _): .uncertain
+      case (.verifying, _): failed.refreshToken.map { .answerRefused(refreshToken: $0) } ?? .uncertain
       }
   }
 

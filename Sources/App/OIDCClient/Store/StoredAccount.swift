@@ -16,7 +16,8 @@ public struct StoredAccount: Sendable, Hashable {
   public let issuedAt: Date
   /// Whether the provider said how long the access token is valid.
   public private(set) var namesLifetime: Bool
-  /// The key that the tokens are bound to; `nil` for bearer tokens.
+  /// The key that the refresh token is bound to, and with it perhaps the access token; `nil` if no proofs were sent. A
+  /// provider may bind the refresh token alone (RFC 9449, section 5).
   public let dpopKey: DPoPKey?
   /// What is known about the refresh token.
   public var refreshState = RefreshState.settled
@@ -36,6 +37,9 @@ public struct StoredAccount: Sendable, Hashable {
     self.dpopKey = dpopKey
   }
 
+  /// Whether the access token is bound to the key, so that it is of no use alone.
+  public var isBound: Bool { dpopKey != nil && tokens.tokenType.lowercased() == "dpop" }
+
   /// Whether the access token is used until a service refuses it: the provider named no lifetime, and nothing renews the
   /// token (RFC 6749, section 5.1).
   public var isOpenEnded: Bool {
@@ -52,16 +56,18 @@ public struct StoredAccount: Sendable, Hashable {
     tokens = AuthTokens(
       accessToken: tokens.accessToken, refreshToken: tokens.refreshToken ?? old.tokens.refreshToken,
       tokenType: tokens.tokenType, expiresIn: tokens.expiresIn, scope: tokens.scope ?? old.tokens.scope,
-      idToken: tokens.idToken ?? old.tokens.idToken)
+      // That of the sign-in: a service that gave a nonce asks for it.
+      idToken: old.tokens.idToken ?? tokens.idToken)
     user = user ?? old.user
   }
 
-  /// The account without its refresh token, which the provider has refused.
-  func withoutRefreshToken() -> StoredAccount {
+  /// The account with another refresh token, or with none, as far as is known about it.
+  func with(refreshToken: String?) -> StoredAccount {
     var account = self
+    account.refreshState = .settled
     account.tokens = AuthTokens(
-      accessToken: tokens.accessToken, refreshToken: nil, tokenType: tokens.tokenType, expiresIn: tokens.expiresIn,
-      scope: tokens.scope, idToken: tokens.idToken)
+      accessToken: tokens.accessToken, refreshToken: refreshToken, tokenType: tokens.tokenType,
+      expiresIn: tokens.expiresIn, scope: tokens.scope, idToken: tokens.idToken)
     return account
   }
 }

@@ -46,9 +46,15 @@ final class LoopbackListener: Sendable {
   /// section 7.3); without a URI, on any port of 127.0.0.1. `localhost` is both addresses of loopback, since a browser
   /// may choose either.
   ///
-  /// - Throws: `.cannotBind`.
+  /// - Throws: `.cannotBind`; `.configuration` for any other URI. The code would come to a network in clear text, or to
+  ///   nobody (RFC 8252, section 8.3).
   static func open(redirectURI: URL?) async throws(Failure) -> LoopbackListener {
     let host = redirectURI?.host(percentEncoded: false) ?? "127.0.0.1"
+    guard redirectURI?.scheme?.lowercased() ?? "http" == "http", isLoopback(host) else {
+      throw Failure(
+        .configuration, "no redirect can come to \(redirectURI?.absoluteString ?? host): it is not http on loopback",
+        hint: "sign in with `bearer login --paste` or `--device`, or set redirect_uri to http://127.0.0.1/callback")
+    }
     do {
       let listening = try await listen(
         on: host.lowercased() == "localhost" ? ["127.0.0.1", "::1"] : [host], port: redirectURI?.port ?? 0)
@@ -61,6 +67,13 @@ final class LoopbackListener: Sendable {
         .cannotBind, "cannot listen for the browser on \(redirectURI?.absoluteString ?? host): \(error)",
         hint: redirectURI == nil ? nil : "end the program that uses this port, or change redirect_uri")
     }
+  }
+
+  private static func isLoopback(_ host: String) -> Bool {
+    var address = in_addr()
+    let host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host.lowercased()
+    guard inet_pton(AF_INET, host, &address) == 1 else { return host == "::1" || host == "localhost" }
+    return UInt32(bigEndian: address.s_addr) >> 24 == 127
   }
 
   /// Listens on one port of all `hosts`, but those that this machine does not have. Another program at the same port of

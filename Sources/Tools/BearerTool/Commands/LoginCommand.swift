@@ -105,7 +105,7 @@ struct LoginCommand: AsyncParsableCommand {
         Output(
           account: provider.id, provider: account.providerID, user: account.user?.username,
           expires_at: account.expiryInSeconds, renewable: account.tokens.refreshToken != nil,
-          bound_to_key: account.dpopKey != nil))
+          bound_to_key: account.isBound))
     } else {
       let user = account.user.map { " as \(TerminalText.printable($0.username))" } ?? ""
       StandardOutput.write("signed in at \(client.provider.name)\(user)\n")
@@ -126,8 +126,8 @@ struct LoginCommand: AsyncParsableCommand {
         return (try await grant(client, credentials), client)
       } catch let error as OIDCError {
         guard error.permitsFailover, index + 1 < chain.count else { throw Failure(error, at: client.provider) }
-        StandardError.write(
-          "warning: \(client.provider.id): \(error); trying \(chain[index + 1].provider.id)\n")
+        let warning = "warning: \(client.provider.id): \(error); trying \(chain[index + 1].provider.id)"
+        StandardError.write(TerminalText.printable(warning) + "\n")
       }
     }
     throw Failure(.internalError, "there is no provider")
@@ -151,7 +151,12 @@ struct LoginCommand: AsyncParsableCommand {
     var text = "open \(authorization.verificationURI) and enter \(authorization.userCode)\n"
     if StandardError.isTerminal, let code = try? QRCode(address) { text += code.terminalText() }
     StandardError.write(TerminalText.printableLines(text))
-    return try await client.finish(authorization)
+    let end = Date().addingTimeInterval(TimeInterval(timeout))
+    do throws(OIDCError) { return try await client.finish(authorization, within: .seconds(timeout)) } catch {
+      guard error == .deviceCodeExpired, end < authorization.expiresAt, Date() >= end else { throw error }
+      throw Failure(
+        .retryLater, "no_answer: the code was not confirmed within \(timeout) s", hint: "--timeout allows more time")
+    }
   }
 
   private func pasted(_ client: ProviderClient) async throws -> StoredAccount {

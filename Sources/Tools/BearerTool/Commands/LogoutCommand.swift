@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ByteCoding
 internal import Commands
 internal import Foundation
 internal import OIDCClient
@@ -42,7 +43,10 @@ struct LogoutCommand: AsyncParsableCommand {
         Output(
           account: provider.id, revoked: fault == nil, reason: fault?.code, end_session_url: page?.absoluteString))
     } else {
-      if let fault { StandardError.write("warning: not revoked at the provider: \(fault)\n") }
+      if let fault {
+        // An answer of a provider may be in it.
+        StandardError.write(TerminalText.printable("warning: not revoked at the provider: \(fault)") + "\n")
+      }
       if let page { StandardOutput.write("the session in the browser ends at \(page.absoluteString)\n") }
     }
   }

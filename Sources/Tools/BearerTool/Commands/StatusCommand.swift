@@ -61,7 +61,7 @@ struct StatusCommand: ParsableCommand {
     return Row(
       account: name, state: state(of: account, at: Date()), provider: account.providerID,
       user: account.user?.username, expires_at: account.expiryInSeconds,
-      renewable: account.tokens.refreshToken != nil, bound_to_key: account.dpopKey != nil)
+      renewable: account.tokens.refreshToken != nil, bound_to_key: account.isBound)
   }
 
   private static func state(of account: StoredAccount, at now: Date) -> String {

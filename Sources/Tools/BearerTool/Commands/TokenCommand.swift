@@ -88,7 +88,7 @@ struct TokenCommand: AsyncParsableCommand {
         Output(
           access_token: account.tokens.accessToken, token_type: account.tokens.tokenType,
           expires_at: account.expiryInSeconds, scope: account.tokens.scope))
-    } else if account.dpopKey != nil {
+    } else if account.isBound {
       throw Failure(
         .usage, "token_bound: \(provider.id): the token is bound to a key, so that it is of no use alone",
         hint: "bearer token \(provider.id) --header METHOD URL | curl -H @- URL; or ask for tokens that are not bound: "
@@ -109,7 +109,7 @@ struct TokenCommand: AsyncParsableCommand {
   }
 
   private func printHeader(_ account: StoredAccount, _ provider: IdentityProvider) throws(Failure) {
-    guard let key = account.dpopKey, let url = URL(string: header[1]) else {
+    guard account.isBound, let key = account.dpopKey, let url = URL(string: header[1]) else {
       StandardOutput.write("Authorization: Bearer \(account.tokens.accessToken)\n")
       return
     }

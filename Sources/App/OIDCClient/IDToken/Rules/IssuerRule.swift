@@ -1,9 +1,16 @@
-/// Rule 2: `iss` is the issuer, character by character.
+/// Rule 2: `iss` is the issuer, character by character. Google may leave out the scheme (OpenID Connect Core 1.0,
+/// section 15.6.2).
 struct IssuerRule: IDTokenRule {
   let statement = "iss is the provider"
+  private static let google = "https://accounts.google.com"
 
   func check(_ token: IDToken, _ expected: IDTokenExpectation) throws(IDTokenRejection) {
     try token.claims.judge("iss")
-    guard expected.issuer.isIdentical(to: token.claims.issuer) else { throw .issuer(token.claims.issuer) }
+    let issuer = token.claims.issuer
+    guard
+      expected.issuer.isIdentical(to: issuer)
+        || Self.google.isIdentical(to: expected.issuer)
+          && Self.google.dropFirst("https://".count).description.isIdentical(to: issuer)
+    else { throw .issuer(issuer) }
   }
 }
