@@ -16,9 +16,6 @@ struct SyncCommand: ParsableCommand {
         authenticator sync ~/Nextcloud/codes
       """)
 
-  /// The name of the file in the folder.
-  static let fileName = "authenticator.vault"
-
   @OptionGroup var options: VaultOptions
 
   @Argument(help: "A folder, such as one in that of Syncthing, Nextcloud or Dropbox. It is made if it is not there.")
@@ -35,19 +32,23 @@ struct SyncCommand: ParsableCommand {
     }
     let local = try options.folder()
     if !isThere { try makeFolder(for: local) }
-    let shared = try VaultFolder.read(folder + "/" + Self.fileName)
-    guard let file = try local.read() ?? shared else {
+    let exchange = FolderExchange(folder: folder, local: local)
+    let shared = try exchange.shared()
+    let present = try local.read()
+    guard let file = present ?? shared else {
       throw Failure(
         .noInput, "there is no vault, neither here nor in \(folder)",
         hint: "`authenticator add`, `scan FILE` or `import FILE` make one with the first entry")
     }
-    var opened = try options.open(file, at: try local.read() == nil ? folder + "/" + Self.fileName : local.vaultPath)
+    var opened = try options.open(file, at: present == nil ? exchange.place : local.vaultPath)
+    let own = present == nil ? nil : opened.key
     if let shared, shared.keyID != opened.key.id {
-      guard join else { throw Failure(VaultError.otherKey, at: folder + "/" + Self.fileName) }
-      let theirs = try options.openOther(shared, at: folder + "/" + Self.fileName)
+      guard join else { throw Failure(VaultError.otherKey, at: exchange.place) }
+      let theirs = try options.openOther(shared, at: exchange.place)
       opened = OpenVault(vault: opened.vault, key: theirs.key, slots: theirs.slots)
     }
-    let report = try local.locked { try exchange(opened, local: local) }
+    // Persons type passphrases: what another process writes until here is read again under the lock.
+    let report = try local.locked { try exchange.run(opened, replacing: own) }
     tell(report)
   }
 
@@ -68,46 +69,6 @@ struct SyncCommand: ParsableCommand {
         hint: "the folder that it stands in must be there")
     }
     StandardError.write(TerminalText.printable("This makes the folder \(folder).") + "\n")
-  }
-
-  /// Exchanges while the vault is locked. `known` has the key, and what was read before the lock.
-  private func exchange(_ known: OpenVault, local: VaultFolder) throws -> VaultExchange.Report {
-    var slots = known.slots
-    var vault = known.vault
-    var present: VaultFile?
-    if let file = try local.read(), file.keyID == known.key.id {
-      vault = try file.opened(with: known.key, at: local.vaultPath).vault
-      (slots, present) = (file.slots, file)
-    }
-    var sharedSlots: VaultFile.Slots?
-    func open(_ data: Data) throws(VaultError) -> Vault {
-      let file = try VaultFile(bytes: data)
-      let vault = try file.vault(key: known.key)
-      sharedSlots = sharedSlots ?? file.slots
-      if file.slots.changedAt > slots.changedAt { slots = file.slots }
-      return vault
-    }
-    let key = known.key
-    let place = folder + "/" + Self.fileName
-    do {
-      // The slots of the folder are known only after its vault was opened, so a second exchange may be needed.
-      var report = try VaultExchange.run(
-        &vault, through: FolderStore(folder: folder), name: Self.fileName, open: open,
-        seal: { VaultFile($0, key: key, slots: slots).bytes },
-        save: { try local.write(VaultFile($0, key: key, slots: slots)) })
-      if present.map({ $0.slots != slots }) ?? true, !report.hasReceived {
-        try local.write(VaultFile(vault, key: key, slots: slots))
-      }
-      if !report.hasSent, sharedSlots != slots {
-        try FolderStore(folder: folder).set(VaultFile(vault, key: key, slots: slots).bytes, forKey: Self.fileName)
-        report.hasSent = true
-      }
-      return report
-    } catch let error as VaultError {
-      throw Failure(error, at: place)
-    } catch let error as UbiquitousStoreError {
-      throw Failure(error)
-    }
   }
 
   private struct Result: Encodable {
@@ -151,7 +112,11 @@ extension VaultOptions {
   func openOther(_ file: VaultFile, at path: String) throws(Failure) -> OpenVault {
     let key =
       if let key = SessionKeyring.key(file.keyID) { key } else {
-        try file.key(passphrase: Self.ask("Passphrase of \(path): ", file: "--vault"), at: path)
+        try file.key(
+          passphrase: Self.ask(
+            "Passphrase of \(path): ",
+            hint: "run this on a terminal; --passphrase-file names a file with the passphrase of this machine's vault"),
+          at: path)
       }
     return try file.opened(with: key, at: path)
   }

@@ -132,10 +132,14 @@ struct VaultOptions: ParsableArguments {
 
   /// Asks the terminal for a secret.
   static func ask(_ question: String, file option: String) throws(Failure) -> String {
+    try ask(
+      question, hint: "\(option) names a file with it; `authenticator unlock` keeps the vault open for a while")
+  }
+
+  /// Asks the terminal for a secret. `hint` says what to do where there is none.
+  static func ask(_ question: String, hint: String) throws(Failure) -> String {
     guard let terminal = Terminal() else {
-      throw Failure(
-        .noInput, "there is no terminal to ask for a passphrase",
-        hint: "\(option) names a file with it; `authenticator unlock` keeps the vault open for a while")
+      throw Failure(.noInput, "there is no terminal to ask for a passphrase", hint: hint)
     }
     guard let answer = terminal.ask(question, isSecret: true) else {
       throw Failure(.noInput, "nothing was entered, or no UTF-8 text")

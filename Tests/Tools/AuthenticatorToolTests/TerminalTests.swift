@@ -54,6 +54,27 @@ struct TerminalTests {
     }
   }
 
+  @Test("a join keeps what another process writes while the passphrase is asked for")
+  func join() async throws {
+    try await withTerminal { shell, tmux in
+      var other = shell
+      other.vault = "other"
+      try other.makeVault([VaultEntry(issuer: "Other", account: "", secret: secret + [1], at: 1)])
+      let folder = shell.folder + "/shared"
+      #expect(try await other.run("sync", folder).output == ["sent changes"])
+      try await tmux.start("\(try Places.product("authenticator")) sync --join \(folder)", shell.environment)
+      try await tmux.screen(with: "Passphrase of")
+      #expect(try await shell.run("add New", input: Shell.secret).code == 0)
+      #expect(try await shell.run("code Bank").code == 0)
+      try await tmux.press(Shell.passphrase, "Enter")
+      try await tmux.screen(with: "received and sent changes")
+      let listed = try await shell.run("list --json")
+      for text in [#""issuer":"Other""#, #""account":"New""#, #""issuer":"GitHub""#, #""counter":1"#] {
+        #expect(listed.output.first?.contains(text) == true, "\(text): \(listed)")
+      }
+    }
+  }
+
   @Test("a question shows a mark for what steers a terminal in the name of a file")
   func question() async throws {
     try await Places.withTemporaryFolder { folder in
