@@ -49,6 +49,9 @@ struct CheckCommand: ParsableCommand {
     if let file, let key = keys.first, let values = try? file.impossibleValues(key: key) {
       report.problems += values.map { "\($0); it is read as another one, which the next change of the vault writes" }
     }
+    if VaultFolder.isLink(folder.vaultPath) {
+      report.problems.append("\(folder.vaultPath) is a symbolic link, and is not written through")
+    }
     permissions(of: folder, &report)
     for path in folder.versions() { report.versions.append(try version(path, &keys)) }
     tell(report)
@@ -80,6 +83,8 @@ struct CheckCommand: ParsableCommand {
 
   /// Opens a version with a key that is known already, otherwise with the passphrase.
   private func version(_ path: String, _ keys: inout [VaultKey]) throws(Failure) -> Report.Version {
+    // It leads to a file that is changed or gone since then, or nowhere.
+    guard !VaultFolder.isLink(path) else { return .init(path: path, entries: nil, problem: "only a symbolic link") }
     do throws(Failure) {
       guard let file = try VaultFolder.read(path) else { return .init(path: path, entries: nil, problem: "gone") }
       let opened: OpenVault

@@ -24,6 +24,12 @@ extension Failure {
     }
   }
 
-  init(_ error: UbiquitousStoreError) { self.init(.unavailable, "\(error)") }
+  init(_ error: UbiquitousStoreError) {
+    switch error {
+    case .symbolicLink: self.init(.badData, "\(error)")
+    case .name, .count, .size, .unavailable: self.init(.unavailable, "\(error)")
+    }
+  }
+
   init(_ error: EntryLink.Fault, at place: String) { self.init(.badData, "\(place): \(error.reason)") }
 }

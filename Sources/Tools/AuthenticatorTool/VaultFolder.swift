@@ -1,10 +1,11 @@
 internal import AuthenticatorVault
+internal import ByteCoding
 internal import Commands
 internal import Foundation
 internal import Glibc
 internal import ProcessSignals
 
-/// The folder of the vault, mode 0700: `vault`, `lock`, and the ten last versions in `versions`.
+/// The folder of the vault, made with mode 0700: `vault`, `lock`, and the ten last versions in `versions`.
 struct VaultFolder: Sendable {
   /// The number of older versions that are kept.
   static let versionCount = 10
@@ -57,7 +58,22 @@ struct VaultFolder: Sendable {
   }
 
   /// Replaces the vault's file atomically and durably. The old one becomes the latest of the versions.
+  ///
+  /// - Throws: Before the old file is replaced: `.cannotCreate` also for a file that is too long to be read again, and
+  ///   if the present one is a symbolic link.
   func write(_ file: VaultFile) throws(Failure) {
+    guard file.bytes.count <= VaultFile.largest else {
+      throw Failure(
+        .cannotCreate, "the vault would have \(file.bytes.count) bytes; \(VaultFile.largest) are the most",
+        hint: "nothing was written; leave long notes out, or shorten those of other entries: authenticator edit NAME")
+    }
+    // Neither replaced, which would leave its target behind with the old entries, nor followed: the lock is that of
+    // this folder, and another folder may have a link to the same file.
+    guard !Self.isLink(vaultPath) else {
+      throw Failure(
+        .cannotCreate, "\(vaultPath) is a symbolic link, and is not written through",
+        hint: "put the file itself there, or name its folder with --vault")
+    }
     do {
       let draft = try TemporaryFile(for: vaultPath)
       try draft.withDescriptor { descriptor in
@@ -92,14 +108,29 @@ struct VaultFolder: Sendable {
     for old in versions().dropFirst(Self.versionCount) { unlink(old) }
   }
 
+  /// Whether `path` itself is a symbolic link, wherever it leads.
+  static func isLink(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+  }
+
+  /// Makes the folders that are not there. The mode of a folder that was there is its owner's choice, and it stays: it
+  /// may be one that others use too. The files in it have modes of their own.
   private func makeFolders() throws(Failure) {
+    var status = stat()
+    let isNew = stat(path, &status) != 0
+    if !isNew, status.st_mode & 0o077 != 0, access(versionsPath, F_OK) != 0 {
+      let mode = String(status.st_mode & 0o7777, radix: 8)
+      StandardError.write(TerminalText.printable("warning: others can open \(path): its mode is \(mode)") + "\n")
+    }
     do {
       try FileManager.default.createDirectory(
         atPath: versionsPath, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch {
       throw Failure(.cannotCreate, "cannot create \(versionsPath): \(error.localizedDescription)")
     }
-    chmod(path, 0o700)
+    if isNew { chmod(path, 0o700) }
+    chmod(versionsPath, 0o700)
   }
 
   private func fault(_ text: String) -> Failure {

@@ -16,7 +16,7 @@
     /// The bytes of all conflict copies that are read at a time. Further ones are left for the next exchange.
     public static let mostCopied = 64 << 20
 
-    /// The longest file that is read, in bytes.
+    /// The longest file that is read and written, in bytes.
     private static let largest = 64 << 20
 
     private let folder: String
@@ -41,6 +41,11 @@
     }
 
     public func set(_ value: Data, forKey name: String) throws(UbiquitousStoreError) {
+      // No machine could read it again.
+      guard value.count <= Self.largest else {
+        throw .unavailable("\(path(name)) would have \(value.count) bytes; \(Self.largest) are the most")
+      }
+      guard !isLink(path(name)) else { throw .symbolicLink(path(name)) }
       do {
         let draft = try TemporaryFile(for: path(name))
         try draft.withDescriptor { descriptor in
@@ -77,7 +82,12 @@
           room -= value.count
           versions.append(ConflictingVersion(place: path(other), value: value))
         } catch {
-          let fault: VaultError = if case .unavailable(let reason) = error { .unreadable(reason) } else { .tooLarge }
+          let fault: VaultError =
+            switch error {
+            case .unavailable(let reason): .unreadable(reason)
+            case .symbolicLink: .unreadable("it is a symbolic link, which is not followed")
+            case .name, .count, .size: .tooLarge
+            }
           versions.append(ConflictingVersion(place: path(other), fault: fault))
         }
       }
@@ -85,7 +95,9 @@
     }
 
     public func resolve(_ version: ConflictingVersion) throws(UbiquitousStoreError) {
-      guard case .success(let value) = version.value, try read(version.place) == value else { return }
+      guard case .success(let value) = version.value, !isLink(version.place), try read(version.place) == value else {
+        return
+      }
       guard unlink(version.place) == 0 || errno == ENOENT else { throw fault(version.place) }
     }
 
@@ -98,12 +110,20 @@
 
     private func path(_ name: String) -> String { folder + "/" + name }
 
+    private func isLink(_ path: String) -> Bool {
+      var status = stat()
+      return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+    }
+
     /// The content of a plain file of at most 64 MiB; `nil` if there is none.
+    ///
+    /// A link is refused: as an absent file it would be replaced, and what it leads to would be lost to this folder.
     private func read(_ path: String, largest: Int = Self.largest) throws(UbiquitousStoreError) -> Data? {
       let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
       guard descriptor >= 0 else {
-        if errno == ENOENT || errno == ELOOP { return nil }
-        throw fault(path)
+        if errno == ENOENT { return nil }
+        let error = fault(path)
+        throw isLink(path) ? .symbolicLink(path) : error
       }
       let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
       var status = stat()

@@ -7,11 +7,11 @@ public import Foundation
 public protocol UbiquitousStore: Sendable {
   /// The value of `name`, as far as it has arrived; `nil` if there is none.
   ///
-  /// - Throws: `.unavailable`.
+  /// - Throws: `.unavailable`, `.symbolicLink`.
   func data(forKey name: String) throws(UbiquitousStoreError) -> Data?
   /// Replaces the value of `name`. It reaches other devices later.
   ///
-  /// - Throws: A limit that would be exceeded, or `.unavailable`. The value then is what it was.
+  /// - Throws: A limit that would be exceeded, `.unavailable` or `.symbolicLink`. The value then is what it was.
   func set(_ value: Data, forKey name: String) throws(UbiquitousStoreError)
   /// Removes the value of `name`.
   ///
@@ -64,6 +64,8 @@ public enum UbiquitousStoreError: Error, Sendable, Hashable {
   case count
   /// Names and values have at most 1,048,576 bytes together.
   case size(bytes: Int)
+  /// The file of a value, at this path, is a symbolic link. It is neither followed nor replaced.
+  case symbolicLink(String)
   /// The store cannot be reached; the reason.
   case unavailable(String)
 }
@@ -74,6 +76,8 @@ extension UbiquitousStoreError: CustomStringConvertible {
     case .name(let bytes): "a name has 1 to \(UbiquitousValues.longestName) bytes, not \(bytes)"
     case .count: "the store has at most \(UbiquitousValues.most) values"
     case .size(let bytes): "the store would have \(bytes) bytes; it has at most \(UbiquitousValues.largest)"
+    case .symbolicLink(let path):
+      "\(path) is a symbolic link, which is not followed: put the file itself there, or use the folder that has it"
     case .unavailable(let reason): "the store cannot be used: \(reason)"
     }
   }

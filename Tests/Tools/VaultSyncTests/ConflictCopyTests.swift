@@ -83,6 +83,25 @@ import VaultSync
     }
   }
 
+  @Test func `a copy that is a link is named and left, and a value beyond 64 MiB is not written`() throws {
+    try withFolder { folder in
+      let link = folder + "/codes (1).vault"
+      try sealed("elsewhere").write(to: URL(fileURLWithPath: folder + "/target"))
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "target")
+      var vault = Vault()
+      vault.add(VaultEntry(issuer: "mine", account: "", secret: [1], at: 1), at: 1)
+      let report = try exchange(&vault, folder)
+      #expect(report.left[link].map { "\($0)" }?.contains("symbolic link") == true && report.hasSent)
+      #expect(vault.entries.map(\.issuer) == ["mine"])
+      #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "target")
+      let before = try Data(contentsOf: URL(fileURLWithPath: folder + "/codes.vault"))
+      #expect(throws: UbiquitousStoreError.self) {
+        try FolderStore(folder: folder).set(Data(count: 64 << 20 + 1), forKey: "codes.vault")
+      }
+      #expect(try Data(contentsOf: URL(fileURLWithPath: folder + "/codes.vault")) == before)
+    }
+  }
+
   @Test func `copies beyond 64 MiB together are named, and left for the next exchange`() throws {
     try withFolder { folder in
       let names = (1...3).map { folder + "/codes (\($0)).vault" }

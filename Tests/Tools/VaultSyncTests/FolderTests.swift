@@ -129,7 +129,17 @@ private struct Folders {
     try FileManager.default.removeItem(at: folder.appending(path: "vault.x"))
     try FileManager.default.createSymbolicLink(
       atPath: folder.appending(path: "vault.x").path, withDestinationPath: "/etc/passwd")
-    #expect(try FolderStore(folder: folder.path).data(forKey: "vault.x") == nil)
+    let store = FolderStore(folder: folder.path)
+    let link = folder.appending(path: "vault.x").path
+    #expect(throws: UbiquitousStoreError.symbolicLink(link)) { try store.data(forKey: "vault.x") }
+    // Neither what is there nor nothing at its end is an absent vault, which would be replaced.
+    for target in ["/etc/passwd", "none"] {
+      try FileManager.default.removeItem(atPath: link)
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: target)
+      #expect(throws: UbiquitousStoreError.symbolicLink(link)) { try exchange(&vault, folder) }
+      #expect(throws: UbiquitousStoreError.symbolicLink(link)) { try store.set(Data([1]), forKey: "vault.x") }
+      #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == target)
+    }
     #expect(throws: UbiquitousStoreError.self) {
       try FolderStore(folder: folder.path + "/none").set(Data(), forKey: "vault.x")
     }

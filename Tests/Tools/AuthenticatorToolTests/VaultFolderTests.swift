@@ -1,0 +1,89 @@
+import AuthenticatorVault
+import Commands
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+@testable import AuthenticatorTool
+
+private let alice = VaultEntry(issuer: "GitHub", account: "alice", secret: Array("12345678901234567890".utf8), at: 1)
+
+@Suite("The folder of the vault", .timeLimit(.minutes(3)))
+struct VaultFolderTests {
+  private func withShell(_ body: (Shell) async throws -> Void) async throws {
+    try await Places.withTemporaryFolder { try await body(Shell($0)) }
+  }
+
+  @Test func `a vault that could not be read again is not written`() async throws {
+    try await withShell { shell in
+      let key = try shell.makeVault([alice])
+      let folder = try VaultFolder(path: shell.vaultPath, environment: [:])
+      let before = try #require(try folder.read())
+      var vault = try before.vault(key: key)
+      // 48 MiB of JSON are 64 MiB of base64.
+      let note = String(repeating: "n", count: 49 << 20)
+      vault.add(VaultEntry(issuer: "Long", account: "", secret: [1], note: note, at: 2), at: 2)
+      let long = VaultFile(vault, key: key, slots: before.slots)
+      #expect {
+        try folder.locked { try folder.write(long) }
+      } throws: { error in
+        (error as? Failure)?.status == .cannotCreate && "\(error)".contains("are the most")
+      }
+      #expect(try folder.read() == before)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: shell.vaultPath + "/versions").isEmpty)
+    }
+  }
+
+  @Test func `a link in the place of the vault is read, and no command replaces it`() async throws {
+    try await withShell { shell in
+      try shell.makeVault([alice])
+      let vault = shell.vaultPath + "/vault"
+      try FileManager.default.moveItem(atPath: vault, toPath: shell.vaultPath + "/elsewhere")
+      let before = try Data(contentsOf: URL(fileURLWithPath: shell.vaultPath + "/elsewhere"))
+      try FileManager.default.createSymbolicLink(atPath: vault, withDestinationPath: "elsewhere")
+      #expect(try await shell.run("list").output.count == 1)
+      let run = try await shell.run("edit alice --note x")
+      #expect(run.code == 73 && run.errors[0].contains("is a symbolic link"), "\(run)")
+      #expect(try FileManager.default.destinationOfSymbolicLink(atPath: vault) == "elsewhere")
+      #expect(try Data(contentsOf: URL(fileURLWithPath: shell.vaultPath + "/elsewhere")) == before)
+      // As earlier versions of the program kept it: a version that leads elsewhere, or nowhere.
+      for (name, target) in [("vault-1000000000001", "elsewhere"), ("vault-1000000000002", "../elsewhere")] {
+        try FileManager.default.createSymbolicLink(
+          atPath: shell.vaultPath + "/versions/" + name, withDestinationPath: target)
+      }
+      let check = try await shell.run("check")
+      #expect(check.code == 1 && check.output.contains { $0.hasPrefix("problem ") && $0.contains("symbolic link") })
+      let listed = check.output.filter { $0.hasPrefix("version ") }
+      #expect(listed.count == 2 && listed.allSatisfy { $0.hasSuffix("only a symbolic link") }, "\(check)")
+    }
+  }
+
+  @Test func `the mode of a folder that was there stays, and its files are for their owner only`() async throws {
+    try await withShell { shell in
+      try FileManager.default.createDirectory(atPath: shell.vaultPath, withIntermediateDirectories: false)
+      chmod(shell.vaultPath, 0o755)
+      let first = try await shell.run("add GitHub:alice", input: Shell.secret)
+      #expect(first.code == 0 && first.errors.contains { $0.contains("its mode is 755") }, "\(first)")
+      let second = try await shell.run("edit alice --note x")
+      #expect(second.code == 0 && second.errors.isEmpty, "\(second)")
+      for (path, mode) in [("", 0o755), ("/vault", 0o600), ("/lock", 0o600), ("/versions", 0o700)] {
+        let attributes = try FileManager.default.attributesOfItem(atPath: shell.vaultPath + path)
+        #expect(attributes[.posixPermissions] as? Int == mode, "\(path)")
+      }
+    }
+  }
+
+  @Test func `a link in the folder of sync is refused by its name, and stays`() async throws {
+    try await withShell { shell in
+      try shell.makeVault([alice])
+      #expect(try await shell.run("sync shared").code == 0)
+      let file = shell.folder + "/shared/authenticator.vault"
+      try FileManager.default.moveItem(atPath: file, toPath: shell.folder + "/elsewhere")
+      try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: "../elsewhere")
+      let run = try await shell.run("sync shared")
+      #expect(run.code == 65 && run.errors[0].contains("authenticator.vault is a symbolic link"), "\(run)")
+      #expect(try FileManager.default.destinationOfSymbolicLink(atPath: file) == "../elsewhere")
+    }
+  }
+}
