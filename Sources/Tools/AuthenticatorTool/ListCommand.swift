@@ -184,6 +184,14 @@ struct ListState {
     return zip(entries, texts).filter { _, text in words.allSatisfy { text.contains($0) } }.map(\.0)
   }
 
+  /// What became of a code that was taken, for `message`: in a line of any width, the code of a counter stands first
+  /// and whole, because it is used up.
+  static func result(of entry: VaultEntry, code: String, _ outcome: String) -> String {
+    let name = TerminalText.printable(String(entry.name.unicodeScalars.prefix(ListFrame.longestName)))
+    let shown = entry.kind == .hotp ? ListFrame.grouped(code) + "  " : ""
+    return "\(shown)\(ListFrame.shortened(name, to: 24)): \(outcome)"
+  }
+
   /// The counter of `id` was taken, and the next one follows.
   mutating func countUp(_ id: String) {
     for index in entries.indices where entries[index].id == id {
@@ -297,13 +305,13 @@ struct LiveList {
       state.message = failure.message
       return
     }
-    // That of a counter is used up now, and is shown whatever becomes of the clipboard.
-    let shown = entry.kind == .hotp ? "\(ListFrame.grouped(code.code)), " : ""
     if entry.kind == .hotp { state.countUp(entry.id) }
+    // That of a counter is used up now, and is shown whatever becomes of the clipboard.
     do throws(Failure) {
-      state.message = "\(entry.name): \(shown)\(try Clipboard.copy(code.code, terminal: terminal).words)"
+      let words = try Clipboard.copy(code.code, terminal: terminal).words
+      state.message = ListState.result(of: entry, code: code.code, words)
     } catch {
-      state.message = "\(entry.name): \(shown)not copied: \(error.message)"
+      state.message = ListState.result(of: entry, code: code.code, "not copied: \(error.message)")
     }
   }
 }

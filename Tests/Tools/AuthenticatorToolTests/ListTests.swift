@@ -70,6 +70,24 @@ import Testing
     #expect(ListState(entries: []).screen(at: time(0), rows: 10, columns: 80, isColored: false)[1].contains("empty"))
   }
 
+  @Test func `the code of a counter is whole at any width, because it is used up`() {
+    let names = ["Bank", String(repeating: "a long name ", count: 400), "銀行銀行銀行銀行銀行銀行銀行銀行", "e\u{301}\u{9B}2J"]
+    for (name, kind) in names.flatMap({ [($0, VaultEntry.Kind.hotp), ($0, .totp(period: 30))] }) {
+      let entry = VaultEntry(issuer: name, account: "bob", secret: [1, 2, 3], kind: kind, digits: 10, at: 1)
+      var state = ListState(entries: [entry])
+      for outcome in ["copied", "not copied: the program of the clipboard ended with 1"] {
+        state.message = ListState.result(of: entry, code: "1234567890", outcome)
+        for columns in [20, 40, 80] {
+          let last = state.screen(at: time(0), rows: 10, columns: columns, isColored: false).last ?? ""
+          #expect(last.hasPrefix("12345 67890  ") == (kind == .hotp), "\(columns): \(last)")
+          #expect(ListFrame.width(last) <= columns && !last.contains("\u{9B}"), "\(columns): \(last)")
+        }
+      }
+    }
+    let short = ListState.result(of: entries[0], code: "755224", "copied")
+    #expect(short == "755 224  Bank: bob: copied")
+  }
+
   @Test func `a screen never has more lines than the terminal, and always the marked one`() {
     let many = (0..<500).map { VaultEntry(issuer: "\($0)", account: "", secret: [UInt8($0 % 256), 1], at: 1) }
     var state = ListState(entries: many)
