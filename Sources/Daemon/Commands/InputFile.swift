@@ -35,10 +35,16 @@ public enum InputFile {
   }
 
   /// The first line of `path`, without its end: a passphrase or a secret.
+  ///
+  /// - Throws: `.badData` if the line is not UTF-8. Its bytes would be read as replacement characters, and many
+  ///   passphrases as the same one.
   public static func firstLine(_ path: String) throws(Failure) -> String {
     let bytes = try read(path, largest: 1 << 20) ?? []
-    let line = String(decoding: bytes, as: UTF8.self).split(
-      maxSplits: 1, omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-    return line.first.map(String.init) ?? ""
+    // The ends of lines that are one byte: LF, VT, FF and CR. Text that follows them is not looked at.
+    guard let text = String(validating: bytes.prefix { !(0x0A...0x0D).contains($0) }, as: UTF8.self) else {
+      let name = path == "-" ? "standard input" : path
+      throw Failure(.badData, "the first line of \(name) is not UTF-8", hint: "save it as UTF-8")
+    }
+    return String(text.prefix { !$0.isNewline })
   }
 }

@@ -146,10 +146,16 @@ struct Additions {
         switch addition {
         case .added: "added"
         case .restored: "restored"
-        case .alreadyThere(let name): name == entry.name ? "already there" : "already there as \(name)"
+        case .alreadyThere(let name): Self.presence(of: entry, as: name)
+        case .counterRaised(let name, let counter):
+          "\(Self.presence(of: entry, as: name)); its counter is now \(counter)"
         }
       return Row(id: entry.id, name: entry.name, result: result)
     }
+  }
+
+  private static func presence(of entry: VaultEntry, as name: String) -> String {
+    name == entry.name ? "already there" : "already there as \(name)"
   }
 
   func report(json: Bool) {

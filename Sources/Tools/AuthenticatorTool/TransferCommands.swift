@@ -27,8 +27,8 @@ struct ImportCommand: ParsableCommand {
     abstract: "Add the entries of files of other authenticators.",
     discussion: """
       Aegis, 2FAS, Google Authenticator (migration links), ente, lists of otpauth links, andOTP, Bitwarden, FreeOTP+, \
-      Proton, Stratum and OTPClient. The format is detected. What is there already stays as it is, and an entry that \
-      is of no use is named; the others come in. Example:
+      Proton, Stratum and OTPClient. The format is detected. What is there already stays as it is, except for a counter, \
+      which only grows. An entry that is of no use is named; the others come in. Example:
         authenticator import aegis-backup.json --dry-run
         authenticator import aegis-backup.json
       """)

@@ -110,11 +110,14 @@ extension Vault {
     case added
     /// The same secret is there already, under this name.
     case alreadyThere(String)
+    /// The same secret is there already, under this name, and had a lower counter: it now has the one that was added.
+    case counterRaised(String, to: UInt64)
     /// It had been removed, and is there again.
     case restored
   }
 
-  /// Adds `entry` at `time`, unless one with the same identifier is there.
+  /// Adds `entry` at `time`, unless one with the same identifier is there. Of that one only the counter changes, to the
+  /// higher one: a service accepts no counter twice.
   ///
   /// An addition is an act of `time`, however old the entry says that it is. A removal on another device takes it away
   /// only if that device had seen the addition.
@@ -130,7 +133,11 @@ extension Vault {
       records[entry.id] = record
       return .added
     }
-    if record.isPresent { return .alreadyThere(record.entry?.name ?? entry.name) }
+    if record.isPresent, let present = record.entry {
+      guard entry.kind == .hotp, entry.counter > present.counter else { return .alreadyThere(present.name) }
+      records[entry.id]?.entry?.counter = entry.counter
+      return .counterRaised(present.name, to: entry.counter)
+    }
     entry.counter = max(entry.counter, record.entry?.counter ?? 0)
     entry.createdAt = VaultTime.bounded(entry.createdAt)
     entry.updatedAt = Self.time(time, after: record)

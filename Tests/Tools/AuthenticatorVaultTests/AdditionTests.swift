@@ -60,6 +60,27 @@ private struct Replica {
     }
   }
 
+  @Test func `an addition of an entry that is there raises its counter, and changes nothing else`() throws {
+    func entry(_ counter: UInt64, account: String = "bob") -> VaultEntry {
+      VaultEntry(issuer: "Bank", account: account, secret: [1, 2], kind: .hotp, counter: counter, at: 10)
+    }
+    var vault = Vault()
+    #expect(vault.add(entry(5), at: 10) == .added)
+    let before = vault
+    for lower in [0, 5] as [UInt64] { #expect(vault.add(entry(lower), at: 20) == .alreadyThere("Bank: bob")) }
+    #expect(vault == before)
+    #expect(vault.add(entry(900, account: "eve"), at: 20) == .counterRaised("Bank: bob", to: 900))
+    #expect(vault.entries.map(\.counter) == [900] && vault.entries.map(\.name) == ["Bank: bob"])
+    // It is merged as each counter: the other device has it without an edit.
+    var other = before
+    other.merge(vault)
+    #expect(other == vault && vault.entries[0].updatedAt == before.entries[0].updatedAt)
+    // The counter of another kind has no part in its codes.
+    vault.add(VaultEntry(issuer: "A", account: "", secret: [1, 2], at: 10), at: 10)
+    let time = VaultEntry(issuer: "A", account: "", secret: [1, 2], counter: 7, at: 10)
+    #expect(vault.add(time, at: 20) == .alreadyThere("A"))
+  }
+
   @Test func `a restoration is kept although another device removed the entry again before it had seen it`() throws {
     var phone = Vault()
     phone.add(entry, at: 10)
