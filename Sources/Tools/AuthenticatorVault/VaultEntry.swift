@@ -92,6 +92,10 @@ public struct VaultEntry: Sendable, Hashable, Identifiable {
     self.otherFields = otherFields
   }
 
+  /// The identifier of an entry that is made of the same codes. It is another one than `id` if another program wrote
+  /// the vault, or if the digits were edited.
+  public var codesID: String { Self.id(secret: secret, kind: kind, algorithm: algorithm, digits: digits) }
+
   /// `issuer: account`, or the one that is not empty.
   public var name: String {
     switch (issuer.isEmpty, account.isEmpty) {

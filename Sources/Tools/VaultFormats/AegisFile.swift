@@ -185,11 +185,36 @@ enum AegisFile {
 
   // MARK: Writing
 
-  static func write(_ entries: [VaultEntry], password: String?) throws(VaultFormatError) -> [UInt8] {
+  static func write(_ entries: [VaultEntry], password: String?) throws(VaultFormatError) -> VaultWriter.Written {
     let names = Set(entries.flatMap(\.tags)).sorted()
     let groups = names.map { Group(uuid: UUID().uuidString.lowercased(), name: $0) }
     let uuids = Dictionary(uniqueKeysWithValues: groups.map { ($0.name, $0.uuid) })
-    let contents = WrittenContents(entries: entries.map { written($0, groups: uuids) }, groups: groups)
+    var items: [WrittenEntry] = []
+    var faults: [ImportFault] = []
+    for entry in entries {
+      let item = written(entry, groups: uuids)
+      if isRead(item, as: entry) {
+        items.append(item)
+      } else {
+        faults.append(ImportFault(place: entry.name, reason: "its texts or values are longer than a file may have"))
+      }
+    }
+    let bytes = try file(WrittenContents(entries: items, groups: groups), password: password)
+    return .init(bytes: bytes, faults: faults)
+  }
+
+  /// Whether `item` is read as an entry with the codes of `entry`.
+  private static func isRead(_ item: WrittenEntry, as entry: VaultEntry) -> Bool {
+    // Two objects and a list stand around it. Each of its groups has three values of its own in the file.
+    let bytes = JSONEncoder.file(item)
+    let most = JSONBounds.valuesForEntry - 4 * item.groups.count
+    guard JSONBounds.fault(in: bytes, mostValues: most, levels: 3) == nil,
+      let again = try? JSONDecoder().decode(Entry.self, from: Data(bytes))
+    else { return false }
+    return (try? fields(again, groups: [:]).entry(at: 0))?.id == entry.codesID
+  }
+
+  private static func file(_ contents: WrittenContents, password: String?) throws(VaultFormatError) -> [UInt8] {
     guard let password else {
       return JSONEncoder.file(Envelope(header: Header(slots: nil, params: nil), db: contents))
     }
@@ -225,8 +250,10 @@ enum AegisFile {
       type = name
       if case .object(let kept)? = entry.otherFields[keptMember] { info.merge(kept) { first, _ in first } }
     }
-    info["algo"] = info["algo"] ?? .string(entry.algorithm.rawValue)
-    info["digits"] = info["digits"] ?? .integer(Int64(entry.digits))
+    // Steam's codes have no others, whatever the entry says.
+    let isSteam = entry.kind == .steam
+    info["algo"] = info["algo"] ?? .string((isSteam ? .sha1 : entry.algorithm).rawValue)
+    info["digits"] = info["digits"] ?? .integer(isSteam ? 5 : Int64(entry.digits))
     return WrittenEntry(
       type: type, uuid: entry.id, name: entry.account, issuer: entry.issuer, note: entry.note,
       groups: entry.tags.compactMap { groups[$0] }, info: info)

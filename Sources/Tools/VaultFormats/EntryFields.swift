@@ -32,9 +32,6 @@ struct EntryFields {
   /// What is kept of an entry of an unknown kind.
   var others: [String: JSONValue] = [:]
 
-  /// The longest issuer and the longest account, in bytes.
-  static let longestName = 4096
-
   /// The entry. A member that is absent or empty has its usual value; one that is impossible is an error, never
   /// replaced. A member that has no part in the codes of the entry is not looked at.
   func entry(at time: Int64) throws(EntryFault) -> VaultEntry {
@@ -64,10 +61,8 @@ struct EntryFields {
       try Self.checkSteam(digits: digits, period: period, algorithm: Self.given(algorithm))
     case .other: length = (5...10).contains(digits ?? 6) ? digits ?? 6 : 6
     }
-    for (text, part) in [(issuer, "issuer"), (account, "account")] {
-      guard (text ?? "").utf8.count <= Self.longestName else {
-        throw EntryFault("the \(part) has \((text ?? "").utf8.count) bytes; \(Self.longestName) are the most")
-      }
+    if let fault = EntryBounds.fault(issuer: issuer, account: account, note: note, tags: tags) {
+      throw EntryFault(fault)
     }
     let counter = kind == .hotp ? counter ?? 0 : 0
     guard let number = UInt64(exactly: counter) else { throw EntryFault("counter=\(counter)") }
@@ -153,13 +148,18 @@ func shownName(_ issuer: String?, _ account: String?) -> String {
 extension JSONDecoder {
   /// Decodes a whole file of at most `most` entries.
   ///
-  /// - Throws: `.tooComplex` and `.tooLarge` before its values are made; `.malformed`.
+  /// - Throws: `.tooComplex` and `.tooLarge` before its values are made; `.malformed`, also for an object that has a
+  ///   member twice: programs choose different ones of them.
   static func file<Value: Decodable>(
     _ type: Value.Type, _ data: Data, _ format: VaultFormat, most: Int
   ) throws(VaultFormatError) -> Value {
     let decoder = JSONDecoder()
     decoder.userInfo[.mostEntries] = most
-    guard JSONBounds.allow(data, mostValues: most * JSONBounds.valuesForEntry) else { throw .tooComplex }
+    switch JSONBounds.fault(in: data, mostValues: most * JSONBounds.valuesForEntry) {
+    case .tooComplex: throw .tooComplex
+    case .repeatedName: throw .malformed(format)
+    case nil: break
+    }
     do {
       return try decoder.decode(type, from: data)
     } catch VaultFormatError.tooLarge {

@@ -68,9 +68,14 @@ enum LinkList {
 
   /// The entry of a link: `otpauth://`, or `steam://SECRET`.
   static func entry(_ link: String, at time: Int64) throws(EntryFault) -> VaultEntry {
+    try EntryBounds.checked(try uncheckedEntry(link, at: time))
+  }
+
+  private static func uncheckedEntry(_ link: String, at time: Int64) throws(EntryFault) -> VaultEntry {
     let scheme = link.prefix { $0 != ":" }.lowercased()
     switch scheme {
     case "steam":
+      guard link.lowercased().hasPrefix(steam) else { throw EntryFault("a link of Steam begins with steam://") }
       var fields = EntryFields()
       fields.type = "steam"
       fields.issuer = "Steam"
@@ -144,7 +149,7 @@ enum LinkList {
     var faults: [ImportFault] = []
     for entry in entries {
       // Five digits of the issuer Steam would be read as Steam's codes.
-      if let link = entry.uri?.text, (try? Self.entry(link, at: 0))?.id == entry.id {
+      if let link = entry.uri?.text, (try? Self.entry(link, at: 0))?.id == entry.codesID {
         lines.append(link + "\n")
       } else {
         faults.append(ImportFault(place: entry.name, reason: "no otpauth link describes codes of this kind"))

@@ -8,20 +8,17 @@ enum MigrationLinks {
   /// The entries of a link that is written.
   static let batchSize = 10
   private static let scheme = "otpauth-migration://"
-  /// The most links that are read.
-  static let mostParts = 500
+  /// The longest link, in bytes.
+  private static let longestLink = 65_536
 
   static func read(_ bytes: [UInt8], at time: Int64, most: Int) throws(VaultFormatError) -> ImportedFile {
     var file = ImportedFile(.google)
     var parts: [OTPMigration] = []
     var singles: [VaultEntry] = []
     var count = 0
-    // A file that this program wrote has as many parts as its entries need.
-    let mostParts = most > VaultReader.mostEntries ? most / batchSize + 1 : mostParts
+    // A link has at least one entry, and where names are long no more than that.
     let lines = try LinkList.lines(of: bytes, most: most)
-    guard lines.count <= max(most, mostParts),
-      lines.count(where: { $0.text.lowercased().hasPrefix(scheme) }) <= mostParts
-    else { throw .tooLarge }
+    guard lines.count <= most else { throw .tooLarge }
     for (number, line) in lines {
       // Some lists have links of both kinds.
       if EntryLink.isLink(line), !line.lowercased().hasPrefix(scheme) {
@@ -48,7 +45,7 @@ enum MigrationLinks {
         add(part.entries, at: time, to: &file)
       }
       let indices = Set(batch.value.map(\.batchIndex))
-      let count = min(max(batch.value.map(\.batchSize).max() ?? 0, 0), Int32(clamping: mostParts))
+      let count = min(max(batch.value.map(\.batchSize).max() ?? 0, 0), Int32(clamping: most))
       // As many parts as the export has, without numbers.
       if indices == [0], seen.count >= count { continue }
       file.missingParts += (0..<count).filter { !indices.contains($0) }.map { Int($0) + 1 }
@@ -91,7 +88,7 @@ enum MigrationLinks {
   }
 
   private static func content(of line: String) -> OTPMigration? {
-    guard line.lowercased().hasPrefix(scheme), line.utf8.count <= 65_536,
+    guard line.lowercased().hasPrefix(scheme), line.utf8.count <= longestLink,
       let query = line.split(separator: "?", maxSplits: 1).dropFirst().first
     else { return nil }
     for pair in query.split(separator: "&") where pair.hasPrefix("data=") {
@@ -109,28 +106,47 @@ enum MigrationLinks {
     var faults: [ImportFault] = []
     var written: [OTPMigration.Entry] = []
     for entry in entries {
-      do throws(EntryFault) { written.append(try encoded(entry)) } catch {
+      do throws(EntryFault) {
+        let item = try encoded(entry)
+        guard let link = try? link([item]), link.utf8.count <= longestLink else { throw EntryFault("so long a secret") }
+        written.append(item)
+      } catch {
         faults.append(ImportFault(place: entry.name, reason: "Google's links have no place for \(error.reason)"))
       }
     }
-    let batches = stride(from: 0, to: written.count, by: batchSize).map {
-      written[$0..<min($0 + batchSize, written.count)]
+    var batches: [[OTPMigration.Entry]] = []
+    for start in stride(from: 0, to: written.count, by: batchSize) {
+      batches += try fitting(Array(written[start..<min(start + batchSize, written.count)]))
     }
     let batchID = Int32.random(in: 1...Int32.max)
     var lines = ""
     for (index, batch) in batches.enumerated() {
-      var content = OTPMigration()
-      content.entries = Array(batch)
-      content.version = 1
-      content.batchSize = Int32(batches.count)
-      content.batchIndex = Int32(index)
-      content.batchID = batchID
-      guard let data: Data = try? content.serializedBytes() else { throw .malformed(.google) }
-      let text = data.base64EncodedString().replacing("+", with: "%2B").replacing("/", with: "%2F")
-        .replacing("=", with: "%3D")
-      lines += "otpauth-migration://offline?data=\(text)\n"
+      lines += try link(batch, index: Int32(index), of: Int32(batches.count), batchID: batchID) + "\n"
     }
     return .init(bytes: Array(lines.utf8), faults: faults)
+  }
+
+  /// A batch in as many parts as make links that are not too long.
+  private static func fitting(_ batch: [OTPMigration.Entry]) throws(VaultFormatError) -> [[OTPMigration.Entry]] {
+    guard batch.count > 1, try link(batch).utf8.count > longestLink else { return [batch] }
+    let middle = batch.count / 2
+    return try fitting(Array(batch[..<middle])) + fitting(Array(batch[middle...]))
+  }
+
+  /// A link, by default with the longest numbers that it may have.
+  private static func link(
+    _ batch: [OTPMigration.Entry], index: Int32 = .max, of count: Int32 = .max, batchID: Int32 = .max
+  ) throws(VaultFormatError) -> String {
+    var content = OTPMigration()
+    content.entries = batch
+    content.version = 1
+    content.batchSize = count
+    content.batchIndex = index
+    content.batchID = batchID
+    guard let data: Data = try? content.serializedBytes() else { throw .malformed(.google) }
+    let text = data.base64EncodedString().replacing("+", with: "%2B").replacing("/", with: "%2F")
+      .replacing("=", with: "%3D")
+    return "otpauth-migration://offline?data=\(text)"
   }
 
   private static func encoded(_ entry: VaultEntry) throws(EntryFault) -> OTPMigration.Entry {

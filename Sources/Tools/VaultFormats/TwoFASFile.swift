@@ -30,6 +30,12 @@ enum TwoFASFile {
     let secret: String
     let otp: Details?
     let groupId: String?
+
+    /// What 2FAS shows and lets its owner edit; without it, what the service wrote into its link.
+    var shownIssuer: String? {
+      let isEmpty = (name ?? "").allSatisfy(\.isWhitespace)
+      return isEmpty ? otp?.issuer : name
+    }
   }
 
   private struct WrittenService: Encodable {
@@ -117,22 +123,25 @@ enum TwoFASFile {
     }
     let groups = Dictionary((backup.groups ?? []).map { ($0.id, $0.name) }) { first, _ in first }
     var file = ImportedFile(.twoFAS)
-    file.add(services, named: { shownName($0.otp?.issuer ?? $0.name, $0.otp?.account) }) {
-      service throws(EntryFault) in
-      var fields = EntryFields()
-      fields.type = service.otp?.tokenType
-      fields.issuer = service.otp?.issuer.flatMap { $0.isEmpty ? nil : $0 } ?? service.name
-      fields.account = service.otp?.account ?? service.otp?.label
-      fields.base32 = service.secret
-      fields.algorithm = service.otp?.algorithm
-      // Those of Steam always have five characters.
-      fields.digits = fields.type?.lowercased() == "steam" ? nil : service.otp?.digits
-      fields.period = service.otp?.period
-      fields.counter = service.otp?.counter
-      fields.tags = service.groupId.flatMap { groups[$0] }.map { [$0] } ?? []
-      return try fields.entry(at: time)
+    file.add(services, named: { shownName($0.shownIssuer, $0.otp?.account) }) { service throws(EntryFault) in
+      try fields(service, groups: groups).entry(at: time)
     }
     return file
+  }
+
+  private static func fields(_ service: Service, groups: [String: String]) -> EntryFields {
+    var fields = EntryFields()
+    fields.type = service.otp?.tokenType
+    fields.issuer = service.shownIssuer
+    fields.account = service.otp?.account ?? service.otp?.label
+    fields.base32 = service.secret
+    fields.algorithm = service.otp?.algorithm
+    // Those of Steam always have five characters.
+    fields.digits = fields.type?.lowercased() == "steam" ? nil : service.otp?.digits
+    fields.period = service.otp?.period
+    fields.counter = service.otp?.counter
+    fields.tags = service.groupId.flatMap { groups[$0] }.map { [$0] } ?? []
+    return fields
   }
 
   /// `ciphertext:salt:nonce` in base64; the tag ends the ciphertext.
@@ -163,11 +172,14 @@ enum TwoFASFile {
     let groups = names.map { WrittenGroup(id: UUID().uuidString.lowercased(), name: $0, updatedAt: time) }
     let ids = Dictionary(uniqueKeysWithValues: groups.map { ($0.name, $0.id) })
     for entry in entries {
-      guard let service = service(entry, position: services.count, groups: ids) else {
-        faults.append(ImportFault(place: entry.name, reason: "2fas has no codes of this kind"))
-        continue
+      do throws(EntryFault) {
+        try check(entry)
+        let service = service(entry, position: services.count, groups: ids)
+        guard isRead(service, as: entry) else { throw EntryFault("texts as long as these") }
+        services.append(service)
+      } catch {
+        faults.append(ImportFault(place: entry.name, reason: "2fas has no place for \(error.reason)"))
       }
-      services.append(service)
     }
     guard let password else {
       return .init(
@@ -182,7 +194,33 @@ enum TwoFASFile {
     return .init(bytes: JSONEncoder.file(backup), faults: faults)
   }
 
-  private static func service(_ entry: VaultEntry, position: Int, groups: [String: String]) -> WrittenService? {
+  /// The digits and the periods that 2FAS for iOS has. It computes codes with others of its own instead.
+  private static let (digits, periods): (Set, Set) = ([6, 7, 8], [10, 30, 60, 90])
+
+  private static func check(_ entry: VaultEntry) throws(EntryFault) {
+    switch entry.kind {
+    case .totp(let period):
+      guard periods.contains(period) else {
+        throw EntryFault("a period of \(period) s: 2FAS for iOS has 10, 30, 60, 90")
+      }
+    case .hotp: break
+    case .steam: return
+    case .other: throw EntryFault("codes of this kind")
+    }
+    guard digits.contains(entry.digits) else { throw EntryFault("\(entry.digits) digits: 2FAS for iOS has 6, 7, 8") }
+  }
+
+  /// Whether `service` is read as an entry with the codes of `entry`.
+  private static func isRead(_ service: WrittenService, as entry: VaultEntry) -> Bool {
+    // Its file has an object and a list around it.
+    let bytes = JSONEncoder.file(service)
+    guard JSONBounds.fault(in: bytes, mostValues: JSONBounds.valuesForEntry, levels: 2) == nil,
+      let again = try? JSONDecoder().decode(Service.self, from: Data(bytes))
+    else { return false }
+    return (try? fields(again, groups: [:]).entry(at: 0))?.id == entry.codesID
+  }
+
+  private static func service(_ entry: VaultEntry, position: Int, groups: [String: String]) -> WrittenService {
     var details = Details()
     switch entry.kind {
     case .totp(let period):
@@ -194,13 +232,14 @@ enum TwoFASFile {
     case .steam:
       details.tokenType = "STEAM"
       details.period = 30
-    case .other: return nil
+    case .other: break
     }
     details.label = entry.issuer.isEmpty ? entry.account : "\(entry.issuer):\(entry.account)"
     details.account = entry.account
     details.issuer = entry.issuer
-    details.digits = entry.digits
-    details.algorithm = entry.algorithm.rawValue
+    // Steam's codes have no others, whatever the entry says.
+    details.digits = entry.kind == .steam ? 5 : entry.digits
+    details.algorithm = (entry.kind == .steam ? .sha1 : entry.algorithm).rawValue
     details.source = "Link"
     let letters = String((entry.issuer.isEmpty ? entry.account : entry.issuer).prefix(2)).uppercased()
     return WrittenService(

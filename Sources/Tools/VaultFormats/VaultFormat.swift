@@ -48,7 +48,7 @@ public struct ImportedFile: Sendable {
   ) {
     for (number, item) in items.enumerated() {
       do throws(EntryFault) {
-        entries.append(try read(item))
+        entries.append(try EntryBounds.checked(try read(item)))
       } catch {
         // By scalars: a character may have any number of them.
         let name = String(name(item).unicodeScalars.prefix(100))
@@ -182,7 +182,7 @@ public enum VaultReader {
   private static func isTooComplex(_ bytes: ArraySlice<UInt8>) -> Bool {
     let first = bytes.first { !" \t\r\n\u{FEFF}".utf8.contains($0) }
     guard first == UInt8(ascii: "{") || first == UInt8(ascii: "[") else { return false }
-    return !JSONBounds.allow(bytes, mostValues: mostEntries * JSONBounds.valuesForEntry)
+    return JSONBounds.fault(in: bytes, mostValues: mostEntries * JSONBounds.valuesForEntry) == .tooComplex
   }
 
   /// The format of a file by its content; `nil` if it is none of them.
@@ -203,6 +203,10 @@ public enum VaultReader {
       return nil
     case UInt8(ascii: "["):
       guard let names = try? JSONDecoder().decode(FirstNames.self, from: Data(content)).names else { return nil }
+      // Both always write these. A list of other objects with secrets has members that would be passed over.
+      guard names.isSuperset(of: ["secret", "type"]), names.contains("label") || names.contains("digits") else {
+        return nil
+      }
       return names.contains("algo") ? .otpClient : .andOTP
     default:
       if content.starts(with: Array("AUTHENTICATORPRO".utf8)) || content.starts(with: Array("AuthenticatorPro".utf8)) {
@@ -235,7 +239,7 @@ public enum VaultWriter {
   public static func losses(of entries: [VaultEntry], in file: ImportedFile) -> [ImportFault] {
     let kept = Dictionary(file.entries.map { ($0.id, $0) }) { first, _ in first }
     return entries.compactMap { entry in
-      guard let again = kept[entry.id] else { return nil }
+      guard let again = kept[entry.codesID] else { return nil }
       let fields = [
         ("issuer", again.issuer == entry.issuer), ("account", again.account == entry.account),
         ("note", again.note == entry.note), ("groups", again.tags == entry.tags),
@@ -254,12 +258,36 @@ public enum VaultWriter {
   ///   - format: `aegis`, `twoFAS`, `google` or `otpauth`.
   ///   - password: Encrypts the file, with `aegis` and `twoFAS`; `nil` writes it plain.
   ///   - time: Now, in milliseconds since 1970.
-  /// - Throws: `.unsupported` for another format, and for a password with a format that has none.
+  /// - Throws: `.unsupported` for another format, and for a password with a format that has none; `.tooLarge` for a file
+  ///   that would not be read again. An entry that the format cannot carry is not an error of the file.
   public static func write(
     _ entries: [VaultEntry], as format: VaultFormat, password: String?, at time: Int64
   ) throws(VaultFormatError) -> Written {
+    let faults = entries.map { fault(in: $0, as: format) }
+    let fitting = zip(entries, faults).filter { $0.1 == nil }.map(\.0)
+    let written = try content(fitting, as: format, password: password, at: time)
+    guard written.bytes.count <= VaultReader.largest else { throw .tooLarge }
+    let long = zip(entries, faults).compactMap { entry, fault in
+      fault.map { ImportFault(place: entry.name, reason: $0) }
+    }
+    return Written(bytes: written.bytes, faults: long + written.faults)
+  }
+
+  /// What of the texts that `format` carries is too long.
+  private static func fault(in entry: VaultEntry, as format: VaultFormat) -> String? {
     switch format {
-    case .aegis: return Written(bytes: try AegisFile.write(entries, password: password), faults: [])
+    case .aegis: EntryBounds.fault(in: entry)
+    case .twoFAS:
+      EntryBounds.fault(issuer: entry.issuer, account: entry.account, tags: Array(entry.tags.prefix(1)))
+    default: EntryBounds.fault(issuer: entry.issuer, account: entry.account)
+    }
+  }
+
+  private static func content(
+    _ entries: [VaultEntry], as format: VaultFormat, password: String?, at time: Int64
+  ) throws(VaultFormatError) -> Written {
+    switch format {
+    case .aegis: return try AegisFile.write(entries, password: password)
     case .twoFAS: return try TwoFASFile.write(entries, password: password, at: time)
     case .google, .otpauth:
       guard password == nil else {

@@ -394,7 +394,7 @@ struct MigrationTests {
     let broken = try read(links[0] + "\n" + links[1].prefix(80) + "\n" + links[2])
     #expect(broken.faults.map(\.place) == ["line 2"] && broken.missingParts == [2])
     #expect(throws: VaultFormatError.tooLarge) {
-      try read(Array(repeating: links[0], count: 501).joined(separator: "\n"))
+      try read(Array(repeating: links[0], count: 1001).joined(separator: "\n"))
     }
     #expect(throws: VaultFormatError.malformed(.google)) { try read("otpauth-migration://offline?data=%%%") }
   }

@@ -32,8 +32,8 @@ struct HostileFileTests {
       "issuer":"A","info":{"secret":"GEZDGNBV","counter":\(number),"digits":\(number),"period":\(number)}}]}}
       """,
       #"{"services":[{"secret":"GEZDGNBV","otp":{"digits":\#(number),"period":\#(number),"counter":\#(number)}}]}"#,
-      #"[{"secret":"GEZDGNBV","digits":\#(number),"period":\#(number),"counter":\#(number)}]"#,
-      #"[{"algo":"SHA1","secret":"GEZDGNBV","digits":\#(number),"period":\#(number),"counter":\#(number)}]"#,
+      #"[{"type":"TOTP","secret":"GEZDGNBV","digits":\#(number),"period":\#(number),"counter":\#(number)}]"#,
+      #"[{"algo":"SHA1","type":"TOTP","secret":"GEZDGNBV","digits":\#(number),"period":\#(number),"counter":\#(number)}]"#,
       #"{"tokens":[{"secret":[\#(number)],"digits":\#(number),"period":\#(number),"counter":\#(number)}]}"#,
       #"{"Authenticators":[{"Type":\#(number),"Secret":"GEZDGNBV","Algorithm":\#(number),"Digits":\#(number)}]}"#,
     ]
@@ -58,7 +58,8 @@ struct HostileFileTests {
   @Test(
     "A list of more values than its entries need is refused before they are made",
     arguments: [
-      ("{\"services\":[", "0", "]}"), ("[", "{}", "]"), ("{\"tokens\":[", "{}", "]}"), ("{\"items\":[", "0", "]}"),
+      ("{\"services\":[", "0", "]}"), ("[{\"secret\":\"\",\"type\":\"\",\"label\":\"\"},", "{}", "]"),
+      ("{\"tokens\":[", "{}", "]}"), ("{\"items\":[", "0", "]}"),
       ("{\"header\":{\"slots\":null,\"params\":null},\"db\":{\"version\":3,\"entries\":[", "0", "]}}"),
       ("{\"Authenticators\":[", "0", "]}"), ("{\"entries\":[", "0", "]}"),
     ])

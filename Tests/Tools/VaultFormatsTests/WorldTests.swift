@@ -48,11 +48,16 @@ struct WorldTests {
 
   @Test func `what is newly read is kept by an export and a second import`() throws {
     let entries = try ["links.txt", "freeotp.json", "aegis.json", "2fas.json"].flatMap { try file(own + $0).entries }
+    // 2FAS for iOS computes other codes for five and ten digits.
+    let unfit = entries.filter { $0.kind != .steam && ![6, 7, 8].contains($0.digits) }
+    #expect(unfit.map(\.name) == ["Five: g", "Ten: h", "Five: e", "Five: b"])
     for format in [VaultFormat.aegis, .twoFAS, .otpauth] {
       let written = try VaultWriter.write(entries, as: format, password: nil, at: 9)
-      #expect(written.faults.isEmpty, "\(format): \(written.faults)")
+      let missing = format == .twoFAS ? unfit : []
+      #expect(written.faults.map(\.place) == missing.map(\.name), "\(format): \(written.faults)")
       let again = try VaultReader.read(written.bytes, at: 5) { "" }
-      #expect(again.faults.isEmpty && again.entries == entries, "\(format): \(again.faults)")
+      #expect(
+        again.faults.isEmpty && again.entries == entries.filter { !missing.contains($0) }, "\(format): \(again.faults)")
     }
   }
 
