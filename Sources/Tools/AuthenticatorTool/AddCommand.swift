@@ -32,8 +32,8 @@ struct AddCommand: ParsableCommand {
   @Option(help: "SHA1, SHA256 or SHA512.")
   var algorithm = "SHA1"
 
-  @Option(help: "The digits of a code, 5 to 10.")
-  var digits = 6
+  @Option(help: "The digits of a code, 5 to 10. (default: 6; 5 for steam)")
+  var digits: Int?
 
   @Option(help: "The seconds of a code, 1 to 300.")
   var period = 30
@@ -76,9 +76,11 @@ struct AddCommand: ParsableCommand {
     guard !secret.isEmpty else { throw Failure(.badData, "the secret is empty") }
     let parts = name.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
       .map { $0.trimmingCharacters(in: .whitespaces) }
-    return VaultEntry(
+    let entry = VaultEntry(
       issuer: parts.count > 1 ? parts[0] : "", account: parts.last ?? "", secret: secret, kind: try kind(),
       algorithm: try hash(), digits: try checkedDigits(), counter: counter, at: VaultOptions.now)
+    if let fault = EntryBounds.fault(in: entry) { throw Failure(.badData, fault) }
+    return entry
   }
 
   private func kind() throws(Failure) -> VaultEntry.Kind {
@@ -87,7 +89,14 @@ struct AddCommand: ParsableCommand {
       guard (1...300).contains(period) else { throw Failure(.usage, "--period \(period): 1 to 300") }
       return .totp(period: period)
     case "hotp": return .hotp
-    case "steam": return .steam
+    case "steam":
+      // Others than those would be named by every authenticator that reads an export.
+      guard try hash() == .sha1, period == 30, digits ?? 5 == 5 else {
+        throw Failure(
+          .usage, "--type steam: only codes of SHA1, five characters and 30 s are known",
+          hint: "leave --algorithm, --digits and --period out")
+      }
+      return .steam
     default: throw Failure(.usage, "--type \(type): totp, hotp or steam")
     }
   }
@@ -101,6 +110,7 @@ struct AddCommand: ParsableCommand {
 
   private func checkedDigits() throws(Failure) -> Int {
     if type.lowercased() == "steam" { return 5 }
+    let digits = digits ?? 6
     guard (5...10).contains(digits) else { throw Failure(.usage, "--digits \(digits): 5 to 10") }
     return digits
   }

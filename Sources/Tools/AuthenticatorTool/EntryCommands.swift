@@ -4,6 +4,7 @@ internal import ByteCoding
 internal import Commands
 internal import Foundation
 internal import OneTimePasswords
+internal import VaultFormats
 
 struct EditCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -40,6 +41,10 @@ struct EditCommand: ParsableCommand {
   func run() throws {
     guard issuer != nil || account != nil || note != nil || !tag.isEmpty || noTags || counter != nil else {
       throw Failure(.usage, "nothing to change", hint: "authenticator edit NAME --account NEW")
+    }
+    // Only of what is changed: an entry of another program may have a longer text.
+    if let fault = EntryBounds.fault(issuer: issuer, account: account, note: note, tags: Set(tag).sorted()) {
+      throw Failure(.usage, fault)
     }
     let (before, after) = try options.change { vault in
       let entry = try EntryName.find(name, in: vault.entries)

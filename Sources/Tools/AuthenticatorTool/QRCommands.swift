@@ -96,7 +96,8 @@ struct QRCommand: ParsableCommand {
     commandName: "qr",
     abstract: "Show the QR code of an entry, for another authenticator.",
     discussion: """
-      The code has the secret: with a picture of it, others can make codes. Example:
+      The code has the secret: with a picture of it, others can make codes. Without a file, --json prints the link that \
+      the code stands for. Example:
         authenticator qr github
         authenticator qr github --output code.png
       """)
@@ -118,7 +119,7 @@ struct QRCommand: ParsableCommand {
       throw Failure(.usage, "no URI describes codes of the kind of \(entry.name.debugDescription)")
     }
     // What `scan` and other authenticators do not read is no use in a picture.
-    guard (try? EntryLink.entry(uri.text, at: 0))?.id == entry.id else {
+    guard (try? EntryLink.entry(uri.text, at: 0))?.id == entry.codesID else {
       throw Failure(
         .usage, "no link describes the codes of \(entry.name.debugDescription)",
         hint: "`authenticator export --to aegis` has them")
@@ -126,7 +127,11 @@ struct QRCommand: ParsableCommand {
     let code: QRCode
     do throws(QRCodeError) { code = try QRCode(uri.text) } catch { throw Failure(.badData, "\(entry.name): \(error)") }
     guard let output else {
-      StandardOutput.write(code.terminalText(isInverted: light))
+      if options.json {
+        JSONOutput.print(["uri": uri.text])
+      } else {
+        StandardOutput.write(code.terminalText(isInverted: light))
+      }
       return
     }
     switch output.lowercased().suffix(4) {

@@ -123,6 +123,11 @@ struct ExportCommand: ParsableCommand {
   var passwordFile: String?
 
   func run() throws {
+    guard file != "-" else {
+      throw Failure(
+        .usage, "an export is not written to standard output",
+        hint: "name a new file: it is opened again before the command reports success")
+    }
     let entries = try options.open().vault.entries
     guard !entries.isEmpty else { throw Failure(.noInput, "the vault has no entries") }
     if !plain, format == .google || format == .otpauth {
@@ -140,7 +145,7 @@ struct ExportCommand: ParsableCommand {
     guard written.faults.count < entries.count else {
       for fault in written.faults { StandardError.write(TerminalText.printable("warning: \(fault.text)") + "\n") }
       throw Failure(
-        .problems, "no entry has a place in \(format.rawValue), and nothing was written", hint: "aegis has all of them")
+        .problems, "no entry has a place in \(format.rawValue), and nothing was written", hint: placeForAll)
     }
     try OutputFile.write(written.bytes, to: file)
     let kept = try openAgain(entries, password: password, without: Set(written.faults.map(\.place)))
@@ -158,8 +163,13 @@ struct ExportCommand: ParsableCommand {
     guard count == entries.count else {
       throw Failure(
         .problems, "\(entries.count - count) of \(entries.count) entries have no place in \(format.rawValue)",
-        hint: "aegis has all of them")
+        hint: placeForAll)
     }
+  }
+
+  /// What to do for entries that have no place in the file.
+  private var placeForAll: String {
+    format == .aegis ? "shorten their texts: authenticator edit NAME" : "aegis has all of them"
   }
 
   private struct Result: Encodable {
@@ -180,7 +190,7 @@ struct ExportCommand: ParsableCommand {
       password ?? ""
     }
     let ids = Set(read?.entries.map(\.id) ?? [])
-    let isComplete = entries.allSatisfy { ids.contains($0.id) || missing.contains($0.name) }
+    let isComplete = entries.allSatisfy { ids.contains($0.codesID) || missing.contains($0.name) }
     guard let read, read.faults.isEmpty, isComplete else {
       try? FileManager.default.removeItem(atPath: file)
       throw Failure(
@@ -201,5 +211,5 @@ struct ExportCommand: ParsableCommand {
 
 extension ImportFault {
   /// Both parts, for a message.
-  fileprivate var text: String { "\(place): \(reason)" }
+  fileprivate var text: String { "\(String(place.unicodeScalars.prefix(200))): \(reason)" }
 }

@@ -47,4 +47,69 @@ struct TransferCommandTests {
       #expect(try await shell.run("code a --passphrase-file same").code == 0)
     }
   }
+
+  @Test func `an entry that a file cannot carry is named with exit code 1, and the others are exported`() async throws {
+    try await withShell { shell in
+      let secret = Array("12345678901234567890".utf8)
+      try shell.makeVault([
+        alice, VaultEntry(issuer: "Ten", account: "t", secret: secret, digits: 10, at: 1),
+        VaultEntry(issuer: "Slow", account: "s", secret: secret, kind: .totp(period: 45), at: 1),
+        VaultEntry(issuer: "Steam", account: "me", secret: secret, kind: .steam, algorithm: .sha256, digits: 6, at: 1),
+        VaultEntry(
+          issuer: "Note", account: "n", secret: secret + [1], note: String(repeating: "\u{E4}", count: 17_000), at: 1),
+      ])
+      for (format, missing) in [("aegis", ["Note: n"]), ("2fas", ["Slow: s", "Ten: t"]), ("otpauth", [])] {
+        let run = try await shell.run("export --to \(format) --plain \(format).out")
+        #expect(run.code == (missing.isEmpty ? 0 : 1), "\(run)")
+        #expect(run.output == ["\(format).out  \(5 - missing.count) entries, opened again"], "\(run)")
+        for name in missing { #expect(run.errors.contains { $0.hasPrefix("warning: \(name): ") }, "\(run)") }
+      }
+    }
+  }
+
+  @Test func `an export to standard output is refused before a password is asked for`() async throws {
+    try await withShell { shell in
+      try shell.makeVault([alice])
+      for line in ["export --to aegis -", "export --to otpauth --plain -"] {
+        let run = try await shell.run(line)
+        #expect(run.code == 64 && run.errors[0].contains("not written to standard output"), "\(run)")
+      }
+      #expect(!FileManager.default.fileExists(atPath: shell.folder + "/-"))
+    }
+  }
+
+  @Test func `qr prints the link as JSON`() async throws {
+    try await withShell { shell in
+      try shell.makeVault([alice])
+      let run = try await shell.run("qr alice --json")
+      #expect(run.code == 0 && run.output.count == 1, "\(run)")
+      let object = try JSONDecoder().decode([String: String].self, from: Data(run.output[0].utf8))
+      #expect(object["uri"] == alice.uri?.text)
+    }
+  }
+
+  @Test func `add and edit refuse long texts, and Steam's codes with the parameters of others`() async throws {
+    try await withShell { shell in
+      try shell.makeVault([alice])
+      let before = try Data(contentsOf: URL(fileURLWithPath: shell.vaultPath + "/vault"))
+      let name = String(repeating: "n", count: 4097)
+      let note = String(repeating: "n", count: 16_385)
+      #expect(try await shell.run("add", name + ":a", input: Shell.secret).code == 65)
+      let link = try await shell.run("add", input: "otpauth://totp/\(name):a?secret=MFRGGZDFMZTWQ2LK")
+      #expect(link.code == 65 && link.errors[0].contains("4097 bytes"), "\(link)")
+      for (option, text) in [("--issuer", name), ("--account", name), ("--note", note), ("--tag", name)] {
+        let run = try await shell.run("edit alice", option, text)
+        #expect(run.code == 64 && run.errors[0].contains("are the most"), "\(option): \(run.code ?? -1)")
+      }
+      for options in ["--algorithm SHA256", "--period 60", "--digits 6"] {
+        let run = try await shell.run("add Steam:me --type steam \(options)", input: Shell.secret)
+        #expect(run.code == 64 && run.errors[0].contains("only codes of SHA1"), "\(run)")
+      }
+      let cut = try await shell.run("add", input: "steam:JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")
+      #expect(cut.code == 65 && cut.errors[0].contains("steam://") && !cut.errors[0].contains("JBSW"), "\(cut)")
+      #expect(try Data(contentsOf: URL(fileURLWithPath: shell.vaultPath + "/vault")) == before)
+      let good = try await shell.run("add Steam:me --type steam --algorithm SHA1 --digits 5", input: Shell.secret)
+      #expect(good.code == 0, "\(good)")
+    }
+  }
 }
