@@ -90,7 +90,7 @@ struct AddCommand: ParsableCommand {
       return .totp(period: period)
     case "hotp": return .hotp
     case "steam":
-      // Others than those would be named by every authenticator that reads an export.
+      // The codes would be those of Steam's own parameters, whatever the options say.
       guard try hash() == .sha1, period == 30, digits ?? 5 == 5 else {
         throw Failure(
           .usage, "--type steam: only codes of SHA1, five characters and 30 s are known",

@@ -74,8 +74,7 @@ struct CheckCommand: ParsableCommand {
 
   private func permissions(of folder: VaultFolder, _ report: inout Report) {
     for path in [folder.path, folder.vaultPath] {
-      let mode = (try? FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]) as? Int
-      if let mode, mode & 0o077 != 0 {
+      if let mode = VaultFolder.mode(of: path), mode & 0o077 != 0 {
         report.problems.append("others can open \(path): its mode is \(String(mode, radix: 8))")
       }
     }
@@ -83,7 +82,7 @@ struct CheckCommand: ParsableCommand {
 
   /// Opens a version with a key that is known already, otherwise with the passphrase.
   private func version(_ path: String, _ keys: inout [VaultKey]) throws(Failure) -> Report.Version {
-    // It leads to a file that is changed or gone since then, or nowhere.
+    // A link leads to a file that has changed since then, or nowhere.
     guard !VaultFolder.isLink(path) else { return .init(path: path, entries: nil, problem: "only a symbolic link") }
     do throws(Failure) {
       guard let file = try VaultFolder.read(path) else { return .init(path: path, entries: nil, problem: "gone") }

@@ -67,8 +67,8 @@ struct VaultFolder: Sendable {
         .cannotCreate, "the vault would have \(file.bytes.count) bytes; \(VaultFile.largest) are the most",
         hint: "nothing was written; leave long notes out, or shorten those of other entries: authenticator edit NAME")
     }
-    // Neither replaced, which would leave its target behind with the old entries, nor followed: the lock is that of
-    // this folder, and another folder may have a link to the same file.
+    // A link is not replaced: its target would keep the old entries, and be read by the programs that it is there for.
+    // It is not followed either: the lock is that of this folder, and another folder may link to the same file.
     guard !Self.isLink(vaultPath) else {
       throw Failure(
         .cannotCreate, "\(vaultPath) is a symbolic link, and is not written through",
@@ -114,14 +114,19 @@ struct VaultFolder: Sendable {
     return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
   }
 
+  /// The permissions of what `path` is or leads to; `nil` if there is nothing.
+  static func mode(of path: String) -> mode_t? {
+    var status = stat()
+    return stat(path, &status) == 0 ? status.st_mode & 0o7777 : nil
+  }
+
   /// Makes the folders that are not there. The mode of a folder that was there is its owner's choice, and it stays: it
   /// may be one that others use too. The files in it have modes of their own.
   private func makeFolders() throws(Failure) {
-    var status = stat()
-    let isNew = stat(path, &status) != 0
-    if !isNew, status.st_mode & 0o077 != 0, access(versionsPath, F_OK) != 0 {
-      let mode = String(status.st_mode & 0o7777, radix: 8)
-      StandardError.write(TerminalText.printable("warning: others can open \(path): its mode is \(mode)") + "\n")
+    let mode = Self.mode(of: path)
+    if let mode, mode & 0o077 != 0, access(versionsPath, F_OK) != 0 {
+      let text = "warning: others can open \(path): its mode is \(String(mode, radix: 8))"
+      StandardError.write(TerminalText.printable(text) + "\n")
     }
     do {
       try FileManager.default.createDirectory(
@@ -129,7 +134,7 @@ struct VaultFolder: Sendable {
     } catch {
       throw Failure(.cannotCreate, "cannot create \(versionsPath): \(error.localizedDescription)")
     }
-    if isNew { chmod(path, 0o700) }
+    if mode == nil { chmod(path, 0o700) }
     chmod(versionsPath, 0o700)
   }
 

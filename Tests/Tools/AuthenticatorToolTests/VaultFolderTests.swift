@@ -54,6 +54,7 @@ struct VaultFolderTests {
       }
       let check = try await shell.run("check")
       #expect(check.code == 1 && check.output.contains { $0.hasPrefix("problem ") && $0.contains("symbolic link") })
+      #expect(!check.output.contains { $0.contains("others can open") }, "\(check)")
       let listed = check.output.filter { $0.hasPrefix("version ") }
       #expect(listed.count == 2 && listed.allSatisfy { $0.hasSuffix("only a symbolic link") }, "\(check)")
     }
