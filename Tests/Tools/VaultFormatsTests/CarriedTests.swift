@@ -107,7 +107,6 @@ struct CarriedTests {
     for (text, part) in [
       ("otpauth://totp/\(name):a?secret=GEZDGNBVGY3TQOJQ", "issuer"),
       ("otpauth://totp/A:\(name)?secret=GEZDGNBVGY3TQOJQ", "account"),
-      ("otpauth://totp/A:a?secret=GEZDGNBVGY3TQOJQ&codeDisplay=%7B%22note%22%3A%22\(note)%22%7D", "note"),
       ("otpauth://totp/A:a?secret=GEZDGNBVGY3TQOJQ&codeDisplay=%7B%22tags%22%3A%5B%22\(name)%22%5D%7D", "group"),
       (#"{"entries":[{"content":{"uri":"GEZDGNBVGY3TQOJQ","name":"A"},"note":"\#(note)"}]}"#, "note"),
       (#"{"items":[{"name":"\#(name)","login":{"totp":"steam://GEZDGNBVGY3TQOJQ"}}]}"#, "issuer"),
