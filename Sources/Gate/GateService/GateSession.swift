@@ -35,7 +35,7 @@ final class GateSession: RelayPlan {
     guard case .certificate(let certificate) = principal else { return shared.value }
     var limits = shared.value
     let rest = certificate.expiresAt.since(session.record.admittedAt) - (ContinuousClock.now - admittedAt)
-    limits.maxAge = min(limits.maxAge ?? rest, max(rest, .zero))
+    limits.maxAge = max(min(limits.maxAge ?? rest, rest), .zero)
     return limits
   }
   var maxResponseHead: Int { route.maxResponseHead }

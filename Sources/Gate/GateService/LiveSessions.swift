@@ -61,6 +61,13 @@ public final class LiveSessions: Sendable {
     /// Which client certificates the configuration accepts, and when it last changed; `nil` before the first reload.
     var certificates: (change: UInt64, isAccepted: @Sendable (VerifiedCertificate) -> Bool)?
 
+    /// The places of the client certificates that `selects` chooses.
+    func numbers(where selects: (VerifiedCertificate) -> Bool) -> [UInt64] {
+      places.filter { _, place in
+        if case .certificate(let certificate) = place.record.principal { selects(certificate) } else { false }
+      }.map(\.key)
+    }
+
     /// Whether `principal` is a certificate that a reload after `epoch` no longer accepts.
     func hasLostRight(_ principal: Principal, since epoch: RevocationEpoch) -> Bool {
       guard case .certificate(let certificate) = principal, let certificates, certificates.change > epoch.change
@@ -243,9 +250,7 @@ public final class LiveSessions: Sendable {
     let refused = state.withLock { state in
       state.lastChange += 1
       state.certificates = (state.lastChange, isAccepted)
-      return state.places.filter { _, place in
-        if case .certificate(let certificate) = place.record.principal { !isAccepted(certificate) } else { false }
-      }.map(\.key)
+      return state.numbers { !isAccepted($0) }
     }
     return close(refused, Place.lostCertificate.code, Place.lostCertificate.reason)
   }
@@ -253,10 +258,7 @@ public final class LiveSessions: Sendable {
   /// Closes the sessions of all client certificates, and returns their number.
   @discardableResult
   public func closeCertificates(_ code: CloseCode, reason: String) -> Int {
-    let numbers = state.withLock { state in
-      state.places.filter { if case .certificate = $0.value.record.principal { true } else { false } }.map(\.key)
-    }
-    return close(numbers, code, reason)
+    close(state.withLock { $0.numbers { _ in true } }, code, reason)
   }
 
   /// Returns the ids that begin with `text`, at most `limit`, the oldest session first.

@@ -51,7 +51,7 @@ struct AuthorizationTests {
     ("state=the+state&code=c1" + iss + (0..<61).map { "&x\($0)" }.joined(), "c1"),
     // Names that are equal as texts, and not as bytes, are two.
     ("state=the+state&code=c1&%C3%A9=1&e%CC%81=1" + iss, "c1"),
-    // Fields that nobody reads.
+    // Fields that no rule reads.
     ("state=the+state&code=c1&display_name=J%FCrgen" + iss, "c1"), ("state=the+state&code=c1&%FF=1" + iss, "c1"),
     ("state=the+state&error=access_denied&error_description=refus%E9" + iss, "access_denied"),
     // No code.

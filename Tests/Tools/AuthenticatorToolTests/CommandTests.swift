@@ -7,10 +7,6 @@ import QREncoding
 import TestSupport
 import Testing
 
-private func withShell(_ body: (Shell) async throws -> Void) async throws {
-  try await Places.withTemporaryFolder { try await body(Shell($0)) }
-}
-
 private let alice = VaultEntry(issuer: "GitHub", account: "alice", secret: Array("12345678901234567890".utf8), at: 1)
 private let bank = VaultEntry(
   issuer: "Bank", account: "bob", secret: Array("12345678901234567890".utf8), kind: .hotp, counter: 0, at: 1)

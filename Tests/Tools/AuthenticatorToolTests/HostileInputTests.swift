@@ -13,10 +13,6 @@ private let alice = VaultEntry(issuer: "GitHub", account: "alice", secret: Array
 private let bank = VaultEntry(
   issuer: "Bank", account: "bob", secret: Array("12345678901234567890".utf8), kind: .hotp, counter: 0, at: 1)
 
-private func withShell(_ body: (Shell) async throws -> Void) async throws {
-  try await Places.withTemporaryFolder { try await body(Shell($0)) }
-}
-
 extension Shell {
   fileprivate func write(_ text: String, _ name: String) throws {
     try Data(text.utf8).write(to: URL(fileURLWithPath: folder + "/" + name))

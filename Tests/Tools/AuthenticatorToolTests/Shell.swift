@@ -3,6 +3,11 @@ import Foundation
 import Glibc
 import TestSupport
 
+/// Calls `body` with `authenticator` in a temporary folder.
+func withShell(_ body: (Shell) async throws -> Void) async throws {
+  try await Places.withTemporaryFolder { try await body(Shell($0)) }
+}
+
 /// `authenticator` in a folder of its own, with a passphrase in a file.
 struct Shell {
   static let passphrase = "correct horse battery"

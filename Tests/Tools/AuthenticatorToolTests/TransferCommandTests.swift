@@ -10,10 +10,6 @@ private let bank = VaultEntry(
 
 @Suite("What authenticator reads and writes for others", .timeLimit(.minutes(5)))
 struct TransferCommandTests {
-  private func withShell(_ body: (Shell) async throws -> Void) async throws {
-    try await Places.withTemporaryFolder { try await body(Shell($0)) }
-  }
-
   @Test func `a backup with a higher counter raises that of the vault`() async throws {
     try await withShell { shell in
       try shell.makeVault([bank])

@@ -11,10 +11,6 @@ private let alice = VaultEntry(issuer: "GitHub", account: "alice", secret: Array
 
 @Suite("The folder of the vault", .timeLimit(.minutes(3)))
 struct VaultFolderTests {
-  private func withShell(_ body: (Shell) async throws -> Void) async throws {
-    try await Places.withTemporaryFolder { try await body(Shell($0)) }
-  }
-
   @Test func `a vault that could not be read again is not written`() async throws {
     try await withShell { shell in
       let key = try shell.makeVault([alice])

@@ -16,10 +16,6 @@ private let links = [
 
 @Suite("authenticator and what the world sends", .timeLimit(.minutes(5)))
 struct WorldCommandTests {
-  private func withShell(_ body: (Shell) async throws -> Void) async throws {
-    try await Places.withTemporaryFolder { try await body(Shell($0)) }
-  }
-
   @Test("import, scan and add read the same links", arguments: links)
   func oneReader(_ link: String) async throws {
     try await withShell { shell in

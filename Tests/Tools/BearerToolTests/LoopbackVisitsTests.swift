@@ -22,7 +22,7 @@ struct LoopbackVisitsTests {
   private func isAccepted(_ step: LoopbackVisits.Step) -> Bool { if case .accept = step { true } else { false } }
 
   @Test(
-    "A redirect that would come to a network, or to nobody, is refused before the browser opens",
+    "A redirect that would cross a network, or reach no program, is refused before the browser opens",
     arguments: [
       "https://127.0.0.1/callback", "http://192.0.2.2:9724/cb", "https://gate.example/cb", "com.example.app:/callback",
       "http://127.0.0.1.example.com/cb", "http://[2001:db8::1]/cb",

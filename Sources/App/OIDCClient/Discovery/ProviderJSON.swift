@@ -28,28 +28,27 @@ package enum ProviderJSON {
   ///
   /// - Throws: Also `Ambiguous` (RFC 7515, section 4; RFC 7519, section 4).
   static func decode<Value: Decodable>(_ type: Value.Type, ofToken bytes: [UInt8]) throws -> Value {
-    guard hasNamesOnce(bytes) else { throw Ambiguous() }
-    return try decode(type, from: bytes, members: mostTokenMembers)
+    try decode(type, from: bytes, members: mostTokenMembers, eachOnce: true)
   }
 
   /// Decodes a document that two readers must not read differently.
   ///
   /// - Throws: Also `Ambiguous`.
   static func decode<Value: Decodable>(_ type: Value.Type, unambiguously bytes: [UInt8]) throws -> Value {
-    guard hasNamesOnce(bytes) else { throw Ambiguous() }
-    return try decode(type, from: bytes)
+    try decode(type, from: bytes, members: mostMembers, eachOnce: true)
   }
 
   private static func decode<Value: Decodable>(
-    _ type: Value.Type, from bytes: [UInt8], members: Int
+    _ type: Value.Type, from bytes: [UInt8], members: Int, eachOnce: Bool = false
   ) throws -> Value {
     guard isBounded(bytes, members: members) else { throw Unbounded() }
+    guard !eachOnce || hasNamesOnce(bytes) else { throw Ambiguous() }
     return try JSONDecoder().decode(type, from: Data(bytes))
   }
 
-  /// Whether no object of the text has a name twice, escapes decoded. The decoder judges everything else.
-  static func hasNamesOnce(_ bytes: [UInt8]) -> Bool {
-    guard isBounded(bytes) else { return false }
+  /// Whether no object of the text has a name twice, escapes decoded. Its names are bounded already, and the decoder
+  /// judges everything else.
+  private static func hasNamesOnce(_ bytes: [UInt8]) -> Bool {
     // The names of the objects that are not closed yet; an array has none.
     var open: [Set<[UInt8]>] = []
     var index = 0

@@ -57,7 +57,10 @@ public struct IDToken: Sendable, Hashable {
     guard let header = Base64URL.decode(parts[0]), let claims = Base64URL.decode(parts[1]),
       Base64URL.decode(parts[2]) != nil
     else { throw .malformed("a part is not base64url without padding") }
-    guard let fields = try? ProviderJSON.decode(Header.self, ofToken: header) else {
+    let fields: Header
+    do { fields = try ProviderJSON.decode(Header.self, ofToken: header) } catch is ProviderJSON.Ambiguous {
+      throw .malformed("its header has a parameter twice")
+    } catch {
       throw .malformed("its header is not a JSON object")
     }
     if let fault = fields.alg.fault ?? fields.kid.fault ?? fields.typ.fault {
@@ -73,7 +76,9 @@ public struct IDToken: Sendable, Hashable {
     self.algorithm = algorithm
     keyID = fields.kid.value
     type = fields.typ.value
-    do { self.claims = try ProviderJSON.decode(Claims.self, ofToken: claims) } catch {
+    do { self.claims = try ProviderJSON.decode(Claims.self, ofToken: claims) } catch is ProviderJSON.Ambiguous {
+      throw .malformed("it has a claim twice, and readers take different ones")
+    } catch {
       throw .malformed("its claims are not a JSON object")
     }
     self.text = text

@@ -46,8 +46,8 @@ final class LoopbackListener: Sendable {
   /// section 7.3); without a URI, on any port of 127.0.0.1. `localhost` is both addresses of loopback, since a browser
   /// may choose either.
   ///
-  /// - Throws: `.cannotBind`; `.configuration` for any other URI. The code would come to a network in clear text, or to
-  ///   nobody (RFC 8252, section 8.3).
+  /// - Throws: `.cannotBind`; `.configuration` for any other URI. The code would cross a network in clear text, or
+  ///   reach no program (RFC 8252, section 8.3).
   static func open(redirectURI: URL?) async throws(Failure) -> LoopbackListener {
     let host = redirectURI?.host(percentEncoded: false) ?? "127.0.0.1"
     guard redirectURI?.scheme?.lowercased() ?? "http" == "http", isLoopback(host) else {
