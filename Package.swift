@@ -554,7 +554,7 @@ if !gateOnly {
 
     .target(name: "CZXing", path: Room.tools.source("CZXing"), linkerSettings: [.linkedLibrary("ZXing")]),
     // Entries, removals and merges of an encrypted vault.
-    target(.tools, "AuthenticatorVault", ["OneTimePasswords", crypto, cryptoExtras]),
+    target(.tools, "AuthenticatorVault", ["ByteCoding", "OneTimePasswords", crypto, cryptoExtras]),
     // Files of other authenticators.
     .target(
       name: "VaultFormats",

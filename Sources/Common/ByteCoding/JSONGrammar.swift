@@ -157,7 +157,7 @@ private struct Reader {
       switch byte {
       case UInt8(ascii: "\""): return name
       case UInt8(ascii: "\\"):
-        guard let scalar = readEscape(), scalar.isASCII else { return nil }
+        guard let scalar = JSONEscape.scalar(in: bytes, at: &index), scalar.isASCII else { return nil }
         name.append(UInt8(truncatingIfNeeded: scalar.value))
       case 0..<0x20, 0x80...: return nil
       default: name.append(byte)
@@ -173,47 +173,11 @@ private struct Reader {
       index += 1
       switch byte {
       case UInt8(ascii: "\""): return true
-      case UInt8(ascii: "\\"): guard readEscape() != nil else { return false }
+      case UInt8(ascii: "\\"): guard JSONEscape.scalar(in: bytes, at: &index) != nil else { return false }
       case 0..<0x20: return false
       default: break
       }
     }
     return false
-  }
-
-  /// Reads an escape sequence after its backslash. Half of a surrogate pair is malformed.
-  private mutating func readEscape() -> Unicode.Scalar? {
-    guard let byte = next else { return nil }
-    index += 1
-    switch byte {
-    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return Unicode.Scalar(byte)
-    case UInt8(ascii: "b"): return "\u{08}"
-    case UInt8(ascii: "f"): return "\u{0C}"
-    case UInt8(ascii: "n"): return "\n"
-    case UInt8(ascii: "r"): return "\r"
-    case UInt8(ascii: "t"): return "\t"
-    case UInt8(ascii: "u"): break
-    default: return nil
-    }
-    guard let unit = readUnit() else { return nil }
-    guard (0xD800...0xDBFF).contains(unit) else { return Unicode.Scalar(unit) }
-    guard take("\\u"), let low = readUnit(), (0xDC00...0xDFFF).contains(low) else { return nil }
-    return Unicode.Scalar(0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00))
-  }
-
-  /// Reads four hexadecimal digits.
-  private mutating func readUnit() -> UInt32? {
-    guard index + 4 <= bytes.count else { return nil }
-    var unit: UInt32 = 0
-    for byte in bytes[index..<index + 4] {
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): unit = unit << 4 | UInt32(byte - UInt8(ascii: "0"))
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): unit = unit << 4 | UInt32(byte - UInt8(ascii: "a") + 10)
-      case UInt8(ascii: "A")...UInt8(ascii: "F"): unit = unit << 4 | UInt32(byte - UInt8(ascii: "A") + 10)
-      default: return nil
-      }
-    }
-    index += 4
-    return unit
   }
 }

@@ -1,9 +1,15 @@
 /// Finds the word that was probably meant.
 public enum Suggestions {
-  /// The candidate with the fewest typing errors from `word`, if that is at most one in three letters.
+  /// The longest word that is compared, in bytes: a comparison takes time with the product of two lengths.
+  static let longest = 200
+
+  /// The candidate with the fewest typing errors from `word`, if that is at most one in three letters. Nothing is near a
+  /// word, and no candidate is near, that has more than 200 bytes.
   public static func nearest(to word: some StringProtocol, in candidates: some Sequence<String>) -> String? {
+    guard word.utf8.count <= longest else { return nil }
     let allowed = max(1, min(3, word.count / 3))
-    let measured = candidates.map { (candidate: $0, distance: distance(word.lowercased(), $0.lowercased())) }
+    let measured = candidates.filter { $0.utf8.count <= longest }
+      .map { (candidate: $0, distance: distance(word.lowercased(), $0.lowercased())) }
     guard let best = measured.min(by: { $0.distance < $1.distance }), best.distance <= allowed else { return nil }
     return best.candidate
   }

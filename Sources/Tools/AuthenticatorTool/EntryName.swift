@@ -33,10 +33,7 @@ enum EntryName {
           hint: "write more of the name, or the identifier that `authenticator list --json` shows")
       }
     }
-    // The distance of two long texts takes long, and no one has a few errors in so long a name.
-    let near =
-      name.utf8.count > 200
-      ? nil : Suggestions.nearest(to: wanted, in: entries.flatMap(parts).filter { $0.utf8.count <= 200 })
+    let near = Suggestions.nearest(to: wanted, in: entries.flatMap(parts))
     throw Failure(
       .noInput, "there is no entry \(name.debugDescription)",
       hint: near.map { "did you mean \($0.debugDescription)?" } ?? "`authenticator list` shows the entries")

@@ -1,3 +1,4 @@
+internal import ByteCoding
 public import Foundation
 
 /// The JSON of a vault: `{"tokens":[{"issuer":…,"account":…,"secret":…,…}],"version":1}`.
@@ -28,8 +29,9 @@ extension Vault {
 
   /// Reads a vault.
   ///
-  /// - Throws: `.unknownVersion`, `.malformed`.
+  /// - Throws: `.unknownVersion`, `.malformed`, also for an object with two members of one name.
   public init(json: Data) throws(VaultError) {
+    guard JSONOutline.hasNamesOnce(Array(json)) else { throw .malformed("the JSON") }
     do {
       self = try JSONDecoder().decode(Vault.self, from: json)
     } catch let error as VaultError {

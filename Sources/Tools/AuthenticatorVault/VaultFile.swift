@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Crypto
 public import Foundation
 
@@ -88,7 +89,7 @@ extension VaultFile {
     guard bytes.count <= Self.largest else { throw .tooLarge }
     let bytes = Data(bytes)
     let lines = bytes.split(separator: UInt8(ascii: "\n"), maxSplits: 3, omittingEmptySubsequences: false)
-    guard let first = lines.first, first.count <= Self.longestHeader,
+    guard let first = lines.first, first.count <= Self.longestHeader, JSONOutline.hasNamesOnce(Array(first)),
       let any = try? JSONDecoder().decode(AnyHeader.self, from: first), any.kind == Self.kind
     else { throw .damaged }
     guard any.version == Self.version else { throw .unknownVersion(any.version) }

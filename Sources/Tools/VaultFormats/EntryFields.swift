@@ -155,7 +155,7 @@ extension JSONDecoder {
   ) throws(VaultFormatError) -> Value {
     let decoder = JSONDecoder()
     decoder.userInfo[.mostEntries] = most
-    switch JSONBounds.fault(in: data, mostValues: most * JSONBounds.valuesForEntry) {
+    switch JSONBounds.fault(in: Array(data), mostValues: most * JSONBounds.valuesForEntry) {
     case .tooComplex: throw .tooComplex
     case .repeatedName: throw .malformed(format)
     case nil: break

@@ -1,3 +1,5 @@
+internal import ByteCoding
+
 /// Checks of a JSON text before it is decoded: a decoder makes many objects of few bytes.
 enum JSONBounds {
   /// The arrays and objects within each other, at most. Foundation writes 512, and a vault stands around them.
@@ -21,76 +23,35 @@ enum JSONBounds {
   /// What forbids to decode `bytes`: more than `deepest` levels with `levels` around them, more than `mostValues`
   /// values, which are counted by their commas, brackets and braces, longer names and texts than the limits above, or
   /// an object with a member twice. The decoder decides whether they are JSON at all.
-  static func fault(in bytes: some Sequence<UInt8>, mostValues: Int, levels: Int = 0) -> Fault? {
-    var (depth, values, isText, isEscaped) = (levels, 0, false, false)
-    // Of the text that is being read, or of the last one.
-    var (length, isPlain) = (0, true)
-    var beginning: [UInt8] = []
-    // The hashes of the names of each object that is open.
-    var names: [Set<Int>] = []
-    for byte in bytes {
-      if isText {
-        if byte == UInt8(ascii: "\""), !isEscaped {
-          isText = false
-          continue
-        }
-        if byte >= 0x80 || isEscaped && byte == UInt8(ascii: "u") { isPlain = false }
-        isEscaped = byte == UInt8(ascii: "\\") && !isEscaped
-        length += 1
-        if length <= longestName { beginning.append(byte) }
-        guard isPlain || length <= longestUnicodeText else { return .tooComplex }
-        continue
-      }
-      switch byte {
-      case UInt8(ascii: "\""):
-        (isText, isEscaped, length, isPlain) = (true, false, 0, true)
-        beginning.removeAll(keepingCapacity: true)
-      case UInt8(ascii: ":"):
-        guard length <= longestName else { return .tooComplex }
-        guard !names.isEmpty else { continue }
-        guard names[names.count - 1].insert(hash(ofName: beginning)).inserted else { return .repeatedName }
-      case UInt8(ascii: "["), UInt8(ascii: "{"):
+  static func fault(in bytes: [UInt8], mostValues: Int, levels: Int = 0) -> Fault? {
+    var (depth, values) = (levels, 0)
+    // The names of each array or object that is open.
+    var names: [JSONNames] = []
+    for part in JSONOutline(bytes) {
+      switch part {
+      case .opening:
         depth += 1
         values += 1
-        names.append([])
-      case UInt8(ascii: "]"), UInt8(ascii: "}"):
+        names.append(JSONNames())
+      case .closing:
         depth = max(0, depth - 1)
         _ = names.popLast()
-      case UInt8(ascii: ","): values += 1
-      default: continue
+      case .comma: values += 1
+      case .text(let range):
+        guard range.count <= longestUnicodeText || isPlain(bytes[range]) else { return .tooComplex }
+      case .name(let range):
+        guard range.count <= longestName else { return .tooComplex }
+        guard !names.isEmpty else { continue }
+        guard names[names.count - 1].insert(bytes[range]) else { return .repeatedName }
       }
       guard depth <= deepest, values <= mostValues else { return .tooComplex }
     }
     return nil
   }
 
-  /// The hash of a name, which may be written with escapes: of 64 bits under a random key, so that no file has two
-  /// names of one hash by intent.
-  private static func hash(ofName written: [UInt8]) -> Int {
-    var hasher = Hasher()
-    guard written.contains(UInt8(ascii: "\\")) else {
-      written.withUnsafeBytes { hasher.combine(bytes: $0) }
-      return hasher.finalize()
-    }
-    var name: [UInt8] = []
-    var rest = written[...]
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "\\"), let escaped = rest.popFirst() else {
-        name.append(byte)
-        continue
-      }
-      guard escaped == UInt8(ascii: "u"), let unit = UInt16(String(decoding: rest.prefix(4), as: UTF8.self), radix: 16)
-      else {
-        // No known name has a control character, whose escapes stay as they are.
-        name += "\"\\/".utf8.contains(escaped) ? [escaped] : [byte, escaped]
-        continue
-      }
-      rest = rest.dropFirst(4)
-      // A half of a pair is none, and stays as it is written.
-      name += UnicodeScalar(unit).map { Array(String($0).utf8) } ?? written
-    }
-    name.withUnsafeBytes { hasher.combine(bytes: $0) }
-    return hasher.finalize()
+  /// Whether a text, as it is written, is ASCII and stays so when its escapes are decoded.
+  private static func isPlain(_ text: ArraySlice<UInt8>) -> Bool {
+    text.allSatisfy { $0 < 0x80 } && !zip(text, text.dropFirst()).contains { $0 == 0x5C && $1 == UInt8(ascii: "u") }
   }
 }
 

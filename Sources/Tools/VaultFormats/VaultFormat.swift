@@ -182,7 +182,7 @@ public enum VaultReader {
   private static func isTooComplex(_ bytes: ArraySlice<UInt8>) -> Bool {
     let first = bytes.first { !" \t\r\n\u{FEFF}".utf8.contains($0) }
     guard first == UInt8(ascii: "{") || first == UInt8(ascii: "[") else { return false }
-    return JSONBounds.fault(in: bytes, mostValues: mostEntries * JSONBounds.valuesForEntry) == .tooComplex
+    return JSONBounds.fault(in: Array(bytes), mostValues: mostEntries * JSONBounds.valuesForEntry) == .tooComplex
   }
 
   /// The format of a file by its content; `nil` if it is none of them.

@@ -151,6 +151,7 @@ import Testing
       ("created", #"{"tokens":[{"id":"1","secret":"MFRGG"}],"version":1}"#),
       ("version", #"{"tokens":[]}"#),
       ("issuer", #"{"tokens":[{"id":"1","created":1,"issuer":5,"secret":"MFRGG"}],"version":1}"#),
+      ("the JSON", #"{"tokens":[{"id":"1","created":1,"secret":"MFRGG","secret":"MFRGH"}],"version":1}"#),
     ] {
       #expect(throws: VaultError.malformed(member)) { try Vault(json: Data(bad.utf8)) }
     }

@@ -133,7 +133,7 @@ extension Kind {
       if let choice = choices.first(where: { $0.word == text }) { return choice.value }
       throw InvalidSetting(
         "\(InvalidSetting.quoted(text)) is not one of \(words.joined(separator: ", "))",
-        suggestion: text.utf8.count <= 200 ? Suggestions.nearest(to: text, in: words) : nil)
+        suggestion: Suggestions.nearest(to: text, in: words))
     }
   }
 }
