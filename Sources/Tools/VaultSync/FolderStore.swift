@@ -117,7 +117,7 @@
 
     /// The content of a plain file of at most 64 MiB; `nil` if there is none.
     ///
-    /// A link is refused: as an absent file it would be replaced, and what it leads to would be lost to this folder.
+    /// Anything else is refused, such as a link or a pipe: as an absent file it would be replaced.
     private func read(_ path: String, largest: Int = Self.largest) throws(UbiquitousStoreError) -> Data? {
       let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
       guard descriptor >= 0 else {
@@ -127,7 +127,8 @@
       }
       let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
       var status = stat()
-      guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+      guard fstat(descriptor, &status) == 0 else { throw fault(path) }
+      guard status.st_mode & S_IFMT == S_IFREG else { throw .unavailable("\(path) is not a plain file") }
       guard status.st_size <= Self.largest else { throw .unavailable("\(path) is longer than 64 MiB") }
       guard status.st_size <= largest else {
         throw .unavailable("the conflict copies are longer than 64 MiB together; the next exchange reads this one")

@@ -140,6 +140,10 @@ private struct Folders {
       #expect(throws: UbiquitousStoreError.symbolicLink(link)) { try store.set(Data([1]), forKey: "vault.x") }
       #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == target)
     }
+    // A pipe is no absent vault either.
+    try FileManager.default.removeItem(atPath: link)
+    #expect(mkfifo(link, 0o600) == 0)
+    #expect(throws: UbiquitousStoreError.unavailable("\(link) is not a plain file")) { try exchange(&vault, folder) }
     #expect(throws: UbiquitousStoreError.self) {
       try FolderStore(folder: folder.path + "/none").set(Data(), forKey: "vault.x")
     }
