@@ -53,7 +53,11 @@ extension EventLoop {
     let reception = source.pointee.socket.receive(into: plain.start, through: buffers)
     if reception.count > 0 {
       source.pointee.socket.lastHeard = now
+      let continuesFrame = !source.pointee.frames.isAtBoundary
       guard forward(gathered(reception.count, behind: source), from: side, of: session) else { return }
+      if continuesFrame || !source.pointee.frames.isAtBoundary {
+        session.pointee.ends[side.other.index].lastPart = now
+      }
     }
     settle(session)
   }

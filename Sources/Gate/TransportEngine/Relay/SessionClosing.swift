@@ -174,16 +174,13 @@ extension EventLoop {
 
   /// Returns the last time at which a peer showed that it is alive. Reading pending bytes counts like sending, so a
   /// slow reader is not pinged. For a peer that the gate does not read because the other one is blocked, any
-  /// progress in the session counts. While a frame is being passed to a peer, no Ping can be sent to it, and it need not
-  /// answer before the end of the message: the bytes of the frame count.
+  /// progress in the session counts. Within a frame no Ping can be sent to its receiver, which need not answer before the
+  /// end of the message: the bytes of a frame that arrives in parts count until its last one.
   func lastSign(of side: Side, in session: SessionRef) -> Milliseconds {
     let end = session.pointee.ends + side.index
-    let sender = session.pointee.ends + side.other.index
     let isHeard = end.pointee.socket.interest & Readiness.input != 0
     var last = end.pointee.socket.lastHeard
-    if !sender.pointee.frames.isAtBoundary, !end.pointee.socket.isReset {
-      last = max(last, sender.pointee.socket.lastHeard)
-    }
+    if !end.pointee.socket.isReset { last = max(last, end.pointee.lastPart) }
     for index in 0..<2 where index == side.index || !isHeard {
       let other = session.pointee.ends + index
       // The kernel need not be asked about a peer that was heard just now.
@@ -209,7 +206,7 @@ extension EventLoop {
     case .relay: relayTimer(session)
     case .bridge, .conversation: endpointTimer(session)
     // No client waits for the response.
-    case .forward: destroy(session)
+    case .forward, .connection, .upstreamHandshake, .upgrade: destroy(session)
     default: break
     }
   }

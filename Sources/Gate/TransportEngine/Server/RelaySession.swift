@@ -26,6 +26,10 @@ struct SessionEnd {
   /// The gate has sent this peer a Close frame: nothing may follow it.
   var isToldToClose = false
   var lastPing: Milliseconds = 0
+  /// When this peer was last passed part of a frame, and not a whole one. The gate can send it no Ping within a frame.
+  var lastPart: Milliseconds = 0
+  /// Whether this client, which sends no more, was asked whether it still reads.
+  var wasAsked = false
   /// The number of the gate's Pings that this peer has not answered.
   var pongsDue = 0
 }
