@@ -154,7 +154,7 @@ extension EventLoop {
 
   // MARK: What follows
 
-  private func settleForward(_ session: SessionRef, _ forward: Forward) {
+  func settleForward(_ session: SessionRef, _ forward: Forward) {
     let (client, upstream) = (session.pointee.ends, session.pointee.ends + 1)
     guard client.pointee.socket.failure == nil else {
       destroy(session)
@@ -168,8 +168,7 @@ extension EventLoop {
       session, .client,
       reads: !forward.request.isComplete && upstream.pointee.socket.outbox.isEmpty
         && upstream.pointee.socket.failure == nil,
-      // A client that waits for its response may close the connection meanwhile.
-      otherwise: client.pointee.socket.hasEnded ? 0 : Readiness.reset)
+      otherwise: waitingInterest(session))
     updateInterest(session, .upstream, reads: client.pointee.socket.outbox.isEmpty)
   }
 

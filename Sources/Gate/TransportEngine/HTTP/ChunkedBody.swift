@@ -142,7 +142,8 @@ struct ChunkedBody: Sendable {
   /// Line breaks and other control characters are refused even in quoted strings, because readers would disagree
   /// about the end of the line.
   private mutating func `extension`(_ byte: UInt8) throws(BodyError) {
-    if case .extension = state, byte == .carriageReturn {
+    // White space alone, too: some servers fill the size up to a fixed width.
+    if byte == .carriageReturn {
       state = .sizeEnd
       return
     }

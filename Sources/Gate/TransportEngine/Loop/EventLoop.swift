@@ -268,4 +268,6 @@ enum Readiness {
   static let failed = shim_EPOLLERR
   /// Reports only errors, and each once: for a socket that is not being read.
   static let reset = shim_EPOLLET
+  /// Like `reset`, and reports the end of the peer's stream, even behind bytes that were not read.
+  static let departure = shim_EPOLLET | EPOLLRDHUP.rawValue
 }

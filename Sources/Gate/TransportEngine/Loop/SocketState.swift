@@ -147,14 +147,15 @@ extension SocketState {
     return true
   }
 
-  /// Reads once and discards the bytes.
-  mutating func discardInput(into scratch: UnsafeMutableRawPointer) {
+  /// Reads once and discards the bytes. Returns whether there were any.
+  mutating func discardInput(into scratch: UnsafeMutableRawPointer) -> Bool {
     let got = recv(fd, scratch, TLSBuffers.incomingCapacity, 0)
     if got == 0 { hasEnded = true }
     if got < 0 && errno != EAGAIN && errno != EINTR {
       failure = SystemCallError.text(of: errno)
       hasEnded = true
     }
+    return got > 0
   }
 
   /// Decrypts the bytes in the window. OpenSSL's responses stay in the window for `flush`.
@@ -225,6 +226,18 @@ extension SocketState {
     let result = SSL_do_handshake(tls)
     if result <= 0 && SSL_get_error(tls, result) != SSL_ERROR_WANT_READ {
       failure = OpenSSLError("TLS handshake").description
+    }
+    flush(buffers)
+  }
+
+  /// Sends a record that asks for nothing: new keys for what follows (RFC 8446 section 4.6.3).
+  mutating func sendKeyUpdate(through buffers: UnsafeMutablePointer<TLSBuffers>) {
+    guard let tls, isOpen, failure == nil, !hasSentEnd else { return }
+    buffers.pointee.incomingStart = 0
+    buffers.pointee.incomingEnd = 0
+    guard SSL_key_update(tls, SSL_KEY_UPDATE_NOT_REQUESTED) == 1, SSL_do_handshake(tls) == 1 else {
+      failure = OpenSSLError("TLS").description
+      return
     }
     flush(buffers)
   }

@@ -20,6 +20,7 @@ extension EventLoop {
     session.pointee.phase = .connection
     session.pointee.http?.request.attempt = UpstreamAttempt(deadline: now + max(1, timeout.milliseconds))
     schedule(session, after: timeout)
+    if session.pointee.ends.pointee.socket.hasEnded { watchWaitingClient(session) }
     switch upstream {
     case .unix(let path):
       connect(session, to: [.unix(path)])

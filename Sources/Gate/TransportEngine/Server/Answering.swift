@@ -86,22 +86,31 @@ extension EventLoop {
   /// Begins a lingering close: sends the end of the stream and waits for the client's end. An immediate close would
   /// reset the connection if unread input is left, and the client could lose the response (RFC 9112 section 9.6).
   func beginLingeringClose(_ session: SessionRef) {
-    guard let service else { return }
     session.pointee.phase = .lingeringClose
     session.pointee.http?.inbox = []
     if session.pointee.http?.forwardedPatience == nil { session.pointee.http = nil }
-    schedule(session, after: min(service.limits.closeTimeout, Self.lingeringCloseLimit))
+    session.pointee.closeDeadline = now + Self.lingeringCloseTime.milliseconds
+    schedule(session, after: lingeringPatience)
     session.pointee.ends.pointee.socket.sendEnd(through: buffers)
     continueLingeringClose(session)
   }
 
   private static let lingeringCloseLimit = Duration.seconds(2)
+  /// How long a client that does nothing is waited for.
+  private var lingeringPatience: Duration {
+    min(service?.limits.closeTimeout ?? Self.lingeringCloseLimit, Self.lingeringCloseLimit)
+  }
+  /// How long a client that goes on sending is waited for. Many read the answer only when they have sent all of their body.
+  private static let lingeringCloseTime = Duration.seconds(30)
 
-  /// Handles a client that has not closed in time. It may still be reading an upstream's response: the kernel
-  /// may buffer megabytes of it.
+  /// Handles a client that has not closed in time. It may still be sending its body, or reading an upstream's response:
+  /// the kernel may buffer megabytes of it.
   func lingeringCloseExpired(_ session: SessionRef) {
+    let sent = session.pointee.ends.pointee.socket.lastHeard + lingeringPatience.milliseconds
     if session.pointee.http?.forwardedPatience != nil, isTaking(session, .client) {
       schedule(session, after: Self.lingeringCloseLimit)
+    } else if let end = session.pointee.closeDeadline, now < min(sent, end) {
+      timers.schedule(session.pointee.timer, at: min(sent, end))
     } else {
       destroy(session)
     }
@@ -111,7 +120,7 @@ extension EventLoop {
     let client = session.pointee.ends
     // Input is discarded without decrypting it.
     if client.pointee.socket.failure == nil && !client.pointee.socket.hasEnded {
-      client.pointee.socket.discardInput(into: plain.start)
+      if client.pointee.socket.discardInput(into: plain.start) { client.pointee.socket.lastHeard = now }
     }
     if client.pointee.socket.failure != nil || client.pointee.socket.hasEnded && client.pointee.socket.outbox.isEmpty {
       destroy(session)

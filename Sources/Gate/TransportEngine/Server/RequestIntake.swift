@@ -60,6 +60,9 @@ extension EventLoop {
       // One request is already answered, and the one that follows it is parsed next.
       break
     case .head, .body: destroy(session)
+    case .connection, .upstreamHandshake, .upgrade: watchWaitingClient(session)
+    // It is watched already.
+    case .forward: break
     default: updateInterest(session, .client, reads: false)
     }
   }

@@ -47,13 +47,18 @@ extension EventLoop {
   }
 
   func ready(_ session: SessionRef, side: Side, _ events: UInt32) {
-    if session.pointee.phase == .connection {
-      // One check per event: a second one might already see the next attempt.
-      if side == .upstream { connected(session) } else { setInterest(session, .client, 0) }
+    let interest = (session.pointee.ends + side.index).pointee.socket.interest
+    if interest == Readiness.reset || interest == Readiness.departure {
+      if events & Readiness.failed != 0 {
+        wasReset(session, side)
+      } else if interest == Readiness.departure {
+        waitingClientLeft(session)
+      }
       return
     }
-    if (session.pointee.ends + side.index).pointee.socket.interest == Readiness.reset {
-      if events & Readiness.failed != 0 { wasReset(session, side) }
+    if session.pointee.phase == .connection {
+      // One check per event: a second one might already see the next attempt.
+      if side == .upstream { connected(session) } else { watchWaitingClient(session) }
       return
     }
     let token = session.pointee.token
@@ -98,8 +103,8 @@ extension EventLoop {
     case (.lingeringClose, .client): continueLingeringClose(session)
     case (.upstreamHandshake, .upstream): upstreamHandshakeReadable(session)
     case (.upgrade, .upstream): upgradeReadable(session)
-    case (.decision, .client), (.connection, .client), (.upstreamHandshake, .client), (.upgrade, .client),
-      (.answer, .client):
+    case (.connection, .client), (.upstreamHandshake, .client), (.upgrade, .client): watchWaitingClient(session)
+    case (.decision, .client), (.answer, .client):
       // The client must wait: its bytes stay in the kernel.
       setInterest(session, .client, session.pointee.ends.pointee.socket.outbox.isEmpty ? 0 : Readiness.output)
     case (.preface, .upstream), (.connection, .upstream), (.handshake, .upstream), (.head, .upstream),

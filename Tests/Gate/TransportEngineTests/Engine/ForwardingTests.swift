@@ -1,3 +1,4 @@
+import COpenSSL
 import Glibc
 import Locking
 import SimulatedDevice
@@ -16,7 +17,8 @@ private struct ForwardResponder: RequestResponder {
 
   func respond(to request: Request, from peer: Peer) async -> Disposition {
     if request.upgrade != nil {
-      let order = OpenOrder(upstream: upstream, limits: SessionLimits(), record: SessionRecord())
+      let order = OpenOrder(
+        upstream: upstream, limits: SessionLimits(connectTimeout: .seconds(600)), record: SessionRecord())
       return .relay(order, upgradeHead: Array(TestGate.upgrade().utf8))
     }
     return .forward(
@@ -96,7 +98,7 @@ extension EngineTests {
       let backend = try listener.accept()
       _ = try backend.readHead()
       try backend.send(Array("HTTP/1.1 200 \u{e9}\r\nTransfer-Encoding: chunked\r\nX: ".utf8) + [0xE9, 13, 10, 13, 10])
-      try backend.send("2;a=b\r\nok\r\n0;c=\"d;e\"\r\n\r\n")
+      try backend.send("2  \r\nok\r\n0;c=\"d;e\"\r\n\r\n")
       let answer = try client.readToEnd()
       #expect(answer.indices.contains { answer[$0...].starts(with: Array("X: ".utf8) + [0xE9, 13, 10]) })
       let end = Array("\r\n\r\n2\r\nok\r\n0\r\n\r\n".utf8)
@@ -329,11 +331,12 @@ extension EngineTests {
     }
 
     /// Returns a gate with TLS before `listener`, and a client that decides when its bytes are sent.
-    private func secured() throws -> (engine: Engine, client: RawTLS) {
+    private func secured(newestVersion: Int32 = TLS1_3_VERSION) throws -> (engine: Engine, client: RawTLS) {
       let files = try TLSFolder()
       let engine = try Engine(
         listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: files.server(), responder: responder)
-      let client = try RawTLS(try ScriptedSocket(connectingTo: engine.address.port), try files.client())
+      let client = try RawTLS(
+        try ScriptedSocket(connectingTo: engine.address.port), try files.client(), newestVersion: newestVersion)
       try client.handshake()
       return (engine, client)
     }
@@ -371,6 +374,73 @@ extension EngineTests {
       // Ten seconds is the limit of a test's socket; the upstream may be silent for sixty.
       #expect(try backend.readToEnd() == [])
       #expect(responder.summaries.withLock { $0.map(\.isComplete) } == [false])
+    }
+
+    @Test(
+      "A client that closes its connection in order while it waits for its answer frees the upstream",
+      arguments: [TLS1_2_VERSION, TLS1_3_VERSION])
+    func cancelled(version: Int32) throws {
+      for isOneFlight in [false, true] {
+        let (engine, asking) = try secured(newestVersion: version)
+        defer { engine.stop() }
+        var client: RawTLS? = consume asking
+        client?.holds = isOneFlight
+        client?.send(Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
+        if isOneFlight { client?.sendEnd() }
+        let backend = try listener.accept()
+        _ = try backend.readHead()
+        if !isOneFlight { client?.sendEnd() }
+        client = nil
+        #expect(try backend.readToEnd() == [])
+        #expect(responder.summaries.withLock { $0.last?.isComplete } == false)
+      }
+      #expect(responder.summaries.withLock { $0.count } == 2)
+    }
+
+    @Test(
+      "A client that leaves while the upstream considers its upgrade frees the upstream",
+      arguments: [TLS1_2_VERSION, TLS1_3_VERSION], [true, false])
+    func cancelledUpgrade(version: Int32, resets: Bool) throws {
+      let (engine, asking) = try secured(newestVersion: version)
+      defer { engine.stop() }
+      var client: RawTLS? = consume asking
+      client?.send(Array(TestGate.upgrade().utf8))
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      if resets { client?.socket.reset() } else { client?.sendEnd() }
+      client = nil
+      // The upstream's time is ten minutes, and ten seconds are the limit of a test's socket.
+      #expect(try backend.readToEnd() == [])
+    }
+
+    @Test("A client that sends all of its body before it reads gets the answer that came early")
+    func earlyAnswer() async throws {
+      let client = try client()
+      try client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      try backend.send("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 413 "))
+      // Longer than a client that does nothing is waited for.
+      for _ in 0..<10 {
+        try client.send("more")
+        await engine.pass(.seconds(1))
+      }
+      #expect(try client.readToEnd() == Array("no".utf8))
+    }
+
+    @Test("A client that closes only its sending side while it waits is asked whether it reads, and answered")
+    func halfClosed() throws {
+      let (engine, client) = try secured()
+      defer { engine.stop() }
+      client.send(Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      client.sendEnd()
+      // The record that asks.
+      #expect(try client.read() == [])
+      try backend.send(Self.answer)
+      #expect(String(decoding: try client.readToEnd(), as: UTF8.self).hasSuffix("ok"))
     }
 
     @Test("A body begun under the previous responder is answered with 503, and bytes after it are not forwarded")

@@ -57,11 +57,12 @@ final class RawTLS {
   private let plain = PlainBuffer()
   private let tls: ClientTLS
 
-  init(_ socket: ScriptedSocket, _ tls: ClientTLS) throws {
+  init(_ socket: ScriptedSocket, _ tls: ClientTLS, newestVersion: Int32 = TLS1_3_VERSION) throws {
     self.socket = socket
     self.tls = tls
     state.fd = dup(socket.fd)
     state.tls = tls.makeStream(in: bio, verifying: "localhost")
+    SSL_ctrl(state.tls, SSL_CTRL_SET_MAX_PROTO_VERSION, Int(newestVersion), nil)
   }
 
   deinit {

@@ -123,7 +123,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
 
   static let brokenExtensions: [(ChunkError, String)] = [
     (.lineEnd, "5;a\nhello"), (.lineEnd, "5;a\rhello"), (.lineEnd, "5;a\r\rhello"), (.lineEnd, "5;a=\"\r\"\r\n"),
-    (.lineEnd, "5 \nhello"), (.extensionForm, "5 \r\nhello"), (.extensionForm, "5 a=b\r\n"),
+    (.lineEnd, "5 \nhello"), (.extensionForm, "5 a=b\r\n"), (.extensionForm, "5 x\r\n"),
     (.extensionForm, "5;a\0\r\n"), (.extensionForm, "5;\u{7F}\r\n"),
     (.extensionForm, "5;" + String(repeating: "a", count: 4096)), (.size, ";a\r\n"), (.lineEnd, "5,a\r\n"),
   ]
