@@ -62,7 +62,8 @@ public struct Receipt: Sendable, Hashable {
     creationTime = try fields.require(.creationTime, read: ReceiptFields.time)
     expirationTime = try fields.require(.expirationTime, read: ReceiptFields.time)
     riskMetric = try fields.ifPresent(.riskMetric, read: ReceiptFields.text)
-    renewableFrom = try fields.ifPresent(.renewableFrom, read: ReceiptFields.time)
+    // Nothing is judged by it.
+    renewableFrom = fields[.renewableFrom].flatMap(ReceiptFields.time)
     guard let publicKey = attestedCertificate.p256PublicKey else { throw .malformedField(.attestedKey) }
     self.publicKey = publicKey
   }
@@ -106,7 +107,7 @@ struct ReceiptFields {
 
   init(_ content: [UInt8]) throws(ReceiptRejection) {
     for (type, value) in try Self.entries(of: content) {
-      guard let field = ReceiptField(rawValue: type) else { continue }
+      guard let field = ReceiptField(rawValue: type), field != .token, let value else { continue }
       guard values.updateValue(value, forKey: field) == nil else { throw .repeatedField(field) }
     }
   }
@@ -133,16 +134,21 @@ struct ReceiptFields {
   /// RFC 3339 with 0 to 9 fraction digits: Apple drops trailing zeros.
   static func time(_ value: [UInt8]) -> Timestamp? { text(value).flatMap { Timestamp(rfc3339: $0) } }
 
-  private static func entries(of content: [UInt8]) throws(ReceiptRejection) -> [(type: Int, value: [UInt8])] {
+  /// The fields by their numbers; `nil` for the value of an unknown field, whatever it is.
+  private static func entries(of content: [UInt8]) throws(ReceiptRejection) -> [(type: Int, value: [UInt8]?)] {
     do throws(ASN1Error) {
       var file = ASN1Reader(content)
       var set = try file.enter(.set)
       try file.end()
-      var entries: [(Int, [UInt8])] = []
+      var entries: [(Int, [UInt8]?)] = []
       while !set.isAtEnd {
         var entry = try set.enter(.sequence)
         let type = try entry.unsignedInteger()
         _ = try entry.unsignedInteger()  // the version of the field's type, always 1
+        guard ReceiptField(rawValue: type) != nil else {
+          entries.append((type, nil))
+          continue
+        }
         entries.append((type, Array(try entry.octetString())))
         try entry.end()
       }

@@ -36,7 +36,7 @@ extension DERShape {
           DERShape(
             "version", "absent is 1", tags: [0xA0], isOptional: true,
             .fields([DERShape("number", nil, .words([0: "version 1", 1: "version 2", 2: "version 3"]))])),
-          DERShape("serialNumber", "the issuer's number; status lists have it", tags: [0x02]),
+          DERShape("serialNumber", "the issuer's number, in hex as in status lists", tags: [0x02], .hexNumber),
           algorithm("signature", "the algorithm of the issuer's signature"),
           DERShape("issuer", "the subject of the certificate above", .name),
           validity,

@@ -14,6 +14,8 @@ struct DERShape: Sendable {
     case text
     /// A number or an enumerated value that stands for a word.
     case words([Int: String])
+    /// A number that other documents write in hexadecimal digits without leading zeros.
+    case hexNumber
     /// A `Name`: its text is the value.
     case name
     /// An identifier and what belongs to it: the fields of an algorithm or an attribute.

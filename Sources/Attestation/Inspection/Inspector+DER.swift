@@ -100,6 +100,9 @@ extension Inspector {
       node.children = elements(
         in: bytes, start..<element.content.upperBound, rules: .der, as: [shape], depth: depth + 1)
     case .text where !element.isConstructed: node.value = ValueText.text(content)
+    case .hexNumber where !element.isConstructed:
+      let digits = ValueText.hex(content).drop { $0 == "0" }
+      node.value = digits.isEmpty ? "0" : String(digits)
     case .words(let words) where !element.isConstructed:
       let number = Self.integer(content)
       node.value =

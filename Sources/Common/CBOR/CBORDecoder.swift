@@ -31,7 +31,7 @@ extension CBORValue {
   /// except for the order of keys). So two accepted encodings of one value differ at most in the order of a map's
   /// keys, and in floats if `floats` allows it. Memory for a length is allocated only when as many bytes are present.
   ///
-  /// Also refused, because libcbor does not support them: unassigned simple values, and the tags 6 to 20.
+  /// Also refused, because libcbor does not support them: unassigned simple values.
   public init(
     decoding bytes: some Collection<UInt8>, limits: CBORLimits = CBORLimits(), floats: CBORFloatWidths = .shortest
   ) throws(CBORError) {
@@ -111,6 +111,11 @@ private struct CBORParser {
 
   private mutating func nextEvent() throws(CBORError) -> CBOREvent {
     let start = offset
+    // libcbor does not know the tags 6 to 20, among them those of COSE (RFC 9052 section 2).
+    if start < bytes.count, (0xC6...0xD4).contains(bytes[start]) {
+      offset += 1
+      return .tag(UInt64(bytes[start] & 0x1F))
+    }
     switch CBOREvent.first(in: bytes[start...]) {
     case .truncated: throw .truncated(offset: start)
     case .malformed: throw .malformed(offset: start)

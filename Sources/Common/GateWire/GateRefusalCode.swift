@@ -178,7 +178,7 @@ extension GateRefusalCode {
         401, .fixRequest, "The attestation was made for another challenge: sign SHA-256 of the nonce's 32 bytes")
     case .keyIDMismatch: Definition(401, .fixRequest, "The attestation is for a different key than keyId")
     case .receiptRefused:
-      Definition(401, .newKey, "The attestation's receipt is not valid now: attest a new key")
+      Definition(401, .newKey, "The attestation's receipt is of another key or app, or too old: attest a new key")
     case .rpIDMismatch: Definition(403, .stop, "rpIdHash does not match bundleId")
     case .environmentMismatch: Definition(403, .stop, "Keys of this App Attest environment are not accepted")
     case .categoryRefused: Definition(403, .stop, "Installations of the app from this source are not accepted")

@@ -42,6 +42,9 @@ extension Denial {
       RefusalReport(
         .clockWrong, "attestation_receipt_freshness",
         detail: "\(ClockWitness.text(ahead: now.since(created))): receipt created \(created), now \(now)")
+    case .receiptTooOld(let created, let now):
+      RefusalReport(
+        .receiptRefused, "attestation_receipt_freshness", detail: "receipt created \(created), sent \(now)")
     case .keyExists: RefusalReport(.keyExists)
 
     // An unknown key costs as much as a wrong signature: the gate verifies with a decoy key.

@@ -28,6 +28,8 @@ public enum Denial: Error, Sendable, Hashable {
   /// Signatures and chain are valid, and Apple created the receipt too long before or after now: the gate's clock is
   /// wrong.
   case receiptNotFresh(created: Timestamp, now: Timestamp)
+  /// The device attested its key in time, and sent it more than five minutes later.
+  case receiptTooOld(created: Timestamp, now: Timestamp)
   /// Another request registered the key before.
   case keyExists
 

@@ -33,6 +33,8 @@ public struct RegisteredKey: Sendable, Hashable {
 public struct Registrar: Sendable {
   /// The maximum distance between now and the creation of a receipt, in either direction.
   public static let receiptFreshness = Duration.seconds(300)
+  /// The difference between the gate's clock and Apple's that shows nothing.
+  private static let mostDeviation = Duration.seconds(30)
 
   let apps: AllowedApps
   private let verifier: AttestationVerifier
@@ -134,6 +136,10 @@ public struct Registrar: Sendable {
     }
     let (key, created) = (DeviceKey(proof.key), proof.receipt.creationTime)
     let isFresh = Self.isFresh(created, at: now)
+    // A gate whose clock is ahead has issued the nonce, by that clock, long after Apple made the receipt.
+    if !isFresh, now > created, created.since(request.nonce.issuedAt) > .zero - Self.mostDeviation {
+      throw .receiptTooOld(created: created, now: now)
+    }
     witness.note(created: created, at: now, isFresh: isFresh)
     guard isFresh else { throw .receiptNotFresh(created: created, now: now) }
     try apps.check(key, category: key.validationCategory)

@@ -95,7 +95,9 @@ extension RegistrationBody.ParseError {
   fileprivate var report: RefusalReport {
     switch self {
     case .notJSON:
-      RefusalReport(.malformedJSON, "json_syntax", text: "The body must be JSON in UTF-8, with each member once")
+      RefusalReport(
+        .malformedJSON, "json_syntax",
+        text: "The body must be JSON in UTF-8: at most 256 values, 64 members an object, each once, names in ASCII")
     case .notAnObject: RefusalReport(.malformedJSON, "json_type")
     case .missing(let name): RefusalReport(.malformedJSON, "json_member", text: "\(name) is missing", detail: name)
     case .wrongType(let name, let expected):

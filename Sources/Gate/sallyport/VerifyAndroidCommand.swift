@@ -16,7 +16,7 @@ struct VerifyAndroidCommand: ParsableCommand {
 
         curl -so status.json https://android.googleapis.com/attestation/status
         sallyport verify android chain.pem --package com.example.app \\
-          --signer "$SHA256" --challenge "$NONCE" --status-list status.json
+          --signer "$SHA256" --nonce "$NONCE" --status-list status.json
       """)
 
   @Argument(
@@ -37,9 +37,14 @@ struct VerifyAndroidCommand: ParsableCommand {
   var signers: [[UInt8]] = []
 
   @Option(
-    help: ArgumentHelp("The challenge that the device attested, in base64.", valueName: "base64"),
+    help: ArgumentHelp("The nonce that the device attested, in hex, as the gate issues it.", valueName: "hex"),
+    transform: VerifyArgument.nonce)
+  var nonce: [UInt8]?
+
+  @Option(
+    help: ArgumentHelp("The challenge that the device attested, in base64, instead of a nonce.", valueName: "base64"),
     transform: VerifyArgument.challenge)
-  var challenge: [UInt8]
+  var challenge: [UInt8]?
 
   @Option(
     help: ArgumentHelp("The time of verification in RFC 3339 form; the default is now.", valueName: "time"),
@@ -77,6 +82,12 @@ struct VerifyAndroidCommand: ParsableCommand {
   @Flag(help: "Print the steps and the parsed fields as JSON.")
   var json = false
 
+  func validate() throws {
+    guard (nonce == nil) != (challenge == nil) else {
+      throw ValidationError("name what the device attested: --nonce in hex, or --challenge in base64")
+    }
+  }
+
   func run() throws {
     let instant = at ?? .now().wholeSecond
     let verifier = AndroidAttestationVerifier(
@@ -88,7 +99,7 @@ struct VerifyAndroidCommand: ParsableCommand {
     let statusList = try revoked()
     let content = try InputFile(path: file).beginning()
     let explanation = verifier.explain(
-      content: content, challenge: challenge, statusList: statusList, at: instant)
+      content: content, challenge: nonce ?? challenge ?? [], statusList: statusList, at: instant)
     try VerifyReport(kind: "chain", instant: instant, explanation: explanation).conclude(asJSON: json)
   }
 

@@ -48,6 +48,11 @@ struct VerifyContent {
           ? "`sallyport verify android` explains the chain of an Android device"
           : "`sallyport verify \(values.kind.rawValue)` explains it")
     }
+    guard values.repeated.isEmpty else {
+      throw Failure(
+        .badData, "\(name): \(values.repeated.joined(separator: ", ")) occurs more than once, which the gate refuses",
+        hint: "keep the headers of one request")
+    }
     func value<Value>(_ member: String, _ text: String?, _ form: String, _ read: (String) -> Value?)
       throws(Failure) -> Value
     {
@@ -74,6 +79,8 @@ private struct VerifyValues {
   let object: String?
   let keyID: String?
   let nonce: String?
+  /// The names of the headers that occur more than once.
+  private(set) var repeated: [String] = []
 
   /// What the file is, for people.
   var form: String {
@@ -113,6 +120,7 @@ private struct VerifyValues {
 
   /// - Parameter fields: Names in lower case, and values.
   private init?(headers fields: [(String, String)]) {
+    let counts = Dictionary(fields.map { ($0.0, 1) }, uniquingKeysWith: +)
     let fields = Dictionary(fields) { first, _ in first }
     let (names, object) = (Self.headers, Self.headers.object.lowercased())
     guard fields[object] != nil else { return nil }
@@ -120,6 +128,7 @@ private struct VerifyValues {
     self.init(
       kind: .assertion, isAndroid: false, members: names,
       values: Dictionary(uniqueKeysWithValues: values).compactMapValues(\.self))
+    repeated = [names.object, names.keyID, names.nonce].filter { counts[$0.lowercased()] ?? 0 > 1 }
   }
 
   /// - Parameter values: The texts by the names in `members`.

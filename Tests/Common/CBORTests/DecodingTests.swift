@@ -18,7 +18,8 @@ struct DecodingTests {
     ("f4", .boolean(false)), ("f5", .boolean(true)), ("f6", .null), ("f7", .undefined),
     ("c074323031332d30332d32315432303a30343a30305a", .tagged(0, "2013-03-21T20:04:00Z")),
     ("c11a514b67b0", .tagged(1, 1_363_896_240)), ("d74401020304", .tagged(23, .bytes([1, 2, 3, 4]))),
-    ("d818456449455446", .tagged(24, .bytes([0x64, 0x49, 0x45, 0x54, 0x46]))),
+    ("c600", .tagged(6, 0)), ("d284404040f6", .tagged(18, .array([.bytes([]), .bytes([]), .bytes([]), .null]))),
+    ("d41820", .tagged(20, 32)), ("d818456449455446", .tagged(24, .bytes([0x64, 0x49, 0x45, 0x54, 0x46]))),
     ("40", .bytes([])), ("4401020304", .bytes([1, 2, 3, 4])), ("60", ""), ("6161", "a"), ("6449455446", "IETF"),
     ("62225c", "\"\\"), ("62c3bc", "\u{fc}"), ("63e6b0b4", "\u{6c34}"), ("64f0908591", "\u{10151}"),
     ("80", .array([])), ("83010203", .array([1, 2, 3])),
@@ -79,7 +80,7 @@ struct DecodingTests {
     // Values that RFC 8949 reserves or has not assigned.
     ("1c", .malformed(offset: 0)), ("3d", .malformed(offset: 0)), ("5e", .malformed(offset: 0)),
     ("dc00", .malformed(offset: 0)), ("fe", .malformed(offset: 0)), ("f0", .malformed(offset: 0)),
-    ("f818", .malformed(offset: 0)), ("c600", .malformed(offset: 0)), ("d400", .malformed(offset: 0)),
+    ("f818", .malformed(offset: 0)), ("c6", .truncated(offset: 1)), ("d806", .notShortest(offset: 0)),
     ("f8ff", .malformed(offset: 0)), ("8100fc", .trailingBytes(offset: 2)),
     // Text that is not UTF-8: a lone continuation byte, an overlong form, a surrogate, a truncated character, a code
     // point above U+10FFFF.

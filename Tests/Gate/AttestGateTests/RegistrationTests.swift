@@ -217,6 +217,21 @@ struct RegistrationTests {
     #expect(found == (isFresh ? nil : .receiptNotFresh(created: created, now: bench.clock.now)))
   }
 
+  @Test("A device that sends its attestation late shows nothing about the clock, and is told to attest a new key")
+  func late() async throws {
+    let (witness, challenges) = (ClockWitness(), Challenges(storage: bench.store, life: .seconds(600)))
+    try await challenges.prepare()
+    let registrar = try bench.registrar(witness: witness, challenges: challenges)
+    var device = try bench.device()
+    let created = bench.clock.now.advanced(by: .seconds(2))
+    device.attestations.alterations.receipt = { $0[text: 12] = created.description }
+    let nonce = try #require(challenges.issue(at: bench.clock.now)?.nonce)
+    bench.clock.advance(by: .seconds(305))
+    let found = try #require(await denial(try device.registration(over: nonce, at: created), by: registrar))
+    #expect(found == .receiptTooOld(created: created, now: bench.clock.now) && found.code == .receiptRefused)
+    #expect(witness.fault == nil)
+  }
+
   @Test(
     "A gate whose clock is wrong asks for patience and says so until a registration is in time",
     arguments: [-86_400 * 400, -86_400 * 20, -360, 360, 86_400 * 20, 86_400 * 400])

@@ -54,11 +54,11 @@ public struct GateBench: Sendable {
   }
 
   /// A registrar that notes in `witness` what registrations show about the clock.
-  public func registrar(witness: ClockWitness) throws -> Registrar {
+  public func registrar(witness: ClockWitness, challenges: Challenges? = nil) throws -> Registrar {
     let apps = try Self.served(nil)
     return Registrar(
-      apps: apps, verifier: Self.verifier(for: apps, trusting: authority), challenges: challenges, registry: store,
-      clock: clock.wallClock, witness: witness)
+      apps: apps, verifier: Self.verifier(for: apps, trusting: authority), challenges: challenges ?? self.challenges,
+      registry: store, clock: clock.wallClock, witness: witness)
   }
 
   private static func served(_ apps: [AppPolicy]?) throws -> AllowedApps {

@@ -57,7 +57,8 @@ extension RefusalCase {
       registering { device, bench in device = try bench.device(environment: .production) }),
     RefusalCase(
       "an attestation with another app's receipt", 401, "receipt_refused",
-      "The attestation's receipt is not valid now: attest a new key", step: "attestation_receipt_app_id",
+      "The attestation's receipt is of another key or app, or too old: attest a new key",
+      step: "attestation_receipt_app_id",
       registering { device, _ in
         device.attestations.alterations.receipt = { $0[text: 2] = "AAABBBCCC1.com.example.other" }
       }),

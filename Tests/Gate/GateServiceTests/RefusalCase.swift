@@ -95,7 +95,8 @@ extension RefusalCase {
       "No other upgrade than to WebSocket may pass", step: "verify_upgrade",
       asking(.plain("GET", "/attest/verify", [("Upgrade", "h2c")]))),
     RefusalCase(
-      "a body that is not JSON", 400, "malformed_json", "The body must be JSON in UTF-8, with each member once",
+      "a body that is not JSON", 400, "malformed_json",
+      "The body must be JSON in UTF-8: at most 256 values, 64 members an object, each once, names in ASCII",
       step: "json_syntax", asking(.plain("POST", "/attest/register", body: "{"))),
     RefusalCase(
       "a body that is not an object", 400, "malformed_json", "The body must be a JSON object", step: "json_type",

@@ -18,7 +18,8 @@ public struct AuthorizationList: Sendable, Hashable {
     case applicationID(AttestationApplicationID)
   }
 
-  /// A tag of another schema than the known ones, with the bytes of its value.
+  /// A tag of another schema than the known ones, or one that no rule judges and whose value has another form than the
+  /// schema's, with the bytes of its value.
   public struct Unknown: Sendable, Hashable {
     /// The number of the tag.
     public let tag: Int
@@ -63,14 +64,24 @@ public struct AuthorizationList: Sendable, Hashable {
       guard numbers.insert(element.number).inserted else {
         throw .malformed("the tag \(element.number) occurs twice in an authorization list")
       }
-      guard let tag = AuthorizationTag(rawValue: element.number) else {
-        unknown.append(Unknown(tag: element.number, value: Array(element.bytes)))
-        continue
+      if let tag = AuthorizationTag(rawValue: element.number) {
+        do throws(ASN1Error) {
+          values[tag] = try Self.value(of: tag, whole: element.content)
+          continue
+        } catch {
+          // Some devices write what the schema forbids, where it counts for nothing.
+          guard !tag.isJudged else { throw error }
+        }
       }
-      var content = element.content
-      values[tag] = try Self.value(of: tag, in: &content)
-      try content.end()
+      unknown.append(Unknown(tag: element.number, value: Array(element.bytes)))
     }
+  }
+
+  private static func value(of tag: AuthorizationTag, whole content: ASN1Reader) throws(ASN1Error) -> Value {
+    var content = content
+    let value = try value(of: tag, in: &content)
+    try content.end()
+    return value
   }
 
   private static func value(of tag: AuthorizationTag, in content: inout ASN1Reader) throws(ASN1Error) -> Value {

@@ -115,6 +115,11 @@ public enum AuthorizationTag: Int, Sendable, Hashable, CaseIterable {
     case applicationID
   }
 
+  /// Whether a rule reads the value, in one of the two lists.
+  var isJudged: Bool {
+    [.purpose, .origin, .rootOfTrust, .osPatchLevel, .attestationApplicationId].contains(self)
+  }
+
   var form: Form {
     switch self {
     case .callerNonce, .rollbackResistance, .earlyBootOnly, .noAuthRequired, .allowWhileOnBody,

@@ -83,7 +83,7 @@ extension RefusalCase {
   ) -> RefusalCase {
     attestation(
       description, 401, "receipt_refused", "attestation_receipt_" + step,
-      "The attestation's receipt is not valid now: attest a new key", alter: alter)
+      "The attestation's receipt is of another key or app, or too old: attest a new key", alter: alter)
   }
 
   private static let receipts: [RefusalCase] = [

@@ -11,11 +11,14 @@ extension RefusalCase {
     RefusalCase(description, 400, "malformed_json", step, text) { try await $0.register(json: json) }
   }
 
+  private static let jsonText =
+    "The body must be JSON in UTF-8: at most 256 values, 64 members an object, each once, names in ASCII"
+
   private static let bodies: [RefusalCase] = [
-    body("no body", "json_syntax", "The body must be JSON in UTF-8, with each member once", json: ""),
-    body("a form", "json_syntax", "The body must be JSON in UTF-8, with each member once", json: "keyId=1&nonce=2"),
+    body("no body", "json_syntax", jsonText, json: ""),
+    body("a form", "json_syntax", jsonText, json: "keyId=1&nonce=2"),
     body(
-      "a member twice", "json_syntax", "The body must be JSON in UTF-8, with each member once",
+      "a member twice", "json_syntax", jsonText,
       json: #"{"keyId":"x","attestation":"eA==","nonce":"y","nonce":"z"}"#),
     body("a list", "json_type", "The body must be a JSON object", json: "[]"),
     body("no attestation", "json_member", "attestation is missing", json: #"{"keyId":"x","nonce":"y"}"#),
