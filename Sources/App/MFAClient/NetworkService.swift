@@ -113,7 +113,10 @@ public struct BackendRefusal: Error, Sendable, Hashable {
   public let retryAfter: Duration?
 
   /// The codes of a backend that failed. It may have carried out the request: a store that fails may have written already.
-  static let codesOfFailures: Set<String> = ["internal_error", "unavailable"]
+  private static let codesOfFailures: Set<String> = ["internal_error", "unavailable"]
+
+  /// Whether the backend failed, rather than refused.
+  public var isFailure: Bool { Self.codesOfFailures.contains(code) }
 
   /// The longest wait that a backend can ask for, in seconds.
   private static let longestWait = 86_400
@@ -144,7 +147,7 @@ extension NetworkError {
   /// `false` for all refusals but those of a server that failed.
   public var mayHaveBeenCarriedOut: Bool {
     switch self {
-    case .refused(let refusal): BackendRefusal.codesOfFailures.contains(refusal.code)
+    case .refused(let refusal): refusal.isFailure
     case .malformed: true
     case .gate(.transport(let error)):
       switch error {

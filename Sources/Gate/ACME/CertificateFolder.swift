@@ -26,6 +26,12 @@ public final class CertificateFolder: CertificateStorage {
       throw Self.failure(file)
     }
     defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw Self.failure(file) }
+    guard !document.kind.holdsPrivateKey || status.st_mode & 0o006 == 0 else {
+      throw .storage(
+        reason: "every user of this machine can access \(file), which holds a private key: chmod 600 \(file)")
+    }
     var content: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 16 << 10)
     while content.count < Self.longestFile {

@@ -36,6 +36,14 @@ public struct CertificateDocument: Sendable, Hashable {
     case challenges = "challenges.json"
     /// The plan for the next order.
     case plan = "plan.json"
+
+    /// Whether a private key is in it that others must not read.
+    var holdsPrivateKey: Bool {
+      switch self {
+      case .account, .certificate, .order: true
+      case .challenges, .plan: false
+      }
+    }
   }
 
   /// The most bytes of a document. A storage must read what it has written, so larger ones are not written.

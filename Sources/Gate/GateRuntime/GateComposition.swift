@@ -62,7 +62,7 @@ struct SharedState: Sendable {
     logger.error(
       "clock wrong: registrations are refused as clock_wrong",
       metadata: [
-        "ahead_seconds": "\(fault.ahead.components.seconds)", "reason": "\(fault.text)",
+        "ahead_seconds": .number(fault.ahead.components.seconds), "reason": "\(fault.text)",
         "hint": "set the clock (timedatectl)",
       ])
   }

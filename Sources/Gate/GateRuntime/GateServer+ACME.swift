@@ -6,6 +6,7 @@ internal import Cryptography
 internal import GateService
 internal import Locking
 internal import Logging
+internal import Observability
 internal import Settings
 internal import TransportEngine
 
@@ -31,7 +32,7 @@ extension GateServer {
           memory.managed.noteUnprepared(error, until: .now().advanced(by: pause))
           logger.error(
             "certificate renewal not prepared: it will be retried",
-            metadata: ["fault": "\(error.report(separator: "; "))", "retry_seconds": "\(pause.components.seconds)"])
+            metadata: ["fault": "\(error.report(separator: "; "))", "retry_seconds": .number(pause.components.seconds)])
           try? await Task.sleep(for: pause)
         }
       }
@@ -127,7 +128,7 @@ struct CertificateLog: Sendable {
       logger.error(
         hasCertificate ? "certificate renewal failed: the old certificate stays active" : "certificate order failed",
         metadata: [
-          "code": "\(error.code)", "reason": "\(error)", "hint": "\(error.hint)", "attempts": "\(attempts)",
+          "code": "\(error.code)", "reason": "\(error)", "hint": "\(error.hint)", "attempts": .number(attempts),
           "retry": "\(retry.wholeSecond)",
         ])
     case .learned(let window, let renewal):
@@ -139,7 +140,7 @@ struct CertificateLog: Sendable {
     case .clocksDiffer(let difference):
       logger.warning(
         "the clock of this machine differs from the ACME server's: certificates may seem invalid",
-        metadata: ["difference_seconds": "\(difference.components.seconds)", "hint": "set the clock (timedatectl)"])
+        metadata: ["difference_seconds": .number(difference.components.seconds), "hint": "set the clock (timedatectl)"])
     case .storageFailed(let error):
       logger.error(
         "certificate storage unavailable: it will be retried",

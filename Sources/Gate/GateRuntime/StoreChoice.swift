@@ -44,7 +44,7 @@ extension GateSettings.Store {
       throw StartError(
         "store.url",
         "every user of this machine can access \(file), which holds the identity signing keys and the challenge keys",
-        hint: "run chmod 600 \(files), and replace the keys: sallyport store rotate --now")
+        hint: "run chmod 600 \(files), and replace the keys: sallyport store rotate --now --identity")
     }
   }
 

@@ -13,6 +13,8 @@ public struct BackupFile: Sendable {
   /// The reason why a backup cannot be written or restored.
   public enum BackupError: Error, Sendable, Hashable {
     case missing
+    /// This user may not read it, or it is no file: why.
+    case unreadable(reason: String)
     case exists
     /// The file was not made by `write`, or was made by a newer version.
     case foreign(reason: String)
@@ -62,6 +64,11 @@ public struct BackupFile: Sendable {
   /// Opens the backup at `path` and reads its description.
   public init(path: String) throws(BackupError) {
     guard access(path, F_OK) == 0 else { throw .missing }
+    guard access(path, R_OK) == 0 else { throw .unreadable(reason: String(cString: strerror(errno))) }
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
+      throw .unreadable(reason: String(cString: strerror(EISDIR)))
+    }
     let row: Row?
     do {
       row = try Self.open(path).read { db in

@@ -10,7 +10,8 @@ enum FileFindings {
       StoreFinding(
         .problem, in: .settings,
         "users other than its owner can access the file, which holds the identity signing keys and challenge keys",
-        advice: "chmod 600 \(path) \(path)-wal \(path)-shm, then rotate the keys: sallyport store rotate --now")
+        advice: "chmod 600 \(path) \(path)-wal \(path)-shm, then replace the keys: "
+          + "sallyport store rotate --now --identity")
     ]
   }
 }

@@ -68,6 +68,10 @@ extension Failure {
     switch fault {
     case .missing:
       self.init(.noInput, "\(file): no such file", hint: "name a file of `sallyport store backup`")
+    case .unreadable(let reason):
+      self.init(
+        .noInput, "\(file): cannot be read: \(reason)",
+        hint: "name a file that this user can read: a backup has mode 0600; nothing was changed")
     case .exists:
       self.init(.cannotCreate, "\(file): file exists", hint: "name another file, or remove this one")
     case .foreign(let reason):

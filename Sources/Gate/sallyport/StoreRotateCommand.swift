@@ -11,22 +11,27 @@ struct StoreRotateCommand: AsyncParsableCommand {
     abstract: "Creates a new challenge key. Gates do this automatically every app_attest.challenge_key_rotation.",
     discussion: """
       Nonces of the old keys stay valid until they expire. Gates use the new key within seconds. After a leak use \
-      --now: all earlier nonces are refused at once, and apps fetch new ones.
+      --now: all earlier nonces are refused at once, and apps fetch new ones. If somebody may have read the store, \
+      use --identity too: servers behind the gate refuse what the old keys signed as soon as they fetch the new ones.
 
-      Example:
+      Examples:
 
         sallyport store rotate
+        sallyport store rotate --now --identity
       """)
 
   @Flag(help: "Refuse nonces of the old keys immediately.")
   var now = false
+
+  @Flag(help: "Replace the identity signing keys too, and publish the old ones no longer.")
+  var identity = false
 
   @OptionGroup var target: StoreTarget
 
   func run() async throws {
     let places = try target.resolve()
     let choice = places.store
-    if let file = places.challengeKeysFile {
+    if let file = places.challengeKeysFile, !identity {
       throw Failure(
         .configuration, "the challenge keys are in \(file), not in the store",
         hint: "put a new key on the first line of that file on every gate, then restart the gates")
@@ -37,14 +42,23 @@ struct StoreRotateCommand: AsyncParsableCommand {
     guard schema.version > 0 else { throw Failure.noStore(at: whole.place) }
     let store = try choice.makeStore(mostWaiting: 64)
     do throws(StoreError) {
-      try await rotate(store, life: places.challengeTTL ?? .seconds(600))
+      if identity { try await replaceIdentityKeys(of: store) }
+      if places.challengeKeysFile == nil { try await rotate(store, life: places.challengeTTL ?? .seconds(600)) }
     } catch {
       throw Failure(error, of: store.place)
     }
     await store.close()
+    let rotated = places.challengeKeysFile.map { "the challenge keys are in \($0)" } ?? "challenge key rotated"
     target.say(
-      "\(store.place): challenge key rotated\(now ? "; those of before are refused" : "")",
-      ["store": .text(store.place), "old_refused": .boolean(now)])
+      "\(store.place): \(identity ? "identity key replaced; " : "")\(rotated)"
+        + (now ? "; those of before are refused" : ""),
+      ["store": .text(store.place), "old_refused": .boolean(now), "identity_replaced": .boolean(identity)])
+  }
+
+  private func replaceIdentityKeys(of store: any GateStore) async throws(StoreError) {
+    let keys = IdentityKeys(storage: store)
+    // If another process rotates at the same time, its ring may keep the old keys.
+    while try await !keys.rotate(overlap: .zero) {}
   }
 
   private func rotate(_ store: any GateStore, life: Duration) async throws(StoreError) {

@@ -87,6 +87,18 @@ struct KeeperFaultTests {
     }
   }
 
+  @Test("A private key that every user can read is not used", arguments: [0o604, 0o602])
+  func exposed(mode: Int) async throws {
+    try await KeeperBench.serving { bench in
+      let document = Self.document(.certificate, "https://localhost:1/dir")
+      try await bench.storage.write(Array("key".utf8), to: document)
+      #expect(try await bench.storage.content(of: document) == Array("key".utf8))
+      let file = "\(bench.storage.path)/\(document.name)"
+      try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file)
+      await #expect(throws: ACMEError.self) { try await bench.storage.content(of: document) }
+    }
+  }
+
   @Test("A damaged certificate is reported once, and a new one is ordered", arguments: ["truncated", "another key"])
   func damaged(how: String) async throws {
     try await KeeperBench.serving { bench in

@@ -415,6 +415,17 @@ struct BrokenFileTests {
       "a missing client authority", "debug_mtls: { client_ca_file: nowhere.pem }",
       "1:31: debug_mtls.client_ca_file: cannot read DIR/nowhere.pem: No such file or directory (ENOENT)"),
     Broken(
+      "a subject with blanks", "debug_mtls:\n  allow_subjects: [\"O = Acme, CN=x\"]",
+      "2:20: debug_mtls.allow_subjects[0]: \"O = Acme, CN=x\": each part of a subject is TYPE=VALUE, with a comma and "
+        + "no blank between two (did you mean O=Acme,CN=x)"),
+    Broken(
+      "a subject without a type", "debug_mtls:\n  allow_subjects: [foo]",
+      "2:20: debug_mtls.allow_subjects[0]: \"foo\": each part of a subject is TYPE=VALUE, with a comma and no blank "
+        + "between two"),
+    Broken(
+      "a subject with a quotation mark", "debug_mtls:\n  allow_subjects: ['CN=\"x']",
+      "2:20: debug_mtls.allow_subjects[0]: \"CN=\"x\": \" is written with a backslash before it"),
+    Broken(
       "subjects without an authority", "debug_mtls:\n  allow_subjects: [CN=x]",
       "2:3: debug_mtls.allow_subjects: has no effect without debug_mtls.client_ca_file"),
     Broken(

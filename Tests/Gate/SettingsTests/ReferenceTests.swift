@@ -120,7 +120,7 @@ struct EffectiveTests {
       apps:
         - { team_id: AAABBBCCC1, bundle_id: a.b, environments: [development, production] }
         - { team_id: "1234567890", bundle_id: a.c, validation_category: { allow: [os, other], when_missing: refuse } }
-    debug_mtls: { client_ca_file: "odd \\"name\\" # 'x'.pem", allow_subjects: ["CN=a, b: c", "- d", "null", "é\\u2028"] }
+    debug_mtls: { client_ca_file: "odd \\"name\\" # 'x'.pem", allow_subjects: ["CN=a\\\\, b: c", "CN=- d", "CN=null", "CN=é\\u2028"] }
     routes:
       - { path: /, upstream: "tcp://[::1]:1" }
       - { path: /a, upstream: wss://h, upstream_tls: { server_name: other }, audience: chat }

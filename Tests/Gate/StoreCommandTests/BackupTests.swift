@@ -173,6 +173,8 @@ struct BackupTests {
       let path = String(url.dropFirst("sqlite://".count))
       #expect(try await store("backup", path, "--store", url).status == 73)
       #expect(try await store("restore", folder + "/none", "--store", url).status == 66)
+      let unreadable = try await store("restore", folder, "--store", url)
+      #expect(unreadable.status == 66 && unreadable.errors.joined().contains("cannot be read: Is a directory"))
       #expect(try await store("backup", folder + "/b", "--store", "sqlite://\(folder)/none.db").status == 66)
       #expect(try await store("backup", folder + "/b").status == 64)
       #expect(try await store("backup", folder + "/b", "--store", "nonsense").status == 64)

@@ -176,6 +176,25 @@ struct CheckTests {
     }
   }
 
+  @Test("A rotation with --identity leaves no identity key of before", arguments: StoreKind.allCases)
+  func rotateIdentity(_ kind: StoreKind) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await kind.newURL(in: folder)
+      let gate = try kind.open(url)
+      try await Challenges(storage: gate).prepare()
+      let keys = IdentityKeys(storage: gate)
+      try await keys.prepare()
+      let old = try #require(keys.signing(at: .now())?.kid)
+      #expect(try await store("rotate", "--now", "--store", url).status == 0)
+      try await keys.refresh()
+      #expect(keys.signing(at: .now())?.kid == old)
+      #expect(try await store("rotate", "--now", "--identity", "--store", url).status == 0)
+      try await keys.refresh()
+      #expect(keys.published(at: .now()).count == 1 && keys.signing(at: .now())?.kid != old)
+      await gate.close()
+    }
+  }
+
   @Test("A rotation of a missing store creates none")
   func rotateNothing() async throws {
     try await Places.withTemporaryFolder { folder in

@@ -55,7 +55,8 @@ struct AdminRefusal {
     case .unauthorized:
       self.init(
         401, "unauthorized", "The admin server requires its token",
-        hint: "send Authorization: Bearer with the first line that admin.token_file had when the gate started",
+        hint: "send Authorization: Bearer with the first line that admin.token_file had when the gate started; a "
+          + "changed file counts after SIGUSR2, which upgrades the gate, or a restart",
         .init(name: "WWW-Authenticate", value: "Bearer"))
     case .foreignOrigin: self.init(403, "foreign_origin", "Web pages must not change anything here")
     case .foreignHost:

@@ -33,8 +33,7 @@ enum Keys {
     "debug_mtls.partial_chain", .boolean, default: "false",
     "Trust each CA of the client CA file, also an intermediate CA without its root. The root is not needed then.")
   static let allowedSubjects = Key(
-    "debug_mtls.allow_subjects[]", .text(form: "a subject in the form of RFC 2253: `CN=MudApp Debug Client`"),
-    example: "CN=MudApp Debug Client",
+    "debug_mtls.allow_subjects[]", .subject, example: "CN=MudApp Debug Client",
     "Subjects to admit. By default every certificate of the CA is admitted.")
   static let forbidWithProduction = Key(
     "debug_mtls.forbid_with_production", .boolean, default: "false",

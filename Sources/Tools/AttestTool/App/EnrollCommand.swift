@@ -34,7 +34,7 @@ struct EnrollCommand: AsyncParsableCommand {
     try await choose(on: model, app)
     let state = await model.state
     guard case .enrolled(let method, let authMethod) = state.phase else {
-      let hint = state.options.contains(.usePasscode) ? "--with passcode uses the passcode" : nil
+      let hint = with == nil && state.options.contains(.usePasscode) ? "--with passcode uses the passcode" : nil
       let failure = app.failure(state.errorText ?? state.message)
       throw Failure(failure.status, failure.message, hint: failure.hint ?? hint)
     }

@@ -70,6 +70,11 @@ struct MobileApp {
     }
     // The gate's refusals have the statuses and hints of the other commands.
     if let fault = faults.last { return work.failure(fault) }
+    if let refusal = faults.lastRefusal, refusal.isFailure {
+      return Failure(
+        .unavailable, text ?? refusal.message,
+        hint: "try again later; the backend's log has the request \(refusal.requestID)")
+    }
     return Failure(
       .refused, text ?? "refused",
       hint: needsSignIn ? "`attest signin URL` begins a session, which the server asks for" : advice.flatMap(hint))
@@ -92,10 +97,12 @@ struct MobileApp {
 private struct GateFaults: MFABackend {
   private let backend: any MFABackend
   private let fault = Shared<AttestError?>(nil)
+  private let refusal = Shared<BackendRefusal?>(nil)
 
   init(_ backend: any MFABackend) { self.backend = backend }
 
   var last: AttestError? { fault.get() }
+  var lastRefusal: BackendRefusal? { refusal.get() }
 
   func call<Request, Response>(
     _ operation: WireOperation<Request, Response>, _ request: Request, token: String?
@@ -103,9 +110,11 @@ private struct GateFaults: MFABackend {
     do throws(NetworkError) {
       let response = try await backend.call(operation, request, token: token)
       fault.set(nil)
+      refusal.set(nil)
       return response
     } catch {
       if case .gate(let reason) = error { fault.set(reason) } else { fault.set(nil) }
+      if case .refused(let reason) = error { refusal.set(reason) } else { refusal.set(nil) }
       throw error
     }
   }
