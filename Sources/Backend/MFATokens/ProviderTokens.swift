@@ -129,6 +129,7 @@ extension FederationRejection {
       case .signature: .signature
       case .expired: .expired
       case .issuedAt: .issuedAt
+      case .notYetValid: .notYetValid
       case .nonce: .nonce
       case .accessTokenHash: .accessTokenHash
       case .subject: .subject

@@ -37,9 +37,30 @@ public final class Terminal {
   /// - Returns: `nil` at the end of the input, or if the line is not UTF-8.
   public func ask(_ question: String, isSecret: Bool = false) -> String? {
     guard isSecret else { return answer(to: question) }
-    return HiddenInput.with(descriptor) {
+    return TerminalMode.with(descriptor, clearing: ECHO) {
       defer { write("\n") }
       return answer(to: question)
+    }
+  }
+
+  /// Asks for a line of at most `longest` bytes. The kernel cuts those that it edits itself at 4,095 bytes, so the keys
+  /// come one by one: Backspace removes the last character, Control-U all of them, and Control-D ends the input.
+  ///
+  /// - Returns: `nil` at the end of the input, and if the line is longer or is not UTF-8.
+  public func askLong(_ question: String, longest: Int) -> String? {
+    TerminalMode.with(descriptor, clearing: ECHO | ICANON) {
+      write(TerminalText.printableLines(question))
+      defer { write("\n") }
+      var line = EditedLine(longest: longest)
+      while let bytes = keys(within: -1) {
+        for byte in bytes {
+          switch line.take(byte) {
+          case .show(let text): write(text)
+          case .ended: return line.text
+          }
+        }
+      }
+      return nil
     }
   }
 

@@ -87,12 +87,16 @@ struct AccountAccess {
     ([provider] + provider.fallbacks.compactMap(settings.provider)).map(client)
   }
 
-  /// The session of an account, at the provider that issued its tokens.
-  func session(_ provider: IdentityProvider) throws(Failure) -> AccountSession {
+  /// A client of the provider that issued the tokens of an account.
+  func issuer(_ provider: IdentityProvider) throws(Failure) -> ProviderClient {
     let issuer: String?
     do throws(TokenStoreError) { issuer = try store.account(provider.id)?.providerID } catch { throw Failure(error) }
     let candidates = chain(provider)
-    let client = candidates.first { $0.provider.id == issuer } ?? candidates[0]
-    return AccountSession(account: provider.id, client: client, store: store)
+    return candidates.first { $0.provider.id == issuer } ?? candidates[0]
+  }
+
+  /// The session of an account, at the provider that issued its tokens.
+  func session(_ provider: IdentityProvider) throws(Failure) -> AccountSession {
+    AccountSession(account: provider.id, client: try issuer(provider), store: store)
   }
 }

@@ -36,7 +36,7 @@ extension Failure {
     case .refused(let refusal): self.init(.refused, message, hint: Self.hint(for: refusal.error, provider))
     case .idToken(.audience(let audiences)) where audiences.contains(where: provider.isClient):
       self.init(.refused, message, hint: Self.hint(forAudiences: audiences, provider))
-    case .idToken(.issuedAt), .idToken(.expired):
+    case .idToken(.issuedAt), .idToken(.expired), .idToken(.notYetValid):
       self.init(
         .refused, message,
         hint: "compare the clocks of this machine and of the provider; clock_skew in the configuration allows up to 15m"

@@ -45,7 +45,7 @@ struct IDTokenTests {
         }
         let verifier = IDTokenVerifier(keys: keys)
         let findings = await verifier.findings(token, as: expectation())
-        #expect(findings.count == 11)
+        #expect(findings.count == 12)
         // One thing is wrong, so there is one code; two rules have that of an algorithm.
         #expect(
           Set(findings.compactMap(\.rejection?.code)).count == (item.code == nil ? 0 : 1), "\(item.name): \(findings)")

@@ -36,12 +36,12 @@ struct ExplainTests {
     // The token is of the future, so that its issue time is wrong.
     try await withToken("RS256") { shell in
       let explained = try await shell.run("explain --keys keys token")
-      #expect(explained.code == 1 && explained.output.count == 12, "\(explained)")
+      #expect(explained.code == 1 && explained.output.count == 13, "\(explained)")
       #expect(explained.output[0] == "alg RS256, key rsa, provider work")
       #expect(explained.output.filter { $0.hasPrefix("FAILED") }.count == 1)
       #expect(explained.output.contains { $0.contains("(wrong_issue_time: iat is in the future") })
       #expect(explained.output.contains("passed  the signature is that of a key of the provider"))
-      #expect(explained.errors == ["error: 1 of 11 rules do not hold"])
+      #expect(explained.errors == ["error: 1 of 12 rules do not hold"])
       let wrong = try await shell.run("explain --keys keys --nonce other --json token")
       #expect(wrong.output[0].contains(#""code":"wrong_nonce""#), "\(wrong)")
       // By standard input, and from another provider's point of view.

@@ -150,6 +150,29 @@ struct LoginTests {
     }
   }
 
+  @Test("A folder that cannot take the tokens is found before the sign-in begins")
+  func unusableStore() async throws {
+    try await withHostileProvider { shell, provider in
+      try shell.write("", to: "store")
+      let login = try await shell.run("login --username user work", input: "password-of-the-user-42\n")
+      #expect(login.code == 73 && login.errors.last?.contains(shell.folder + "/store") == true, "\(login)")
+      #expect(try await provider.control().grants.isEmpty)
+    }
+  }
+
+  @Test("An account whose entry has gone is signed out here, with a warning that its tokens were not revoked")
+  func entryGone() async throws {
+    try await withHostileProvider { shell, provider in
+      try await shell.signIn(provider)
+      try shell.configure(["other": provider.entry()])
+      #expect(try await shell.run("status").output.contains { $0.hasPrefix("work ") })
+      let logout = try await shell.run("logout work")
+      #expect(logout.code == 0 && logout.errors.first?.hasPrefix("warning: not revoked") == true, "\(logout)")
+      #expect(try await shell.run("status").output == ["other  signed out"])
+      #expect(try await shell.run("logout work").code == 64)
+    }
+  }
+
   @Test("C-025 and C-054 The next provider is asked when the first cannot be reached, and only then")
   func failover() async throws {
     try await withHostileProvider { shell, provider in
@@ -167,6 +190,9 @@ struct LoginTests {
       let token = try await shell.run("token work --rejected -", input: rejected.output[0] + "\n")
       #expect(token.code == 0 && token.output != rejected.output, "\(token)")
       #expect(try await other.control().refreshes == 1)
+      // So is the page that ends the session in the browser.
+      let logout = try await shell.run("logout work")
+      #expect(logout.output.first?.contains(other.description.issuer + "/end_session") == true, "\(logout)")
       try await other.stop()
     }
   }

@@ -39,6 +39,29 @@ struct TerminalTests {
     }
   }
 
+  @Test("A pasted address may be longer than the lines that a terminal edits, and its end can be corrected")
+  func longAddress() async throws {
+    try await withHostileProvider { shell, provider in
+      try await Tmux.withTerminal(in: shell.folder) { tmux in
+        try await tmux.start("sh -c '\(try Places.product("bearer")) login --paste work; stty -a'", shell.environment)
+        _ = try await tmux.run("resize-window", "-x", "2000", "-y", "20")
+        let screen = try await tmux.screen(with: "paste it here:")
+        let address = try #require(screen.compactMap { $0.contains("state=") ? URLComponents(string: $0) : nil }.last)
+        let state = try #require(address.queryItems?.first { $0.name == "state" }?.value)
+        let answer =
+          "http://127.0.0.1:1/callback?pad=\(String(repeating: "x", count: 5000))&iss=\(provider.description.issuer)"
+          + "&error=access_denied&state=\(state)"
+        for part in stride(from: 0, to: answer.count, by: 500) {
+          _ = try await tmux.run("send-keys", "-l", String(answer.dropFirst(part).prefix(500)))
+        }
+        try await tmux.press("x", "BSpace", "Enter")
+        let modes = try await tmux.screen(with: " icanon ")
+        #expect(modes.contains { $0.contains("error: access_denied: work: ") }, "\(modes)")
+        #expect(modes.contains { $0.contains(" echo ") }, "\(modes)")
+      }
+    }
+  }
+
   @Test("C-056 Each step is text without color, reached by the keyboard, and a QR code has its address beside it")
   func device() async throws {
     try await withHostileProvider { shell, provider in

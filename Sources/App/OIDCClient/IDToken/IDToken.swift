@@ -31,6 +31,8 @@ public struct IDToken: Sendable, Hashable {
     public let expiresAt: Date?
     /// `iat`
     public let issuedAt: Date?
+    /// `nbf`
+    public let notBefore: Date?
     /// `nonce`
     public let nonce: String?
     /// `at_hash`
@@ -116,6 +118,7 @@ extension IDToken.Claims: Decodable {
     authorizedParty = value(members.text("azp"))
     expiresAt = date("exp")
     issuedAt = date("iat")
+    notBefore = date("nbf")
     nonce = value(members.text("nonce"))
     accessTokenHash = value(members.text("at_hash"))
     email = members.text("email").value

@@ -22,6 +22,8 @@ public enum IDTokenRejection: Error, Sendable, Hashable {
   case expired
   /// It was issued in the future or too long ago, or has no `iat`.
   case issuedAt
+  /// `nbf` is in the future.
+  case notYetValid
   /// `nonce` is not that of this sign-in.
   case nonce
   /// `at_hash` is not that of the access token.
@@ -45,6 +47,7 @@ extension IDTokenRejection {
     case .signature: "wrong_signature"
     case .expired: "token_expired"
     case .issuedAt: "wrong_issue_time"
+    case .notYetValid: "token_not_yet_valid"
     case .nonce: "wrong_nonce"
     case .accessTokenHash: "wrong_access_token_hash"
     case .subject: "wrong_subject"
@@ -70,6 +73,7 @@ extension IDTokenRejection: CustomStringConvertible {
     case .signature: "its signature is not that of the provider's key"
     case .expired: "it has expired, or has no exp"
     case .issuedAt: "iat is in the future, too long ago, or missing"
+    case .notYetValid: "nbf is in the future"
     case .nonce: "nonce is not that of this sign-in"
     case .accessTokenHash: "at_hash is not that of the access token"
     case .subject: "sub is missing, or another user than before"

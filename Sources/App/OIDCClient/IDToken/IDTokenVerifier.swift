@@ -15,7 +15,7 @@ public struct IDTokenVerifier: Sendable {
     TypeRule(), IssuerRule(), AudienceRule(), AuthorizedPartyRule(),
   ]
   private static let afterSignature: [any IDTokenRule] = [
-    AlgorithmRule(), ExpiryRule(), IssuedAtRule(), NonceRule(), AccessTokenHashRule(), SubjectRule(),
+    AlgorithmRule(), ExpiryRule(), IssuedAtRule(), NotBeforeRule(), NonceRule(), AccessTokenHashRule(), SubjectRule(),
   ]
 
   private let keys: ProviderKeys

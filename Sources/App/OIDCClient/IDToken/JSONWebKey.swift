@@ -54,6 +54,13 @@ struct JSONWebKey: Decodable, Sendable {
     }
   }
 
+  /// Whether both are one key, as written, whatever they are called.
+  func isSameKey(as other: JSONWebKey) -> Bool {
+    [(kty, other.kty), (crv, other.crv), (x, other.x), (y, other.y), (n, other.n), (e, other.e)].allSatisfy {
+      ($0 ?? "").isIdentical(to: $1 ?? "")
+    }
+  }
+
   /// A collection with this key alone.
   ///
   /// - Throws: An error of JWTKit if the key is malformed, for example not a point of its curve.

@@ -40,7 +40,8 @@ public struct ProviderKeys: Sendable {
     guard !named.isEmpty else { throw .unknownKey(token.keyID) }
     let fitting = named.filter { $0.fits(algorithm) }
     guard let key = fitting.first else { throw .algorithm(token.algorithm) }
-    guard fitting.count == 1 else { throw .ambiguousKey }
+    // Some providers list a key twice.
+    guard fitting.allSatisfy(key.isSameKey) else { throw .ambiguousKey }
     let collection: JWTKeyCollection
     do { collection = try await key.verifier(algorithm) } catch { throw .unknownKey(token.keyID) }
     do { _ = try await collection.verify(token.text, as: AnyPayload.self) } catch { throw .signature }

@@ -39,19 +39,13 @@
       guard let plaintext = try? encoder.encode(NamedAccount(name: name, account: account)),
         let box = key.seal(plaintext, header: header + Data(Self.fileName(of: name).utf8))
       else { throw .file(place, reason: "the tokens cannot be encrypted") }
-      do {
-        try FileWriting.alone {
-          let draft = try TemporaryFile(for: place)
-          try draft.withDescriptor { descriptor in
-            try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: header + box)
-          }
-          try draft.place()
-        }
-      } catch let error as TemporaryFile.WriteError {
-        throw .file(place, reason: String(cString: strerror(error.number)))
-      } catch {
-        throw .file(place, reason: error.localizedDescription)
-      }
+      try Self.draft(for: place, Array(header + box)) { try $0.place() }
+    }
+
+    public func prepare(for name: String) throws(TokenStoreError) {
+      _ = try writingKey()
+      // As much as large tokens have.
+      try Self.draft(for: place(of: name), [UInt8](repeating: 0, count: 1 << 16)) { _ in }
     }
 
     public func delete(_ name: String) throws(TokenStoreError) {
@@ -91,6 +85,23 @@
     private struct NamedAccount: Codable {
       let name: String
       let account: StoredAccount
+    }
+
+    /// Writes `bytes` to a draft of the file at `place` and calls `finish` with it. A draft that was not placed is removed.
+    fileprivate static func draft(
+      for place: String, _ bytes: [UInt8], _ finish: (TemporaryFile) throws -> Void
+    ) throws(TokenStoreError) {
+      do {
+        try FileWriting.alone {
+          let draft = try TemporaryFile(for: place)
+          try draft.write(bytes)
+          try finish(draft)
+        }
+      } catch let error as TemporaryFile.WriteError {
+        throw .file(place, reason: String(cString: strerror(error.number)))
+      } catch {
+        throw .file(place, reason: error.localizedDescription)
+      }
     }
 
     /// A name may contain anything, so that its hash names the file.
@@ -168,19 +179,11 @@
       do {
         try FileManager.default.createDirectory(
           atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        try FileWriting.alone {
-          let draft = try TemporaryFile(for: place)
-          try draft.withDescriptor { descriptor in
-            try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: Data(TokenKey().bytes))
-          }
-          // Where another process made one since, that one is used.
-          _ = try draft.placeIfAbsent()
-        }
-      } catch let error as TemporaryFile.WriteError {
-        throw .file(place, reason: String(cString: strerror(error.number)))
       } catch {
-        throw .file(place, reason: error.localizedDescription)
+        throw .file(folder, reason: error.localizedDescription)
       }
+      // Where another process made one since, that one is used.
+      try TokenFolder.draft(for: place, TokenKey().bytes) { _ = try $0.placeIfAbsent() }
       guard let key = try key() else { throw .keyMissing(place) }
       return key
     }

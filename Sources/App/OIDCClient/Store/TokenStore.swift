@@ -10,6 +10,8 @@ public protocol TokenStore: Sendable {
   func account(_ name: String) throws(TokenStoreError) -> StoredAccount?
   /// Replaces the account: durable when this returns, and never half-written.
   func write(_ account: StoredAccount, as name: String) throws(TokenStoreError)
+  /// Finds what would keep a later `write` of the account from succeeding, such as a full disk, without changing it.
+  func prepare(for name: String) throws(TokenStoreError)
   /// Deletes the account. It is no error if there is none.
   func delete(_ name: String) throws(TokenStoreError)
   /// Deletes all accounts, readable or not.
@@ -21,6 +23,9 @@ public protocol TokenStore: Sendable {
 }
 
 extension TokenStore {
+  /// Finds nothing.
+  public func prepare(for name: String) throws(TokenStoreError) {}
+
   /// Deletes each account that `names` returns.
   public func clear() throws(TokenStoreError) {
     for name in try names() { try delete(name) }

@@ -24,6 +24,7 @@ public enum FederationRejection: String, Error, Sendable, Hashable, CaseIterable
   case signature = "wrong_signature"
   case expired = "token_expired"
   case issuedAt = "wrong_issue_time"
+  case notYetValid = "token_not_yet_valid"
   case nonce = "wrong_nonce"
   case accessTokenHash = "wrong_access_token_hash"
   case subject = "wrong_subject"

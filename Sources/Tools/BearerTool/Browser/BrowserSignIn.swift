@@ -10,10 +10,12 @@ struct BrowserSignIn {
   let startsBrowser: Bool
   let limit: Duration
 
-  func run() async throws -> StoredAccount {
+  /// Signs in, and calls `store` with the tokens before the browser shows that the person is signed in.
+  func run(storing store: (StoredAccount) async throws -> Void) async throws -> StoredAccount {
     let listener = try await LoopbackListener.open(redirectURI: client.provider.endpoints.redirectURI)
     do {
       let account = try await signIn(listener)
+      try await store(account)
       await listener.close(showing: .signedIn(client.provider.name))
       return account
     } catch {

@@ -50,6 +50,9 @@ struct LoginCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Give up after so many seconds.", valueName: "seconds"))
   var timeout: Int = 300
 
+  /// The longest address that is pasted, in bytes: some providers' codes have thousands.
+  private static let longestAddress = 65_536
+
   private struct Output: Encodable {
     let account: String
     let provider: String
@@ -97,9 +100,9 @@ struct LoginCommand: AsyncParsableCommand {
     let access = try options.access(exchangeTime: min(.seconds(timeout), Network.exchangeTime))
     let provider = try access.provider(provider)
     let credentials = try username.map { Credentials(username: $0, password: try password(for: $0)) }
+    // A code can be used once: what keeps the tokens from being stored is found before the person signs in.
+    do throws(TokenStoreError) { try access.store.prepare(for: provider.id) } catch { throw Failure(error) }
     let (account, client) = try await signIn(provider, access, credentials)
-    let session = AccountSession(account: provider.id, client: client, store: access.store)
-    do throws(SessionError) { try await session.replace(by: account) } catch { throw Failure(error, at: provider) }
     if options.json {
       JSONOutput.print(
         Output(
@@ -123,7 +126,13 @@ struct LoginCommand: AsyncParsableCommand {
     }
     for (index, client) in chain.enumerated() {
       do {
-        return (try await grant(client, credentials), client)
+        let session = AccountSession(account: provider.id, client: client, store: access.store)
+        let account = try await grant(client, credentials) { account in
+          do throws(SessionError) { try await session.replace(by: account) } catch {
+            throw Failure(error, at: provider)
+          }
+        }
+        return (account, client)
       } catch let error as OIDCError {
         guard error.permitsFailover, index + 1 < chain.count else { throw Failure(error, at: client.provider) }
         let warning = "warning: \(client.provider.id): \(error); trying \(chain[index + 1].provider.id)"
@@ -133,16 +142,25 @@ struct LoginCommand: AsyncParsableCommand {
     throw Failure(.internalError, "there is no provider")
   }
 
-  private func grant(_ client: ProviderClient, _ credentials: Credentials?) async throws -> StoredAccount {
+  /// Signs in at one provider, and calls `store` with the tokens.
+  private func grant(
+    _ client: ProviderClient, _ credentials: Credentials?, store: (StoredAccount) async throws -> Void
+  ) async throws -> StoredAccount {
+    let account: StoredAccount
     if let credentials {
       StandardError.write("warning: the password passes through this program (password grant); RFC 9700 forbids it\n")
-      return try await client.signIn(with: credentials)
+      account = try await client.signIn(with: credentials)
+    } else if device {
+      account = try await confirm(client)
+    } else if paste {
+      account = try await pasted(client)
+    } else {
+      return try await BrowserSignIn(
+        client: client, nonce: nonce, startsBrowser: !noBrowser, limit: .seconds(timeout)
+      ).run(storing: store)
     }
-    if device { return try await confirm(client) }
-    if paste { return try await pasted(client) }
-    return try await BrowserSignIn(
-      client: client, nonce: nonce, startsBrowser: !noBrowser, limit: .seconds(timeout)
-    ).run()
+    try await store(account)
+    return account
   }
 
   private func confirm(_ client: ProviderClient) async throws -> StoredAccount {
@@ -167,7 +185,7 @@ struct LoginCommand: AsyncParsableCommand {
     StandardError.write("it ends at an address that begins with \(redirectURI) and cannot be shown; paste it here:\n")
     let line: String
     if StandardInput.isTerminal, let terminal = Terminal() {
-      line = terminal.ask("") ?? ""
+      line = terminal.askLong("", longest: Self.longestAddress) ?? ""
     } else {
       line = try InputFile.firstLine("-")
     }

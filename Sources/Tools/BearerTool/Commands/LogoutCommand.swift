@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import BearerSettings
 internal import ByteCoding
 internal import Commands
 internal import Foundation
@@ -28,20 +29,40 @@ struct LogoutCommand: AsyncParsableCommand {
 
   func run() async throws {
     let access = try options.access()
+    if let name = provider, access.settings.provider(name) == nil, try forget(name, access.store) { return }
     let provider = try access.provider(provider)
-    let session: AccountSession
-    do throws(Failure) { session = try access.session(provider) } catch {
+    let client: ProviderClient
+    do throws(Failure) { client = try access.issuer(provider) } catch {
       // Tokens that cannot be read can still be deleted.
       try? access.store.delete(provider.id)
       throw error
     }
+    let session = AccountSession(account: provider.id, client: client, store: access.store)
     let fault: OIDCError?
     do throws(SessionError) { fault = try await session.logOut() } catch { throw Failure(error, at: provider) }
-    let page = try? await access.client(provider).endSessionURL()
+    let page = try? await client.endSessionURL()
+    report(provider.id, fault, page)
+  }
+
+  /// Deletes the tokens of an account whose entry has gone from the configuration, so that nobody can be asked to revoke
+  /// them. Returns `false` if there is no such account.
+  private func forget(_ name: String, _ store: any TokenStore) throws(Failure) -> Bool {
+    do throws(TokenStoreError) {
+      guard try store.account(name) != nil else { return false }
+      try store.delete(name)
+    } catch {
+      try? store.delete(name)
+      throw Failure(error)
+    }
+    report(name, .notOffered("revocation of tokens whose entry has gone from the configuration"), nil)
+    return true
+  }
+
+  private func report(_ account: String, _ fault: OIDCError?, _ page: URL?) {
     if options.json {
       JSONOutput.print(
         Output(
-          account: provider.id, revoked: fault == nil, reason: fault?.code, end_session_url: page?.absoluteString))
+          account: account, revoked: fault == nil, reason: fault?.code, end_session_url: page?.absoluteString))
     } else {
       if let fault {
         // An answer of a provider may be in it.
