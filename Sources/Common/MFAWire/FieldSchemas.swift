@@ -5,8 +5,8 @@ extension JSONSchema {
     minLength: 1, maxLength: 128, pattern: "^[!-~]{1,128}$", example: "unique-device-id")
   static let deviceModel = JSONSchema.string(maxLength: 128, example: "iPhone 15 Pro")
   static let phoneNumber = JSONSchema.string(
-    minLength: 9, maxLength: 16, pattern: "^\\+[1-9][0-9]{7,14}$", example: "+1234567890")
-  static let publicKey = JSONSchema.string(minLength: 88, maxLength: 124, format: "base64")
+    minLength: 5, maxLength: 16, pattern: "^\\+[1-9][0-9]{3,14}$", example: "+1234567890")
+  static let publicKey = JSONSchema.string(minLength: 87, maxLength: 256, format: "base64")
   static let method = JSONSchema.oneOf(["secureEnclave", "smsOTP"])
   static let authMethod = JSONSchema.oneOf(["biometric", "passcode"])
   static let uuid = JSONSchema.string(minLength: 36, maxLength: 36, format: "uuid")

@@ -167,6 +167,20 @@ struct AdministrationTests {
     }
   }
 
+  @Test("An operator's code that is used while the account is locked serves when it is unlocked")
+  func lockedReset() async throws {
+    try await TestBackend.with { backend in
+      try await backend.enrol(TestPhone(username: "ada"))
+      let administration = Administration(backend.context)
+      let code = try await administration.resetFactors(Username("ada"), by: .command(name: "test"))
+      _ = try await administration.lock(Username("ada"), by: .command(name: "test"))
+      let new = TestPhone(username: "ada")
+      #expect(try await backend.post("/mfa/enroll", enrolment(new, by: .string(code)), as: new.app).status == 423)
+      _ = try await administration.unlock(Username("ada"), by: .command(name: "test"))
+      #expect(try await backend.post("/mfa/enroll", enrolment(new, by: .string(code)), as: new.app).status == 200)
+    }
+  }
+
   @Test("X-030 wrong guesses of another app instance leave the operator's code valid")
   func outsidersGuesses() async throws {
     try await TestBackend.with { backend in

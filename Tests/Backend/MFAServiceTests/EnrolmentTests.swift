@@ -258,6 +258,19 @@ struct EnrolmentTests {
       #expect(eleventh.status == 409)
       #expect(eleventh["code"] == "too_many_devices")
       #expect(try await backend.get("/devices/testuser", as: first.app, token: token)["devices"]?.count == 10)
+      // A right link code stays valid meanwhile, and the history tells of the refusal.
+      let code = try await backend.post("/mfa/link", [:], as: first.app, token: token)["linkCode"]
+      let other = TestPhone()
+      var body = try #require(other.enrolment().members)
+      body["linkCode"] = code ?? nil
+      for _ in 1...2 {
+        let linked = try await backend.post("/mfa/enroll", .object(body), as: other.app)
+        #expect(linked["code"] == "too_many_devices")
+      }
+      let entry = try await Administration(backend.context).history(
+        of: nil, before: nil, atMost: 1, by: .command(name: "test")
+      ).first
+      #expect(entry?.event == "enrolment.refused" && entry?.detail.contains("reason=too_many_devices") == true)
     }
   }
 
@@ -296,7 +309,9 @@ struct EnrolmentTests {
     }
   }
 
-  @Test("X-002 a device id or username that a path would read as another path is refused", arguments: [".", ".."])
+  @Test(
+    "X-002 a device id or username that a path would read as another path, or that proxies refuse in one, is refused",
+    arguments: [".", "..", "a/b", "a\\b", "dev%2f1", "/"])
   func dots(_ name: String) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

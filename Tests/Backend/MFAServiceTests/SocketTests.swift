@@ -355,6 +355,13 @@ struct SocketTests {
       #expect(listed["notices"]?[0]?["kind"] == "methodChanged")
       // The sessions of the lost key ended with it.
       #expect(listed["notices"]?[1]?["kind"] == "sessionRevoked")
+      // A client that knows later numbers has them from before a restore.
+      let all = try await backend.get("/auth/notices?after=9000", as: other.app, token: otherToken)
+      #expect(all["notices"]?.count == 4)
+      try await TestSocket.with(backend, as: other.app) { socket in
+        _ = try await socket.call("session.attach", ["token": .string(otherToken), "after": 9000])
+        #expect(try await socket.next()["params"]?["kind"] == "deviceEnrolled")
+      }
     }
   }
 

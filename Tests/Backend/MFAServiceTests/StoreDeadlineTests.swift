@@ -53,8 +53,9 @@ struct StoreDeadlineTests {
         // until the database gives up to wait for a lock, and this one with them.
         #expect(try await later.status == 200)
         #expect(try await backend.get(path, as: phone.app, token: token).status == 200)
-        // The requests that were given up wrote no identity, and those that only read need none.
-        #expect(try await Self.identities(store) == before + 1)
+        // The requests that were given up wrote no identity, except perhaps the last one, whose time ended while the lock
+        // was released; those that only read need none.
+        #expect([before + 1, before + 2].contains(try await Self.identities(store)))
         #expect(try await socket.call("devices.list", ["username": .string(phone.username)])["result"] != nil)
       }
     }

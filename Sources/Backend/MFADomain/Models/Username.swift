@@ -71,8 +71,7 @@ extension Username {
   /// - Throws: `InvalidValue` if scripts are mixed, if a character is invisible, if marks or spaces are heaped, or if
   ///   the key is too long.
   public func checkAsNew() throws(InvalidValue) {
-    // As a segment of a path they mean another path.
-    guard key != ".", key != ".." else { throw InvalidValue(field: "username", rule: "is not . or ..") }
+    guard PathSegment.carries(key) else { throw InvalidValue(field: "username", rule: PathSegment.rule) }
     guard key.utf8.count <= Self.longestKey else {
       throw InvalidValue(field: "username", rule: "has 1 to 128 characters")
     }

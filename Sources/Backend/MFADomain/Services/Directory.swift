@@ -30,7 +30,10 @@ public struct Directory: Sendable {
   /// account nor is bound to its app instance.
   public func status(of deviceID: DeviceID, for caller: Caller) async throws -> Status? {
     let found: (device: Device, isOwner: Bool)? = try await context.read(by: caller) { work in
-      let owner = caller.session == nil ? nil : try work.session().user
+      var owner: User?
+      // Without a full session the caller learns what it would without any.
+      do { if caller.session != nil { owner = try work.session().user } } catch MFARefusal.sessionRequired {
+      } catch MFARefusal.secondFactorRequired {}
       guard let device = try work.records.device(deviceID), device.removedAt == nil else { return nil }
       let isOwner = owner?.id == device.userID
       return isOwner || device.binding == caller.identity.binding ? (device, isOwner) : nil

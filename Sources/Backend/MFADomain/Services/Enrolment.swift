@@ -79,9 +79,9 @@ public struct Enrolment: Sendable {
     let examined = try await application.identity.examined(in: context, by: caller, at: now)
     return try await context.write(by: caller, at: now) { work in
       let known = try work.records.device(application.deviceID)
-      // As a segment of a path they mean another path. An older version enrolled them.
-      guard known != nil || ![".", ".."].contains(application.deviceID.text) else {
-        throw InvalidValue(field: "deviceId", rule: "is not . or ..")
+      // An older version enrolled them.
+      guard known != nil || PathSegment.carries(application.deviceID.text) else {
+        throw InvalidValue(field: "deviceId", rule: PathSegment.rule)
       }
       let user = try work.records.user(named: application.username)
       if let known, let user, try application.isDone(by: known, of: user, for: caller, work.vault),
@@ -215,28 +215,38 @@ extension UnitOfWork where Initiator == Caller {
   /// Admits the enrolment by a link code or by a session, or as that of a new account.
   ///
   /// - Returns: The user of the provider that the new account is connected to.
-  /// - Throws: `RecordedRefusal`; `InvalidValue`; `MFARefusal.tooManyDevices`, which leaves the link code valid.
+  /// - Throws: `RecordedRefusal`, which for too many devices leaves the link code valid; `InvalidValue`.
   fileprivate func admit(
     _ application: Enrolment.Application, enrolling known: Device?, for user: User?, _ examined: ExaminedAnswer?
   ) throws -> ProviderSubject? {
     if let code = application.linkCode, known == nil || user.map({ known?.isRemoved(from: $0) == true }) == true {
+      let valid: OneTimeCode?
       do {
-        try spendLinkCode(code, for: user, named: application.username)
+        valid = try spendLinkCode(code, for: user, named: application.username)
       } catch is RecordedRefusal where known.map({ $0.binding != caller.identity.binding }) == true {
         // The refusal of a wrong code would tell another app instance who the user of a removed device was.
         throw RecordedRefusal(.deviceExists)
       }
-      if let user { try checkRoom(for: user) }
+      do { if let user { try checkRoom(for: user) } } catch let refusal as MFARefusal {
+        // The code of an operator serves when the user has removed a device.
+        if let valid { try records.update(valid) }
+        throw try refuse(application, refusal)
+      }
       return nil
     }
     do {
       return try admit(application.username, enrolling: known, for: user, examined)
     } catch let refusal as MFARefusal {
-      try note(
-        .enrolmentRefused, account: application.username.key,
-        ["device=\(application.deviceID.text)", "reason=\(refusal.cause)"])
-      throw RecordedRefusal(refusal)
+      throw try refuse(application, refusal)
     }
+  }
+
+  /// Records that an enrolment was refused, and returns the refusal to throw.
+  private func refuse(_ application: Enrolment.Application, _ refusal: MFARefusal) throws -> RecordedRefusal {
+    try note(
+      .enrolmentRefused, account: application.username.key,
+      ["device=\(application.deviceID.text)", "reason=\(refusal.cause)"])
+    return RecordedRefusal(refusal)
   }
 
   private func admit(

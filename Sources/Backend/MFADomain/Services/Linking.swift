@@ -69,8 +69,9 @@ extension UnitOfWork where Initiator == Caller {
   /// A wrong code is counted against the code, and against the app instance that guessed.
   ///
   /// - Parameter user: the user of `username`. A name without a user has no code; its guesses are counted alike.
+  /// - Returns: The code as it was before.
   /// - Throws: `RecordedRefusal` with `.accountLocked`, or with what `judge(_:_:then:)` refuses.
-  func spendLinkCode(_ guess: CodeGuess, for user: User?, named username: Username) throws {
+  func spendLinkCode(_ guess: CodeGuess, for user: User?, named username: Username) throws -> OneTimeCode? {
     let account = username.key
     let subject = user.map { Linking.subject($0.id, .user) } ?? "link:name:\(account)"
     func isRight(_ code: OneTimeCode) -> Bool {
@@ -87,13 +88,16 @@ extension UnitOfWork where Initiator == Caller {
     let attempt = CodeAttempt(
       .link, for: meant?.subject ?? "link:name:\(account)", account: account,
       limitedSubject: "\(subject):\(caller.identity.subject)")
-    try judge(attempt) {
+    return try judge(attempt) {
       isRight($0) ? () : nil
     } then: {
       // Only to a right code: the lock would tell others that the name has an account.
       guard user?.lockedAt == nil else {
+        // It serves when the account is unlocked.
+        if let meant { try records.update(meant) }
         throw try refuseCode(.accountLocked(retryAfter: nil), .link, account: account)
       }
+      return meant
     }
   }
 }

@@ -36,6 +36,7 @@ public struct Notices: Sendable {
   ) async throws -> NoticePage {
     try await context.read(by: NamedActor.backend) { work in
       let records = work.records
+      let sequence = try records.knownNotice(sequence, of: proof.userID)
       let session = try records.session(proof.sessionID)
       let isLive = session?.isLive(at: work.now) == true && session?.binding == binding
       let isFull = isLive && session?.scope == .full
@@ -54,7 +55,18 @@ public struct Notices: Sendable {
   /// The notices after `sequence`, for the bearer of a full session.
   public func list(after sequence: Int64, for caller: Caller) async throws -> [Notice] {
     try await context.read(by: caller) { work in
-      try work.records.notices(of: work.session().user.id, after: sequence, atMost: Self.most)
+      let user = try work.session().user.id
+      let known = try work.records.knownNotice(sequence, of: user) ?? 0
+      return try work.records.notices(of: user, after: known, atMost: Self.most)
     }
+  }
+}
+
+extension NoticeRecords {
+  /// The number of the last notice that a client knows, as far as it is one of this store: after a restore the client may
+  /// know later ones, whose numbers are given again. Then it gets all.
+  fileprivate func knownNotice(_ sequence: Int64?, of user: UUID) throws -> Int64? {
+    guard let sequence else { return nil }
+    return try sequence > lastNotice(of: user) ? 0 : sequence
   }
 }
