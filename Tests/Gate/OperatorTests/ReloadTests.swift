@@ -107,6 +107,25 @@ struct ReloadTests {
     }
   }
 
+  @Test("Without an admin server the named process gets the signal; with one it is asked, and its refusal is shown")
+  func process() async throws {
+    try await GateProcess.serving(GatePlan()) { gate in
+      let arguments = ["reload", "--yes", "-c", gate.folder.path + "/gate.yaml", "--process"]
+      #expect(try await sallyport(arguments + ["\(gate.process.id)"]).status == 0)
+      _ = try await gate.process.errors.first("the reload") { $0.contains("configuration reloaded") }
+      #expect(try await sallyport(arguments + ["1"]).status == 64)
+      let gone = try ChildProcess("/bin/true")
+      _ = try await gone.exit()
+      #expect(try await sallyport(arguments + ["\(gone.id)"]).status == 69)
+    }
+    try await serving { bench in
+      try rewrite(bench) { $0 + "sesion: { max_message: 1KiB }\n" }
+      let named = ["--process", "\(bench.gate.process.id)"]
+      let refused = try await sallyport(["reload", "--yes"] + bench.config + named)
+      #expect(refused.status == 78 && refused.errors.joined().contains("sesion: unknown key"), "\(refused)")
+    }
+  }
+
   @Test("A store that a new start would refuse is refused by a reload")
   func malformedStore() async throws {
     try await serving { bench in

@@ -122,6 +122,15 @@ struct DebianFilesTests {
       })
   }
 
+  @Test("The drop-in for systems without user namespaces changes one restriction of both units, and no other")
+  func userNamespaces() throws {
+    let dropIn = try ProjectFile.text("config/debian/no-user-namespaces.conf")
+    #expect(dropIn.split(separator: "\n").filter { !$0.hasPrefix("#") } == ["[Service]", "PrivateUsers=no"])
+    for name in ["sallyport", "mfa-backend"] {
+      #expect(setting("PrivateUsers", in: try ProjectFile.text("config/systemd/\(name).service")) == ["yes"])
+    }
+  }
+
   @Test("The package makes the user and the folders of the unit, and the files that the configuration names")
   func places() throws {
     let unit = try ProjectFile.text("config/systemd/sallyport.service")

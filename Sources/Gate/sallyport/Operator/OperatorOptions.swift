@@ -34,6 +34,9 @@ struct ConfigurationOption: ParsableArguments {
     }
   }
 
+  /// Whether the configuration names an admin server.
+  func namesAdminServer() throws(Failure) -> Bool { try places().admin != nil }
+
   /// Connects to the admin server of the gate that runs with the configuration, or of the one gate that runs.
   func client() async throws(Failure) -> AdminClient {
     guard namesGate else {
