@@ -73,9 +73,6 @@ class Strict:
             parts = [self.item(element, depth + 1) for element in value]
             return head(4, len(parts)) + b"".join(p for p, _ in parts), "[" + ",".join(n for _, n in parts) + "]"
         if isinstance(value, CBORTag):
-            # libcbor does not support tags 6 to 20, and the project uses none of them.
-            if 6 <= value.tag <= 20:
-                raise Refused("a tag from 6 to 20")
             data, notation = self.item(value.value, depth + 1)
             return head(6, value.tag) + data, f"T{value.tag}({notation})"
         if isinstance(value, CBORSimpleValue):

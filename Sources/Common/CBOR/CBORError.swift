@@ -8,8 +8,7 @@ public enum CBORError: Error, Sendable, Hashable {
   case tooDeep(offset: Int)
   /// The bytes end inside of a data item.
   case truncated(offset: Int)
-  /// There is no well-formed data item here, or one that libcbor does not support: the tags 6 to 20 and unassigned
-  /// simple values.
+  /// There is no well-formed data item here, or a simple value that is not assigned, which libcbor does not support.
   case malformed(offset: Int)
   /// A string, array or map of indefinite length.
   case indefiniteLength(offset: Int)

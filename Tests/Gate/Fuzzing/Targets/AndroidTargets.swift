@@ -28,14 +28,21 @@ extension FuzzTarget {
 /// Descriptions have one encoding, except for what genuine devices write otherwise. A chain that leads to the minted
 /// root was minted.
 enum AndroidInvariants {
+  /// The tags that the rules read, in one list or the other.
+  private static let judged: Set<AuthorizationTag> = [
+    .purpose, .origin, .rootOfTrust, .osPatchLevel, .attestationApplicationId,
+  ]
+
   static func checkDescription(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let description = try? KeyDescription(input) else { return false }
     try require((try? KeyDescription(input + [0])) == nil, "no byte may follow a key description")
     try require((try? KeyDescription(input.dropLast())) == nil, "no prefix of a key description is one")
     try require(description.explainedFields.count == 3, "a key description has three groups of fields")
     for list in [description.softwareEnforced, description.hardwareEnforced] {
+      let unread = list.unknown.compactMap { AuthorizationTag(rawValue: $0.tag) }
       try require(
-        list.unknown.allSatisfy { AuthorizationTag(rawValue: $0.tag) == nil }, "a known tag is never kept as unknown")
+        unread.allSatisfy { list[$0] == nil && !judged.contains($0) },
+        "a tag that a rule reads is never kept as unknown")
       let root = list.rootOfTrust
       try require(root?.deviceLockedOctet != 0 || root?.isDeviceLocked == false, "0 is not locked")
     }
