@@ -57,7 +57,7 @@ public struct JSONOutline: Sequence, IteratorProtocol {
 
   /// Whether no object of `bytes` has a name twice, with escapes decoded: readers take different ones of its values.
   ///
-  /// Names are compared as bytes. Whoever calls this has bounded their length and number.
+  /// Names are compared as bytes. Time and memory grow with the length of the text, whatever names it has.
   public static func hasNamesOnce(_ bytes: [UInt8]) -> Bool {
     // Those of the objects that are not closed yet; an array has none.
     var open: [JSONNames] = []

@@ -11,8 +11,8 @@ struct StoreRotateCommand: AsyncParsableCommand {
     abstract: "Creates a new challenge key. Gates do this automatically every app_attest.challenge_key_rotation.",
     discussion: """
       Nonces of the old keys stay valid until they expire. Gates use the new key within seconds. After a leak use \
-      --now: all earlier nonces are refused at once, and apps fetch new ones. If somebody may have read the store, \
-      use --identity too: servers behind the gate refuse what the old keys signed as soon as they fetch the new ones.
+      --now: all earlier nonces are refused at once, and apps fetch new ones. If others may have read the store, use \
+      --identity too: servers behind the gate refuse what the old keys signed as soon as they fetch the new ones.
 
       Examples:
 

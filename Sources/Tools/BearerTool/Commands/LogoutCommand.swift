@@ -44,8 +44,8 @@ struct LogoutCommand: AsyncParsableCommand {
     report(provider.id, fault, page)
   }
 
-  /// Deletes the tokens of an account whose entry has gone from the configuration, so that nobody can be asked to revoke
-  /// them. Returns `false` if there is no such account.
+  /// Deletes the tokens of an account whose entry has gone from the configuration. Without the entry, the provider that
+  /// could revoke them is not known. Returns `false` if there is no such account.
   private func forget(_ name: String, _ store: any TokenStore) throws(Failure) -> Bool {
     do throws(TokenStoreError) {
       guard try store.account(name) != nil else { return false }
