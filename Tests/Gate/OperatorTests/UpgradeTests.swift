@@ -169,6 +169,8 @@ struct UpgradeTests {
     try await UpgradeBench.serving { bench in
       let socket = try await bench.visitor.open()
       let id = try await bench.upgrade()
+      // The command is answered when the new process serves; this line is logged after the hand-over.
+      _ = try await bench.gate.process.errors.first(1, "the hand-over") { $0.contains("new process took over") }
       #expect(try await socket.exchange(.text("old")) == .text("old"))
       let status = try String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8)
       let parent = try #require(status.firstMatch(of: /PPid:\t([0-9]+)/).flatMap { pid_t($0.1) })
