@@ -5,8 +5,9 @@ import PackageDescription
 /// warn of more.
 let isStrict = Context.environment["SALLYPORT_STRICT"] == "1"
 
-/// `scripts/fuzz` sets this. It builds no tests, and only the project's own code is instrumented: instrumented code of
-/// other packages takes longer to build and leads libFuzzer to places that are not tested.
+/// `scripts/fuzz` sets this, and so does `scripts/test --sanitize core` for its tests under the address sanitizer: one
+/// build serves both. Only the project's own code counts what it covers: counters in other packages would take longer to
+/// build and lead libFuzzer to places that are not tested.
 let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
 
 let settings: [SwiftSetting] =
@@ -16,7 +17,9 @@ let settings: [SwiftSetting] =
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("InternalImportsByDefault"),
   ] + (isStrict ? [.treatAllWarnings(as: .error)] : [])
-  + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])
+
+/// Of several options `-sanitize` the compiler heeds the last one, which is this.
+let ownSettings = settings + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])
 
 /// The rooms of the house. Each target has its folder in one of them, below `Sources` or `Tests`. `RoomTests` knows
 /// from which other rooms a room may import.
@@ -46,7 +49,7 @@ enum Room: String {
 func target(_ room: Room, _ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
   .target(
     name: name, dependencies: dependencies, path: room.source(name),
-    swiftSettings: settings
+    swiftSettings: ownSettings
       + (ofAdmission.contains(name) ? [.enableUpcomingFeature("NonisolatedNonsendingByDefault")] : []))
 }
 
@@ -82,7 +85,7 @@ func tests(_ room: Room, _ name: String, _ dependencies: [Target.Dependency]) ->
 
 /// What several test targets share; it stands among them.
 func support(_ room: Room, _ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .target(name: name, dependencies: dependencies, path: room.test(name), swiftSettings: settings)
+  .target(name: name, dependencies: dependencies, path: room.test(name), swiftSettings: ownSettings)
 }
 
 /// A program that tests or measurements run; it stands among them.
@@ -559,7 +562,7 @@ if !gateOnly {
     .target(
       name: "VaultFormats",
       dependencies: ["AuthenticatorVault", "ByteCoding", "OneTimePasswords", crypto, cryptoExtras, protobuf],
-      path: Room.tools.source("VaultFormats"), exclude: ["OTPMigration.proto"], swiftSettings: settings),
+      path: Room.tools.source("VaultFormats"), exclude: ["OTPMigration.proto"], swiftSettings: ownSettings),
     // A vault on several devices.
     target(
       .tools, "VaultSync",
@@ -642,8 +645,7 @@ if !gateOnly && !fuzzing {
       [
         "ByteCoding", "CEarlySignals", "Commands", "ConfigurationEngine", "Databases", "ForwardProxies",
         "HTTPClientTransport", "HTTPExchange", "Locking", "MFADelivery", "MFADomain", "MFAService", "MFASettings",
-        "MFAStore", "MFATokens", "Observability",
-        "ProcessFrame", "ProcessSignals", metrics, httpClient, lifecycle, logging, argumentParser,
+        "MFAStore", "MFATokens", "MFAWire", "Observability", "ProcessFrame", "ProcessSignals", metrics, httpClient, lifecycle, logging, argumentParser,
       ] + nio),
 
     // MARK: Tools
@@ -773,14 +775,26 @@ if Context.environment["SALLYPORT_MFA_ONLY"] == "1" {
   return needed
 }
 
-// What CI builds under a sanitizer, `scripts/test --sanitize core`: the tests of what threads share, and what they
-// need.
-if Context.environment["SALLYPORT_CORE_ONLY"] == "1" {
-  let core = needed(by: [
-    "AttestGateTests", "GateServiceTests", "GroupCommitTests", "JSONLogTests", "LockingTests", "PrometheusTests",
-    "SQLiteStoreTests", "TransportEngineTests",
-  ])
-  package.products = []
+if fuzzing {
+  package.targets.append(
+    support(
+      .gate, "Fuzzing",
+      [
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR", "COpenSSL",
+        "ConfigurationEngine", "Cryptography", "Explanations", "ForwardProxies", "GateService", "Inspection",
+        "OIDCClient", "OneTimePasswords", "QRCodes", "QREncoding", "Settings", "SimulatedDevice", "Transport",
+        "TransportEngine", "VaultFormats", "VaultSync",
+      ]))
+}
+
+// What CI builds under a sanitizer, `scripts/test --sanitize core`: the tests of what threads share, and what they need.
+let ofCore: Set = [
+  "AttestGateTests", "GateServiceTests", "GroupCommitTests", "JSONLogTests", "LockingTests", "PrometheusTests",
+  "SQLiteStoreTests", "TransportEngineTests",
+]
+if Context.environment["SALLYPORT_CORE_ONLY"] == "1" || fuzzing {
+  let core = needed(by: fuzzing ? ofCore.union(["Fuzzing"]) : ofCore)
+  package.products = fuzzing ? [.library(name: "Fuzzing", type: .static, targets: ["Fuzzing"])] : []
   package.targets.removeAll { !core.contains($0.name) }
 }
 
@@ -796,18 +810,4 @@ if let name = Context.environment["SALLYPORT_ROOM"] {
   let room = needed(by: Set(package.targets.filter { $0.path?.contains("/\(name)/") == true }.map(\.name)))
   package.products = []
   package.targets.removeAll { !room.contains($0.name) }
-}
-
-if fuzzing {
-  package.products = [.library(name: "Fuzzing", type: .static, targets: ["Fuzzing"])]
-  package.targets.removeAll { $0.type == .test }
-  package.targets.append(
-    support(
-      .gate, "Fuzzing",
-      [
-        "AndroidKeyAttestation", "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR", "COpenSSL",
-        "ConfigurationEngine", "Cryptography", "Explanations", "ForwardProxies", "GateService", "Inspection",
-        "OIDCClient", "OneTimePasswords", "QRCodes", "QREncoding", "Settings", "SimulatedDevice", "Transport",
-        "TransportEngine", "VaultFormats", "VaultSync",
-      ]))
 }
