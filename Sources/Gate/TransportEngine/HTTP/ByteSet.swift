@@ -25,10 +25,13 @@ struct ByteSet {
   /// `pchar` without the percent sign, plus the slash (RFC 3986 section 3.3).
   static var path: ByteSet { ByteSet(low: 0x2FFF_FFD2_0000_0000, high: 0x47FF_FFFE_87FF_FFFF) }
 
-  /// The characters of a query: `path`, the question mark, and ``[ ] ^ ` { | }``. RFC 3986 section 3.4 does not
-  /// allow the last ones, but every browser sends them unescaped and HTTP gives them no meaning. In a path they
-  /// are refused, because applications rarely need them there. A backslash is refused everywhere, because some
-  /// servers read it as a slash.
+  /// The characters of a path as clients send it: `path` and `[ ] ^ |`. RFC 3986 section 3.3 does not allow the last ones,
+  /// but browsers send them unescaped (WHATWG URL, path percent-encode set), and HTTP gives them no meaning. A backslash is
+  /// refused everywhere, because some servers read it as a slash.
+  static var sentPath: ByteSet { ByteSet(low: 0x2FFF_FFD2_0000_0000, high: 0x57FF_FFFE_EFFF_FFFF) }
+
+  /// The characters of a query as clients send it: `sentPath`, the question mark, and ``` ` { } ```, which browsers send
+  /// unescaped in a query alone.
   static var query: ByteSet { ByteSet(low: 0xAFFF_FFD2_0000_0000, high: 0x7FFF_FFFF_EFFF_FFFF) }
 
   /// `unreserved`: characters whose escaped and bare forms mean the same (RFC 3986 section 2.3).

@@ -103,7 +103,7 @@ extension HeadScanner {
     guard let first = next else { return false }
     if first.lowercasedASCII == UInt8(ascii: "h") { return try absoluteTarget() }
     guard try literal("/", else: .targetForm) else { return false }
-    return try restOfTarget(from: position - 1, allowed: .path)
+    return try restOfTarget(from: position - 1, allowed: .sentPath)
   }
 
   /// Scans `"https://" authority path-abempty [ "?" query ]` (RFC 9112 section 3.2.2). The parser checks the authority.
@@ -116,7 +116,7 @@ extension HeadScanner {
     while let byte = next {
       position += 1
       switch byte {
-      case .slash: return try restOfTarget(from: position - 1, allowed: .path)
+      case .slash: return try restOfTarget(from: position - 1, allowed: .sentPath)
       case .questionMark: return try restOfTarget(from: position - 1, allowed: .query)
       case .space: return true
       case .colon, UInt8(ascii: "["), UInt8(ascii: "]"): break

@@ -2,7 +2,8 @@
 struct RequestTarget: Sendable, Hashable {
   /// As sent, without the scheme and the authority of an absolute target.
   let text: String
-  /// The path in normal form: escapes of unreserved characters are decoded, other escapes have uppercase digits.
+  /// The path in normal form: escapes of unreserved characters are decoded, other escapes have uppercase digits, and
+  /// characters that RFC 3986 does not allow in a path are escaped.
   let path: String
   /// The part after the first question mark, as sent; `nil` without a question mark.
   let query: String?
@@ -50,7 +51,7 @@ struct RequestTarget: Sendable, Hashable {
   }
 
   private static func normalForm(_ path: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadError) -> [UInt8] {
-    guard path.contains(.percent) else {
+    guard path.contains(where: { !ByteSet.path.contains($0) }) else {
       try checkSegments(path)
       return Array(path)
     }
@@ -62,22 +63,22 @@ struct RequestTarget: Sendable, Hashable {
     while let byte = rest.popFirst() {
       guard byte == .percent, let high = rest.popFirst()?.hexDigitValue, let low = rest.popFirst()?.hexDigitValue
       else {
-        normal.append(byte)
         decoded.append(byte)
+        if ByteSet.path.contains(byte) { normal.append(byte) } else { normal += escape(of: byte) }
         continue
       }
       let value = high << 4 | low
       if value == .slash || value == UInt8(ascii: "\\") { throw .escapedSeparator }
       decoded.append(value)
-      if ByteSet.unreserved.contains(value) {
-        normal.append(value)
-      } else {
-        normal.append(contentsOf: [.percent, capitalDigit(high), capitalDigit(low)])
-      }
+      if ByteSet.unreserved.contains(value) { normal.append(value) } else { normal += escape(of: value) }
     }
     try checkCharacters(decoded)
     try checkSegments(decoded)
     return normal
+  }
+
+  private static func escape(of byte: UInt8) -> [UInt8] {
+    [.percent, capitalDigit(byte >> 4), capitalDigit(byte & 15)]
   }
 
   private static func capitalDigit(_ value: UInt8) -> UInt8 {

@@ -71,7 +71,7 @@ enum RequestHeadInvariants {
     try require(!segments.dropLast().contains { $0.isEmpty }, "no segment except the last is empty")
     try require(!segments.contains { [".", ".."].contains(String(Substring($0))) }, "no segment is a dot or two dots")
     let low = Array(path.lowercased().utf8)
-    for hidden in ["\\", "%2f", "%5c", "%2e", "%00", "?", "#", " "] {
+    for hidden in ["\\", "%2f", "%5c", "%2e", "%00", "?", "#", " ", "[", "|"] {
       try require(low.occurrences(of: hidden) == 0, "a path contains no encoded or forbidden character", hidden)
     }
     guard case .head(let again, _) = parse(Array("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n".utf8)) else {

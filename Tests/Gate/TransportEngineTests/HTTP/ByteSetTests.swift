@@ -10,6 +10,7 @@ import Testing
     arguments: [
       (ByteSet.token, "!#$%&'*+-.^_`|~"),
       (ByteSet.path, "-._~!$&'()*+,;=:@/"),
+      (ByteSet.sentPath, "-._~!$&'()*+,;=:@/[]^|"),
       (ByteSet.query, "-._~!$&'()*+,;=:@/?[]^`{|}"),
       (ByteSet.unreserved, "-._~"),
       (ByteSet.hostName, "-._"),
