@@ -6,6 +6,26 @@ internal import Transport
 struct UpstreamRefusal {
   let head: ResponseHead
   var body: BodyReader
+
+  /// The size of the longest body in bytes. It is held in memory until it is complete, and many clients may be refused at
+  /// a time.
+  static let maxBody = 64 << 10
+
+  /// The response for the client.
+  var response: Response {
+    Response(status: head.status, headers: head.endToEndFields, body: body.body, closes: true)
+  }
+
+  /// The response for the client if the body is longer than `maxBody`: without it, because the client decides by the
+  /// status whether to try again.
+  static func withoutBody(_ head: ResponseHead) -> Response {
+    let fields = head.endToEndFields.filter { !ofBody.contains($0.name) }
+    return Response(status: head.status, headers: fields, closes: true)
+  }
+
+  /// The fields that describe a body (RFC 9110 sections 8 and 14.4, RFC 9530).
+  private static let ofBody = FieldNameSet(
+    names: ["etag", "last-modified", "repr-digest", "trailer"], prefixes: ["content-"])
 }
 
 /// Connects to the upstream and asks for the upgrade, up to its 101.
@@ -214,9 +234,10 @@ extension EventLoop {
         if head.status < 200 { continue }
         do throws(BodyError) {
           http.request.upstreamRefusal = UpstreamRefusal(
-            head: head, body: try BodyReader(head.framing, limit: 64 << 10, extras: .dropped))
+            head: head, body: try BodyReader(head.framing, limit: UpstreamRefusal.maxBody, extras: .dropped))
         } catch {
-          upstreamFailed(session, .misbehaved("refused with \(head.status) and a body that is too large"))
+          // A length that is too large is the only fault of a framing.
+          upstreamFailed(session, .refused(UpstreamRefusal.withoutBody(head)))
         }
         return
       }
@@ -237,11 +258,9 @@ extension EventLoop {
       }
       http.request.upstreamRefusal = refusal
       guard refusal.body.isComplete else { return }
-      upstreamFailed(
-        session,
-        .refused(
-          Response(
-            status: refusal.head.status, headers: refusal.head.endToEndFields, body: refusal.body.body, closes: true)))
+      upstreamFailed(session, .refused(refusal.response))
+    } catch .tooLarge {
+      upstreamFailed(session, .refused(UpstreamRefusal.withoutBody(refusal.head)))
     } catch {
       upstreamFailed(session, .misbehaved("refused with \(refusal.head.status) and a malformed body"))
     }

@@ -310,6 +310,25 @@ extension EngineTests {
     }
 
     @Test(
+      "A refusal whose body is over 64 KiB is passed on without it",
+      arguments: [
+        "Content-Length: 65537\r\n\r\n", "\r\n" + String(repeating: "b", count: 65_537),
+        "Transfer-Encoding: chunked\r\n\r\n10001\r\n" + String(repeating: "b", count: 65_537) + "\r\n",
+      ])
+    func longRefusal(rest: String) throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      try backend.send("HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Type: text/html\r\n" + rest)
+      let answer = String(decoding: try client.readToEnd(), as: UTF8.self)
+      #expect(answer.hasPrefix("HTTP/1.1 429 ") && answer.hasSuffix("\r\n\r\n"))
+      #expect(answer.contains("Retry-After: 7\r\n") && !answer.contains("text/html"))
+    }
+
+    @Test(
       "A refusal cut off by a reset is answered with 502; one that ends with the connection is passed on",
       arguments: [true, false])
     func refusalCut(breaksOff: Bool) throws {
