@@ -14,6 +14,12 @@ extension AdminCommand {
           mfa-backend admin recoveries
         """)
     @OptionGroup var database: DatabaseOptions
+    @OptionGroup var format: ResultFormat
+
+    /// A recovery, for programs.
+    private struct Line: Encodable {
+      let username, startedAt, readyAt, expiresAt, address: String
+    }
 
     func run() async throws {
       try await database.administer { administration, actor in
@@ -21,9 +27,13 @@ extension AdminCommand {
         while true {
           let found = try await administration.recoveries(after: last, atMost: 200, by: actor)
           for (user, recovery) in found {
-            Console.print(
-              "\(user.shownName) started=\(recovery.startedAt.wholeSecond) ready=\(recovery.readyAt.wholeSecond)"
-                + " expires=\(recovery.expiresAt.wholeSecond) from=\(recovery.address)")
+            let (started, ready) = (recovery.startedAt.wholeSecond, recovery.readyAt.wholeSecond)
+            let expires = recovery.expiresAt.wholeSecond
+            format.print(
+              "\(user.shownName) started=\(started) ready=\(ready) expires=\(expires) from=\(recovery.address)",
+              Line(
+                username: user.username.text, startedAt: "\(started)", readyAt: "\(ready)", expiresAt: "\(expires)",
+                address: "\(recovery.address)"))
           }
           guard let name = found.last?.user.username, found.count == 200 else { return }
           last = name
@@ -46,10 +56,10 @@ extension AdminCommand {
       try await account.database.administer { administration, actor in
         do {
           let user = try await administration.cancelRecovery(Username(account.name), by: actor)
-          Console.print("stopped the recovery of \(user.shownName)")
+          account.print("stopped the recovery of \(user.shownName)", of: user, changed: true)
         } catch MFARefusal.notFound {
           throw Failure(
-            .problems, "no recovery of \(account.name) is open",
+            .noInput, "no recovery of \(account.name) is open",
             hint: "mfa-backend admin recoveries lists the open ones")
         }
       }

@@ -28,10 +28,19 @@ extension AdminCommand {
         """)
     @OptionGroup var development: Development
     @OptionGroup var database: DatabaseOptions
+    @OptionGroup var format: ResultFormat
+
+    /// A table, for programs.
+    private struct Line: Encodable {
+      let name: String
+      let rows: Int
+    }
 
     func run() async throws {
       let store = try database.reader().readDatabase(needsKeys: false).openExisting()
-      for (name, rows) in try await DatabaseBrowser(store).tables() { Console.print("\(name) \(rows)") }
+      for (name, rows) in try await DatabaseBrowser(store).tables() {
+        format.print("\(name) \(rows)", Line(name: name, rows: rows))
+      }
     }
   }
 
@@ -62,7 +71,7 @@ extension AdminCommand {
         for row in rows { Console.print(TerminalText.escaped(json: row)) }
       } catch let unknown as DatabaseBrowser.UnknownTable {
         throw Failure(
-          .problems, "no table named \(unknown.name)", hint: "mfa-backend admin tables --development lists them")
+          .noInput, "no table named \(unknown.name)", hint: "mfa-backend admin tables --development lists them")
       }
     }
   }

@@ -3,7 +3,9 @@ internal import ByteCoding
 internal import Commands
 internal import Glibc
 internal import MFADomain
+internal import MFAService
 internal import MFATokens
+internal import MFAWire
 
 /// The commands that change accounts, run on the machine with the database and the keys.
 struct AdminCommand: AsyncParsableCommand {
@@ -28,6 +30,18 @@ struct AdminCommand: AsyncParsableCommand {
     var name: String
 
     @OptionGroup var database: DatabaseOptions
+    @OptionGroup var format: ResultFormat
+
+    /// Prints what the command did: `text`, or with `--json` whether it changed the account.
+    func print(_ text: String, of user: User, changed: Bool) {
+      format.print(text, Change(username: user.username.text, changed: changed))
+    }
+  }
+
+  /// The result of a command that changes an account, for programs.
+  private struct Change: Encodable {
+    let username: String
+    let changed: Bool
   }
 
   struct Users: AsyncParsableCommand {
@@ -43,13 +57,14 @@ struct AdminCommand: AsyncParsableCommand {
           mfa-backend admin users
         """)
     @OptionGroup var database: DatabaseOptions
+    @OptionGroup var format: ResultFormat
 
     func run() async throws {
       try await database.administer { administration, actor in
         var last: Username?
         while true {
           let accounts = try await administration.accounts(after: last, atMost: 200, by: actor)
-          for account in accounts { Console.print(AdminCommand.line(account)) }
+          for account in accounts { format.print(AdminCommand.line(account), AccountList.Entry(account)) }
           guard let name = accounts.last?.user.username, accounts.count == 200 else { return }
           last = name
         }
@@ -71,9 +86,10 @@ struct AdminCommand: AsyncParsableCommand {
     func run() async throws {
       try await account.database.administer {
         let user = try await $0.lock(Username(account.name), by: $1)
-        Console.print(
-          user.lockedAt == nil
-            ? "locked \(user.shownName) and ended its sessions" : "\(user.shownName) was locked already")
+        let isNew = user.lockedAt == nil
+        account.print(
+          isNew ? "locked \(user.shownName) and ended its sessions" : "\(user.shownName) was locked already",
+          of: user, changed: isNew)
       }
     }
   }
@@ -92,10 +108,12 @@ struct AdminCommand: AsyncParsableCommand {
     func run() async throws {
       try await account.database.administer {
         let user = try await $0.unlock(Username(account.name), by: $1)
-        Console.print(
-          user.lockedAt == nil
-            ? "\(user.shownName) was not locked; reset its lockouts"
-            : "unlocked \(user.shownName) and reset its lockouts")
+        let wasLocked = user.lockedAt != nil
+        account.print(
+          wasLocked
+            ? "unlocked \(user.shownName) and reset its lockouts"
+            : "\(user.shownName) was not locked; reset its lockouts",
+          of: user, changed: wasLocked)
       }
     }
   }
@@ -114,7 +132,9 @@ struct AdminCommand: AsyncParsableCommand {
     func run() async throws {
       try await account.database.administer {
         let code = try await $0.resetFactors(Username(account.name), by: $1)
-        Console.print(code)
+        account.format.print(
+          code,
+          ResetResponse(temporaryCode: code, expiresIn: Int(Administration.codeLifetime.components.seconds)))
       }
     }
   }
@@ -134,7 +154,7 @@ struct AdminCommand: AsyncParsableCommand {
     func run() async throws {
       try await account.database.administer {
         let user = try await $0.removeDevice(DeviceID(device), of: Username(account.name), by: $1)
-        Console.print("removed the device \(device) of \(user.shownName)")
+        account.print("removed the device \(device) of \(user.shownName)", of: user, changed: true)
       }
     }
   }
@@ -153,8 +173,9 @@ struct AdminCommand: AsyncParsableCommand {
     func run() async throws {
       try await account.database.administer {
         let user = try await $0.setAdmin(true, Username(account.name), by: $1)
-        Console.print(
-          user.isAdmin ? "\(user.shownName) was an admin already" : "\(user.shownName) is an admin now")
+        account.print(
+          user.isAdmin ? "\(user.shownName) was an admin already" : "\(user.shownName) is an admin now",
+          of: user, changed: !user.isAdmin)
       }
     }
   }
@@ -173,8 +194,9 @@ struct AdminCommand: AsyncParsableCommand {
     func run() async throws {
       try await account.database.administer {
         let user = try await $0.setAdmin(false, Username(account.name), by: $1)
-        Console.print(
-          user.isAdmin ? "\(user.shownName) is no admin any more" : "\(user.shownName) was no admin")
+        account.print(
+          user.isAdmin ? "\(user.shownName) is no admin any more" : "\(user.shownName) was no admin",
+          of: user, changed: user.isAdmin)
       }
     }
   }
@@ -203,7 +225,8 @@ struct AdminCommand: AsyncParsableCommand {
         let entries = try await administration.history(
           of: Username(account.name), before: before, atMost: last, by: actor)
         for entry in entries {
-          Console.print("\(entry.sequence) \(entry.at) \(entry.event) \(entry.detail) \(entry.actor)")
+          account.format.print(
+            "\(entry.sequence) \(entry.at) \(entry.event) \(entry.detail) \(entry.actor)", History.Entry(entry))
         }
       }
     }

@@ -36,6 +36,13 @@ struct AuditCommand: AsyncParsableCommand {
       help: "A signed head from the log. Its entry must still exist. Can be given several times.")
     var heads: [String] = []
     @Option(help: "NUMBER:HASH from the output of an earlier run.") var known: String?
+    @OptionGroup var format: ResultFormat
+
+    /// The last entry of a history without fault, for programs.
+    private struct LastEntry: Encodable {
+      let sequence: Int64
+      let hash: String
+    }
 
     func run() async throws {
       let known = try knownEntry()
@@ -58,7 +65,8 @@ struct AuditCommand: AsyncParsableCommand {
           "note: an older version wrote entries 1 to \(verdict.unkeyed) without a key; entry \(verdict.unkeyed + 1) "
             + "covers their state at the time it was written")
       }
-      Console.print("\(verdict.entries):\(Hex.encode(verdict.lastHash))")
+      let hash = Hex.encode(verdict.lastHash)
+      format.print("\(verdict.entries):\(hash)", LastEntry(sequence: verdict.entries, hash: hash))
     }
 
     private func knownEntry() throws -> AuditTrail.KnownEntry? {

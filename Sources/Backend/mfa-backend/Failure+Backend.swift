@@ -11,7 +11,7 @@ extension Failure {
     case let failure as Failure: self = failure
     case let errors as ConfigurationErrors: self.init(.configuration, errors.messages)
     case MFARefusal.notFound:
-      self.init(.problems, "no such account or device", hint: "mfa-backend admin users lists the accounts")
+      self.init(.noInput, "no such account or device", hint: "mfa-backend admin users lists the accounts")
     case let value as InvalidValue: self.init(.problems, "\(value.field) \(value.rule)")
     case let fault as MFAStoreError:
       self.init(

@@ -38,6 +38,11 @@ struct KeysCommand: AsyncParsableCommand {
     }
   }
 
+  /// The number of values or keys that a command sealed again, for programs.
+  private struct Resealed: Encodable {
+    let resealed: Int
+  }
+
   struct Reseal: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "reseal",
@@ -51,11 +56,12 @@ struct KeysCommand: AsyncParsableCommand {
           mfa-backend keys reseal
         """)
     @OptionGroup var database: DatabaseOptions
+    @OptionGroup var format: ResultFormat
 
     func run() async throws {
       let (store, keys) = try database.open()
       let count = try await Resealing(store, keys).run()
-      Console.print("\(count) values resealed")
+      format.print("\(count) values resealed", Resealed(resealed: count))
     }
   }
 
@@ -69,11 +75,12 @@ struct KeysCommand: AsyncParsableCommand {
           mfa-backend keys rotate
         """)
     @OptionGroup var database: DatabaseOptions
+    @OptionGroup var format: ResultFormat
 
     func run() async throws {
       let (store, keys) = try database.open()
       let count = try await Vault.rewrap(in: store, with: keys, entropy: .system)
-      Console.print("\(count) data keys resealed")
+      format.print("\(count) data keys resealed", Resealed(resealed: count))
     }
   }
 }

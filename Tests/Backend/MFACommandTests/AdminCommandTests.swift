@@ -28,6 +28,46 @@ struct AdminCommandTests {
     }
   }
 
+  @Test("with --json each result is one line of JSON, in the words of the REST interface")
+  func json() async throws {
+    try await BackendInstallation.make { place in
+      let phone = TestPhone(username: "ada")
+      try await place.enrol(phone)
+      for (command, words) in [
+        (["admin", "users"], [#""username":"ada""#, #""locked":false"#, "\"devices\":[\"\(phone.deviceID)\"]"]),
+        (["admin", "lock", "ada"], [#"{"changed":true,"username":"ada"}"#]),
+        (["admin", "lock", "ada"], [#"{"changed":false,"username":"ada"}"#]),
+        (["admin", "unlock", "ada"], [#"{"changed":true,"username":"ada"}"#]),
+        (["admin", "grant", "ada"], [#"{"changed":true,"username":"ada"}"#]),
+        (["admin", "revoke", "ada"], [#"{"changed":true,"username":"ada"}"#]),
+        (["admin", "history", "ada", "--last", "1"], [#""event":"user.role_changed""#, #""sequence":"#]),
+        (["admin", "reset", "ada"], [#""temporaryCode":""#, #""expiresIn":1800"#]),
+        (["admin", "tables", "--development"], [#"{"name":"audit","rows":"#]),
+        (["audit", "verify"], [#""hash":""#, #""sequence":"#]), (["keys", "rotate"], [#"{"resealed":"#]),
+      ] {
+        let run = try await ChildProcess.run(
+          Places.product("mfa-backend"), command + ["--json", "-c", place.file])
+        let lines = run.output.filter { $0.hasPrefix("{") && $0.hasSuffix("}") }
+        #expect(run.exit == .code(0) && lines == run.output && run.errors == [], "\(command): \(run)")
+        for word in words { #expect(lines.contains { $0.contains(word) }, "\(command): \(word) in \(run)") }
+      }
+    }
+  }
+
+  @Test(
+    "An account that does not exist is missing input, which a script can tell from a problem",
+    arguments: [["lock", "bob"], ["history", "bob"], ["remove-device", "ada", "--device", "none"], ["reset", "bob"]])
+  func unknown(command: [String]) async throws {
+    try await BackendInstallation.make { place in
+      try await place.enrol(TestPhone(username: "ada"))
+      let run = try await ChildProcess.run(Places.product("mfa-backend"), ["admin"] + command + ["-c", place.file])
+      // The history outlasts its account, so that of an unknown name is empty.
+      let isHistory = command[0] == "history"
+      #expect(run.exit == .code(isHistory ? 0 : 66) && run.output == [], "\(run)")
+      #expect(isHistory || run.errors.first == "error: no such account or device", "\(run)")
+    }
+  }
+
   @Test("a list quotes a name that could be read as something else, and escapes what a terminal would not show")
   func quotedNames() async throws {
     try await BackendInstallation.make { place in

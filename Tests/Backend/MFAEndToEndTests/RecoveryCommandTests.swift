@@ -43,10 +43,13 @@ struct RecoveryCommandTests {
       #expect(list.exit == .code(0) && list.output.count == 1, "\(list.errors)")
       #expect(list.output.first?.hasPrefix("Ada started=\(now) ready=\(ready) ") == true, "\(list.output)")
       #expect(list.output.first?.hasSuffix(" from=192.0.2.7") == true)
+      let json = try await admin(["recoveries", "--json"], in: folder).output
+      #expect(json.count == 1 && json[0].hasPrefix(#"{"address":"192.0.2.7","expiresAt":""#), "\(json)")
+      #expect(json[0].hasSuffix(#""readyAt":"\#(ready)","startedAt":"\#(now)","username":"Ada"}"#), "\(json)")
       #expect(try await admin(["cancel-recovery", "ada"], in: folder).exit == .code(0))
       #expect(try await admin(["recoveries"], in: folder).output.isEmpty)
       let again = try await admin(["cancel-recovery", "ada"], in: folder)
-      #expect(again.exit == .code(1) && again.errors.first == "error: no recovery of ada is open", "\(again)")
+      #expect(again.exit == .code(66) && again.errors.first == "error: no recovery of ada is open", "\(again)")
       let history = try await admin(["history", "ada"], in: folder)
       #expect(history.output.first?.contains(" recovery.cancelled ") == true, "\(history.output)")
     }

@@ -34,7 +34,7 @@ struct TableCommandTests {
         #expect(refused.errors.contains { $0.contains("--development") })
       }
       let unknown = try await admin(["rows", "nothing", "--development"])
-      #expect(unknown.exit == .code(1) && unknown.errors.first == "error: no table named nothing")
+      #expect(unknown.exit == .code(66) && unknown.errors.first == "error: no table named nothing")
     }
   }
 }

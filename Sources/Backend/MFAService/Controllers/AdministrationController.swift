@@ -1,6 +1,6 @@
 internal import ByteCoding
-internal import MFADomain
-internal import MFAWire
+public import MFADomain
+public import MFAWire
 
 /// The operations of admins on accounts.
 struct AdministrationController {
@@ -86,7 +86,8 @@ struct AdministrationController {
 }
 
 extension AccountList.Entry {
-  fileprivate init(_ account: Administration.Account) {
+  /// The account as administrators see it.
+  public init(_ account: Administration.Account) {
     self.init(
       username: account.user.username.text, createdAt: account.user.createdAt.wire,
       locked: account.user.lockedAt != nil, admin: account.user.isAdmin, devices: account.devices.map(\.id.text),
@@ -96,7 +97,8 @@ extension AccountList.Entry {
 }
 
 extension History.Entry {
-  fileprivate init(_ entry: AuditEntry) {
+  /// The entry as administrators see it.
+  public init(_ entry: AuditEntry) {
     self.init(
       sequence: entry.sequence, at: entry.at.wire, event: entry.event, detail: entry.detail, actor: entry.actor,
       requestId: entry.requestID)

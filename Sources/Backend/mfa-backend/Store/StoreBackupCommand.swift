@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import Commands
 internal import MFADomain
 internal import MFAStore
 
@@ -34,7 +35,7 @@ struct StoreBackupCommand: AsyncParsableCommand {
     let backup = try StoreCall.on(place, file: file) {
       try StoreBackup.write(archive, named: place.place, to: file, at: WallClock.system.now())
     }
-    target.say(
+    target.format.print(
       "\(file): \(backup.accounts) accounts, \(backup.rows) rows of \(place.place)",
       Summary(file: file, store: place.place, accounts: backup.accounts, rows: backup.rows))
   }

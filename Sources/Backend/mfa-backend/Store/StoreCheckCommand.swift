@@ -36,7 +36,7 @@ struct StoreCheckCommand: AsyncParsableCommand {
     let findings = try await Self.findings(place, archive, target.database)
     let lines = findings.flatMap { ["problem: \($0.text)", "  \($0.advice)"] }
     let verdict = findings.isEmpty ? "\(place.place): no problems found" : "\(place.place):"
-    target.say(
+    target.format.print(
       ([verdict] + lines).joined(separator: "\n"), Summary(store: place.place, findings: findings))
     if !findings.isEmpty { throw ExitCode(Status.problems.rawValue) }
   }

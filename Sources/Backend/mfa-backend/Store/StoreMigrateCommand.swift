@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Commands
 internal import MFAStore
 
 struct StoreMigrateCommand: AsyncParsableCommand {
@@ -25,7 +26,7 @@ struct StoreMigrateCommand: AsyncParsableCommand {
   func run() async throws {
     let (place, archive) = try target.resolve()
     let before = try StoreCall.on(place) { try archive.migrate() }
-    target.say(
+    target.format.print(
       before.isCurrent
         ? "\(place.place): up to date, version \(before.newest)"
         : "\(place.place): migrated from version \(before.version) to \(before.newest)",

@@ -48,7 +48,7 @@ struct StoreRestoreCommand: AsyncParsableCommand {
       return backup
     }
     let date = "\(backup.madeAt.wholeSecond)"
-    target.say(
+    target.format.print(
       "\(place.place): \(backup.accounts) accounts restored, from \(backup.origin) at \(date)\nall sessions have ended",
       Summary(
         store: place.place, file: file, accounts: backup.accounts, rows: backup.rows, madeAt: date,

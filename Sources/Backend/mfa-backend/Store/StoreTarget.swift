@@ -24,8 +24,7 @@ struct StoreCommand: AsyncParsableCommand {
 struct StoreTarget: ParsableArguments {
   @OptionGroup var database: DatabaseOptions
 
-  @Flag(help: "Print the result as one JSON object.")
-  var json = false
+  @OptionGroup var format: ResultFormat
 
   /// The database, which need not exist.
   func resolve() throws -> (place: BackendSettings.Database, archive: StoreArchive) {
@@ -55,11 +54,6 @@ struct StoreTarget: ParsableArguments {
         hint: "use the mfa-backend version that runs on this database, or migrate it: mfa-backend store migrate")
     }
     return (place, archive)
-  }
-
-  /// Prints the result: as text, or with `--json` as one line of JSON.
-  func say(_ text: String, _ object: some Encodable) {
-    if json { JSONOutput.print(object) } else { Console.print(text) }
   }
 }
 
