@@ -419,6 +419,10 @@ struct BrokenFileTests {
       "2:20: debug_mtls.allow_subjects[0]: \"O = Acme, CN=x\": each part of a subject is TYPE=VALUE, with a comma and "
         + "no blank between two (did you mean O=Acme,CN=x)"),
     Broken(
+      "a subject with a blank at its end", "debug_mtls:\n  allow_subjects: ['CN=x ']",
+      "2:20: debug_mtls.allow_subjects[0]: \"CN=x \": a blank at the end of a value is written with a backslash before it "
+        + "(did you mean CN=x)"),
+    Broken(
       "a subject without a type", "debug_mtls:\n  allow_subjects: [foo]",
       "2:20: debug_mtls.allow_subjects[0]: \"foo\": each part of a subject is TYPE=VALUE, with a comma and no blank "
         + "between two"),

@@ -38,6 +38,7 @@ extension Kind where Value == String {
       default: last = character
       }
     }
+    guard last != " " else { throw refuse("a blank at the end of a value is written with a backslash before it") }
   }
 
   private static func isNameByte(_ byte: UInt8) -> Bool {
