@@ -17,7 +17,8 @@ public struct Key<Value: Sendable>: Sendable {
     definition = KeyDefinition(
       pattern: pattern, kind: kind.name, form: kind.form, standard: standard, isRequired: isRequired,
       credential: credential, example: example ?? standard ?? kind.example, summary: summary,
-      isPath: kind.isPath, holdsSecret: kind.masked != nil, condition: condition, schema: kind.schema,
+      isPath: kind.isPath, takesList: kind.takesList, holdsSecret: kind.masked != nil, condition: condition,
+      schema: kind.schema,
       masked: kind.masked ?? { $0 }
     ) { text in
       do throws(InvalidSetting) {
@@ -64,6 +65,8 @@ public struct KeyDefinition: Sendable {
   /// A sentence that describes the effect of the key.
   public let summary: String
   let isPath: Bool
+  /// Whether a file may have a list in place of the text.
+  let takesList: Bool
   /// Whether the value may be or contain a secret.
   public let holdsSecret: Bool
   /// The list elements that may have the key; `nil` for all.

@@ -46,6 +46,8 @@ public struct Kind<Value: Sendable>: Sendable {
   /// Whether the text is a path, or a URL, which stays as it is. Relative paths start from the folder of the layer
   /// that sets them.
   public var isPath: Bool
+  /// Whether a file may have a list in place of the text: its elements, which contain no comma, are joined by commas.
+  public var takesList = false
   /// Returns the text with its secret masked; `nil` for kinds without secrets.
   public var masked: (@Sendable (_ text: String) -> String)?
   /// The JSON Schema of the value.

@@ -12,6 +12,8 @@ public struct ValueSchema: Sendable {
   public var range: ClosedRange<Int>?
   /// The maximum length in characters.
   public var longest: Int?
+  /// A regular expression for each element of a list in place of the text (`Kind.takesList`).
+  public var elementPattern: String?
 
   public init(
     types: [String] = ["string"], pattern: String? = nil, words: [String] = [], range: ClosedRange<Int>? = nil,
@@ -33,6 +35,15 @@ public struct ValueSchema: Sendable {
   public static func textOrNumber(_ pattern: String) -> ValueSchema {
     ValueSchema(types: ["string", "number"], pattern: pattern)
   }
+
+  /// Texts that match `element`, separated by commas.
+  public static func list(of element: String) -> ValueSchema {
+    var schema = ValueSchema(pattern: "^ *(\(element)) *(, *(\(element)) *)*$")
+    schema.elementPattern = "^(\(element))$"
+    return schema
+  }
+
+  var element: ValueSchema? { elementPattern.map { .matching($0) } }
 
   public static func matching(_ pattern: String, longest: Int? = nil) -> ValueSchema {
     ValueSchema(pattern: pattern, longest: longest)

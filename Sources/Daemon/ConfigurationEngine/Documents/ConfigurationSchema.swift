@@ -88,7 +88,15 @@ struct ConfigurationSchema {
     var members = [
       ("description", JSONNode.text(key.description))
     ]
-    members += key.schema.members
+    if key.takesList, let element = key.schema.element {
+      let list: [(String, JSONNode)] = [
+        ("type", .text("array")), ("items", .object(element.members)), ("minItems", .literal("1")),
+        ("uniqueItems", .literal("true")),
+      ]
+      members.append(("anyOf", .list([.object(key.schema.members), .object(list)])))
+    } else {
+      members += key.schema.members
+    }
     // An element's default is not the default of an empty list.
     if let standard = key.standard, !key.pattern.hasSuffix("[]") {
       members.append(("default", key.schema.value(standard)))

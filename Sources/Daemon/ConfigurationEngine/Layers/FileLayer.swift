@@ -92,9 +92,36 @@ struct FileLayer {
     switch node.content {
     case .scalar(let text): entries.take(text, for: path, key, from: origin(node.position), in: folder)
     case .empty: refuse(path, "value is empty", at: node.position)
+    case .list(let elements) where key.takesList: takeJoined(elements, as: path, key, at: node.position)
     case .list: refuse(path, "expected one value, not a list", at: node.position)
     case .section: refuse(path, "expected one value, not a section", at: node.position)
     }
+  }
+
+  /// Reads a list in place of one text.
+  private mutating func takeJoined(
+    _ elements: [YAMLDocument.Node], as path: SettingPath, _ key: KeyDefinition, at position: YAMLDocument.Position
+  ) {
+    var texts: [String] = []
+    for element in elements {
+      guard case .scalar(let text) = element.content else {
+        refuse(path, "expected a list of values", at: element.position)
+        return
+      }
+      // Otherwise it would be two elements.
+      guard !text.contains(",") else {
+        refuse(
+          path, "\(InvalidSetting.quoted(text)) contains a comma: give each value its own element", at: element.position
+        )
+        return
+      }
+      texts.append(text)
+    }
+    guard !texts.isEmpty else {
+      refuse(path, "the list is empty", at: position)
+      return
+    }
+    entries.take(texts.joined(separator: ", "), for: path, key, from: origin(position), in: folder)
   }
 
   private mutating func takeList(
