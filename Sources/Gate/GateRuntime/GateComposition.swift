@@ -122,6 +122,7 @@ struct GateComposition: Sendable {
       routes: try routes(), limits: settings.session.limits, sessions: sessions,
       limiter: limiter,
       trustedProxies: settings.listen.forwardAuthProxies, stripHeaders: Set(settings.identity.strippedHeaders),
+      keepHeaders: Set(settings.identity.keptHeaders),
       logger: logger, metrics: metrics, tracer: try tracer(), registrations: memory.registrations)
   }
 
@@ -265,7 +266,8 @@ struct GateComposition: Sendable {
   private func routes() throws(Failure) -> RouteTable {
     let routes = settings.routes.compactMap {
       GateService.Route(
-        path: $0.path, upstream: $0.upstream.upstream, forwarding: $0.forward == .all ? .all : .upgrades,
+        path: $0.path, upstreams: $0.upstreams.map(\.transport), isByDevice: $0.balance == .device,
+        rewrite: RequestRewrite(path: $0.rewrite, host: $0.host), forwarding: $0.forward == .all ? .all : .upgrades,
         audience: $0.audience, subprotocol: $0.subprotocol, maxResponseHead: $0.maxResponseHead,
         origins: AllowedOrigins($0.origins))
     }
@@ -338,18 +340,6 @@ extension AllowedOrigins {
     self.init(
       origins.compactMap { if case .exact(let origin) = $0 { origin } else { nil } },
       anyWithAssertion: origins.contains(.anyWithAssertion))
-  }
-}
-
-extension GateSettings.Upstream {
-  var upstream: Upstream {
-    switch self {
-    case .webSocket(let host, let port): .webSocket(host: host, port: port)
-    case .secureWebSocket(let host, let port, let caFile, let serverName):
-      .secureWebSocket(host: host, port: port, tls: UpstreamTLS(caFile: caFile, serverName: serverName))
-    case .unix(let path): .unix(path: path)
-    case .tcp(let host, let port): .tcp(host: host, port: port)
-    }
   }
 }
 

@@ -139,10 +139,9 @@ extension GateServer {
     do throws(ServerTLS.SetupError) {
       try await engine.replace(
         responder: next.responder, tls: tls, limits: next.composition.settings.limits.engine,
-        upstreams: next.composition.settings.routes.map(\.upstream.upstream))
+        upstreams: next.composition.settings.routes.flatMap(\.upstreams).map(\.transport))
     } catch {
-      throw Failure(
-        .configuration, "routes: \(error)", hint: "set upstream_tls.ca_file to a PEM file of CA certificates")
+      throw Failure(.configuration, "routes: \(error)", hint: Self.upstreamTLSHint)
     }
     next.composition.closeRefusedCertificates(under: tls, logger: logger)
   }

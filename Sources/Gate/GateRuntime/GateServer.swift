@@ -196,14 +196,17 @@ package actor GateServer {
       every: generation.composition.settings.session.lookInterval)
   }
 
+  static let upstreamTLSHint =
+    "correct upstream_tls of the route: ca_file is a PEM file of CA certificates; cert_file and key_file belong together"
+
   private func begin(_ inherited: InheritedSockets) throws(Failure) {
     let settings = generation.composition.settings
-    for route in settings.routes {
+    for upstream in settings.routes.flatMap(\.upstreams) {
       do throws(ServerTLS.SetupError) {
-        try engine.prepare(route.upstream.upstream)
+        try engine.prepare(upstream.transport)
       } catch {
         throw Failure(
-          .configuration, "routes: \(error)", hint: "set upstream_tls.ca_file to a PEM file of CA certificates")
+          .configuration, "routes: \(error)", hint: Self.upstreamTLSHint)
       }
     }
     generation.responder.begin()
@@ -242,6 +245,7 @@ package actor GateServer {
       StatusResource { await self.status },
       KeyResource(store: memory.store, sessions: memory.sessions, logger: logger),
       SessionResource(memory.sessions, logger: logger),
+      UpstreamResource(memory.metrics.upstreamHealth, logger: logger),
       LifeResource(
         reload: { [weak self] asker in
           await self?.reload(because: Self.request(of: asker)) ?? .refused("the gate is shutting down")

@@ -5,25 +5,37 @@ internal import Transport
 
 /// An admitted ordinary request on its way to an upstream.
 struct ForwardedRequest: ForwardPlan {
-  let upstream: Upstream
   let limits: ForwardLimits
 
   private let context: RequestContext
   private let principal: Principal
   private let route: Route
+  private let target: UpstreamTarget
   private let session: LiveSession
 
   /// Requires an `Admission`, so that no request is forwarded without one.
   init(
-    _ admission: Admission, to route: Route, context: RequestContext, limits: ForwardLimits = ForwardLimits(),
-    session: LiveSession
+    _ admission: Admission, to route: Route, at target: UpstreamTarget, context: RequestContext,
+    limits: ForwardLimits = ForwardLimits(), session: LiveSession
   ) {
-    upstream = route.upstream
+    self.target = target
     self.limits = limits
     self.context = context
     principal = admission.principal
     self.route = route
     self.session = session
+  }
+
+  var upstream: Upstream { target.server.upstream }
+  var hasAlternative: Bool { target.hasAlternative }
+  func reached() { target.connected() }
+
+  func nextUpstream(after fault: UpstreamError, mayTryAnother: Bool) -> Upstream? {
+    let failed = fields
+    guard let next = target.next(mayTryAnother: mayTryAnother) else { return nil }
+    context.passedOver(fault, on: route.path, logging: failed)
+    context.trace?.admitted(to: next.text)
+    return next.upstream
   }
 
   var maxResponseHead: Int { route.maxResponseHead }
@@ -49,6 +61,7 @@ struct ForwardedRequest: ForwardPlan {
 
   func finished(_ summary: ForwardSummary) {
     session.end()
+    target.end()
     if let status = summary.status {
       context.metrics.upstreamAnswered(on: route.path)
       context.trace?.answered(.connected, status: status)
@@ -65,7 +78,7 @@ struct ForwardedRequest: ForwardPlan {
   private var fields: LogFields {
     var fields = context.fields(app: principal.app, key: principal.keyHash)
     fields.append("method", principal.method)
-    fields.append(route.logFields)
+    fields.append(target.server.logFields)
     return fields
   }
 }

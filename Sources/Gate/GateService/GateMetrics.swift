@@ -100,6 +100,7 @@ public final class GateMetrics: Sendable {
       })
     registerReloadState()
     registerUpstreamHealth()
+    registerServers()
     createCounters(connectionRefusals: connectionRefusals)
   }
 
@@ -160,6 +161,28 @@ public final class GateMetrics: Sendable {
       [upstreamHealth] in
       upstreamHealth.records.compactMap { record in
         record.health.lastFailure.map { Sample(Double($0.at.seconds), record.route) }
+      }
+    }
+  }
+
+  private func registerServers() {
+    registry.values(
+      "sallyport_upstream_sessions", "Open sessions and requests of each server of a route with several.",
+      labels: ["route", "upstream"]
+    ) {
+      [upstreamHealth] in
+      upstreamHealth.servers.flatMap { route, servers in
+        servers.map { Sample(Double($0.sessions ?? 0), route, $0.upstream) }
+      }
+    }
+    registry.values(
+      "sallyport_upstream_available",
+      "1 if the server of a route with several gets new sessions, 0 if it rests after a failure or is drained.",
+      labels: ["route", "upstream"]
+    ) {
+      [upstreamHealth] in
+      upstreamHealth.servers.flatMap { route, servers in
+        servers.map { Sample($0.condition == .available ? 1 : 0, route, $0.upstream) }
       }
     }
   }
@@ -248,6 +271,10 @@ public final class GateMetrics: Sendable {
     let metrics = metrics(of: route)
     metrics.failures.add()
     attempted(UpstreamResult(fault), detail: fault.detail, on: route, metrics)
+  }
+  /// Counts an attempt after which another server of the route is tried.
+  func passedOver(_ fault: UpstreamError, on route: String) {
+    metrics(of: route).attempts[UpstreamResult(fault).index].add()
   }
   private func attempted(
     _ result: UpstreamResult, detail: String? = nil, on route: String, _ metrics: RouteMetrics

@@ -36,6 +36,7 @@ public final class GateResponder: RequestResponder {
   ///   - trustedProxies: The addresses of proxies that may call `/attest/verify` for other clients without an address
   ///     limit. The gate never accepts a proxy's word about the client of a request.
   ///   - stripHeaders: The names of further header fields to remove before a request reaches an upstream.
+  ///   - keepHeaders: The names of header fields not to remove although other gateways set fields of such names.
   ///   - logger: Gets one line for each refusal, opened session and closed session. It must not block.
   ///   - metrics: Counts the decisions.
   ///   - tracer: Collects spans; `nil` for none.
@@ -47,6 +48,7 @@ public final class GateResponder: RequestResponder {
     tokens: TokenEndpoint? = nil, routes: RouteTable,
     limits: SessionLimits = .init(), sessions: LiveSessions = LiveSessions(),
     limiter: RequestLimiter = RequestLimiter(), trustedProxies: [AddressRange] = [], stripHeaders: Set<String> = [],
+    keepHeaders: Set<String> = [],
     logger: Logger, metrics: GateMetrics = GateMetrics(), tracer: Tracer? = nil,
     registrations: (any TaskExecutor)? = nil, clock: WallClock = .system
   ) {
@@ -61,7 +63,7 @@ public final class GateResponder: RequestResponder {
     self.sessions = sessions
     self.limiter = limiter
     self.trustedProxies = trustedProxies
-    sanitizer = HeaderSanitizer(stripHeaders: stripHeaders)
+    sanitizer = HeaderSanitizer(stripHeaders: stripHeaders, keepHeaders: keepHeaders)
     self.logger = FieldLogger(logger)
     self.metrics = metrics
     self.tracer = tracer
@@ -294,14 +296,19 @@ public final class GateResponder: RequestResponder {
       isSocket: request.upgrade != nil)
     count(admission)
     let head = UpstreamHead(
-      request: request, peer: peer, admission: admission, identity: identity, sanitizer: sanitizer,
+      request: request, route: route, peer: peer, admission: admission, identity: identity, sanitizer: sanitizer,
       trace: context.trace)
-    context.trace?.admitted(to: route.upstreamText)
+    let target = metrics.upstreamHealth.target(on: route) {
+      Array(admission.principal.keyHash?.text.utf8 ?? peer.address.host.utf8)
+    }
+    context.trace?.admitted(to: target.server.text)
+    context.dropped { sanitizer.droppedNames(of: request.headers) }
     guard request.upgrade != nil else {
-      return .forward(ForwardedRequest(admission, to: route, context: context, session: session), head: head.lines)
+      return .forward(
+        ForwardedRequest(admission, to: route, at: target, context: context, session: session), head: head.lines)
     }
     return .relay(
-      GateSession(session, to: route, context: context, limits: limits),
+      GateSession(session, to: route, at: target, context: context, limits: limits),
       upgradeHead: head.openingHandshake)
   }
 

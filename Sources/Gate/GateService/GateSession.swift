@@ -11,6 +11,7 @@ final class GateSession: RelayPlan {
   private let context: RequestContext
   private let route: Route
   private let session: LiveSession
+  private let target: UpstreamTarget
   private let shared: SharedLimits
   private let admittedAt = ContinuousClock.now
 
@@ -22,14 +23,27 @@ final class GateSession: RelayPlan {
   }
 
   /// - Parameter session: The entry of an admitted client: only `LiveSessions.add` creates one, with an `Admission`.
-  init(_ session: LiveSession, to route: Route, context: RequestContext, limits: SharedLimits) {
+  init(
+    _ session: LiveSession, to route: Route, at target: UpstreamTarget, context: RequestContext, limits: SharedLimits
+  ) {
     self.session = session
     self.context = context
     self.route = route
+    self.target = target
     shared = limits
   }
 
-  var upstream: Upstream { route.upstream }
+  var upstream: Upstream { target.server.upstream }
+  var hasAlternative: Bool { target.hasAlternative }
+  func reached() { target.connected() }
+
+  func nextUpstream(after fault: UpstreamError, mayTryAnother: Bool) -> Upstream? {
+    let failed = fields
+    guard let next = target.next(mayTryAnother: mayTryAnother) else { return nil }
+    context.passedOver(fault, on: route.path, logging: failed)
+    context.trace?.admitted(to: next.text)
+    return next.upstream
+  }
   /// A session ends with the validity of the certificate that admitted it.
   var limits: SessionLimits {
     guard case .certificate(let certificate) = principal else { return shared.value }
@@ -81,6 +95,7 @@ final class GateSession: RelayPlan {
 
   func closed(_ summary: SessionSummary) {
     session.end()
+    target.end()
     var fields = fields
     let end = summary.end.word
     fields.append("end", end)
@@ -97,7 +112,7 @@ final class GateSession: RelayPlan {
   private var fields: LogFields {
     var fields = context.fields(app: principal.app, key: principal.keyHash)
     fields.append("method", principal.method)
-    fields.append(route.logFields)
+    fields.append(target.server.logFields)
     if case .certificate(let certificate) = principal { fields.append("subject", certificate.subject) }
     return fields
   }

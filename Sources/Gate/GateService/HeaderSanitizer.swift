@@ -35,12 +35,32 @@ struct HeaderSanitizer: Sendable {
 
   /// All names that are removed from every request.
   private let removed: FieldNameSet
+  /// Exceptions from `removed`.
+  private let kept: FieldNameSet
 
-  /// - Parameter stripHeaders: Further names to remove, in any case.
-  init(stripHeaders: Set<String> = []) {
+  /// - Parameters:
+  ///   - stripHeaders: Further names to remove, in any case.
+  ///   - keepHeaders: Names that are not removed, in any case; none of the gate's own.
+  init(stripHeaders: Set<String> = [], keepHeaders: Set<String> = []) {
     removed = FieldNameSet(
       names: Self.names.union(Self.connectionNames).union(stripHeaders), prefixes: Self.prefixes)
+    kept = FieldNameSet(names: keepHeaders)
   }
+
+  /// The names of the client's fields that `forEachKept` leaves out, without those of a connection or of a proof: what a
+  /// developer may look for.
+  func droppedNames(of headers: HeaderFields) -> [String] {
+    let named = Self.namedByConnection(in: headers)
+    return headers.fields.map(\.name).filter { name in
+      let bytes = Array(name.utf8)
+      return bytes.withUnsafeBufferPointer { bytes in
+        (isRemoved(bytes) || named.contains(bytes)) && !Self.expected.contains(bytes)
+      }
+    }
+  }
+
+  /// The names that are always removed and that nobody misses.
+  private static let expected = FieldNameSet(names: connectionNames, prefixes: ["x-app-assert-"])
 
   /// Calls `body` with the lines of the fields that a client may send to an upstream, in their order and in as few pieces
   /// as possible.
@@ -52,7 +72,7 @@ struct HeaderSanitizer: Sendable {
   /// Returns `true` for a name that no upstream may receive, and for one that an upstream could confuse with the
   /// gate's.
   private func isRemoved(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
-    !name.allSatisfy(Self.isPlain) || removed.contains(name)
+    !name.allSatisfy(Self.isPlain) || removed.contains(name) && !kept.contains(name)
   }
 
   private static func isPlain(_ byte: UInt8) -> Bool {

@@ -83,6 +83,26 @@ struct RequestContext: Sendable {
     return refuse(refusal, refusal.report, logging: fields, closes: false)
   }
 
+  /// Logs at the level `debug` which fields of the client do not reach the upstream, if any.
+  func dropped(_ names: () -> [String]) {
+    guard logger.isEnabled(.debug) else { return }
+    let names = names()
+    guard !names.isEmpty else { return }
+    var fields = LogFields()
+    fields.append("request_id", id)
+    fields.append("fields", names.prefix(32).joined(separator: " "))
+    logger.log(level: .debug, "header fields of the client removed", fields)
+  }
+
+  /// Logs and counts a server that could not be reached, when another of its route is tried.
+  func passedOver(_ fault: UpstreamError, on route: String, logging known: LogFields) {
+    metrics.passedOver(fault, on: route)
+    var fields = known
+    fields.append("step", fault.step)
+    fields.append("detail", fault.detail)
+    logger.log(level: .warning, "upstream not reached, another one is tried", fields)
+  }
+
   private func refuse(
     _ refusal: RequestRefusal, _ report: RefusalReport, logging known: LogFields, closes: Bool
   ) -> Response {

@@ -3,7 +3,7 @@ public import ByteCoding
 public import ConfigurationEngine
 public import ForwardProxies
 public import Settings
-internal import Transport
+public import Transport
 internal import TransportEngine
 
 /// Probes everything that a gate with these settings needs: files, store, upstreams and listening addresses.
@@ -80,18 +80,27 @@ struct UpstreamProbe {
       report.fail("routes", "cannot probe the upstreams: \(error)")
       return report.results
     }
-    let verdicts = await withTaskGroup(of: (Int, Verdict).self) { group in
+    let verdicts = await withTaskGroup(of: ([Int], Verdict).self) { group in
       for (index, route) in settings.routes.enumerated() {
-        group.addTask { (index, await Self.verdict(on: route, from: client)) }
+        for (server, upstream) in route.upstreams.enumerated() {
+          group.addTask { ([index, server], await Self.verdict(on: upstream, of: route, from: client)) }
+        }
       }
-      return await group.reduce(into: [Int: Verdict]()) { $0[$1.0] = $1.1 }
+      return await group.reduce(into: [[Int]: Verdict]()) { $0[$1.0] = $1.1 }
     }
-    for index in settings.routes.indices {
+    let servers = settings.routes.enumerated().flatMap { index, route in route.upstreams.indices.map { [index, $0] } }
+    for place in servers {
+      let index = place[0]
       let key = "routes[\(index)].upstream"
-      let name = settings.effective.first { $0.key == key }?.text ?? "the upstream"
-      switch verdicts[index] {
+      let names = settings.effective.first { $0.key == key }?.text?.split(separator: ",") ?? []
+      let name = names.indices.contains(place[1]) ? String(names[place[1]].trimmingPrefix(" ")) : "the upstream"
+      switch verdicts[place] {
       case .unreachable(let fault):
         report.fail(key, "\(name) cannot be reached: \(fault)", hint: "start the upstream, or correct its URL")
+      case .unusable(let fault):
+        report.fail(
+          "routes[\(index)].upstream_tls", "\(fault)",
+          hint: "ca_file is a PEM file of CA certificates; cert_file and key_file belong together")
       case .refused(let status) where [401, 403].contains(status):
         report.pass(key, "\(name) accepts connections, and refuses a socket without an identity with \(status)")
       case .refused(let status):
@@ -113,23 +122,31 @@ struct UpstreamProbe {
   private enum Verdict: Sendable {
     case open
     case unreachable(ClientError)
+    /// The files for TLS cannot be used.
+    case unusable(ServerTLS.SetupError)
     /// It answered with this status instead of 101.
     case refused(Int)
     /// It did not answer as an HTTP server.
     case other(ClientError)
   }
 
-  private static func verdict(on route: GateSettings.Route, from client: ClientEngine) async -> Verdict {
+  private static func verdict(
+    on upstream: GateSettings.Upstream, of route: GateSettings.Route, from client: ClientEngine
+  ) async -> Verdict {
+    if case .secureWebSocket(_, _, let tls) = upstream {
+      do throws(ServerTLS.SetupError) { _ = try ClientTLS(for: tls.transport) } catch { return .unusable(error) }
+    }
     do throws(ClientError) {
-      try await client.tryConnecting(to: route.upstream.transport, within: Preflight.patience)
+      try await client.tryConnecting(to: upstream.transport, within: Preflight.patience)
     } catch {
       return .unreachable(error)
     }
     // Of an upstream for ordinary requests only the connection is certain.
     guard route.forward == .upgrades else { return .open }
     do throws(ClientError) {
-      guard let connection = try await connection(to: route.upstream, from: client) else { return .open }
-      let socket = try await connection.upgrade(route.path, host: route.upstream.host, timeout: Preflight.patience)
+      guard let connection = try await connection(to: upstream, from: client) else { return .open }
+      let socket = try await connection.upgrade(
+        route.rewrite ?? route.path, host: route.host ?? upstream.host, timeout: Preflight.patience)
       await socket.close(patience: .milliseconds(200))
       return .open
     } catch {
@@ -145,15 +162,15 @@ struct UpstreamProbe {
     switch upstream {
     case .webSocket(let host, let port):
       return try await client.connect(host: host, port: port, tls: nil, timeout: Preflight.patience)
-    case .secureWebSocket(let host, let port, let caFile, let serverName):
+    case .secureWebSocket(let host, let port, let tls):
       let context: ClientTLS
       do throws(ServerTLS.SetupError) {
-        context = try ClientTLS(authorityFile: caFile)
+        context = try ClientTLS(for: tls.transport)
       } catch {
         throw .untrusted(error.description)
       }
       return try await client.connect(
-        host: host, port: port, tls: context, verifying: serverName, timeout: Preflight.patience)
+        host: host, port: port, tls: context, verifying: tls.serverName, timeout: Preflight.patience)
     case .unix(let path): return try await client.connect(socket: path)
     case .tcp: return nil
     }
@@ -164,19 +181,27 @@ extension GateSettings.Upstream {
   /// The value of `Host`.
   fileprivate var host: String {
     switch self {
-    case .webSocket(let host, let port), .tcp(let host, let port), .secureWebSocket(let host, let port, _, _):
+    case .webSocket(let host, let port), .tcp(let host, let port), .secureWebSocket(let host, let port, _):
       "\(host.contains(":") ? "[\(host)]" : host):\(port)"
     case .unix: "localhost"
     }
   }
 
-  fileprivate var transport: Upstream {
+  /// The upstream as the engine connects to it.
+  public var transport: Upstream {
     switch self {
     case .webSocket(let host, let port): .webSocket(host: host, port: port)
-    case .secureWebSocket(let host, let port, let caFile, let serverName):
-      .secureWebSocket(host: host, port: port, tls: UpstreamTLS(caFile: caFile, serverName: serverName))
+    case .secureWebSocket(let host, let port, let tls): .secureWebSocket(host: host, port: port, tls: tls.transport)
     case .unix(let path): .unix(path: path)
     case .tcp(let host, let port): .tcp(host: host, port: port)
     }
+  }
+}
+
+extension GateSettings.UpstreamTLS {
+  fileprivate var transport: UpstreamTLS {
+    UpstreamTLS(
+      caFile: caFile, serverName: serverName,
+      identity: identity.map { .init(certificateFile: $0.certificateFile, keyFile: $0.keyFile) })
   }
 }

@@ -209,9 +209,17 @@ extension GateSettings {
 
   public struct Route: Sendable, Hashable {
     public enum Forward: String, Sendable, Hashable, CaseIterable { case upgrades, all }
+    /// How one of several servers is chosen.
+    public enum Balance: String, Sendable, Hashable, CaseIterable { case sessions, device }
     /// `/`, or segments without a trailing slash.
     public var path: String
-    public var upstream: Upstream
+    /// The servers of the upstream: one or several of one scheme.
+    public var upstreams: [Upstream]
+    public var balance = Balance.sessions
+    /// What replaces the path of the route in the target, `/` to remove it; `nil` to leave the target as it is.
+    public var rewrite: String?
+    /// `Host` for the upstream; `nil` for the client's.
+    public var host: String?
     public var forward: Forward
     /// `aud` of the identity assertions for this upstream; `nil` for `Identity.audience`, and always `nil` for
     /// `.tcp`.
@@ -226,11 +234,18 @@ extension GateSettings {
 
   public enum Upstream: Sendable, Hashable {
     case webSocket(host: String, port: UInt16)
-    /// The certificate is verified against `caFile` (PEM; `nil` for the system's roots) and `serverName` (`nil` for the
-    /// host).
-    case secureWebSocket(host: String, port: UInt16, caFile: String?, serverName: String?)
+    case secureWebSocket(host: String, port: UInt16, UpstreamTLS)
     case unix(path: String)
     case tcp(host: String, port: UInt16)
+  }
+
+  public struct UpstreamTLS: Sendable, Hashable {
+    /// PEM; `nil` for the system's roots.
+    public var caFile: String?
+    /// The name in the upstream's certificate; `nil` for its host.
+    public var serverName: String?
+    /// The gate's own certificate and its key, for an upstream that asks for one.
+    public var identity: TLS.Files?
   }
 
   /// The limits of one session; `nil` for no limit.
@@ -256,6 +271,8 @@ extension GateSettings {
     public var keyOverlap: Duration
     /// Additional header fields that the gate removes from requests to the upstream.
     public var strippedHeaders: [String]
+    /// Header fields that the gate would remove, and does not.
+    public var keptHeaders: [String]
   }
 
   /// The admin server.

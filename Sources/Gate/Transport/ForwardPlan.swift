@@ -2,11 +2,25 @@
 ///
 /// The engine calls the methods on the event loop that owns the connection. They must not block.
 public protocol ForwardPlan: Sendable {
-  /// The upstream of the request; never `.tcp`, which does not speak HTTP.
+  /// The upstream of the request; never `.tcp`, which does not speak HTTP. After `nextUpstream`, the one that it
+  /// returned.
   var upstream: Upstream { get }
+  /// Whether another upstream can be tried if this one cannot be connected to. It then gets half of the time.
+  var hasAlternative: Bool { get }
   var limits: ForwardLimits { get }
   /// The maximum length of the head of the upstream's response, in bytes.
   var maxResponseHead: Int { get }
+
+  /// Reports that a connection to `upstream` was made, TLS included. Called for each new connection, before anything is
+  /// sent.
+  func reached()
+
+  /// Reports that no connection to `upstream` could be made, TLS included, and returns the one to try instead; `nil` if
+  /// none is left.
+  ///
+  /// - Parameter mayTryAnother: Whether there is time to try another, and nothing of the request was sent that must not be
+  ///   sent twice.
+  func nextUpstream(after fault: UpstreamError, mayTryAnother: Bool) -> Upstream?
 
   /// Returns the answer for the client if the request may no longer be sent; `nil` if it may.
   ///
@@ -32,6 +46,11 @@ public protocol ForwardPlan: Sendable {
 extension ForwardPlan {
   /// The default: 64 KiB.
   public var maxResponseHead: Int { 64 << 10 }
+
+  /// The default: there is only one upstream.
+  public var hasAlternative: Bool { false }
+  public func reached() {}
+  public func nextUpstream(after fault: UpstreamError, mayTryAnother: Bool) -> Upstream? { nil }
 
   /// The default: the request may always be sent.
   public func refusal() -> Response? { nil }

@@ -3,12 +3,26 @@
 /// The engine calls the methods on the event loop that owns the connection. They must not block. Every session keeps its
 /// plan, and passing on an object costs one reference count.
 public protocol RelayPlan: AnyObject, Sendable {
+  /// The upstream to connect to; after `nextUpstream`, the one that it returned.
   var upstream: Upstream { get }
+  /// Whether another upstream can be tried if this one cannot be connected to. It then gets half of the time.
+  var hasAlternative: Bool { get }
   var limits: SessionLimits { get }
   /// The maximum length of the head of the upstream's response, in bytes.
   var maxResponseHead: Int { get }
   /// The subprotocol of a `.tcp` upstream, which cannot choose itself. `nil` chooses from what the client offers.
   var subprotocol: String? { get }
+
+  /// Reports that a connection to `upstream` was made, TLS included. Called for each new connection, before anything is
+  /// sent.
+  func reached()
+
+  /// Reports that no connection to `upstream` could be made, TLS included, and returns the one to try instead; `nil` if
+  /// none is left.
+  ///
+  /// - Parameter mayTryAnother: Whether there is time to try another, and nothing of the request was sent that must not be
+  ///   sent twice.
+  func nextUpstream(after fault: UpstreamError, mayTryAnother: Bool) -> Upstream?
 
   /// Returns the fields of the client's 101, made from `upstream`, the end-to-end fields of the upstream's 101 (none
   /// for `.tcp`). The engine adds the fields of the handshake.
@@ -38,6 +52,11 @@ extension RelayPlan {
   /// The default: no subprotocol in particular.
   public var subprotocol: String? { nil }
 
+  /// The default: there is only one upstream.
+  public var hasAlternative: Bool { false }
+  public func reached() {}
+  public func nextUpstream(after fault: UpstreamError, mayTryAnother: Bool) -> Upstream? { nil }
+
   /// The default: the session may always begin.
   public func refusal() -> Response? { nil }
 }
@@ -54,16 +73,29 @@ public enum Upstream: Sendable, Hashable {
   case tcp(host: String, port: UInt16)
 }
 
-/// The verification of an upstream's certificate. Verification cannot be turned off.
+/// The verification of an upstream's certificate, which cannot be turned off, and the gate's own certificate.
 public struct UpstreamTLS: Sendable, Hashable {
   /// The path of a PEM file of trusted authorities; `nil` for those of the system.
   public let caFile: String?
   /// The name to verify and to send as SNI; `nil` for the upstream's host.
   public let serverName: String?
+  /// The PEM files of the gate's own certificate, with its chain, and of its key, for an upstream that asks for one.
+  public let identity: Identity?
 
-  public init(caFile: String? = nil, serverName: String? = nil) {
+  public struct Identity: Sendable, Hashable {
+    public let certificateFile: String
+    public let keyFile: String
+
+    public init(certificateFile: String, keyFile: String) {
+      self.certificateFile = certificateFile
+      self.keyFile = keyFile
+    }
+  }
+
+  public init(caFile: String? = nil, serverName: String? = nil, identity: Identity? = nil) {
     self.caFile = caFile
     self.serverName = serverName
+    self.identity = identity
   }
 }
 

@@ -22,7 +22,8 @@ struct ServiceBench: Sendable {
   let metrics = GateMetrics()
 
   init(
-    _ bench: GateBench, stripHeaders: Set<String> = [], limiter: RequestLimiter = RequestLimiter(),
+    _ bench: GateBench, stripHeaders: Set<String> = [], keepHeaders: Set<String> = [],
+    logLevel: Logger.Level = .info, limiter: RequestLimiter = RequestLimiter(),
     trustedProxies: [AddressRange] = [], issuesTokens: Bool = true, tokenURL: String? = nil, tracer: Tracer? = nil
   ) throws {
     self.bench = bench
@@ -45,11 +46,14 @@ struct ServiceBench: Sendable {
       TokenEndpoint(
         gate: bench.gate, issuer: issuer, url: tokenURL, limiter: limiter, trustedProxies: trustedProxies,
         clock: bench.clock.wallClock))
+    var logger = log.logger
+    logger.logLevel = logLevel
     responder = GateResponder(
       gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges, identities: identities,
       tokens: issuesTokens ? tokens : nil, routes: routes,
       sessions: sessions, limiter: limiter, trustedProxies: trustedProxies, stripHeaders: stripHeaders,
-      logger: log.logger, metrics: metrics, tracer: tracer,
+      keepHeaders: keepHeaders,
+      logger: logger, metrics: metrics, tracer: tracer,
       clock: bench.clock.wallClock)
   }
 

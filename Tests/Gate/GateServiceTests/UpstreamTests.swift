@@ -4,6 +4,7 @@ import ByteCoding
 import Foundation
 import GateFixtures
 import GateService
+import Logging
 import SimulatedDevice
 import Testing
 import Transport
@@ -104,6 +105,21 @@ struct UpstreamTests {
     }
   }
 
+  @Test("A field that is kept reaches the upstream, and the log names those that do not")
+  func keptFields() async throws {
+    let service = try ServiceBench(
+      GateBench(enforcement: .off), keepHeaders: ["X-Auth-Token", "x-app-version"], logLevel: .debug)
+    let request = Request.upgrade([
+      ("X-AUTH-Token", "t"), ("X-App-Version", "1"), ("X-Auth-User", "spoofed"), ("X_Auth_Token", "spoofed"),
+      ("Remote-User", "spoofed"), ("X-App-Assert-Signature", "s"), ("Connection", "X-Gone"), ("X-Gone", "spoofed"),
+    ])
+    let (_, fields) = try parse(try await service.relay(for: request).head)
+    #expect(fields.values(named: "X-Auth-Token") == ["t"] && fields.values(named: "X-App-Version") == ["1"])
+    #expect(!fields.fields.contains { $0.value == "spoofed" })
+    let lines = try service.log.lines.filter { $0["message"] == "header fields of the client removed" }
+    #expect(lines.map { $0["fields"] } == ["X-Auth-User X_Auth_Token Remote-User X-Gone"])
+  }
+
   @Test("Fields named by Connection are removed, in any case and from several fields")
   func connectionOptions() async throws {
     let (_, fields) = try await head([
@@ -162,6 +178,33 @@ struct UpstreamTests {
     #expect(plan.subprotocol == "mqtt" && plan.maxResponseHead == 4096)
     let usual = try await order()
     #expect(usual.subprotocol == nil && usual.maxResponseHead == 64 << 10)
+  }
+
+  @Test("A route rewrites target and Host for the upstream; the fields about the client's request stay the client's")
+  func rewritten() async throws {
+    let route = try #require(
+      Route(
+        path: "/game/eu", upstream: .webSocket(host: "127.0.0.1", port: 8080),
+        rewrite: RequestRewrite(path: "/v2", host: "game.internal:8080")))
+    let bench = try GateBench(enforcement: .off)
+    let responder = GateResponder(
+      gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges, identities: service.identities,
+      routes: try #require(RouteTable([route])), logger: service.log.logger)
+    let headers = [
+      ("X-Forwarded-Prefix", "spoofed"), ("X-Custom", "kept"), ("Connection", "Host"), ("X-Forwarded-Host", "spoofed"),
+      ("X-Forwarded-Uri", "/spoofed"),
+    ]
+    guard
+      case .relay(_, let bytes) = responder.respondAtOnce(
+        to: .upgrade(headers, path: "/game/eu/room", query: "?x=/game/eu"), from: ServiceBench.peer)
+    else { throw ServiceBench.Unexpected.forwarded }
+    let (line, fields) = try parse(bytes)
+    #expect(line == "GET /v2/room?x=/game/eu HTTP/1.1")
+    for (name, value) in [
+      ("Host", "game.internal:8080"), ("X-Forwarded-Host", "gate.example:6200"), ("X-Forwarded-Prefix", "/game/eu"),
+      ("X-Forwarded-Uri", "/game/eu/room?x=/game/eu"),
+      ("X-Custom", "kept"),
+    ] { #expect(fields.values(named: name) == [value], "\(name)") }
   }
 
   @Test("Connection cannot remove fields of the handshake or of the gate")

@@ -338,8 +338,8 @@ struct BrokenFileTests {
     ),
     Broken(
       "an upstream with a path", "routes: [{ upstream: 'ws://localhost:8080/chat' }]",
-      "1:22: routes[0].upstream: an upstream URL cannot have a path: the client's request target is forwarded "
-        + "unchanged (did you mean ws://localhost:8080)"
+      "1:22: routes[0].upstream: an upstream URL cannot have a path: the client's target is forwarded, which "
+        + "routes[].rewrite can change (did you mean ws://localhost:8080)"
     ),
     Broken(
       "an upstream with a password", "routes: [{ upstream: 'ws://me:secret@localhost' }]",
@@ -399,6 +399,16 @@ struct BrokenFileTests {
     Broken(
       "a store with a limit of zero waiting calls", "store: { max_waiting: 0 }",
       "1:23: store.max_waiting: 0 is out of range: 1 to 1000000"),
+    Broken(
+      "a header of the gate that is to be kept", "identity: { keep_headers: [X-Fine, x-attest-app] }",
+      "1:36: identity.keep_headers[1]: x-attest-app is set or used by the gate, so that a client's is always removed"),
+    Broken(
+      "a header that is kept and removed", "identity: { keep_headers: [x-a], strip_headers: [X-A] }",
+      "1:28: identity.keep_headers[0]: x-a is in identity.strip_headers"),
+    Broken(
+      "a header with an underscore", "identity: { keep_headers: [X_A] }",
+      "1:28: identity.keep_headers[0]: \"X_A\" has other characters than letters, digits and hyphens: servers would "
+        + "confuse it"),
     Broken(
       "a header with a blank", "identity: { strip_headers: [X-Good, 'X Bad'] }",
       "1:37: identity.strip_headers[1]: \"X Bad\" is not the name of a header field"),

@@ -29,7 +29,7 @@ struct GuideTests {
     #expect(settings.debugMTLS?.clientCAFile == "\(workspace.folder)/config/client-ca/ca.pem")
     #expect(settings.listen.port == 6200)
     #expect(
-      settings.routes == [.init(path: "/", upstream: .webSocket(host: "127.0.0.1", port: 8080), forward: .upgrades)])
+      settings.routes == [.init(path: "/", upstreams: [.webSocket(host: "127.0.0.1", port: 8080)], forward: .upgrades)])
     #expect(
       settings.warnings.map(\.description) == [
         "routes: not set: / is forwarded to ws://127.0.0.1:8080",

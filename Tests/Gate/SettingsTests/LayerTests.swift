@@ -89,8 +89,8 @@ struct LayerTests {
       environment: variables.merging(Workspace.tls) { given, _ in given })
     #expect(
       settings.routes == [
-        .init(path: "/a", upstream: .webSocket(host: "other", port: 1), forward: .upgrades),
-        .init(path: "/b", upstream: .unix(path: "/run/b.sock"), forward: .upgrades),
+        .init(path: "/a", upstreams: [.webSocket(host: "other", port: 1)], forward: .upgrades),
+        .init(path: "/b", upstreams: [.unix(path: "/run/b.sock")], forward: .upgrades),
       ])
   }
 

@@ -30,6 +30,61 @@ struct RouteSettingsTests {
       ])
   }
 
+  @Test("Several servers are a list or a text with commas, in the file and in a variable")
+  func servers() throws {
+    let expected = ["a", "b"].map { GateSettings.Upstream.webSocket(host: $0, port: 80) }
+    for list in ["[ws://a, ws://b]", "'ws://a,ws://b'", "'ws://a, ws://b:80'"] {
+      let route = try #require(try Workspace().load(yaml: "routes: [{ upstream: \(list) }]").routes.first)
+      #expect(route.upstreams == expected && route.balance == .sessions, "\(list)")
+    }
+    let route = try route("balance: device", upstream: "wss://a, wss://b:8443")
+    #expect(route.upstreams.count == 2 && route.balance == .device)
+  }
+
+  @Test("A target and a host are rewritten as the route says")
+  func rewriting() throws {
+    #expect(try route("path: /a").rewrite == nil && route("path: /a").host == nil)
+    #expect(try route("path: /a, strip_prefix: true").rewrite == "/")
+    #expect(try route("path: /a, rewrite: /v2/x").rewrite == "/v2/x")
+    #expect(try route("host: keep").host == nil && route("host: chat.internal:81").host == "chat.internal:81")
+    #expect(try route("host: upstream", upstream: "ws://a").host == "a")
+    #expect(try route("host: upstream", upstream: "ws://[::1]:81").host == "[::1]:81")
+    #expect(try route("host: upstream", upstream: "wss://a").host == "a")
+    #expect(try route("host: upstream", upstream: "unix:/run/a.sock").host == "localhost")
+  }
+
+  static let faultyServers: [(servers: String, fault: String)] = [
+    ("[ws://a, ws://a:80]", "\"ws://a:80\" is given twice"), ("[ws://a, wss://b]", "one scheme, not ws and wss"),
+    ("[]", "routes[0].upstream: the list is empty"), ("[ws://a, [ws://b]]", "expected a list of values"),
+    ("['ws://a,ws://b']", "contains a comma"), ("'ws://a,'", "a server is missing before or after a comma"),
+    ("'ws://a,,ws://b'", "a server is missing"), ("[ws://a, '']", "a server is missing"),
+    ("[ws://a, http://b]", "did you mean ws://b"),
+    ("[\((1...65).map { "ws://a\($0)" }.joined(separator: ", "))]", "more than 64 servers"),
+  ]
+
+  @Test("A faulty list of servers is refused with its key", arguments: faultyServers)
+  func faultyList(_ servers: String, _ fault: String) throws {
+    let faults = try Workspace().faults(yaml: "routes: [{ upstream: \(servers) }]")
+    #expect(faults.count == 1 && faults[0].contains(fault), "\(faults)")
+  }
+
+  @Test("What contradicts the servers of a route is refused")
+  func contradictions() throws {
+    for (yaml, fault) in [
+      ("upstream: [ws://a, ws://b], host: upstream", "routes[0].host: several servers have no common address"),
+      ("upstream: ws://a, strip_prefix: true, rewrite: /v2", "routes[0].rewrite: contradicts strip_prefix"),
+      ("upstream: tcp://a:1, strip_prefix: true", "routes[0].strip_prefix: has no effect for tcp://"),
+      ("upstream: tcp://a:1, host: b", "routes[0].host: has no effect for tcp://"),
+      ("upstream: tcp://a:1, rewrite: /b", "routes[0].rewrite: has no effect for tcp://"),
+      ("upstream: ws://a, host: 'a/b'", "is not keep, upstream, or a host"),
+      ("upstream: ws://a, host: 'a b'", "is not keep, upstream, or a host"),
+      ("upstream: ws://a, host: 'u@a'", "is not keep, upstream, or a host"),
+    ] {
+      let faults = try Workspace().faults(yaml: "routes: [{ path: /x, \(yaml) }]")
+      #expect(faults.count == 1 && faults[0].contains(fault), "\(yaml): \(faults)")
+    }
+  }
+
   static let faulty: [(yaml: String, fault: String)] = [
     ("subprotocol: mqtt", "routes[0].subprotocol: has an effect only for tcp://"),
     ("subprotocol: 'a b'", "is not a token"), ("subprotocol: 'a,b'", "is not a token"),

@@ -13,10 +13,13 @@ public final class FieldLogger: Sendable {
     handler = (logger.handler as? JSONLineHandler).flatMap { $0.addsNothing ? $0 : nil }
   }
 
+  /// Whether lines of `level` are written.
+  public func isEnabled(_ level: Logger.Level) -> Bool { level >= (handler?.logLevel ?? logger.logLevel) }
+
   /// Logs `fields` after `message`.
   public func log(level: Logger.Level, _ message: StaticString, _ fields: @autoclosure () -> LogFields) {
     if let handler {
-      if level >= handler.logLevel { handler.log(level, message, fields()) }
+      if isEnabled(level) { handler.log(level, message, fields()) }
     } else {
       logger.log(level: level, "\(message)", metadata: ["fields": .stringConvertible(fields())])
     }

@@ -24,6 +24,12 @@ public enum AdminError: Error, Sendable, Hashable {
   case unknownSession
   /// At least two sessions begin with the given characters. The values are the ids of some of them.
   case ambiguousSession(candidates: [String])
+  /// Several routes have this server.
+  case ambiguousUpstream(routes: [String])
+  /// No route has this server.
+  case unknownUpstream
+  /// The route would have no server left.
+  case lastUpstream
   case storeUnavailable(StoreError)
   /// The old configuration stays active.
   case configurationRefused(reason: String)
@@ -95,6 +101,18 @@ struct AdminRefusal {
       self.init(
         409, "ambiguous_session", "Several sessions begin with these characters: \(Self.list(candidates))",
         hint: "give more characters of the id")
+    case .ambiguousUpstream(let routes):
+      self.init(
+        409, "ambiguous_upstream", "Several routes have this server: \(Self.list(routes))",
+        hint: "name one of them: --route PATH")
+    case .unknownUpstream:
+      self.init(
+        404, "unknown_upstream", "No route has this server",
+        hint: "sallyport upstreams list shows the servers, in the notation that is expected here")
+    case .lastUpstream:
+      self.init(
+        409, "last_upstream", "The route has no other server that is not drained",
+        hint: "add another one to the route, or resume a drained one: sallyport upstreams resume")
     case .storeUnavailable(let error):
       self.init(
         503, "store_unavailable", "The store is unavailable: \(error.step)",

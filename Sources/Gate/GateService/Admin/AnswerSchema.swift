@@ -16,6 +16,8 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
   case check = "Check"
   case status = "Status"
   case counts = "Counts"
+  case upstreamServer = "UpstreamServer"
+  case upstreamListing = "UpstreamListing"
   /// An OpenAPI 3.1 document. OpenAPI publishes its schema.
   case document = "Document"
 
@@ -38,6 +40,8 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
     case .check: .members(["name": .string, "ready": .truth, "detail": .string], ["warning": .truth])
     case .status: Self.statusContent
     case .counts: .members(["admitted": .count, "refused": .count, "registered": .count])
+    case .upstreamServer: Self.serverContent
+    case .upstreamListing: .members(["upstreams": .list(of: .upstreamServer)])
     case .document: ["type": "object", "required": ["openapi", "info", "paths"]]
     }
   }
@@ -66,7 +70,17 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
     [
       "route": .string, "upstream": .string, "condition": ["enum": ["untried", "available", "failing"]],
       "connected": .count, "refused": .count, "failed": .count, "recent_attempts": .count, "recent_failures": .count,
-    ], ["last_success": moment, "last_failure": moment, "last_failure_reason": .string])
+    ],
+    [
+      "last_success": moment, "last_failure": moment, "last_failure_reason": .string, "servers": .list(serverContent),
+    ])
+
+  private static let serverContent = JSONContent.members(
+    [
+      "upstream": .string,
+      "condition": ["enum": .list(UpstreamServerState.Condition.allCases.map { .text($0.rawValue) })],
+      "failures": .count,
+    ], ["route": .string, "sessions": .count])
 
   private static let moment = JSONContent.members(["at": .instant, "seconds_ago": .count])
 

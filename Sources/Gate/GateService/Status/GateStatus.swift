@@ -245,9 +245,11 @@ public struct GateStatus: Codable, Sendable, Hashable {
     public var lastSuccess: Moment?
     public var lastFailure: Moment?
     public var lastFailureReason: String?
+    /// The servers of a route that has several.
+    public var servers: [UpstreamServerState]?
 
     enum CodingKeys: String, CodingKey {
-      case route, upstream, condition, connected, refused, failed
+      case route, upstream, condition, connected, refused, failed, servers
       case recentAttempts = "recent_attempts"
       case recentFailures = "recent_failures"
       case lastSuccess = "last_success"

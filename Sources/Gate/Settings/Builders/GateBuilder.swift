@@ -140,11 +140,28 @@ extension SettingsBuilder {
 
   private mutating func identity() -> GateSettings.Identity? {
     let strippedHeaders = elements(Keys.strippedHeaders)
+    let keptHeaders = keptHeaders(besides: strippedHeaders)
     guard let issuer = value(Keys.issuer), let audience = value(Keys.audience),
       let keyLife = value(Keys.identityKeyLife), let keyOverlap = value(Keys.identityKeyOverlap)
     else { return nil }
     return GateSettings.Identity(
-      issuer: issuer, audience: audience, keyLife: keyLife, keyOverlap: keyOverlap, strippedHeaders: strippedHeaders)
+      issuer: issuer, audience: audience, keyLife: keyLife, keyOverlap: keyOverlap, strippedHeaders: strippedHeaders,
+      keptHeaders: keptHeaders)
+  }
+
+  /// A field of the gate's own cannot be kept: a client could set it.
+  private mutating func keptHeaders(besides strippedHeaders: [String]) -> [String] {
+    let kept = elements(Keys.keptHeaders)
+    let list = path(Keys.keptHeaders, 0).parent
+    let stripped = Set(strippedHeaders.map { $0.lowercased() })
+    for (index, name) in kept.enumerated() {
+      if ReservedHeaders.contains(name) {
+        refuse(list[index], "\(name) is set or used by the gate, so that a client's is always removed")
+      } else if stripped.contains(name.lowercased()) {
+        refuse(list[index], "\(name) is in identity.strip_headers")
+      }
+    }
+    return kept
   }
 
   private mutating func session() -> GateSettings.Session? {

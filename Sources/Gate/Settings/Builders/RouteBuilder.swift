@@ -5,7 +5,7 @@ extension SettingsBuilder {
     var routes: [GateSettings.Route] = []
     let list = SettingPath.root["routes"]
     for index in elementIndices(of: list) {
-      let upstream = upstream(index)
+      let upstreams = upstreams(index)
       guard let routePath = value(Keys.routePath, index) else { continue }
       if routes.contains(where: { $0.path == routePath }) {
         refuse(path(Keys.routePath, index), "the route \(routePath) is configured twice")
@@ -13,22 +13,39 @@ extension SettingsBuilder {
       let audience = value(Keys.routeAudience, index)
       let subprotocol = value(Keys.routeSubprotocol, index)
       let origins = elements(Keys.routeOrigins, index)
-      guard let upstream, let forward = value(Keys.forward, index),
+      let rewrite = rewrite(index)
+      guard let upstreams, let balance = value(Keys.balance, index), let host = value(Keys.routeHost, index),
+        let forward = value(Keys.forward, index),
         let maxResponseHead = value(Keys.maxResponseHead, index)
       else { continue }
-      if case .tcp = upstream, forward == .all {
-        refuse(path(Keys.forward, index), "tcp:// cannot forward ordinary requests: they need an HTTP upstream")
-      }
-      if case .tcp = upstream, audience != nil {
-        refuse(path(Keys.routeAudience, index), "has no effect for tcp://: this upstream gets no identity assertion")
-      }
-      if case .tcp = upstream {
+      if case .tcp = upstreams[0] {
+        if forward == .all {
+          refuse(path(Keys.forward, index), "tcp:// cannot forward ordinary requests: they need an HTTP upstream")
+        }
+        if audience != nil {
+          refuse(path(Keys.routeAudience, index), "has no effect for tcp://: this upstream gets no identity assertion")
+        }
+        // What a default says has no effect either, but does no harm.
+        let changes: [(KeyDefinition, Bool)] = [
+          (Keys.stripPrefix.definition, value(Keys.stripPrefix, index) == true),
+          (Keys.rewrite.definition, value(Keys.rewrite, index) != nil), (Keys.routeHost.definition, host != .keep),
+        ]
+        for (key, isChange) in changes where isChange {
+          refuse(
+            SettingPath(pattern: key.pattern, indices: [index]),
+            "has no effect for tcp://: this upstream gets no request")
+        }
       } else if subprotocol != nil {
         refuse(path(Keys.routeSubprotocol, index), "has an effect only for tcp://: other upstreams choose themselves")
       }
+      if upstreams.count > 1, host == .upstream {
+        refuse(
+          path(Keys.routeHost, index), "several servers have no common address: name the host that all of them serve")
+      }
       routes.append(
         GateSettings.Route(
-          path: routePath, upstream: upstream, forward: forward, audience: audience, subprotocol: subprotocol,
+          path: routePath, upstreams: upstreams, balance: balance, rewrite: rewrite,
+          host: host.text(for: upstreams[0]), forward: forward, audience: audience, subprotocol: subprotocol,
           maxResponseHead: maxResponseHead, origins: origins))
     }
     if entries.containers[list] != nil, entries.indices(of: list).isEmpty, !entries.isFaulty(list) {
@@ -37,21 +54,49 @@ extension SettingsBuilder {
     return routes
   }
 
-  private mutating func upstream(_ index: Int) -> GateSettings.Upstream? {
-    let address = required(Keys.upstream, index)
+  /// What replaces the path of the route.
+  private mutating func rewrite(_ index: Int) -> String? {
+    let strips = value(Keys.stripPrefix, index) ?? false
+    let rewrite = value(Keys.rewrite, index)
+    if strips, rewrite != nil {
+      refuse(path(Keys.rewrite, index), "contradicts strip_prefix, which removes the path that this would replace")
+    }
+    return rewrite ?? (strips ? "/" : nil)
+  }
+
+  private mutating func upstreams(_ index: Int) -> [GateSettings.Upstream]? {
+    let addresses = required(Keys.upstream, index)
     let caFile = value(Keys.upstreamCA, index)
     let serverName = value(Keys.upstreamName, index)
+    let identity = upstreamIdentity(index)
     check(.certificates, Keys.upstreamCA, index)
-    guard let address else { return nil }
-    if address.scheme != .wss, caFile != nil || serverName != nil {
-      refuse(
-        path(Keys.upstreamCA, index).parent, "has no effect for \(address.scheme.rawValue): only wss:// uses TLS")
+    guard let addresses else { return nil }
+    if let scheme = addresses.first?.scheme, scheme != .wss, caFile != nil || serverName != nil || identity != nil {
+      refuse(path(Keys.upstreamCA, index).parent, "has no effect for \(scheme.rawValue): only wss:// uses TLS")
     }
-    return switch address.scheme {
-    case .ws: .webSocket(host: address.host, port: address.port)
-    case .wss: .secureWebSocket(host: address.host, port: address.port, caFile: caFile, serverName: serverName)
-    case .unix: .unix(path: address.host)
-    case .tcp: .tcp(host: address.host, port: address.port)
+    return addresses.map { address in
+      switch address.scheme {
+      case .ws: .webSocket(host: address.host, port: address.port)
+      case .wss:
+        .secureWebSocket(
+          host: address.host, port: address.port,
+          GateSettings.UpstreamTLS(caFile: caFile, serverName: serverName, identity: identity))
+      case .unix: .unix(path: address.host)
+      case .tcp: .tcp(host: address.host, port: address.port)
+      }
     }
+  }
+
+  /// The gate's own certificate for an upstream.
+  private mutating func upstreamIdentity(_ index: Int) -> GateSettings.TLS.Files? {
+    let (certificate, key) = (value(Keys.upstreamCertificate, index), value(Keys.upstreamKey, index))
+    check(.certificates, Keys.upstreamCertificate, index)
+    checkSecretKeys(.privateKey, Keys.upstreamKey, index)
+    guard let certificate, let key else {
+      if certificate != nil { refuse(path(Keys.upstreamCertificate, index), "has no effect without key_file") }
+      if key != nil { refuse(path(Keys.upstreamKey, index), "has no effect without cert_file") }
+      return nil
+    }
+    return GateSettings.TLS.Files(certificateFile: certificate, keyFile: key)
   }
 }

@@ -84,8 +84,23 @@ enum Keys {
   static let routePath = Key(
     "routes[].path", .routePath, default: "/", "The path of requests for this route; the longest match wins.")
   static let upstream = Key(
-    "routes[].upstream", .upstream, isRequired: true, example: "ws://127.0.0.1:8080",
-    "The server for admitted sessions.")
+    "routes[].upstream", .upstreams, isRequired: true, example: "ws://127.0.0.1:8080",
+    "The server for admitted sessions, or several that serve the same.")
+  static let balance = Key<GateSettings.Route.Balance>(
+    "routes[].balance", .choice(), default: "sessions",
+    "How one of several servers is chosen: that with the fewest open sessions, or, with `device`, always the same one "
+      + "for a device while it is available.")
+  static let stripPrefix = Key(
+    "routes[].strip_prefix", .boolean, default: "false",
+    "Whether the path of the route is removed from the target: with `/chat`, the upstream gets `/room` for "
+      + "`/chat/room`.")
+  static let rewrite = Key(
+    "routes[].rewrite", .routePath, example: "/v2",
+    "What replaces the path of the route in the target. Not together with `strip_prefix`.")
+  static let routeHost = Key(
+    "routes[].host", .upstreamHost, default: "keep",
+    "`Host` for the upstream: the client's, that of the upstream's address, or a name. `X-Forwarded-Host` is always the "
+      + "client's.")
   static let forward = Key<GateSettings.Route.Forward>(
     "routes[].forward", .choice(), default: "upgrades",
     "What is forwarded. With `upgrades`, other requests get 426; with `all`, each needs its own assertion.")
@@ -95,6 +110,12 @@ enum Keys {
   static let upstreamName = Key(
     "routes[].upstream_tls.server_name", .serverName, example: "chat.internal.example",
     "The name in the certificate (subjectAltName) of a `wss:` upstream, if it is not the host.")
+
+  static let upstreamCertificate = Key(
+    "routes[].upstream_tls.cert_file", .file, example: "gate.pem",
+    "The gate's own certificate (PEM, with its chain) for a `wss:` upstream that asks for one.")
+  static let upstreamKey = Key(
+    "routes[].upstream_tls.key_file", .file, example: "gate.key", "The key (PEM) of `cert_file`.")
 
   static let routeAudience = Key(
     "routes[].audience", .nameOrURL(form: "a name"), example: "chat",
@@ -156,6 +177,10 @@ enum Keys {
   static let strippedHeaders = Key(
     "identity.strip_headers[]", .fieldName, example: "X-Internal-User",
     "Additional header fields to remove from requests to the upstream.")
+  static let keptHeaders = Key(
+    "identity.keep_headers[]", .plainFieldName, example: "X-App-Version",
+    "Header fields of clients that the gate would remove because other gateways set fields of such names. The upstream "
+      + "must not trust them.")
   static let adminListen = Key(
     "admin.listen", .adminAddress, example: "unix:/run/sallyport/admin.sock",
     "The admin server's address. A Unix socket is accessible only to its user (mode 0600). By default there is none."

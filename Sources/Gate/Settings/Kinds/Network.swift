@@ -34,6 +34,21 @@ extension Kind where Value == String {
       fault: "is not the name of a header field")
   }
 
+  /// The name of a header field that servers do not confuse with another: letters, digits and hyphens.
+  static var plainFieldName: Kind {
+    Kind(
+      name: "header name", form: "the name of a header field, of letters, digits and hyphens",
+      schema: .textOrNumber("^[0-9A-Za-z-]+$"), example: "X-App-Version"
+    ) { text throws(InvalidSetting) in
+      guard !text.isEmpty, text.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || $0 == UInt8(ascii: "-") }) else {
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(text)) has other characters than letters, digits and hyphens: servers would confuse it"
+        )
+      }
+      return text
+    }
+  }
+
   /// A subprotocol of WebSocket (RFC 6455 section 4.1).
   static var subprotocol: Kind {
     token(

@@ -15,7 +15,7 @@ extension Kind where Value == UpstreamAddress {
   static var upstream: Kind {
     Kind(
       name: "upstream", form: "`ws://host:port`, `wss://host:port`, `unix:/path` or `tcp://host:port`",
-      schema: .matching("^(wss?://[^/?#@]+/?|tcp://[^/?#@]+:[0-9]+|unix:/[^/].*)$"), example: "ws://127.0.0.1:8080"
+      schema: .matching("^(\(pattern))$"), example: "ws://127.0.0.1:8080"
     ) { text throws(InvalidSetting) in
       if text.hasPrefix("unix:") {
         return UpstreamAddress(scheme: .unix, host: try SocketPath.read(text), port: 0)
@@ -36,13 +36,15 @@ extension Kind where Value == UpstreamAddress {
     }
   }
 
+  fileprivate static var pattern: String { "wss?://[^/?#@,]+/?|tcp://[^/?#@,]+:[0-9]+|unix:/[^/,][^,]*" }
+
   private static func authority(_ rest: Substring, of scheme: UpstreamAddress.Scheme) throws(InvalidSetting)
     -> UpstreamAddress
   {
     let authority = rest.prefix { !"/?#".contains($0) }
     guard rest.count == authority.count || rest.dropFirst(authority.count) == "/" && scheme != .tcp else {
       throw InvalidSetting(
-        "an upstream URL cannot have a path: the client's request target is forwarded unchanged",
+        "an upstream URL cannot have a path: the client's target is forwarded, which routes[].rewrite can change",
         suggestion: "\(scheme.rawValue)://\(authority)")
     }
     guard !authority.contains("@") else { throw InvalidSetting("an upstream URL cannot have a user name or password") }
@@ -76,5 +78,40 @@ extension Kind where Value == UpstreamAddress {
       throw InvalidSetting("\(InvalidSetting.quoted(String(host))) is not a host name")
     }
     return (String(host), parts.count == 2 ? parts[1] : nil)
+  }
+}
+
+extension Kind where Value == [UpstreamAddress] {
+  /// The servers of a route, which serve the same.
+  static var upstreams: Kind {
+    var kind = Kind(
+      name: "upstreams",
+      form: "\(Kind<UpstreamAddress>.upstream.form), or several as a list or with commas between them",
+      schema: .list(of: Kind<UpstreamAddress>.pattern), example: Kind<UpstreamAddress>.upstream.example
+    ) { text throws(InvalidSetting) in
+      let texts = text.split(separator: ",", omittingEmptySubsequences: false).map { $0.trimmingBlanks() }
+      guard texts.count <= mostServers else { throw InvalidSetting("more than \(mostServers) servers") }
+      var servers: [UpstreamAddress] = []
+      for text in texts {
+        guard !text.isEmpty else { throw InvalidSetting("a server is missing before or after a comma") }
+        let server = try Kind<UpstreamAddress>.upstream.read(text)
+        guard !servers.contains(server) else { throw InvalidSetting("\(InvalidSetting.quoted(text)) is given twice") }
+        guard servers.first.map({ $0.scheme == server.scheme }) ?? true else {
+          throw InvalidSetting("the servers of a route have one scheme, not \(servers[0].scheme) and \(server.scheme)")
+        }
+        servers.append(server)
+      }
+      return servers
+    }
+    kind.takesList = true
+    return kind
+  }
+
+  private static var mostServers: Int { 64 }
+}
+
+extension Substring {
+  fileprivate func trimmingBlanks() -> String {
+    String(drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
   }
 }

@@ -12,7 +12,7 @@ extension ClientEngine {
     case .secureWebSocket(let host, let port, let tls):
       let context: ClientTLS
       do throws(ServerTLS.SetupError) {
-        context = try ClientTLS(authorityFile: tls.caFile)
+        context = try ClientTLS(for: tls)
       } catch {
         throw .untrusted(error.description)
       }

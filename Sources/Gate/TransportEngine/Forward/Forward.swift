@@ -14,6 +14,9 @@ final class Forward {
   /// Whether the request may be sent again if a pooled connection turns out to be dead: its method is idempotent (RFC
   /// 9110 section 9.2.2) and it has no body.
   let isRepeatable: Bool
+  /// Whether the request changes nothing at the upstream (RFC 9110 section 9.2.1), so that another server may get it after
+  /// it was sent to one.
+  let isSafe: Bool
   /// Whether the connection carried another request before.
   var isOnKeptConnection = false
   /// Whether the upstream accepts another request on the connection.
@@ -33,6 +36,7 @@ final class Forward {
     self.plan = plan
     self.request = body
     isForHEAD = request.method == "HEAD"
+    isSafe = ["GET", "HEAD", "OPTIONS"].contains(request.method) && body.isComplete
     isRepeatable =
       ["GET", "HEAD", "OPTIONS", "DELETE", "PUT"].contains(request.method) && body.isComplete
     let framing =

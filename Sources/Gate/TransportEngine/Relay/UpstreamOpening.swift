@@ -37,10 +37,16 @@ extension EventLoop {
 
   /// Connects to `upstream`, for a relay or for an ordinary request.
   func reach(_ session: SessionRef, _ upstream: Upstream, within timeout: Duration) {
-    session.pointee.phase = .connection
     session.pointee.http?.request.attempt = UpstreamAttempt(deadline: now + max(1, timeout.milliseconds))
-    schedule(session, after: timeout)
     if session.pointee.ends.pointee.socket.hasEnded { watchWaitingClient(session) }
+    begin(session, upstream)
+  }
+
+  private func begin(_ session: SessionRef, _ upstream: Upstream) {
+    guard let http = session.pointee.http else { return }
+    session.pointee.phase = .connection
+    http.request.attempt.startServer(hasAlternative: hasAlternative(session), at: now)
+    timers.schedule(session.pointee.timer, at: max(http.request.attempt.serverDeadline, now + 1))
     switch upstream {
     case .unix(let path):
       connect(session, to: [.unix(path)])
@@ -49,12 +55,13 @@ extension EventLoop {
         connect(session, to: [literal])
         return
       }
-      let (token, id) = (session.pointee.token, session.pointee.http?.request.id)
+      let (token, id, server) = (session.pointee.token, http.request.id, http.request.attempt.server)
       resolver.resolve(host, port: port) { [self] answer in
         execute { loop in
-          // A late answer must not be used for the connection's next request.
+          // A late answer must not be used for the connection's next request, nor for the next server.
           guard let session = loop.slots.session(token), session.pointee.phase == .connection,
-            session.pointee.http?.request.id == id, !session.pointee.ends[1].socket.isOpen
+            session.pointee.http?.request.id == id, session.pointee.http?.request.attempt.server == server,
+            !session.pointee.ends[1].socket.isOpen
           else { return }
           switch answer {
           case .success(let addresses): loop.connect(session, to: addresses)
@@ -91,11 +98,11 @@ extension EventLoop {
           return
         case let code?:
           http.request.attempt.lastError = "connect: \(SystemCallError.text(of: code))"
-          upstream.pointee.socket.close()
+          leave(session, address)
         }
       } catch {
         http.request.attempt.lastError = "\(address): \(error)"
-        upstream.pointee.socket.close()
+        leave(session, address)
       }
     }
     upstreamFailed(session, http.request.attempt.lastError)
@@ -114,8 +121,7 @@ extension EventLoop {
       return
     }
     http.request.attempt.lastError = "\(http.request.attempt.description): timed out"
-    setInterest(session, .upstream, 0)
-    upstream.pointee.socket.close()
+    leave(session, http.request.attempt.address)
     tryNextAddress(session)
   }
 
@@ -128,9 +134,41 @@ extension EventLoop {
       return
     }
     session.pointee.http?.request.attempt.lastError = "connect: \(SystemCallError.text(of: code))"
-    setInterest(session, .upstream, 0)
-    upstream.pointee.socket.close()
+    leave(session, session.pointee.http?.request.attempt.address)
     tryNextAddress(session)
+  }
+
+  /// Closes the socket of an address that cannot be connected to, and lets others be tried before it.
+  private func leave(_ session: SessionRef, _ address: SocketAddress?) {
+    setInterest(session, .upstream, 0)
+    session.pointee.ends[1].socket.close()
+    guard let address, let (host, port) = destination(of: session)?.name else { return }
+    resolver.avoid(address, for: host, port: port)
+  }
+
+  /// Turns to another upstream of the request, if there is one and the current one could not be connected to.
+  private func turnsToNextUpstream(_ session: SessionRef, after fault: UpstreamError) -> Bool {
+    guard [.connection, .upstreamHandshake].contains(session.pointee.phase), let http = session.pointee.http else {
+      return false
+    }
+    // A request that has been sent, on a kept connection, may have had its effect.
+    let mayTryAnother =
+      now < http.request.attempt.deadline && http.request.forward.map { !$0.isSent || $0.isSafe } != false
+    let next =
+      if let forward = http.request.forward {
+        forward.plan.nextUpstream(after: fault, mayTryAnother: mayTryAnother)
+      } else {
+        session.pointee.plan?.nextUpstream(after: fault, mayTryAnother: mayTryAnother)
+      }
+    guard let next, mayTryAnother else { return false }
+    setInterest(session, .upstream, 0)
+    session.pointee.ends[1].socket.close()
+    begin(session, next)
+    return true
+  }
+
+  private func hasAlternative(_ session: SessionRef) -> Bool {
+    session.pointee.plan?.hasAlternative ?? session.pointee.http?.request.forward?.plan.hasAlternative ?? false
   }
 
   private func destination(of session: SessionRef) -> Upstream? {
@@ -141,7 +179,8 @@ extension EventLoop {
     guard let service, let destination = destination(of: session) else { return }
     if let http = session.pointee.http {
       let attempt = http.request.attempt
-      timers.schedule(session.pointee.timer, at: max(attempt.deadline, now + 1))
+      let isSecure = if case .secureWebSocket = destination { true } else { false }
+      timers.schedule(session.pointee.timer, at: max(isSecure ? attempt.serverDeadline : attempt.deadline, now + 1))
       // Only after a failed address: otherwise this one is already the first.
       if !attempt.lastError.isEmpty, let address = attempt.address, let (host, port) = destination.name {
         resolver.prefer(address, for: host, port: port)
@@ -150,7 +189,9 @@ extension EventLoop {
     let upstream = session.pointee.ends + 1
     switch destination {
     case .webSocket, .unix: speak(session)
-    case .tcp: openBridge(session)
+    case .tcp:
+      reached(session)
+      openBridge(session)
     case .secureWebSocket(let host, _, let tls):
       do throws(ServerTLS.SetupError) {
         let context = try service.upstreamTLS.context(for: tls)
@@ -177,10 +218,23 @@ extension EventLoop {
       return
     }
     updateInterest(session, .upstream)
-    if upstream.pointee.socket.isHandshakeDone { speak(session) }
+    guard upstream.pointee.socket.isHandshakeDone else { return }
+    if let attempt = session.pointee.http?.request.attempt {
+      timers.schedule(session.pointee.timer, at: max(attempt.deadline, now + 1))
+    }
+    speak(session)
+  }
+
+  private func reached(_ session: SessionRef) {
+    if let forward = session.pointee.http?.request.forward {
+      forward.plan.reached()
+    } else {
+      session.pointee.plan?.reached()
+    }
   }
 
   private func speak(_ session: SessionRef) {
+    reached(session)
     if session.pointee.http?.request.forward != nil {
       sendForward(session)
     } else if isStillPermitted(session) {
@@ -284,8 +338,9 @@ extension EventLoop {
     upstreamFailed(session, .unreachable(reason))
   }
 
-  /// Sends the client a response instead of the 101.
+  /// Tries another upstream, or sends the client a response instead of the 101.
   func upstreamFailed(_ session: SessionRef, _ fault: UpstreamError) {
+    if turnsToNextUpstream(session, after: fault) { return }
     if let forward = session.pointee.http?.request.forward {
       forwardFailed(session, forward, fault)
       return

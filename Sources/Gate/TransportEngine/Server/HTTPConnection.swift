@@ -70,12 +70,23 @@ struct RequestState {
 struct UpstreamAttempt {
   /// When the connection attempts, the TLS handshake and the wait for the 101 time out together.
   var deadline: Milliseconds = 0
+  /// When the attempts at the addresses of the current server, and its TLS handshake, time out together.
+  private(set) var serverDeadline: Milliseconds = 0
+  /// The number of the current server, from 1.
+  private(set) var server = 0
   /// The addresses that have not been tried yet.
   private(set) var remaining: ArraySlice<SocketAddress> = []
   /// The address that is being tried, or was tried last.
   private(set) var address: SocketAddress?
   /// Why the address before failed; empty if none has failed.
   var lastError = ""
+
+  /// Begins with a server. If another can be tried after it, it gets half of the remaining time.
+  mutating func startServer(hasAlternative: Bool, at now: Milliseconds) {
+    server += 1
+    serverDeadline = hasAlternative && deadline > now ? now + (deadline - now + 1) / 2 : deadline
+    start([])
+  }
 
   mutating func start(_ addresses: [SocketAddress]) {
     remaining = addresses[...]
@@ -90,14 +101,14 @@ struct UpstreamAttempt {
     return next
   }
 
-  func mayTryNext(at now: Milliseconds) -> Bool { !remaining.isEmpty && now < deadline }
+  func mayTryNext(at now: Milliseconds) -> Bool { !remaining.isEmpty && now < serverDeadline }
 
   /// Returns when the attempt at the current address times out. Each address gets an equal share of the remaining
   /// time, but at least a second, so that a silent one does not use the time of the others.
   func nextTimeout(at now: Milliseconds) -> Milliseconds {
-    guard !remaining.isEmpty, deadline > now else { return deadline }
-    let share = (deadline - now) / Milliseconds(remaining.count + 1)
-    return min(deadline, now + max(share, 1000))
+    guard !remaining.isEmpty, serverDeadline > now else { return serverDeadline }
+    let share = (serverDeadline - now) / Milliseconds(remaining.count + 1)
+    return min(serverDeadline, now + max(share, 1000))
   }
 
   var description: String { address.map(String.init(describing:)) ?? "connect" }

@@ -155,6 +155,13 @@ extension SocketAddress {
     }
   }
 
+  func isSameFamily(as other: SocketAddress) -> Bool {
+    switch (self, other) {
+    case (.ipv4, .ipv4), (.ipv6, .ipv6), (.unix, .unix): true
+    default: false
+    }
+  }
+
   func withPort(of other: SocketAddress) -> SocketAddress {
     switch (self, other) {
     case (.ipv4(let bytes, _), .ipv4(_, let port)), (.ipv4(let bytes, _), .ipv6(_, let port)):

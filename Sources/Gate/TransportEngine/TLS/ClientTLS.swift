@@ -1,5 +1,6 @@
 internal import COpenSSL
 internal import Glibc
+public import Transport
 
 /// The authorities and the identity for TLS connections that the engine opens. The server is always verified.
 public final class ClientTLS: Sendable {
@@ -28,6 +29,15 @@ public final class ClientTLS: Sendable {
       try ServerTLS.load(certificateFile: certificateFile, keyFile: keyFile, into: context)
     }
     ERR_clear_error()
+  }
+
+  /// Reads the files for connections to an upstream.
+  ///
+  /// - Throws: `ServerTLS.SetupError` if a file cannot be read or used.
+  public convenience init(for upstream: UpstreamTLS) throws(ServerTLS.SetupError) {
+    try self.init(
+      authorityFile: upstream.caFile, certificateFile: upstream.identity?.certificateFile,
+      keyFile: upstream.identity?.keyFile)
   }
 
   deinit { SSL_CTX_free(context) }

@@ -121,7 +121,10 @@ struct StatusText {
       "last failure \(Figures.span(seconds: moment.secondsAgo)) ago (\(upstream.lastFailureReason ?? ""))"
     }
     let rest = [success, failure].compactMap(\.self).map { ("", $0) }
-    return [("upstream", "\(upstream.route) to \(upstream.upstream): \(state)")] + rest
+    let servers = (upstream.servers ?? []).map { server in
+      ("", "\(server.upstream): \(server.condition.rawValue), \(server.sessions ?? 0) open")
+    }
+    return [("upstream", "\(upstream.route) to \(upstream.upstream): \(state)")] + rest + servers
   }
 
   private static func lines(of fault: String?, under name: String) -> [(String, String)] {

@@ -66,6 +66,22 @@ extension EngineTests {
       return try await clients.connect(host: "127.0.0.1", port: engine.address.port, tls: tls)
     }
 
+    @Test("The gate shows its own certificate to an upstream that asks for one", arguments: [true, false])
+    func ofTheGate(hasOne: Bool) async throws {
+      let paths = try authority.issue(
+        "gate", DistinguishedName(.commonName("gate")), days: 1, at: .now(), isReplacing: false)
+      let identity = UpstreamTLS.Identity(certificateFile: paths[0], keyFile: paths[1])
+      let upstream = Upstream.secureWebSocket(
+        host: "127.0.0.1", port: engine.address.port,
+        tls: UpstreamTLS(
+          caFile: files.folder.tlsAuthorityPath, serverName: "localhost", identity: hasOne ? identity : nil))
+      let gate = try TestGate(upstream: upstream)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      #expect(String(decoding: try client.readToEnd(), as: UTF8.self).hasSuffix(hasOne ? "CN=gate" : "nobody"))
+      try await clients.tryConnecting(to: upstream, within: .seconds(30))
+    }
+
     private func name(on connection: ClientConnection) async throws -> String {
       let response = try await connection.send("GET", "/", headers: TestGate.host, body: [])
       return String(decoding: response.body, as: UTF8.self)

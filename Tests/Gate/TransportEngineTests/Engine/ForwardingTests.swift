@@ -14,6 +14,8 @@ private struct ForwardResponder: RequestResponder {
   var limits = ForwardLimits()
   let summaries = LockedValue<[ForwardSummary]>([])
   let isWithdrawn = LockedValue(false)
+  /// The upstreams that are tried after the first.
+  let others = LockedValue<[Upstream]>([])
 
   func respond(to request: Request, from peer: Peer) async -> Disposition {
     if request.upgrade != nil {
@@ -22,7 +24,9 @@ private struct ForwardResponder: RequestResponder {
       return .relay(order, upgradeHead: Array(TestGate.upgrade().utf8))
     }
     return .forward(
-      PlainOrder(upstream: upstream, limits: limits, summaries: summaries, isWithdrawn: isWithdrawn),
+      PlainOrder(
+        servers: LockedValue([upstream] + others.withLock(\.self)), limits: limits, summaries: summaries,
+        isWithdrawn: isWithdrawn),
       head: Array("\(request.method) \(request.target) HTTP/1.1\r\nHost: x\r\n".utf8))
   }
 
@@ -33,10 +37,21 @@ private struct ForwardResponder: RequestResponder {
 }
 
 private struct PlainOrder: ForwardPlan {
-  let upstream: Upstream
+  /// The current upstream, and those that are tried after it.
+  let servers: LockedValue<[Upstream]>
   let limits: ForwardLimits
   let summaries: LockedValue<[ForwardSummary]>
   let isWithdrawn: LockedValue<Bool>
+
+  var upstream: Upstream { servers.withLock { $0[0] } }
+  var hasAlternative: Bool { servers.withLock { $0.count > 1 } }
+  func nextUpstream(after fault: UpstreamError, mayTryAnother: Bool) -> Upstream? {
+    servers.withLock { servers in
+      guard mayTryAnother, servers.count > 1 else { return nil }
+      servers.removeFirst()
+      return servers[0]
+    }
+  }
 
   func refusal() -> Response? { isWithdrawn.withLock { $0 } ? Response(status: 403) : nil }
   func opened(_ control: SessionControl) {}
@@ -260,6 +275,36 @@ extension EngineTests {
       second.reset()
       #expect(try client.readHead().hasPrefix("HTTP/1.1 502"))
       #expect(!isCalled(within: 300))
+    }
+
+    @Test(
+      "A request that was sent on a kept connection goes to another server only if it changes nothing",
+      arguments: ["GET", "HEAD", "DELETE", "PUT"])
+    func repetitionElsewhere(method: String) throws {
+      let other = try RawListener()
+      responder.others.withLock { $0 = [.webSocket(host: "127.0.0.1", port: other.port)] }
+      let client = try client()
+      try client.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n")
+      let kept = try listener.accept()
+      _ = try kept.readHead()
+      try kept.send(Self.answer)
+      _ = try client.readHead()
+      _ = try client.read(2)
+      // The server ends: no new connection, and the request is lost.
+      shutdown(listener.fd, Int32(SHUT_RDWR))
+      try client.send("\(method) /2 HTTP/1.1\r\nHost: x\r\n\r\n")
+      #expect(try kept.readHead().hasPrefix("\(method) /2 "))
+      kept.reset()
+      if ["GET", "HEAD"].contains(method) {
+        let second = try other.accept()
+        #expect(try second.readHead().hasPrefix("\(method) /2 "))
+        try second.send("HTTP/1.1 204 No Content\r\n\r\n")
+        #expect(try client.readHead().hasPrefix("HTTP/1.1 204"))
+      } else {
+        #expect(try client.readHead().hasPrefix("HTTP/1.1 502"))
+        var event = pollfd(fd: other.fd, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&event, 1, 0) == 0)
+      }
     }
 
     @Test("The gate closes an idle upstream connection before servers usually do")

@@ -157,6 +157,12 @@ final class SessionRecord: Sendable {
   let pause = Pause()
   /// The answer of `refusal()` of all orders; `nil` if they are not withdrawn.
   let refusal = LockedValue<Response?>(nil)
+  /// The upstreams that later orders try after the first.
+  let others = LockedValue<[Upstream]>([])
+  /// Why an upstream was left for the next.
+  let passedOver = LockedValue<[UpstreamError]>([])
+  /// How many connections to upstreams were made.
+  let reached = LockedValue(0)
   private let freed = LockedValue<(@Sendable () -> Void)?>(nil)
 
   deinit { freed.withLock { $0 }?() }
@@ -279,7 +285,9 @@ private struct OpenResponder: RequestResponder {
 
 /// Opens every relay and records it.
 final class OpenOrder: RelayPlan {
-  let upstream: Upstream
+  var upstream: Upstream { servers.withLock { $0[0] } }
+  /// The current upstream, and those that are tried after it.
+  private let servers: LockedValue<[Upstream]>
   let limits: SessionLimits
   let record: SessionRecord
   let subprotocol: String?
@@ -289,7 +297,8 @@ final class OpenOrder: RelayPlan {
     upstream: Upstream, limits: SessionLimits, record: SessionRecord, subprotocol: String? = nil,
     maxResponseHead: Int = 64 << 10
   ) {
-    (self.upstream, self.limits, self.record) = (upstream, limits, record)
+    (self.limits, self.record) = (limits, record)
+    servers = LockedValue([upstream] + record.others.withLock(\.self))
     (self.subprotocol, self.maxResponseHead) = (subprotocol, maxResponseHead)
   }
 
@@ -300,6 +309,16 @@ final class OpenOrder: RelayPlan {
     return Response(status: 502, body: Array("\(fault)".utf8), closes: true)
   }
   func refusal() -> Response? { record.refusal.withLock { $0 } }
+  func reached() { record.reached.withLock { $0 += 1 } }
+  var hasAlternative: Bool { servers.withLock { $0.count > 1 } }
+  func nextUpstream(after fault: UpstreamError, mayTryAnother: Bool) -> Upstream? {
+    record.passedOver.withLock { $0.append(fault) }
+    guard mayTryAnother, hasAlternative else { return nil }
+    return servers.withLock { servers in
+      servers.removeFirst()
+      return servers[0]
+    }
+  }
   func opened(_ control: SessionControl) { record.opened(control) }
   func closed(_ summary: SessionSummary) { record.closed(summary) }
 }

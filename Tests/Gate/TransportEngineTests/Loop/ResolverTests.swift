@@ -9,6 +9,7 @@ import Transport
 struct ResolverTests {
   private static let first = SocketAddress.ipv4([192, 0, 2, 1], port: 80)
   private static let second = SocketAddress.ipv4([192, 0, 2, 2], port: 80)
+  private static let sixth = SocketAddress.ipv6([0x20, 1, 0xD, 0xB8] + [UInt8](repeating: 0, count: 12), port: 80)
 
   /// A name server that answers on request of the test, with a clock that the test advances.
   private final class Script: Sendable {
@@ -82,18 +83,158 @@ struct ResolverTests {
     #expect(await ask(resolver) == [Self.first])
   }
 
-  @Test("The address that accepted a connection stays first while the name has it")
-  func preferred() async {
+  @Test("Addresses of one family take turns; the others stay behind them")
+  func turns() async {
+    let script = Script()
+    let resolver = script.makeResolver()
+    script.answer(.success([Self.first, Self.second, Self.sixth]))
+    for _ in 0..<2 {
+      #expect(await ask(resolver) == [Self.first, Self.second, Self.sixth])
+      #expect(await ask(resolver) == [Self.second, Self.first, Self.sixth])
+    }
+    // It accepted a connection after those failed.
+    resolver.prefer(Self.sixth, for: "backend.test", port: 80)
+    #expect(await ask(resolver)?.first == Self.sixth)
+    #expect(await ask(resolver)?.first == Self.sixth)
+  }
+
+  @Test("An address that cannot be connected to is tried last for half a minute")
+  func avoided() async {
     let script = Script()
     let resolver = script.makeResolver()
     script.answer(.success([Self.first, Self.second]))
     #expect(await ask(resolver) == [Self.first, Self.second])
-    resolver.prefer(Self.second, for: "backend.test", port: 80)
-    #expect(await ask(resolver) == [Self.second, Self.first])
+    resolver.avoid(Self.second, for: "backend.test", port: 80)
+    // Of a name's past or of another name: nothing to avoid.
+    resolver.avoid(Self.sixth, for: "backend.test", port: 80)
+    resolver.avoid(Self.first, for: "other.test", port: 80)
+    for _ in 0..<3 { #expect(await ask(resolver) == [Self.first, Self.second]) }
+    script.time.withLock { $0 += 4000 }
+    #expect(await ask(resolver) == [Self.first, Self.second])
+    script.time.withLock { $0 += 26_001 }
+    script.answer(.success([Self.first, Self.second]))
+    let answers = [await ask(resolver), await ask(resolver)]
+    #expect(Set(answers.map { $0?.first }) == [Self.first, Self.second])
+    // If all are avoided, all are tried.
+    for address in [Self.first, Self.second] { resolver.avoid(address, for: "backend.test", port: 80) }
+    #expect(await ask(resolver)?.count == 2)
+  }
+
+  @Test("Of a name with a thousand addresses, 64 are used")
+  func manyAddresses() async {
+    let script = Script()
+    let resolver = script.makeResolver()
+    script.answer(.success((0..<1000).map { .ipv4([10, 0, UInt8($0 / 256), UInt8($0 % 256)], port: 80) }))
+    #expect(await ask(resolver)?.count == 64)
   }
 }
 
 extension EngineTests {
+  @Suite("Several upstreams of one request", .timeLimit(.minutes(2)))
+  struct SeveralUpstreamsTests {
+    /// A port of this machine at which nothing listens.
+    private static func closedPort() throws -> UInt16 {
+      let listener = try RawListener()
+      return listener.port
+    }
+
+    private func opens(_ gate: TestGate, at listener: RawListener) throws {
+      let (client, backend) = try gate.open(through: listener)
+      let frame = FrameTrackerTests.frame(1, [1, 2, 3], mask: FrameTrackerTests.mask)
+      try client.send(frame)
+      #expect(try backend.read(frame.count) == frame)
+    }
+
+    @Test("One that refuses connections, does not speak TLS, or has no address is left for the next", arguments: 0..<3)
+    func failover(kind: Int) async throws {
+      let listener = try RawListener()
+      let plain = try RawListener()
+      let first: Upstream =
+        switch kind {
+        case 0: .webSocket(host: "127.0.0.1", port: try Self.closedPort())
+        case 1: .secureWebSocket(host: "127.0.0.1", port: plain.port, tls: UpstreamTLS())
+        default: .webSocket(host: "backend.invalid", port: 80)
+        }
+      let gate = try TestGate(upstream: first)
+      gate.record.others.withLock { $0 = [.webSocket(host: "127.0.0.1", port: listener.port)] }
+      let closer = Task.detached { if kind == 1 { try plain.accept().sendEnd() } }
+      try opens(gate, at: listener)
+      try await closer.value
+      #expect(gate.record.passedOver.withLock(\.count) == 1 && gate.record.reached.withLock(\.self) == 1)
+    }
+
+    @Test("One that does not answer gets half of the time; the next one gets the rest")
+    func silent() async throws {
+      let silent = try SilentAddress()
+      let listener = try RawListener()
+      let gate = try TestGate(
+        upstream: .webSocket(host: "127.0.0.1", port: silent.listener.port),
+        limits: SessionLimits(connectTimeout: .seconds(7200)))
+      gate.record.others.withLock { $0 = [.webSocket(host: "127.0.0.1", port: listener.port)] }
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      var event = pollfd(fd: listener.fd, events: Int16(POLLIN), revents: 0)
+      while poll(&event, 1, 0) == 0 {
+        // An hour, which passes on the loop's clock alone.
+        await gate.engine.pass(.seconds(600))
+        try await Task.sleep(for: .milliseconds(10))
+      }
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      try backend.send(TestGate.switching)
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 101 "))
+      #expect(gate.record.passedOver.withLock(\.self) == [.timedOut])
+    }
+
+    @Test("If all fail, the client gets the answer of the last one, and each has been reported")
+    func allFail() throws {
+      let gate = try TestGate(upstream: .webSocket(host: "127.0.0.1", port: try Self.closedPort()))
+      gate.record.others.withLock {
+        $0 = [.unix(path: "/nonexistent/a.sock"), .unix(path: "/nonexistent/b.sock")]
+      }
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 502 "))
+      #expect(gate.record.passedOver.withLock(\.count) == 3)
+    }
+
+    @Test("After an answer no other is tried: the request has been sent")
+    func refused() throws {
+      let (listener, other) = (try RawListener(), try RawListener())
+      let gate = try TestGate(upstream: .webSocket(host: "127.0.0.1", port: listener.port))
+      gate.record.others.withLock { $0 = [.webSocket(host: "127.0.0.1", port: other.port)] }
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      // Whatever the answer will be, the server is there.
+      #expect(gate.record.reached.withLock(\.self) == 1)
+      backend.reset()
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 502 "))
+      #expect(gate.record.passedOver.withLock(\.self) == [] && gate.record.reached.withLock(\.self) == 1)
+    }
+  }
+
+  /// An address whose accept queue is full, so that the kernel answers no connection.
+  private final class SilentAddress {
+    let listener: RawListener
+    let address: SocketAddress
+    private var waiting: [Int32] = []
+
+    init() throws {
+      listener = try RawListener()
+      address = .ipv4([127, 0, 0, 1], port: listener.port)
+      listen(listener.fd, 0)
+      for _ in 0..<4 {
+        let fd = try Socket.make(for: address)
+        _ = try Socket.connect(fd, to: address)
+        waiting.append(fd)
+      }
+    }
+
+    deinit { for fd in waiting { close(fd) } }
+  }
+
   @Suite("Upstreams with several addresses", .timeLimit(.minutes(2)))
   struct SeveralAddressesTests {
     private func gate(_ resolver: Resolver, connectTimeout: Duration) async throws -> TestGate {
@@ -106,26 +247,6 @@ extension EngineTests {
         }
       }
       return gate
-    }
-
-    /// An address whose accept queue is full, so that the kernel answers no connection.
-    private final class SilentAddress {
-      let listener: RawListener
-      let address: SocketAddress
-      private var waiting: [Int32] = []
-
-      init() throws {
-        listener = try RawListener()
-        address = .ipv4([127, 0, 0, 1], port: listener.port)
-        listen(listener.fd, 0)
-        for _ in 0..<4 {
-          let fd = try Socket.make(for: address)
-          _ = try Socket.connect(fd, to: address)
-          waiting.append(fd)
-        }
-      }
-
-      deinit { for fd in waiting { close(fd) } }
     }
 
     @Test("A silent address leaves time for the others and is not tried first the next time")

@@ -144,8 +144,9 @@ struct StreamEndTests {
 
 @Suite("Addresses of an upstream")
 struct UpstreamAttemptTests {
-  private func attempt(_ count: UInt8) -> UpstreamAttempt {
+  private func attempt(_ count: UInt8, hasAlternative: Bool = false) -> UpstreamAttempt {
     var attempt = UpstreamAttempt(deadline: 10_000)
+    attempt.startServer(hasAlternative: hasAlternative, at: 2_000)
     attempt.start((0..<count).map { .ipv4([127, 0, 0, $0], port: 1) })
     return attempt
   }
@@ -172,5 +173,17 @@ struct UpstreamAttemptTests {
     #expect(attempt.nextTimeout(at: 11_000) == 10_000)
     while attempt.next() != nil {}
     #expect(attempt.nextTimeout(at: 2_000) == 10_000)
+  }
+
+  @Test("A server gets half of the remaining time while another can be tried")
+  func halves() {
+    var attempt = attempt(2, hasAlternative: true)
+    _ = attempt.next()
+    #expect(attempt.serverDeadline == 6_000 && attempt.nextTimeout(at: 2_000) == 4_000)
+    #expect(!attempt.mayTryNext(at: 6_000))
+    attempt.startServer(hasAlternative: false, at: 6_000)
+    #expect(attempt.serverDeadline == 10_000 && attempt.server == 2 && attempt.next() == nil)
+    attempt.startServer(hasAlternative: true, at: 11_000)
+    #expect(attempt.serverDeadline == 10_000)
   }
 }

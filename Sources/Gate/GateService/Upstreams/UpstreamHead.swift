@@ -6,6 +6,7 @@ internal import Transport
 /// The head of a request to an upstream: an opening handshake or an ordinary request.
 struct UpstreamHead {
   let request: Request
+  let route: Route
   let peer: Peer
   let admission: Admission
   let identity: UpstreamIdentity
@@ -22,15 +23,20 @@ struct UpstreamHead {
 
   /// The lines from the request line to the last field, without fields that frame a body.
   ///
-  /// Target, query, `Host` and the fields of the handshake are the client's, and so are the fields that
-  /// `HeaderSanitizer` keeps, line by line as they came. The gate sets all others.
+  /// Target, query, `Host` and the fields of the handshake are the client's unless the route rewrites them, and so are
+  /// the fields that `HeaderSanitizer` keeps, line by line as they came. The gate sets all others.
   var lines: [UInt8] {
     var head = HeadBytes(capacity: request.headers.byteCount + request.target.utf8.count + Self.ownLength)
     head.write(request.method)
     head.write(" ")
-    head.write(request.target)
+    head.write(route.rewrite.target(of: request.target, below: route.path))
     head.write(" HTTP/1.1\r\n")
-    sanitizer.forEachKept(in: request.headers) { head.write($0) }
+    if let host = route.rewrite.host {
+      head.field("Host", host)
+      sanitizer.forEachKept(in: request.headers.filter { !$0.isNamed("Host") }) { head.write($0) }
+    } else {
+      sanitizer.forEachKept(in: request.headers) { head.write($0) }
+    }
     if request.upgrade != nil { head.write("Connection: Upgrade\r\nUpgrade: websocket\r\n") }
     identity.forEach { head.field($0, $1) }
     // Sent only if the certificate admitted the client: next to an assertion it would say nothing about the device.
@@ -41,6 +47,11 @@ struct UpstreamHead {
     writeTraceparent(to: &head)
     head.field("X-Forwarded-For", forwardedFor)
     head.write("X-Forwarded-Proto: https\r\n")
+    if route.rewrite.path != nil {
+      // As other proxies write it: the part of the client's path that the upstream does not see.
+      if route.path != "/" { head.field("X-Forwarded-Prefix", route.path) }
+      head.field("X-Forwarded-Uri", request.target)
+    }
     request.headers.withFirst("Host") { host in
       head.write("X-Forwarded-Host: ")
       head.write(host)

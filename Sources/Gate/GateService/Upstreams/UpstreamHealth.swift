@@ -8,12 +8,24 @@ internal import Transport
 /// as long as the process; a reload keeps the results of routes whose upstream stays the same.
 public final class UpstreamHealth: Sendable {
   private let routes = LockedValue<[String: RouteHealth]>([:])
+  /// The pools of routes with several servers, by path.
+  private let pools = LockedValue<[String: UpstreamPool]>([:])
   private let clock: WallClock
 
   init(clock: WallClock = .system) { self.clock = clock }
 
   /// Keeps the results of `current` and forgets those of other routes.
   func serve(_ current: [Route]) {
+    pools.withLock { pools in
+      let old = pools
+      pools = [:]
+      // A route that had several servers keeps its pool: it may have several again, and old sessions count.
+      for route in current where route.servers.count > 1 || old[route.path] != nil {
+        let pool = old[route.path] ?? UpstreamPool()
+        pool.serve(route.servers, route.balance)
+        pools[route.path] = pool
+      }
+    }
     routes.withLock { routes in
       let old = routes
       routes = Dictionary(
@@ -24,6 +36,24 @@ public final class UpstreamHealth: Sendable {
     }
   }
 
+  /// Chooses the server of `route` for a client.
+  ///
+  /// - Parameter client: The bytes by which clients are told apart; asked for only if several servers are told apart.
+  func target(on route: Route, for client: () -> [UInt8]) -> UpstreamTarget {
+    guard route.servers.count > 1, let pool = pools.withLock({ $0[route.path] }),
+      let choice = UpstreamChoice(among: route.servers, from: pool, for: route.balance == .byDevice ? client() : [])
+    else { return .only(route.servers[0]) }
+    return .chosen(choice)
+  }
+
+  /// The servers of each route that has several, sorted by path.
+  var servers: [(route: String, servers: [UpstreamServerState])] {
+    pools.withLock(\.self).filter(\.value.isShared).sorted { $0.key < $1.key }.map { ($0.key, $0.value.servers) }
+  }
+
+  /// The pool of the route at `path`; `nil` unless it has several servers.
+  func pool(of path: String) -> UpstreamPool? { pools.withLock { $0[path] }.flatMap { $0.isShared ? $0 : nil } }
+
   /// Records the result of an attempt. Results for a route that is no longer served are dropped.
   func note(_ result: UpstreamResult, detail: String? = nil, on route: String) {
     let now = clock.now()
@@ -33,7 +63,11 @@ public final class UpstreamHealth: Sendable {
   /// The state of each route's upstream, sorted by path.
   public var states: [GateStatus.UpstreamState] {
     let now = clock.now()
-    return sorted.map { GateStatus.UpstreamState(route: $0.key, $0.value, at: now) }
+    return sorted.map { route, health in
+      var state = GateStatus.UpstreamState(route: route, health, at: now)
+      state.servers = pool(of: route)?.servers
+      return state
+    }
   }
 
   /// A check for each route. An upstream does not make the gate unready, since the gate may have other routes and a
