@@ -114,7 +114,7 @@ enum Keys {
     "policy.recovery_wait", .recoveryWait, default: "1d",
     "The wait before a recovery by backup code can enrol a device; off for no such recovery.")
   static let stepUpScore = Key(
-    "policy.step_up_score", .numberLimit(1...100), default: "off",
+    "policy.step_up_score", .countOrOff(1...100), default: "off",
     "The risk, 1 to 100, from which a trusted device must give the second factor; or off.")
   static let trustNetworks = Key(
     "policy.trust_networks", .word("any", "known"), default: "any",

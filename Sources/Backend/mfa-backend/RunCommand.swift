@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Commands
 internal import ConfigurationEngine
 internal import MFADomain
 internal import MFAService
@@ -80,7 +81,14 @@ struct RunCommand: AsyncParsableCommand {
     defer { log.flush() }
     let reader = database.reader(with: flags)
     let server = BackendServer(reader, log: log)
-    try await server.serve(try reader.read())
+    do {
+      try await server.serve(try reader.read())
+    } catch let fault where Failure(of: fault).status == .noInput {
+      // A file that the configuration names is a fault of the configuration, with its place, as for `check`. A service
+      // manager does not start again after such a fault.
+      let faults = FileCheck.judged(reader.examine()).faults
+      throw faults.isEmpty ? fault : ConfigurationErrors(faults: faults)
+    }
   }
 }
 

@@ -60,7 +60,7 @@ package enum AdminServer {
       throw Failure(
         .cannotBind, "admin.listen: cannot listen at \(error)",
         hint: error.isAddressInUse
-          ? "another process listens there: stop it, or give this gate another admin.listen"
+          ? "another process listens there: stop it, or give this gate another admin.listen (sallyport dev: --folder)"
           : "the socket's folder must exist and be writable for this user, and no other file may have the socket's name"
       )
     }

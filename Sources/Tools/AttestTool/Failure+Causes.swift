@@ -138,7 +138,7 @@ extension Failure {
     case nil where refusal.codeText == nil && refusal.status == 404:
       "is it a gate that answers at this address, and does it have this path?"
     case nil where refusal.codeText == nil: "is it a gate that answers at this address?"
-    default: refusal.status == 404 ? "the gate has no such path: see `routes`" : nil
+    default: refusal.status == 404 ? "the gate has no such path: see `routes`, and for tokens `tokens.audiences`" : nil
     }
   }
 }

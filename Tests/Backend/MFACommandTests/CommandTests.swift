@@ -195,7 +195,7 @@ struct CommandTests {
     StartError(
       testDescription: "no file of gate keys",
       arguments: ["--ephemeral", "--gate-jwks", "/nowhere/jwks"] + requiredFlags,
-      status: 66, error: "error: /nowhere/jwks cannot be read: No such file or directory"),
+      status: 78, error: "error: --gate-jwks: gate.jwks: the file with the gate's keys /nowhere/jwks cannot be read: "),
     StartError(
       testDescription: "gate keys by plain http",
       arguments: ["--ephemeral", "--gate-jwks", "http://gate.example.com/jwks.json"] + requiredFlags, status: 78,
@@ -206,7 +206,7 @@ struct CommandTests {
     StartError(
       testDescription: "no root of the gate",
       arguments: ["--ephemeral", "--gate-jwks", "https://127.0.0.1:1/", "--gate-ca", "/nowhere/ca.pem"] + requiredFlags,
-      status: 66, error: "error: the gate's root file /nowhere/ca.pem cannot be read: No such file or directory"),
+      status: 78, error: "error: --gate-ca: gate.ca_file: the gate's root file /nowhere/ca.pem cannot be read: "),
     StartError(
       testDescription: "a database password that is not percent-encoded",
       arguments: ["--database", "postgres://u:se/cret@127.0.0.1/x", "--keys", "k", "--gate-jwks", "/k"] + requiredFlags,
@@ -237,10 +237,32 @@ struct CommandTests {
     let run = try await mfa(
       ["run", "--ephemeral", "--listen", "127.0.0.1:0", "--smtp", "localhost:25", "--smtp-from", "a@example.com"]
         + ["--smtp-ca", "/nowhere/ca.pem"] + BackendProcess.trusting(gate))
-    #expect(run.exit == .code(66))
+    // As for `check`: a service manager does not start it again.
+    #expect(run.exit == .code(78))
+    #expect(run.errors.first?.contains("email.ca_file") == true, "\(run.errors)")
     #expect(
-      run.errors.first
-        == "error: the mail server's root file /nowhere/ca.pem cannot be read: No such file or directory")
+      run.errors.first?.contains("the mail server's root file /nowhere/ca.pem cannot be read: ") == true,
+      "\(run.errors)")
+  }
+
+  @Test("every file that a configuration names and that is missing is reported at a start, with its place")
+  func missingFiles() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let file = folder + "/mfa.yaml"
+      try """
+      database: sqlite:///\(folder.dropFirst())/mfa.db
+      keys_file: absent.json
+      gate:
+        jwks: absent.jwks
+        issuer: https://gate:6200
+        audience: mfa
+      """.write(toFile: file, atomically: true, encoding: .utf8)
+      let run = try await mfa(["run", "-c", file])
+      #expect(run.exit == .code(78), "\(run.errors)")
+      for place in ["mfa.yaml:2:12: keys_file", "mfa.yaml:4:9: gate.jwks"] {
+        #expect(run.errors.contains { $0.contains(place) }, "\(place): \(run.errors)")
+      }
+    }
   }
 
   @Test("the second backend at an address exits with 71 and names the address")
@@ -261,7 +283,9 @@ struct CommandTests {
     try await Places.withTemporaryFolder { folder in
       let key = "{\"name\":\"a\",\"key\":\"\(Data(count: 32).base64EncodedString())\"}"
       for (text, status, reason) in [
-        (nil, 66, "the keys file \(folder)/keys.json cannot be read: No such file or directory"),
+        (
+          nil, 78, "--keys: keys_file: the keys file \(folder)/keys.json cannot be read: No such file or directory"
+        ),
         ("{}", 78, "\(folder)/keys.json: not a JSON list of objects with name and key"),
         ("[]", 78, "\(folder)/keys.json: no key"),
         ("[\(key),\(key)]", 78, "\(folder)/keys.json: two keys have the same name"),

@@ -131,7 +131,7 @@ struct ProviderSignInTests {
       Places.product("mfa-backend"),
       ["run", "--ephemeral", "--listen", "127.0.0.1:0", "--oidc-issuer", "https://login.example.com"]
         + ["--oidc-audience", "app", "--oidc-ca", "/nonexistent/roots.pem"] + BackendProcess.trusting(gate))
-    #expect(run.exit == .code(66))
+    #expect(run.exit == .code(78))
     #expect(run.errors.contains { $0.contains("the identity provider's root file /nonexistent/roots.pem") })
   }
 }

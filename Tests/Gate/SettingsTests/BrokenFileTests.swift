@@ -369,6 +369,12 @@ struct BrokenFileTests {
       "a route without slash", "routes: [{ path: chat, upstream: 'ws://h' }]",
       "1:18: routes[0].path: \"chat\" does not start with a slash (did you mean /chat)"),
     Broken(
+      "a route with a pattern", "routes: [{ path: '^/chat.*$', upstream: 'ws://h' }]",
+      "1:18: routes[0].path: \"^/chat.*$\" does not start with a slash, and routes match whole segments, not patterns"),
+    Broken(
+      "no limit, as other programs write it", "session: { max_age: 0 }",
+      "1:21: session.max_age: 0 is not a duration: write off for none (did you mean off)"),
+    Broken(
       "a route with dots", "routes: [{ path: /a/../b, upstream: 'ws://h' }]",
       "1:18: routes[0].path: \"/a/../b\" contains a dot segment"),
     Broken(

@@ -57,7 +57,12 @@ extension Kind where Value == Duration? {
       name: "duration", form: "`off`, or \(duration.form)", schema: .offOr("[0-9]+(ms|s|m|h|d)"),
       example: "off"
     ) { text throws(InvalidSetting) in
-      text == "off" ? nil : try duration.read(text)
+      if text == "off" { return nil }
+      // How other programs write it.
+      guard !["0", "false", "none", "never", "unlimited", "OFF", "Off"].contains(text) else {
+        throw InvalidSetting("\(text) is not a duration: write off for none", suggestion: "off")
+      }
+      return try duration.read(text)
     }
   }
 }

@@ -76,8 +76,11 @@ extension Kind where Value == String {
       schema: .matching("^/([^/?#%]+(/[^/?#%]+)*)?$"), example: "/chat"
     ) { text throws(InvalidSetting) in
       guard text.hasPrefix("/") else {
+        let isMeant = (try? checkSegments(of: "/\(text)")) != nil || text.isEmpty
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(text)) does not start with a slash", suggestion: text.isEmpty ? "/" : "/\(text)")
+          "\(InvalidSetting.quoted(text)) does not start with a slash"
+            + (isMeant ? "" : ", and routes match whole segments, not patterns"),
+          suggestion: isMeant ? "/\(text)" : nil)
       }
       if text == "/" { return text }
       if text.hasSuffix("/") {
@@ -108,7 +111,8 @@ extension Kind where Value == String {
       }
       guard segment.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || others.contains($0) }) else {
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(text)) contains characters that a route cannot match: escapes, queries and fragments"
+          "\(InvalidSetting.quoted(text)) contains characters that a route cannot match: escapes, queries, fragments and "
+            + "patterns"
         )
       }
     }
