@@ -31,11 +31,7 @@ struct ForwardedRequest: ForwardPlan {
   func reached() { target.connected() }
 
   func nextUpstream(after fault: UpstreamError, mayTryAnother: Bool) -> Upstream? {
-    let failed = fields
-    guard let next = target.next(mayTryAnother: mayTryAnother) else { return nil }
-    context.passedOver(fault, on: route.path, logging: failed)
-    context.trace?.admitted(to: next.text)
-    return next.upstream
+    context.nextServer(of: target, after: fault, mayTryAnother: mayTryAnother, on: route.path, logging: fields)
   }
 
   var maxResponseHead: Int { route.maxResponseHead }

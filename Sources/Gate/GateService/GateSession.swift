@@ -38,11 +38,7 @@ final class GateSession: RelayPlan {
   func reached() { target.connected() }
 
   func nextUpstream(after fault: UpstreamError, mayTryAnother: Bool) -> Upstream? {
-    let failed = fields
-    guard let next = target.next(mayTryAnother: mayTryAnother) else { return nil }
-    context.passedOver(fault, on: route.path, logging: failed)
-    context.trace?.admitted(to: next.text)
-    return next.upstream
+    context.nextServer(of: target, after: fault, mayTryAnother: mayTryAnother, on: route.path, logging: fields)
   }
   /// A session ends with the validity of the certificate that admitted it.
   var limits: SessionLimits {

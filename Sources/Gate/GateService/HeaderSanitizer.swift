@@ -59,7 +59,7 @@ struct HeaderSanitizer: Sendable {
     }
   }
 
-  /// The names that are always removed and that nobody misses.
+  /// Names that are always removed, so that a line about them would tell a developer nothing.
   private static let expected = FieldNameSet(names: connectionNames, prefixes: ["x-app-assert-"])
 
   /// Calls `body` with the lines of the fields that a client may send to an upstream, in their order and in as few pieces

@@ -94,13 +94,24 @@ struct RequestContext: Sendable {
     logger.log(level: .debug, "header fields of the client removed", fields)
   }
 
-  /// Logs and counts a server that could not be reached, when another of its route is tried.
-  func passedOver(_ fault: UpstreamError, on route: String, logging known: LogFields) {
+  /// Turns `target` to another server after one that could not be reached, which is logged and counted.
+  ///
+  /// - Parameters:
+  ///   - mayTryAnother: Whether the request may still go to another server.
+  ///   - fields: Those of the session's log lines, with the server that failed.
+  /// - Returns: `nil` if none is tried; `refuse` logs the failure then.
+  func nextServer(
+    of target: UpstreamTarget, after fault: UpstreamError, mayTryAnother: Bool, on route: String,
+    logging fields: LogFields
+  ) -> Upstream? {
+    guard let next = target.next(mayTryAnother: mayTryAnother) else { return nil }
     metrics.passedOver(fault, on: route)
-    var fields = known
+    var fields = fields
     fields.append("step", fault.step)
     fields.append("detail", fault.detail)
     logger.log(level: .warning, "upstream not reached, another one is tried", fields)
+    trace?.admitted(to: next.text)
+    return next.upstream
   }
 
   private func refuse(

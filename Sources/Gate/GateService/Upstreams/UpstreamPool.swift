@@ -8,7 +8,8 @@ internal import Transport
 /// to a minute. Then one request tries it; the others go elsewhere until it has succeeded. Only failures before a request
 /// is sent count: by the answer to its request, a client could take a server away from all others.
 ///
-/// A server that comes back, or joins by a reload, gets a share that grows over half a minute (slow start).
+/// A server that comes back, or joins by a reload, gets a share that grows over half a minute (slow start). With
+/// `.byDevice` it gets all of its devices at once: otherwise they would change servers twice.
 ///
 /// A pool outlives a configuration. Its numbers stay with the servers that a reload keeps, by the text that operators know:
 /// a server with other settings for TLS is the same one. A removed server is remembered while sessions to it are open, or
