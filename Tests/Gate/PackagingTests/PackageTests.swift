@@ -63,6 +63,17 @@ struct PackageTests {
     }
   }
 
+  @Test("New Debian systems install from an apt repository, upgrade, and refuse one that was changed")
+  func repository() async throws {
+    let (exit, output, errors) = try await ChildProcess.run(
+      ProjectFile.path("Tests/Gate/Programs/apt_root.sh"), within: .seconds(800))
+    #expect(exit == .code(0), "\(errors.suffix(40).joined(separator: "\n"))")
+    for step in ["12: apt upgrades", "13: apt upgrades", "12: apt refuses", "13: apt refuses", "13: the package takes"]
+    {
+      #expect(output.contains { $0.hasPrefix("passed: Debian " + step) }, "\(step)")
+    }
+  }
+
   /// Runs podman. A machine may deny that limits are raised, so they are given.
   private func podman(_ arguments: [String]) async throws -> (
     exit: ChildProcess.Exit, output: [String], errors: [String]
