@@ -20,7 +20,7 @@ RELEASES = {"12": "bookworm", "13": "trixie"}
 
 # What the machine contains besides Debian's essential packages and those that the gate's package depends on.
 PACKAGES = ["systemd", "systemd-sysv", "udev", "dbus", "kmod", "iproute2", "procps", "init-system-helpers",
-            "ca-certificates", "initramfs-tools", "linux-image-cloud-amd64"]
+            "ca-certificates", "apt", "curl", "initramfs-tools", "linux-image-cloud-amd64"]
 
 # The start of Linux in the machine needs these modules alone.
 MODULES = "virtio_pci\nvirtio_blk\next4\n"
@@ -349,6 +349,29 @@ app_attest:
   apps: [{ team_id: SALLYPORT1, bundle_id: com.example.app, environments: [development] }]
   trust: { attestation_root_file: /etc/roots/attestation-root.pem, receipt_root_file: /etc/roots/receipt-root.pem }
 """)
+
+
+def make_repository(release, package, folder, work):
+    """Makes an apt repository of a newer package, which has the same files. Returns its version, and the commands with
+    which a machine that has the folder as /mnt uses the repository."""
+    tree, newer, keys = work / "newer", work / "newer.deb", work / "gnupg"
+    run("dpkg-deb", "--raw-extract", package, tree)
+    control = tree / "DEBIAN/control"
+    text = re.sub(r"^(Version: .*?)(~deb\d+)?$", r"\1+newer\2", control.read_text(), count=1, flags=re.M)
+    control.write_text(text)
+    run("dpkg-deb", "-Znone", "--root-owner-group", "--build", tree, newer, within=300)
+    shutil.rmtree(tree)
+    keys.mkdir(mode=0o700)
+    environment = {**os.environ, "GNUPGHOME": str(keys)}
+    try:
+        run("gpg", "--batch", "--passphrase", "", "--quick-generate-key", "packages@example.com", "ed25519", "sign",
+            "never", env=environment)
+        output = run(PROJECT / "scripts/repository", folder / "repository", "--key", "packages@example.com", "--suite",
+                     release, "--url", "file:///mnt/repository", newer, within=300, env=environment)
+    finally:
+        run("gpgconf", "--kill", "gpg-agent", env=environment)
+    commands = re.search(r"^curl .*\nprintf .*\n.*$", output, re.M).group()
+    return re.search(r"^Version: (.*)$", text, re.M).group(1), commands
 
 
 def configure(machine):
