@@ -16,6 +16,8 @@ public enum ACMEError: Error, Sendable, Hashable {
   case notValidated(name: String, Problem)
   /// The server does not offer TLS-ALPN-01 for `name`.
   case noChallenge(name: String)
+  /// The server does not offer the profile `name` (draft-ietf-acme-profiles).
+  case unknownProfile(name: String, offered: [String])
   /// The server makes accounts only for its customers.
   case bindingRequired
   /// The server did not finish in time.
@@ -43,6 +45,7 @@ public enum ACMEError: Error, Sendable, Hashable {
     case .rateLimited: "rateLimited"
     case .notValidated(_, let problem): problem.code
     case .noChallenge: OwnCode.noChallenge.rawValue
+    case .unknownProfile: "invalidProfile"
     case .bindingRequired: "externalAccountRequired"
     case .unfinished: OwnCode.unfinished.rawValue
     case .unusable: OwnCode.unusable.rawValue
@@ -76,6 +79,9 @@ extension ACMEError: CustomStringConvertible {
     case .notValidated(let name, let problem):
       "the ACME server could not validate \(ServerText.bounded(name)): \(problem)"
     case .noChallenge(let name): "the ACME server does not offer tls-alpn-01 for \(ServerText.bounded(name))"
+    case .unknownProfile(let name, let offered):
+      "the ACME server does not offer the profile \(ServerText.bounded(name)): "
+        + (offered.isEmpty ? "it has no profiles" : ServerText.bounded("it offers \(offered.joined(separator: ", "))"))
     case .bindingRequired: "the ACME server makes accounts only for its customers"
     case .unfinished(let step): "the ACME server did not finish the \(step.rawValue) in time"
     case .unusable(let reason): "the certificate of the ACME server cannot be used: \(ServerText.bounded(reason))"
@@ -98,6 +104,8 @@ extension ACMEError: CustomStringConvertible {
     case .rateLimited: "nothing to do: the gate waits; more names in one certificate need fewer orders"
     case .notValidated(_, let problem): Self.hint(for: problem.code)
     case .noChallenge: "use a server that offers tls-alpn-01, such as Let's Encrypt, or certificate files"
+    case .unknownProfile(_, let offered):
+      offered.isEmpty ? "remove tls.acme.profile" : "correct tls.acme.profile, or remove it for the server's own choice"
     case .bindingRequired: "set tls.acme.eab.key_id and tls.acme.eab.key_file to the server's values for your account"
     case .unfinished: "nothing to do unless it happens again: the gate tries again"
     case .unusable: "report this to the operator of the ACME server"
@@ -118,6 +126,7 @@ extension ACMEError: CustomStringConvertible {
     case "invalidContact", "unsupportedContact": "correct tls.acme.email"
     case "externalAccountRequired":
       "set tls.acme.eab.key_id and tls.acme.eab.key_file to the server's values for your account"
+    case "invalidProfile": "the authority does not accept the profile for these names: correct tls.acme.profile"
     case "userActionRequired": "agree to the terms of service at the server's page"
     case "badNonce": "check whether a proxy caches answers of the ACME server"
     default: "correct tls.acme as the server says; the gate tries again"

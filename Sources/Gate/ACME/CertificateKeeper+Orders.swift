@@ -50,6 +50,7 @@ extension CertificateKeeper {
 
   private func orderNow(_ plan: inout RenewalPlan) async throws(ACMEError) {
     let services = try await services()
+    try services.requireProfile(settings.profile)
     listener.note(.ordering(renewing: status.certificate?.notAfter))
     isOrdering = true
     let issued: IssuedCertificate
@@ -105,7 +106,7 @@ extension CertificateKeeper {
     var pending: PendingOrder? = try await read(.order)
     if let finished = status.certificate, pending?.key == finished.keyPEM { pending = nil }
     let order = CertificateOrder(
-      client: client, key: key, account: account, names: settings.names, clock: world.clock, sleep: world.sleep,
+      client: client, key: key, account: account, settings: settings, clock: world.clock, sleep: world.sleep,
       publish: { [self] digests throws(ACMEError) in try await publish(digests) },
       store: { [self] order throws(ACMEError) in try await keep(order) },
       deadline: world.clock.now().advanced(by: CertificateOrder.longestAttempt))

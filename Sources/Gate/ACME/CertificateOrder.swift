@@ -9,7 +9,7 @@ struct CertificateOrder {
   let key: AccountKey
   /// The URL of the account.
   let account: String
-  let names: [String]
+  let settings: CertificateOrderSettings
   let clock: WallClock
   let sleep: @Sendable (Duration) async throws(CancellationError) -> Void
   /// Makes the listeners answer the challenges of these names, each with a digest, and returns when they do.
@@ -57,6 +57,8 @@ struct CertificateOrder {
     return try await certificate(at: url, for: begun.key)
   }
 
+  private var identifiers: [Identifier] { settings.names.map { Identifier($0) } }
+
   private func post(
     _ url: String, _ payload: String?, step: ACMEError.Step, accept: String = "application/json"
   ) async throws(ACMEError) -> ACMEClient.Answer {
@@ -103,15 +105,19 @@ struct CertificateOrder {
   private func newOrder(
     _ services: Directory, replacing renewalID: String?
   ) async throws(ACMEError) -> ACMEClient.Answer {
-    let identifiers = names.map { #"{"type":"dns","value":\#(JSONText.quote($0))}"# }.joined(separator: ",")
+    let identifiers = identifiers.map {
+      #"{"type":\#(JSONText.quote($0.type)),"value":\#(JSONText.quote($0.value))}"#
+    }
+    let profile = settings.profile.map { #","profile":\#(JSONText.quote($0))"# } ?? ""
+    let content = #""identifiers":[\#(identifiers.joined(separator: ","))]\#(profile)"#
     do throws(ACMEError) {
       let replaces = renewalID.map { #","replaces":\#(JSONText.quote($0))"# } ?? ""
-      return try await post(services.newOrder, #"{"identifiers":[\#(identifiers)]\#(replaces)}"#, step: .order)
+      return try await post(services.newOrder, "{\(content)\(replaces)}", step: .order)
     } catch {
       // The certificate was replaced by an order of another client, or the server does not know it: order as if it
       // were the first (RFC 9773 section 5).
       guard renewalID != nil, case .refused = error else { throw error }
-      return try await post(services.newOrder, #"{"identifiers":[\#(identifiers)]}"#, step: .order)
+      return try await post(services.newOrder, "{\(content)}", step: .order)
     }
   }
 
@@ -129,7 +135,7 @@ struct CertificateOrder {
   private func request(for key: ECPrivateKey) throws(ACMEError) -> [UInt8] {
     do throws(CryptographyError) {
       return try CertificateRequestTemplate(
-        extensions: [.subjectAlternativeNames(dns: names, addresses: [])]
+        extensions: [.subjectAlternativeNames(identifiers)]
       ).signed(with: key)
     } catch {
       throw .storage(reason: "the certificate's key cannot sign: \(error)")
@@ -142,15 +148,15 @@ struct CertificateOrder {
   private func validate(_ begun: Begun) async throws(ACMEError) {
     var digests: [String: [UInt8]] = [:]
     var open: [(url: String, challenge: Challenge)] = []
-    var unseen = Set(names.map { $0.lowercased() })
+    var unseen = Set(identifiers)
     let places = begun.order.authorizations
-    guard places.count <= names.count else {
-      throw await foreign(begun, "\(places.count) authorizations for \(names.count) names")
+    guard places.count <= unseen.count else {
+      throw await foreign(begun, "\(places.count) authorizations for \(unseen.count) names")
     }
     for url in places {
       let authorization: Authorization = try await post(url, nil, step: .authorization).decoded()
       let name = authorization.identifier.value
-      guard authorization.identifier.type == "dns", unseen.remove(name.lowercased()) != nil else {
+      guard let identifier = authorization.identifier.normalized, unseen.remove(identifier) != nil else {
         throw await foreign(begun, "an authorization is for \(name), which was not ordered, or was validated already")
       }
       switch authorization.status {
@@ -162,7 +168,7 @@ struct CertificateOrder {
       guard let challenge = authorization.tlsALPN, let token = challenge.token, Base64URL.decode(token) != nil else {
         throw .noChallenge(name: name)
       }
-      digests[name.lowercased()] = SHA256.hash(Array(key.keyAuthorization(for: token).utf8))
+      digests[identifier.value] = SHA256.hash(Array(key.keyAuthorization(for: token).utf8))
       open.append((url, challenge))
     }
     guard !open.isEmpty else { return }
@@ -222,8 +228,8 @@ struct CertificateOrder {
     guard size <= CertificateDocument.longest else {
       throw .unusable(reason: "its chain is too long: \(size) bytes with its key, of \(CertificateDocument.longest)")
     }
-    guard issued.covers(names) else {
-      throw .unusable(reason: "it is for \(issued.leaf.dnsNames.joined(separator: ", ")) only")
+    guard issued.covers(settings.names) else {
+      throw .unusable(reason: "it is for \(issued.names.joined(separator: ", ")) only")
     }
     return issued
   }

@@ -87,10 +87,12 @@ struct PendingOrder: Codable, Hashable {
 public struct CertificateOrderSettings: Sendable, Hashable {
   /// The URL of the server's directory.
   public var directory: String
-  /// DNS names in lower case, at least one, without repetitions.
+  /// DNS names in lower case and IP addresses, at least one, without repetitions.
   public var names: [String]
   public var email: String?
   public var binding: ExternalAccountBinding?
+  /// The profile of the orders (draft-ietf-acme-profiles); `nil` for the server's own choice.
+  public var profile: String?
 
   public init(directory: String, names: [String], email: String? = nil, binding: ExternalAccountBinding? = nil) {
     (self.directory, self.names, self.email, self.binding) = (directory, names, email, binding)

@@ -53,15 +53,26 @@ public struct IssuedCertificate: Sendable, Hashable {
     leaf.authorityKeyIdentifier.map { "\(Base64URL.encode($0)).\(Base64URL.encode(leaf.serialNumber))" }
   }
 
+  /// The DNS names and the addresses of the certificate.
+  private var identifiers: [Identifier] {
+    leaf.dnsNames.map { Identifier($0) } + leaf.ipAddresses.compactMap { Identifier(address: $0) }
+  }
+
+  /// The DNS names in lower case, then the IP addresses.
+  public var names: [String] { identifiers.map(\.value) }
+
   /// Whether clients accept the certificate for every one of `names`.
   public func covers(_ names: [String]) -> Bool {
-    Set(names.map { $0.lowercased() }).isSubset(of: leaf.dnsNames.map { $0.lowercased() })
+    Set(names.map { Identifier($0) }).isSubset(of: identifiers)
   }
 }
 
-/// The certificate with which the listener answers a TLS-ALPN-01 challenge (RFC 8737 section 3).
+/// The certificate with which the listener answers a TLS-ALPN-01 challenge (RFC 8737 section 3, RFC 8738 section 6).
 public enum ChallengeCertificate {
-  /// Makes a self-signed certificate for `name`.
+  /// The server name (SNI) with which a validator asks for the certificate of `name`.
+  public static func serverName(for name: String) -> String { Identifier(name).validationServerName }
+
+  /// Makes a self-signed certificate for `name`, a DNS name or an IP address.
   ///
   /// - Parameters:
   ///   - digest: The SHA-256 digest of the key authorization.
@@ -74,7 +85,15 @@ public enum ChallengeCertificate {
     var template = CertificateTemplate(
       subject: DistinguishedName(.commonName("ACME challenge")), subjectPublicKeyInfo: key.spki,
       notBefore: now.advanced(by: .seconds(-3 * 86_400)), notAfter: now.advanced(by: .seconds(4 * 86_400)))
-    template.extensions = [.subjectAlternativeNames(dns: [name], addresses: []), .acmeIdentifier(digest)]
+    template.extensions = [.subjectAlternativeNames([Identifier(name)]), .acmeIdentifier(digest)]
     return (try template.selfSigned(with: key).pem, try key.pkcs8PEM)
+  }
+}
+
+extension CertificateExtension {
+  /// The names of a certificate: DNS names as `dNSName`, addresses as `iPAddress` (RFC 5280 section 4.2.1.6).
+  static func subjectAlternativeNames(_ identifiers: [Identifier]) -> CertificateExtension {
+    .subjectAlternativeNames(
+      dns: identifiers.filter { $0.address == nil }.map(\.value), addresses: identifiers.compactMap(\.address))
   }
 }

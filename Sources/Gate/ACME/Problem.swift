@@ -34,12 +34,14 @@ public struct Problem: Sendable, Hashable, Codable {
   private static let prefix = "urn:ietf:params:acme:error:"
   static let unknown = "unknown"
 
-  /// RFC 8555 section 6.7, and `alreadyReplaced` of RFC 9773 section 7.4.
+  /// RFC 8555 section 6.7, `alreadyReplaced` of RFC 9773 section 7.4, and `invalidProfile` of
+  /// draft-ietf-acme-profiles.
   static let codes: Set = [
     "accountDoesNotExist", "alreadyReplaced", "alreadyRevoked", "badCSR", "badNonce", "badPublicKey",
     "badRevocationReason", "badSignatureAlgorithm", "caa", "compound", "connection", "dns", "externalAccountRequired",
-    "incorrectResponse", "invalidContact", "malformed", "orderNotReady", "rateLimited", "rejectedIdentifier",
-    "serverInternal", "tls", "unauthorized", "unsupportedContact", "unsupportedIdentifier", "userActionRequired",
+    "incorrectResponse", "invalidContact", "invalidProfile", "malformed", "orderNotReady", "rateLimited",
+    "rejectedIdentifier", "serverInternal", "tls", "unauthorized", "unsupportedContact", "unsupportedIdentifier",
+    "userActionRequired",
   ]
 
   private static func code(of type: String?) -> String {
@@ -75,13 +77,4 @@ enum ServerText {
     let line = String(scalars[..<end]).split(whereSeparator: \.isNewline).joined(separator: " ")
     return TerminalText.printable(end == scalars.endIndex ? line : line + "…")
   }
-}
-
-/// The name that a certificate is for (RFC 8555 section 9.7.7).
-public struct Identifier: Sendable, Hashable, Codable {
-  public var type: String
-  public var value: String
-
-  /// Creates the identifier of a DNS name.
-  public init(dns name: String) { (type, value) = ("dns", name) }
 }

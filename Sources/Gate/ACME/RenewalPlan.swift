@@ -70,8 +70,8 @@ public struct RenewalPlan: Sendable, Hashable {
   private static let longestWait = RetryAfter.longest + .seconds(86_400)
   private static let longestQuestionPause = Duration.seconds(86_400)
 
-  /// When `certificate` is renewed: at a moment of the server's window, or shortly before two thirds of the lifetime.
-  /// A window cannot postpone it to the last tenth of the lifetime.
+  /// When `certificate` is renewed: at a moment of the server's window; without one, shortly before two thirds of the
+  /// lifetime, or before half of it if it is under ten days. A window cannot postpone it to the last tenth of the lifetime.
   ///
   /// The moment depends on the certificate alone. All gates that share it agree, and different certificates of many
   /// gates are not renewed at once.
@@ -81,8 +81,12 @@ public struct RenewalPlan: Sendable, Hashable {
       let moment = window.start.advanced(by: window.end.since(window.start) * certificate.jitter)
       return min(moment, certificate.notBefore.advanced(by: lifetime * 0.9))
     }
-    return certificate.notBefore.advanced(by: lifetime * (2.0 / 3 - 0.05 * certificate.jitter))
+    // The rest of a short lifetime has to be long enough to repair what makes orders fail.
+    let part = lifetime < Self.shortLifetime ? 0.5 : 2.0 / 3
+    return certificate.notBefore.advanced(by: lifetime * (part - 0.05 * certificate.jitter))
   }
+
+  private static let shortLifetime = Duration.seconds(10 * 86_400)
 
   /// The period of a certificate, and a number that is different for each certificate.
   public struct Validity: Sendable, Hashable {

@@ -6,12 +6,18 @@ public struct Directory: Sendable, Hashable, Codable {
     /// At most 500 characters, none of them a control character.
     public var termsOfService: String?
     public var externalAccountRequired: Bool?
+    /// The names of the profiles that an order may choose, each with its description (draft-ietf-acme-profiles); `nil`
+    /// if there are none.
+    public var profiles: [String: String]?
 
     public init(from decoder: any Decoder) throws {
       let members = try decoder.container(keyedBy: CodingKeys.self)
       let terms = try members.decodeIfPresent(String.self, forKey: .termsOfService)
       termsOfService = terms.map { ServerText.bounded($0) }
       externalAccountRequired = try members.decodeIfPresent(Bool.self, forKey: .externalAccountRequired)
+      // Another form than the draft's concerns only orders that choose a profile.
+      let profiles = try? members.decodeIfPresent([String: String].self, forKey: .profiles)
+      self.profiles = profiles?.mapValues { ServerText.bounded($0) }
     }
   }
 
@@ -21,6 +27,14 @@ public struct Directory: Sendable, Hashable, Codable {
   /// Where the server recommends when to renew (RFC 9773); `nil` if it does not.
   public var renewalInfo: String?
   public var meta: Metadata?
+}
+
+extension Directory {
+  /// - Throws: `ACMEError.unknownProfile` unless `name` is `nil` or offered.
+  public func requireProfile(_ name: String?) throws(ACMEError) {
+    guard let name, meta?.profiles?[name] == nil else { return }
+    throw .unknownProfile(name: name, offered: meta?.profiles?.keys.sorted() ?? [])
+  }
 }
 
 /// An account (RFC 8555 section 7.1.2).

@@ -121,7 +121,7 @@ struct CertificateLog: Sendable {
       logger.notice(
         byOtherGate ? "certificate of another gate adopted" : "certificate obtained",
         metadata: [
-          "names": "\(certificate.leaf.dnsNames.joined(separator: " "))", "not_after": "\(certificate.notAfter)",
+          "names": "\(certificate.names.joined(separator: " "))", "not_after": "\(certificate.notAfter)",
           "renewal": "\(renewal.wholeSecond)",
         ])
     case .failed(let error, let attempts, let retry, let hasCertificate):

@@ -114,7 +114,8 @@ final class ManagedCertificates: Sendable {
       var certificates: [String: CertificateMaterial] = [:]
       for (name, digest) in digests {
         let (certificate, key) = try ChallengeCertificate.make(for: name, digest: digest, at: .now())
-        certificates[name] = CertificateMaterial(chainPEM: certificate, keyPEM: key)
+        certificates[ChallengeCertificate.serverName(for: name)] = CertificateMaterial(
+          chainPEM: certificate, keyPEM: key)
       }
       try challenges.answer(certificates)
       // Only now: after a failure, an equal call tries again.
@@ -180,7 +181,9 @@ extension GateSettings.TLS.ACME {
       }
       external = ExternalAccountBinding(keyID: binding.keyID, key: key)
     }
-    return CertificateOrderSettings(directory: directory, names: domains, email: email, binding: external)
+    var order = CertificateOrderSettings(directory: directory, names: domains, email: email, binding: external)
+    order.profile = profile
+    return order
   }
 }
 

@@ -11,10 +11,16 @@ struct ACMEProbe {
   /// How long the server may take for its directory. An order has more time.
   private static let patience = Duration.seconds(10)
 
+  private static let directoryKey = "tls.acme.directory"
+
+  private static func key(of error: ACMEError) -> String {
+    if case .unknownProfile = error { "tls.acme.profile" } else { directoryKey }
+  }
+
   func run() async -> [ProbeResult] {
     guard let acme = settings.tls.acme else { return [] }
     var report = ProbeReport(settings)
-    let key = "tls.acme.directory"
+    let key = Self.directoryKey
     do throws(ACMEError) {
       let transport = try EngineTransport(authorityFile: acme.caFile, patience: Self.patience, proxies: proxies)
       let client = ACMEClient(directory: acme.directory, transport: transport)
@@ -22,6 +28,7 @@ struct ACMEProbe {
       if directory.meta?.externalAccountRequired == true, acme.binding == nil {
         throw .bindingRequired
       }
+      try directory.requireProfile(acme.profile)
       if let difference = await client.clockDifference, abs(difference.components.seconds) > 60 {
         report.warn(
           key, "the clock of this machine differs from the ACME server's by \(difference.components.seconds) s",
@@ -29,8 +36,11 @@ struct ACMEProbe {
       }
       let terms = directory.meta?.termsOfService.map { "; its terms of service: \($0)" } ?? ""
       report.pass(key, "\(acme.directory) answers\(terms)")
+      if let profile = acme.profile, let text = directory.meta?.profiles?[profile] {
+        report.pass("tls.acme.profile", "\(profile): \(text)")
+      }
     } catch {
-      report.fail(key, "\(error)", hint: error.hint)
+      report.fail(Self.key(of: error), "\(error)", hint: error.hint)
     }
     return report.results
   }

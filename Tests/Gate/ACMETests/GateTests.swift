@@ -40,7 +40,7 @@ struct GateTests {
   @Test("A gate gets and renews its certificate while 1,000 sockets stay open; a killed one has it at once again")
   func openSockets() async throws {
     try await EchoProcess.serving { upstream in
-      // Renewed after twelve seconds; the rest is the time of a busy machine for the renewal and for the second start.
+      // Renewed after nine seconds; the rest is the time of a busy machine for the renewal and for the second start.
       try await withPebble(lifetime: 18) { _, plan, root, path in
         var plan = plan
         plan.routes = [("/", upstream)]

@@ -50,13 +50,16 @@ final class KeeperBench: Sendable {
 
   func keeper(
     _ directory: String, names: [String] = ["gate.example"], binding: ExternalAccountBinding? = nil,
-    email: String? = "ops@example.com", authorityFile: String? = nil, storage: (any CertificateStorage)? = nil
+    email: String? = "ops@example.com", authorityFile: String? = nil, storage: (any CertificateStorage)? = nil,
+    _ change: (inout CertificateOrderSettings) -> Void = { _ in }
   ) throws -> CertificateKeeper {
     var world = CertificateKeeper.Surroundings()
     world.clock = clock.clock
     world.random = { 0.5 }
+    var order = CertificateOrderSettings(directory: directory, names: names, email: email, binding: binding)
+    change(&order)
     return CertificateKeeper(
-      CertificateOrderSettings(directory: directory, names: names, email: email, binding: binding),
+      order,
       client: ACMEClient(
         directory: directory, transport: try EngineTransport(authorityFile: authorityFile ?? folder.tlsAuthorityPath),
         clock: clock.clock),
@@ -73,7 +76,9 @@ final class KeeperBench: Sendable {
           try? responder.answer(
             digests.reduce(into: [:]) { challenges, entry in
               let made = try? ChallengeCertificate.make(for: entry.key, digest: entry.value, at: .now())
-              challenges[entry.key] = made.map { .init(chainPEM: $0.certificatePEM, keyPEM: $0.keyPEM) }
+              challenges[ChallengeCertificate.serverName(for: entry.key)] = made.map {
+                .init(chainPEM: $0.certificatePEM, keyPEM: $0.keyPEM)
+              }
             })
         },
         note: { [self] event in events.withLock { $0.append(event) } },

@@ -66,6 +66,30 @@ struct ProtocolTests {
     #expect(certificate.extensionValue(oid: "1.3.6.1.5.5.7.1.31") == [4, 32] + digest)
   }
 
+  @Test("The challenge certificate of an address has the address and is asked for by its reverse name (RFC 8738)")
+  func addressChallenge() throws {
+    for (name, bytes, server) in [
+      ("192.0.2.1", [192, 0, 2, 1], "1.2.0.192.in-addr.arpa"),
+      (
+        "2001:db8::1", [0x20, 1, 0xD, 0xB8] + [UInt8](repeating: 0, count: 11) + [1],
+        "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa"
+      ),
+    ] as [(String, [UInt8], String)] {
+      #expect(ChallengeCertificate.serverName(for: name) == server)
+      let (pem, keyPEM) = try ChallengeCertificate.make(for: name, digest: SHA256.hash([1]), at: .now())
+      let issued = try IssuedCertificate(chainPEM: pem, keyPEM: keyPEM)
+      #expect(issued.leaf.ipAddresses == [bytes] && issued.leaf.dnsNames == [])
+      #expect(issued.names == [name] && issued.covers([name]) && !issued.covers(["192.0.2.2"]))
+    }
+    #expect(ChallengeCertificate.serverName(for: "Gate.example") == "gate.example")
+  }
+
+  @Test("The text form of an address does not matter")
+  func addressForms() throws {
+    let (pem, keyPEM) = try ChallengeCertificate.make(for: "2001:DB8:0::1", digest: SHA256.hash([1]), at: .now())
+    #expect(try IssuedCertificate(chainPEM: pem, keyPEM: keyPEM).covers(["2001:db8::1"]))
+  }
+
   @Test(
     "An external account binding is an HS256 signature over the account's key",
     arguments: [
@@ -136,7 +160,8 @@ struct ProtocolTests {
       ACMEError.unreachable(server: "s", reason: "r"), .untrusted(server: "s", reason: "r"),
       .malformed(url: "u", reason: "r"), .refused(step: .order, Problem()), .rateLimited(Problem(), until: nil),
       .notValidated(name: "n", Problem(type: "urn:ietf:params:acme:error:caa")), .noChallenge(name: "n"),
-      .bindingRequired, .unfinished(step: .order), .unusable(reason: "r"),
+      .unknownProfile(name: "p", offered: []), .unknownProfile(name: "p", offered: ["q"]), .bindingRequired,
+      .unfinished(step: .order), .unusable(reason: "r"),
       .clock(notBefore: .now(), notAfter: .now()), .storage(reason: "r"),
     ])
   func hints(error: ACMEError) {

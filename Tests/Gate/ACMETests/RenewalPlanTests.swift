@@ -18,12 +18,16 @@ struct RenewalPlanTests {
   }
 
   @Test(
-    "A certificate is renewed shortly before two thirds of its lifetime", arguments: [6.0, 45, 90, 398], [0, 0.5, 1])
-  func twoThirds(days: Double, jitter: Double) {
+    "A certificate is renewed shortly before two thirds of its lifetime, or before half of it if it is short",
+    arguments: [(0.1, 0.5), (6, 0.5), (9.9, 0.5), (10, 0.667), (45, 0.667), (90, 0.667), (398, 0.667)]
+      as [(Double, Double)],
+    [0, 0.5, 1])
+  func moment(lifetime: (days: Double, part: Double), jitter: Double) {
+    let days = lifetime.days
     let (plan, certificate) = (RenewalPlan(), certificate(days: days, jitter: jitter))
     let due = plan.renewal(of: certificate)
     let part = due.since(start) / (day * days)
-    #expect(part <= 2.0 / 3 + 0.0001 && part >= 2.0 / 3 - 0.0501)
+    #expect(part <= lifetime.part + 0.0001 && part >= lifetime.part - 0.051)
     let before = due.advanced(by: .seconds(-1))
     #expect(plan.action(at: before, for: certificate, offersInformation: false) == .wait(until: due))
     #expect(plan.action(at: due, for: certificate, offersInformation: false) == .order)

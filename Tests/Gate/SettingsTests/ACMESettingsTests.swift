@@ -25,14 +25,16 @@ struct ACMESettingsTests {
     let yaml = """
       tls:
         acme:
-          domains: [gate.example.com]
+          domains: [gate.example.com, 192.0.2.1, '2001:DB8::1']
           email: ops@example.com
           directory: https://acme.internal:14000/dir
+          profile: shortlived
           ca_file: cert.pem
           eab: { key_id: kid-1, key_file: eab.key }
       """
     let acme = try #require(try workspace.load(yaml: yaml, environment: [:]).tls.acme)
     #expect(acme.email == "ops@example.com" && acme.directory == "https://acme.internal:14000/dir")
+    #expect(acme.domains == ["gate.example.com", "192.0.2.1", "2001:db8::1"] && acme.profile == "shortlived")
     #expect(acme.caFile == workspace.folder + "/cert.pem")
     #expect(acme.binding == .init(keyID: "kid-1", keyFile: workspace.folder + "/eab.key"))
   }
@@ -50,10 +52,15 @@ struct ACMESettingsTests {
     ("email: ops@example.com", "tls.acme.domains: missing"),
     ("domains: []", "tls.acme.domains: missing"),
     ("domains: ['*.example.com']", "is a wildcard, which the listener cannot prove"),
-    ("domains: [192.0.2.1]", "is an address; certificates by ACME are for names"),
-    ("domains: ['2001:db8::1']", "is an address; certificates by ACME are for names"),
-    ("domains: [a_b.example]", "is not a DNS name"),
-    ("domains: [a.example.]", "is not a DNS name (did you mean a.example)"),
+    ("domains: ['::']", "is not the address of a machine"),
+    ("domains: [0.0.0.0]", "is not the address of a machine"),
+    ("domains: ['[2001:db8::1]']", "is not a DNS name or an IP address (did you mean 2001:db8::1)"),
+    ("domains: ['fe80::1%eth0']", "is not a DNS name or an IP address"),
+    ("domains: ['2001:db8::1', '2001:DB8:0::1']", "tls.acme.domains[1]: given twice"),
+    ("domains: [a.example], profile: 'short lived'", "is not the name of a profile"),
+    ("domains: [a.example], profile: ''", "tls.acme.profile"),
+    ("domains: [a_b.example]", "is not a DNS name or an IP address"),
+    ("domains: [a.example.]", "is not a DNS name or an IP address (did you mean a.example)"),
     ("domains: [a.example, A.example]", "tls.acme.domains[1]: given twice"),
     ("domains: [a.example], email: ops", "is not an e-mail address"),
     ("domains: [a.example], email: 'mailto:ops@example.com'", "did you mean ops@example.com"),

@@ -29,8 +29,8 @@ extension SettingsBuilder {
     guard let names, files == nil else { return nil }
     return GateSettings.TLS.ACME(
       domains: names, email: value(Keys.acmeEmail),
-      directory: value(Keys.acmeDirectory) ?? GateSettings.TLS.ACME.letsEncrypt, caFile: value(Keys.acmeCA),
-      binding: binding)
+      directory: value(Keys.acmeDirectory) ?? GateSettings.TLS.ACME.letsEncrypt, profile: value(Keys.acmeProfile),
+      caFile: value(Keys.acmeCA), binding: binding)
   }
 
   private mutating func acmeNames() -> [String]? {

@@ -4,14 +4,17 @@ internal import ConfigurationEngine
 extension Keys {
   static let acmeDomains = Key(
     "tls.acme.domains[]", .certificateName, example: "gate.example.com",
-    "The names of the certificate. Port 443 of each must lead to the gate. Setting them accepts the terms of service "
-      + "of the ACME server.")
+    "The names and addresses of the certificate. Port 443 of each must lead to the gate. Setting them accepts the terms "
+      + "of service of the ACME server.")
   static let acmeEmail = Key(
     "tls.acme.email", .emailAddress, example: "ops@example.com",
     "Where the ACME server may write about the certificates.")
   static let acmeDirectory = Key(
     "tls.acme.directory", .directoryURL, example: GateSettings.TLS.ACME.letsEncrypt,
     "The directory of the ACME server. By default Let's Encrypt.")
+  static let acmeProfile = Key(
+    "tls.acme.profile", .profileName, example: "shortlived",
+    "The profile of the certificate, one of those that the ACME server offers. By default the server chooses.")
   static let acmeCA = Key(
     "tls.acme.ca_file", .file, example: "acme-ca.pem",
     "The CA (PEM) of a private ACME server's own certificate, instead of the system's CAs.")
@@ -29,11 +32,13 @@ extension GateSettings.TLS {
     /// The directory of Let's Encrypt, which is used unless another one is given.
     public static let letsEncrypt = "https://acme-v02.api.letsencrypt.org/directory"
 
-    /// In lower case; at least one, without repetitions.
+    /// DNS names in lower case and IP addresses; at least one, without repetitions.
     public var domains: [String]
     public var email: String?
     /// A URL with `https`.
     public var directory: String
+    /// `nil`: the server chooses.
+    public var profile: String?
     /// PEM. An absolute path; validation found a certificate in the file. `nil` for the system's CAs.
     public var caFile: String?
     /// `nil`: the server needs no account of its own.

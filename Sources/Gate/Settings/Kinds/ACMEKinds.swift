@@ -1,24 +1,48 @@
 internal import ConfigurationEngine
 
 extension Kind where Value == String {
-  /// A DNS name in a certificate that TLS-ALPN-01 can prove: no wildcard and no address (RFC 8737 section 3).
+  /// A name of a certificate: a DNS name without wildcard, in lower case, or an IP address in its usual text form.
   static var certificateName: Kind {
     Kind(
-      name: "host name", form: "a DNS name without wildcard", schema: .matching("^[A-Za-z0-9.-]+$", longest: 253),
-      example: "gate.example.com"
+      name: "host name", form: "a DNS name without wildcard, or an IP address",
+      schema: .matching("^[A-Za-z0-9.:-]+$", longest: 253), example: "gate.example.com"
     ) { text throws(InvalidSetting) in
       if text.hasPrefix("*") {
         throw InvalidSetting(
           "\(InvalidSetting.quoted(text)) is a wildcard, which the listener cannot prove; list the names one by one")
       }
-      guard !NetworkName.isIPv4(text), !NetworkName.isIPv6(text) else {
-        throw InvalidSetting("\(InvalidSetting.quoted(text)) is an address; certificates by ACME are for names")
+      if let address = NetworkName.bytes(of: text) {
+        guard address.contains(where: { $0 != 0 }) else {
+          throw InvalidSetting("\(InvalidSetting.quoted(text)) is not the address of a machine")
+        }
+        return NetworkName.text(of: address)
       }
       guard NetworkName.isHostName(text), !text.contains("_") else {
-        let meant = text.hasSuffix(".") ? String(text.dropLast()) : nil
-        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a DNS name", suggestion: meant)
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(text)) is not a DNS name or an IP address", suggestion: suggestedName(for: text))
       }
       return text.lowercased()
+    }
+  }
+
+  /// The name that was probably meant: without the dot of the root, or without the brackets of an address.
+  private static func suggestedName(for text: String) -> String? {
+    if text.hasSuffix(".") { return String(text.dropLast()) }
+    let bare = text.dropFirst().dropLast()
+    return text.hasPrefix("[") && text.hasSuffix("]") && NetworkName.isIPv6(bare) ? String(bare) : nil
+  }
+
+  /// The name of a profile (draft-ietf-acme-profiles).
+  static var profileName: Kind {
+    Kind(
+      name: "profile", form: "the name of a profile of the ACME server, without blanks",
+      schema: .matching("^[!-~]+$", longest: 64), example: "shortlived"
+    ) { text throws(InvalidSetting) in
+      guard (1...64).contains(text.utf8.count), text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(text)) is not the name of a profile: 1 to 64 ASCII characters without blanks")
+      }
+      return text
     }
   }
 

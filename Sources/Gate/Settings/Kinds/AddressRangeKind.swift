@@ -63,7 +63,8 @@ extension NetworkName {
     }
   }
 
-  fileprivate static func text(of bytes: [UInt8]) -> String {
+  /// Returns the text form of an address of 4 or 16 bytes: `192.0.2.1`, `2001:db8::1` (RFC 5952).
+  static func text(of bytes: [UInt8]) -> String {
     var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
     inet_ntop(bytes.count == 4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count))
     return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
