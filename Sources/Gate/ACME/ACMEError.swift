@@ -13,9 +13,9 @@ public enum ACMEError: Error, Sendable, Hashable {
   /// The server accepts no more requests until an instant; `nil` if it does not say when.
   case rateLimited(Problem, until: Timestamp?)
   /// The server could not validate `name`.
-  case notValidated(name: String, Problem)
-  /// The server does not offer TLS-ALPN-01 for `name`.
-  case noChallenge(name: String)
+  case notValidated(name: String, by: ChallengeKind, Problem)
+  /// The server does not offer the kind of challenge for `name`.
+  case noChallenge(name: String, ChallengeKind, offered: [String])
   /// The server does not offer the profile `name` (draft-ietf-acme-profiles).
   case unknownProfile(name: String, offered: [String])
   /// The server makes accounts only for its customers.
@@ -43,7 +43,7 @@ public enum ACMEError: Error, Sendable, Hashable {
     case .malformed: "malformed"
     case .refused(_, let problem): problem.code
     case .rateLimited: "rateLimited"
-    case .notValidated(_, let problem): problem.code
+    case .notValidated(_, _, let problem): problem.code
     case .noChallenge: OwnCode.noChallenge.rawValue
     case .unknownProfile: "invalidProfile"
     case .bindingRequired: "externalAccountRequired"
@@ -76,9 +76,11 @@ extension ACMEError: CustomStringConvertible {
     case .refused(let step, let problem): "the ACME server refused the \(step.rawValue): \(problem)"
     case .rateLimited(let problem, let until):
       "the ACME server accepts no more orders\(until.map { " until \($0)" } ?? " for now"): \(problem)"
-    case .notValidated(let name, let problem):
+    case .notValidated(let name, _, let problem):
       "the ACME server could not validate \(ServerText.bounded(name)): \(problem)"
-    case .noChallenge(let name): "the ACME server does not offer tls-alpn-01 for \(ServerText.bounded(name))"
+    case .noChallenge(let name, let kind, let offered):
+      "the ACME server does not offer \(kind.rawValue) for \(ServerText.bounded(name)): "
+        + ServerText.bounded("it offers \(offered.isEmpty ? "nothing" : offered.joined(separator: ", "))")
     case .unknownProfile(let name, let offered):
       "the ACME server does not offer the profile \(ServerText.bounded(name)): "
         + (offered.isEmpty ? "it has no profiles" : ServerText.bounded("it offers \(offered.joined(separator: ", "))"))
@@ -102,8 +104,8 @@ extension ACMEError: CustomStringConvertible {
       "the server does not accept the account: ask its operator, or remove account.json to register again"
     case .refused(_, let problem): Self.hint(for: problem.code)
     case .rateLimited: "nothing to do: the gate waits; more names in one certificate need fewer orders"
-    case .notValidated(_, let problem): Self.hint(for: problem.code)
-    case .noChallenge: "use a server that offers tls-alpn-01, such as Let's Encrypt, or certificate files"
+    case .notValidated(_, let kind, let problem): kind.hint(for: problem.code) ?? Self.hint(for: problem.code)
+    case .noChallenge: "set tls.acme.challenge to one that it offers, or use another server"
     case .unknownProfile(_, let offered):
       offered.isEmpty ? "remove tls.acme.profile" : "correct tls.acme.profile, or remove it for the server's own choice"
     case .bindingRequired: "set tls.acme.eab.key_id and tls.acme.eab.key_file to the server's values for your account"
@@ -117,9 +119,6 @@ extension ACMEError: CustomStringConvertible {
   /// RFC 8555 section 6.7.
   private static func hint(for code: String) -> String {
     switch code {
-    case "connection", "tls", "unauthorized", "incorrectResponse":
-      "port 443 of the name must lead to this gate's listener, without TLS termination in between"
-    case "dns": "the name needs an A or AAAA record that leads to this gate"
     case "caa": "allow the authority in the CAA record of the name, or remove the record"
     case "rejectedIdentifier", "unsupportedIdentifier":
       "the authority does not issue for this name: correct tls.acme.domains"
@@ -130,6 +129,23 @@ extension ACMEError: CustomStringConvertible {
     case "userActionRequired": "agree to the terms of service at the server's page"
     case "badNonce": "check whether a proxy caches answers of the ACME server"
     default: "correct tls.acme as the server says; the gate tries again"
+    }
+  }
+}
+
+extension ChallengeKind {
+  /// What an operator can do about a validation that failed with `code`; `nil` if the kind does not matter.
+  fileprivate func hint(for code: String) -> String? {
+    switch (self, code) {
+    case (.tlsALPN, "connection"), (.tlsALPN, "tls"), (.tlsALPN, "unauthorized"), (.tlsALPN, "incorrectResponse"):
+      "port 443 of the name must lead to this gate's listener, without TLS termination in between"
+    case (.http, "connection"), (.http, "tls"), (.http, "unauthorized"), (.http, "incorrectResponse"):
+      "port 80 of the name must lead to tls.acme.http_listen of this gate"
+    case (.tlsALPN, "dns"), (.http, "dns"): "the name needs an A or AAAA record that leads to this gate"
+    case (.dns, "dns"), (.dns, "unauthorized"), (.dns, "incorrectResponse"):
+      "the server did not see the TXT record _acme-challenge of the name: set a longer tls.acme.dns.wait, and check "
+        + "that the record is written to the zone that the world sees"
+    default: nil
     }
   }
 }

@@ -76,7 +76,7 @@ extension CertificateKeeper {
   }
 
   private func endChallenges() async {
-    listener.answer([:])
+    listener.answer(ListenerChallenges())
     isOrdering = false
     // Challenges of an order that has ended are worthless. The next order replaces them.
     if storage.isShared { try? await storage.write(nil, to: document(.challenges)) }
@@ -107,7 +107,7 @@ extension CertificateKeeper {
     if let finished = status.certificate, pending?.key == finished.keyPEM { pending = nil }
     let order = CertificateOrder(
       client: client, key: key, account: account, settings: settings, clock: world.clock, sleep: world.sleep,
-      publish: { [self] digests throws(ACMEError) in try await publish(digests) },
+      publish: { [self] answers throws(ACMEError) in try await publish(answers) },
       store: { [self] order throws(ACMEError) in try await keep(order) },
       deadline: world.clock.now().advanced(by: CertificateOrder.longestAttempt))
     do throws(ACMEError) {
@@ -128,10 +128,10 @@ extension CertificateKeeper {
     try await write(order, to: .order)
   }
 
-  private func publish(_ digests: [String: [UInt8]]) async throws(ACMEError) {
-    listener.answer(digests)
+  private func publish(_ answers: ListenerChallenges) async throws(ACMEError) {
+    listener.answer(answers)
     guard storage.isShared else { return }
-    try await write(digests.mapValues { Base64URL.encode($0) }, to: .challenges)
+    try await write(answers, to: .challenges)
     // Every gate has read it by then, even without a notice: the validation may reach any of them.
     do throws(CancellationError) {
       try await world.sleep(world.interval + .milliseconds(500))

@@ -11,14 +11,14 @@ public actor CertificateKeeper {
   public struct Listener: Sendable {
     /// Serves a certificate from now on, and returns whether that worked. If not, it is called again later.
     public var serve: @Sendable (IssuedCertificate) async -> Bool
-    /// Answers exactly these challenges from now on: the digest of each name.
-    public var answer: @Sendable ([String: [UInt8]]) -> Void
+    /// Answers exactly these challenges from now on.
+    public var answer: @Sendable (ListenerChallenges) -> Void
     public var note: @Sendable (CertificateEvent) -> Void
     public var status: @Sendable (CertificateStatus) -> Void
 
     public init(
       serve: @escaping @Sendable (IssuedCertificate) async -> Bool,
-      answer: @escaping @Sendable ([String: [UInt8]]) -> Void,
+      answer: @escaping @Sendable (ListenerChallenges) -> Void,
       note: @escaping @Sendable (CertificateEvent) -> Void = { _ in },
       status: @escaping @Sendable (CertificateStatus) -> Void = { _ in }
     ) {
@@ -186,8 +186,7 @@ public actor CertificateKeeper {
     // Either direction: clocks can be set.
     if let servingFailed, abs(world.clock.now().since(servingFailed).components.seconds) >= 60 { await serve() }
     if storage.isShared, !isOrdering {
-      let challenges: [String: String] = try await read(.challenges) ?? [:]
-      listener.answer(challenges.compactMapValues { Base64URL.decode($0) })
+      listener.answer(try await read(.challenges) ?? ListenerChallenges())
     }
     return current
   }

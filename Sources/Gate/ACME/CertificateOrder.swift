@@ -12,8 +12,8 @@ struct CertificateOrder {
   let settings: CertificateOrderSettings
   let clock: WallClock
   let sleep: @Sendable (Duration) async throws(CancellationError) -> Void
-  /// Makes the listeners answer the challenges of these names, each with a digest, and returns when they do.
-  let publish: @Sendable ([String: [UInt8]]) async throws(ACMEError) -> Void
+  /// Makes the listeners answer these challenges, and returns when they do.
+  let publish: @Sendable (ListenerChallenges) async throws(ACMEError) -> Void
   /// Stores the order until it is finished; `nil` removes it.
   let store: @Sendable (PendingOrder?) async throws(ACMEError) -> Void
   /// No request is sent after this instant, whatever the server answers.
@@ -146,7 +146,8 @@ struct CertificateOrder {
 
   /// Proves control of every name that is not proven yet.
   private func validate(_ begun: Begun) async throws(ACMEError) {
-    var digests: [String: [UInt8]] = [:]
+    let kind = settings.challenge
+    var answers = ListenerChallenges()
     var open: [(url: String, challenge: Challenge)] = []
     var unseen = Set(identifiers)
     let places = begun.order.authorizations
@@ -163,16 +164,17 @@ struct CertificateOrder {
       case .valid: continue
       case .pending: break
       case .invalid, .deactivated, .expired, .revoked:
-        throw .notValidated(name: name, authorization.tlsALPN?.error ?? Problem())
+        throw .notValidated(name: name, by: kind, authorization.challenge(kind)?.error ?? Problem())
       }
-      guard let challenge = authorization.tlsALPN, let token = challenge.token, Base64URL.decode(token) != nil else {
-        throw .noChallenge(name: name)
+      guard let challenge = authorization.challenge(kind), let token = challenge.token, Base64URL.decode(token) != nil
+      else {
+        throw .noChallenge(name: name, kind, offered: authorization.challenges.map(\.type))
       }
-      digests[identifier.value] = SHA256.hash(Array(key.keyAuthorization(for: token).utf8))
+      answers.add(kind, of: identifier, token: token, keyAuthorization: key.keyAuthorization(for: token))
       open.append((url, challenge))
     }
     guard !open.isEmpty else { return }
-    try await publish(digests)
+    try await publish(answers)
     for (_, challenge) in open { _ = try await post(challenge.url, "{}", step: .challenge) }
     for (url, _) in open { try await awaitValidation(at: url) }
   }
@@ -187,7 +189,7 @@ struct CertificateOrder {
     let authorization: Authorization = try await poll(url, step: .authorization) { $0.status != .pending }
     guard authorization.status == .valid else {
       let problem = authorization.challenges.lazy.compactMap(\.error).first
-      throw .notValidated(name: authorization.identifier.value, problem ?? Problem())
+      throw .notValidated(name: authorization.identifier.value, by: settings.challenge, problem ?? Problem())
     }
   }
 

@@ -91,6 +91,8 @@ public struct CertificateOrderSettings: Sendable, Hashable {
   public var names: [String]
   public var email: String?
   public var binding: ExternalAccountBinding?
+  /// How control of the names is proven.
+  public var challenge = ChallengeKind.tlsALPN
   /// The profile of the orders (draft-ietf-acme-profiles); `nil` for the server's own choice.
   public var profile: String?
 

@@ -61,8 +61,7 @@ struct Authorization: Decodable {
   var status: Status
   var challenges: [Challenge]
 
-  /// The challenge that the listener can answer by itself.
-  var tlsALPN: Challenge? { challenges.first { $0.type == "tls-alpn-01" } }
+  func challenge(_ kind: ChallengeKind) -> Challenge? { challenges.first { $0.type == kind.rawValue } }
 }
 
 /// A way to prove control of a name (RFC 8555 section 7.1.5).

@@ -49,6 +49,7 @@ extension GateServer {
     await admin?.drain(timeout: .seconds(2))
     admin?.stop()
     metrics?.stop()
+    challengeServer?.engine.stop()
     generation.maintenanceTask?.cancel()
     for task in [heartbeat, following] { task.cancel() }
     await generation.maintenanceTask?.value
@@ -105,7 +106,7 @@ extension GateServer {
   private func handOver(
     to process: any NewProcess, _ service: ServiceState, leaving heartbeat: Task<Void, Never>
   ) async -> Int {
-    for engine in [engine, metrics, admin].compactMap(\.self) {
+    for engine in [engine, metrics, admin, challengeServer?.engine].compactMap(\.self) {
       await engine.shareSockets()
       await engine.stopListening()
     }

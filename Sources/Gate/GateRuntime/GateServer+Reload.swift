@@ -58,7 +58,14 @@ extension GateServer {
     let prepared = try await fileReads.run { [loader, secrets, memory, logger] () throws(Failure) in
       try Prepared(loader, beside: current, secrets, memory, logger)
     }
-    try await changeOver(to: prepared.generation, prepared.tls)
+    let listener = try challengeServer(for: prepared.generation.composition.settings)
+    do throws(Failure) {
+      try await changeOver(to: prepared.generation, prepared.tls)
+    } catch {
+      if listener?.engine !== challengeServer?.engine { listener?.engine.stop() }
+      throw error
+    }
+    await use(listener)
     return prepared.unchanged
   }
 

@@ -92,12 +92,12 @@ extension GateSettings {
   }
 }
 
-/// A listener for operators or metrics: no TLS, one event loop. It does not accept connections yet.
+/// A listener for operators, metrics or challenges: no TLS, one event loop. It does not accept connections yet.
 enum SideListener {
   /// Uses the inherited socket if it listens at `address`, or opens a new one.
   static func start(
     _ listener: InheritedSockets.Listener, at address: SocketAddress, _ inherited: InheritedSockets,
-    _ responder: AdminRouter, _ limits: EngineLimits, report: @escaping @Sendable (EngineEvent) -> Void
+    _ responder: any RequestResponder, _ limits: EngineLimits, report: @escaping @Sendable (EngineEvent) -> Void
   ) throws(Engine.StartError) -> Engine {
     let passed = inherited.take(listener, at: address)
     guard passed.isEmpty else {

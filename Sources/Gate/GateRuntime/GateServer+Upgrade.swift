@@ -57,7 +57,9 @@ extension GateServer {
 
   private func startUpgradeChild() async throws(UpgradeChild.StartError) -> UpgradeChild {
     var sockets: [(name: String, descriptor: Int32)] = []
-    let listeners: [(InheritedSockets.Listener, Engine?)] = [(.gate, engine), (.admin, admin), (.metrics, metrics)]
+    let listeners: [(InheritedSockets.Listener, Engine?)] = [
+      (.gate, engine), (.admin, admin), (.metrics, metrics), (.challenges, challengeServer?.engine),
+    ]
     for (listener, engine) in listeners {
       for copy in await engine?.socketCopies() ?? [] { sockets.append((listener.rawValue, copy)) }
     }

@@ -50,6 +50,8 @@ package actor GateServer {
   var lastTurn: Task<Void, Never>?
   var admin: Engine?
   var metrics: Engine?
+  /// The listener for HTTP-01; `nil` without that challenge.
+  var challengeServer: ChallengeServer?
   let sink: LineSink
   /// The executable that a graceful upgrade starts.
   nonisolated let program: ExecutableLocator
@@ -213,6 +215,7 @@ package actor GateServer {
     GateGauges.register(in: memory.metrics.registry, for: self)
     metrics = try MetricsServer.start(settings.metrics, openResources, inherited, logger: logger)
     admin = try AdminServer.start(settings.admin, describedResources, inherited, logger: logger)
+    challengeServer = try ChallengeServer.start(settings, memory.managed, inherited, logger: logger)
     inherited.closeRest()
     logger.info("listening", metadata: summary(of: settings))
     // A socket unit may have another port than the default, which says nothing.
@@ -236,7 +239,7 @@ package actor GateServer {
   }
 
   private func startAccepting() {
-    for engine in [metrics, admin, engine] { engine?.startAccepting() }
+    for engine in [metrics, admin, challengeServer?.engine, engine] { engine?.startAccepting() }
   }
 
   /// The endpoints of the admin server.

@@ -15,6 +15,7 @@ package final class InheritedSockets: Sendable {
     case gate = "public"
     case admin
     case metrics
+    case challenges
   }
 
   package static let ofThisProcess = InheritedSockets(

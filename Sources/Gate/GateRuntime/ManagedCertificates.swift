@@ -23,8 +23,10 @@ final class ManagedCertificates: Sendable {
     var isConfigured = false
     /// Whether the last attempt to prepare ACME succeeded.
     var isPrepared = true
-    /// The digests of the challenges that are answered now.
-    var digests: [String: [UInt8]] = [:]
+    /// The challenges that are answered now.
+    var answers = ListenerChallenges()
+    /// The names of the certificate, in the form of URLs: an IPv6 address has brackets.
+    var hosts: Set<String> = []
   }
 
   /// Answers challenges in the listener's handshakes.
@@ -100,6 +102,7 @@ final class ManagedCertificates: Sendable {
   func configure(_ settings: GateSettings) {
     state.withLock { state in
       state.isConfigured = settings.tls.acme != nil
+      state.hosts = Set((settings.tls.acme?.domains ?? []).map { $0.contains(":") ? "[\($0)]" : $0 })
       if !state.isConfigured { (state.material, state.status) = (nil, nil) }
     }
     guard settings.tls.acme != nil else { return }
@@ -108,21 +111,32 @@ final class ManagedCertificates: Sendable {
   }
 
   /// Answers exactly these challenges from now on.
-  func answer(_ digests: [String: [UInt8]], logger: Logger) {
-    guard state.withLock({ $0.digests != digests }) else { return }
+  func answer(_ answers: ListenerChallenges, logger: Logger) {
+    guard state.withLock({ $0.answers != answers }) else { return }
     do {
       var certificates: [String: CertificateMaterial] = [:]
-      for (name, digest) in digests {
+      for (name, digest) in answers.digests {
         let (certificate, key) = try ChallengeCertificate.make(for: name, digest: digest, at: .now())
         certificates[ChallengeCertificate.serverName(for: name)] = CertificateMaterial(
           chainPEM: certificate, keyPEM: key)
       }
       try challenges.answer(certificates)
       // Only now: after a failure, an equal call tries again.
-      state.withLock { $0.digests = digests }
+      state.withLock { $0.answers = answers }
     } catch {
       logger.error("ACME challenge not answered", metadata: ["reason": "\(error)"])
     }
+  }
+
+  /// The answer to the HTTP-01 challenge of `token`; `nil` if there is none now.
+  func keyAuthorization(of token: String) -> String? { state.withLock { $0.answers.keyAuthorizations[token] } }
+
+  /// The name of the certificate that `authority`, a value of `Host`, names with or without a port; `nil` for others.
+  func servedHost(in authority: String) -> String? {
+    let isBracketed = authority.hasPrefix("[")
+    let end = isBracketed ? authority.firstIndex(of: "]").map(authority.index(after:)) : authority.firstIndex(of: ":")
+    let host = authority[..<(end ?? authority.endIndex)].lowercased()
+    return state.withLock { $0.hosts.contains(host) } ? host : nil
   }
 
   func note(_ status: CertificateStatus) {
@@ -182,8 +196,18 @@ extension GateSettings.TLS.ACME {
       external = ExternalAccountBinding(keyID: binding.keyID, key: key)
     }
     var order = CertificateOrderSettings(directory: directory, names: domains, email: email, binding: external)
+    order.challenge = proof.kind
     order.profile = profile
     return order
+  }
+}
+
+extension GateSettings.TLS.ACME.Proof {
+  var kind: ChallengeKind {
+    switch self {
+    case .tlsALPN: .tlsALPN
+    case .http: .http
+    }
   }
 }
 

@@ -11,7 +11,8 @@ internal import TransportEngine
 enum MetricsServer {
   /// Starts the metrics server. Returns `nil` if `settings` is `nil`.
   static func start(
-    _ settings: GateSettings.Metrics?, _ resources: [any AdminResource], _ inherited: InheritedSockets, logger: Logger
+    _ settings: GateSettings.ListeningAddress?, _ resources: [any AdminResource], _ inherited: InheritedSockets,
+    logger: Logger
   ) throws(Failure) -> Engine? {
     guard let settings else { return nil }
     guard let address = settings.socket else {

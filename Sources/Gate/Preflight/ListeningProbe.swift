@@ -31,6 +31,11 @@ struct ListeningProbe {
       let hint = "the address must belong to this machine"
       probe(address, "metrics.listen", "metrics.listen", hint: hint, &report)
     }
+    if let address = settings.tls.acme?.httpListen?.socket {
+      let key = "tls.acme.http_listen"
+      let hint = "the address must belong to this machine; ports below 1024 need CAP_NET_BIND_SERVICE"
+      probe(address, key, key, hint: hint, &report)
+    }
     return report.results
   }
 
@@ -111,7 +116,7 @@ extension GateSettings.Admin.Address {
   }
 }
 
-extension GateSettings.Metrics {
+extension GateSettings.ListeningAddress {
   /// `nil` for an invalid address, which validated settings exclude.
   public var socket: SocketAddress? { SocketAddress(literal: address, port: port) }
 }

@@ -28,7 +28,7 @@ public struct GateSettings: Sendable, Hashable {
   /// `nil`: the gate has no admin server.
   public var admin: Admin?
   /// `nil`: only the admin server provides metrics.
-  public var metrics: Metrics?
+  public var metrics: ListeningAddress?
   /// `nil`: nothing is exported.
   public var telemetry: Telemetry?
   public var log: Log

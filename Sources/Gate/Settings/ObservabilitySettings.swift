@@ -1,8 +1,8 @@
 internal import ConfigurationEngine
 
 extension GateSettings {
-  /// The address of the metrics server, which requires no token.
-  public struct Metrics: Sendable, Hashable {
+  /// The address of a listener without TLS and without a token, such as the metrics server.
+  public struct ListeningAddress: Sendable, Hashable {
     /// An IPv4 or IPv6 address, without brackets.
     public var address: String
     /// 0 selects any free port.

@@ -112,7 +112,7 @@ struct CertificateKeeperTests {
       bench.isDeaf.withLock { $0 = true }
       try await Pebble.serving(bench.plan, bench.folder) { pebble in
         _ = try await bench.keeper(pebble.directory).step()
-        guard case .notValidated(let name, _) = try #require(bench.failures.first) else {
+        guard case .notValidated(let name, .tlsALPN, _) = try #require(bench.failures.first) else {
           Issue.record("\(bench.failures)")
           return
         }

@@ -71,10 +71,10 @@ final class KeeperBench: Sendable {
           guard let tls = try? ServerTLS([material], challenges: responder) else { return false }
           return (try? await engine.replace(responder: answers, tls: tls)) != nil
         },
-        answer: { [self] digests in
+        answer: { [self] answers in
           guard !isDeaf.withLock(\.self) else { return }
           try? responder.answer(
-            digests.reduce(into: [:]) { challenges, entry in
+            answers.digests.reduce(into: [:]) { challenges, entry in
               let made = try? ChallengeCertificate.make(for: entry.key, digest: entry.value, at: .now())
               challenges[ChallengeCertificate.serverName(for: entry.key)] = made.map {
                 .init(chainPEM: $0.certificatePEM, keyPEM: $0.keyPEM)

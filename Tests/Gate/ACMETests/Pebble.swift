@@ -15,6 +15,8 @@ struct Pebble: Sendable {
   struct Plan: Sendable {
     /// The port at which it validates TLS-ALPN-01 challenges.
     var validatesAt: UInt16
+    /// The port at which it validates HTTP-01 challenges.
+    var readsAt: UInt16 = 1
     /// The lifetime of certificates in seconds.
     var lifetime = 3600
     /// Names that it refuses.
@@ -46,7 +48,7 @@ struct Pebble: Sendable {
       "pebble": [
         "listenAddress": "127.0.0.1:\(port)", "managementListenAddress": "127.0.0.1:\(managementPort)",
         "certificate": folder.serverCertificatePath, "privateKey": folder.serverKeyPath,
-        "httpPort": 1, "tlsPort": Int(plan.validatesAt), "certificateValidityPeriod": plan.lifetime,
+        "httpPort": Int(plan.readsAt), "tlsPort": Int(plan.validatesAt), "certificateValidityPeriod": plan.lifetime,
         "domainBlocklist": plan.refused, "externalAccountBindingRequired": !plan.bindings.isEmpty,
         "externalAccountMACKeys": plan.bindings,
       ] as [String: Any]

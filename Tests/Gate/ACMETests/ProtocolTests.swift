@@ -66,6 +66,18 @@ struct ProtocolTests {
     #expect(certificate.extensionValue(oid: "1.3.6.1.5.5.7.1.31") == [4, 32] + digest)
   }
 
+  @Test("Challenges are stored as texts: digests, which earlier versions read, and key authorizations")
+  func storedChallenges() throws {
+    var challenges = ListenerChallenges()
+    challenges.digests["gate.example"] = [1, 2, 3]
+    challenges.keyAuthorizations["token"] = "token.thumbprint"
+    let data = try JSONEncoder().encode(challenges)
+    let texts = try JSONDecoder().decode([String: String].self, from: data)
+    #expect(texts == ["gate.example": "AQID", "token": "token.thumbprint"])
+    #expect(try JSONDecoder().decode(ListenerChallenges.self, from: data) == challenges)
+    #expect(try JSONDecoder().decode(ListenerChallenges.self, from: Data(#"{"a":"?"}"#.utf8)) == ListenerChallenges())
+  }
+
   @Test("The challenge certificate of an address has the address and is asked for by its reverse name (RFC 8738)")
   func addressChallenge() throws {
     for (name, bytes, server) in [
@@ -130,7 +142,8 @@ struct ProtocolTests {
     let errors: [ACMEError] = [
       .unreachable(server: long, reason: long), .untrusted(server: long, reason: long),
       .malformed(url: long, reason: long), .refused(step: .order, problem), .rateLimited(problem, until: nil),
-      .notValidated(name: long, problem), .noChallenge(name: long), .unusable(reason: long), .storage(reason: long),
+      .notValidated(name: long, by: .http, problem), .noChallenge(name: long, .tlsALPN, offered: [long]),
+      .unusable(reason: long), .storage(reason: long),
     ]
     let texts =
       errors.map(\.description) + [
@@ -159,7 +172,8 @@ struct ProtocolTests {
     arguments: [
       ACMEError.unreachable(server: "s", reason: "r"), .untrusted(server: "s", reason: "r"),
       .malformed(url: "u", reason: "r"), .refused(step: .order, Problem()), .rateLimited(Problem(), until: nil),
-      .notValidated(name: "n", Problem(type: "urn:ietf:params:acme:error:caa")), .noChallenge(name: "n"),
+      .notValidated(name: "n", by: .http, Problem(type: "urn:ietf:params:acme:error:caa")),
+      .noChallenge(name: "n", .tlsALPN, offered: ["n"]),
       .unknownProfile(name: "p", offered: []), .unknownProfile(name: "p", offered: ["q"]), .bindingRequired,
       .unfinished(step: .order), .unusable(reason: "r"),
       .clock(notBefore: .now(), notAfter: .now()), .storage(reason: "r"),

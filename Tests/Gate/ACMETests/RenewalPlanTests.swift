@@ -146,7 +146,7 @@ struct RenewalPlanTests {
     plan.learned(
       RenewalWindow(start: start, end: start.advanced(by: day), explanation: "https://example.com/why"), at: start,
       again: nil)
-    plan.failed(.noChallenge(name: "a"), at: start, .standard, random: 0.5)
+    plan.failed(.noChallenge(name: "a", .dns, offered: ["http-01"]), at: start, .standard, random: 0.5)
     let data = try JSONEncoder().encode(plan)
     #expect(try JSONDecoder().decode(RenewalPlan.self, from: data) == plan)
     #expect(throws: (any Error).self) { try JSONDecoder().decode(RenewalPlan.self, from: Data("{}".utf8)) }

@@ -39,6 +39,16 @@ struct ACMESettingsTests {
     #expect(acme.binding == .init(keyID: "kid-1", keyFile: workspace.folder + "/eab.key"))
   }
 
+  @Test("HTTP-01 listens at port 80 of all addresses unless another one is given; addresses may use it")
+  func http() throws {
+    let workspace = try Workspace()
+    for (further, address) in [("", ("::", 80)), (", http_listen: '127.0.0.1:8080'", ("127.0.0.1", 8080))] {
+      let yaml = "tls: { acme: { domains: [a.example, 192.0.2.1], challenge: http-01\(further) } }"
+      let acme = try #require(try workspace.load(yaml: yaml, environment: [:]).tls.acme)
+      #expect(acme.httpListen == .init(address: address.0, port: UInt16(address.1)))
+    }
+  }
+
   @Test("Certificate files and ACME together are refused", arguments: Array(Workspace.tls))
   func both(variable: String, file: String) throws {
     let workspace = try Workspace()
@@ -71,6 +81,13 @@ struct ACMESettingsTests {
     ("domains: [a.example], eab: { key_id: kid }", "tls.acme.eab.key_file: missing: tls.acme.eab.key_id is given"),
     ("domains: [a.example], eab: { key_file: good.token }", "tls.acme.eab.key_id: missing"),
     ("domains: [a.example], eab: { key_id: kid, key_file: prose.pem }", "tls.acme.eab.key_file: "),
+    ("domains: [a.example], challenge: http", "is not one of tls-alpn-01, http-01"),
+    ("domains: [a.example], http_listen: '[::]:8080'", "has no effect without tls.acme.challenge: http-01"),
+    ("domains: [a.example], challenge: http-01, http_listen: 8080", "is not an address with a port"),
+    (
+      "domains: [a.example], challenge: http-01, http_listen: '127.0.0.1:6200'",
+      "tls.acme.http_listen: port 6200 is used by listen at ::"
+    ),
     ("domain: [a.example]", "tls.acme.domain: unknown key (did you mean tls.acme.domains)"),
   ]
 

@@ -26,11 +26,12 @@ extension SettingsBuilder {
     let names = acmeNames()
     check(.certificates, Keys.acmeCA)
     let binding = acmeBinding()
-    guard let names, files == nil else { return nil }
+    let proof = acmeProof()
+    guard let names, let proof, files == nil else { return nil }
     return GateSettings.TLS.ACME(
       domains: names, email: value(Keys.acmeEmail),
       directory: value(Keys.acmeDirectory) ?? GateSettings.TLS.ACME.letsEncrypt, profile: value(Keys.acmeProfile),
-      caFile: value(Keys.acmeCA), binding: binding)
+      proof: proof, caFile: value(Keys.acmeCA), binding: binding)
   }
 
   private mutating func acmeNames() -> [String]? {
@@ -48,6 +49,18 @@ extension SettingsBuilder {
       return nil
     }
     return names
+  }
+
+  private mutating func acmeProof() -> GateSettings.TLS.ACME.Proof? {
+    guard !entries.isFaulty(path(Keys.acmeChallenge)) else { return nil }
+    let challenge = value(Keys.acmeChallenge) ?? .tlsALPN
+    if challenge != .http, value(Keys.acmeHTTPListen) != nil {
+      refuse(path(Keys.acmeHTTPListen), "has no effect without tls.acme.challenge: http-01")
+    }
+    switch challenge {
+    case .tlsALPN: return .tlsALPN
+    case .http: return .http(value(Keys.acmeHTTPListen) ?? GateSettings.TLS.ACME.standardHTTPListen)
+    }
   }
 
   private mutating func acmeBinding() -> GateSettings.TLS.ACME.Binding? {

@@ -3,7 +3,8 @@ internal import ConfigurationEngine
 extension SettingsBuilder {
   /// Refuses listeners that share an address: the second one could not start.
   mutating func refuseSharedAddresses(
-    _ listen: GateSettings.Listen?, _ admin: GateSettings.Admin?, _ metrics: GateSettings.Metrics?
+    _ listen: GateSettings.Listen?, _ admin: GateSettings.Admin?, _ metrics: GateSettings.ListeningAddress?,
+    _ acme: GateSettings.ListeningAddress?
   ) {
     var taken: [(key: String, address: String, port: UInt16)] = []
     if let listen { taken.append(("listen", listen.address, listen.port)) }
@@ -11,7 +12,11 @@ extension SettingsBuilder {
       refuse(address, port, at: path(Keys.adminListen), among: taken)
       taken.append(("admin.listen", address, port))
     }
-    if let metrics { refuse(metrics.address, metrics.port, at: path(Keys.metricsListen), among: taken) }
+    if let metrics {
+      refuse(metrics.address, metrics.port, at: path(Keys.metricsListen), among: taken)
+      taken.append(("metrics.listen", metrics.address, metrics.port))
+    }
+    if let acme { refuse(acme.address, acme.port, at: path(Keys.acmeHTTPListen), among: taken) }
   }
 
   private mutating func refuse(

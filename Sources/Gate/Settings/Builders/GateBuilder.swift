@@ -21,7 +21,7 @@ extension SettingsBuilder {
     let tokens = tokens(besides: routes)
     let admin = admin()
     let telemetry = telemetry()
-    refuseSharedAddresses(listen, admin, value(Keys.metricsListen))
+    refuseSharedAddresses(listen, admin, value(Keys.metricsListen), tls?.acme?.httpListen)
     guard let listen, let tls, let appAttest, let session, let store, let limits, let identity, let log = log(),
       let mostWaitingForStore = value(Keys.mostWaitingForStore), let pruneUnusedAfter = pruneUnusedAfter(session),
       let unreadyDelay = value(Keys.unreadyDelay), let drainTimeout = value(Keys.drainTimeout),

@@ -15,6 +15,14 @@ extension Keys {
   static let acmeProfile = Key(
     "tls.acme.profile", .profileName, example: "shortlived",
     "The profile of the certificate, one of those that the ACME server offers. By default the server chooses.")
+  static let acmeChallenge = Key<GateSettings.TLS.ACME.Challenge>(
+    "tls.acme.challenge", .choice(), example: "http-01",
+    "How control of the names is proven: at port 443 of the listener, or at port 80 with `http-01`. By default "
+      + "`tls-alpn-01`.")
+  static let acmeHTTPListen = Key(
+    "tls.acme.http_listen", .listeningAddress, example: "127.0.0.1:8080",
+    "The address for `http-01`, by default `[::]:80`. Port 80 of each name must lead to it. It answers challenges, and "
+      + "redirects all else to `https`.")
   static let acmeCA = Key(
     "tls.acme.ca_file", .file, example: "acme-ca.pem",
     "The CA (PEM) of a private ACME server's own certificate, instead of the system's CAs.")
@@ -31,6 +39,8 @@ extension GateSettings.TLS {
   public struct ACME: Sendable, Hashable {
     /// The directory of Let's Encrypt, which is used unless another one is given.
     public static let letsEncrypt = "https://acme-v02.api.letsencrypt.org/directory"
+    /// The address of the listener for HTTP-01, unless another one is given.
+    static let standardHTTPListen = GateSettings.ListeningAddress(address: "::", port: 80)
 
     /// DNS names in lower case and IP addresses; at least one, without repetitions.
     public var domains: [String]
@@ -39,10 +49,30 @@ extension GateSettings.TLS {
     public var directory: String
     /// `nil`: the server chooses.
     public var profile: String?
+    public var proof: Proof
     /// PEM. An absolute path; validation found a certificate in the file. `nil` for the system's CAs.
     public var caFile: String?
     /// `nil`: the server needs no account of its own.
     public var binding: Binding?
+
+    /// The values of `tls.acme.challenge`.
+    public enum Challenge: String, Sendable, Hashable, CaseIterable {
+      case tlsALPN = "tls-alpn-01"
+      case http = "http-01"
+    }
+
+    /// How control of the names is proven.
+    public enum Proof: Sendable, Hashable {
+      /// A certificate in handshakes of the gate's listener.
+      case tlsALPN
+      /// A document at this address.
+      case http(GateSettings.ListeningAddress)
+    }
+
+    /// The address of the listener for HTTP-01; `nil` if there is none.
+    public var httpListen: GateSettings.ListeningAddress? {
+      if case .http(let address) = proof { address } else { nil }
+    }
 
     /// A key for external account binding.
     public struct Binding: Sendable, Hashable {

@@ -3,7 +3,7 @@ internal import ConfigurationEngine
 /// The settings for metrics and logs.
 extension Keys {
   static let metricsListen = Key(
-    "metrics.listen", .metricsAddress, example: "127.0.0.1:9464",
+    "metrics.listen", .listeningAddress, example: "127.0.0.1:9464",
     "The address for `/metrics`, `/livez` and `/readyz`, without a token. By default only the admin server has them."
   )
   static let logFormat = Key<GateSettings.Log.Format>(

@@ -1,13 +1,13 @@
 internal import ConfigurationEngine
 
-extension GateSettings.Metrics {
+extension GateSettings.ListeningAddress {
   /// The address as in the configuration.
   public var text: String { address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)" }
 }
 
-extension Kind where Value == GateSettings.Metrics {
-  /// An address with a port. Not limited to loopback, because Prometheus usually runs on another machine.
-  static var metricsAddress: Kind {
+extension Kind where Value == GateSettings.ListeningAddress {
+  /// An address with a port to listen on. Not limited to loopback: Prometheus and validators of ACME run elsewhere.
+  static var listeningAddress: Kind {
     Kind(
       name: "address with port", form: "`address:port`, with an IPv6 address in brackets",
       schema: .matching("^([0-9.]+|\\[[0-9A-Fa-f:.]+\\]):[0-9]+$")
@@ -17,10 +17,10 @@ extension Kind where Value == GateSettings.Metrics {
       }
       let port = try Kind<UInt16>.port.read(String(text[text.index(after: colon)...]))
       let host = String(text[..<colon])
-      if NetworkName.isIPv4(host) { return GateSettings.Metrics(address: host, port: port) }
+      if NetworkName.isIPv4(host) { return GateSettings.ListeningAddress(address: host, port: port) }
       let bare = String(host.dropFirst().dropLast())
       if host.hasPrefix("["), host.hasSuffix("]"), NetworkName.isIPv6(bare) {
-        return GateSettings.Metrics(address: bare, port: port)
+        return GateSettings.ListeningAddress(address: bare, port: port)
       }
       throw InvalidSetting(
         "\(InvalidSetting.quoted(host)) is not an IP address, or an IPv6 address without brackets",

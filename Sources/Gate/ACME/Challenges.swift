@@ -1,0 +1,50 @@
+internal import ByteCoding
+internal import Cryptography
+
+/// A way to prove control of a name (RFC 8555 section 8, RFC 8737).
+public enum ChallengeKind: String, Sendable, Hashable, CaseIterable {
+  /// A certificate in a handshake at port 443.
+  case tlsALPN = "tls-alpn-01"
+  /// A document at port 80.
+  case http = "http-01"
+  /// A TXT record in the DNS.
+  case dns = "dns-01"
+}
+
+/// The challenges that listeners answer.
+public struct ListenerChallenges: Sendable, Hashable {
+  /// The SHA-256 digests of key authorizations, by name (TLS-ALPN-01).
+  public var digests: [String: [UInt8]] = [:]
+  /// The key authorizations, by token (HTTP-01).
+  public var keyAuthorizations: [String: String] = [:]
+
+  public init() {}
+
+  /// Adds the answer to a challenge of `kind` for `identifier`. Listeners have none for DNS-01.
+  mutating func add(_ kind: ChallengeKind, of identifier: Identifier, token: String, keyAuthorization: String) {
+    switch kind {
+    case .tlsALPN: digests[identifier.value] = SHA256.hash(Array(keyAuthorization.utf8))
+    case .http: keyAuthorizations[token] = keyAuthorization
+    case .dns: break
+    }
+  }
+}
+
+/// One object of texts: digests in base64url by name, and key authorizations by token. Only the latter have a dot (RFC
+/// 8555 section 8.1). Gates of earlier versions that share the storage read the digests.
+extension ListenerChallenges: Codable {
+  public init(from decoder: any Decoder) throws {
+    for (key, text) in try [String: String](from: decoder) {
+      if text.contains(".") {
+        keyAuthorizations[key] = text
+      } else if let digest = Base64URL.decode(text) {
+        digests[key] = digest
+      }
+    }
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    let texts = digests.mapValues { Base64URL.encode($0) }
+    try texts.merging(keyAuthorizations) { digest, _ in digest }.encode(to: encoder)
+  }
+}
