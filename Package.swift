@@ -253,7 +253,10 @@ let package = Package(
     // Certificates by ACME (RFC 8555).
     target(
       .gate, "ACME",
-      ["ByteCoding", "Cryptography", "ForwardProxies", "Locking", "ProcessSignals", "Transport", "TransportEngine"]),
+      [
+        "ByteCoding", "Cryptography", "ForwardProxies", "Locking", "ProcessFrame", "ProcessSignals", "Transport",
+        "TransportEngine",
+      ]),
     // What a gate needs, tried before it starts.
     target(
       .gate, "Preflight",

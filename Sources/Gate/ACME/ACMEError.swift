@@ -16,6 +16,8 @@ public enum ACMEError: Error, Sendable, Hashable {
   case notValidated(name: String, by: ChallengeKind, Problem)
   /// The server does not offer the kind of challenge for `name`.
   case noChallenge(name: String, ChallengeKind, offered: [String])
+  /// The TXT record `name` of a challenge was not written or removed.
+  case record(name: String, reason: String)
   /// The server does not offer the profile `name` (draft-ietf-acme-profiles).
   case unknownProfile(name: String, offered: [String])
   /// The server makes accounts only for its customers.
@@ -45,6 +47,7 @@ public enum ACMEError: Error, Sendable, Hashable {
     case .rateLimited: "rateLimited"
     case .notValidated(_, _, let problem): problem.code
     case .noChallenge: OwnCode.noChallenge.rawValue
+    case .record: OwnCode.record.rawValue
     case .unknownProfile: "invalidProfile"
     case .bindingRequired: "externalAccountRequired"
     case .unfinished: OwnCode.unfinished.rawValue
@@ -56,7 +59,7 @@ public enum ACMEError: Error, Sendable, Hashable {
 
   /// The codes of failures that have none in RFC 8555.
   private enum OwnCode: String, CaseIterable {
-    case unreachable, untrusted, noChallenge, unfinished, unusable, clock, storage
+    case unreachable, untrusted, noChallenge, record, unfinished, unusable, clock, storage
   }
 
   /// Every value of `code`.
@@ -81,6 +84,8 @@ extension ACMEError: CustomStringConvertible {
     case .noChallenge(let name, let kind, let offered):
       "the ACME server does not offer \(kind.rawValue) for \(ServerText.bounded(name)): "
         + ServerText.bounded("it offers \(offered.isEmpty ? "nothing" : offered.joined(separator: ", "))")
+    case .record(let name, let reason):
+      "the TXT record \(ServerText.bounded(name)) was not changed: \(ServerText.bounded(reason))"
     case .unknownProfile(let name, let offered):
       "the ACME server does not offer the profile \(ServerText.bounded(name)): "
         + (offered.isEmpty ? "it has no profiles" : ServerText.bounded("it offers \(offered.joined(separator: ", "))"))
@@ -106,6 +111,7 @@ extension ACMEError: CustomStringConvertible {
     case .rateLimited: "nothing to do: the gate waits; more names in one certificate need fewer orders"
     case .notValidated(_, let kind, let problem): kind.hint(for: problem.code) ?? Self.hint(for: problem.code)
     case .noChallenge: "set tls.acme.challenge to one that it offers, or use another server"
+    case .record: "run the program of tls.acme.dns.hook by hand, or check tls.acme.dns.server and its key_file"
     case .unknownProfile(_, let offered):
       offered.isEmpty ? "remove tls.acme.profile" : "correct tls.acme.profile, or remove it for the server's own choice"
     case .bindingRequired: "set tls.acme.eab.key_id and tls.acme.eab.key_file to the server's values for your account"

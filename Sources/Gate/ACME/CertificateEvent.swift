@@ -11,6 +11,8 @@ public enum CertificateEvent: Sendable, Hashable {
   case learned(RenewalWindow, renewal: Timestamp)
   /// The server's clock minus this machine's.
   case clocksDiffer(Duration)
+  /// The record of a challenge could not be removed. It is worthless and may stay.
+  case recordNotRemoved(ACMEError)
   /// The storage cannot be read or written. Reported when it begins, and every hour while it lasts.
   case storageFailed(ACMEError)
   /// The stored certificate cannot be used. Reported once until another one is stored; a new one is ordered.

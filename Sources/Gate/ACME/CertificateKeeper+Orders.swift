@@ -78,6 +78,7 @@ extension CertificateKeeper {
   private func endChallenges() async {
     listener.answer(ListenerChallenges())
     isOrdering = false
+    await removeRecords()
     // Challenges of an order that has ended are worthless. The next order replaces them.
     if storage.isShared { try? await storage.write(nil, to: document(.challenges)) }
   }
@@ -109,7 +110,8 @@ extension CertificateKeeper {
       client: client, key: key, account: account, settings: settings, clock: world.clock, sleep: world.sleep,
       publish: { [self] answers throws(ACMEError) in try await publish(answers) },
       store: { [self] order throws(ACMEError) in try await keep(order) },
-      deadline: world.clock.now().advanced(by: CertificateOrder.longestAttempt))
+      deadline: world.clock.now().advanced(
+        by: CertificateOrder.longestAttempt + (listener.records?.wait ?? .zero)))
     do throws(ACMEError) {
       return try await order.run(continuing: pending, replacing: status.certificate)
     } catch {
@@ -128,16 +130,46 @@ extension CertificateKeeper {
     try await write(order, to: .order)
   }
 
-  private func publish(_ answers: ListenerChallenges) async throws(ACMEError) {
-    listener.answer(answers)
-    guard storage.isShared else { return }
-    try await write(answers, to: .challenges)
-    // Every gate has read it by then, even without a notice: the validation may reach any of them.
+  private func publish(_ answers: ChallengeAnswers) async throws(ACMEError) {
+    listener.answer(answers.listener)
+    var pause = Duration.zero
+    if !answers.records.isEmpty {
+      pause = try await add(answers.records)
+    } else if storage.isShared {
+      try await write(answers.listener, to: .challenges)
+      // Every gate has read it by then, even without a notice: the validation may reach any of them.
+      pause = world.interval + .milliseconds(500)
+    }
+    guard pause > .zero else { return }
     do throws(CancellationError) {
-      try await world.sleep(world.interval + .milliseconds(500))
+      try await world.sleep(pause)
     } catch {
       throw .unfinished(step: .challenge)
     }
+  }
+
+  /// Adds the records of DNS-01, and returns how long they take to be visible.
+  private func add(_ records: [ChallengeRecord]) async throws(ACMEError) -> Duration {
+    guard let writer = listener.records else {
+      throw .record(name: records[0].name, reason: "nothing writes records")
+    }
+    for record in records {
+      // First: what fails may have done a part.
+      self.records.append(record)
+      try await writer.add(record)
+    }
+    return writer.wait
+  }
+
+  private func removeRecords() async {
+    for record in records {
+      do throws(ACMEError) {
+        try await listener.records?.remove(record)
+      } catch {
+        listener.note(.recordNotRemoved(error))
+      }
+    }
+    records = []
   }
 
   // MARK: Accounts

@@ -13,16 +13,19 @@ public actor CertificateKeeper {
     public var serve: @Sendable (IssuedCertificate) async -> Bool
     /// Answers exactly these challenges from now on.
     public var answer: @Sendable (ListenerChallenges) -> Void
+    /// Writes the records of DNS-01; `nil` without that challenge.
+    public var records: (any ChallengeRecords)?
     public var note: @Sendable (CertificateEvent) -> Void
     public var status: @Sendable (CertificateStatus) -> Void
 
     public init(
       serve: @escaping @Sendable (IssuedCertificate) async -> Bool,
       answer: @escaping @Sendable (ListenerChallenges) -> Void,
+      records: (any ChallengeRecords)? = nil,
       note: @escaping @Sendable (CertificateEvent) -> Void = { _ in },
       status: @escaping @Sendable (CertificateStatus) -> Void = { _ in }
     ) {
-      (self.serve, self.answer, self.note, self.status) = (serve, answer, note, status)
+      (self.serve, self.answer, self.records, self.note, self.status) = (serve, answer, records, note, status)
     }
   }
 
@@ -58,6 +61,8 @@ public actor CertificateKeeper {
   private var servingFailed: Timestamp?
   /// Whether the listeners answer the challenges of this keeper's own order.
   var isOrdering = false
+  /// The records of the order, to be removed at its end.
+  var records: [ChallengeRecord] = []
   /// Whether the storage was read before. What is there at the first time is no news.
   private var hasRead = false
   /// The plan, while it cannot be stored.

@@ -12,8 +12,8 @@ struct CertificateOrder {
   let settings: CertificateOrderSettings
   let clock: WallClock
   let sleep: @Sendable (Duration) async throws(CancellationError) -> Void
-  /// Makes the listeners answer these challenges, and returns when they do.
-  let publish: @Sendable (ListenerChallenges) async throws(ACMEError) -> Void
+  /// Answers these challenges, and returns when the server can be asked to validate them.
+  let publish: @Sendable (ChallengeAnswers) async throws(ACMEError) -> Void
   /// Stores the order until it is finished; `nil` removes it.
   let store: @Sendable (PendingOrder?) async throws(ACMEError) -> Void
   /// No request is sent after this instant, whatever the server answers.
@@ -147,7 +147,7 @@ struct CertificateOrder {
   /// Proves control of every name that is not proven yet.
   private func validate(_ begun: Begun) async throws(ACMEError) {
     let kind = settings.challenge
-    var answers = ListenerChallenges()
+    var answers = ChallengeAnswers()
     var open: [(url: String, challenge: Challenge)] = []
     var unseen = Set(identifiers)
     let places = begun.order.authorizations
@@ -156,8 +156,8 @@ struct CertificateOrder {
     }
     for url in places {
       let authorization: Authorization = try await post(url, nil, step: .authorization).decoded()
-      let name = authorization.identifier.value
-      guard let identifier = authorization.identifier.normalized, unseen.remove(identifier) != nil else {
+      let name = authorization.name
+      guard let identifier = authorization.ordered, unseen.remove(identifier) != nil else {
         throw await foreign(begun, "an authorization is for \(name), which was not ordered, or was validated already")
       }
       switch authorization.status {
@@ -189,7 +189,7 @@ struct CertificateOrder {
     let authorization: Authorization = try await poll(url, step: .authorization) { $0.status != .pending }
     guard authorization.status == .valid else {
       let problem = authorization.challenges.lazy.compactMap(\.error).first
-      throw .notValidated(name: authorization.identifier.value, by: settings.challenge, problem ?? Problem())
+      throw .notValidated(name: authorization.name, by: settings.challenge, problem ?? Problem())
     }
   }
 

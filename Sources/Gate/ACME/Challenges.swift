@@ -19,13 +19,24 @@ public struct ListenerChallenges: Sendable, Hashable {
   public var keyAuthorizations: [String: String] = [:]
 
   public init() {}
+}
 
-  /// Adds the answer to a challenge of `kind` for `identifier`. Listeners have none for DNS-01.
-  mutating func add(_ kind: ChallengeKind, of identifier: Identifier, token: String, keyAuthorization: String) {
+/// What proves control of the names of an order.
+struct ChallengeAnswers: Sendable {
+  var listener = ListenerChallenges()
+  /// DNS-01.
+  var records: [ChallengeRecord] = []
+
+  /// Adds the answer to a challenge of `kind` for `name`, which may be a wildcard.
+  mutating func add(_ kind: ChallengeKind, of name: Identifier, token: String, keyAuthorization: String) {
+    let digest = SHA256.hash(Array(keyAuthorization.utf8))
     switch kind {
-    case .tlsALPN: digests[identifier.value] = SHA256.hash(Array(keyAuthorization.utf8))
-    case .http: keyAuthorizations[token] = keyAuthorization
-    case .dns: break
+    case .tlsALPN: listener.digests[name.value] = digest
+    case .http: listener.keyAuthorizations[token] = keyAuthorization
+    case .dns:
+      // RFC 8555 section 8.4: the wildcard's record is that of the domain.
+      records.append(
+        ChallengeRecord(name: "_acme-challenge.\(name.value.trimmingPrefix("*."))", value: Base64URL.encode(digest)))
     }
   }
 }

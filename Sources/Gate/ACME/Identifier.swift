@@ -25,6 +25,8 @@ public struct Identifier: Sendable, Hashable, Codable {
     }
   }
 
+  init(type: String, value: String) { (self.type, self.value) = (type, value) }
+
   private static let dns = "dns"
   private static let ip = "ip"
 

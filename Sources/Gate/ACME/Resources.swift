@@ -60,6 +60,14 @@ struct Authorization: Decodable {
   var identifier: Identifier
   var status: Status
   var challenges: [Challenge]
+  /// Whether the order is for the wildcard of the identifier.
+  var wildcard: Bool?
+
+  /// The name that was ordered.
+  var name: String { wildcard == true ? "*.\(identifier.value)" : identifier.value }
+
+  /// The identifier that was ordered; `nil` for a type that the gate never orders.
+  var ordered: Identifier? { Identifier(type: identifier.type, value: name).normalized }
 
   func challenge(_ kind: ChallengeKind) -> Challenge? { challenges.first { $0.type == kind.rawValue } }
 }

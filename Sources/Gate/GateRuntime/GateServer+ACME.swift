@@ -80,6 +80,7 @@ extension GateServer {
           return await self?.inTurn { await $0.serveManagedCertificate() } ?? true
         },
         answer: { managed.answer($0, logger: logger) },
+        records: acme.proof.records,
         note: { event in
           managed.count(event)
           CertificateLog(logger: logger).write(event)
@@ -141,6 +142,10 @@ struct CertificateLog: Sendable {
       logger.warning(
         "the clock of this machine differs from the ACME server's: certificates may seem invalid",
         metadata: ["difference_seconds": .number(difference.components.seconds), "hint": "set the clock (timedatectl)"])
+    case .recordNotRemoved(let error):
+      logger.warning(
+        "ACME challenge record not removed: it is worthless and may stay",
+        metadata: ["reason": "\(error)", "hint": "\(error.hint)"])
     case .storageFailed(let error):
       logger.error(
         "certificate storage unavailable: it will be retried",

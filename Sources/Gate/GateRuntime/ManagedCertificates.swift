@@ -172,7 +172,7 @@ final class ManagedCertificates: Sendable {
       state.withLock { $0.lastSuccess = .now() }
     case .failed(let error, _, _, _), .storageFailed(let error), .damaged(let error):
       failures.counter(error.code).add()
-    case .accountMade, .ordering, .learned, .clocksDiffer: break
+    case .accountMade, .ordering, .learned, .clocksDiffer, .recordNotRemoved: break
     }
   }
 }
@@ -207,6 +207,17 @@ extension GateSettings.TLS.ACME.Proof {
     switch self {
     case .tlsALPN: .tlsALPN
     case .http: .http
+    case .dns: .dns
+    }
+  }
+
+  /// What writes the records of DNS-01; `nil` for other challenges.
+  var records: (any ChallengeRecords)? {
+    guard case .dns(let records, let wait) = self else { return nil }
+    return switch records {
+    case .hook(let program): RecordHook(program: program, wait: wait)
+    case .server(let server, let keyFile):
+      DynamicUpdates(host: server.host, port: server.port, keyFile: keyFile, wait: wait)
     }
   }
 }

@@ -42,6 +42,29 @@ struct ACMEProbe {
     } catch {
       report.fail(Self.key(of: error), "\(error)", hint: error.hint)
     }
+    Self.explain(acme, in: &report)
     return report.results
   }
+
+  /// Says how control of the names is proven, as far as that needs more than the listener.
+  private static func explain(_ acme: GateSettings.TLS.ACME, in report: inout ProbeReport) {
+    switch acme.proof {
+    case .tlsALPN: break
+    case .http(let address):
+      report.pass(
+        "tls.acme.challenge", "port 80 of \(acme.domains.joined(separator: ", ")) must lead to \(address.text)")
+    case .dns(.hook(let program), let wait):
+      report.pass("tls.acme.dns.hook", "\(program) writes the records; validation begins \(seconds(wait)) s later")
+    case .dns(.server(let server, _), let wait):
+      let key = "tls.acme.dns.server"
+      guard DynamicUpdates.program != nil else {
+        return report.fail(key, "nsupdate is not installed", hint: "install it (Debian: apt install bind9-dnsutils)")
+      }
+      report.pass(
+        key,
+        "nsupdate writes the records at \(server.host) port \(server.port); validation begins \(seconds(wait)) s later")
+    }
+  }
+
+  private static func seconds(_ wait: Duration) -> Int64 { wait.components.seconds }
 }

@@ -48,6 +48,8 @@ struct HTTPChallengeTests {
           let answer = try await ask(port, "/", host: host)
           #expect([400, 421].contains(answer.status) && answer.headers.first("Location") == nil, "\(host): \(answer)")
         }
+        let check = try await bench.check()
+        #expect(check.contains("port 80 of gate.example, 127.0.0.1 must lead to 127.0.0.1:\(port)"), "\(check)")
         #expect(try await ask(port, "//evil.example/").headers.first("Location") == nil)
         // The challenge is over.
         #expect(try await ask(port, "/.well-known/acme-challenge/token").status == 404)

@@ -17,6 +17,8 @@ struct Pebble: Sendable {
     var validatesAt: UInt16
     /// The port at which it validates HTTP-01 challenges.
     var readsAt: UInt16 = 1
+    /// The port of the DNS server that it asks; `nil` for one that resolves every name to loopback.
+    var asksAt: UInt16?
     /// The lifetime of certificates in seconds.
     var lifetime = 3600
     /// Names that it refuses.
@@ -37,12 +39,15 @@ struct Pebble: Sendable {
   /// The authority of pebble's own certificate.
   let authorityFile: String
   private let managementPort: UInt16
+  /// The port at which its DNS server learns records, by HTTP.
+  let recordPort: UInt16
 
   var directory: String { "https://localhost:\(port)/dir" }
 
   init(_ plan: Plan, _ folder: AuthorityFolder) async throws {
     authorityFile = folder.tlsAuthorityPath
     let dns = try Places.freePort()
+    recordPort = try Places.freePort()
     (port, managementPort) = (try plan.port ?? Places.freePort(), try Places.freePort())
     let configuration: [String: Any] = [
       "pebble": [
@@ -59,10 +64,10 @@ struct Pebble: Sendable {
       Places.tool("pebble-challtestsrv"),
       [
         "-dns01", "127.0.0.1:\(dns)", "-defaultIPv6", "", "-http01", "", "-https01", "", "-tlsalpn01", "",
-        "-management", "127.0.0.1:\(try Places.freePort())",
+        "-management", "127.0.0.1:\(recordPort)",
       ])
     process = try ChildProcess(
-      Places.tool("pebble"), ["-config", file, "-dnsserver", "127.0.0.1:\(dns)", "-strict"],
+      Places.tool("pebble"), ["-config", file, "-dnsserver", "127.0.0.1:\(plan.asksAt ?? dns)", "-strict"],
       environment: ["PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "\(plan.refusedNonces)"])
     _ = try await process.output.first("pebble's directory") { $0.contains("ACME directory available") }
     // It says so before it listens.

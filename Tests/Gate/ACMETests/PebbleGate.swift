@@ -43,5 +43,11 @@ struct PebbleGate {
     return try await body(gate)
   }
 
+  /// What `sallyport check` says about the configuration of the last gate.
+  func check() async throws -> String {
+    let answer = try await ChildProcess.run(Places.product("sallyport"), ["check", "-c", path + "/gate/gate.yaml"])
+    return (answer.output + answer.errors).joined(separator: "\n")
+  }
+
   static func isObtained(_ line: String) -> Bool { line.contains(#""message":"certificate obtained""#) }
 }

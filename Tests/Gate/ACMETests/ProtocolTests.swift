@@ -174,8 +174,8 @@ struct ProtocolTests {
       .malformed(url: "u", reason: "r"), .refused(step: .order, Problem()), .rateLimited(Problem(), until: nil),
       .notValidated(name: "n", by: .http, Problem(type: "urn:ietf:params:acme:error:caa")),
       .noChallenge(name: "n", .tlsALPN, offered: ["n"]),
-      .unknownProfile(name: "p", offered: []), .unknownProfile(name: "p", offered: ["q"]), .bindingRequired,
-      .unfinished(step: .order), .unusable(reason: "r"),
+      .record(name: "r", reason: "s"), .unknownProfile(name: "p", offered: []),
+      .unknownProfile(name: "p", offered: ["q"]), .bindingRequired, .unfinished(step: .order), .unusable(reason: "r"),
       .clock(notBefore: .now(), notAfter: .now()), .storage(reason: "r"),
     ])
   func hints(error: ACMEError) {

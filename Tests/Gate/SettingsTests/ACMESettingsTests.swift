@@ -12,6 +12,7 @@ struct ACMESettingsTests {
     let acme = try #require(settings.tls.acme)
     #expect(acme.domains == ["gate.example.com", "b.example"])
     #expect(acme.directory == "https://acme-v02.api.letsencrypt.org/directory")
+    #expect(acme.proof == .tlsALPN && acme.profile == nil)
     #expect(acme.email == nil && acme.caFile == nil && acme.binding == nil && settings.tls.files == [])
     #expect(
       try workspace.load(environment: ["SALLYPORT_TLS__ACME__DOMAINS__0": "a.example"]).tls.acme?.domains
@@ -39,6 +40,39 @@ struct ACMESettingsTests {
     #expect(acme.binding == .init(keyID: "kid-1", keyFile: workspace.folder + "/eab.key"))
   }
 
+  /// As `tsig-keygen gate` prints it.
+  private static let transactionKey = """
+    key "gate" {
+    \talgorithm hmac-sha256;
+    \tsecret "c2FsbHlwb3J0IHRlc3Qga2V5IHdpdGggMzIgYnl0ZXM=";
+    };
+
+    """
+
+  @Test("DNS-01 proves wildcards, with a program or with dynamic updates")
+  func dns() throws {
+    let workspace = try Workspace()
+    try workspace.write("#!/bin/sh\n", to: "hook", permissions: 0o755)
+    try workspace.write(Self.transactionKey, to: "dns.key", permissions: 0o600)
+    func proof(_ dns: String) throws -> GateSettings.TLS.ACME.Proof? {
+      let yaml = "tls: { acme: { domains: ['*.A.example', a.example], challenge: dns-01, dns: { \(dns) } } }"
+      let acme = try workspace.load(yaml: yaml, environment: [:]).tls.acme
+      #expect(acme?.domains == ["*.a.example", "a.example"])
+      return acme?.proof
+    }
+    #expect(try proof("hook: hook") == .dns(.hook(workspace.folder + "/hook"), wait: .seconds(10)))
+    for (server, host, port) in [
+      ("ns.example", "ns.example", 53), ("192.0.2.1:5353", "192.0.2.1", 5353),
+      ("'[2001:db8::1]:53'", "2001:db8::1", 53),
+    ] {
+      #expect(
+        try proof("server: \(server), key_file: dns.key, wait: 2m")
+          == .dns(
+            .server(.init(host: host, port: UInt16(port)), keyFile: workspace.folder + "/dns.key"), wait: .seconds(120))
+      )
+    }
+  }
+
   @Test("HTTP-01 listens at port 80 of all addresses unless another one is given; addresses may use it")
   func http() throws {
     let workspace = try Workspace()
@@ -61,7 +95,50 @@ struct ACMESettingsTests {
   static let cases: [(String, String)] = [
     ("email: ops@example.com", "tls.acme.domains: missing"),
     ("domains: []", "tls.acme.domains: missing"),
-    ("domains: ['*.example.com']", "is a wildcard, which the listener cannot prove"),
+    ("domains: ['*.example.com']", "*.example.com is a wildcard, which tls-alpn-01 cannot prove"),
+    ("domains: ['*.example.com'], challenge: http-01", "is a wildcard, which http-01 cannot prove"),
+    ("domains: ['*.']", "is not a DNS name or an IP address"),
+    ("domains: ['*']", "is not a wildcard: write *. and a DNS name"),
+    ("domains: ['*.*.example']", "is not a wildcard: write *. and a DNS name"),
+    ("domains: ['a.*.example']", "is not a wildcard: write *. and a DNS name"),
+    ("domains: ['*.192.0.2.1']", "is not a DNS name or an IP address"),
+    ("domains: [192.0.2.1], challenge: dns-01, dns: { hook: hook }", "is an address, which dns-01 cannot prove"),
+    ("domains: [a.example], challenge: dns-01", "dns-01 needs tls.acme.dns.hook, or tls.acme.dns.server"),
+    (
+      "domains: [a.example], dns: { hook: hook }", "tls.acme.dns.hook: has no effect without tls.acme.challenge: dns-01"
+    ),
+    ("domains: [a.example], dns: { wait: 1s }", "tls.acme.dns.wait: has no effect without"),
+    ("domains: [a.example], challenge: dns-01, dns: { hook: none }", "DIR/none does not exist, or is not a file"),
+    ("domains: [a.example], challenge: dns-01, dns: { hook: . }", "does not exist, or is not a file"),
+    ("domains: [a.example], challenge: dns-01, dns: { hook: cert.pem }", "DIR/cert.pem is not executable"),
+    ("domains: [a.example], challenge: dns-01, dns: { hook: open }", "every user of this machine can change DIR/open"),
+    (
+      "domains: [a.example], challenge: dns-01, dns: { hook: hook, server: ns.example, key_file: dns.key }",
+      "tls.acme.dns.hook: not allowed together with tls.acme.dns.server"
+    ),
+    (
+      "domains: [a.example], challenge: dns-01, dns: { hook: hook, key_file: dns.key }",
+      "tls.acme.dns.key_file: has no effect without tls.acme.dns.server"
+    ),
+    (
+      "domains: [a.example], challenge: dns-01, dns: { server: ns.example }",
+      "tls.acme.dns.key_file: missing: tls.acme.dns.server is given"
+    ),
+    (
+      "domains: [a.example], challenge: dns-01, dns: { key_file: dns.key }",
+      "tls.acme.dns.server: missing: tls.acme.dns.key_file is given"
+    ),
+    (
+      "domains: [a.example], challenge: dns-01, dns: { server: ns.example, key_file: public.key }",
+      "every user of this machine can read DIR/public.key"
+    ),
+    (
+      "domains: [a.example], challenge: dns-01, dns: { server: ns.example, key_file: prose.pem }",
+      "DIR/prose.pem contains no key as tsig-keygen prints it"
+    ),
+    ("domains: [a.example], challenge: dns-01, dns: { server: '2001:db8::1' }", "did you mean [2001:db8::1]"),
+    ("domains: [a.example], challenge: dns-01, dns: { server: 'ns.example:0' }", "is not a DNS server"),
+    ("domains: [a.example], challenge: dns-01, dns: { server: 'ns.example port' }", "is not a DNS server"),
     ("domains: ['::']", "is not the address of a machine"),
     ("domains: [0.0.0.0]", "is not the address of a machine"),
     ("domains: ['[2001:db8::1]']", "is not a DNS name or an IP address (did you mean 2001:db8::1)"),
@@ -81,7 +158,7 @@ struct ACMESettingsTests {
     ("domains: [a.example], eab: { key_id: kid }", "tls.acme.eab.key_file: missing: tls.acme.eab.key_id is given"),
     ("domains: [a.example], eab: { key_file: good.token }", "tls.acme.eab.key_id: missing"),
     ("domains: [a.example], eab: { key_id: kid, key_file: prose.pem }", "tls.acme.eab.key_file: "),
-    ("domains: [a.example], challenge: http", "is not one of tls-alpn-01, http-01"),
+    ("domains: [a.example], challenge: http", "is not one of tls-alpn-01, http-01, dns-01"),
     ("domains: [a.example], http_listen: '[::]:8080'", "has no effect without tls.acme.challenge: http-01"),
     ("domains: [a.example], challenge: http-01, http_listen: 8080", "is not an address with a port"),
     (
@@ -95,6 +172,10 @@ struct ACMESettingsTests {
   func broken(yaml: String, fault: String) throws {
     let workspace = try Workspace()
     try workspace.write("?\n", to: "prose.pem", permissions: 0o600)
+    try workspace.write("#!/bin/sh\n", to: "hook", permissions: 0o755)
+    try workspace.write("#!/bin/sh\n", to: "open", permissions: 0o757)
+    try workspace.write(Self.transactionKey, to: "dns.key", permissions: 0o600)
+    try workspace.write(Self.transactionKey, to: "public.key", permissions: 0o644)
     let faults = try workspace.faults(yaml: "tls: { acme: { \(yaml) } }", environment: [:])
     #expect(faults.contains { $0.contains(fault) }, "\(faults)")
     #expect(!faults.contains { $0.contains("cert_file") }, "\(faults)")

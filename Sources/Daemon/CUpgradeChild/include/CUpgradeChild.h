@@ -36,6 +36,10 @@ int upgrade_child_start(const char *path, char *const arguments[], char *const e
 /// Waits until the waiter has exited. Close `life` first.
 void upgrade_child_reap(pid_t waiter);
 
+/// Makes posix_spawn(3) close all descriptors from `first` on in the new process. `actions` is a
+/// `posix_spawn_file_actions_t`. Returns 0, or the number of an error.
+int upgrade_child_close_from(void *actions, int first);
+
 /// Creates a pipe whose ends are not inherited by programs. Returns 0, or -1 with `errno`.
 int upgrade_child_pipe(int ends[2]);
 

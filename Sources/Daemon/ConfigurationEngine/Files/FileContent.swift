@@ -131,6 +131,12 @@ public enum FileContent {
     return stat(path, &status) == 0 ? UInt32(status.st_mode) & 0o7777 : nil
   }
 
+  /// Whether there is a regular file at `path`, or a link to one.
+  public static func isRegular(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+  }
+
   /// Whether the process runs as root.
   public static var isRoot: Bool { geteuid() == 0 }
 }

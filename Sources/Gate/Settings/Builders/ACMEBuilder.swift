@@ -27,6 +27,7 @@ extension SettingsBuilder {
     check(.certificates, Keys.acmeCA)
     let binding = acmeBinding()
     let proof = acmeProof()
+    if let names { refuseUnprovable(names, by: value(Keys.acmeChallenge) ?? .tlsALPN) }
     guard let names, let proof, files == nil else { return nil }
     return GateSettings.TLS.ACME(
       domains: names, email: value(Keys.acmeEmail),
@@ -49,18 +50,6 @@ extension SettingsBuilder {
       return nil
     }
     return names
-  }
-
-  private mutating func acmeProof() -> GateSettings.TLS.ACME.Proof? {
-    guard !entries.isFaulty(path(Keys.acmeChallenge)) else { return nil }
-    let challenge = value(Keys.acmeChallenge) ?? .tlsALPN
-    if challenge != .http, value(Keys.acmeHTTPListen) != nil {
-      refuse(path(Keys.acmeHTTPListen), "has no effect without tls.acme.challenge: http-01")
-    }
-    switch challenge {
-    case .tlsALPN: return .tlsALPN
-    case .http: return .http(value(Keys.acmeHTTPListen) ?? GateSettings.TLS.ACME.standardHTTPListen)
-    }
   }
 
   private mutating func acmeBinding() -> GateSettings.TLS.ACME.Binding? {

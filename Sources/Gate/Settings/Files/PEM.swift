@@ -35,6 +35,8 @@ enum FileContentRule: Sendable {
   case headerLines
   /// A key in base64url on the first line, for external account binding.
   case base64URLKey
+  /// A key for transactions with a DNS server (TSIG), as `tsig-keygen` prints it.
+  case transactionKey
   /// A list of revoked certificates, which may be larger than other files.
   case statusList
   case anything
@@ -60,6 +62,10 @@ enum FileContentRule: Sendable {
       return TokenFile.token(in: bytes) == nil ? TokenFile.reason(path) : nil
     case .base64URLKey:
       return BindingKeyFile.key(in: bytes) == nil ? "\(path) contains no key in base64url" : nil
+    case .transactionKey:
+      let text = String(decoding: bytes, as: UTF8.self)
+      return text.contains(/key\s+"?[^"{\s]+"?\s*\{/) && text.contains(/secret\s+"?[A-Za-z0-9+\/=]+/)
+        ? nil : "\(path) contains no key as tsig-keygen prints it: key \"NAME\" { algorithm …; secret …; };"
     case .certificates:
       return labels.contains("CERTIFICATE") ? nil : "\(path) contains no certificate: no PEM block CERTIFICATE"
     case .privateKey:

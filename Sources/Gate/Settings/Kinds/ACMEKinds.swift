@@ -1,23 +1,23 @@
 internal import ConfigurationEngine
 
 extension Kind where Value == String {
-  /// A name of a certificate: a DNS name without wildcard, in lower case, or an IP address in its usual text form.
+  /// A name of a certificate: a DNS name in lower case, perhaps a wildcard, or an IP address in its usual text form.
   static var certificateName: Kind {
     Kind(
-      name: "host name", form: "a DNS name without wildcard, or an IP address",
-      schema: .matching("^[A-Za-z0-9.:-]+$", longest: 253), example: "gate.example.com"
+      name: "host name", form: "a DNS name, an IP address, or with `dns-01` a wildcard",
+      schema: .matching("^(\\*\\.)?[A-Za-z0-9.:-]+$", longest: 253), example: "gate.example.com"
     ) { text throws(InvalidSetting) in
-      if text.hasPrefix("*") {
-        throw InvalidSetting(
-          "\(InvalidSetting.quoted(text)) is a wildcard, which the listener cannot prove; list the names one by one")
-      }
       if let address = NetworkName.bytes(of: text) {
         guard address.contains(where: { $0 != 0 }) else {
           throw InvalidSetting("\(InvalidSetting.quoted(text)) is not the address of a machine")
         }
         return NetworkName.text(of: address)
       }
-      guard NetworkName.isHostName(text), !text.contains("_") else {
+      let name = text.trimmingPrefix("*.")
+      guard !name.contains("*") else {
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a wildcard: write *. and a DNS name")
+      }
+      guard NetworkName.isHostName(name), NetworkName.bytes(of: name) == nil, !text.contains("_") else {
         throw InvalidSetting(
           "\(InvalidSetting.quoted(text)) is not a DNS name or an IP address", suggestion: suggestedName(for: text))
       }
