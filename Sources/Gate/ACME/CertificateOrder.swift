@@ -135,11 +135,18 @@ struct CertificateOrder {
   private func request(for key: ECPrivateKey) throws(ACMEError) -> [UInt8] {
     do throws(CryptographyError) {
       return try CertificateRequestTemplate(
-        extensions: [.subjectAlternativeNames(identifiers)]
+        subject: subject, extensions: [.subjectAlternativeNames(identifiers)]
       ).signed(with: key)
     } catch {
       throw .storage(reason: "the certificate's key cannot sign: \(error)")
     }
+  }
+
+  private var subject: DistinguishedName {
+    guard settings.usesCommonName, let name = identifiers.first(where: { $0.address == nil }) else {
+      return DistinguishedName()
+    }
+    return DistinguishedName(.commonName(name.value))
   }
 
   // MARK: Validation

@@ -95,6 +95,9 @@ public struct CertificateOrderSettings: Sendable, Hashable {
   public var challenge = ChallengeKind.tlsALPN
   /// The profile of the orders (draft-ietf-acme-profiles); `nil` for the server's own choice.
   public var profile: String?
+  /// Whether a request has the first DNS name as common name, too, for authorities that ask for one. Clients do not
+  /// read it (RFC 9525).
+  public var usesCommonName = false
 
   public init(directory: String, names: [String], email: String? = nil, binding: ExternalAccountBinding? = nil) {
     (self.directory, self.names, self.email, self.binding) = (directory, names, email, binding)

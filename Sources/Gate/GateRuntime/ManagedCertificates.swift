@@ -198,6 +198,7 @@ extension GateSettings.TLS.ACME {
     var order = CertificateOrderSettings(directory: directory, names: domains, email: email, binding: external)
     order.challenge = proof.kind
     order.profile = profile
+    order.usesCommonName = usesCommonName
     return order
   }
 }

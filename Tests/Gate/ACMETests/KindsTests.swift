@@ -115,4 +115,31 @@ struct KindsTests {
       }
     }
   }
+
+  @Test("The request has a common name only if wanted: the first DNS name", arguments: [false, true])
+  func commonName(isWanted: Bool) async throws {
+    try await KeeperBench.serving { bench in
+      try await Pebble.serving(bench.plan, bench.folder) { pebble in
+        try await FrontOfPebble.serving(pebble, bench.folder) { front, directory in
+          let requests = LockedValue<[[UInt8]]>([])
+          front.answers { request in
+            if let text = Self.payload(of: request)["csr"] as? String, let der = Base64URL.decode(text) {
+              requests.withLock { $0.append(der) }
+            }
+            return nil
+          }
+          let names = ["127.0.0.1", "gate.example", "api.example"]
+          _ = try await bench.keeper(directory, names: names) { $0.usesCommonName = isWanted }.step()
+          #expect(bench.failures == [] && bench.obtained.count == 1)
+          let file = bench.path + "/request.der"
+          try Data(try #require(requests.withLock(\.last))).write(to: URL(fileURLWithPath: file))
+          let shown = try await ChildProcess.run(
+            Places.tool("openssl"), ["req", "-inform", "DER", "-in", file, "-noout", "-subject", "-verify", "-text"])
+          let text = shown.output.joined(separator: "\n")
+          #expect(text.contains("CN = gate.example") == isWanted, "\(text)")
+          #expect(text.contains("DNS:gate.example, DNS:api.example, IP Address:127.0.0.1"), "\(text)")
+        }
+      }
+    }
+  }
 }

@@ -12,7 +12,7 @@ struct ACMESettingsTests {
     let acme = try #require(settings.tls.acme)
     #expect(acme.domains == ["gate.example.com", "b.example"])
     #expect(acme.directory == "https://acme-v02.api.letsencrypt.org/directory")
-    #expect(acme.proof == .tlsALPN && acme.profile == nil)
+    #expect(acme.proof == .tlsALPN && acme.profile == nil && !acme.usesCommonName)
     #expect(acme.email == nil && acme.caFile == nil && acme.binding == nil && settings.tls.files == [])
     #expect(
       try workspace.load(environment: ["SALLYPORT_TLS__ACME__DOMAINS__0": "a.example"]).tls.acme?.domains
@@ -30,12 +30,14 @@ struct ACMESettingsTests {
           email: ops@example.com
           directory: https://acme.internal:14000/dir
           profile: shortlived
+          common_name: true
           ca_file: cert.pem
           eab: { key_id: kid-1, key_file: eab.key }
       """
     let acme = try #require(try workspace.load(yaml: yaml, environment: [:]).tls.acme)
     #expect(acme.email == "ops@example.com" && acme.directory == "https://acme.internal:14000/dir")
     #expect(acme.domains == ["gate.example.com", "192.0.2.1", "2001:db8::1"] && acme.profile == "shortlived")
+    #expect(acme.usesCommonName)
     #expect(acme.caFile == workspace.folder + "/cert.pem")
     #expect(acme.binding == .init(keyID: "kid-1", keyFile: workspace.folder + "/eab.key"))
   }
@@ -164,6 +166,14 @@ struct ACMESettingsTests {
     (
       "domains: [a.example], challenge: http-01, http_listen: '127.0.0.1:6200'",
       "tls.acme.http_listen: port 6200 is used by listen at ::"
+    ),
+    (
+      "domains: [192.0.2.1], common_name: true",
+      "tls.acme.common_name: tls.acme.domains has no DNS name, only addresses"
+    ),
+    (
+      "domains: [\(String(repeating: "a.", count: 30))example], common_name: true",
+      "example is longer than 64 characters"
     ),
     ("domain: [a.example]", "tls.acme.domain: unknown key (did you mean tls.acme.domains)"),
   ]

@@ -27,12 +27,14 @@ extension SettingsBuilder {
     check(.certificates, Keys.acmeCA)
     let binding = acmeBinding()
     let proof = acmeProof()
+    let usesCommonName = value(Keys.acmeCommonName) == true
+    if usesCommonName, let names { checkCommonName(of: names) }
     if let names { refuseUnprovable(names, by: value(Keys.acmeChallenge) ?? .tlsALPN) }
     guard let names, let proof, files == nil else { return nil }
     return GateSettings.TLS.ACME(
       domains: names, email: value(Keys.acmeEmail),
       directory: value(Keys.acmeDirectory) ?? GateSettings.TLS.ACME.letsEncrypt, profile: value(Keys.acmeProfile),
-      proof: proof, caFile: value(Keys.acmeCA), binding: binding)
+      usesCommonName: usesCommonName, proof: proof, caFile: value(Keys.acmeCA), binding: binding)
   }
 
   private mutating func acmeNames() -> [String]? {
@@ -50,6 +52,18 @@ extension SettingsBuilder {
       return nil
     }
     return names
+  }
+
+  /// A common name has at most 64 characters (RFC 5280 appendix A.1).
+  private mutating func checkCommonName(of names: [String]) {
+    guard let name = names.first(where: { NetworkName.bytes(of: $0) == nil }) else {
+      return refuse(path(Keys.acmeCommonName), "tls.acme.domains has no DNS name, only addresses")
+    }
+    guard name.utf8.count <= 64 else {
+      return refuse(
+        path(Keys.acmeCommonName), "\(name) is longer than 64 characters",
+        hint: "put a shorter name first in tls.acme.domains")
+    }
   }
 
   private mutating func acmeBinding() -> GateSettings.TLS.ACME.Binding? {

@@ -15,6 +15,9 @@ extension Keys {
   static let acmeProfile = Key(
     "tls.acme.profile", .profileName, example: "shortlived",
     "The profile of the certificate, one of those that the ACME server offers. By default the server chooses.")
+  static let acmeCommonName = Key(
+    "tls.acme.common_name", .boolean, example: "true",
+    "Whether the request has the first DNS name as common name too, for old private authorities. By default not.")
   static let acmeChallenge = Key<GateSettings.TLS.ACME.Challenge>(
     "tls.acme.challenge", .choice(), example: "http-01",
     "How control of the names is proven: at port 443 of the listener, at port 80 with `http-01`, or by a TXT record. By "
@@ -63,6 +66,8 @@ extension GateSettings.TLS {
     public var directory: String
     /// `nil`: the server chooses.
     public var profile: String?
+    /// Whether requests have the first DNS name, at most 64 characters, as common name.
+    public var usesCommonName: Bool
     public var proof: Proof
     /// PEM. An absolute path; validation found a certificate in the file. `nil` for the system's CAs.
     public var caFile: String?

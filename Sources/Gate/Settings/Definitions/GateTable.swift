@@ -17,7 +17,7 @@ extension SettingsTable {
     Keys.proxyProtocol.definition, Keys.trustedProxies.definition,
     Keys.certificate.definition, Keys.privateKey.definition, Keys.furtherCertificate.definition,
     Keys.furtherKey.definition, Keys.acmeDomains.definition, Keys.acmeEmail.definition,
-    Keys.acmeDirectory.definition, Keys.acmeProfile.definition,
+    Keys.acmeDirectory.definition, Keys.acmeProfile.definition, Keys.acmeCommonName.definition,
     Keys.acmeChallenge.definition, Keys.acmeHTTPListen.definition, Keys.acmeDNSHook.definition,
     Keys.acmeDNSServer.definition, Keys.acmeDNSKey.definition, Keys.acmeDNSWait.definition, Keys.acmeCA.definition,
     Keys.acmeBindingKeyID.definition, Keys.acmeBindingKey.definition, Keys.leastVersion.definition,
