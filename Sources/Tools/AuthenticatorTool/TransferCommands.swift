@@ -15,6 +15,8 @@ extension Failure {
       let names = VaultFormat.allCases.map(\.rawValue).joined(separator: ", ")
       self.init(.badData, "\(path): \(error)", hint: "--format names it: \(names)")
     case .malformed, .notAuthentic, .keyDerivation, .tooLarge, .tooComplex: self.init(.badData, "\(path): \(error)")
+    case .malformedTable:
+      self.init(.badData, "\(path): \(error)", hint: "export it from the app again, and do not edit it")
     case .wrongPassword: self.init(.refused, "\(path): \(error)", hint: "nothing was written; try again")
     case .unsupported(_, let hint): self.init(.badData, "\(path): \(error)", hint: hint)
     }
@@ -27,7 +29,8 @@ struct ImportCommand: ParsableCommand {
     abstract: "Add the entries of files of other authenticators.",
     discussion: """
       Aegis, 2FAS, Google Authenticator (migration links), ente, lists of otpauth links, andOTP, Bitwarden, FreeOTP+, \
-      Proton, Stratum and OTPClient. The format is detected. What is there already stays as it is, except for a counter, \
+      Proton, Stratum, OTPClient, KeePassXC (CSV), 1Password (CSV, or export.data of a .1pux) and Steam's maFile. Of \
+      password managers only the codes are read, never the passwords. The format is detected. What is there already stays as it is, except for a counter, \
       which only grows. An entry that is of no use is named; the others come in. Example:
         authenticator import aegis-backup.json --dry-run
         authenticator import aegis-backup.json

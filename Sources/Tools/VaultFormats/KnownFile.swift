@@ -8,10 +8,9 @@ enum KnownFile {
   case keePass
   case archive
   case database
-  case bitwardenCSV
-  case keePassXCCSV
-  case onePasswordCSV
-  case otherCSV
+  case keePassXML
+  case encryptedMaFile
+  case otherTable
 
   /// What the beginning of a file shows; `nil` for others.
   init?(_ bytes: [UInt8]) {
@@ -24,27 +23,28 @@ enum KnownFile {
     ]
     if let found = beginnings.first(where: { bytes.starts(with: $0.0) }) {
       self = found.1
-    } else if let table = Self.table(bytes) {
-      self = table
+    } else if Self.isXML(bytes) {
+      self = .keePassXML
+    } else if SteamFile.isEncrypted(bytes) || Self.isManifest(bytes) {
+      self = .encryptedMaFile
+    } else if let table = PasswordTable(bytes), table.format == nil, table.mayHaveCodes {
+      self = .otherTable
     } else {
       return nil
     }
   }
 
-  /// The table whose columns the first line names; `nil` if it does not name any.
-  private static func table(_ bytes: [UInt8]) -> KnownFile? {
-    let content = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]
-    let line = content.prefix(4096).prefix { $0 != 0x0A && $0 != 0x0D }
-    guard line.allSatisfy({ (0x20...0x7E).contains($0) }), !line.contains(UInt8(ascii: "{")),
-      line.first != UInt8(ascii: "#")
-    else { return nil }
-    let columns = String(decoding: line, as: UTF8.self).lowercased().split { $0 == "," || $0 == ";" || $0 == "\t" }
-      .map { $0.filter { $0 != "\"" && $0 != " " } }
-    guard columns.count > 1, !columns.contains(where: { $0.contains("://") }) else { return nil }
-    if columns.contains("login_totp") { return .bitwardenCSV }
-    if columns.contains("totp"), columns.contains("group") { return .keePassXCCSV }
-    if columns.contains("otpauth"), columns.contains("title") { return .onePasswordCSV }
-    return columns.contains { ["totp", "otpauth", "otp", "secret", "uri"].contains($0) } ? .otherCSV : nil
+  /// Whether a file is the XML export of KeePass and KeePassXC.
+  private static func isXML(_ bytes: [UInt8]) -> Bool {
+    let text = String(decoding: bytes.prefix(1024), as: UTF8.self)
+    return text.contains("<KeePassFile")
+  }
+
+  /// Whether a file is the list of encrypted maFiles that Steam Desktop Authenticator keeps next to them.
+  private static func isManifest(_ bytes: [UInt8]) -> Bool {
+    guard bytes.count <= 1 << 20, bytes.contains(UInt8(ascii: "{")) else { return false }
+    let text = String(decoding: bytes.prefix(4096), as: UTF8.self)
+    return text.contains("\"encryption_iv\"") && text.contains("\"steamid\"")
   }
 
   /// What it is, and what to do.
@@ -62,22 +62,20 @@ enum KnownFile {
       .unsupported(
         "the file is a database of KeePass, which is not read",
         hint: "show the QR code of each entry in KeePassXC: authenticator scan PICTURE")
-    case .archive: .unsupported("the file is a ZIP archive", hint: "unpack it, and import the files in it")
+    case .archive:
+      .unsupported(
+        "the file is a ZIP archive", hint: "unpack it, and import the files in it: of a .1pux that is export.data")
     case .database:
       .unsupported(
         "the file is a database of an app (SQLite), which is not read", hint: "use the export of the app")
-    case .bitwardenCSV:
+    case .keePassXML:
       .unsupported(
-        "the file is a CSV export of Bitwarden, which is not read", hint: "export it as .json, without a password")
-    case .keePassXCCSV:
+        "the file is an XML export of KeePass, which is not read", hint: "export it from KeePassXC as CSV")
+    case .encryptedMaFile:
       .unsupported(
-        "the file is a CSV export of KeePassXC, which is not read",
-        hint: "put the links of its column TOTP into a file, one a line")
-    case .onePasswordCSV:
-      .unsupported(
-        "the file is a CSV export of 1Password, which is not read",
-        hint: "put the links of its column OTPAuth into a file, one a line")
-    case .otherCSV:
+        "the file is an encrypted maFile of Steam Desktop Authenticator, or the list of such files, which is not read",
+        hint: "remove the encryption there (Manage Encryption), and import each .maFile")
+    case .otherTable:
       .unsupported(
         "the file is a table (CSV), which is not read", hint: "put its otpauth:// links into a file, one a line")
     }

@@ -15,7 +15,7 @@ public enum VaultFormat: String, CaseIterable, Sendable {
   case otpauth
   /// andOTP, plain or encrypted with a password.
   case andOTP = "andotp"
-  /// Bitwarden and Bitwarden Authenticator, plain JSON.
+  /// Bitwarden and Bitwarden Authenticator, plain JSON or CSV.
   case bitwarden
   /// FreeOTP+.
   case freeOTP = "freeotp"
@@ -25,6 +25,12 @@ public enum VaultFormat: String, CaseIterable, Sendable {
   case stratum
   /// OTPClient, plain.
   case otpClient = "otpclient"
+  /// KeePassXC, CSV.
+  case keePassXC = "keepassxc"
+  /// 1Password, CSV or the file `export.data` of a 1PUX archive.
+  case onePassword = "1password"
+  /// A maFile of Steam Desktop Authenticator or steamguard-cli, plain.
+  case maFile = "mafile"
 }
 
 /// What was read from a file.
@@ -78,6 +84,8 @@ public enum VaultFormatError: Error, Sendable, Hashable {
   case unknownFormat
   /// It is not what its format says: malformed or cut off.
   case malformed(VaultFormat)
+  /// It is a table whose row with this number, from 1 on, has no meaning: why.
+  case malformedTable(VaultFormat, row: Int, String)
   /// The password opens nothing.
   case wrongPassword
   /// It was changed, or cut off: its authentication tag does not match.
@@ -97,6 +105,8 @@ extension VaultFormatError: CustomStringConvertible {
     switch self {
     case .unknownFormat: "the format of the file is not known"
     case .malformed(let format): "the file is malformed for \(format.rawValue), or cut off"
+    case .malformedTable(let format, let row, let reason):
+      "the table is malformed for \(format.rawValue) from row \(row) on: \(reason)"
     case .wrongPassword: "wrong password"
     case .notAuthentic: "the file was changed or cut off: its authentication tag does not match"
     case .keyDerivation(let what): "the file asks for an impossible key derivation: \(what)"
@@ -142,7 +152,10 @@ public enum VaultReader {
       case .google: try MigrationLinks.read(bytes, at: time, most: most)
       case .ente, .otpauth: try LinkList.read(bytes, as: format, at: time, most: most)
       case .andOTP: try AndOTPFile.read(data, at: time, most: most, password: password)
-      case .bitwarden: try BitwardenFile.read(data, at: time, most: most)
+      case .bitwarden where isObject(bytes): try BitwardenFile.read(data, at: time, most: most)
+      case .onePassword where isObject(bytes): try OnePasswordFile.read(data, at: time, most: most)
+      case .bitwarden, .onePassword, .keePassXC: try PasswordTable.read(bytes, as: format, at: time, most: most)
+      case .maFile: try SteamFile.read(data, at: time, most: most)
       case .freeOTP: try FreeOTPFile.read(data, at: time, most: most)
       case .proton: try ProtonFile.read(data, at: time, most: most)
       case .stratum: try StratumFile.read(data, at: time, most: most)
@@ -178,6 +191,12 @@ public enum VaultReader {
     init?(intValue: Int) { nil }
   }
 
+  /// Whether a file is a JSON object, and no table.
+  private static func isObject(_ bytes: [UInt8]) -> Bool {
+    let content = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]
+    return content.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "{")
+  }
+
   /// Whether a file is JSON with more values than are read.
   private static func isTooComplex(_ bytes: ArraySlice<UInt8>) -> Bool {
     let first = bytes.first { !" \t\r\n\u{FEFF}".utf8.contains($0) }
@@ -198,6 +217,8 @@ public enum VaultReader {
       if names.contains("Authenticators") { return .stratum }
       if names.contains("tokens") { return .freeOTP }
       if names.contains("items") || names.contains("encKeyValidation_DO_NOT_EDIT") { return .bitwarden }
+      if names.contains("accounts") { return .onePassword }
+      if names.contains("shared_secret") { return .maFile }
       if names.contains("entries") || names.isSuperset(of: ["salt", "content"]) { return .proton }
       if names.isSuperset(of: ["kdfParams", "encryptedData"]) { return .ente }
       return nil
@@ -209,6 +230,7 @@ public enum VaultReader {
       }
       return names.contains("algo") ? .otpClient : .andOTP
     default:
+      if let format = PasswordTable(bytes)?.format { return format }
       if content.starts(with: Array("AUTHENTICATORPRO".utf8)) || content.starts(with: Array("AuthenticatorPro".utf8)) {
         return .stratum
       }
@@ -294,7 +316,7 @@ public enum VaultWriter {
         throw .unsupported("\(format.rawValue) has no password", hint: "leave it out, or export to aegis or 2fas")
       }
       return format == .google ? try MigrationLinks.write(entries) : LinkList.write(entries)
-    case .ente, .andOTP, .bitwarden, .freeOTP, .proton, .stratum, .otpClient:
+    case .ente, .andOTP, .bitwarden, .freeOTP, .proton, .stratum, .otpClient, .keePassXC, .onePassword, .maFile:
       throw .unsupported("\(format.rawValue) is read, not written", hint: "aegis, 2fas, google or otpauth")
     }
   }

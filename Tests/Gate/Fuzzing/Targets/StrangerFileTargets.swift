@@ -13,15 +13,16 @@ extension FuzzTarget {
   /// The files of other authenticators that have no target of their own, the vault that a partner shares, the names in
   /// a shared folder, and pictures. Each checks that an input of at most 8 KiB takes a bounded processor time.
   static let strangerFiles: [FuzzTarget] =
-    [VaultFormat.andOTP, .bitwarden, .freeOTP, .proton, .stratum, .otpClient, .ente].map(importer)
-    + [.sharedVault, .sharedNames, .picture]
+    [
+      VaultFormat.andOTP, .bitwarden, .freeOTP, .proton, .stratum, .otpClient, .ente, .keePassXC, .onePassword, .maFile,
+    ].map(importer) + [.sharedVault, .sharedNames, .picture]
 
   private static func importer(_ format: VaultFormat) -> FuzzTarget {
     FuzzTarget(
       name: "import-\(format.rawValue)", longest: 8192,
       words: [
         "\"secret\":", "\"digits\":", "\"counter\":9223372036854775807", "\"period\":0", "1e999", "[[[[", "{\"a\":",
-        "\\u0000", "otpauth://totp/", "steam://",
+        "\\u0000", "otpauth://totp/", "steam://", "\",\"", "\r\n", ";",
       ],
       seeds: { StrangerFileInvariants.samples[format, default: []].map { Array($0.utf8) } },
       accepts: { input throws(InvariantViolation) in try StrangerFileInvariants.importer(input, format) })
@@ -84,7 +85,16 @@ enum StrangerFileInvariants {
     .freeOTP: [
       #"{"tokens":[{"algo":"SHA1","counter":0,"digits":6,"issuerExt":"A","label":"a","period":30,"secret":[49,-1]}]}"#
     ],
-    .bitwarden: [#"{"encrypted":false,"items":[{"name":"A","login":{"username":"a","totp":"steam://GEZDGNBV"}}]}"#],
+    .bitwarden: [
+      #"{"encrypted":false,"items":[{"name":"A","login":{"username":"a","totp":"steam://GEZDGNBV"}}]}"#,
+      "folder,name,login_username,login_totp\nf,\"A \"\"b\"\"\",a,GEZDGNBV\n",
+    ],
+    .keePassXC: ["\"Group\",\"Title\",\"TOTP\"\r\n\"Root/x\",\"A\nB\",\"otpauth://totp/a?secret=GEZDGNBV\"\r\n"],
+    .onePassword: [
+      "Title;Username;OTPAuth;Tags\nA;a;GEZDGNBV;x\n",
+      #"{"accounts":[{"vaults":[{"items":[{"details":{"sections":[{"fields":[{"value":{"totp":"GEZDGNBV"}}]}]}}]}]}]}"#,
+    ],
+    .maFile: [#"{"shared_secret":"MTIzNA==","account_name":"a"}"#],
     .proton: [#"{"entries":[{"content":{"uri":"otpauth://totp/a?secret=GEZDGNBV&issuer=A","name":"a"},"note":"n"}]}"#],
     .stratum: [
       #"{"Authenticators":[{"Type":2,"Issuer":"A","Username":"a","Secret":"GEZDGNBV","Algorithm":1,"Digits":6}]}"#
