@@ -22,6 +22,7 @@ public struct AuthenticatorTool: AsyncParsableCommand {
       RemoveCommand.self, RestoreCommand.self,
       SyncCommand.self, UnlockCommand.self,
       LockCommand.self, PassphraseCommand.self, CheckCommand.self, ReadPictureCommand.self,
+      ClearClipboardCommand.self,
     ],
     defaultSubcommand: ListCommand.self)
 

@@ -2,22 +2,48 @@ internal import ByteCoding
 internal import Commands
 internal import Foundation
 
+/// A program that has the clipboard of a desktop.
+enum ClipboardProgram: String, CaseIterable {
+  case wlCopy = "wl-copy"
+  case xclip
+  case xsel
+
+  /// Puts its input into the clipboard.
+  var writing: [String] {
+    switch self {
+    case .wlCopy: ["wl-copy"]
+    case .xclip: ["xclip", "-selection", "clipboard"]
+    case .xsel: ["xsel", "--clipboard", "--input"]
+    }
+  }
+
+  /// Prints what the clipboard has.
+  var reading: [String] {
+    switch self {
+    case .wlCopy: ["wl-paste", "--no-newline"]
+    case .xclip: ["xclip", "-selection", "clipboard", "-out"]
+    case .xsel: ["xsel", "--clipboard", "--output"]
+    }
+  }
+
+  /// Empties the clipboard. `xclip` does so with an empty input.
+  var clearing: [String] {
+    switch self {
+    case .wlCopy: ["wl-copy", "--clear"]
+    case .xclip: writing
+    case .xsel: ["xsel", "--clipboard", "--clear"]
+    }
+  }
+}
+
 /// The clipboard of the desktop, or of the terminal.
 enum Clipboard {
   /// Where a text went.
-  enum Place {
+  enum Place: Equatable {
     /// The desktop's clipboard, whose program took it.
-    case desktop
+    case desktop(ClipboardProgram)
     /// The terminal, which does not say whether it put it into a clipboard: many ignore the sequence.
     case terminal
-
-    /// What a person is told.
-    var words: String {
-      switch self {
-      case .desktop: "copied"
-      case .terminal: "sent to the terminal"
-      }
-    }
   }
 
   /// How long a clipboard program may take, in seconds. All of them go on in the background.
@@ -34,14 +60,12 @@ enum Clipboard {
     _ text: String, terminal: Terminal? = Terminal(),
     environment: [String: String] = ProcessInfo.processInfo.environment, longest: Int = longest
   ) throws(Failure) -> Place {
-    var programs: [[String]] = []
-    if environment["WAYLAND_DISPLAY"] != nil { programs.append(["wl-copy"]) }
-    if environment["DISPLAY"] != nil {
-      programs += [["xclip", "-selection", "clipboard"], ["xsel", "--clipboard", "--input"]]
-    }
+    var programs: [ClipboardProgram] = []
+    if environment["WAYLAND_DISPLAY"] != nil { programs.append(.wlCopy) }
+    if environment["DISPLAY"] != nil { programs += [.xclip, .xsel] }
     for program in programs {
-      let run = HelperProgram.run(program, input: Array(text.utf8), keepsOutput: false, within: longest)
-      if run?.hasSucceeded == true { return .desktop }
+      let run = HelperProgram.run(program.writing, input: Array(text.utf8), keepsOutput: false, within: longest)
+      if run?.hasSucceeded == true { return .desktop(program) }
     }
     guard let terminal else {
       throw Failure(
@@ -49,5 +73,15 @@ enum Clipboard {
     }
     terminal.write("\u{1B}]52;c;\(Base64.encode(Array(text.utf8)))\u{07}")
     return .terminal
+  }
+
+  /// Empties the clipboard if it still has `text`. What the user has copied since stays.
+  ///
+  /// - Returns: Whether it was emptied.
+  @discardableResult
+  static func clear(_ text: [UInt8], with program: ClipboardProgram, longest: Int = longest) -> Bool {
+    let run = HelperProgram.run(program.reading, input: [], keepsOutput: true, within: longest)
+    guard let run, run.hasSucceeded, run.output == text else { return false }
+    return HelperProgram.run(program.clearing, input: [], keepsOutput: false, within: longest)?.hasSucceeded == true
   }
 }

@@ -10,9 +10,11 @@ struct ListCommand: ParsableCommand {
     abstract: "Show all codes: a live list on a terminal, otherwise one line for each.",
     discussion: """
       On a terminal: type to search, arrows move, Enter copies the code, Escape leaves. Codes from a counter are shown \
-      by Enter only. Example:
+      by Enter only. --lines is for pickers, such as rofi, fzf and dmenu: `code --select` reads the line that they \
+      return. Example:
         authenticator
         authenticator list --json
+        authenticator list --lines | rofi -dmenu -i | authenticator code --select
       """)
 
   @OptionGroup var options: VaultOptions
@@ -20,12 +22,20 @@ struct ListCommand: ParsableCommand {
   @Flag(help: "Print the list once, also on a terminal.")
   var once = false
 
+  @Flag(help: "Print one name a line, without codes, for a picker.")
+  var lines = false
+
+  @OptionGroup var clearing: ClearingOptions
+
   func run() throws {
+    let clearing = ClipboardClearing(seconds: try clearing.seconds())
     let opened = try options.open()
     if options.json {
       JSONOutput.print(opened.vault.entries.map { ListedEntry($0) })
+    } else if lines {
+      for line in PickerLines(opened.vault.entries).lines { StandardOutput.write(line + "\n") }
     } else if !once, StandardOutput.isTerminal, let terminal = Terminal() {
-      var list = LiveList(terminal: terminal, options: options, opened: opened)
+      var list = LiveList(terminal: terminal, options: options, opened: opened, clearing: clearing)
       try list.run()
     } else {
       let frame = ListFrame(entries: opened.vault.entries, at: Date(), columns: 100, isColored: false)
@@ -263,12 +273,14 @@ struct ListState {
 struct LiveList {
   let terminal: Terminal
   let options: VaultOptions
+  let clearing: ClipboardClearing
   private let key: VaultKey
   private var state: ListState
 
-  init(terminal: Terminal, options: VaultOptions, opened: OpenVault) {
+  init(terminal: Terminal, options: VaultOptions, opened: OpenVault, clearing: ClipboardClearing) {
     self.terminal = terminal
     self.options = options
+    self.clearing = clearing
     key = opened.key
     state = ListState(entries: opened.vault.entries)
   }
@@ -308,7 +320,8 @@ struct LiveList {
     if entry.kind == .hotp { state.countUp(entry.id) }
     // That of a counter is used up now, and is shown whatever becomes of the clipboard.
     do throws(Failure) {
-      let words = try Clipboard.copy(code.code, terminal: terminal).words
+      let place = try Clipboard.copy(code.code, terminal: terminal)
+      let words = clearing.begin(code.code, at: place)
       state.message = ListState.result(of: entry, code: code.code, words)
     } catch {
       state.message = ListState.result(of: entry, code: code.code, "not copied: \(error.message)")

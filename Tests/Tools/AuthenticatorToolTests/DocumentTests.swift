@@ -34,12 +34,20 @@ struct DocumentTests {
       }
       try FileManager.default.createDirectory(
         atPath: folder + "/Nextcloud/codes", withIntermediateDirectories: true)
+      // Pickers that choose the first line, and a clipboard that takes everything.
+      try FileManager.default.createDirectory(atPath: folder + "/bin", withIntermediateDirectories: true)
+      for (name, script) in [("rofi", "head -n 1"), ("dmenu", "head -n 1"), ("fzf", "head -n 1"), ("xclip", "cat")] {
+        let path = folder + "/bin/" + name
+        try Data("#!/bin/sh\nexec \(script)\n".utf8).write(to: URL(fileURLWithPath: path))
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
+      }
       // Each line is printed before it runs; what is typed comes from a file.
-      let script = "set -ev\nexec <secret\n" + commands.joined(separator: "\n") + "\n"
+      let script = "set -ev -o pipefail\nexec <secret\n" + commands.joined(separator: "\n") + "\n"
       try Data(script.utf8).write(to: URL(fileURLWithPath: folder + "/script"))
       var environment = shell.environment
       environment["HOME"] = folder
-      environment["PATH"] = Places.products + ":/usr/bin:/bin"
+      environment["DISPLAY"] = ":99"
+      environment["PATH"] = folder + "/bin:" + Places.products + ":/usr/bin:/bin"
       let run = try await ChildProcess.run(
         try Places.tool("keyctl"), ["session", "-", "/bin/bash", "script"], environment: environment, in: folder)
       #expect(run.exit == .code(0), "\(run.errors.suffix(8))")

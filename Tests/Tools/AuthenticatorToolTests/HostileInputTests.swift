@@ -240,7 +240,8 @@ struct ClosedPipeTests {
         let run = try await copy(shell, "exec 0<&-; exit 3", ["code", "bank", "--copy"])
         #expect(run.code == 69 && run.output == [code], "\(run)")
       }
-      let taken = try await copy(shell, "exec cat >\(shell.folder)/taken", ["code", "bank", "--copy"])
+      let words = ["code", "bank", "--copy", "--clear-after", "off"]
+      let taken = try await copy(shell, "exec cat >\(shell.folder)/taken", words)
       #expect(taken.code == 0 && taken.output.isEmpty)
       let text = try String(contentsOfFile: shell.folder + "/taken", encoding: .utf8)
       #expect(text == OneTimePassword.standard.code(secret: bank.secret, counter: 20))
