@@ -54,7 +54,7 @@ struct ImportCommand: ParsableCommand {
     let now = VaultOptions.now
     var entries: [VaultEntry] = []
     var faults: [String] = []
-    var discarded: [String] = []
+    var notes: [String] = []
     for file in files {
       let bytes = try InputFile.read(file, largest: VaultReader.largest) ?? []
       let imported: ImportedFile
@@ -65,13 +65,14 @@ struct ImportCommand: ParsableCommand {
       }
       entries += imported.entries
       faults += imported.faults.map { "\(file): \($0.place): \($0.reason)" }
-      discarded += imported.discarded.map { "\(file): \($0.place): \($0.reason)" }
+      notes += imported.discarded.map { "\(file): \($0.place): \($0.reason), and stays there" }
+      notes += imported.notes.map { "\(file): \($0.text)" }
       faults += imported.missingParts.map { "\(file): part \($0) of the migration is missing" }
     }
     let shared = SharedSecrets.faults(in: entries)
     faults += shared
     for fault in faults { StandardError.write(TerminalText.printable("warning: \(fault)") + "\n") }
-    for note in discarded { StandardError.write(TerminalText.printable("note: \(note), and stays there") + "\n") }
+    for note in notes { StandardError.write(TerminalText.printable("note: \(note)") + "\n") }
     VaultOptions.warn(of: entries)
     if !entries.isEmpty { Additions(try add(entries, at: now)).report(json: options.json) }
     guard faults.isEmpty else {

@@ -69,6 +69,10 @@ enum AegisFile {
     let group: String?
     let groups: [String]?
     let info: [String: JSONValue]
+    let favorite: LooseValue?
+    let icon: LooseValue?
+    let icon_mime: LooseValue?
+    let icon_hash: LooseValue?
   }
 
   private struct WrittenEntry: Codable {
@@ -77,7 +81,10 @@ enum AegisFile {
     let name: String
     let issuer: String
     let note: String
-    var favorite = false
+    let favorite: Bool
+    let icon: JSONValue?
+    let icon_mime: JSONValue?
+    let icon_hash: JSONValue?
     let groups: [String]
     let info: [String: JSONValue]
   }
@@ -111,9 +118,15 @@ enum AegisFile {
     }
     let groups = Dictionary((contents.groups ?? []).map { ($0.uuid, $0.name) }) { first, _ in first }
     var file = ImportedFile(.aegis)
+    var looks = EntryLook.Keeper(.aegis)
+    var position: Int64 = 0
     file.add(contents.entries.items, named: { shownName($0.issuer, $0.name) }) { entry throws(EntryFault) in
-      try fields(entry, groups: groups).entry(at: time)
+      var read = try fields(entry, groups: groups).entry(at: time)
+      read.otherFields.merge(look(of: entry, at: position, &looks)) { first, _ in first }
+      position += 1
+      return read
     }
+    file.notes = looks.notes
     return file
   }
 
@@ -165,6 +178,18 @@ enum AegisFile {
     fields.period = try number(info["period"], "period").flatMap { Int(exactly: $0) }
     fields.counter = try number(info["counter"], "counter")
     return fields
+  }
+
+  /// What is kept of how Aegis shows an entry: icon, kind and hash of the icon, whether it is a favorite.
+  private static func look(
+    of entry: Entry, at position: Int64, _ looks: inout EntryLook.Keeper
+  ) -> [String: JSONValue] {
+    let icon = [
+      "icon": entry.icon?.text, "icon_mime": entry.icon_mime?.text, "icon_hash": entry.icon_hash?.text,
+    ]
+    return looks.kept(
+      ["favorite": entry.favorite?.value == .bool(true) ? .bool(true) : nil],
+      icon: entry.icon?.text == nil ? [:] : icon, at: position, of: shownName(entry.issuer, entry.name))
   }
 
   private static func text(_ value: JSONValue?, _ name: String) throws(EntryFault) -> String? {
@@ -252,10 +277,12 @@ enum AegisFile {
     }
     // Steam's codes have no others, whatever the entry says.
     let isSteam = entry.kind == .steam
+    let look = EntryLook.of(entry, .aegis)
     info["algo"] = info["algo"] ?? .string((isSteam ? .sha1 : entry.algorithm).rawValue)
     info["digits"] = info["digits"] ?? .integer(isSteam ? 5 : Int64(entry.digits))
     return WrittenEntry(
       type: type, uuid: entry.id, name: entry.account, issuer: entry.issuer, note: entry.note,
-      groups: entry.tags.compactMap { groups[$0] }, info: info)
+      favorite: look["favorite"] == .bool(true), icon: look["icon"], icon_mime: look["icon_mime"],
+      icon_hash: look["icon_hash"], groups: entry.tags.compactMap { groups[$0] }, info: info)
   }
 }

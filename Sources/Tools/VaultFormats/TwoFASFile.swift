@@ -30,6 +30,10 @@ enum TwoFASFile {
     let secret: String
     let otp: Details?
     let groupId: String?
+    let order: LooseValue?
+    let icon: LooseValue?
+    let badge: LooseValue?
+    let serviceTypeID: LooseValue?
 
     /// What 2FAS shows and lets its owner edit; without it, what the service wrote into its link.
     var shownIssuer: String? {
@@ -44,7 +48,9 @@ enum TwoFASFile {
     let updatedAt: Int64
     let otp: Details
     let order: Order
-    let icon: Icon
+    let icon: JSONValue
+    let badge: JSONValue?
+    let serviceTypeID: JSONValue?
     let groupId: String?
   }
 
@@ -76,19 +82,6 @@ enum TwoFASFile {
   }
 
   private struct Order: Encodable { let position: Int }
-
-  private struct Icon: Encodable {
-    struct Label: Encodable {
-      let text: String
-      let backgroundColor: String
-    }
-
-    struct Collection: Encodable { let id: String }
-
-    let selected: String
-    let label: Label
-    let iconCollection: Collection
-  }
 
   private struct WrittenBackup: Encodable {
     let services: [WrittenService]
@@ -123,10 +116,35 @@ enum TwoFASFile {
     }
     let groups = Dictionary((backup.groups ?? []).map { ($0.id, $0.name) }) { first, _ in first }
     var file = ImportedFile(.twoFAS)
+    var looks = EntryLook.Keeper(.twoFAS)
     file.add(services, named: { shownName($0.shownIssuer, $0.otp?.account) }) { service throws(EntryFault) in
-      try fields(service, groups: groups).entry(at: time)
+      var entry = try fields(service, groups: groups).entry(at: time)
+      entry.otherFields.merge(look(of: service, &looks)) { first, _ in first }
+      return entry
     }
+    file.notes = looks.notes
     return file
+  }
+
+  /// What is kept of how 2FAS shows a service: its place, icon, badge and the service that its icon is of.
+  private static func look(of service: Service, _ looks: inout EntryLook.Keeper) -> [String: JSONValue] {
+    var position = Int64.max
+    if case .object(let order)? = service.order?.value, case .integer(let number)? = order["position"] {
+      position = number
+    }
+    return looks.kept(
+      ["badge": service.badge?.object, "serviceTypeID": service.serviceTypeID?.text],
+      icon: ["icon": service.icon?.object], at: position, of: shownName(service.shownIssuer, service.otp?.account))
+  }
+
+  /// The icon of a service that 2FAS has not shown yet: the first letters of its name.
+  private static func icon(of entry: VaultEntry) -> JSONValue {
+    let letters = String((entry.issuer.isEmpty ? entry.account : entry.issuer).prefix(2)).uppercased()
+    return .object([
+      "selected": .string("Label"),
+      "label": .object(["text": .string(letters), "backgroundColor": .string("Default")]),
+      "iconCollection": .object(["id": .string("a5b3fb65-4ec5-43e6-8ec1-49e24ca9e7ad")]),
+    ])
   }
 
   private static func fields(_ service: Service, groups: [String: String]) -> EntryFields {
@@ -241,13 +259,10 @@ enum TwoFASFile {
     details.digits = entry.kind == .steam ? 5 : entry.digits
     details.algorithm = (entry.kind == .steam ? .sha1 : entry.algorithm).rawValue
     details.source = "Link"
-    let letters = String((entry.issuer.isEmpty ? entry.account : entry.issuer).prefix(2)).uppercased()
+    let look = EntryLook.of(entry, .twoFAS)
     return WrittenService(
       name: entry.issuer, secret: Base32.encode(entry.secret), updatedAt: entry.updatedAt, otp: details,
-      order: Order(position: position),
-      icon: Icon(
-        selected: "Label", label: .init(text: letters, backgroundColor: "Default"),
-        iconCollection: .init(id: "a5b3fb65-4ec5-43e6-8ec1-49e24ca9e7ad")),
-      groupId: entry.tags.first.flatMap { groups[$0] })
+      order: Order(position: position), icon: look["icon"] ?? icon(of: entry), badge: look["badge"],
+      serviceTypeID: look["serviceTypeID"], groupId: entry.tags.first.flatMap { groups[$0] })
   }
 }

@@ -43,6 +43,8 @@ public struct ImportedFile: Sendable {
   public internal(set) var faults: [ImportFault] = []
   /// The entries that their owner has thrown away in the other authenticator.
   public internal(set) var discarded: [ImportFault] = []
+  /// What is left out of entries that can be used: icons that are too long.
+  public internal(set) var notes: [ImportFault] = []
   /// The parts of a migration that are missing, from 1 on.
   public internal(set) var missingParts: [Int] = []
 
@@ -257,15 +259,18 @@ public enum VaultWriter {
   /// The entries of which `file`, as it was read again, does not keep every field: with their names, and the fields.
   ///
   /// Entries that are not in the file have no part in it; `Written.faults` has them. The times of an entry are not
-  /// compared: few formats have a place for them.
+  /// compared: few formats have a place for them. Nor are icons and places of an app other than that of the file.
   public static func losses(of entries: [VaultEntry], in file: ImportedFile) -> [ImportFault] {
     let kept = Dictionary(file.entries.map { ($0.id, $0) }) { first, _ in first }
+    let bare = EntryLook.removed
     return entries.compactMap { entry in
       guard let again = kept[entry.codesID] else { return nil }
       let fields = [
         ("issuer", again.issuer == entry.issuer), ("account", again.account == entry.account),
         ("note", again.note == entry.note), ("groups", again.tags == entry.tags),
-        ("counter", again.counter == entry.counter), ("unknown members", again.otherFields == entry.otherFields),
+        ("counter", again.counter == entry.counter),
+        ("icon or favorite", EntryLook.isKept(of: entry, in: again, file.format)),
+        ("unknown members", bare(again).otherFields == bare(entry).otherFields),
       ]
       let lost = fields.filter { !$0.1 }.map(\.0)
       guard !lost.isEmpty else { return nil }
@@ -286,7 +291,7 @@ public enum VaultWriter {
     _ entries: [VaultEntry], as format: VaultFormat, password: String?, at time: Int64
   ) throws(VaultFormatError) -> Written {
     let faults = entries.map { fault(in: $0, as: format) }
-    let fitting = zip(entries, faults).filter { $0.1 == nil }.map(\.0)
+    let fitting = EntryLook.ordered(zip(entries, faults).filter { $0.1 == nil }.map(\.0), for: format)
     let written = try content(fitting, as: format, password: password, at: time)
     guard written.bytes.count <= VaultReader.largest else { throw .tooLarge }
     let long = zip(entries, faults).compactMap { entry, fault in

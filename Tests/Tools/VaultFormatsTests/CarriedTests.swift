@@ -3,7 +3,8 @@ import ByteCoding
 import Foundation
 import OneTimePasswords
 import Testing
-import VaultFormats
+
+@testable import VaultFormats
 
 private func read(_ text: String, as format: VaultFormat? = nil) throws -> ImportedFile {
   try VaultReader.read(Array(text.utf8), as: format, at: 7) { "" }
@@ -74,7 +75,7 @@ struct CarriedTests {
     let written = try VaultWriter.write([unfit] + fit, as: .twoFAS, password: nil, at: 9)
     #expect(written.faults.map(\.place) == ["Other: a"])
     #expect(written.faults.first?.reason.contains("2FAS for iOS") == true)
-    #expect(try VaultReader.read(written.bytes, at: 7) { "" }.entries == fit)
+    #expect(try VaultReader.read(written.bytes, at: 7) { "" }.entries.map(EntryLook.removed) == fit)
   }
 
   @Test("Migration links of 5,001 to 10,000 entries are read again", arguments: [5001, 10_000])

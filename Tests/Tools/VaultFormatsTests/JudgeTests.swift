@@ -3,7 +3,8 @@ import Foundation
 import OneTimePasswords
 import TestSupport
 import Testing
-import VaultFormats
+
+@testable import VaultFormats
 
 /// Independent programs that read and write the same formats.
 private let judges = PythonPackages(
@@ -81,6 +82,6 @@ struct JudgeTests {
     let run = try await ChildProcess.run("/usr/bin/python3", ["-c", program, "pass wörd"], input: written.bytes)
     #expect(run.exit == .code(0), "\(run.errors)")
     let plain = #"{"version":1,"header":{"slots":null,"params":null},"db":\#(run.output.joined())}"#
-    #expect(try VaultReader.read(Array(plain.utf8), at: 5) { "" }.entries == entries)
+    #expect(try VaultReader.read(Array(plain.utf8), at: 5) { "" }.entries.map(EntryLook.removed) == entries)
   }
 }
