@@ -34,7 +34,8 @@ enum LinkList {
   ) throws(VaultFormatError) -> ImportedFile {
     if format == .ente, bytes.first(where: { !" \t\r\n".utf8.contains($0) }) == UInt8(ascii: "{") {
       throw .unsupported(
-        "the export of ente Auth is encrypted, which is not read", hint: "export it as plain text")
+        "the export of ente Auth is encrypted (Argon2id, XChaCha20-Poly1305), which is not read",
+        hint: "export it as plain text, or with `ente auth decrypt` of its command-line tool")
     }
     var file = ImportedFile(format)
     let lines = try lines(of: bytes, most: most)

@@ -144,7 +144,7 @@ enum FreeOTPFile {
   }
 }
 
-/// Bitwarden's plain export. Of each item only the code is read, never its password.
+/// Bitwarden's export, plain or encrypted with a password. Of each item only the code is read, never its password.
 enum BitwardenFile {
   private struct Export: Decodable {
     let encrypted: Bool?
@@ -169,12 +169,17 @@ enum BitwardenFile {
     let totp: String?
   }
 
-  static func read(_ data: Data, at time: Int64, most: Int) throws(VaultFormatError) -> ImportedFile {
-    let export = try JSONDecoder.file(Export.self, data, .bitwarden, most: most)
+  static func read(_ data: Data, at time: Int64, most: Int, password: () throws -> String) throws -> ImportedFile {
+    var export = try JSONDecoder.file(Export.self, data, .bitwarden, most: most)
+    if export.encrypted == true, export.passwordProtected == true {
+      let parameters = try JSONDecoder.file(BitwardenCipher.Parameters.self, data, .bitwarden, most: most)
+      let plain = try BitwardenCipher.decrypt(parameters, password: password)
+      export = try JSONDecoder.file(Export.self, plain, .bitwarden, most: most)
+    }
     guard export.encrypted != true, let items = export.items?.items else {
-      throw .unsupported(
-        "the export of Bitwarden is encrypted, which is not read",
-        hint: "export it as .json, without encryption and password")
+      throw VaultFormatError.unsupported(
+        "the export of Bitwarden is encrypted for its account, which is not read",
+        hint: "export it as .json, with a password of the file or without encryption")
     }
     let folders = Dictionary((export.folders ?? []).map { ($0.id ?? "", $0.name ?? "") }) { first, _ in first }
     var file = ImportedFile(.bitwarden)

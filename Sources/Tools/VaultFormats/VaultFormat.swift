@@ -15,7 +15,7 @@ public enum VaultFormat: String, CaseIterable, Sendable {
   case otpauth
   /// andOTP, plain or encrypted with a password.
   case andOTP = "andotp"
-  /// Bitwarden and Bitwarden Authenticator, plain JSON or CSV.
+  /// Bitwarden and Bitwarden Authenticator, JSON or CSV, plain or JSON encrypted with a password (PBKDF2).
   case bitwarden
   /// FreeOTP+.
   case freeOTP = "freeotp"
@@ -154,7 +154,8 @@ public enum VaultReader {
       case .google: try MigrationLinks.read(bytes, at: time, most: most)
       case .ente, .otpauth: try LinkList.read(bytes, as: format, at: time, most: most)
       case .andOTP: try AndOTPFile.read(data, at: time, most: most, password: password)
-      case .bitwarden where isObject(bytes): try BitwardenFile.read(data, at: time, most: most)
+      case .bitwarden where isObject(bytes):
+        try BitwardenFile.read(data, at: time, most: most, password: password)
       case .onePassword where isObject(bytes): try OnePasswordFile.read(data, at: time, most: most)
       case .bitwarden, .onePassword, .keePassXC: try PasswordTable.read(bytes, as: format, at: time, most: most)
       case .maFile: try SteamFile.read(data, at: time, most: most)

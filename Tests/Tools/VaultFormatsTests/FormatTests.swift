@@ -281,7 +281,7 @@ struct FormatTests {
     #expect(throws: VaultFormatError.unknownFormat) { try read("{}") }
     #expect(throws: VaultFormatError.malformed(.aegis)) { try read("{", as: .aegis) }
     for text in [
-      #"{"encrypted":true,"passwordProtected":true,"data":"x","items":null}"#,
+      #"{"encrypted":true,"encKeyValidation_DO_NOT_EDIT":"x","items":null}"#,
       #"{"version":1,"salt":"x","content":"y"}"#,
       "AUTHENTICATORPRO....", #"{"services":[],"schemaVersion":9}"#,
       #"{"header":{"slots":null,"params":null},"db":{"version":9,"entries":[]}}"#,
