@@ -21,15 +21,18 @@ enum HelperProgram {
   }
 
   /// The most that is kept of its output, in bytes.
-  private static let mostOutput = 4 << 20
+  static let mostOutput = 4 << 20
 
   /// Runs `command`, which is looked for in PATH.
   ///
   /// - Parameters:
   ///   - keepsOutput: Whether its standard output is returned. Otherwise a process that it leaves behind may go on.
   ///   - seconds: How long it may take. Then it is killed.
+  ///   - mostOutput: The most that is kept of its output, in bytes. A program that writes more is killed.
   /// - Returns: `nil` if it cannot be started.
-  static func run(_ command: [String], input: [UInt8], keepsOutput: Bool, within seconds: Int) -> Outcome? {
+  static func run(
+    _ command: [String], input: [UInt8], keepsOutput: Bool, within seconds: Int, mostOutput: Int = mostOutput
+  ) -> Outcome? {
     // A program that has ended must not end this one.
     signal(SIGPIPE, SIG_IGN)
     guard let toChild = Pipe(), let fromChild = Pipe() else { return nil }
@@ -47,10 +50,10 @@ enum HelperProgram {
     if !keepsOutput { fromChild.closeReader() }
     if input.isEmpty { toChild.closeWriter() }
     let end = now() + Int64(seconds) * 1000
-    var exchange = Exchange(input: input[...], keepsOutput: keepsOutput)
+    var exchange = Exchange(input: input[...], keepsOutput: keepsOutput, mostOutput: mostOutput)
     while !exchange.isDone, now() < end { exchange.step(toChild, fromChild, until: end) }
     toChild.closeWriter()
-    let status = wait(for: id, until: exchange.isDone ? end : 0)
+    let status = wait(for: id, until: exchange.isDone && exchange.output.count <= mostOutput ? end : 0)
     return Outcome(status: status, output: exchange.output, hasTakenInput: exchange.input.isEmpty)
   }
 
@@ -60,11 +63,13 @@ enum HelperProgram {
     var input: ArraySlice<UInt8>
     var output: [UInt8] = []
     var keepsOutput: Bool
+    private let mostOutput: Int
     private var isBroken = false
 
-    init(input: ArraySlice<UInt8>, keepsOutput: Bool) {
+    init(input: ArraySlice<UInt8>, keepsOutput: Bool, mostOutput: Int) {
       self.input = input
       self.keepsOutput = keepsOutput
+      self.mostOutput = mostOutput
     }
 
     private var wantsToWrite: Bool { !input.isEmpty && !isBroken }

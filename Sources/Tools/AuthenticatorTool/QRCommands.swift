@@ -12,32 +12,64 @@ internal import VaultFormats
 struct ScanCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "scan",
-    abstract: "Add the entries of QR codes in pictures (PNG, JPEG).",
+    abstract: "Add the entries of QR codes in pictures (PNG, JPEG), on the screen, or of a camera.",
     discussion: """
       A picture may have several codes; those of a store or a web page are passed by with a warning. Codes that are \
-      light on dark are read too. If one code or picture cannot be read, the others still come in. Example:
+      light on dark are read too. If one code or picture cannot be read, the others still come in. --screen uses grim \
+      or import (ImageMagick). A command writes a picture, or the texts of codes, to its standard output; no shell is \
+      used, and it has 60 seconds. Example:
         authenticator scan screenshot.png
+        authenticator scan --screen
+        authenticator scan --command 'zbarcam --oneshot --raw'
       """)
 
   @OptionGroup var options: VaultOptions
 
   @Argument(help: "Pictures, or - for standard input.")
-  var files: [String]
+  var files: [String] = []
+
+  @Flag(help: "Read the codes that are on the screen.")
+  var screen = false
+
+  @Option(help: ArgumentHelp("A program with its arguments, for a camera.", valueName: "command"))
+  var command: String?
+
+  /// A place where codes are, and how their texts are read.
+  private struct Source {
+    let place: String
+    let texts: () throws(Failure) -> [String]
+  }
+
+  private func sources() throws(Failure) -> [Source] {
+    var sources = files.map { file in Source(place: file) { () throws(Failure) in try Self.texts(in: file) } }
+    if screen {
+      sources.append(Source(place: "the screen") { () throws(Failure) in try PictureSource().screenTexts() })
+    }
+    if let command {
+      let words = try CommandWords.split(command)
+      sources.append(Source(place: "--command") { () throws(Failure) in try PictureSource().texts(of: words) })
+    }
+    return sources
+  }
 
   func run() throws {
+    let sources = try sources()
+    guard !sources.isEmpty else {
+      throw Failure(.usage, "nothing to scan", hint: "authenticator scan FILE, --screen or --command COMMAND")
+    }
     let now = VaultOptions.now
     var entries: [VaultEntry] = []
     var links: [String] = []
     var faults: [Failure] = []
-    for file in files {
+    for source in sources {
       do throws(Failure) {
-        for text in try Self.links(in: file) {
+        for text in try Self.links(in: source) {
           // The parts of a migration may be in several pictures.
           if text.lowercased().hasPrefix("otpauth-migration:") {
             links.append(text)
           } else {
             do throws(EntryLink.Fault) { entries.append(try EntryLink.entry(text, at: now)) } catch {
-              faults.append(Failure(error, at: file))
+              faults.append(Failure(error, at: source.place))
             }
           }
         }
@@ -54,20 +86,23 @@ struct ScanCommand: ParsableCommand {
     }
     faults += SharedSecrets.faults(in: entries).map { Failure(.badData, $0) }
     let reasons = faults.map(\.message).joined(separator: "; ")
-    guard !entries.isEmpty else { throw Failure(.badData, reasons, hint: faults.compactMap(\.hint).first) }
+    guard !entries.isEmpty else {
+      let isUnavailable = faults.allSatisfy { $0.status == .unavailable }
+      throw Failure(isUnavailable ? .unavailable : .badData, reasons, hint: faults.compactMap(\.hint).first)
+    }
     VaultOptions.warn(of: entries)
     let additions = try options.change(makesVault: true) { vault in entries.map { ($0, vault.add($0, at: now)) } }
     Additions(additions).report(json: options.json)
     guard faults.isEmpty else { throw Failure(.badData, reasons, hint: "the others came in") }
   }
 
-  static func texts(in file: String) throws(Failure) -> [String] {
+  private static func texts(in file: String) throws(Failure) -> [String] {
     try PictureReader().texts(in: InputFile.read(file, largest: QRReader.largest) ?? [], at: file)
   }
 
   /// The links of authenticators in a picture. Other codes are passed by with a warning.
-  private static func links(in file: String) throws(Failure) -> [String] {
-    let texts = try texts(in: file)
+  private static func links(in source: Source) throws(Failure) -> [String] {
+    let (texts, file) = (try source.texts(), source.place)
     let links = texts.filter(EntryLink.isLink)
     let others = texts.filter { !EntryLink.isLink($0) }
     if links.isEmpty, let first = others.first {
