@@ -61,7 +61,7 @@ enum KnownFile {
     case .keePass:
       .unsupported(
         "the file is a database of KeePass, which is not read",
-        hint: "show the QR code of each entry in KeePassXC: authenticator scan PICTURE")
+        hint: "export it from KeePassXC as CSV, import that, and delete it")
     case .archive:
       .unsupported(
         "the file is a ZIP archive", hint: "unpack it, and import the files in it: of a .1pux that is export.data")
