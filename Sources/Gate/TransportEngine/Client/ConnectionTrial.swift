@@ -24,6 +24,8 @@ extension ClientEngine {
         defer { close(socket) }
         _ = try Socket.connect(socket, to: .unix(path))
       } catch {
+        // Its queue is full: a server listens, and gates wait for it.
+        if error.number == EAGAIN { return }
         throw .unreachable("\(path): \(error)")
       }
     }

@@ -103,16 +103,27 @@ extension EventLoop {
       } catch {
         http.request.attempt.lastError = "\(address): \(error)"
         leave(session, address)
+        // The queue of a Unix socket is full (unix(7)): its server lives, and does not keep up with many clients at once.
+        guard case .unix = address, error.number == EAGAIN else { continue }
+        if http.request.attempt.waitForRoom(at: now) {
+          timers.schedule(session.pointee.timer, at: now + UpstreamAttempt.pause)
+          return
+        }
+        http.request.attempt.lastError = "\(address): its queue of new connections is full"
       }
     }
     upstreamFailed(session, http.request.attempt.lastError)
   }
 
-  /// Handles the timeout of the name resolution, of one address, or of all of them.
+  /// Handles the timeout of the name resolution, of one address, or of all of them, and the end of a pause.
   func connectionExpired(_ session: SessionRef) {
     guard let http = session.pointee.http else { return }
     let upstream = session.pointee.ends + 1
     guard upstream.pointee.socket.isOpen else {
+      if http.request.attempt.waitsForRoom {
+        tryNextAddress(session)
+        return
+      }
       upstreamFailed(session, "\(destination(of: session)?.name?.host ?? "the name"): name resolution timed out")
       return
     }

@@ -80,6 +80,11 @@ struct UpstreamAttempt {
   private(set) var address: SocketAddress?
   /// Why the address before failed; empty if none has failed.
   var lastError = ""
+  /// The queue of the Unix socket was full at the last attempt; it is tried again after `pause`.
+  private(set) var waitsForRoom = false
+
+  /// The milliseconds between two attempts at a Unix socket whose queue is full.
+  static let pause: Milliseconds = 10
 
   /// Begins with a server. If another can be tried after it, it gets half of the remaining time.
   mutating func startServer(hasAlternative: Bool, at now: Milliseconds) {
@@ -92,12 +97,23 @@ struct UpstreamAttempt {
     remaining = addresses[...]
     address = nil
     lastError = ""
+    waitsForRoom = false
+  }
+
+  /// Takes back the current address, to try it again after `pause`.
+  ///
+  /// - Returns: Whether the server's time allows that.
+  mutating func waitForRoom(at now: Milliseconds) -> Bool {
+    waitsForRoom = address != nil && now + Self.pause < serverDeadline
+    if waitsForRoom, let address { remaining = [address] + remaining }
+    return waitsForRoom
   }
 
   /// Returns the next address to try; `nil` if none is left.
   mutating func next() -> SocketAddress? {
     guard let next = remaining.popFirst() else { return nil }
     address = next
+    waitsForRoom = false
     return next
   }
 
