@@ -41,6 +41,8 @@ extension CertificateKeeper {
     } catch {
       if Task.isCancelled { return }
       plan.failed(error, at: world.clock.now(), world.backoff, random: world.random())
+      // Before the log line: whoever reads the line finds the failure in the status.
+      note(plan)
       listener.note(
         .failed(
           error, attempts: plan.failures, retry: plan.notBefore ?? world.clock.now(),
