@@ -17,10 +17,12 @@ struct VerifyAndroidCommand: ParsableCommand {
         curl -so status.json https://android.googleapis.com/attestation/status
         sallyport verify android chain.pem --package com.example.app \\
           --signer "$SHA256" --nonce "$NONCE" --status-list status.json
+
+      The body of `POST /attest/register`, as the app sends it, has the nonce in it: --nonce is not needed then.
       """)
 
   @Argument(
-    help: "The chain, leaf first: PEM, or a JSON array of certificates in base64; - is standard input.")
+    help: "The chain, leaf first: PEM, a JSON array of base64, or the body of a registration; - is standard input.")
   var file: String
 
   @Option(
@@ -83,8 +85,8 @@ struct VerifyAndroidCommand: ParsableCommand {
   var json = false
 
   func validate() throws {
-    guard (nonce == nil) != (challenge == nil) else {
-      throw ValidationError("name what the device attested: --nonce in hex, or --challenge in base64")
+    guard nonce == nil || challenge == nil else {
+      throw ValidationError("name what the device attested once: --nonce in hex, or --challenge in base64")
     }
   }
 
@@ -97,9 +99,14 @@ struct VerifyAndroidCommand: ParsableCommand {
         requiresRemoteProvisioning: requireRkp),
       roots: try roots())
     let statusList = try revoked()
-    let content = try InputFile(path: file).beginning()
+    let content = try VerifyAndroidContent(InputFile(path: file).beginning(), named: file)
+    guard let challenge = nonce ?? challenge ?? content.nonce else {
+      throw Failure(
+        .usage, "the nonce is not known", hint: "add --nonce in hex, or --challenge in base64: what the device attested"
+      )
+    }
     let explanation = verifier.explain(
-      content: content, challenge: nonce ?? challenge ?? [], statusList: statusList, at: instant)
+      content: content.chain, challenge: challenge, statusList: statusList, at: instant)
     try VerifyReport(kind: "chain", instant: instant, explanation: explanation).conclude(asJSON: json)
   }
 

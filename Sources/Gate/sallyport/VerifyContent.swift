@@ -65,8 +65,8 @@ struct VerifyContent {
     }
     object = try value(values.members.object, values.object, "base64") { Base64.decode(anyForm: $0) }
     keyID = try value(values.members.keyID, values.keyID, "the base64 of 32 bytes") { KeyID(received: $0) }
-    nonce = try value(values.members.nonce, values.nonce, "32 bytes in hex") { text in
-      Hex.decode(text).flatMap { $0.count == 32 ? $0 : nil }
+    nonce = try value(values.members.nonce, values.nonce, "64 hex digits in lower case") { text in
+      Hex.decode(lowercase: text).flatMap { $0.count == 32 ? $0 : nil }
     }
   }
 }

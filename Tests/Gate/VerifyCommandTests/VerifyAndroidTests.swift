@@ -54,6 +54,37 @@ struct VerifyAndroidTests {
     }
   }
 
+  @Test(
+    "The body of a registration is recognized, with its nonce; an option overrules it, and a broken body is refused")
+  func registration() throws {
+    let (shell, mint) = (try Shell(), try AndroidMint.factory())
+    let all = try Self.flags(mint, in: shell)
+    let place = try #require(all.firstIndex(of: "--challenge"))
+    let flags = Array(all[..<place] + all[(place + 2)...])
+    func body(_ nonce: String, platform: String = #""platform":"android","#) throws -> [UInt8] {
+      Array("{\(platform)\"chain\":\(try Self.array(mint.chain())),\"nonce\":\"\(nonce)\"}".utf8)
+    }
+    let own = Hex.encode(AndroidMint.challenge)
+    let other = String(repeating: "00", count: 32)
+    #expect(try shell.verify(["android", "-"] + flags, input: body(own)).status == 0)
+    let broken = try shell.verify(["android", "-", "--json"] + flags, input: body(other))
+    #expect(try broken.status != 0 && broken.report().broken == ["challenge_differs"], "\(broken)")
+    #expect(try shell.verify(["android", "-"] + all, input: body(other)).status == 0)
+    for (content, fault) in [
+      (try body("00"), "nonce is not 64 hex digits"),
+      (try body(String(repeating: "AB", count: 32)), "nonce is not 64 hex digits"),
+      (Array(try body(own).dropLast()), "refuses as JSON"), ([0xEF, 0xBB, 0xBF] + (try body(own)), "refuses as JSON"),
+      (Array(try body(own).dropLast() + #","nonce":"00"}"#.utf8), "refuses as JSON"),
+      (try body(other, platform: ""), "platform is missing"),
+      (Array(#"{"keyId":"a","attestation":"b","nonce":"c"}"#.utf8), "not the body of an Android"),
+    ] {
+      let refused = try shell.verify(["android", "-"] + flags, input: content)
+      #expect(refused.status == 65 && refused.errors.contains(fault), "\(refused.errors)")
+    }
+    let unknown = try shell.verify(["android", "-"] + flags, input: Array(Self.array(mint.chain()).utf8))
+    #expect(unknown.status == 64 && unknown.errors.contains("the nonce is not known"))
+  }
+
   @Test("Without a status list revocation is not checked; with one that has a certificate the chain is not valid")
   func revocation() throws {
     let (shell, mint) = (try Shell(), try AndroidMint.factory())
