@@ -63,15 +63,17 @@ final class TelemetryExporter: Sendable {
       throw Failure(
         .internalError, "telemetry: \(error)", hint: "the system has no threads or descriptors left")
     }
+    var random = SystemRandomNumberGenerator()
+    let instance = Hex.encode((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) })
+    encoding = OTLPEncoding(
+      service: "sallyport", version: Version.text, instance: instance,
+      form: settings.encoding == .protobuf ? .protobuf : .json)
     var fields = HeaderFields([
-      .init(name: "Host", value: collector.authority), .init(name: "Content-Type", value: "application/json"),
+      .init(name: "Host", value: collector.authority), .init(name: "Content-Type", value: encoding.mediaType),
       .init(name: "User-Agent", value: "sallyport/\(Version.text)"),
     ])
     for field in try Self.fields(in: settings.headersFile) { fields.append(field.name, field.value) }
     self.fields = fields
-    var random = SystemRandomNumberGenerator()
-    let instance = Hex.encode((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) })
-    encoding = OTLPEncoding(service: "sallyport", version: Version.text, instance: instance)
     let results = registry.counters(
       "sallyport_telemetry_spans_total", "Spans by the result of their export.", labels: ["result"])
     (exported, lost) = (results.counter("exported"), results.counter("lost"))
@@ -138,7 +140,7 @@ final class TelemetryExporter: Sendable {
         let answer = try await post(body, to: path, until: deadline ?? .now + Self.patience)
         if (200..<300).contains(answer.status) {
           report(nil)
-          guard let part = PartialSuccess(answer: answer.body) else { return 0 }
+          guard let part = PartialSuccess(answer: answer.body, in: encoding.form) else { return 0 }
           report(part)
           return part.rejected
         }

@@ -1,8 +1,17 @@
 public import ByteCoding
 
-/// Requests of OTLP over HTTP in its JSON encoding (OpenTelemetry Protocol 1.x): ids in hex, 64-bit integers as
-/// strings, names in lowerCamelCase.
+/// Requests of OTLP over HTTP (OpenTelemetry Protocol 1.x).
 public struct OTLPEncoding: Sendable {
+  /// The encoding of requests, and of their answers.
+  public enum Form: String, Sendable, Hashable, CaseIterable {
+    /// Ids in hex, 64-bit integers as strings, names in lowerCamelCase.
+    case json
+    /// Protocol Buffers.
+    case protobuf
+  }
+
+  public let form: Form
+  private let protobuf: OTLPProtobuf
   /// The attributes of the process that sends.
   private let resource: Resource
   private let scope: Scope
@@ -10,7 +19,9 @@ public struct OTLPEncoding: Sendable {
   /// - Parameters:
   ///   - version: The version of the program.
   ///   - instance: An id that no other process has.
-  public init(service: String, version: String, instance: String) {
+  public init(service: String, version: String, instance: String, form: Form = .json) {
+    self.form = form
+    protobuf = OTLPProtobuf(service: service, version: version, instance: instance)
     resource = Resource(attributes: [
       Attribute("service.name", .text(service)), Attribute("service.version", .text(version)),
       Attribute("service.instance.id", .text(instance)),
@@ -18,14 +29,24 @@ public struct OTLPEncoding: Sendable {
     scope = Scope(name: service, version: version)
   }
 
+  /// The media type of the requests.
+  public var mediaType: String {
+    switch form {
+    case .json: "application/json"
+    case .protobuf: "application/x-protobuf"
+    }
+  }
+
   /// The body of a request to `/v1/traces`.
   public func traces(_ spans: [Span]) -> [UInt8] {
+    if form == .protobuf { return protobuf.traces(spans) }
     let scoped = ScopeSpans(scope: scope, spans: spans.map(SpanMessage.init))
     return bytes(["resourceSpans": [ResourceSpans(resource: resource, scopeSpans: [scoped])]])
   }
 
   /// The body of a request to `/v1/metrics`: counters and histograms are totals since `start`.
   public func metrics(_ families: [MetricSnapshot], since start: Timestamp, at now: Timestamp) -> [UInt8] {
+    if form == .protobuf { return protobuf.metrics(families, since: start, at: now) }
     let messages = families.compactMap { MetricMessage($0, since: start.otlp, at: now.otlp) }
     let scoped = ScopeMetrics(scope: scope, metrics: messages)
     return bytes(["resourceMetrics": [ResourceMetrics(resource: resource, scopeMetrics: [scoped])]])
@@ -40,6 +61,11 @@ extension Timestamp {
 }
 
 // MARK: Messages, with the names of the protocol's definitions
+
+extension MetricSnapshot {
+  /// The unit in UCUM's notation, which the name implies; empty if it has none.
+  var unit: String { name.contains("_seconds") ? "s" : name.contains("_bytes") ? "By" : "" }
+}
 
 private struct Resource: Encodable { let attributes: [Attribute] }
 
@@ -156,7 +182,7 @@ private struct MetricMessage: Encodable {
   init?(_ family: MetricSnapshot, since start: String, at now: String) {
     name = family.name
     description = family.help
-    unit = family.name.contains("_seconds") ? "s" : family.name.contains("_bytes") ? "By" : nil
+    unit = family.unit.isEmpty ? nil : family.unit
     func attributes(_ labels: [String]) -> [Attribute] {
       zip(family.labels, labels).map { Attribute($0, .text($1)) }
     }

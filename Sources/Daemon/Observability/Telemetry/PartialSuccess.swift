@@ -7,8 +7,36 @@ public struct PartialSuccess: Sendable, Hashable {
   /// The reason in the collector's words; may be empty.
   public let message: String
 
-  /// Reads the JSON of an answer with status 200; `nil` if the collector took everything, or says nothing readable.
-  public init?(answer: [UInt8]) {
+  /// Reads the body of an answer with status 200; `nil` if the collector took everything, or says nothing readable.
+  public init?(answer: [UInt8], in form: OTLPEncoding.Form = .json) {
+    switch form {
+    case .json: self.init(json: answer)
+    case .protobuf: self.init(protobuf: answer)
+    }
+  }
+
+  /// `ExportTraceServiceResponse` and `ExportMetricsServiceResponse`: field 1 is `partial_success`, with the number in its
+  /// field 1 and the message in its field 2.
+  private init?(protobuf answer: [UInt8]) {
+    var rejected: UInt64 = 0
+    var message = ""
+    for field in ProtobufReader(answer[...]) where field.number == 1 {
+      guard case .bytes(let part) = field.value else { return nil }
+      for field in ProtobufReader(part) {
+        switch (field.number, field.value) {
+        case (1, .integer(let value)): rejected = value
+        case (2, .bytes(let text)): message = String(decoding: text.prefix(500), as: UTF8.self)
+        default: continue
+        }
+      }
+    }
+    // An `int64`: a negative number is none.
+    guard let count = Int(exactly: rejected), count > 0 else { return nil }
+    self.rejected = count
+    self.message = message
+  }
+
+  private init?(json answer: [UInt8]) {
     guard let answer = try? JSONDecoder().decode(Answer.self, from: Data(answer)), let part = answer.partialSuccess,
       let rejected = part.rejectedSpans?.value ?? part.rejectedDataPoints?.value, rejected > 0
     else { return nil }

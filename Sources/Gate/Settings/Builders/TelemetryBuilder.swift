@@ -3,7 +3,9 @@ internal import ConfigurationEngine
 extension GateSettings {
   /// The export of metrics and spans.
   public struct Telemetry: Sendable, Hashable {
+    public enum Encoding: String, Sendable, Hashable, CaseIterable { case json, protobuf }
     public var collector: CollectorAddress
+    public var encoding: Encoding
     /// The share of requests whose spans are exported, 0 to 1.
     public var sample: Double
     /// PEM. An absolute path; validation found a certificate in the file. `nil` for the system's authorities.
@@ -32,8 +34,8 @@ extension SettingsBuilder {
       check(.certificates, Keys.telemetryCA)
     }
     checkSecretKeys(.headerLines, Keys.telemetryHeaders, advice: HeaderLines.hint)
-    guard let sample else { return nil }
+    guard let sample, let encoding = value(Keys.telemetryEncoding) else { return nil }
     return GateSettings.Telemetry(
-      collector: collector, sample: sample, caFile: caFile, headersFile: headersFile)
+      collector: collector, encoding: encoding, sample: sample, caFile: caFile, headersFile: headersFile)
   }
 }

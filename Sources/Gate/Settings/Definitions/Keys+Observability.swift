@@ -11,7 +11,9 @@ extension Keys {
     "The format of log lines on standard error. `auto` is text on a terminal and JSON otherwise.")
   static let telemetryCollector = Key(
     "telemetry.otlp", .collector, example: "http://127.0.0.1:4318",
-    "The collector that gets metrics and spans, by OTLP over HTTP in JSON. By default nothing is exported.")
+    "The collector that gets metrics and spans, by OTLP over HTTP. By default nothing is exported.")
+  static let telemetryEncoding = Key<GateSettings.Telemetry.Encoding>(
+    "telemetry.encoding", .choice(), default: "json", "The encoding of what the collector gets.")
   static let telemetrySample = Key(
     "telemetry.sample", .share, default: "0.05", "The share of requests whose spans are exported.")
   static let telemetryCA = Key(
