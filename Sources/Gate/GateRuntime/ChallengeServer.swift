@@ -36,7 +36,7 @@ struct ChallengeServer: Sendable {
   }
 
   private static func limits(of settings: GateSettings) -> EngineLimits {
-    var limits = settings.limits.engine
+    var limits = settings.engineLimits
     limits.maxBody = 0
     limits.keepAliveTimeout = .seconds(10)
     return limits

@@ -121,7 +121,8 @@ struct GateComposition: Sendable {
       tokens: try tokens(),
       routes: try routes(), limits: settings.session.limits, sessions: sessions,
       limiter: limiter,
-      trustedProxies: settings.listen.forwardAuthProxies, stripHeaders: Set(settings.identity.strippedHeaders),
+      trustedProxies: settings.listen.forwardAuthProxies,
+      forwardedClients: settings.listen.forwardedClients, stripHeaders: Set(settings.identity.strippedHeaders),
       keepHeaders: Set(settings.identity.keptHeaders),
       logger: logger, metrics: metrics, tracer: try tracer(), registrations: memory.registrations)
   }

@@ -18,10 +18,14 @@ extension GateSettings.Limits {
     return limits
   }
 
-  /// The limits that the engine enforces.
-  var engine: EngineLimits {
+}
+
+extension GateSettings {
+  /// The limits that the engine enforces at the public listener.
+  var engineLimits: EngineLimits {
     var limits = EngineLimits()
-    limits.connectionsPerAddress = perAddress.connections
+    limits.connectionsPerAddress = self.limits.perAddress.connections
+    limits.maxHead = listen.maxHead
     return limits
   }
 }
@@ -42,6 +46,11 @@ extension GateSettings.Listen {
 
   /// The proxies that may call `/attest/verify` on behalf of clients.
   var forwardAuthProxies: [AddressRange] { trustedProxies.compactMap(AddressRange.init) }
+
+  /// Finds the clients behind the proxies, if their `X-Forwarded-For` is trusted.
+  var forwardedClients: ForwardedClients? {
+    trustsForwardedFor ? ForwardedClients(through: forwardAuthProxies) : nil
+  }
 }
 
 extension AddressRange {

@@ -145,7 +145,7 @@ extension GateServer {
   func serve(_ next: Generation, tls: ServerTLS) async throws(Failure) {
     do throws(ServerTLS.SetupError) {
       try await engine.replace(
-        responder: next.responder, tls: tls, limits: next.composition.settings.limits.engine,
+        responder: next.responder, tls: tls, limits: next.composition.settings.engineLimits,
         upstreams: next.composition.settings.routes.flatMap(\.upstreams).map(\.transport))
     } catch {
       throw Failure(.configuration, "routes: \(error)", hint: Self.upstreamTLSHint)

@@ -73,7 +73,7 @@ extension GateServer {
     _ responder: GateResponder, _ processors: ProcessorAllowance, _ log: EngineLog
   ) throws(Engine.StartError) -> Engine {
     let loops = settings.listen.loops ?? processors.count
-    let (limits, proxies) = (settings.limits.engine, settings.listen.proxyProtocol)
+    let (limits, proxies) = (settings.engineLimits, settings.listen.proxyProtocol)
     guard passed.isEmpty else {
       return try Engine(
         inheriting: passed, loops: loops, tls: tls, responder: responder, limits: limits, proxies: proxies,

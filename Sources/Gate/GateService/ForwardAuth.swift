@@ -55,7 +55,9 @@ extension GateResponder {
   ///
   /// The gate refuses a request that asks for another upgrade than to WebSocket, also without enforcement: many proxies
   /// pass it on, and then no longer see the requests of the client, which could name any identity in them.
-  func verify(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
+  func verify(
+    _ request: Request, from peer: Peer, closesRefused: Bool, in context: RequestContext
+  ) async -> Response {
     let claim = AdmissionClaim(request, certificate: nil, emptyIsAbsent: true)
     do throws(RequestRefusal) {
       try spendUpgrade(of: peer)
@@ -68,12 +70,12 @@ extension GateResponder {
       // Envoy appends the path of the original request and accepts only 200 as permission.
       return ForwardAuth.allowed(
         identity, status: request.path == ForwardAuth.path ? 204 : 200, id: context.id,
-        closes: !isTrustedProxy(peer) && admission.overruled?.report.followsVerification == true)
+        closes: closesRefused && admission.overruled?.report.followsVerification == true)
     } catch {
       metrics.refusedAdmission(error.code.rawValue)
       return ForwardAuth.denied(
         context.refuse(
-          error, key: claim.assertion.claimedKey, closes: !isTrustedProxy(peer) && error.report.followsVerification))
+          error, key: claim.assertion.claimedKey, closes: closesRefused && error.report.followsVerification))
     }
   }
 }

@@ -19,6 +19,7 @@ public final class GateResponder: RequestResponder {
   private let sessions: LiveSessions
   private let limiter: RequestLimiter
   private let trustedProxies: [AddressRange]
+  private let forwardedClients: ForwardedClients?
   private let sanitizer: HeaderSanitizer
   private let logger: FieldLogger
   private let clock: WallClock
@@ -34,7 +35,9 @@ public final class GateResponder: RequestResponder {
   ///   - sessions: The list of admitted sessions, from which they can be closed.
   ///   - limiter: Refuses requests above the rate limits, before any other check.
   ///   - trustedProxies: The addresses of proxies that may call `/attest/verify` for other clients without an address
-  ///     limit. The gate never accepts a proxy's word about the client of a request.
+  ///     limit.
+  ///   - forwardedClients: Finds the clients of requests that come through proxies which name them in
+  ///     `X-Forwarded-For`. `nil`: the client of a request is whoever opened its connection.
   ///   - stripHeaders: The names of further header fields to remove before a request reaches an upstream.
   ///   - keepHeaders: The names of header fields not to remove although other gateways set fields of such names.
   ///   - logger: Gets one line for each refusal, opened session and closed session. It must not block.
@@ -47,8 +50,8 @@ public final class GateResponder: RequestResponder {
     gate: Gate, registrar: Registrar, challenges: Challenges, identities: IdentityIssuer,
     tokens: TokenEndpoint? = nil, routes: RouteTable,
     limits: SessionLimits = .init(), sessions: LiveSessions = LiveSessions(),
-    limiter: RequestLimiter = RequestLimiter(), trustedProxies: [AddressRange] = [], stripHeaders: Set<String> = [],
-    keepHeaders: Set<String> = [],
+    limiter: RequestLimiter = RequestLimiter(), trustedProxies: [AddressRange] = [],
+    forwardedClients: ForwardedClients? = nil, stripHeaders: Set<String> = [], keepHeaders: Set<String> = [],
     logger: Logger, metrics: GateMetrics = GateMetrics(), tracer: Tracer? = nil,
     registrations: (any TaskExecutor)? = nil, clock: WallClock = .system
   ) {
@@ -63,6 +66,7 @@ public final class GateResponder: RequestResponder {
     self.sessions = sessions
     self.limiter = limiter
     self.trustedProxies = trustedProxies
+    self.forwardedClients = forwardedClients
     sanitizer = HeaderSanitizer(stripHeaders: stripHeaders, keepHeaders: keepHeaders)
     self.logger = FieldLogger(logger)
     self.metrics = metrics
@@ -75,14 +79,17 @@ public final class GateResponder: RequestResponder {
 
   /// Decides about `request`. Challenges, and refusals that need no credentials, return without waiting. Other
   /// decisions wait for the store.
-  public func respond(to request: Request, from peer: Peer) async -> Disposition {
+  public func respond(to request: Request, from connected: Peer) async -> Disposition {
+    let peer = client(of: request.headers, from: connected)
+    let closesRefused = !isTrustedProxy(connected)
     guard let trace = tracer?.trace(of: request, from: peer) else {
       return await decide(
-        request, from: peer, in: RequestContext(request, from: peer, logger: logger, metrics: metrics))
+        request, from: peer, closesRefused: closesRefused,
+        in: RequestContext(request, from: peer, logger: logger, metrics: metrics))
     }
     let context = RequestContext(request, from: peer, logger: logger, metrics: metrics, trace: trace)
     let disposition = await RequestTrace.$current.withValue(trace) {
-      await decide(request, from: peer, in: context)
+      await decide(request, from: peer, closesRefused: closesRefused, in: context)
     }
     trace.decided(disposition)
     return disposition
@@ -90,8 +97,9 @@ public final class GateResponder: RequestResponder {
 
   /// Decides without waiting about requests to routes if enforcement is off, and about requests that are refused
   /// whatever their credentials. Traced requests are decided by `respond`, which lends their trace to the steps.
-  public func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? {
+  public func respondAtOnce(to request: Request, from connected: Peer) -> Disposition? {
     guard tracer == nil else { return nil }
+    let peer = client(of: request.headers, from: connected)
     let endpoint = Endpoint(path: request.path, routes: routes)
     if let refusal = Self.refusal(of: request, at: endpoint) {
       return .respond(RequestContext(request, from: peer, logger: logger, metrics: metrics).refuse(refusal))
@@ -108,7 +116,11 @@ public final class GateResponder: RequestResponder {
     }
   }
 
-  private func decide(_ request: Request, from peer: Peer, in context: RequestContext) async -> Disposition {
+  /// - Parameter closesRefused: Whether a connection on which a proof failed may be closed. One of a trusted proxy is not:
+  ///   others use it too.
+  private func decide(
+    _ request: Request, from peer: Peer, closesRefused: Bool, in context: RequestContext
+  ) async -> Disposition {
     let endpoint = Endpoint(path: request.path, routes: routes)
     context.trace?.matched(endpoint.pattern)
     if let refusal = Self.refusal(of: request, at: endpoint) { return .respond(context.refuse(refusal)) }
@@ -116,7 +128,8 @@ public final class GateResponder: RequestResponder {
     case .challenge: return .respond(await challenge(from: peer, in: context))
     case .registration: return .respond(await register(request, from: peer, in: context))
     case .keySet: return .respond(await keySet(in: context))
-    case .verification: return .respond(await verify(request, from: peer, in: context))
+    case .verification:
+      return .respond(await verify(request, from: peer, closesRefused: closesRefused, in: context))
     case .token:
       guard let tokens else { return .respond(context.refuse(.notFound)) }
       return .respond(await tokens.answer(request, from: peer, in: context))
@@ -153,6 +166,7 @@ public final class GateResponder: RequestResponder {
   }
 
   public func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
+    let peer = headers.map { client(of: $0, from: peer) } ?? peer
     let wantsJSON = headers.map { Accept.namesJSON(in: $0) } ?? false
     return RequestContext(id: id, from: peer, wantsJSON: wantsJSON, logger: logger, metrics: metrics)
       .refuse(.malformedRequest(fault))
@@ -178,6 +192,11 @@ public final class GateResponder: RequestResponder {
   /// The credentials of a request, and the names under which upstreams learn about a client.
   public var ownFields: FieldNameSet { Self.readFields }
   private static let readFields = FieldNameSet(names: [], prefixes: ["X-App-", "X-Attest-"])
+
+  /// The client of a request with these fields: `peer`, or whom a trusted proxy names.
+  private func client(of headers: HeaderFields, from peer: Peer) -> Peer {
+    forwardedClients.map { $0.client(of: headers, from: peer) } ?? peer
+  }
 
   /// Issues a challenge. Waits for the store only if no challenge keys are loaded yet.
   private func challenge(from peer: Peer, in context: RequestContext) async -> Response {

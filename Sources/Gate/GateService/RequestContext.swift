@@ -18,11 +18,13 @@ struct RequestContext: Sendable {
   /// The spans of the request; `nil` without telemetry.
   let trace: RequestTrace?
   private let address: SocketAddress
+  private let endpoint: String?
 
   init(_ request: Request, from peer: Peer, logger: FieldLogger, metrics: GateMetrics, trace: RequestTrace? = nil) {
     self.trace = trace
     id = request.id
     address = peer.address
+    endpoint = peer.endpoint
     path = request.path
     wantsJSON = Accept.namesJSON(in: request.headers)
     self.logger = logger
@@ -32,6 +34,7 @@ struct RequestContext: Sendable {
   init(id: String, from peer: Peer, wantsJSON: Bool, logger: FieldLogger, metrics: GateMetrics) {
     self.id = id
     address = peer.address
+    endpoint = peer.endpoint
     path = nil
     self.wantsJSON = wantsJSON
     trace = nil
@@ -44,6 +47,7 @@ struct RequestContext: Sendable {
     var fields = LogFields()
     fields.append("request_id", id)
     fields.append("client", address.host)
+    fields.append("endpoint", endpoint)
     fields.append("path", path)
     fields.append("app", app?.text)
     fields.append("key", key?.short)

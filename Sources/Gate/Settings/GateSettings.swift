@@ -60,6 +60,10 @@ extension GateSettings {
     public var proxies: Proxies?
     /// The operator's own proxies, with or without PROXY headers.
     public var trustedProxies: [AddressRange]
+    /// The maximum length of the head of a request, in bytes.
+    public var maxHead = 16 << 10
+    /// Whether these proxies name the clients of their requests in `X-Forwarded-For`.
+    public var trustsForwardedFor = false
   }
 
   public struct TLS: Sendable, Hashable {

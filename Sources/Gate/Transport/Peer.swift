@@ -2,19 +2,25 @@ public import ByteCoding
 
 /// The other end of a connection.
 public struct Peer: Sendable {
-  /// The address that the connection comes from. After a PROXY header, the address that the header names.
-  public let address: SocketAddress
+  /// The address that the connection comes from. After a PROXY header, the address that the header names; of a request that
+  /// came through a trusted proxy, the address that the proxy names.
+  public var address: SocketAddress
   /// The client certificate, if the TLS handshake verified it against the configured authority; otherwise `nil`.
   public let verifiedCertificate: PeerCertificate?
   /// The TLS handshake, for the first request of a connection; otherwise `nil`.
   public var handshake: HandshakeTiming?
+  /// The endpoint of a cloud provider's private network through which the client came, as a PROXY header of version 2
+  /// names it; otherwise `nil`. At most 64 letters, digits, hyphens, periods and underscores.
+  public let endpoint: String?
   /// The process that opened a connection to a Unix socket; `nil` for other connections.
   public var process: PeerProcess?
 
   public init(
-    address: SocketAddress, verifiedCertificate: PeerCertificate? = nil, handshake: HandshakeTiming? = nil
+    address: SocketAddress, verifiedCertificate: PeerCertificate? = nil, handshake: HandshakeTiming? = nil,
+    endpoint: String? = nil
   ) {
     self.address = address
+    self.endpoint = endpoint
     self.verifiedCertificate = verifiedCertificate
     self.handshake = handshake
   }

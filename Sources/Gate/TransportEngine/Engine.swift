@@ -23,6 +23,8 @@ public struct EngineLimits: Sendable, Hashable {
   /// A change in the store is noticed within a second. With the resolution of the timers, such
   /// a session ends within 2 s.
   public var lostRightTimeout: Duration = .milliseconds(700)
+  /// The maximum length of the head of a request in bytes. One field is allowed for each 256 bytes, and at least 100.
+  public var maxHead = 16 << 10
   /// The maximum size of a request body in bytes.
   public var maxBody = 64 << 10
   /// The maximum number of requests on one connection.

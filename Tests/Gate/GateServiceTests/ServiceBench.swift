@@ -24,7 +24,8 @@ struct ServiceBench: Sendable {
   init(
     _ bench: GateBench, stripHeaders: Set<String> = [], keepHeaders: Set<String> = [],
     logLevel: Logger.Level = .info, limiter: RequestLimiter = RequestLimiter(),
-    trustedProxies: [AddressRange] = [], issuesTokens: Bool = true, tokenURL: String? = nil, tracer: Tracer? = nil
+    trustedProxies: [AddressRange] = [], forwardedClients: ForwardedClients? = nil, issuesTokens: Bool = true,
+    tokenURL: String? = nil, tracer: Tracer? = nil
   ) throws {
     self.bench = bench
     log = try LogFile(path: bench.folder.file("log"))
@@ -51,7 +52,8 @@ struct ServiceBench: Sendable {
     responder = GateResponder(
       gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges, identities: identities,
       tokens: issuesTokens ? tokens : nil, routes: routes,
-      sessions: sessions, limiter: limiter, trustedProxies: trustedProxies, stripHeaders: stripHeaders,
+      sessions: sessions, limiter: limiter, trustedProxies: trustedProxies, forwardedClients: forwardedClients,
+      stripHeaders: stripHeaders,
       keepHeaders: keepHeaders,
       logger: logger, metrics: metrics, tracer: tracer,
       clock: bench.clock.wallClock)

@@ -226,6 +226,14 @@ struct BrokenFileTests {
       "PROXY headers without trusted proxies", "listen: { proxy_protocol: v2 }",
       "1:27: listen.proxy_protocol: without listen.trusted_proxies, every connection would be closed"),
     Broken(
+      "X-Forwarded-For of nobody", "listen: { forwarded_for: trust }",
+      "1:26: listen.forwarded_for: without listen.trusted_proxies, nobody's X-Forwarded-For is trusted"),
+    Broken(
+      "X-Forwarded-For of everyone", "listen: { forwarded_for: trust, trusted_proxies: ['::/0'] }",
+      "1:51: listen.trusted_proxies[0]: with forwarded_for: trust, every client could choose its address"),
+    Broken(
+      "a short head", "listen: { max_head: 4KiB }", "1:21: listen.max_head: 4KiB is out of range: 8KiB to 256KiB"),
+    Broken(
       "a range with bits after its prefix", "listen: { proxy_protocol: any, trusted_proxies: [192.0.2.1/24] }",
       "1:50: listen.trusted_proxies[0]: \"192.0.2.1/24\" has bits set after its prefix (did you mean 192.0.2.0/24)"),
     Broken(

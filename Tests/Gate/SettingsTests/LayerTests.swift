@@ -72,9 +72,23 @@ struct LayerTests {
     arguments: [("::ffff:192.0.2.7", 32), ("::ffff:192.0.2.0/120", 24), ("::ffff:0:0/96", 0)])
   func mappedProxies(_ text: String, _ length: Int) throws {
     let listen = try Workspace().load(yaml: "listen: { trusted_proxies: ['\(text)'] }").listen
+    #expect(!listen.trustsForwardedFor && listen.maxHead == 16384)
     #expect(listen.trustedProxies.map(\.bytes.count) == [4] && listen.trustedProxies.map(\.length) == [length])
     #expect(
       try Workspace().load(yaml: "listen: { trusted_proxies: ['::/0'] }").listen.trustedProxies[0].bytes.count == 16)
+  }
+
+  @Test("X-Forwarded-For of the proxies can be trusted; a limit of connections per address then gives a warning")
+  func forwardedFor() throws {
+    let yaml = "listen: { trusted_proxies: [10.0.0.0/8], forwarded_for: trust, max_head: 64KiB }"
+    let settings = try Workspace().load(yaml: yaml)
+    #expect(settings.listen.trustsForwardedFor && settings.listen.maxHead == 65536)
+    func warnings(_ yaml: String) throws -> Int {
+      try Workspace().load(yaml: yaml).warnings.count { "\($0)".contains("limits.per_ip.connections") }
+    }
+    #expect(try warnings(yaml) == 0)
+    #expect(try warnings(yaml + "\nlimits: { per_ip: { connections: 9 } }") == 1)
+    #expect(try warnings("limits: { per_ip: { connections: 9 } }") == 0)
   }
 
   @Test("A variable changes an element of a list, and appends to its end")

@@ -75,11 +75,12 @@ extension SettingsBuilder {
 
   private mutating func listen() -> GateSettings.Listen? {
     let proxies = proxies()
-    guard let address = value(Keys.address), let port = value(Keys.port), let loops = value(Keys.loops) else {
-      return nil
-    }
+    guard let address = value(Keys.address), let port = value(Keys.port), let loops = value(Keys.loops),
+      let maxHead = value(Keys.maxRequestHead)
+    else { return nil }
     return GateSettings.Listen(
-      address: address, port: port, loops: loops, proxies: proxies, trustedProxies: elements(Keys.trustedProxies))
+      address: address, port: port, loops: loops, proxies: proxies, trustedProxies: elements(Keys.trustedProxies),
+      maxHead: maxHead, trustsForwardedFor: trustsForwardedFor())
   }
 
   private mutating func tls() -> GateSettings.TLS? {

@@ -4,6 +4,9 @@ extension GateSettings {
   /// The values of `listen.proxy_protocol`.
   enum ProxyHeaders: String, Sendable, Hashable, CaseIterable { case off, v1, v2, any }
 
+  /// The values of `listen.forwarded_for`.
+  public enum ForwardedFor: String, Sendable, Hashable, CaseIterable { case ignore, trust }
+
   /// The trusted proxies, and the version of their PROXY headers.
   public struct Proxies: Sendable, Hashable {
     public enum Version: String, Sendable, Hashable, CaseIterable { case v1, v2, any }
@@ -34,5 +37,28 @@ extension SettingsBuilder {
         hint: "list the addresses of the proxies: trusted_proxies: [192.0.2.10]")
     }
     return GateSettings.Proxies(version: version, trusted: trusted)
+  }
+
+  /// Without trusted proxies nobody's word would count.
+  mutating func trustsForwardedFor() -> Bool {
+    guard value(Keys.forwardedFor) == .trust else { return false }
+    let list = path(Keys.trustedProxies, 0).parent
+    if entries.indices(of: list).isEmpty, !entries.isFaulty(list) {
+      refuse(
+        path(Keys.forwardedFor), "without listen.trusted_proxies, nobody's X-Forwarded-For is trusted",
+        hint: "list the addresses of the proxies: trusted_proxies: [192.0.2.10]")
+    }
+    for (index, range) in elements(Keys.trustedProxies).enumerated() where range.length == 0 {
+      refuse(
+        list[index], "with forwarded_for: trust, every client could choose its address",
+        hint: "list the addresses of your proxies alone")
+    }
+    if case .some(.some) = value(Keys.connectionsPerAddress) {
+      warn(
+        path(Keys.connectionsPerAddress),
+        "counts connections, and a balancer in listen.trusted_proxies has a few for all clients: limit upgrades instead"
+      )
+    }
+    return true
   }
 }

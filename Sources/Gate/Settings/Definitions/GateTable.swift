@@ -14,7 +14,8 @@ extension SettingsTable {
   private static let gateKeys: [KeyDefinition] = [
     Keys.version.definition,
     Keys.address.definition, Keys.port.definition, Keys.loops.definition,
-    Keys.proxyProtocol.definition, Keys.trustedProxies.definition,
+    Keys.proxyProtocol.definition, Keys.trustedProxies.definition, Keys.forwardedFor.definition,
+    Keys.maxRequestHead.definition,
     Keys.certificate.definition, Keys.privateKey.definition, Keys.furtherCertificate.definition,
     Keys.furtherKey.definition, Keys.acmeDomains.definition, Keys.acmeEmail.definition,
     Keys.acmeDirectory.definition, Keys.acmeProfile.definition, Keys.acmeCommonName.definition,

@@ -10,6 +10,9 @@ enum Keys {
   static let loops = Key(
     "listen.loops", .countOrAuto(1...256), default: "auto",
     "The number of event loops; `auto` is one per processor that the gate may use.")
+  static let maxRequestHead = Key(
+    "listen.max_head", .size(8192...256 << 10), default: "16KiB",
+    "The maximum length of the head of a request, with a field for each 256 bytes and at least 100; else 431.")
 
   static let certificate = Key(
     "tls.cert_file", .file, credential: "tls.cert", example: "fullchain.pem",

@@ -10,4 +10,8 @@ extension Keys {
     "listen.trusted_proxies[]", .addressRange, example: "192.0.2.0/24",
     "Your proxies. With PROXY headers, other connections are closed. Their /attest/verify calls are not rate-limited."
   )
+  static let forwardedFor = Key<GateSettings.ForwardedFor>(
+    "listen.forwarded_for", .choice(), default: "ignore",
+    "`X-Forwarded-For` of requests from `trusted_proxies`. With `trust`, its last address that is none of theirs is the "
+      + "client's: in rate limits, in log lines, and for the upstream.")
 }

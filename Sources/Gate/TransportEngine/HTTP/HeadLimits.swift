@@ -8,6 +8,11 @@ struct HeadLimits: Sendable, Hashable {
   /// For requests, which come from strangers.
   static let standard = HeadLimits()
 
+  /// For requests to a listener whose operator allows another length.
+  ///
+  /// - Parameter bytes: The maximum length; one field is allowed for each 256 bytes, and at least 100.
+  static func request(bytes: Int) -> HeadLimits { HeadLimits(bytes: bytes, fields: max(100, bytes >> 8)) }
+
   /// For responses of a server that the operator chose. Applications set many cookies, and long ones.
   ///
   /// - Parameter bytes: The maximum length; one field is allowed for each 256 bytes, and at least 256.

@@ -110,13 +110,17 @@ extension RequestHead {
   /// Returns the path of a request whose head has a fault: in normal form, or as it was sent if the fault is in it.
   /// Returns `nil` if it is not certain.
   ///
-  /// - Parameter unread: As in `parse`.
-  static func path(ofFaulty bytes: UnsafeBufferPointer<UInt8>, unread: StaticString? = nil) -> String? {
-    let head = UnsafeBufferPointer(rebasing: bytes.prefix(HeadLimits.standard.bytes))
+  /// - Parameters:
+  ///   - limits: As in `parse`.
+  ///   - unread: As in `parse`.
+  static func path(
+    ofFaulty bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits = .standard, unread: StaticString? = nil
+  ) -> String? {
+    let head = UnsafeBufferPointer(rebasing: bytes.prefix(limits.bytes))
     let line = head.prefix { $0 != .lineFeed }
     let words = line.split(separator: .space, maxSplits: 3, omittingEmptySubsequences: false)
     guard words.count > 1 else { return nil }
-    var scanner = HeadScanner(head, limits: .standard, unread: unread)
+    var scanner = HeadScanner(head, limits: limits, unread: unread)
     if scanner.hasRequestLine(), let (_, target) = try? target(words[1], unread: unread) { return target.path }
     guard words[1].first == .slash else { return nil }
     // What follows does not change where the request goes, even if the line is too long.

@@ -1,6 +1,6 @@
 internal import CLinux
 internal import Glibc
-public import Transport
+internal import Transport
 
 /// System calls on sockets, with the project's address type.
 enum Socket {
@@ -130,20 +130,5 @@ enum Socket {
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { _ = getsockname(fd, $0, &length) }
     }
     return address(from: storage)
-  }
-}
-
-extension SocketAddress {
-  /// Parses an IPv4 or IPv6 address without brackets; `nil` for a name.
-  public init?(literal text: String, port: UInt16) {
-    var v4 = in_addr()
-    var v6 = in6_addr()
-    if inet_pton(AF_INET, text, &v4) == 1 {
-      self = .ipv4(withUnsafeBytes(of: v4, Array.init), port: port)
-    } else if inet_pton(AF_INET6, text, &v6) == 1 {
-      self = .ipv6(withUnsafeBytes(of: v6, Array.init), port: port)
-    } else {
-      return nil
-    }
   }
 }

@@ -6,6 +6,8 @@ struct ProxyHeader: Sendable, Hashable {
   /// The client's address; `nil` if the proxy opened the connection for itself (`LOCAL`), does not know the client
   /// (`UNKNOWN`, `UNSPEC`), or the client uses a Unix socket.
   let source: SocketAddress?
+  /// The endpoint of a cloud provider's private network through which the client came; `nil` if the header names none.
+  var endpoint: String?
   /// The length of the header in bytes.
   let length: Int
 
@@ -42,14 +44,5 @@ struct ProxyHeader: Sendable, Hashable {
   struct ParseError: Error {
     let rule: String
     init(_ rule: String) { self.rule = rule }
-  }
-}
-
-extension SocketAddress {
-  /// Creates an address from 4 or 16 bytes. An IPv4-mapped IPv6 address becomes an IPv4 address.
-  static func ip(_ bytes: [UInt8], port: UInt16) -> SocketAddress {
-    if bytes.count == 4 { return .ipv4(bytes, port: port) }
-    let isMapped = bytes.prefix(10).allSatisfy { $0 == 0 } && bytes.dropFirst(10).prefix(2).allSatisfy { $0 == 0xFF }
-    return isMapped ? .ipv4(Array(bytes.dropFirst(12)), port: port) : .ipv6(bytes, port: port)
   }
 }

@@ -23,7 +23,7 @@ extension EventLoop {
       guard take(header.length - known, of: session) else { return }
       if let source = header.source {
         http.address = source
-        http.peer = Peer(address: source)
+        http.peer = Peer(address: source, endpoint: header.endpoint)
       }
       beginConnection(session, http)
     }

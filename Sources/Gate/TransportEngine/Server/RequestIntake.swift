@@ -96,7 +96,7 @@ extension EventLoop {
       http.inbox.append(contentsOf: bytes)
       // Only a line feed can complete a head. A fault without one is reported at the end of its line, or when the time
       // for the head has passed.
-      guard bytes.contains(UInt8(ascii: "\n")) || http.inbox.count > HeadLimits.standard.bytes else {
+      guard bytes.contains(UInt8(ascii: "\n")) || http.inbox.count > headLimits.bytes else {
         awaitMore(session)
         return
       }
@@ -106,17 +106,19 @@ extension EventLoop {
     }
   }
 
+  private var headLimits: HeadLimits { service.map { .request(bytes: $0.limits.maxHead) } ?? .standard }
+
   private func parseHead(_ session: SessionRef, _ http: HTTPConnection, _ bytes: UnsafeBufferPointer<UInt8>) {
     if bytes.first == .carriageReturn, !http.request.hasSkippedLine {
       skipEmptyLine(session, http, bytes)
       return
     }
-    switch RequestHead.parse(bytes, unread: service?.unreadPaths) {
+    switch RequestHead.parse(bytes, limits: headLimits, unread: service?.unreadPaths) {
     case .incomplete:
       http.inbox = Array(bytes)
       awaitMore(session)
     case .fault(let fault):
-      refuse(session, fault, at: RequestHead.path(ofFaulty: bytes, unread: service?.unreadPaths))
+      refuse(session, fault, at: RequestHead.path(ofFaulty: bytes, limits: headLimits, unread: service?.unreadPaths))
     case .head(let head, let length):
       if head.hasOpaqueValues, let service, head.headers.hasOpaqueValue(in: service.ownFields) {
         refuse(session, HeadError.fieldEncoding.requestError, at: head.path)

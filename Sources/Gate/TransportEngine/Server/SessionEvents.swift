@@ -164,7 +164,7 @@ extension EventLoop {
         return
       }
       let certificate = PeerCertificate(verifiedBy: tls, trusting: http.clientAuthorities)
-      http.peer = Peer(address: http.address, verifiedCertificate: certificate)
+      http.peer = Peer(address: http.address, verifiedCertificate: certificate, endpoint: http.peer.endpoint)
       http.handshakeEndedAt = now
       service?.report(.handshakeCompleted(.milliseconds(now - http.acceptedAt)))
     }

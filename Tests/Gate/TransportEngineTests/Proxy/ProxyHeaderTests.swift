@@ -65,6 +65,23 @@ struct ProxyHeaderTests {
     }
   }
 
+  @Test(
+    "The endpoint of a private network is read from the values of AWS, Azure and Google Cloud",
+    arguments: [
+      ([0xEA, 0, 9, 1] + Array("vpce-0a1".utf8), "vpce-0a1"), ([0xEE, 0, 5, 1, 0x2A, 1, 0, 0], "298"),
+      ([0xE0, 0, 8, 0, 0, 0, 0, 0, 0, 1, 2], "258"), ([0xEA, 0, 2, 2, 0x61], nil), ([0xEA, 0, 1, 1], nil),
+      ([0xEA, 0, 3, 1, 0x61, 0x0A], nil), ([0xEA, 0, 66, 1] + [UInt8](repeating: 0x61, count: 65), nil),
+      ([0xEE, 0, 4, 1, 1, 0, 0], nil), ([0xE0, 0, 7, 0, 0, 0, 0, 0, 0, 1], nil), ([0xEA, 0, 0], nil),
+      ([0x04, 0, 1, 0, 0xE0, 0, 8, 255, 255, 255, 255, 255, 255, 255, 255], "18446744073709551615"),
+    ] as [([UInt8], String?)])
+  func endpoints(_ values: [UInt8], expected: String?) {
+    guard case .header(let header) = ProxyHeader.parse(Self.v2(0x21, 0x11, Self.tcp4 + values), .any) else {
+      Issue.record("no header")
+      return
+    }
+    #expect(header.endpoint == expected)
+  }
+
   @Test("Only the allowed version is accepted; the other one is refused at its first byte", arguments: valid)
   func versions(_ header: HeaderCase) throws {
     let isText = header.bytes[0] == UInt8(ascii: "P")
