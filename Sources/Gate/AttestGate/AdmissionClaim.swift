@@ -70,8 +70,13 @@ public struct VerifiedCertificate: Sendable, Hashable {
   public let expiresAt: Timestamp
   /// The SHA-256 digests of the configured certificates in that chain.
   public let authorities: Set<[UInt8]>
+  /// Digests of issuer and serial number of the certificates in that chain, as in the lists of revoked ones.
+  public let links: Set<[UInt8]>
 
-  public init(fingerprint: [UInt8], subject: String, expiresAt: Timestamp, authorities: Set<[UInt8]>) {
+  public init(
+    fingerprint: [UInt8], subject: String, expiresAt: Timestamp, authorities: Set<[UInt8]>, links: Set<[UInt8]> = []
+  ) {
+    self.links = links
     self.fingerprint = fingerprint
     self.subject = subject
     self.expiresAt = expiresAt

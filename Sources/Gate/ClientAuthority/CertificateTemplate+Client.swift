@@ -47,13 +47,3 @@ extension CertificateTemplate {
     return template
   }
 }
-
-extension Certificate {
-  /// The key identifier in the certificate (RFC 5280 section 4.2.1.2): an OCTET STRING of fewer than 128 bytes.
-  fileprivate var subjectKeyIdentifier: [UInt8]? {
-    guard let value = extensionValue(oid: "2.5.29.14"), value.count > 2, value[0] == 0x04,
-      Int(value[1]) == value.count - 2
-    else { return nil }
-    return Array(value.dropFirst(2))
-  }
-}

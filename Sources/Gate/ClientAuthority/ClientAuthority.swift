@@ -5,7 +5,7 @@ public import Cryptography
 /// each client, with the names of the guide for app developers. Keys use P-256 and are stored in files of mode 0600.
 ///
 /// The gate admits every holder of a certificate of this authority, so it belongs on a developer's own machine. It is
-/// not a public authority: it keeps no list of issued certificates and revokes none.
+/// not a public authority: it keeps no list of what it issued, only one of what it has revoked: `crl.pem`.
 public struct ClientAuthority: Sendable, Hashable {
   public let folder: String
 
@@ -15,6 +15,8 @@ public struct ClientAuthority: Sendable, Hashable {
   public var certificatePath: String { "\(folder)/ca.pem" }
   /// The path of the authority's private key.
   public var keyPath: String { "\(folder)/ca.key" }
+  /// The path of the list of revoked certificates. It exists from the first call of `revoke` on.
+  public var revocationListPath: String { "\(folder)/crl.pem" }
   /// The path of a client's certificate.
   public func certificatePath(of client: String) -> String { "\(folder)/\(client).crt" }
   /// The path of a client's private key.
@@ -44,7 +46,8 @@ public struct ClientAuthority: Sendable, Hashable {
     return [files.certificate, files.key]
   }
 
-  /// Issues a client certificate. It expires no later than the authority's certificate.
+  /// Issues a client certificate. It expires no later than the authority's certificate. A certificate that it replaces is
+  /// revoked if there is a list of revoked certificates: its file is the only place that names it.
   ///
   /// - Returns: The paths of the certificate and the key.
   /// - Throws: `.unusableName`, `.exists` if a file exists and `isReplacing` is `false`, `.absent` or `.malformed` if
@@ -56,6 +59,11 @@ public struct ClientAuthority: Sendable, Hashable {
     let authority = try identity(certificatePath, keyPath)
     let files = Files(certificate: certificatePath(of: client), key: keyPath(of: client))
     if !isReplacing { try refuseExisting(files) }
+    if NewFile.exists(revocationListPath), let old = try? certificate(files.certificate),
+      old.issuanceFault(by: authority.certificate) == nil
+    {
+      _ = try revoke([client], at: instant)
+    }
     let (certificate, key) = try cryptographically { () throws(CryptographyError) in
       let key = try ECPrivateKey(.p256)
       var lifetime = Lifetime(from: instant, days: days)
@@ -65,6 +73,50 @@ public struct ClientAuthority: Sendable, Hashable {
     }
     try save(certificate, key, at: files, isReplacing: isReplacing)
     return [files.certificate, files.key]
+  }
+
+  /// Adds the certificates of `clients` to the list of revoked certificates, and makes the list if there is none. Without
+  /// clients, an empty list is made, or the old one signed anew.
+  ///
+  /// The list is valid as long as the authority's certificate: nobody else could renew it, and from the end of its validity
+  /// on gates refuse every client. Of two calls at the same time, one may be lost.
+  ///
+  /// - Returns: The path of the list.
+  /// - Throws: `.unusableName`, `.absent` or `.malformed` if a file cannot be read, `.foreign` if another authority issued
+  ///   a certificate, `.system` or `.cryptography`. The list is unchanged then.
+  public func revoke(_ clients: [String], at instant: Timestamp) throws(ClientAuthorityError) -> [String] {
+    for client in clients { try Self.check(client) }
+    let authority = try identity(certificatePath, keyPath)
+    var list = RevocationListTemplate(
+      entries: [], number: 0, thisUpdate: Lifetime(from: instant, days: 0).start,
+      nextUpdate: authority.certificate.notAfter)
+    if NewFile.exists(revocationListPath) {
+      let old = try revocationList()
+      (list.entries, list.number) = (old.entries, old.number)
+    }
+    for client in clients {
+      let path = certificatePath(of: client)
+      let certificate = try certificate(path)
+      guard certificate.issuanceFault(by: authority.certificate) == nil else { throw .foreign(path) }
+      let entry = RevocationListTemplate.Entry(serialNumber: certificate.serialNumber, revokedAt: instant)
+      if !list.entries.contains(where: { $0.serialNumber == entry.serialNumber }) { list.entries.append(entry) }
+    }
+    list.number += 1
+    let template = list
+    let pem = try cryptographically { () throws(CryptographyError) in
+      try template.signed(by: authority.certificate, key: authority.key)
+    }
+    try NewFile.write(Array(pem.utf8), to: revocationListPath, mode: 0o644, isReplacing: true)
+    return [revocationListPath]
+  }
+
+  private func revocationList() throws(ClientAuthorityError) -> RevocationListTemplate {
+    let text = String(decoding: try NewFile.read(revocationListPath), as: UTF8.self)
+    do throws(CryptographyError) {
+      return try RevocationListTemplate(pem: text)
+    } catch {
+      throw .malformed(revocationListPath, reason: "\(error)")
+    }
   }
 
   /// Reads the certificate and the private key of `client`.

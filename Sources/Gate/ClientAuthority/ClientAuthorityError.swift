@@ -10,6 +10,8 @@ public enum ClientAuthorityError: Error, Sendable, Hashable {
   case system(_ action: Action, path: String, code: Int32)
   /// The content of the file cannot be used. The reason does not quote key material.
   case malformed(_ path: String, reason: String)
+  /// Another authority issued the certificate in this file.
+  case foreign(String)
   /// The name cannot be used for a client's files.
   case unusableName(String)
   /// OpenSSL reported an error.
@@ -30,6 +32,7 @@ extension ClientAuthorityError: CustomStringConvertible {
     case .system(let action, let path, let code):
       "cannot \(action.rawValue) \(path): \(String(cString: strerror(code)))"
     case .malformed(let path, let reason): "\(path): \(reason)"
+    case .foreign(let path): "\(path): another authority issued this certificate"
     case .unusableName(let name): "\"\(name)\" is not a valid client name"
     case .cryptography(let reason): reason
     }
@@ -40,7 +43,10 @@ extension ClientAuthorityError: CustomStringConvertible {
     switch self {
     case .exists: "--force replaces it; certificates and profiles made with the old file then stop working"
     case .absent: "create an authority with `sallyport ca init`, and a client certificate with `sallyport ca issue`"
+    case .foreign: "revoke it with the authority that issued it, in its folder"
     case .system: "choose another folder with --folder"
+    case .malformed(let path, _) where path.hasSuffix("/crl.pem"):
+      "take it from a copy; if there is none, remove it, and revoke again what it had"
     case .malformed:
       "create these files with `sallyport ca init` and `sallyport ca issue`, or with openssl and P-256 keys"
     case .unusableName: "use letters, digits, - and _; the name ca is reserved for the authority"

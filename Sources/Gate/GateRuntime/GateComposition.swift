@@ -1,6 +1,7 @@
 internal import AndroidKeyAttestation
 internal import AppAttest
 internal import AttestGate
+internal import ByteCoding
 internal import Commands
 internal import ConfigurationEngine
 internal import Cryptography
@@ -150,8 +151,9 @@ struct GateComposition: Sendable {
   /// sessions outlast the right to them.
   func closeRefusedCertificates(under tls: ServerTLS, logger: Logger) {
     guard settings.session.closeOnRevoke != nil else { return }
-    let count = sessions.closeCertificates { [rule = certificateRule, trusted = tls.clientAuthorities] certificate in
-      rule?.accepts(certificate) == true && trusted.isSuperset(of: certificate.authorities)
+    let count = sessions.closeCertificates { [rule = certificateRule, tls] certificate in
+      rule?.accepts(certificate) == true
+        && tls.accepts(authorities: certificate.authorities, links: certificate.links, at: .now())
     }
     if count > 0 { logger.notice("sessions of refused certificates closed", metadata: ["sessions": .number(count)]) }
   }

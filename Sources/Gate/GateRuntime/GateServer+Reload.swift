@@ -47,6 +47,7 @@ extension GateServer {
         "configuration reload failed: the old configuration stays active",
         metadata: ["reason": "\(reason)", "fault": "\(error.report(separator: "; "))"])
       outcome = .refused(error.report(separator: "\n"))
+      await adoptRevocations()
     }
     memory.metrics.reloaded(outcome)
     return outcome
@@ -150,6 +151,7 @@ extension GateServer {
     } catch {
       throw Failure(.configuration, "routes: \(error)", hint: Self.upstreamTLSHint)
     }
+    self.tls = tls
     next.composition.closeRefusedCertificates(under: tls, logger: logger)
   }
 
@@ -202,6 +204,28 @@ extension GateServer {
       memory.metrics.renewedCertificates(.done(needingRestart: []))
     } catch {
       keepCertificates(files, error)
+      await adoptRevocations()
+    }
+  }
+
+  /// Lets a new list of revoked client certificates count although other files of the listener cannot be loaded.
+  private func adoptRevocations() async {
+    guard let file = generation.composition.settings.debugMTLS?.revocationListFile else { return }
+    let tls = tls
+    do throws(Failure) {
+      try await fileReads.run { () throws(Failure) in
+        do throws(ServerTLS.SetupError) {
+          try tls.adopt(revocationListFile: file)
+        } catch {
+          throw Failure(.configuration, "debug_mtls.crl_file: \(error)")
+        }
+      }
+      generation.composition.closeRefusedCertificates(under: tls, logger: logger)
+      logger.notice("list of revoked client certificates read alone", metadata: ["file": "\(file)"])
+    } catch {
+      logger.error(
+        "list of revoked client certificates not read: the old one counts",
+        metadata: ["fault": "\(error.report(separator: "; "))"])
     }
   }
 

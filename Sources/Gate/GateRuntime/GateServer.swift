@@ -63,6 +63,9 @@ package actor GateServer {
   /// The new process of an upgrade that has not reported its result yet.
   var candidate: UpgradeChild?
 
+  /// What the public listener uses.
+  var tls: ServerTLS
+
   /// Everything that is built from one version of the settings.
   struct Generation: Sendable {
     let composition: GateComposition
@@ -154,7 +157,7 @@ package actor GateServer {
     let engine = try start(
       generation, tls, inherited, memory.processors, EngineLog(logger: logger, metrics: memory.metrics))
     let server = GateServer(
-      engine: engine, loader: loader, memory: memory, generation: generation, program: program,
+      engine: engine, tls: tls, loader: loader, memory: memory, generation: generation, program: program,
       secrets: secrets, isUpgradeChild: inherited.parent != nil, lingering: inherited.lingering, signals, logger, sink)
     do throws(Failure) {
       try await server.begin(inherited)
@@ -173,11 +176,13 @@ package actor GateServer {
   package nonisolated var port: UInt16 { engine.address.port }
 
   private init(
-    engine: Engine, loader: SettingsLoader, memory: SharedState, generation: Generation, program: ExecutableLocator,
-    secrets: SecretFiles, isUpgradeChild: Bool, lingering: LingeringProcesses, _ signals: Signals.Source,
+    engine: Engine, tls: ServerTLS, loader: SettingsLoader, memory: SharedState, generation: Generation,
+    program: ExecutableLocator, secrets: SecretFiles, isUpgradeChild: Bool, lingering: LingeringProcesses,
+    _ signals: Signals.Source,
     _ logger: Logger, _ sink: LineSink
   ) {
     self.engine = engine
+    self.tls = tls
     self.loader = loader
     self.memory = memory
     activity = ActivityLog(of: memory.metrics)

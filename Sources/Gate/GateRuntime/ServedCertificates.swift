@@ -72,7 +72,10 @@ struct CertificateFiles: Sendable, Hashable {
     for (index, files) in settings.tls.files.enumerated() {
       digests[Self.serverName(index)] = [FileDigest.of(files.certificateFile), FileDigest.of(files.keyFile)]
     }
-    if let authority = settings.debugMTLS?.clientCAFile { digests[Self.authorityName] = [FileDigest.of(authority)] }
+    if let mtls = settings.debugMTLS {
+      let files = [mtls.clientCAFile, mtls.revocationListFile].compactMap(\.self)
+      digests[Self.authorityName] = files.map(FileDigest.of)
+    }
   }
 
   /// The names of the certificates whose files differ in `other`.

@@ -46,6 +46,9 @@ public struct IdentityIssuer: Sendable {
     return try key.token(ofType: "JWT", claims(of: subject, at: now))
   }
 
+  /// The maximum length of a certificate's subject in a claim, in bytes.
+  private static let longestSubject = 1024
+
   /// The claims as JSON. Claims that do not apply are absent, never empty.
   private func claims(of subject: IdentitySubject, at now: Timestamp) -> [UInt8] {
     var claims = ClaimWriter(prefix: prefix)
@@ -67,6 +70,8 @@ public struct IdentityIssuer: Sendable {
       // treat it as a device.
       claims.text("env", "debug")
       claims.object("cnf", "x5t#S256", Base64URL.encode(certificate.fingerprint))
+      // Left out rather than cut off: two subjects would look like one.
+      if certificate.subject.utf8.count <= Self.longestSubject { claims.text("subject", certificate.subject) }
     }
     claims.text("sid", subject.session)
     if let address = subject.address { claims.text("client_ip", address) }

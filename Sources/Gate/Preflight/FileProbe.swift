@@ -16,6 +16,7 @@ struct FileProbe {
     let listener = ListenerFiles(of: settings)
     for pair in listener.pairs { probe(pair, &report) }
     if let mtls = settings.debugMTLS { probeClientAuthority(mtls.clientCAFile, listener.authorityFaults, &report) }
+    probeRevocationLists(listener, &report)
     let trust = settings.appAttest.trust
     for (key, file) in [
       ("app_attest.trust.attestation_root_file", trust.attestationRootFile),
@@ -76,6 +77,34 @@ struct FileProbe {
     guard let authorities = certificates(in: file, for: key, &report) else { return }
     if judgeTimes(of: authorities, as: key, &report), faults.isEmpty {
       report.pass(key, Self.summary(of: authorities))
+    }
+  }
+
+  private func probeRevocationLists(_ listener: ListenerFiles, _ report: inout ProbeReport) {
+    guard let file = settings.debugMTLS?.revocationListFile else { return }
+    let key = "debug_mtls.crl_file"
+    let faults = listener.revocationFaults
+    for fault in faults { report.fail(fault) }
+    guard faults.isEmpty, let lists = try? RevocationList.read(file) else { return }
+    let late = lists.filter { list in list.nextUpdate.map { $0 <= instant } == true }
+    for list in late {
+      report.fail(
+        key,
+        "the next list of \(list.issuer) was due \(list.nextUpdate.map { "\($0)" } ?? ""): its certificates are refused",
+        hint: "fetch the CA's current list, or make one: openssl ca -gencrl")
+    }
+    let early = lists.filter { list in list.thisUpdate.map { $0 > instant } == true }
+    for list in early {
+      report.fail(
+        key,
+        "the list of \(list.issuer) begins at \(list.thisUpdate.map { "\($0)" } ?? ""): until then its certificates "
+          + "are refused", hint: "compare the clocks of this machine and of the CA's")
+    }
+    if late.isEmpty, early.isEmpty {
+      let (revoked, next) = (lists.reduce(0) { $0 + $1.count }, lists.compactMap(\.nextUpdate).min())
+      report.pass(
+        key,
+        "\(revoked) revoked certificate\(revoked == 1 ? "" : "s")" + (next.map { ", valid until \($0)" } ?? ""))
     }
   }
 

@@ -18,21 +18,23 @@ public struct ListenerFiles: Sendable {
   public func load(
     _ managed: [CertificateMaterial] = [], challenges: ChallengeResponder = ChallengeResponder()
   ) throws(StartError) -> ServerTLS {
-    if let fault = (pairs.flatMap(\.faults) + authorityFaults).first { throw fault }
+    if let fault = (pairs.flatMap(\.faults) + authorityFaults + revocationFaults).first { throw fault }
     let tls = settings.tls
     let minimumVersion: ServerTLS.MinimumVersion = tls.leastVersion == .v1_2 ? .tls12 : .tls13
     let clientAuthorityFile = settings.debugMTLS?.clientCAFile
     let trustsIntermediates = settings.debugMTLS?.acceptsPartialChains == true
+    let revocationListFile = settings.debugMTLS?.revocationListFile
     do throws(ServerTLS.SetupError) {
       switch tls.source {
       case .acme:
         return try ServerTLS(
           managed, challenges: challenges, minimumVersion: minimumVersion, clientAuthorityFile: clientAuthorityFile,
-          trustsIntermediates: trustsIntermediates)
+          trustsIntermediates: trustsIntermediates, revocationListFile: revocationListFile)
       case .files(let first, let further):
         return try ServerTLS(
           .init(first), further: further.map(ServerTLS.CertificateFiles.init), minimumVersion: minimumVersion,
-          clientAuthorityFile: clientAuthorityFile, trustsIntermediates: trustsIntermediates)
+          clientAuthorityFile: clientAuthorityFile, trustsIntermediates: trustsIntermediates,
+          revocationListFile: revocationListFile)
       }
     } catch {
       throw StartError("tls", error.description, hint: Pair.hint("cert_file", "key_file"))
@@ -119,6 +121,25 @@ public struct ListenerFiles: Sendable {
         key,
         "\(certificate.subject) is an intermediate CA and its issuer is not in the file: all certificates are refused",
         hint: "add its issuers up to the self-signed root, or trust it alone with debug_mtls.partial_chain: true")
+    }
+  }
+
+  /// The faults of the lists of revoked client certificates: each authority needs one that it signed.
+  var revocationFaults: [StartError] {
+    guard let mtls = settings.debugMTLS, let file = mtls.revocationListFile else { return [] }
+    let key = "debug_mtls.crl_file"
+    let lists: [RevocationList]
+    do throws(ServerTLS.SetupError) {
+      lists = try RevocationList.read(file)
+    } catch {
+      return [StartError(key, error.description, hint: "set it to a PEM file of lists: openssl ca -gencrl")]
+    }
+    guard let authorities = try? Self.certificates(in: mtls.clientCAFile) else { return [] }
+    return authorities.compactMap { authority in
+      guard !lists.contains(where: { $0.isSigned(by: authority.der) }) else { return nil }
+      return StartError(
+        key, "\(file) has no list that \(authority.subject) signed: all of its certificates are refused",
+        hint: "add the list of each CA in debug_mtls.client_ca_file to the file")
     }
   }
 

@@ -107,6 +107,8 @@ extension GateSettings {
     public var clientCAFile: String
     /// Whether a client's chain may end at any certificate of the file, not only at a self-signed one.
     public var acceptsPartialChains: Bool
+    /// PEM. An absolute path of lists of revoked certificates; `nil` for none.
+    public var revocationListFile: String?
     /// Subjects in the form of RFC 2253; empty admits every certificate of the CA.
     public var allowedSubjects: [String]
   }

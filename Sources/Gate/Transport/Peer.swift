@@ -60,10 +60,15 @@ public struct PeerCertificate: Sendable, Hashable {
   /// The SHA-256 digests, 32 bytes each, of the configured certificates in that chain. Without all of them the
   /// certificate is no longer accepted.
   public let authorities: Set<[UInt8]>
+  /// Digests of issuer and serial number, 32 bytes each, of the certificates of that chain: what a list of revoked
+  /// certificates names.
+  public let links: Set<[UInt8]>
 
   public init(
-    der: [UInt8], fingerprint: [UInt8], subject: String, expiresAt: Timestamp, authorities: Set<[UInt8]>
+    der: [UInt8], fingerprint: [UInt8], subject: String, expiresAt: Timestamp, authorities: Set<[UInt8]>,
+    links: Set<[UInt8]> = []
   ) {
+    self.links = links
     self.der = der
     self.fingerprint = fingerprint
     self.subject = subject

@@ -42,6 +42,71 @@ struct ClientAuthorityTests {
     }
   }
 
+  @Test("A revoked certificate is in the list that openssl accepts, once, and the list counts up")
+  func revoke() async throws {
+    try await withAuthority { authority in
+      _ = try authority.make(DistinguishedName(.commonName("CA")), days: 3650, at: .now(), isReplacing: false)
+      for client in ["alice", "bob"] {
+        _ = try authority.issue(
+          client, DistinguishedName(.commonName(client)), days: 1, at: .now(), isReplacing: false)
+      }
+      /// Whether openssl accepts Alice's certificate, and Bob's.
+      func accepted() async throws -> [Bool] {
+        let arguments = ["-crl_check", "-CAfile", authority.certificatePath, "-CRLfile", authority.revocationListPath]
+        var verdicts: [Bool] = []
+        for client in ["alice", "bob"] {
+          let path = authority.certificatePath(of: client)
+          verdicts.append(try await openssl(["verify"] + arguments + [path]).exit == .code(0))
+        }
+        return verdicts
+      }
+      #expect(try authority.revoke([], at: .now()) == [authority.revocationListPath])
+      #expect(try await accepted() == [true, true])
+      for _ in 0..<2 { _ = try authority.revoke(["alice"], at: .now()) }
+      #expect(try await accepted() == [false, true])
+      let (_, text, _) = try await openssl("crl", "-in", authority.revocationListPath, "-noout", "-text")
+      #expect(text.filter { $0.contains("Serial Number:") }.count == 1)
+      #expect(text.contains { $0.contains("X509v3 CRL Number") } && text.contains { $0.hasSuffix(" 3") })
+      _ = try authority.revoke(["bob"], at: .now())
+      #expect(try await accepted() == [false, false])
+      #expect(try permissions(authority.revocationListPath) == 0o644)
+      // A certificate that is issued again: the lost one counts no more.
+      let old = authority.folder + "/old.crt"
+      for _ in 0..<2 {
+        _ = try authority.issue(
+          "carol", DistinguishedName(.commonName("carol")), days: 1, at: .now(), isReplacing: true)
+        if !FileManager.default.fileExists(atPath: old) {
+          try FileManager.default.copyItem(atPath: authority.certificatePath(of: "carol"), toPath: old)
+        }
+      }
+      let lists = ["-crl_check", "-CAfile", authority.certificatePath, "-CRLfile", authority.revocationListPath]
+      #expect(try await openssl(["verify"] + lists + [old]).exit != .code(0))
+      #expect(try await openssl(["verify"] + lists + [authority.certificatePath(of: "carol")]).exit == .code(0))
+    }
+  }
+
+  @Test("A certificate of another authority, a missing one and a damaged list are refused, and the list stays")
+  func refusedRevocation() async throws {
+    try await withAuthority { authority in
+      _ = try authority.make(DistinguishedName(.commonName("CA")), days: 9, at: now, isReplacing: false)
+      _ = try authority.issue("old", DistinguishedName(.commonName("old")), days: 1, at: now, isReplacing: false)
+      _ = try authority.make(DistinguishedName(.commonName("CA")), days: 9, at: now, isReplacing: true)
+      let list = try authority.revoke([], at: now)[0]
+      let before = try Data(contentsOf: URL(fileURLWithPath: list))
+      let path = authority.certificatePath(of: "old")
+      #expect(throws: ClientAuthorityError.foreign(path)) { try authority.revoke(["old"], at: now) }
+      #expect(throws: ClientAuthorityError.absent(authority.certificatePath(of: "none"))) {
+        try authority.revoke(["none"], at: now)
+      }
+      #expect(throws: ClientAuthorityError.unusableName("../x")) { try authority.revoke(["../x"], at: now) }
+      #expect(try Data(contentsOf: URL(fileURLWithPath: list)) == before)
+      try Data("no list".utf8).write(to: URL(fileURLWithPath: list))
+      #expect { try authority.revoke([], at: now) } throws: { error in
+        if case .malformed(list, _)? = error as? ClientAuthorityError { true } else { false }
+      }
+    }
+  }
+
   @Test("An authority is not created if a file has the name of its folder")
   func fileForFolder() async throws {
     try await Places.withTemporaryFolder { folder in
@@ -246,6 +311,12 @@ private func contents(_ folder: String) throws -> [String: Data] {
 
 private func openssl(
   _ arguments: String...
+) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
+  try await openssl(arguments)
+}
+
+private func openssl(
+  _ arguments: [String]
 ) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
   try await ChildProcess.run(Places.tool("openssl"), arguments)
 }

@@ -153,6 +153,45 @@ struct DebugPathTests {
     }
   }
 
+  @Test("A certificate that `ca revoke` revokes loses its socket, with 3003, and is refused; others stay")
+  func revoked() async throws {
+    let backend = try await EchoBackend()
+    try await Places.withTemporaryFolder { folder in
+      func ca(_ arguments: String...) async throws {
+        let (exit, _, errors) = try await ChildProcess.run(
+          Places.product("sallyport"), ["ca"] + arguments + ["--folder", folder + "/ca"], environment: .gateless)
+        #expect(exit == .code(0), "\(errors)")
+      }
+      try await ca("init")
+      for name in ["alice", "bob"] { try await ca("issue", name) }
+      try await ca("revoke")
+      let gate = try await RunningGate(
+        GateConfiguration(upstream: backend.upstream, clientAuthority: "ca/ca.pem", revocationList: "ca/crl.pem"),
+        in: folder)
+      defer { gate.process.kill() }
+      func visitor(_ name: String) throws -> Visitor {
+        try Visitor(gate, certificate: "\(folder)/ca/\(name).crt", key: "\(folder)/ca/\(name).key")
+      }
+      let (ofAlice, ofBob) = (try await visitor("alice").open(), try await visitor("bob").open())
+      try await expectEcho(over: ofAlice)
+      try await ca("revoke", "alice")
+      kill(gate.process.id, SIGHUP)
+      #expect(try await ofAlice.receive().closeCode == 3003)
+      await #expect(throws: ClientError.self) { _ = try await visitor("alice").open() }
+      try await expectEcho(over: ofBob)
+      try await expectEcho(over: visitor("bob").open())
+      // A list counts also while a renewal of the gate's own certificate is half done.
+      try FileManager.default.removeItem(atPath: folder + "/server.key")
+      try FileManager.default.copyItem(atPath: folder + "/ca/bob.key", toPath: folder + "/server.key")
+      try await ca("revoke", "bob")
+      kill(gate.process.id, SIGHUP)
+      #expect(try await ofBob.receive().closeCode == 3003)
+      await #expect(throws: ClientError.self) { _ = try await visitor("bob").open() }
+      let visitor = try Visitor(gate)
+      #expect(try await visitor.send("GET", "/attest/challenge").status == 200)
+    }
+  }
+
   @Test("The debug path is off unless it is configured: the guide's certificate does not admit a client")
   func off() async throws {
     try await Places.withTemporaryFolder { folder in
@@ -202,4 +241,9 @@ struct DebugPathTests {
       }
     }
   }
+}
+
+extension ClientWebSocket.Event {
+  /// The code of the Close frame, if this is the end; `nil` for a message.
+  fileprivate var closeCode: UInt16? { if case .ended(let ending) = self { ending.code } else { nil } }
 }

@@ -71,8 +71,16 @@ struct IdentityTests {
     #expect(claims["method"] == .text("mtls") && claims["env"] == .text("debug"))
     #expect(
       claims.keys.sorted() == [
-        "aud", "client_ip", "cnf", "env", "exp", "htm", "iat", "iss", "jti", "method", "route", "sid", "target",
+        "aud", "client_ip", "cnf", "env", "exp", "htm", "iat", "iss", "jti", "method", "route", "sid", "subject",
+        "target",
       ])
+    #expect(claims["subject"] == .text("CN=MudApp Debug Client"))
+    let long = PeerCertificate(
+      der: [1], fingerprint: fingerprint, subject: "CN=" + String(repeating: "x", count: 1022))
+    let others = try await assertion(
+      for: .upgrade(), from: Peer(address: ServiceBench.peer.address, verifiedCertificate: long)
+    ).claims
+    #expect(others["subject"] == nil && others["cnf"] != nil)
   }
 
   @Test(

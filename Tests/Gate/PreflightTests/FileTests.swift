@@ -109,6 +109,34 @@ struct FileTests {
     }
   }
 
+  @Test("Each client authority needs a list of revoked certificates that it signed and that is not out of date")
+  func revocationLists() async throws {
+    try await Bench.with { bench in
+      let root = try Bench.authority.get().attestationRoot
+      let other = try Bench.authority.get().receiptRoot
+      func list(_ issuer: SigningIdentity, until days: Int64 = 9) throws -> String {
+        let end = Bench.now.advanced(by: .seconds(days * 86400))
+        let entry = RevocationListTemplate.Entry(serialNumber: [7], revokedAt: Bench.now)
+        return try RevocationListTemplate(entries: [entry], number: 1, thisUpdate: Bench.now, nextUpdate: end)
+          .signed(by: issuer.certificate, key: issuer.key)
+      }
+      try bench.write(bench.pem(root.certificate, other.certificate), to: "ca.pem")
+      let extra = "debug_mtls: { client_ca_file: ca.pem, crl_file: crl.pem }"
+      try bench.write(list(root) + list(other), to: "crl.pem")
+      #expect(try await findings(bench, extra) == [])
+      _ = try ListenerFiles(of: bench.settings(extra)).load()
+      try bench.write(list(root), to: "crl.pem")
+      let missing = try await findings(bench, extra)
+      #expect(
+        missing.count == 1 && missing[0].hasPrefix("failed: debug_mtls.crl_file: ")
+          && missing[0].contains("has no list that \(other.certificate.subject) signed"), "\(missing)")
+      #expect(throws: StartError.self) { _ = try ListenerFiles(of: bench.settings(extra)).load() }
+      try bench.write(list(root) + list(other, until: -1), to: "crl.pem")
+      let late = try await findings(bench, extra)
+      #expect(late.count == 1 && late[0].contains("was due") && late[0].contains(other.certificate.subject))
+    }
+  }
+
   @Test("An intermediate authority without its issuer is refused")
   func intermediateAuthority() async throws {
     try await Bench.with { bench in

@@ -1,6 +1,6 @@
 """A client by Python's websockets: opens a socket, sends messages, prints the answers.
 
-    dial.py URL --ca PEM [--cert PEM --key PEM] [--tls 1.2|1.3] [MESSAGE ...]
+    dial.py URL --ca PEM [--cert PEM --key PEM] [--tls 1.2|1.3] [--offer SUBPROTOCOL]... [MESSAGE ...]
 
 Reads header lines `Name: value` from standard input until its end. Writes lines of JSON: {"opened": TLS version} and
 {"received": text} for each message, or {"refused": status} and {"failed": reason}, and exits 1.

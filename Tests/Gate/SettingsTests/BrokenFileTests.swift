@@ -460,6 +460,9 @@ struct BrokenFileTests {
       "partial chains without an authority", "debug_mtls: { partial_chain: true }",
       "1:30: debug_mtls.partial_chain: has no effect without debug_mtls.client_ca_file"),
     Broken(
+      "revoked certificates without an authority", "debug_mtls: { crl_file: crl.pem }",
+      "1:25: debug_mtls.crl_file: has no effect without debug_mtls.client_ca_file"),
+    Broken(
       "client certificates with production, where this is forbidden",
       """
       debug_mtls: { client_ca_file: cert.pem, forbid_with_production: true }

@@ -90,4 +90,12 @@ extension ECPrivateKey.Curve {
 extension Certificate {
   /// The subject's key as `SubjectPublicKeyInfo`, DER.
   public var subjectPublicKeyInfo: [UInt8] { Array(fields.subjectPublicKeyInfo) }
+
+  /// The key identifier in the certificate (RFC 5280 section 4.2.1.2): an OCTET STRING of fewer than 128 bytes.
+  public var subjectKeyIdentifier: [UInt8]? {
+    guard let value = extensionValue(oid: "2.5.29.14"), value.count > 2, value[0] == 0x04,
+      Int(value[1]) == value.count - 2
+    else { return nil }
+    return Array(value.dropFirst(2))
+  }
 }

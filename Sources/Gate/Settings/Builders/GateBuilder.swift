@@ -124,9 +124,11 @@ extension SettingsBuilder {
       let reason = "has no effect without debug_mtls.client_ca_file"
       if !subjects.isEmpty { refuse(path(Keys.allowedSubjects).parent, reason) }
       if value(Keys.partialChain) == true { refuse(path(Keys.partialChain), reason) }
+      if value(Keys.revocationLists) != nil { refuse(path(Keys.revocationLists), reason) }
       return nil
     }
     check(.certificates, Keys.clientCA)
+    check(.revocationLists, Keys.revocationLists)
     if let productionApp {
       let text = "client certificates admit debug builds, and \(productionApp) has environment production"
       if value(Keys.forbidWithProduction) == true {
@@ -136,7 +138,8 @@ extension SettingsBuilder {
       }
     }
     return GateSettings.DebugMTLS(
-      clientCAFile: file, acceptsPartialChains: value(Keys.partialChain) == true, allowedSubjects: subjects)
+      clientCAFile: file, acceptsPartialChains: value(Keys.partialChain) == true,
+      revocationListFile: value(Keys.revocationLists), allowedSubjects: subjects)
   }
 
   private mutating func identity() -> GateSettings.Identity? {

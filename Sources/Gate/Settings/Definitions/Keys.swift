@@ -35,6 +35,10 @@ enum Keys {
   static let partialChain = Key(
     "debug_mtls.partial_chain", .boolean, default: "false",
     "Trust each CA of the client CA file, also an intermediate CA without its root. The root is not needed then.")
+  static let revocationLists = Key(
+    "debug_mtls.crl_file", .file, example: "client-ca/crl.pem",
+    "Lists of revoked client certificates (PEM), one of each CA. Without a valid list of its CA, a certificate is refused."
+  )
   static let allowedSubjects = Key(
     "debug_mtls.allow_subjects[]", .subject, example: "CN=MudApp Debug Client",
     "Subjects to admit. By default every certificate of the CA is admitted.")

@@ -28,6 +28,8 @@ enum PEM {
 /// The required content of a file that the configuration names.
 enum FileContentRule: Sendable {
   case certificates
+  /// Lists of revoked certificates (RFC 5280 section 5), which may be larger than other files.
+  case revocationLists
   case privateKey
   /// See `TokenFile`.
   case token
@@ -44,12 +46,14 @@ enum FileContentRule: Sendable {
   /// Returns a description of the violation, or `nil` if the file is readable and has the required content.
   func violation(at path: String) -> String? {
     do throws(FileContentError) {
-      let bytes = try FileContent.read(path, limit: self == .statusList ? 8 << 20 : FileContent.limit)
+      let bytes = try FileContent.read(path, limit: isLarge ? 8 << 20 : FileContent.limit)
       return bytes.isEmpty ? "\(path) is empty" : violation(in: bytes, of: path)
     } catch {
       return "cannot read \(path): \(error.reason)"
     }
   }
+
+  private var isLarge: Bool { self == .statusList || self == .revocationLists }
 
   private func violation(in bytes: [UInt8], of path: String) -> String? {
     let labels = PEM.labels(in: bytes)
@@ -68,6 +72,9 @@ enum FileContentRule: Sendable {
         ? nil : "\(path) contains no key as tsig-keygen prints it: key \"NAME\" { algorithm …; secret …; };"
     case .certificates:
       return labels.contains("CERTIFICATE") ? nil : "\(path) contains no certificate: no PEM block CERTIFICATE"
+    case .revocationLists:
+      return labels.contains("X509 CRL")
+        ? nil : "\(path) contains no list of revoked certificates: no PEM block X509 CRL (openssl crl -in FILE)"
     case .privateKey:
       if labels.contains("ENCRYPTED PRIVATE KEY")
         || String(decoding: bytes, as: UTF8.self).contains("Proc-Type: 4,ENCRYPTED")

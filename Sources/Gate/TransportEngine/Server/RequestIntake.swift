@@ -246,11 +246,15 @@ extension EventLoop {
   }
 
   /// Drops a client certificate that would no longer be accepted on a new connection: it has expired,
-  /// or an authority was removed.
+  /// or an authority was removed, or it was revoked.
   private func dropStaleCertificate(_ http: HTTPConnection, _ service: SessionService) {
     guard let certificate = http.peer.verifiedCertificate else { return }
-    let isCurrent = service.tls?.clientAuthorities.isSuperset(of: certificate.authorities) ?? false
-    if !isCurrent || Timestamp.now() >= certificate.expiresAt { http.peer = Peer(address: http.address) }
+    let now = Timestamp.now()
+    let isCurrent =
+      service.tls?.accepts(authorities: certificate.authorities, links: certificate.links, at: now) ?? false
+    if !isCurrent || now >= certificate.expiresAt {
+      http.peer = Peer(address: http.address, endpoint: http.peer.endpoint)
+    }
   }
 
   private func carryOut(_ disposition: Disposition, for session: SessionRef) {

@@ -13,10 +13,12 @@ extension PeerCertificate {
     defer { X509_free(certificate) }
     guard SSL_get_verify_result(tls) == X509_V_OK, let chain = SSL_get0_verified_chain(tls) else { return nil }
     var authorities: Set<[UInt8]> = []
+    var links: Set<[UInt8]> = []
     var expiresAt = Timestamp(seconds: .max)
     for index in 0..<OPENSSL_sk_num(chain) {
       guard let link = OPENSSL_sk_value(chain, index).map(OpaquePointer.init) else { return nil }
       expiresAt = min(expiresAt, Self.end(of: link))
+      if let digest = CertificateLink.digest(of: link) { links.insert(digest) }
       if let digest = ServerTLS.digest(of: link), configured.contains(digest) { authorities.insert(digest) }
     }
     // A chain ends at a configured certificate. Without one, nothing could end what this certificate admits.
@@ -28,24 +30,18 @@ extension PeerCertificate {
       var target = buffer.baseAddress
       return i2d_X509(certificate, &target) == length
     }
-    guard isEncoded, let memory = BIO_new(BIO_s_mem()) else { return nil }
-    defer { BIO_free(memory) }
-    X509_NAME_print_ex(memory, X509_get_subject_name(certificate), 0, sallyport_rfc2253_flags())
-    // Never truncated: a truncated subject could match another one.
-    var text = [UInt8](repeating: 0, count: BIO_ctrl_pending(memory))
-    let count = BIO_read(memory, &text, Int32(text.count))
+    guard isEncoded, let subject = X509_get_subject_name(certificate).flatMap(CertificateLink.text) else { return nil }
     var digest = [UInt8](repeating: 0, count: 32)
     SHA256(der, der.count, &digest)
     self.init(
-      der: der, fingerprint: digest, subject: String(decoding: text.prefix(max(0, Int(count))), as: UTF8.self),
-      expiresAt: expiresAt, authorities: authorities)
+      der: der, fingerprint: digest, subject: subject,
+      expiresAt: expiresAt, authorities: authorities, links: links)
   }
 
   /// The first second after the validity of `certificate`. A time that cannot be read has passed long ago.
   private static func end(of certificate: OpaquePointer) -> Timestamp {
-    var time = tm()
-    guard ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time) == 1 else { return Timestamp(seconds: 0) }
+    guard let last = X509_get0_notAfter(certificate).flatMap(CertificateLink.time) else { return Timestamp(seconds: 0) }
     // `notAfter` belongs to the validity (RFC 5280 section 4.1.2.5).
-    return Timestamp(seconds: Int64(timegm(&time)) + 1)
+    return Timestamp(seconds: last.seconds + 1)
   }
 }

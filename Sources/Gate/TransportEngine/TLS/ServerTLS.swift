@@ -1,5 +1,7 @@
+public import ByteCoding
 internal import COpenSSL
 internal import Glibc
+internal import Locking
 
 /// The certificates and the settings of a TLS listener.
 ///
@@ -29,6 +31,47 @@ public final class ServerTLS: Sendable {
   /// The SHA-256 digests, 32 bytes each, of the authorities that verify client certificates.
   public let clientAuthorities: Set<[UInt8]>
 
+  private let revocations: LockedValue<Revocations>
+
+  /// Whether a certificate that was verified before would be accepted at `now`, but for its own time.
+  ///
+  /// - Parameters:
+  ///   - authorities: The digests of the configured authorities in its chain.
+  ///   - links: The digests of issuer and serial number of its chain.
+  public func accepts(authorities: Set<[UInt8]>, links: Set<[UInt8]>, at now: Timestamp) -> Bool {
+    guard clientAuthorities.isSuperset(of: authorities) else { return false }
+    return revocations.withLock { lists in
+      lists.end.map { now < $0 } != false && lists.revoked.isDisjoint(with: links)
+    }
+  }
+
+  /// Also refuses from now on what the lists of `file` revoke, in handshakes and by `accepts`. What earlier lists revoked
+  /// stays refused.
+  ///
+  /// For a listener whose other files cannot be loaded, so that it cannot be replaced.
+  ///
+  /// - Throws: `SetupError` if the file cannot be read or holds no list; nothing has changed then.
+  public func adopt(revocationListFile file: String) throws(SetupError) {
+    let found = try Self.revocations(in: file)
+    try withContext { (first: OpaquePointer) throws(SetupError) in
+      for context in [first] + CertificateChoice.further(beside: first) {
+        try RevocationList.add(file, to: context)
+      }
+    }
+    revocations.withLock { lists in
+      lists.revoked.formUnion(found.revoked)
+      lists.end = found.end
+    }
+  }
+
+  /// What the lists of revoked certificates say together.
+  private struct Revocations {
+    /// In the form of `CertificateLink.digest`.
+    var revoked: Set<[UInt8]> = []
+    /// When the first of the lists ends; `nil` for never.
+    var end: Timestamp?
+  }
+
   /// A certificate with its key.
   public struct CertificateFiles: Sendable, Hashable {
     /// The path of a PEM file with the server's certificate first, then its chain.
@@ -50,12 +93,14 @@ public final class ServerTLS: Sendable {
   ///   - challenges: Answers challenges in the handshakes of this listener.
   ///   - clientAuthorityFile: As below.
   ///   - trustsIntermediates: As below.
+  ///   - revocationListFile: As below.
   /// - Throws: `SetupError` if a certificate or a file cannot be used.
   public init(
     _ certificates: [CertificateMaterial], challenges: ChallengeResponder, minimumVersion: MinimumVersion = .tls12,
-    clientAuthorityFile: String? = nil, trustsIntermediates: Bool = false
+    clientAuthorityFile: String? = nil, trustsIntermediates: Bool = false, revocationListFile: String? = nil
   ) throws(SetupError) {
-    let authority = ClientAuthorityChoice(clientAuthorityFile, trustsIntermediates)
+    let authority = ClientAuthorityChoice(clientAuthorityFile, trustsIntermediates, revocationListFile)
+    revocations = LockedValue(try Self.revocations(in: revocationListFile))
     var contexts: [OpaquePointer] = []
     do throws(SetupError) {
       // All contexts differ only in their certificate.
@@ -89,12 +134,16 @@ public final class ServerTLS: Sendable {
   ///     fails for a certificate that this authority did not issue.
   ///   - trustsIntermediates: Whether a chain may end at any certificate of that file, also at one that is not
   ///     self-signed (`X509_V_FLAG_PARTIAL_CHAIN`). Otherwise it has to reach a self-signed one.
+  ///   - revocationListFile: PEM. If set, certificates that these lists revoke are refused, and so is every certificate
+  ///     of an authority without a valid list. With `trustsIntermediates`, only the client's own certificate is looked
+  ///     up: the issuers above a trusted intermediate are not known.
   /// - Throws: `SetupError` if a file cannot be read or used.
   public init(
     _ files: CertificateFiles, further: [CertificateFiles] = [], minimumVersion: MinimumVersion = .tls12,
-    clientAuthorityFile: String? = nil, trustsIntermediates: Bool = false
+    clientAuthorityFile: String? = nil, trustsIntermediates: Bool = false, revocationListFile: String? = nil
   ) throws(SetupError) {
-    let authority = ClientAuthorityChoice(clientAuthorityFile, trustsIntermediates)
+    let authority = ClientAuthorityChoice(clientAuthorityFile, trustsIntermediates, revocationListFile)
+    revocations = LockedValue(try Self.revocations(in: revocationListFile))
     // All contexts differ only in their certificate.
     context = try Self.makeContext(files, minimumVersion, authority)
     clientAuthorities = Self.authorities(of: context)
@@ -114,19 +163,23 @@ public final class ServerTLS: Sendable {
   deinit { SSL_CTX_free(context) }
 
   /// Calls `body` with the `SSL_CTX`, which is valid until `body` returns and must not escape.
-  func withContext<Result>(_ body: (OpaquePointer) -> Result) -> Result {
-    withExtendedLifetime(self) { body(context) }
+  func withContext<Result, Failure: Error>(
+    _ body: (OpaquePointer) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try withExtendedLifetime(self) { () throws(Failure) in try body(context) }
   }
 
   /// The authorities that verify client certificates.
   private struct ClientAuthorityChoice {
     let file: String
     let trustsIntermediates: Bool
+    let revocationListFile: String?
 
     /// `nil` if clients are not asked for a certificate.
-    init?(_ file: String?, _ trustsIntermediates: Bool) {
+    init?(_ file: String?, _ trustsIntermediates: Bool, _ revocationListFile: String?) {
       guard let file else { return nil }
       (self.file, self.trustsIntermediates) = (file, trustsIntermediates)
+      self.revocationListFile = revocationListFile
     }
   }
 
@@ -192,9 +245,19 @@ public final class ServerTLS: Sendable {
         throw SetupError(file: file, reason: OpenSSLError("cannot be trusted without its issuer").description)
       }
     }
+    if let lists = authority.revocationListFile {
+      try RevocationList.install(lists, in: context, checksChain: !authority.trustsIntermediates)
+    }
     SSL_CTX_set_client_CA_list(context, names)
     CertificateRefusal.askForCertificates(in: context)
     ERR_clear_error()
+  }
+
+  private static func revocations(in file: String?) throws(SetupError) -> Revocations {
+    guard let file else { return Revocations() }
+    let lists = try RevocationList.read(file)
+    return Revocations(
+      revoked: lists.reduce(into: []) { $0.formUnion($1.revoked) }, end: lists.compactMap(\.nextUpdate).min())
   }
 
   private static func authorities(of context: OpaquePointer) -> Set<[UInt8]> {

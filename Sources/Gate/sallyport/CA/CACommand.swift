@@ -19,7 +19,7 @@ struct CACommand: ParsableCommand {
 
         sallyport ca init && sallyport ca issue && sallyport ca export --format p12
       """,
-    subcommands: [CAInitCommand.self, CAIssueCommand.self, CAExportCommand.self])
+    subcommands: [CAInitCommand.self, CAIssueCommand.self, CAExportCommand.self, CARevokeCommand.self])
 }
 
 /// The location of the CA, and how commands write to it.
@@ -52,7 +52,7 @@ struct CAOptions: ParsableArguments {
     case .system(.read, _, _): .noInput
     case .system: .cannotCreate
     case .absent: .noInput
-    case .malformed: .badData
+    case .malformed, .foreign: .badData
     case .unusableName: .usage
     case .cryptography: .internalError
     }
@@ -109,7 +109,8 @@ struct CAIssueCommand: ParsableCommand {
     commandName: "issue",
     abstract: "Issues a client's certificate.",
     discussion: """
-      It expires no later than the CA. To admit only some subjects, set debug_mtls.allow_subjects in the gate.
+      It expires no later than the CA. With --force, a certificate that is replaced is revoked if crl.pem exists. To admit \
+      only some subjects, set debug_mtls.allow_subjects in the gate.
 
       Example:
 

@@ -28,6 +28,8 @@ struct GateConfiguration: Sendable {
   /// Paths; relative paths are in the gate's folder.
   var clientAuthority: String?
   var allowedSubjects: [String] = []
+  /// The path of lists of revoked client certificates.
+  var revocationList: String?
   var store = "state.db"
   /// The number of calls that may wait for the store.
   var mostWaiting = 4096
@@ -56,7 +58,8 @@ struct GateConfiguration: Sendable {
     lines += appAttest + sections
     if let clientAuthority {
       let subjects = allowedSubjects.map { "\"\($0)\"" }.joined(separator: ", ")
-      lines.append("debug_mtls: { client_ca_file: \(clientAuthority), allow_subjects: [\(subjects)] }")
+      let lists = revocationList.map { ", crl_file: \($0)" } ?? ""
+      lines.append("debug_mtls: { client_ca_file: \(clientAuthority), allow_subjects: [\(subjects)]\(lists) }")
     }
     return lines.joined(separator: "\n") + "\n"
   }

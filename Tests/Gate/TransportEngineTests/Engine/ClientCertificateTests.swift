@@ -57,10 +57,10 @@ extension EngineTests {
 
     /// Returns a connection of a client whose certificate was issued at `instant` and is valid for one day.
     private func connect(
-      _ name: String = "somebody", issuedAt instant: Timestamp = .now()
+      _ name: String = "somebody", file: String = "client", issuedAt instant: Timestamp = .now()
     ) async throws -> ClientConnection {
       let client = try authority.issue(
-        "client", DistinguishedName(.commonName(name)), days: 1, at: instant, isReplacing: false)
+        file, DistinguishedName(.commonName(name)), days: 1, at: instant, isReplacing: false)
       let tls = try ClientTLS(
         authorityFile: files.folder.tlsAuthorityPath, certificateFile: client[0], keyFile: client[1])
       return try await clients.connect(host: "127.0.0.1", port: engine.address.port, tls: tls)
@@ -87,11 +87,50 @@ extension EngineTests {
       return String(decoding: response.body, as: UTF8.self)
     }
 
-    private func reload(clientAuthorityFile: String?) async throws {
+    private func reload(clientAuthorityFile: String?, revocationListFile: String? = nil) async throws {
       let server = ServerTLS.CertificateFiles(
         certificateFile: files.folder.serverCertificatePath, keyFile: files.folder.serverKeyPath)
       try await engine.replace(
-        responder: NameResponder(), tls: try ServerTLS(server, clientAuthorityFile: clientAuthorityFile))
+        responder: NameResponder(),
+        tls: try ServerTLS(
+          server, clientAuthorityFile: clientAuthorityFile, revocationListFile: revocationListFile))
+    }
+
+    @Test("A revoked certificate is refused, and ignored on a connection that is open; others are accepted")
+    func revoked() async throws {
+      let list = try authority.revoke([], at: .now())[0]
+      try await reload(clientAuthorityFile: authority.certificatePath, revocationListFile: list)
+      let connection = try await connect()
+      #expect(try await name(on: connection) == "CN=somebody")
+      _ = try authority.revoke(["client"], at: .now())
+      // The list was read before.
+      #expect(try await name(on: connection) == "CN=somebody")
+      try await reload(clientAuthorityFile: authority.certificatePath, revocationListFile: list)
+      #expect(try await name(on: connection) == "nobody")
+      let revoked = try ClientTLS(
+        authorityFile: files.folder.tlsAuthorityPath, certificateFile: authority.certificatePath(of: "client"),
+        keyFile: authority.keyPath(of: "client"))
+      await #expect(throws: ClientError.self) {
+        _ = try await self.name(
+          on: self.clients.connect(host: "127.0.0.1", port: self.engine.address.port, tls: revoked))
+      }
+      var failures = failures.stream.makeAsyncIterator()
+      #expect(await failures.next()?.reason.contains("certificate revoked") == true)
+      #expect(try await name(on: connect("other", file: "other")) == "CN=other")
+    }
+
+    @Test("Without a valid list of its authority, every certificate is refused", arguments: [false, true])
+    func withoutList(isExpired: Bool) async throws {
+      let past = Timestamp.now().advanced(by: .seconds(-30 * 86400))
+      if isExpired {
+        _ = try authority.make(DistinguishedName(.commonName("One")), days: 1, at: past, isReplacing: true)
+      } else {
+        _ = try authority.make(DistinguishedName(.commonName("Two")), days: 30, at: .now(), isReplacing: true)
+      }
+      let list = try authority.revoke([], at: past)[0]
+      _ = try authority.make(DistinguishedName(.commonName("One")), days: 30, at: .now(), isReplacing: true)
+      try await reload(clientAuthorityFile: authority.certificatePath, revocationListFile: list)
+      await #expect(throws: ClientError.self) { _ = try await self.name(on: self.connect()) }
     }
 
     @Test(
