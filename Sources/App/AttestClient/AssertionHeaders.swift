@@ -27,4 +27,15 @@ public struct AssertionHeaders: Sendable, Hashable {
   public var fields: [HTTPField] {
     [HTTPField(Self.keyIDName, keyID), HTTPField(Self.dataName, data), HTTPField(Self.nonceName, nonce)]
   }
+
+  /// The headers as a subprotocol to offer, for frameworks that cannot set header fields of an opening handshake: the
+  /// gate accepts it on routes whose `credentials` have `subprotocol`, and does not pass it on.
+  ///
+  /// Use `fields` wherever the framework can set them. Logs of frameworks and of proxies in front of the gate hold
+  /// subprotocols more often than header fields. A recorded one opens nothing once the gate has seen it, since the nonce is
+  /// spent; before, whoever reads it can use it.
+  public var subprotocol: String {
+    let object = JSONText.object([Self.keyIDName: keyID, Self.dataName: data, Self.nonceName: nonce])
+    return "sallyport.v1.\(Base64URL.encode(Array(object.utf8)))"
+  }
 }

@@ -19,6 +19,8 @@ public struct AssertionClaim: Sendable, Hashable {
     case absent
     case once(String)
     case repeated
+    /// What should contain the parts cannot be read; `rule` says which rule it breaks.
+    case unreadable(rule: String)
   }
 
   /// The header that carries a part.
@@ -37,6 +39,9 @@ public struct AssertionClaim: Sendable, Hashable {
     (keyID, data, nonce) = (part(.keyID), part(.data), part(.nonce))
   }
 
+  /// Creates a claim whose parts cannot be read, and that is refused with `rule`.
+  public init(unreadable rule: String) { self.init { _ in .unreadable(rule: rule) } }
+
   public subscript(name: Name) -> Part {
     switch name {
     case .keyID: keyID
@@ -50,12 +55,13 @@ public struct AssertionClaim: Sendable, Hashable {
 
   /// Returns the part's only value.
   ///
-  /// - Throws: `.partMissing` or `.partRepeated`.
-  func value(of name: Name) throws(Denial) -> String {
+  /// - Throws: `.partMissing`, `.partRepeated` or `.partsUnreadable`.
+  public func value(of name: Name) throws(Denial) -> String {
     switch self[name] {
     case .once(let value): return value
     case .absent: throw .partMissing(name)
     case .repeated: throw .partRepeated(name)
+    case .unreadable(let rule): throw .partsUnreadable(rule: rule)
     }
   }
 }

@@ -19,6 +19,8 @@ extension Denial {
       RefusalReport(
         .malformedHeader, "assertion_part_repeated", text: "\(name.rawValue) was sent more than once",
         detail: name.rawValue)
+    case .partsUnreadable(let rule):
+      RefusalReport(.malformedHeader, "assertion_carrier", text: "Malformed credentials: \(rule)", detail: rule)
     case .partMalformed(let name, let rule):
       RefusalReport(
         .malformedHeader, "assertion_part_malformed", text: "\(name.rawValue) \(rule)",

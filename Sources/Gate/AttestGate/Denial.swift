@@ -12,6 +12,8 @@ public enum Denial: Error, Sendable, Hashable {
   /// Some part of an assertion was sent, but not this one.
   case partMissing(AssertionClaim.Name)
   case partRepeated(AssertionClaim.Name)
+  /// The parts of an assertion came together, in a form that cannot be read.
+  case partsUnreadable(rule: String)
   /// A part of an assertion is not encoded correctly.
   case partMalformed(AssertionClaim.Name, rule: String)
   /// A value of a registration is not encoded correctly.

@@ -272,7 +272,8 @@ struct GateComposition: Sendable {
         path: $0.path, upstreams: $0.upstreams.map(\.transport), isByDevice: $0.balance == .device,
         rewrite: RequestRewrite(path: $0.rewrite, host: $0.host), forwarding: $0.forward == .all ? .all : .upgrades,
         audience: $0.audience, subprotocol: $0.subprotocol, maxResponseHead: $0.maxResponseHead,
-        origins: AllowedOrigins($0.origins))
+        origins: AllowedOrigins($0.origins),
+        carriers: Set($0.carriers.map { $0 == .query ? .query : .subprotocol }))
     }
     guard routes.count == settings.routes.count, let table = RouteTable(routes) else {
       throw Self.impossible("routes")

@@ -58,7 +58,7 @@ extension GateResponder {
   func verify(
     _ request: Request, from peer: Peer, closesRefused: Bool, in context: RequestContext
   ) async -> Response {
-    let claim = AdmissionClaim(request, certificate: nil, emptyIsAbsent: true)
+    let claim = AdmissionClaim(AssertionClaim(request, emptyIsAbsent: true), certificate: nil)
     do throws(RequestRefusal) {
       try spendUpgrade(of: peer)
       if request.headers.asksForForeignUpgrade { throw .foreignUpgrade }

@@ -107,12 +107,13 @@ public final class GateResponder: RequestResponder {
     guard case .route(let route) = endpoint, let admission = gate.admitAtOnce() else { return nil }
     let revocationEpoch = sessions.revocationEpoch()
     let context = RequestContext(request, from: peer, logger: logger, metrics: metrics)
+    let asserted = AssertedRequest(request, carriers: route.carriers)
     do throws(RequestRefusal) {
       try checkLimits(of: peer)
       let identity = UpstreamIdentity(of: admission.principal, assertion: nil)
-      return try pass(request, from: peer, to: route, admission, identity, since: revocationEpoch, in: context)
+      return try pass(asserted, from: peer, to: route, admission, identity, since: revocationEpoch, in: context)
     } catch {
-      return refuseAdmission(error, to: request, in: context)
+      return refuseAdmission(error, to: asserted, in: context)
     }
   }
 
@@ -275,15 +276,17 @@ public final class GateResponder: RequestResponder {
   private func admit(
     _ request: Request, from peer: Peer, to route: Route, in context: RequestContext
   ) async -> Disposition {
-    let claim = AdmissionClaim(request, certificate: peer.verifiedCertificate)
+    let asserted = AssertedRequest(request, carriers: route.carriers)
+    let claim = AdmissionClaim(asserted.assertion, certificate: peer.verifiedCertificate)
     // Must precede the query of the registry: a revocation after its answer is then detected.
     let revocationEpoch = sessions.revocationEpoch()
     do throws(RequestRefusal) {
       try checkLimits(of: peer)
-      let (admission, identity) = try await admitted(claim, request, from: peer, to: route, in: context)
-      return try pass(request, from: peer, to: route, admission, identity, since: revocationEpoch, in: context)
+      let (admission, identity) = try await admitted(
+        claim, asserted.request, from: peer, to: route, in: context)
+      return try pass(asserted, from: peer, to: route, admission, identity, since: revocationEpoch, in: context)
     } catch {
-      return refuseAdmission(error, to: request, in: context)
+      return refuseAdmission(error, to: asserted, in: context)
     }
   }
 
@@ -301,9 +304,10 @@ public final class GateResponder: RequestResponder {
   /// - Throws: `.tooManySessions` or `.tooManySessionsOfKey` if there are as many as allowed; `.foreignOrigin` if the
   ///   origin is accepted only with an assertion, and something else admitted the client.
   private func pass(
-    _ request: Request, from peer: Peer, to route: Route, _ admission: Admission, _ identity: UpstreamIdentity,
-    since revocationEpoch: LiveSessions.RevocationEpoch, in context: RequestContext
+    _ asserted: AssertedRequest, from peer: Peer, to route: Route, _ admission: Admission,
+    _ identity: UpstreamIdentity, since revocationEpoch: LiveSessions.RevocationEpoch, in context: RequestContext
   ) throws(RequestRefusal) -> Disposition {
+    let request = asserted.request
     if route.origins.anyWithAssertion, !admission.principal.isDevice,
       CrossSiteRule.verdict(on: request.headers, route.origins) == .welcomeWithAssertion
     {
@@ -327,17 +331,17 @@ public final class GateResponder: RequestResponder {
         ForwardedRequest(admission, to: route, at: target, context: context, session: session), head: head.lines)
     }
     return .relay(
-      GateSession(session, to: route, at: target, context: context, limits: limits),
+      GateSession(
+        session, to: route, at: target, context: context, limits: limits, ownSubprotocols: asserted.ownSubprotocols),
       upgradeHead: head.openingHandshake)
   }
 
   private func refuseAdmission(
-    _ refusal: RequestRefusal, to request: Request, in context: RequestContext
+    _ refusal: RequestRefusal, to asserted: AssertedRequest, in context: RequestContext
   ) -> Disposition {
-    let claim = AdmissionClaim(request, certificate: nil)
     metrics.refusedAdmission(refusal.code.rawValue)
     return .respond(
-      context.refuse(refusal, key: claim.assertion.claimedKey, closes: refusal.report.followsVerification))
+      context.refuse(refusal, key: asserted.assertion.claimedKey, closes: refusal.report.followsVerification))
   }
 
   /// Counts a request against the upgrade limit of its address, except for a trusted proxy, which asks for many

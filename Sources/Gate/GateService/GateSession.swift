@@ -13,6 +13,7 @@ final class GateSession: RelayPlan {
   private let session: LiveSession
   private let target: UpstreamTarget
   private let shared: SharedLimits
+  let ownSubprotocols: [String]
   private let admittedAt = ContinuousClock.now
 
   /// Limits that all sessions of a configuration refer to.
@@ -24,13 +25,15 @@ final class GateSession: RelayPlan {
 
   /// - Parameter session: The entry of an admitted client: only `LiveSessions.add` creates one, with an `Admission`.
   init(
-    _ session: LiveSession, to route: Route, at target: UpstreamTarget, context: RequestContext, limits: SharedLimits
+    _ session: LiveSession, to route: Route, at target: UpstreamTarget, context: RequestContext, limits: SharedLimits,
+    ownSubprotocols: [String] = []
   ) {
     self.session = session
     self.context = context
     self.route = route
     self.target = target
     shared = limits
+    self.ownSubprotocols = ownSubprotocols
   }
 
   var upstream: Upstream { target.server.upstream }

@@ -214,6 +214,8 @@ extension GateSettings {
   }
 
   public struct Route: Sendable, Hashable {
+    /// A place besides the header fields where clients may put an assertion.
+    public enum Carrier: String, Sendable, Hashable, CaseIterable { case subprotocol, query }
     public enum Forward: String, Sendable, Hashable, CaseIterable { case upgrades, all }
     /// How one of several servers is chosen.
     public enum Balance: String, Sendable, Hashable, CaseIterable { case sessions, device }
@@ -236,6 +238,8 @@ extension GateSettings {
     public var maxResponseHead = 64 << 10
     /// The origins of other hosts that are accepted.
     public var origins: [Origin] = []
+    /// The places besides the header fields where clients may put an assertion.
+    public var carriers: [Carrier] = []
   }
 
   public enum Upstream: Sendable, Hashable {

@@ -12,6 +12,9 @@ public protocol RelayPlan: AnyObject, Sendable {
   var maxResponseHead: Int { get }
   /// The subprotocol of a `.tcp` upstream, which cannot choose itself. `nil` chooses from what the client offers.
   var subprotocol: String? { get }
+  /// The offered subprotocols that are the gate's own: the upstream does not see them and may not choose them. If it
+  /// chooses none, the client's 101 has the first of these.
+  var ownSubprotocols: [String] { get }
 
   /// Reports that a connection to `upstream` was made, TLS included. Called for each new connection, before anything is
   /// sent.
@@ -51,6 +54,9 @@ extension RelayPlan {
 
   /// The default: no subprotocol in particular.
   public var subprotocol: String? { nil }
+
+  /// The default: none.
+  public var ownSubprotocols: [String] { [] }
 
   /// The default: there is only one upstream.
   public var hasAlternative: Bool { false }

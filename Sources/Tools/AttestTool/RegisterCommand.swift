@@ -90,12 +90,18 @@ struct HeadersCommand: AsyncParsableCommand {
           -H 'Upgrade: websocket' -H 'Connection: Upgrade' \\
           -H 'Sec-WebSocket-Version: 13' \\
           -H 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=='
+
+      With --subprotocol the same three values are one word, which browsers and frameworks that cannot set header fields
+      offer as a subprotocol. The route's `credentials` must have `subprotocol`.
       """)
 
   @OptionGroup var options: GlobalOptions
 
   @Argument(help: "The gate, like wss://localhost:6200/.")
   var url: String
+
+  @Flag(help: "Print a subprotocol that holds the headers.")
+  var subprotocol = false
 
   func run() async throws {
     let work = try await DeviceSession(options, address: GateURL(url), engine: DeviceSession.makeEngine())
@@ -107,7 +113,13 @@ struct HeadersCommand: AsyncParsableCommand {
       throw work.failure(error)
     }
     work.lock.release()
-    if options.json {
+    if subprotocol {
+      if options.json {
+        JSONOutput.print(["subprotocol": headers.subprotocol])
+      } else {
+        StandardOutput.write(headers.subprotocol + "\n")
+      }
+    } else if options.json {
       JSONOutput.print(Dictionary(uniqueKeysWithValues: headers.fields.map { ($0.name, $0.value) }))
     } else {
       StandardOutput.write(headers.lines)

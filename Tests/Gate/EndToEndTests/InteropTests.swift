@@ -9,15 +9,19 @@ import TransportEngine
 /// Clients and backends that were not written for this gate.
 @Suite("Interoperability", .serialized, .timeLimit(.minutes(10)))
 struct InteropTests {
-  /// Returns the three lines that `attest headers` prints for a device whose state is in the gate's folder.
-  private func headers(for gate: RunningGate) async throws -> [String] {
+  /// Returns the lines that `attest headers` prints for a device whose state is in the gate's folder: three, or one with
+  /// the option `--subprotocol`.
+  private func headers(for gate: RunningGate, _ options: String...) async throws -> [String] {
     try FileManager.default.createDirectory(atPath: gate.folder + "/device", withIntermediateDirectories: true)
     var environment = [String: String?].gateless
     environment["XDG_STATE_HOME"] = gate.folder + "/device"
     let (exit, lines, errors) = try await ChildProcess.run(
-      Places.product("attest"), ["headers", gate.url, "--authority", gate.folder], environment: environment,
+      Places.product("attest"), ["headers", gate.url, "--authority", gate.folder] + options,
+      environment: environment,
       within: .seconds(20))
-    guard exit == .code(0), lines.count == 3 else { throw ProgramFailed(name: "attest headers", errors: errors) }
+    guard exit == .code(0), lines.count == (options.isEmpty ? 3 : 1) else {
+      throw ProgramFailed(name: "attest headers", errors: errors)
+    }
     return lines
   }
 
@@ -48,6 +52,33 @@ struct InteropTests {
       // websockets closes with 1000, and the backend receives the same code.
       _ = try await backend.process.output.first("the end") { $0 == #"{"closed": 1000}"# }
       #expect(try await PythonProgram.dial.run(dial, input: credentials) == [["refused": .number(401)]])
+    }
+  }
+
+  @Test(
+    "A client that cannot set header fields opens a socket by a subprotocol, or by the query", arguments: [false, true])
+  func carriedAssertion(isTCP: Bool) async throws {
+    let backend = try await EchoBackend(isTCP ? .tcp : .webSocket)
+    var configuration = GateConfiguration(upstream: backend.upstream)
+    configuration.routeExtras = ["credentials: [subprotocol, query]"]
+    try await RunningGate.serving(configuration) { gate in
+      func token() async throws -> String {
+        let lines = try await headers(for: gate, "--subprotocol")
+        return try #require(lines.first)
+      }
+      let dial = [gate.url, "--ca", gate.certificateAuthority]
+      for others in [[], ["sallyport.v1"]] as [[String]] {
+        let token = try await token()
+        let offers = ([token] + others).flatMap { ["--offer", $0] }
+        let events = try await PythonProgram.dial.run(dial + offers + ["hello"])
+        #expect(events.dropFirst() == [["chosen": .text(others.first ?? token)], ["received": .text("hello")]])
+        #expect(try await PythonProgram.dial.run(dial + offers) == [["refused": .number(401)]])
+      }
+      let query = try await token().replacing("sallyport.v1.", with: "?sallyport.v1=")
+      let events = try await PythonProgram.dial.run([gate.url + query] + dial.dropFirst() + ["hello"])
+      #expect(events.dropFirst() == [["received": .text("hello")]])
+      #expect(try await PythonProgram.dial.run(dial) == [["refused": .number(401)]])
+      if !isTCP { #expect(try await backend.firstHeaders()["sec-websocket-protocol"] == nil) }
     }
   }
 

@@ -74,7 +74,7 @@ struct CertificateSessionTests {
     let epoch = service.sessions.revocationEpoch()
     let admission = try await bench.gate.admit(
       AdmissionClaim(
-        .upgrade([]), certificate: PeerCertificate(der: [1], fingerprint: [2], subject: "CN=b")))
+        AssertionClaim(.upgrade([])), certificate: PeerCertificate(der: [1], fingerprint: [2], subject: "CN=b")))
     let record = SessionRecord(id: "x", admission: admission, address: ServiceBench.peer.address, route: "/")
     service.sessions.closeCertificates { _ in false }
     let recorders = [CloseRecorder(), CloseRecorder()]

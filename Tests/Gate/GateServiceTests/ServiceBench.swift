@@ -39,7 +39,9 @@ struct ServiceBench: Sendable {
         origins: AllowedOrigins(["capacitor://localhost", "https://localhost", "null"])))
     let any = try #require(
       Route(path: "/any", upstream: .unix(path: "/run/any.sock"), origins: AllowedOrigins(anyWithAssertion: true)))
-    let routes = try #require(RouteTable([all, game, api, web, any]))
+    let page = try #require(
+      Route(path: "/page", upstream: .unix(path: "/run/page.sock"), carriers: [.subprotocol, .query]))
+    let routes = try #require(RouteTable([all, game, api, web, any, page]))
     identities = IdentityIssuer(issuer: "gate", audience: "upstream", keys: bench.identityKeys)
     let issuer = TokenIssuer(
       issuer: "gate", audiences: Self.tokenAudiences, life: .seconds(300), keys: bench.identityKeys)

@@ -2,8 +2,8 @@
 
     dial.py URL --ca PEM [--cert PEM --key PEM] [--tls 1.2|1.3] [--offer SUBPROTOCOL]... [MESSAGE ...]
 
-Reads header lines `Name: value` from standard input until its end. Writes lines of JSON: {"opened": TLS version} and
-{"received": text} for each message, or {"refused": status} and {"failed": reason}, and exits 1.
+Reads header lines `Name: value` from standard input until its end. Writes lines of JSON: {"opened": TLS version}, with
+--offer {"chosen": subprotocol}, and {"received": text} for each message, or {"refused": status} and {"failed": reason}, and exits 1.
 """
 import argparse
 import asyncio
@@ -40,12 +40,16 @@ async def main(options):
     known = inspect.signature(websockets.connect.__init__).parameters
     name = "extra_headers" if "extra_headers" in known else "additional_headers"
     try:
-        async with websockets.connect(options.url, ssl=context(options), **{name: headers}) as socket:
+        async with websockets.connect(
+                options.url, ssl=context(options), subprotocols=options.offer, **{name: headers}) as socket:
             transport = getattr(socket, "transport")
             tell(opened=transport.get_extra_info("ssl_object").version())
+            if options.offer:
+                tell(chosen=socket.subprotocol or "")
             for message in options.messages:
                 await socket.send(message)
-                tell(received=await asyncio.wait_for(socket.recv(), 10))
+                answer = await asyncio.wait_for(socket.recv(), 10)
+                tell(received=answer if isinstance(answer, str) else answer.decode())
         return 0
     except Exception as error:
         if status(error):
@@ -61,5 +65,6 @@ parser.add_argument("--ca", required=True)
 parser.add_argument("--cert")
 parser.add_argument("--key")
 parser.add_argument("--tls")
+parser.add_argument("--offer", action="append")
 parser.add_argument("messages", nargs="*")
 sys.exit(asyncio.run(main(parser.parse_intermixed_args())))

@@ -41,6 +41,15 @@ struct RouteSettingsTests {
     #expect(route.upstreams.count == 2 && route.balance == .device)
   }
 
+  @Test("The places of assertions besides the header fields are those that the route lists")
+  func credentials() throws {
+    #expect(try route("path: /a").carriers == [])
+    #expect(try route("credentials: [subprotocol]").carriers == [.subprotocol])
+    #expect(try route("credentials: [query, subprotocol]").carriers == [.query, .subprotocol])
+    let faults = try Workspace().faults(yaml: "routes: [{ upstream: ws://a, credentials: [cookie] }]")
+    #expect(faults.count == 1 && faults[0].contains("routes[0].credentials[0]: \"cookie\" is not"), "\(faults)")
+  }
+
   @Test("A target and a host are rewritten as the route says")
   func rewriting() throws {
     #expect(try route("path: /a").rewrite == nil && route("path: /a").host == nil)

@@ -53,7 +53,7 @@ public struct TokenEndpoint: Sendable {
   }
 
   private func decide(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
-    let claim = AdmissionClaim(request, certificate: nil)
+    let claim = AdmissionClaim(AssertionClaim(request), certificate: nil)
     let isTrusted = trustedProxies.contains { $0.contains(peer.address) }
     var hasVerified = false
     do throws(RequestRefusal) {
@@ -88,11 +88,7 @@ public struct TokenEndpoint: Sendable {
   private func boundKey(of request: Request, _ assertion: AssertionClaim) throws(RequestRefusal) -> DPoPKey {
     guard !assertion.isAbsent else { throw .denied(.noCredentials) }
     let nonce: String
-    switch assertion[.nonce] {
-    case .once(let value): nonce = value
-    case .absent: throw .denied(.partMissing(.nonce))
-    case .repeated: throw .denied(.partRepeated(.nonce))
-    }
+    do throws(Denial) { nonce = try assertion.value(of: .nonce) } catch { throw .denied(error) }
     do throws(DPoPRejection) {
       let proof =
         switch request.headers.only("DPoP") {

@@ -29,6 +29,9 @@ public final class Route: Sendable, Hashable {
   let rewrite: RequestRewrite
   /// The pages of other hosts that may use the route.
   public let origins: AllowedOrigins
+  /// The places besides the header fields where clients may put an assertion.
+  let carriers: Set<AssertionCarrier>
+
   /// Creates a route for `path` and all paths below it.
   ///
   /// - Parameters:
@@ -39,8 +42,8 @@ public final class Route: Sendable, Hashable {
   public init?(
     path: String, upstreams: [Upstream], isByDevice: Bool = false, rewrite: RequestRewrite = RequestRewrite(),
     forwarding: Forwarding = .upgrades, audience: String? = nil, subprotocol: String? = nil,
-    maxResponseHead: Int = 64 << 10,
-    origins: AllowedOrigins = AllowedOrigins()
+    maxResponseHead: Int = 64 << 10, origins: AllowedOrigins = AllowedOrigins(),
+    carriers: Set<AssertionCarrier> = []
   ) {
     let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     let named = segments.last == "" ? segments.dropLast() : segments
@@ -57,17 +60,18 @@ public final class Route: Sendable, Hashable {
     self.maxResponseHead = maxResponseHead
     self.origins = origins
     self.rewrite = rewrite
+    self.carriers = carriers
   }
 
   /// Creates a route with one server.
   public convenience init?(
     path: String, upstream: Upstream, rewrite: RequestRewrite = RequestRewrite(), forwarding: Forwarding = .upgrades,
     audience: String? = nil, subprotocol: String? = nil, maxResponseHead: Int = 64 << 10,
-    origins: AllowedOrigins = AllowedOrigins()
+    origins: AllowedOrigins = AllowedOrigins(), carriers: Set<AssertionCarrier> = []
   ) {
     self.init(
       path: path, upstreams: [upstream], rewrite: rewrite, forwarding: forwarding, audience: audience,
-      subprotocol: subprotocol, maxResponseHead: maxResponseHead, origins: origins)
+      subprotocol: subprotocol, maxResponseHead: maxResponseHead, origins: origins, carriers: carriers)
   }
 
   /// The servers in the notation of the configuration.
@@ -78,7 +82,7 @@ public final class Route: Sendable, Hashable {
       && first.forwarding == second.forwarding && first.audience == second.audience
       && first.subprotocol == second.subprotocol
       && first.maxResponseHead == second.maxResponseHead && first.origins == second.origins
-      && first.rewrite == second.rewrite
+      && first.rewrite == second.rewrite && first.carriers == second.carriers
   }
 
   public func hash(into hasher: inout Hasher) {

@@ -13,6 +13,7 @@ extension SettingsBuilder {
       let audience = value(Keys.routeAudience, index)
       let subprotocol = value(Keys.routeSubprotocol, index)
       let origins = elements(Keys.routeOrigins, index)
+      let carriers = elements(Keys.routeCredentials, index)
       let rewrite = rewrite(index)
       guard let upstreams, let balance = value(Keys.balance, index), let host = value(Keys.routeHost, index),
         let forward = value(Keys.forward, index),
@@ -46,7 +47,7 @@ extension SettingsBuilder {
         GateSettings.Route(
           path: routePath, upstreams: upstreams, balance: balance, rewrite: rewrite,
           host: host.text(for: upstreams[0]), forward: forward, audience: audience, subprotocol: subprotocol,
-          maxResponseHead: maxResponseHead, origins: origins))
+          maxResponseHead: maxResponseHead, origins: origins, carriers: carriers))
     }
     if entries.containers[list] != nil, entries.indices(of: list).isEmpty, !entries.isFaulty(list) {
       warn(list, "empty list: the gate refuses every session")

@@ -138,6 +138,10 @@ enum Keys {
     "routes[].origins[]", .origin, example: "capacitor://localhost",
     "Origins of other hosts that may use the route, such as those of web views. With `any-with-assertion`, every "
       + "origin but `null`, of admitted devices.")
+  static let routeCredentials = Key<GateSettings.Route.Carrier>(
+    "routes[].credentials[]", .choice(), example: "subprotocol",
+    "Where else, besides the header fields, a client may put its assertion when it opens a socket: `subprotocol` for "
+      + "browsers, and `query`, which proxies in front of the gate may log.")
 
   static let maxAge = Key(
     "session.max_age", .durationOrOff(1000...31_536_000_000), default: "12h",

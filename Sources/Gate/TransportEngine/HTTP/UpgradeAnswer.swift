@@ -5,7 +5,7 @@ struct UpgradeAnswer: Sendable, Hashable {
   /// The verified `Sec-WebSocket-Accept`.
   let accept: String
   /// One of the offered subprotocols, or `nil`.
-  let subprotocol: String?
+  var subprotocol: String?
   /// The names of the extensions in use. Each was offered.
   let extensions: [String]
 }

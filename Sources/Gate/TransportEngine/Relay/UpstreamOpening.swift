@@ -332,11 +332,16 @@ extension EventLoop {
   }
 
   private func acceptUpgrade(_ session: SessionRef, _ http: HTTPConnection, _ head: ResponseHead) {
-    guard let intent = http.request.upgrade, let request = http.request.head else { return }
+    guard let intent = http.request.upgrade, let request = http.request.head, let plan = session.pointee.plan else {
+      return
+    }
+    let own = plan.ownSubprotocols
     do throws(UpgradeAnswerError) {
-      let answer = try UpgradeAnswer(
-        head, accept: HandshakeKey.accept(for: intent.key), subprotocols: intent.subprotocols,
+      var answer = try UpgradeAnswer(
+        head, accept: HandshakeKey.accept(for: intent.key),
+        subprotocols: own.isEmpty ? intent.subprotocols : intent.subprotocols.filter { !own.contains($0) },
         extensions: ExtensionList.names(in: request.headers) ?? [])
+      if answer.subprotocol == nil { answer.subprotocol = own.first }
       openRelay(session, http, answer, head)
     } catch {
       upstreamFailed(session, .misbehaved(error.rawValue))

@@ -46,6 +46,26 @@ extension EngineTests {
       #expect(summary.bytesFromClient == UInt64(up.count) && summary.bytesFromUpstream == UInt64(down.count))
     }
 
+    @Test(
+      "The client gets the upstream's choice, or else the gate's own subprotocol, which the upstream may not choose",
+      arguments: [("chat", "chat"), (nil, "sallyport.v1"), ("sallyport.v1", nil), ("other", nil)]
+        as [(String?, String?)])
+    func ownSubprotocols(chosen: String?, answered: String?) throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      gate.record.ownSubprotocols.withLock { $0 = ["sallyport.v1", "sallyport.v1.e30"] }
+      let client = try gate.connect()
+      try client.send(
+        TestGate.upgrade(extra: "Sec-WebSocket-Protocol: sallyport.v1.e30, chat, sallyport.v1\r\n"))
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      let choice = chosen.map { "Sec-WebSocket-Protocol: \($0)\r\n" } ?? ""
+      try backend.send(TestGate.switching.dropLast() + choice + "\r\n")
+      let head = try client.readHead()
+      #expect(head.hasPrefix(answered == nil ? "HTTP/1.1 502 " : "HTTP/1.1 101 "))
+      if let answered { #expect(head.contains("\r\nSec-WebSocket-Protocol: \(answered)\r\n")) }
+    }
+
     @Test("A client that has half-closed still gets the upstream's data")
     func halfClose() async throws {
       let listener = try RawListener()

@@ -161,6 +161,8 @@ final class SessionRecord: Sendable {
   let others = LockedValue<[Upstream]>([])
   /// Why an upstream was left for the next.
   let passedOver = LockedValue<[UpstreamError]>([])
+  /// The gate's own subprotocols of later orders.
+  let ownSubprotocols = LockedValue<[String]>([])
   /// How many connections to upstreams were made.
   let reached = LockedValue(0)
   private let freed = LockedValue<(@Sendable () -> Void)?>(nil)
@@ -308,6 +310,7 @@ final class OpenOrder: RelayPlan {
     if case .refused(let response) = fault { return response }
     return Response(status: 502, body: Array("\(fault)".utf8), closes: true)
   }
+  var ownSubprotocols: [String] { record.ownSubprotocols.withLock(\.self) }
   func refusal() -> Response? { record.refusal.withLock { $0 } }
   func reached() { record.reached.withLock { $0 += 1 } }
   var hasAlternative: Bool { servers.withLock { $0.count > 1 } }
