@@ -648,7 +648,8 @@ if !gateOnly && !fuzzing {
       [
         "ByteCoding", "CEarlySignals", "Commands", "ConfigurationEngine", "Databases", "ForwardProxies",
         "HTTPClientTransport", "HTTPExchange", "Locking", "MFADelivery", "MFADomain", "MFAService", "MFASettings",
-        "MFAStore", "MFATokens", "MFAWire", "Observability", "ProcessFrame", "ProcessSignals", metrics, httpClient, lifecycle, logging, argumentParser,
+        "MFAStore", "MFATokens", "MFAWire", "Observability", "ProcessFrame", "ProcessSignals", metrics, httpClient,
+        lifecycle, logging, argumentParser,
       ] + nio),
 
     // MARK: Tools
@@ -778,16 +779,33 @@ if Context.environment["SALLYPORT_MFA_ONLY"] == "1" {
   return needed
 }
 
+/// What CI builds under a sanitizer. `scripts/test --sanitize core` and `scripts/fuzz --gate` set this.
+let coreOnly = Context.environment["SALLYPORT_CORE_ONLY"] == "1"
+
+// The fuzz targets. Under the sanitizer and with coverage they are a library, for which `scripts/fuzz` links a program;
+// those of the tools need packages that take long to build, and can be left out. Otherwise they are a test, which checks
+// their seeds.
+let fuzzTargets = (
+  ofGate: [
+    "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CBOR", "COpenSSL", "ConfigurationEngine",
+    "Cryptography", "Explanations", "ForwardProxies", "GateService", "Inspection", "Settings", "SimulatedDevice",
+    "Transport", "TransportEngine",
+  ] as [Target.Dependency],
+  ofTools: [
+    "AuthenticatorVault", "OIDCClient", "OneTimePasswords", "QRCodes", "QREncoding", "VaultFormats", "VaultSync",
+  ] as [Target.Dependency], folder: Room.gate.test("Fuzzing")
+)
 if fuzzing {
   package.targets.append(
-    support(
-      .gate, "Fuzzing",
-      [
-        "AndroidKeyAttestation", "AppAttest", "AttestGate", "AuthenticatorVault", "ByteCoding", "CBOR", "COpenSSL",
-        "ConfigurationEngine", "Cryptography", "Explanations", "ForwardProxies", "GateService", "Inspection",
-        "OIDCClient", "OneTimePasswords", "QRCodes", "QREncoding", "Settings", "SimulatedDevice", "Transport",
-        "TransportEngine", "VaultFormats", "VaultSync",
-      ]))
+    .target(
+      name: "Fuzzing", dependencies: fuzzTargets.ofGate + (coreOnly ? [] : fuzzTargets.ofTools),
+      path: fuzzTargets.folder, exclude: ["SeedTests.swift"] + (coreOnly ? ["Tools"] : []),
+      swiftSettings: ownSettings + (coreOnly ? [.define("GATE_ONLY")] : [])))
+} else if !gateOnly {
+  package.targets.append(
+    .testTarget(
+      name: "FuzzingTests", dependencies: fuzzTargets.ofGate + fuzzTargets.ofTools + ["TestSupport"],
+      path: fuzzTargets.folder, swiftSettings: testSettings))
 }
 
 // What CI builds under a sanitizer, `scripts/test --sanitize core`: the tests of what threads share, and what they need.
@@ -795,7 +813,7 @@ let ofCore: Set = [
   "AttestGateTests", "GateServiceTests", "GroupCommitTests", "JSONLogTests", "LockingTests", "PrometheusTests",
   "SQLiteStoreTests", "TransportEngineTests",
 ]
-if Context.environment["SALLYPORT_CORE_ONLY"] == "1" || fuzzing {
+if coreOnly || fuzzing {
   let core = needed(by: fuzzing ? ofCore.union(["Fuzzing"]) : ofCore)
   package.products = fuzzing ? [.library(name: "Fuzzing", type: .static, targets: ["Fuzzing"])] : []
   package.targets.removeAll { !core.contains($0.name) }
