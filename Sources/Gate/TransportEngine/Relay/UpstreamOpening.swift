@@ -335,7 +335,7 @@ extension EventLoop {
     guard let intent = http.request.upgrade, let request = http.request.head, let plan = session.pointee.plan else {
       return
     }
-    let own = plan.ownSubprotocols
+    let own = intent.subprotocols.isEmpty ? [] : plan.ownSubprotocols
     do throws(UpgradeAnswerError) {
       var answer = try UpgradeAnswer(
         head, accept: HandshakeKey.accept(for: intent.key),
