@@ -33,7 +33,7 @@ public struct AssertionHeaders: Sendable, Hashable {
   ///
   /// Use `fields` wherever the framework can set them. Logs of frameworks and of proxies in front of the gate hold
   /// subprotocols more often than header fields. A recorded one opens nothing once the gate has seen it, since the nonce is
-  /// spent; before, whoever reads it can use it.
+  /// spent. Before that, a reader of the log can use it.
   public var subprotocol: String {
     let object = JSONText.object([Self.keyIDName: keyID, Self.dataName: data, Self.nonceName: nonce])
     return "sallyport.v1.\(Base64URL.encode(Array(object.utf8)))"

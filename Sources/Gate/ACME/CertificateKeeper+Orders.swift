@@ -41,7 +41,7 @@ extension CertificateKeeper {
     } catch {
       if Task.isCancelled { return }
       plan.failed(error, at: world.clock.now(), world.backoff, random: world.random())
-      // Before the log line: whoever reads the line finds the failure in the status.
+      // Before the log line, so that a reader of the line finds the failure in the status.
       note(plan)
       listener.note(
         .failed(

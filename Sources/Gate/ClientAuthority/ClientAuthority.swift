@@ -76,10 +76,10 @@ public struct ClientAuthority: Sendable, Hashable {
   }
 
   /// Adds the certificates of `clients` to the list of revoked certificates, and makes the list if there is none. Without
-  /// clients, an empty list is made, or the old one signed anew.
+  /// clients, an empty list is made, or the old one is signed again.
   ///
-  /// The list is valid as long as the authority's certificate: nobody else could renew it, and from the end of its validity
-  /// on gates refuse every client. Of two calls at the same time, one may be lost.
+  /// The list is valid as long as the authority's certificate, because only this authority can renew it, and gates refuse
+  /// every client once the list has ended. Of two calls at the same time, one may be lost.
   ///
   /// - Returns: The path of the list.
   /// - Throws: `.unusableName`, `.absent` or `.malformed` if a file cannot be read, `.foreign` if another authority issued

@@ -22,8 +22,8 @@ public enum AssertionCarrier: String, Sendable, Hashable, CaseIterable {
 /// A carrier is `sallyport.v1.` and the base64url, without padding, of a JSON object: the values of the three header
 /// fields under their names, in any case. In the query, the prefix is the parameter's name: `sallyport.v1=`.
 ///
-/// The upstream sees nothing of it: whoever reads the nonce and the proof could not use them again, but logs and error
-/// reports of upstreams should not hold credentials at all.
+/// The upstream sees nothing of it. The nonce and the proof are of no further use by then, but logs and error reports of
+/// upstreams should not hold credentials at all.
 struct AssertedRequest {
   /// The request without a carrier.
   let request: Request

@@ -37,7 +37,7 @@ public final class GateResponder: RequestResponder {
   ///   - trustedProxies: The addresses of proxies that may call `/attest/verify` for other clients without an address
   ///     limit.
   ///   - forwardedClients: Finds the clients of requests that come through proxies which name them in
-  ///     `X-Forwarded-For`. `nil`: the client of a request is whoever opened its connection.
+  ///     `X-Forwarded-For`. `nil`: the client of a request is the peer of its connection.
   ///   - stripHeaders: The names of further header fields to remove before a request reaches an upstream.
   ///   - keepHeaders: The names of header fields not to remove although other gateways set fields of such names.
   ///   - logger: Gets one line for each refusal, opened session and closed session. It must not block.
@@ -80,13 +80,8 @@ public final class GateResponder: RequestResponder {
   /// Decides about `request`. Challenges, and refusals that need no credentials, return without waiting. Other
   /// decisions wait for the store.
   public func respond(to request: Request, from connected: Peer) async -> Disposition {
+    let peer = client(of: request.headers, from: connected)
     let closesRefused = !isTrustedProxy(connected)
-    guard let forwardedClients else { return await respond(to: request, from: connected, closesRefused: closesRefused) }
-    let client = forwardedClients.client(of: request.headers, from: connected)
-    return await respond(to: request, from: client, closesRefused: closesRefused)
-  }
-
-  private func respond(to request: Request, from peer: Peer, closesRefused: Bool) async -> Disposition {
     guard let trace = tracer?.trace(of: request, from: peer) else {
       return await decide(
         request, from: peer, closesRefused: closesRefused,
@@ -104,11 +99,7 @@ public final class GateResponder: RequestResponder {
   /// whatever their credentials. Traced requests are decided by `respond`, which lends their trace to the steps.
   public func respondAtOnce(to request: Request, from connected: Peer) -> Disposition? {
     guard tracer == nil else { return nil }
-    guard let forwardedClients else { return decideAtOnce(request, from: connected) }
-    return decideAtOnce(request, from: forwardedClients.client(of: request.headers, from: connected))
-  }
-
-  private func decideAtOnce(_ request: Request, from peer: Peer) -> Disposition? {
+    let peer = client(of: request.headers, from: connected)
     let endpoint = Endpoint(path: request.path, routes: routes)
     if let refusal = Self.refusal(of: request, at: endpoint) {
       return .respond(RequestContext(request, from: peer, logger: logger, metrics: metrics).refuse(refusal))
@@ -116,24 +107,13 @@ public final class GateResponder: RequestResponder {
     guard case .route(let route) = endpoint, let admission = gate.admitAtOnce() else { return nil }
     let revocationEpoch = sessions.revocationEpoch()
     let context = RequestContext(request, from: peer, logger: logger, metrics: metrics)
-    let identity = UpstreamIdentity(of: admission.principal, assertion: nil)
-    // Most routes have no carriers, and a request is not copied for them.
-    guard route.carriers.isEmpty else {
-      let asserted = AssertedRequest(request, carriers: route.carriers)
-      do throws(RequestRefusal) {
-        try checkLimits(of: peer)
-        return try pass(
-          asserted.request, asserted.ownSubprotocols, from: peer, to: route, admission, identity,
-          since: revocationEpoch, in: context)
-      } catch {
-        return refuseAdmission(error, claiming: asserted.assertion, in: context)
-      }
-    }
+    let asserted = AssertedRequest(request, carriers: route.carriers)
     do throws(RequestRefusal) {
       try checkLimits(of: peer)
-      return try pass(request, [], from: peer, to: route, admission, identity, since: revocationEpoch, in: context)
+      let identity = UpstreamIdentity(of: admission.principal, assertion: nil)
+      return try pass(asserted, from: peer, to: route, admission, identity, since: revocationEpoch, in: context)
     } catch {
-      return refuseAdmission(error, claiming: AssertionClaim(request), in: context)
+      return refuseAdmission(error, to: asserted, in: context)
     }
   }
 
@@ -187,8 +167,7 @@ public final class GateResponder: RequestResponder {
   }
 
   public func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
-    var peer = peer
-    if let headers, let forwardedClients { peer = forwardedClients.client(of: headers, from: peer) }
+    let peer = headers.map { client(of: $0, from: peer) } ?? peer
     let wantsJSON = headers.map { Accept.namesJSON(in: $0) } ?? false
     return RequestContext(id: id, from: peer, wantsJSON: wantsJSON, logger: logger, metrics: metrics)
       .refuse(.malformedRequest(fault))
@@ -214,6 +193,11 @@ public final class GateResponder: RequestResponder {
   /// The credentials of a request, and the names under which upstreams learn about a client.
   public var ownFields: FieldNameSet { Self.readFields }
   private static let readFields = FieldNameSet(names: [], prefixes: ["X-App-", "X-Attest-"])
+
+  /// The client of a request with these fields: `peer`, or whom a trusted proxy names.
+  private func client(of headers: HeaderFields, from peer: Peer) -> Peer {
+    forwardedClients.map { $0.client(of: headers, from: peer) } ?? peer
+  }
 
   /// Issues a challenge. Waits for the store only if no challenge keys are loaded yet.
   private func challenge(from peer: Peer, in context: RequestContext) async -> Response {
@@ -292,29 +276,17 @@ public final class GateResponder: RequestResponder {
   private func admit(
     _ request: Request, from peer: Peer, to route: Route, in context: RequestContext
   ) async -> Disposition {
-    guard route.carriers.isEmpty else {
-      let asserted = AssertedRequest(request, carriers: route.carriers)
-      return await admit(
-        asserted.request, asserted.assertion, asserted.ownSubprotocols, from: peer, to: route, in: context)
-    }
-    return await admit(request, AssertionClaim(request), [], from: peer, to: route, in: context)
-  }
-
-  private func admit(
-    _ request: Request, _ assertion: AssertionClaim, _ ownSubprotocols: [String], from peer: Peer, to route: Route,
-    in context: RequestContext
-  ) async -> Disposition {
-    let claim = AdmissionClaim(assertion, certificate: peer.verifiedCertificate)
+    let asserted = AssertedRequest(request, carriers: route.carriers)
+    let claim = AdmissionClaim(asserted.assertion, certificate: peer.verifiedCertificate)
     // Must precede the query of the registry: a revocation after its answer is then detected.
     let revocationEpoch = sessions.revocationEpoch()
     do throws(RequestRefusal) {
       try checkLimits(of: peer)
       let (admission, identity) = try await admitted(
-        claim, request, from: peer, to: route, in: context)
-      return try pass(
-        request, ownSubprotocols, from: peer, to: route, admission, identity, since: revocationEpoch, in: context)
+        claim, asserted.request, from: peer, to: route, in: context)
+      return try pass(asserted, from: peer, to: route, admission, identity, since: revocationEpoch, in: context)
     } catch {
-      return refuseAdmission(error, claiming: assertion, in: context)
+      return refuseAdmission(error, to: asserted, in: context)
     }
   }
 
@@ -332,9 +304,10 @@ public final class GateResponder: RequestResponder {
   /// - Throws: `.tooManySessions` or `.tooManySessionsOfKey` if there are as many as allowed; `.foreignOrigin` if the
   ///   origin is accepted only with an assertion, and something else admitted the client.
   private func pass(
-    _ request: Request, _ ownSubprotocols: [String], from peer: Peer, to route: Route, _ admission: Admission,
+    _ asserted: AssertedRequest, from peer: Peer, to route: Route, _ admission: Admission,
     _ identity: UpstreamIdentity, since revocationEpoch: LiveSessions.RevocationEpoch, in context: RequestContext
   ) throws(RequestRefusal) -> Disposition {
+    let request = asserted.request
     if route.origins.anyWithAssertion, !admission.principal.isDevice,
       CrossSiteRule.verdict(on: request.headers, route.origins) == .welcomeWithAssertion
     {
@@ -359,16 +332,16 @@ public final class GateResponder: RequestResponder {
     }
     return .relay(
       GateSession(
-        session, to: route, at: target, context: context, limits: limits, ownSubprotocols: ownSubprotocols),
+        session, to: route, at: target, context: context, limits: limits, ownSubprotocols: asserted.ownSubprotocols),
       upgradeHead: head.openingHandshake)
   }
 
   private func refuseAdmission(
-    _ refusal: RequestRefusal, claiming assertion: AssertionClaim, in context: RequestContext
+    _ refusal: RequestRefusal, to asserted: AssertedRequest, in context: RequestContext
   ) -> Disposition {
     metrics.refusedAdmission(refusal.code.rawValue)
     return .respond(
-      context.refuse(refusal, key: assertion.claimedKey, closes: refusal.report.followsVerification))
+      context.refuse(refusal, key: asserted.assertion.claimedKey, closes: refusal.report.followsVerification))
   }
 
   /// Counts a request against the upgrade limit of its address, except for a trusted proxy, which asks for many

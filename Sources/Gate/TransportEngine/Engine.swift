@@ -77,8 +77,6 @@ final class SessionService: Sendable {
   /// `nil` for a listener without TLS.
   let tls: ServerTLS?
   let limits: EngineLimits
-  /// Of `limits`.
-  let headLimits: HeadLimits
   /// The trusted proxies; `nil` if clients connect directly.
   let proxies: ProxyProtocol?
   let report: @Sendable (EngineEvent) -> Void
@@ -97,7 +95,6 @@ final class SessionService: Sendable {
     ownFields = responder.ownFields
     self.tls = tls
     self.limits = limits
-    headLimits = .request(bytes: limits.maxHead)
     self.report = report
   }
 

@@ -34,8 +34,8 @@ struct PictureSource {
       hint: "install grim (Wayland) or ImageMagick (X11), or save a picture: authenticator scan FILE")
   }
 
-  /// The texts of the codes that the command of `words` writes to its standard output: a picture, or the texts themselves, one a
-  /// line, as programs write them that look for codes on their own.
+  /// The texts of codes from the standard output of the command `words`. The output is a picture, or the texts themselves,
+  /// one a line, as programs write them that find codes on their own.
   func texts(of words: [String]) throws(Failure) -> [String] {
     let name = words.first ?? ""
     guard let run = run(words) else {

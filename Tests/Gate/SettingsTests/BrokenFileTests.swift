@@ -226,8 +226,8 @@ struct BrokenFileTests {
       "PROXY headers without trusted proxies", "listen: { proxy_protocol: v2 }",
       "1:27: listen.proxy_protocol: without listen.trusted_proxies, every connection would be closed"),
     Broken(
-      "X-Forwarded-For of nobody", "listen: { forwarded_for: trust }",
-      "1:26: listen.forwarded_for: without listen.trusted_proxies, nobody's X-Forwarded-For is trusted"),
+      "X-Forwarded-For without proxies", "listen: { forwarded_for: trust }",
+      "1:26: listen.forwarded_for: has no effect without listen.trusted_proxies"),
     Broken(
       "X-Forwarded-For of everyone", "listen: { forwarded_for: trust, trusted_proxies: ['::/0'] }",
       "1:51: listen.trusted_proxies[0]: with forwarded_for: trust, every client could choose its address"),

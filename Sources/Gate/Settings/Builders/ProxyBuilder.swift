@@ -39,13 +39,13 @@ extension SettingsBuilder {
     return GateSettings.Proxies(version: version, trusted: trusted)
   }
 
-  /// Without trusted proxies nobody's word would count.
+  /// Without trusted proxies the setting would have no effect.
   mutating func trustsForwardedFor() -> Bool {
     guard value(Keys.forwardedFor) == .trust else { return false }
     let list = path(Keys.trustedProxies, 0).parent
     if entries.indices(of: list).isEmpty, !entries.isFaulty(list) {
       refuse(
-        path(Keys.forwardedFor), "without listen.trusted_proxies, nobody's X-Forwarded-For is trusted",
+        path(Keys.forwardedFor), "has no effect without listen.trusted_proxies",
         hint: "list the addresses of the proxies: trusted_proxies: [192.0.2.10]")
     }
     for (index, range) in elements(Keys.trustedProxies).enumerated() where range.length == 0 {

@@ -39,7 +39,7 @@ extension EventLoop {
     guard let plan = session.pointee.plan, let http = session.pointee.http, let intent = http.request.upgrade,
       isStillPermitted(session)
     else { return }
-    let own = intent.subprotocols.isEmpty ? [] : plan.ownSubprotocols
+    let own = plan.ownSubprotocols
     let offered = own.isEmpty ? intent.subprotocols : intent.subprotocols.filter { !own.contains($0) }
     let subprotocol = Self.subprotocol(of: offered, wanted: plan.subprotocol) ?? own.first
     session.pointee.endpoint = Endpoint(

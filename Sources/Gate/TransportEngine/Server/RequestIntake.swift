@@ -106,7 +106,7 @@ extension EventLoop {
     }
   }
 
-  private var headLimits: HeadLimits { service?.headLimits ?? .standard }
+  private var headLimits: HeadLimits { service.map { .request(bytes: $0.limits.maxHead) } ?? .standard }
 
   private func parseHead(_ session: SessionRef, _ http: HTTPConnection, _ bytes: UnsafeBufferPointer<UInt8>) {
     if bytes.first == .carriageReturn, !http.request.hasSkippedLine {
