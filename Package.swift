@@ -200,6 +200,9 @@ let package = Package(
     target(.daemon, "YAMLSource", [yams]),
     // Settings from flags, environment, file and defaults, with every fault at its place, and documents from one table.
     target(.daemon, "ConfigurationEngine", ["ByteCoding", "Commands", "YAMLSource"]),
+    // Signed messages for a receiver of the operator's, from a queue on disk.
+    target(
+      .daemon, "Webhooks", ["ByteCoding", "ConfigurationEngine", "Cryptography", "Locking", "Observability", logging]),
     // systemd, watchdog and graceful upgrades.
     target(.daemon, "ProcessFrame", ["CUpgradeChild", "Locking"]),
 
@@ -273,7 +276,7 @@ let package = Package(
         "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CLinux", "Commands",
         "ConfigurationEngine", "Cryptography", "Databases", "ForwardProxies", "GateService", "Locking",
         "Observability", "PostgresStore", "Preflight", "ProcessFrame", "ProcessSignals", "SQLiteStore", "Settings",
-        "Transport", "TransportEngine", logging,
+        "Transport", "TransportEngine", "Webhooks", logging,
       ]),
     // The gate's program.
     executable(
@@ -351,6 +354,9 @@ let package = Package(
     tests(.daemon, "PrometheusTests", ["Observability"]),
     tests(.daemon, "TelemetryTests", ["ByteCoding", "Observability"]),
     tests(.daemon, "StandardPlacesTests", ["Commands"]),
+    tests(
+      .daemon, "WebhooksTests",
+      ["ByteCoding", "ConfigurationEngine", "Locking", "Observability", "TestSupport", "Webhooks", logging]),
     tests(.daemon, "SystemdTests", ["ProcessFrame", "TestSupport"]),
     tests(.daemon, "GracefulUpgradeTests", ["ProcessFrame", "TestSupport"]),
 

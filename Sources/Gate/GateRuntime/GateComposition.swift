@@ -28,6 +28,9 @@ struct SharedState: Sendable {
   let witness: ClockWitness
   /// `nil` without `telemetry.otlp`.
   let telemetry: TelemetryExporter?
+  /// `nil` without `webhooks.url`.
+  let webhooks: GateWebhooks?
+  let announce: EventAnnouncer
   let managed: ManagedCertificates
   let revoked = RevokedCertificates(maximumAge: nil)
   let android: AndroidMetrics
@@ -44,6 +47,12 @@ struct SharedState: Sendable {
     } else {
       telemetry = nil
     }
+    if let settings = settings.webhooks {
+      webhooks = try GateWebhooks(settings, registry: metrics.registry, logger: logger)
+    } else {
+      webhooks = nil
+    }
+    announce = webhooks?.announcer ?? .silent
     (registrations, tokens) = (
       WorkerExecutor(threads: processors.count - 1), WorkerExecutor(threads: processors.count - 1)
     )
@@ -125,7 +134,8 @@ struct GateComposition: Sendable {
       trustedProxies: settings.listen.forwardAuthProxies,
       forwardedClients: settings.listen.forwardedClients, stripHeaders: Set(settings.identity.strippedHeaders),
       keepHeaders: Set(settings.identity.keptHeaders),
-      logger: logger, metrics: metrics, tracer: try tracer(), registrations: memory.registrations)
+      logger: logger, metrics: metrics, tracer: try tracer(), registrations: memory.registrations,
+      announce: memory.announce)
   }
 
   /// The certificates and the TLS settings of the public listener.
@@ -233,7 +243,7 @@ struct GateComposition: Sendable {
       if case .url(let url, _) = list.place { StatusListCache(settings, store, url: url) } else { nil }
     return StatusListRefresh(
       source: StatusListSource(list.place), refreshInterval: list.refresh, revoked: memory.revoked, store: store,
-      cache: cache, metrics: memory.android, logger: logger)
+      cache: cache, metrics: memory.android, announce: memory.announce, logger: logger)
   }
 
   private static func androidPolicies(

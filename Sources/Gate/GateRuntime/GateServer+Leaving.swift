@@ -33,6 +33,7 @@ extension GateServer {
       Task { [memory, logger] in await StoreHealthLog(store: memory.store, logger: logger).run() },
     ]
     let exporting = memory.telemetry.map { telemetry in Task { await telemetry.run() } }
+    let sending = memory.webhooks.map { webhooks in Task { await webhooks.run() } }
     let stop = await stops.next()
     isLeaving.withLock { $0 = true }
     for task in tasks { task.cancel() }
@@ -57,7 +58,9 @@ extension GateServer {
     service.leave()
     // Last, so that the spans and counts of the shutdown are exported too.
     exporting?.cancel()
+    sending?.cancel()
     await exporting?.value
+    await sending?.value
     await memory.store.close()
     logger.info("stopped", metadata: ["cut_off": .number(cut)])
     sink.flush()
@@ -113,6 +116,7 @@ extension GateServer {
     // First: systemd waits for the end of a main process only if it is its own child when it hears of it.
     process.release()
     service.handOver(to: process.id)
+    memory.webhooks?.handOver()
     let requests = Task { [stops] in
       if await process.isAskedToEnd() { stops.request(.end("shutdown of the new process")) }
     }

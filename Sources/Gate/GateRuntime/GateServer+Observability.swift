@@ -71,9 +71,11 @@ extension GateServer {
 
   /// Records activity samples until the task is cancelled.
   func noteActivity() async {
+    var bursts = memory.webhooks.map { RefusalBursts(threshold: $0.refusalsPerMinute) }
     while !Task.isCancelled {
       try? await Task.sleep(for: ActivityLog.interval)
       activity.note()
+      for event in bursts?.note(memory.metrics.activityCounts) ?? [] { memory.announce(event) }
     }
   }
 

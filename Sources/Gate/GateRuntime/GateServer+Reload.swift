@@ -250,8 +250,9 @@ extension GateSettings {
     if metrics != old.metrics { changed.append("metrics") }
     if log != old.log { changed.append("log") }
     if telemetry != old.telemetry { changed.append("telemetry") }
+    if webhooks != old.webhooks { changed.append("webhooks") }
     (listen, store, mostWaitingForStore, admin) = (old.listen, old.store, old.mostWaitingForStore, old.admin)
-    (metrics, log, telemetry) = (old.metrics, old.log, old.telemetry)
+    (metrics, log, telemetry, webhooks) = (old.metrics, old.log, old.telemetry, old.webhooks)
     return changed
   }
 }

@@ -132,14 +132,11 @@ package actor GateServer {
     CoreDumps.forbid()
 
     let secrets = SecretFiles(of: settings)
+    if let folder = settings.stateFolder { makeStateFolder(folder, logger) }
     let memory = try SharedState(settings, logger: logger)
     let composition = try GateComposition(settings, memory: memory)
     let files = CertificateFiles(of: settings)
-    if let folder = settings.stateFolder {
-      makeStateFolder(folder, logger)
-    } else {
-      try settings.store.requireFolder()
-    }
+    if settings.stateFolder == nil { try settings.store.requireFolder() }
     let fault = await announce(memory.store, with: logger)
     await loadManagedCertificate(settings, memory, logger)
     await prepareStatusList(by: composition, memory, logger)
@@ -251,7 +248,7 @@ package actor GateServer {
   var adminResources: [any AdminResource] {
     openResources + [
       StatusResource { await self.status },
-      KeyResource(store: memory.store, sessions: memory.sessions, logger: logger),
+      KeyResource(store: memory.store, sessions: memory.sessions, announce: memory.announce, logger: logger),
       SessionResource(memory.sessions, logger: logger),
       UpstreamResource(memory.metrics.upstreamHealth, logger: logger),
       LifeResource(

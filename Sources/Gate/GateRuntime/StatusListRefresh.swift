@@ -2,6 +2,7 @@ internal import AndroidKeyAttestation
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
+internal import GateService
 internal import Locking
 internal import Logging
 internal import Observability
@@ -19,6 +20,7 @@ struct StatusListRefresh: Sendable {
   /// Keeps a downloaded list across restarts; `nil` if the list is a file, or if the store keeps nothing but keys.
   let cache: StatusListCache?
   let metrics: AndroidMetrics
+  let announce: EventAnnouncer
   let logger: Logger
 
   /// When the stored copy was current, as far as this process knows.
@@ -30,8 +32,9 @@ struct StatusListRefresh: Sendable {
 
   init(
     source: StatusListSource, refreshInterval: Duration, revoked: RevokedCertificates, store: any GateStore,
-    cache: StatusListCache?, metrics: AndroidMetrics, logger: Logger
+    cache: StatusListCache?, metrics: AndroidMetrics, announce: EventAnnouncer = .silent, logger: Logger
   ) {
+    self.announce = announce
     self.source = source
     self.refreshInterval = refreshInterval
     self.revoked = revoked
@@ -132,6 +135,7 @@ struct StatusListRefresh: Sendable {
           guard case .android(let key) = record.key.attestation, let entry = key.revocation(in: list) else { continue }
           guard try await store.revoke(record.key.keyID, at: .now()) else { continue }
           metrics.revokedKey()
+          announce(.revoked(key: KeyHash(of: record.key.keyID).text, by: .statusList))
           logger.notice(
             "key revoked by status list",
             metadata: [

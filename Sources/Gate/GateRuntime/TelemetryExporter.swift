@@ -28,10 +28,7 @@ final class TelemetryExporter: Sendable {
   private static let lastPatience = Duration.seconds(3)
 
   let queue = SpanQueue()
-  private let settings: GateSettings.Telemetry
-  private let proxies: ProxyVariables
-  private let client: ClientEngine
-  private let tls: ClientTLS?
+  private let client: ServerClient
   private let fields: HeaderFields
   private let encoding: OTLPEncoding
   private let registry: MetricsRegistry
@@ -46,30 +43,17 @@ final class TelemetryExporter: Sendable {
   init(
     _ settings: GateSettings.Telemetry, proxies: ProxyVariables = .ofProcess, registry: MetricsRegistry, logger: Logger
   ) throws(Failure) {
-    self.settings = settings
-    self.proxies = proxies
     self.registry = registry
     self.logger = logger
-    let collector = settings.collector
-    do throws(ServerTLS.SetupError) {
-      tls = try collector.isSecure ? ClientTLS(authorityFile: settings.caFile) : nil
-    } catch {
-      throw Failure(
-        .configuration, "telemetry.ca_file: \(error)", hint: "set it to a PEM file of CA certificates")
-    }
-    do throws(ClientError) {
-      client = try ClientEngine()
-    } catch {
-      throw Failure(
-        .internalError, "telemetry: \(error)", hint: "the system has no threads or descriptors left")
-    }
+    client = try ServerClient(to: settings.collector, caFile: settings.caFile, section: "telemetry", proxies: proxies)
     var random = SystemRandomNumberGenerator()
     let instance = Hex.encode((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) })
     encoding = OTLPEncoding(
       service: "sallyport", version: Version.text, instance: instance,
       form: settings.encoding == .protobuf ? .protobuf : .json)
     var fields = HeaderFields([
-      .init(name: "Host", value: collector.authority), .init(name: "Content-Type", value: encoding.mediaType),
+      .init(name: "Host", value: settings.collector.authority),
+      .init(name: "Content-Type", value: encoding.mediaType),
       .init(name: "User-Agent", value: "sallyport/\(Version.text)"),
     ])
     for field in try Self.fields(in: settings.headersFile) { fields.append(field.name, field.value) }
@@ -137,7 +121,8 @@ final class TelemetryExporter: Sendable {
       let fault: String
       var wait = pause * Double.random(in: 0.75...1.25)
       do throws(ClientError) {
-        let answer = try await post(body, to: path, until: deadline ?? .now + Self.patience)
+        let answer = try await client.post(
+          body, to: client.address.path + path, fields: fields, until: deadline ?? .now + Self.patience)
         if (200..<300).contains(answer.status) {
           report(nil)
           guard let part = PartialSuccess(answer: answer.body, in: encoding.form) else { return 0 }
@@ -165,41 +150,6 @@ final class TelemetryExporter: Sendable {
     return nil
   }
 
-  private func post(
-    _ body: [UInt8], to path: String, until deadline: ContinuousClock.Instant
-  ) async throws(ClientError) -> Response {
-    func patience() throws(ClientError) -> Duration {
-      let remaining = deadline - .now
-      guard remaining > .zero else { throw .timedOut }
-      return remaining
-    }
-    let collector = settings.collector
-    // A new connection for each batch: one every few seconds costs little, and no stale one must be detected.
-    let proxy: ForwardProxy?
-    do throws(ProxyVariableError) {
-      proxy = try proxies.proxy(for: tls == nil ? .http : .https, host: collector.host, port: collector.port)
-    } catch {
-      throw .unreachable(error.description)
-    }
-    guard let proxy, tls == nil else {
-      let connection = try await client.connect(
-        host: collector.host, port: collector.port, tls: tls, through: proxy, timeout: try patience())
-      return try await connection.send(
-        "POST", collector.path + path, headers: fields, body: body, timeout: try patience())
-    }
-    // Without TLS the proxy reads the request, so its target is the whole URL (RFC 9112 section 3.2.2).
-    let connection = try await client.connect(toProxy: proxy, timeout: try patience())
-    var fields = self.fields
-    if let authorization = proxy.authorization { fields.append("Proxy-Authorization", authorization) }
-    let answer = try await connection.send(
-      "POST", "http://\(collector.authority)\(collector.path)\(path)", headers: fields, body: body,
-      timeout: try patience())
-    guard answer.status != 407 else {
-      throw .unreachable("the proxy \(proxy) answered with status 407: \(proxy.adviceForCredentials)")
-    }
-    return answer
-  }
-
   /// Logs the first items that the collector rejected since the start; all are counted.
   private func report(_ part: PartialSuccess) {
     let isFirst = hasReportedRejection.withLock { hasReported in
@@ -212,7 +162,7 @@ final class TelemetryExporter: Sendable {
       metadata: ["collector": place, "rejected": .number(part.rejected), "reason": "\(part.message)"])
   }
 
-  private var place: Logger.MetadataValue { "\(settings.collector.host):\(settings.collector.port)" }
+  private var place: Logger.MetadataValue { "\(client.address.host):\(client.address.port)" }
 
   /// Logs when exports begin to fail, and when they succeed again.
   private func report(_ fault: String?) {

@@ -25,6 +25,7 @@ public final class GateResponder: RequestResponder {
   private let clock: WallClock
   private let tracer: Tracer?
   private let registrations: any TaskExecutor
+  private let announce: EventAnnouncer
   let metrics: GateMetrics
 
   /// - Parameters:
@@ -46,6 +47,7 @@ public final class GateResponder: RequestResponder {
   ///   - registrations: Parses and verifies registrations. Their senders are unknown, so it must have threads of its
   ///     own: on those of Swift's pool they would delay revocations, probes and operators' commands. `nil` for one
   ///     thread.
+  ///   - announce: Hears of registrations.
   public init(
     gate: Gate, registrar: Registrar, challenges: Challenges, identities: IdentityIssuer,
     tokens: TokenEndpoint? = nil, routes: RouteTable,
@@ -53,8 +55,9 @@ public final class GateResponder: RequestResponder {
     limiter: RequestLimiter = RequestLimiter(), trustedProxies: [AddressRange] = [],
     forwardedClients: ForwardedClients? = nil, stripHeaders: Set<String> = [], keepHeaders: Set<String> = [],
     logger: Logger, metrics: GateMetrics = GateMetrics(), tracer: Tracer? = nil,
-    registrations: (any TaskExecutor)? = nil, clock: WallClock = .system
+    registrations: (any TaskExecutor)? = nil, announce: EventAnnouncer = .silent, clock: WallClock = .system
   ) {
+    self.announce = announce
     self.registrations = registrations ?? WorkerExecutor(threads: 1)
     self.gate = gate
     self.registrar = registrar
@@ -260,6 +263,12 @@ public final class GateResponder: RequestResponder {
       fields.append("repeated", registered.isRepetition)
       logger.log(level: .info, "key registered", fields)
       metrics.registered(isRepetition: registered.isRepetition)
+      if !registered.isRepetition {
+        announce(
+          .registered(
+            key: KeyHash(of: registered.keyID).text, app: registered.app.text, platform: claim.platform,
+            requestID: context.id))
+      }
       return context.ok(json: JSONText.object(["status": "registered"]))
     } catch {
       return refuseRegistration(.denied(error), in: context, key: claim.claimedKey)

@@ -15,6 +15,14 @@ enum RegistrationBody: Decodable, Sendable, Hashable {
   case appAttest(RegistrationClaim)
   case android(AndroidRegistrationClaim)
 
+  /// `ios` or `android`.
+  var platform: String {
+    switch self {
+    case .appAttest: "ios"
+    case .android: "android"
+    }
+  }
+
   /// Why a body is malformed.
   enum ParseError: Error, Sendable, Hashable {
     case notJSON

@@ -44,6 +44,9 @@ struct ProxyProbe {
     if let collector = settings.telemetry?.collector {
       servers.append(("telemetry.otlp", (collector.isSecure ? .https : .http, collector.host, collector.port)))
     }
+    if let receiver = settings.webhooks?.receiver {
+      servers.append(("webhooks.url", (receiver.isSecure ? .https : .http, receiver.host, receiver.port)))
+    }
     return servers
   }
 }

@@ -31,6 +31,8 @@ public struct GateSettings: Sendable, Hashable {
   public var metrics: ListeningAddress?
   /// `nil`: nothing is exported.
   public var telemetry: Telemetry?
+  /// `nil`: no server hears of events.
+  public var webhooks: Webhooks?
   public var log: Log
   /// How long the gate continues to accept sessions after a stop signal.
   public var unreadyDelay: Duration

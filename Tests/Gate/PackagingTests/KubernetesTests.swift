@@ -113,7 +113,7 @@ struct KubernetesTests {
         .replacing("/etc/sallyport-tls", with: folder).replacing("/run/sallyport", with: folder)
         .replacing("postgres://sallyport@postgres/sallyport", with: "sqlite://\(folder)/state.db")
         .replacing(/(?m)^ +password_file: .*\n/, with: "").replacing("[::]:9464", with: "127.0.0.1:\(port)")
-        .replacing(/unready_delay: \d+s/, with: "unready_delay: 1s")
+        .replacing(/unready_delay: \d+s/, with: "unready_delay: 5s")
         + "listen: { address: 127.0.0.1, port: 0 }\n"
       try configuration.write(toFile: folder + "/sallyport.yaml", atomically: true, encoding: .utf8)
       let gate = try ChildProcess(Places.product("sallyport"), ["run", "-c", folder + "/sallyport.yaml"])

@@ -196,6 +196,28 @@ struct BrokenFileTests {
       "header fields without a name", "telemetry: { otlp: 'http://localhost:4318', headers_file: prose.pem }",
       "1:59: telemetry.headers_file: DIR/prose.pem has no header fields, or a line that is not one"),
     Broken(
+      "webhooks without secrets", "webhooks: { url: 'https://hooks.example.com' }",
+      "1:1: webhooks.secret_file: missing"),
+    Broken(
+      "webhooks with a file that has no secrets",
+      "webhooks: { url: 'https://hooks.example.com', secret_file: prose.pem }",
+      "1:60: webhooks.secret_file: DIR/prose.pem has no secrets, or a line that is not one"),
+    Broken(
+      "webhooks for a receiver without a scheme", "webhooks: { url: 'hooks.example.com', secret_file: prose.pem }",
+      "1:18: webhooks.url: \"hooks.example.com\" is not a URL with http:// or https:// (did you mean "
+        + "http://hooks.example.com)"),
+    Broken(
+      "webhooks for a receiver with a password",
+      "webhooks: { url: 'https://u:p@hooks.example.com', secret_file: prose.pem }",
+      "1:18: webhooks.url: the URL of a receiver cannot have a user or a fragment"),
+    Broken(
+      "an event that no webhook has", "webhooks: { url: 'https://h', secret_file: prose.pem, events: [logins] }",
+      "1:44: webhooks.secret_file: DIR/prose.pem has no secrets, or a line that is not one",
+      "1:64: webhooks.events[0]: \"logins\" is not one of registrations, revocations, refusals"),
+    Broken(
+      "events without a receiver", "webhooks: { events: [refusals] }",
+      "1:13: webhooks.events: has no effect without webhooks.url"),
+    Broken(
       "a token without a listener", "admin: { token_file: good.token }",
       "1:22: admin.token_file: has no effect without admin.listen"),
   ]

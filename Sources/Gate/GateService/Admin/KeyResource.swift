@@ -9,17 +9,21 @@ internal import Transport
 public struct KeyResource: AdminResource {
   private let store: any KeyRegistry & KeyCatalog
   private let sessions: LiveSessions?
+  private let announce: EventAnnouncer
   private let logger: Logger
   private let clock: WallClock
 
   /// - Parameters:
   ///   - sessions: The sessions of this gate; `nil` if the resource works on a store alone.
+  ///   - announce: Hears of each change that the store confirmed.
   ///   - logger: Gets a line for each change, and for each change that the store did not confirm.
   public init(
-    store: any KeyRegistry & KeyCatalog, sessions: LiveSessions?, logger: Logger, clock: WallClock = .system
+    store: any KeyRegistry & KeyCatalog, sessions: LiveSessions?, announce: EventAnnouncer = .silent, logger: Logger,
+    clock: WallClock = .system
   ) {
     self.store = store
     self.sessions = sessions
+    self.announce = announce
     self.logger = logger
     self.clock = clock
   }
@@ -146,19 +150,24 @@ public struct KeyResource: AdminResource {
 
   private func revoke(_ request: AdminRequest) async throws(AdminError) -> KeyDescription {
     let now = clock.now()
-    return try await change(request, "key revoked by operator") { keyID throws(StoreError) in
+    return try await change(
+      request, "key revoked by operator", as: { .revoked(key: $0, by: .operator) }
+    ) { keyID throws(StoreError) in
       try await store.revoke(keyID, at: now)
     }
   }
 
   private func restore(_ request: AdminRequest) async throws(AdminError) -> KeyDescription {
-    try await change(request, "key restored by operator") { keyID throws(StoreError) in
+    try await change(
+      request, "key restored by operator", as: { .restored(key: $0) }
+    ) { keyID throws(StoreError) in
       try await store.restore(keyID)
     }
   }
 
   private func change(
-    _ request: AdminRequest, _ event: Logger.Message, _ body: (KeyID) async throws(StoreError) -> Bool
+    _ request: AdminRequest, _ line: Logger.Message, as event: (String) -> GateEvent,
+    _ body: (KeyID) async throws(StoreError) -> Bool
   ) async throws(AdminError) -> KeyDescription {
     let keyID = try await record(named: request.value("key")).key.keyID
     // Another process may have removed the key meanwhile.
@@ -166,7 +175,8 @@ public struct KeyResource: AdminResource {
       throw .unknownKey
     }
     // The change is logged even if the read after it fails.
-    log(event, keyID, request)
+    log(line, keyID, request)
+    announce(event(KeyHash(of: keyID).text))
     guard let record = try await asking({ () throws(StoreError) in try await store.record(of: keyID) }) else {
       throw .unknownKey
     }
@@ -180,6 +190,7 @@ public struct KeyResource: AdminResource {
     }
     guard count == 1 else { throw .unknownKey }
     log("key removed by operator", keyID, request)
+    announce(.removed(key: KeyHash(of: keyID).text))
     return KeyRemoval(key: KeyHash(of: keyID).text, removed: true)
   }
 

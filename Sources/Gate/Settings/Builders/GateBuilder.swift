@@ -21,6 +21,7 @@ extension SettingsBuilder {
     let tokens = tokens(besides: routes)
     let admin = admin()
     let telemetry = telemetry()
+    let webhooks = webhooks(beside: store)
     refuseSharedAddresses(listen, admin, value(Keys.metricsListen), tls?.acme?.httpListen)
     guard let listen, let tls, let appAttest, let session, let store, let limits, let identity, let log = log(),
       let mostWaitingForStore = value(Keys.mostWaitingForStore), let pruneUnusedAfter = pruneUnusedAfter(session),
@@ -31,7 +32,8 @@ extension SettingsBuilder {
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
       store: store, mostWaitingForStore: mostWaitingForStore, pruneUnusedAfter: pruneUnusedAfter,
       stateFolder: stateFolder(of: store), limits: limits, identity: identity, tokens: tokens, admin: admin,
-      metrics: value(Keys.metricsListen), telemetry: telemetry, log: log, unreadyDelay: unreadyDelay,
+      metrics: value(Keys.metricsListen), telemetry: telemetry, webhooks: webhooks, log: log,
+      unreadyDelay: unreadyDelay,
       drainTimeout: drainTimeout, linger: linger,
       warnings: earlier + warnings,
       effective: effectiveValues())

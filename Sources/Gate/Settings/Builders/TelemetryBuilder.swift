@@ -4,7 +4,7 @@ extension GateSettings {
   /// The export of metrics and spans.
   public struct Telemetry: Sendable, Hashable {
     public enum Encoding: String, Sendable, Hashable, CaseIterable { case json, protobuf }
-    public var collector: CollectorAddress
+    public var collector: ServerAddress
     public var encoding: Encoding
     /// The share of requests whose spans are exported, 0 to 1.
     public var sample: Double

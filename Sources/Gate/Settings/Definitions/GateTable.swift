@@ -56,6 +56,9 @@ extension SettingsTable {
     Keys.telemetryCollector.definition, Keys.telemetryEncoding.definition, Keys.telemetrySample.definition,
     Keys.telemetryCA.definition,
     Keys.telemetryHeaders.definition,
+    Keys.webhookURL.definition, Keys.webhookSecret.definition, Keys.webhookEvents.definition,
+    Keys.webhookRefusals.definition, Keys.webhookCA.definition, Keys.webhookFolder.definition,
+    Keys.webhookMostWaiting.definition,
     Keys.logFormat.definition, Keys.logLevel.definition,
     Keys.drainTimeout.definition, Keys.unreadyDelay.definition, Keys.linger.definition,
   ]

@@ -22,6 +22,27 @@ extension Keys {
   static let telemetryHeaders = Key(
     "telemetry.headers_file", .file, credential: "telemetry.headers", example: "telemetry.headers",
     "A file with header fields for the collector, such as `Authorization`, one `Name: value` on each line.")
+  static let webhookURL = Key(
+    "webhooks.url", .receiver, example: "https://hooks.example.com/sallyport",
+    "The server that hears of registrations, revocations and bursts of refusals, by signed messages (Standard Webhooks)."
+  )
+  static let webhookSecret = Key(
+    "webhooks.secret_file", .file, credential: "webhooks.secret", example: "webhooks.secret",
+    "A file with the secrets that sign the messages, one `whsec_…` on each line. A changed file counts at once.")
+  static let webhookEvents = Key<GateSettings.Webhooks.Event>(
+    "webhooks.events[]", .choice(), example: "revocations", "What the server hears of. By default all of it.")
+  static let webhookRefusals = Key(
+    "webhooks.refusals_per_minute", .integer(1...1_000_000), default: "100",
+    "How many refusals with one code within a minute are a burst.")
+  static let webhookCA = Key(
+    "webhooks.ca_file", .file, example: "receiver-ca.pem",
+    "Authorities that verify the server's certificate, instead of the system's.")
+  static let webhookFolder = Key(
+    "webhooks.folder", .file, example: "/var/lib/sallyport/webhooks",
+    "The folder of messages that the server does not have yet. By default `webhooks` beside the SQLite store.")
+  static let webhookMostWaiting = Key(
+    "webhooks.most_waiting", .integer(1...1_000_000), default: "10000",
+    "The maximum number of messages that wait. Further ones are dropped and counted.")
   static let logLevel = Key<GateSettings.Log.Level>(
     "log.level", .choice(), default: "info", "The minimum level of log lines.")
 }

@@ -35,6 +35,8 @@ enum FileContentRule: Sendable {
   case token
   /// See `HeaderLines`.
   case headerLines
+  /// See `WebhookSecretFile`.
+  case webhookSecrets
   /// A key in base64url on the first line, for external account binding.
   case base64URLKey
   /// A key for transactions with a DNS server (TSIG), as `tsig-keygen` prints it.
@@ -62,6 +64,8 @@ enum FileContentRule: Sendable {
       return nil
     case .headerLines:
       return HeaderLines.fields(in: bytes) == nil ? "\(path) has no header fields, or a line that is not one" : nil
+    case .webhookSecrets:
+      return WebhookSecretFile.secrets(in: bytes) == nil ? "\(path) has no secrets, or a line that is not one" : nil
     case .token:
       return TokenFile.token(in: bytes) == nil ? TokenFile.reason(path) : nil
     case .base64URLKey:

@@ -1,12 +1,13 @@
 internal import ConfigurationEngine
 
-/// The endpoint of a collector for OpenTelemetry's protocol over HTTP.
-public struct CollectorAddress: Sendable, Hashable {
+/// A server that the gate sends to by HTTP.
+public struct ServerAddress: Sendable, Hashable {
   public let isSecure: Bool
   /// A host name, or an address without brackets.
   public let host: String
   public let port: UInt16
-  /// The part before `/v1/traces` and `/v1/metrics`: empty, or with a slash at its begin and none at its end.
+  /// With a slash at its begin; empty or `/` for the server's root. For a collector it is the part before `/v1/traces`
+  /// and `/v1/metrics`, without a slash at its end.
   public let path: String
 
   /// The value of `Host`: without the default port of the scheme, which servers with several names do not expect.
@@ -16,39 +17,57 @@ public struct CollectorAddress: Sendable, Hashable {
   }
 }
 
-extension Kind where Value == CollectorAddress {
+extension Kind where Value == ServerAddress {
   /// As in `OTEL_EXPORTER_OTLP_ENDPOINT`: `http://host:port` or `https://host:port`, optionally with a path.
   static var collector: Kind {
     Kind(
       name: "collector", form: "`http://host:port` or `https://host:port`, optionally with a path",
       schema: .matching("^https?://[^?#@]+$"), example: "http://127.0.0.1:4318"
     ) { text throws(InvalidSetting) in
-      let parts = text.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
-      guard parts.count == 2, ["http", "https"].contains(parts[0]) else {
-        throw InvalidSetting(
-          "\(InvalidSetting.quoted(text)) is not a URL with http:// or https://",
-          suggestion: parts.count == 1 ? "http://\(text)" : nil)
-      }
-      let authority = parts[1].prefix { $0 != "/" }
-      guard !parts[1].contains(where: { "?#@".contains($0) }) else {
-        throw InvalidSetting("the URL of a collector cannot have a user, a query or a fragment")
-      }
-      guard parts[1].utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-        throw InvalidSetting("the URL of a collector cannot have blanks, control characters or letters beyond ASCII")
-      }
-      let path = parts[1].dropFirst(authority.count)
-      guard !path.hasSuffix("/v1/traces"), !path.hasSuffix("/v1/metrics") else {
+      let address = try ServerAddress(url: text, without: "?#@", of: "a collector")
+      guard !address.path.hasSuffix("/v1/traces"), !address.path.hasSuffix("/v1/metrics") else {
         throw InvalidSetting(
           "the gate adds /v1/traces and /v1/metrics itself",
-          suggestion: "\(parts[0])://\(authority)\(path.replacing(/\/v1\/[a-z]+$/, with: ""))")
+          suggestion: "\(text.prefix(text.utf8.count - address.path.utf8.count))"
+            + address.path.replacing(/\/v1\/[a-z]+$/, with: ""))
       }
-      // The grammar of a host and a port is that of an upstream.
-      let isSecure = parts[0] == "https"
-      let address = try Kind<UpstreamAddress>.upstream.read("\(isSecure ? "wss" : "ws")://\(authority)")
-      return CollectorAddress(
-        isSecure: isSecure, host: address.host, port: address.port,
-        path: String(path.hasSuffix("/") ? path.dropLast() : path))
+      return address
     }
+  }
+
+  /// The URL of a receiver of webhooks, which may have a query.
+  static var receiver: Kind {
+    Kind(
+      name: "receiver", form: "a URL with `https://` or `http://`", schema: .matching("^https?://[^#@]+$"),
+      example: "https://hooks.example.com/sallyport"
+    ) { text throws(InvalidSetting) in try ServerAddress(url: text, without: "#@", of: "a receiver") }
+  }
+}
+
+extension ServerAddress {
+  /// - Parameter marks: What the URL must not contain: the marks of a user, a query and a fragment.
+  fileprivate init(url: String, without marks: String, of server: String) throws(InvalidSetting) {
+    let parts = url.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, ["http", "https"].contains(parts[0]) else {
+      throw InvalidSetting(
+        "\(InvalidSetting.quoted(url)) is not a URL with http:// or https://",
+        suggestion: parts.count == 1 ? "http://\(url)" : nil)
+    }
+    let authority = parts[1].prefix { $0 != "/" && $0 != "?" }
+    guard !parts[1].contains(where: marks.contains) else {
+      throw InvalidSetting(
+        "the URL of \(server) cannot have a user"
+          + (marks.contains("?") ? ", a query or a fragment" : " or a fragment"))
+    }
+    guard parts[1].utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+      throw InvalidSetting("the URL of \(server) cannot have blanks, control characters or letters beyond ASCII")
+    }
+    let path = parts[1].dropFirst(authority.count)
+    // The grammar of a host and a port is that of an upstream.
+    isSecure = parts[0] == "https"
+    let address = try Kind<UpstreamAddress>.upstream.read("\(isSecure ? "wss" : "ws")://\(authority)")
+    (host, port) = (address.host, address.port)
+    self.path = String(path.hasSuffix("/") ? path.dropLast() : path)
   }
 }
 

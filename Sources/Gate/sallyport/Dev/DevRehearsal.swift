@@ -18,7 +18,7 @@ struct DevRehearsal {
   private static let removed = [
     "listen.proxy_protocol", "tls.cert_file", "tls.key_file", "tls.certificates", "tls.acme", "app_attest.android",
     "app_attest.trust", "app_attest.challenge_keys_file", "store.url", "store.password_file", "admin", "metrics",
-    "telemetry",
+    "telemetry", "webhooks",
   ]
 
   /// Reads the file. The environment and `.env` do not count.

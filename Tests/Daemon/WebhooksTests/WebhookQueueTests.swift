@@ -1,0 +1,227 @@
+import ByteCoding
+import ConfigurationEngine
+import Foundation
+import Locking
+import Logging
+import Observability
+import TestSupport
+import Testing
+
+@testable import Webhooks
+
+/// A receiver that answers as it is told, and remembers what it got.
+private final class Receiver: WebhookReceiver {
+  private struct State {
+    var answers: [Result<Int, WebhookFault>]
+    var got: [(id: String, body: String)] = []
+    var waiting: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+  }
+
+  private let state: LockedValue<State>
+
+  /// - Parameter answers: The first answers; all later ones are 204.
+  init(_ answers: [Result<Int, WebhookFault>] = []) { state = LockedValue(State(answers: answers)) }
+
+  var got: [(id: String, body: String)] { state.withLock(\.got) }
+
+  func post(_ body: [UInt8], fields: [(name: String, value: String)]) async throws(WebhookFault) -> WebhookAnswer {
+    let id = fields.first { $0.name == "Webhook-Id" }?.value ?? ""
+    let (answer, reached) = state.withLock { state in
+      state.got.append((id, String(decoding: body, as: UTF8.self)))
+      let answer = state.answers.isEmpty ? .success(204) : state.answers.removeFirst()
+      let reached = state.waiting.filter { $0.count <= state.got.count }
+      state.waiting.removeAll { $0.count <= state.got.count }
+      return (answer, reached)
+    }
+    for waiter in reached { waiter.continuation.resume() }
+    return WebhookAnswer(status: try answer.get())
+  }
+
+  /// Waits for `count` requests in all.
+  func receives(_ count: Int) async {
+    await withCheckedContinuation { continuation in
+      let isReached = state.withLock { state in
+        guard state.got.count < count else { return true }
+        state.waiting.append((count, continuation))
+        return false
+      }
+      if isReached { continuation.resume() }
+    }
+  }
+}
+
+@Suite("Messages for a receiver, from a queue on disk", .timeLimit(.minutes(1)))
+struct WebhookQueueTests {
+  private static let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+  /// A queue whose clock moves by ten minutes at each pause between two looks.
+  private struct Bench {
+    let folder: String
+    let spool: WebhookSpool
+    let registry = MetricsRegistry()
+    let now = LockedValue(Timestamp(seconds: 1_800_000_000))
+
+    func queue(to receiver: any WebhookReceiver, mostWaiting: Int = 100) -> WebhookQueue {
+      WebhookQueue(
+        spool, mostWaiting: mostWaiting, secretFile: folder + "/secret", to: receiver, at: "example", program: "test",
+        registry: registry, logger: Logger(label: "webhooks") { _ in SwiftLogNoOpLogHandler() },
+        clock: WallClock { [now] in now.withLock(\.self) }
+      ) { [now] _ in
+        try await Task.sleep(for: .milliseconds(1))
+        now.withLock { $0 = $0.advanced(by: .seconds(600)) }
+      }
+    }
+
+    func metric(_ name: String) async -> String? {
+      String(decoding: await registry.exposition(), as: UTF8.self).split(separator: "\n")
+        .first { $0.hasPrefix(name + " ") }.map { String($0.dropFirst(name.count + 1)) }
+    }
+  }
+
+  private func withBench(_ body: (Bench) async throws -> Void) async throws {
+    try await Places.withTemporaryFolder { folder in
+      try Self.secret.write(toFile: folder + "/secret", atomically: true, encoding: .utf8)
+      try await body(Bench(folder: folder, spool: try WebhookSpool(folder + "/webhooks")))
+    }
+  }
+
+  private func message(_ number: Int, at second: Int64 = 1_800_000_000) -> WebhookMessage {
+    WebhookMessage("test", ["number": number], at: Timestamp(seconds: second + Int64(number)))
+  }
+
+  @Test("The signature is that of the specification's example, one for each secret")
+  func signature() throws {
+    let secrets = try #require(WebhookSecretFile.secrets(in: Array("# old\n\(Self.secret)\n\n\(Self.secret) \n".utf8)))
+    let message = WebhookMessage(
+      id: "msg_p5jXN8AQM9LWM0D4loKWxJek", instant: .init(seconds: 0), body: Array(#"{"test": 2432232314}"#.utf8))
+    let fields = WebhookSignature.fields(for: message, secrets: secrets, at: Timestamp(seconds: 1_614_265_330))
+    let signature = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    #expect(fields.map(\.name) == ["Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"])
+    #expect(fields.map(\.value) == ["msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", "\(signature) \(signature)"])
+  }
+
+  @Test(
+    "A file without secrets, or with a line that is none, is refused",
+    arguments: ["", "# only a comment\n", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_c2hvcnQ=", "whsec_%%%%"])
+  func secrets(file: String) {
+    #expect(WebhookSecretFile.secrets(in: Array(file.utf8)) == nil)
+    #expect(WebhookSecretFile.secrets(in: Array("\(Self.secret)\n\(file)x".utf8)) == nil)
+  }
+
+  @Test("Messages reach the receiver once each, and their files go")
+  func delivery() async throws {
+    try await withBench { bench in
+      let receiver = Receiver()
+      let queue = bench.queue(to: receiver)
+      for number in 0..<20 { queue.add(message(number)) }
+      let running = Task { await queue.run() }
+      await receiver.receives(20)
+      while try bench.spool.count() > 0 { await Task.yield() }
+      running.cancel()
+      await running.value
+      #expect(Set(receiver.got.map(\.id)).count == 20 && receiver.got.count == 20)
+      let body = #"{"type":"test","timestamp":"2027-01-15T08:00:07Z","data":{"number":7}}"#
+      #expect(receiver.got.contains { $0.body == body })
+      #expect(await bench.metric(#"test_webhooks_total{result="delivered"}"#) == "20")
+    }
+  }
+
+  @Test("While the receiver does not answer, messages wait, and one at a time asks; what waits outlives the process")
+  func outage() async throws {
+    try await withBench { bench in
+      let down = Receiver(Array(repeating: .failure(WebhookFault(reason: "refused")), count: 1000))
+      let first = bench.queue(to: down)
+      for number in 0..<3 { first.add(message(number)) }
+      let running = Task { await first.run() }
+      await down.receives(6)
+      running.cancel()
+      await running.value
+      #expect(try bench.spool.count() == 3)
+      // All three began together; from then on it was the oldest alone.
+      let ids = down.got.map(\.id)
+      #expect(Set(ids[3...]).count == 1)
+      let up = Receiver([.success(503), .success(429), .success(200)])
+      let second = bench.queue(to: up)
+      let again = Task { await second.run() }
+      await up.receives(5)
+      while try bench.spool.count() > 0 { await Task.yield() }
+      again.cancel()
+      await again.value
+      #expect(Set(up.got.map(\.id)) == Set(ids))
+    }
+  }
+
+  @Test("A refused message does not keep others back, and is given up after its last pause")
+  func refusal() async throws {
+    try await withBench { bench in
+      var plan = WebhookPlan()
+      let tickets = try (0..<2).map { number in
+        try bench.spool.write(message(number))
+        return try #require(try bench.spool.waiting().last)
+      }
+      var now = Timestamp(seconds: 1_800_000_100)
+      func due() -> [WebhookTicket] { Array(plan.due(of: tickets, at: now)) }
+      func refuse() -> Bool { plan.note(.refused(status: 400), of: tickets[0], at: now, jitter: 1) }
+      #expect(due() == tickets)
+      for pause in WebhookPlan.pausesAfterRefusals {
+        #expect(!refuse())
+        #expect(due() == [tickets[1]])
+        now = now.advanced(by: pause)
+        #expect(due() == tickets)
+      }
+      #expect(refuse())
+    }
+  }
+
+  @Test("A clock that is put back lengthens no pause")
+  func clockPutBack() {
+    var plan = WebhookPlan()
+    let tickets = (1...2).compactMap { WebhookTicket(name: "001800000000000.msg_\($0)") }
+    let later = Timestamp(seconds: 1_900_000_000)
+    _ = plan.note(.refused(status: 400), of: tickets[0], at: later, jitter: 1)
+    _ = plan.note(.unavailable("down", retryAfter: .seconds(60_000)), of: tickets[1], at: later, jitter: 1)
+    func due(at now: Timestamp) -> [WebhookTicket] { Array(plan.due(of: tickets, at: now)) }
+    #expect(due(at: later) == [])
+    #expect(due(at: Timestamp(seconds: 1_800_000_000)) == [tickets[0]])
+  }
+
+  @Test("A full queue drops what comes next and counts it; a foreign file in the folder is no message")
+  func bounds() async throws {
+    try await withBench { bench in
+      let down = Receiver(Array(repeating: .success(503), count: 1000))
+      let queue = bench.queue(to: down, mostWaiting: 2)
+      try "{}".write(toFile: bench.folder + "/webhooks/waiting/notes.txt", atomically: true, encoding: .utf8)
+      let empty = bench.folder + "/webhooks/waiting/001800000000000.msg_empty"
+      _ = FileManager.default.createFile(atPath: empty, contents: nil)
+      for number in 0..<5 { queue.add(message(number)) }
+      let running = Task { await queue.run() }
+      await down.receives(2)
+      running.cancel()
+      await running.value
+      #expect(await bench.metric(#"test_webhooks_total{result="dropped"}"#).flatMap(Int.init) ?? 0 >= 3)
+      #expect(try bench.spool.waiting().allSatisfy { $0.id == "msg_empty" || bench.spool.message($0) != nil })
+      #expect(FileManager.default.fileExists(atPath: bench.folder + "/webhooks/waiting/notes.txt"))
+    }
+  }
+
+  @Test("One of two processes sends what is in a folder; when it leaves, the other does")
+  func lock() async throws {
+    try await withBench { bench in
+      let now = Timestamp(seconds: 1_800_000_000)
+      var locks = [try #require(try bench.spool.lock(at: now))]
+      #expect(try bench.spool.lock(at: now) == nil)
+      locks = []
+      #expect(try bench.spool.lock(at: now) != nil && locks.isEmpty)
+    }
+  }
+
+  @Test("What cannot be a folder for messages is an error with the place")
+  func folder() async throws {
+    try await Places.withTemporaryFolder { folder in
+      try "x".write(toFile: folder + "/file", atomically: true, encoding: .utf8)
+      let fault = #expect(throws: WebhookSpool.Fault.self) { try WebhookSpool(folder + "/file") }
+      #expect(fault?.description == "\(folder)/file: Not a directory")
+      #expect(throws: WebhookSpool.Fault.self) { try WebhookSpool(folder + "/missing/webhooks") }
+    }
+  }
+}
