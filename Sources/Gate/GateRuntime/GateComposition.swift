@@ -281,7 +281,8 @@ struct GateComposition: Sendable {
       GateService.Route(
         path: $0.path, upstreams: $0.upstreams.map(\.transport), isByDevice: $0.balance == .device,
         rewrite: RequestRewrite(path: $0.rewrite, host: $0.host), forwarding: $0.forward == .all ? .all : .upgrades,
-        audience: $0.audience, subprotocol: $0.subprotocol, maxResponseHead: $0.maxResponseHead,
+        audience: $0.audience, subprotocol: $0.subprotocol, maxHead: $0.maxHead,
+        maxResponseHead: $0.maxResponseHead,
         origins: AllowedOrigins($0.origins),
         carriers: Set($0.carriers.map { $0 == .query ? .query : .subprotocol }))
     }

@@ -151,6 +151,9 @@ public final class GateResponder: RequestResponder {
       return ["GET", "HEAD"].contains(request.method) ? nil : .methodNotAllowed(allowed: "GET, HEAD")
     case .verification, .token: return nil
     case .route(let route):
+      if let limit = route.maxHead, request.target.utf8.count + request.headers.byteCount > limit {
+        return .malformedRequest(.headTooLarge(rule: "at most \(limit) bytes at this path"))
+      }
       guard request.upgrade != nil || route.forwarding == .all else { return .upgradeRequired }
       // TRACE asks for an echo of the request, which would return the gate's identity fields to the client. CONNECT
       // asks for a tunnel, in which the next request on the connection would be lost. Methods are case-sensitive (RFC

@@ -236,6 +236,8 @@ extension GateSettings {
     public var audience: String?
     /// The subprotocol of a `.tcp` upstream; `nil` to choose from what the client offers.
     public var subprotocol: String?
+    /// The maximum length of the head of a request, in bytes; `nil` for that of the listener.
+    public var maxHead: Int?
     /// The maximum length of the head of a response, in bytes.
     public var maxResponseHead = 64 << 10
     /// The origins of other hosts that are accepted.

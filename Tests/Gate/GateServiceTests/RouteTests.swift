@@ -50,6 +50,23 @@ struct RouteTests {
     #expect(try !service.log.text.contains(device.keyID.base64))
   }
 
+  @Test("A route with a shorter head than the listener's refuses longer ones, before any credential is read")
+  func headOfRoute() async throws {
+    let host = "Host: gate.example:6200\r\n".utf8.count
+    for (length, isAllowed) in [(1024, true), (1025, false)] {
+      let value = String(repeating: "x", count: length - "/small".utf8.count - host - "A: \r\n".utf8.count)
+      let answer = try await service.answer(to: .plain("GET", "/small", [("A", value)]))
+      #expect(answer.status == (isAllowed ? 401 : 431))
+      let longTarget = "/small?" + String(repeating: "y", count: length - "/small?".utf8.count - host)
+      let request = Request(
+        id: Request.id, method: "GET", target: longTarget, path: "/small",
+        headers: HeaderFields([("Host", "gate.example:6200")]))
+      #expect(
+        try await service.answer(to: request).headers.first("X-Attest-Error")
+          == (isAllowed ? "no_credentials" : "head_too_large"))
+    }
+  }
+
   @Test("A registration with ambiguous JSON is refused")
   func ambiguousRegistration() async throws {
     let device = try service.bench.device()

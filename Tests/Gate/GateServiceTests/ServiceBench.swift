@@ -41,7 +41,9 @@ struct ServiceBench: Sendable {
       Route(path: "/any", upstream: .unix(path: "/run/any.sock"), origins: AllowedOrigins(anyWithAssertion: true)))
     let page = try #require(
       Route(path: "/page", upstream: .unix(path: "/run/page.sock"), carriers: [.subprotocol, .query]))
-    let routes = try #require(RouteTable([all, game, api, web, any, page]))
+    let small = try #require(
+      Route(path: "/small", upstreams: [.unix(path: "/run/small.sock")], forwarding: .all, maxHead: 1024))
+    let routes = try #require(RouteTable([all, game, api, web, any, page, small]))
     identities = IdentityIssuer(issuer: "gate", audience: "upstream", keys: bench.identityKeys)
     let issuer = TokenIssuer(
       issuer: "gate", audiences: Self.tokenAudiences, life: .seconds(300), keys: bench.identityKeys)

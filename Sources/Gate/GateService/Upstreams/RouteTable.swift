@@ -24,6 +24,8 @@ public final class Route: Sendable, Hashable {
   public let audience: String?
   /// The subprotocol of a `.tcp` upstream; `nil` to choose from what the client offers.
   public let subprotocol: String?
+  /// The maximum length of the target and the fields of a request, in bytes; `nil` for that of the listener.
+  let maxHead: Int?
   /// The maximum length of the head of a response of the upstream, in bytes.
   public let maxResponseHead: Int
   let rewrite: RequestRewrite
@@ -42,7 +44,7 @@ public final class Route: Sendable, Hashable {
   public init?(
     path: String, upstreams: [Upstream], isByDevice: Bool = false, rewrite: RequestRewrite = RequestRewrite(),
     forwarding: Forwarding = .upgrades, audience: String? = nil, subprotocol: String? = nil,
-    maxResponseHead: Int = 64 << 10, origins: AllowedOrigins = AllowedOrigins(),
+    maxHead: Int? = nil, maxResponseHead: Int = 64 << 10, origins: AllowedOrigins = AllowedOrigins(),
     carriers: Set<AssertionCarrier> = []
   ) {
     let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
@@ -57,6 +59,7 @@ public final class Route: Sendable, Hashable {
     self.forwarding = forwarding
     self.audience = audience
     self.subprotocol = subprotocol
+    self.maxHead = maxHead
     self.maxResponseHead = maxResponseHead
     self.origins = origins
     self.rewrite = rewrite
@@ -81,7 +84,7 @@ public final class Route: Sendable, Hashable {
     first.path == second.path && first.servers == second.servers && first.balance == second.balance
       && first.forwarding == second.forwarding && first.audience == second.audience
       && first.subprotocol == second.subprotocol
-      && first.maxResponseHead == second.maxResponseHead && first.origins == second.origins
+      && first.maxHead == second.maxHead && first.maxResponseHead == second.maxResponseHead && first.origins == second.origins
       && first.rewrite == second.rewrite && first.carriers == second.carriers
   }
 

@@ -47,12 +47,23 @@ extension SettingsBuilder {
         GateSettings.Route(
           path: routePath, upstreams: upstreams, balance: balance, rewrite: rewrite,
           host: host.text(for: upstreams[0]), forward: forward, audience: audience, subprotocol: subprotocol,
-          maxResponseHead: maxResponseHead, origins: origins, carriers: carriers))
+          maxHead: maxHead(index), maxResponseHead: maxResponseHead, origins: origins, carriers: carriers))
     }
     if entries.containers[list] != nil, entries.indices(of: list).isEmpty, !entries.isFaulty(list) {
       warn(list, "empty list: the gate refuses every session")
     }
     return routes
+  }
+
+  /// The listener refuses a longer head before the route is known.
+  private mutating func maxHead(_ index: Int) -> Int? {
+    guard let limit = value(Keys.maxRouteHead, index) else { return nil }
+    if let common = value(Keys.maxRequestHead), limit > common {
+      refuse(
+        path(Keys.maxRouteHead, index), "is more than listen.max_head, \(Size.text(common))",
+        hint: "raise listen.max_head, and set max_head of the routes that need less")
+    }
+    return limit
   }
 
   /// What replaces the path of the route.

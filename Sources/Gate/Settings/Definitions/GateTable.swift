@@ -41,7 +41,7 @@ extension SettingsTable {
     Keys.upstreamCA.definition,
     Keys.upstreamName.definition, Keys.upstreamCertificate.definition, Keys.upstreamKey.definition,
     Keys.routeAudience.definition, Keys.routeSubprotocol.definition,
-    Keys.maxResponseHead.definition, Keys.routeOrigins.definition, Keys.routeCredentials.definition,
+    Keys.maxRouteHead.definition, Keys.maxResponseHead.definition, Keys.routeOrigins.definition, Keys.routeCredentials.definition,
     Keys.maxAge.definition, Keys.idleTimeout.definition, Keys.ping.definition, Keys.maxMessage.definition,
     Keys.closeOnRevoke.definition,
     Keys.store.definition, Keys.storePassword.definition, Keys.mostWaitingForStore.definition,

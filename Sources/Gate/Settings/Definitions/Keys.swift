@@ -131,6 +131,9 @@ enum Keys {
   static let routeSubprotocol = Key(
     "routes[].subprotocol", .subprotocol, example: "mqtt",
     "The subprotocol of a `tcp://` service, for clients that offer it. By default `binary`, else the first offer.")
+  static let maxRouteHead = Key(
+    "routes[].max_head", .size(1024...256 << 10), example: "4KiB",
+    "The maximum length of the head of a request to this route, if it is less than `listen.max_head`; else 431.")
   static let maxResponseHead = Key(
     "routes[].max_response_head", .size(4096...1 << 20), default: "64KiB",
     "The maximum length of the head of an upstream's response, with a field for each 256 bytes; else 502.")
