@@ -38,8 +38,36 @@ extension AttestSession {
   ///   - key: The key to which the token is bound.
   /// - Throws: `.assertionFailed` or `.keyRevoked` if the gate refuses; `.keyService` if `key` cannot sign.
   public func accessToken(for audience: String, boundTo key: some DPoPKey) async throws(AttestError) -> AccessToken {
+    let answer = try await bought(with: "audience=\(Self.escaped(audience))", boundTo: key, as: TokenAnswer.self) {
+      $0.token_type == "DPoP"
+    }
+    return AccessToken(text: answer.access_token, lifetime: Self.lifetime(answer.expires_in))
+  }
+
+  /// Asks the gate for a client attestation, with which the app authenticates to an authorization server.
+  ///
+  /// Registers first if necessary, and repeats a refused request as `open` does. Keep the attestation and use it until
+  /// its lifetime ends. A gate without attestations answers 404, which throws `.assertionFailed`.
+  ///
+  /// - Parameters:
+  ///   - clientID: The app's identifier at the authorization server, as the operator of the gate has configured it.
+  ///   - key: The key that the attestation names, for the proofs of later requests.
+  /// - Throws: `.assertionFailed` or `.keyRevoked` if the gate refuses; `.keyService` if `key` cannot sign.
+  public func clientAttestation(
+    for clientID: String, boundTo key: some DPoPKey
+  ) async throws(AttestError) -> ClientAttestation {
+    let answer = try await bought(
+      with: "client_id=\(Self.escaped(clientID))", boundTo: key, as: AttestationAnswer.self)
+    return ClientAttestation(text: answer.client_attestation, lifetime: Self.lifetime(answer.expires_in))
+  }
+
+  /// Sends `form` with an assertion and a proof of `key` over the same nonce, and returns the answer.
+  private func bought<Answer: Decodable & Sendable>(
+    with form: String, boundTo key: some DPoPKey, as type: Answer.Type,
+    where isRight: @escaping @Sendable (Answer) -> Bool = { _ in true }
+  ) async throws(AttestError) -> Answer {
     let (gate, http, now) = (gate, http, now)
-    let result = try await open { headers throws(UpgradeError) -> Result<AccessToken, KeyServiceError> in
+    let result = try await open { headers throws(UpgradeError) -> Result<Answer, KeyServiceError> in
       let proof: String
       do throws(KeyServiceError) {
         proof = try DPoPProof.make("POST", gate.token, nonce: headers.nonce, key: key, at: now())
@@ -50,16 +78,14 @@ extension AttestSession {
         HTTPField("Content-Type", "application/x-www-form-urlencoded"), HTTPField(DPoPProof.headerName, proof),
       ]
       let request = HTTPRequest(
-        method: .post, url: gate.token, headers: fields + headers.fields,
-        body: Array("audience=\(Self.escaped(audience))".utf8))
+        method: .post, url: gate.token, headers: fields + headers.fields, body: Array(form.utf8))
       let response: HTTPResponse
       do throws(TransportError) { response = try await http.send(request) } catch { throw .transport(error) }
       guard response.status == 200 else { throw .refused(GateRefusal(response)) }
-      guard let answer = try? JSONDecoder().decode(Answer.self, from: Data(response.body)), answer.token_type == "DPoP"
-      else { throw .transport(.malformed("the answer has no token")) }
-      return .success(
-        AccessToken(text: answer.access_token, lifetime: .seconds(min(max(answer.expires_in, 0), Self.longestLifetime)))
-      )
+      guard let answer = try? JSONDecoder().decode(type, from: Data(response.body)), isRight(answer) else {
+        throw .transport(.malformed("the answer has no token"))
+      }
+      return .success(answer)
     }
     do throws(KeyServiceError) { return try result.get() } catch { throw .keyService(error) }
   }
@@ -67,9 +93,16 @@ extension AttestSession {
   /// The longest lifetime that is believed, in seconds: a day.
   private static let longestLifetime = 86_400
 
-  private struct Answer: Decodable {
+  private static func lifetime(_ seconds: Int) -> Duration { .seconds(min(max(seconds, 0), longestLifetime)) }
+
+  private struct TokenAnswer: Decodable, Sendable {
     let access_token: String
     let token_type: String
+    let expires_in: Int
+  }
+
+  private struct AttestationAnswer: Decodable, Sendable {
+    let client_attestation: String
     let expires_in: Int
   }
 

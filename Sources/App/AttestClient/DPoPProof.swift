@@ -34,19 +34,13 @@ public enum DPoPProof {
     let jwk = JSONText.object([
       "kty": "EC", "crv": "P-256", "x": Base64URL.encode(point[1..<33]), "y": Base64URL.encode(point[33...]),
     ])
-    var identifier = SystemRandomNumberGenerator()
-    let id = (0..<16).map { _ in UInt8.random(in: 0...255, using: &identifier) }
-    var claims = #"{"jti":\#(JSONText.quote(Base64URL.encode(id))),"htm":\#(JSONText.quote(method))"#
+    var claims = #"{"jti":\#(JSONText.quote(ClientJWT.newID())),"htm":\#(JSONText.quote(method))"#
     claims += #","htu":\#(JSONText.quote(uri)),"iat":\#(now.seconds)"#
     if let nonce { claims += #","nonce":\#(JSONText.quote(nonce))"# }
     if let accessToken {
       claims += #","ath":\#(JSONText.quote(Base64URL.encode(Digest.sha256(Array(accessToken.utf8)))))"#
     }
-    let header = #"{"typ":"dpop+jwt","alg":"ES256","jwk":\#(jwk)}"#
-    let text = [header, claims + "}"].map { Base64URL.encode(Array($0.utf8)) }.joined(separator: ".")
-    let signature = try key.signature(for: Array(text.utf8))
-    guard signature.count == 64 else { throw .systemFailure("the signature has \(signature.count) bytes, not 64") }
-    return text + "." + Base64URL.encode(signature)
+    return try ClientJWT.signed(#"{"typ":"dpop+jwt","alg":"ES256","jwk":\#(jwk)}"#, claims + "}", by: key)
   }
 
   private static func target(of url: URL) -> String? {
@@ -54,5 +48,22 @@ public enum DPoPProof {
     (parts.query, parts.fragment) = (nil, nil)
     if parts.path.isEmpty { parts.path = "/" }
     return parts.url?.absoluteString
+  }
+}
+
+/// JWTs that a key of the client signs.
+enum ClientJWT {
+  /// A value for `jti`: 16 random bytes in base64url.
+  static func newID() -> String {
+    var generator = SystemRandomNumberGenerator()
+    return Base64URL.encode((0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) })
+  }
+
+  /// Signs JSON texts with ES256.
+  static func signed(_ header: String, _ claims: String, by key: some DPoPKey) throws(KeyServiceError) -> String {
+    let text = [header, claims].map { Base64URL.encode(Array($0.utf8)) }.joined(separator: ".")
+    let signature = try key.signature(for: Array(text.utf8))
+    guard signature.count == 64 else { throw .systemFailure("the signature has \(signature.count) bytes, not 64") }
+    return text + "." + Base64URL.encode(signature)
   }
 }

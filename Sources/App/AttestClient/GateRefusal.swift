@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import Foundation
 public import GateWire
 
 /// The gate's answer to a request that it did not grant.
@@ -37,7 +38,7 @@ public struct GateRefusal: Error, Sendable, Hashable {
   ///
   /// The sender is not known to be a gate, so no part of the refusal can steer a terminal that it is written to.
   public init(_ response: HTTPResponse) {
-    let text = String(decoding: response.body, as: UTF8.self)
+    let text = Self.description(in: response.body) ?? String(decoding: response.body, as: UTF8.self)
     status = response.status
     codeText = response.value(of: Self.codeHeader).map(TerminalText.printable)
     code = codeText.flatMap(GateRefusalCode.init)
@@ -49,6 +50,18 @@ public struct GateRefusal: Error, Sendable, Hashable {
 }
 
 extension GateRefusal {
+  /// The text of a refusal in JSON: that of OAuth at the token endpoint (RFC 6749 section 5.2), or the gate's own.
+  private static func description(in body: [UInt8]) -> String? {
+    struct Members: Decodable {
+      let error: String
+      let error_description: String?
+    }
+    guard body.first == UInt8(ascii: "{"), body.count <= 4096,
+      let members = try? JSONDecoder().decode(Members.self, from: Data(body))
+    else { return nil }
+    return members.error_description ?? members.error
+  }
+
   private static let longestWait = 86_400
 
   /// Reads 1 to 10 decimal digits of seconds.

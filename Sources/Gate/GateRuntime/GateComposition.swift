@@ -190,10 +190,22 @@ struct GateComposition: Sendable {
       keys: memory.identityKeys)
     guard
       let endpoint = TokenEndpoint(
-        gate: gate(), issuer: issuer, url: tokens.url, limiter: limiter,
+        gate: gate(), issuer: issuer, attester: attester(tokens.clients), challenges: challenges, url: tokens.url,
+        limiter: limiter,
         trustedProxies: settings.listen.forwardAuthProxies, executor: memory.tokens)
     else { throw Self.impossible("tokens.url") }
     return endpoint
+  }
+
+  private func attester(_ clients: [GateSettings.Tokens.Client]) -> ClientAttester {
+    ClientAttester(
+      issuer: settings.identity.issuer,
+      clients: clients.map { client in
+        .init(
+          id: client.id, apps: Set(client.apps), life: client.lifetime,
+          claims: Dictionary(client.claims.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }))
+      },
+      keys: memory.identityKeys)
   }
 
   private var limiter: RequestLimiter {

@@ -29,6 +29,19 @@ struct ClaimWriter {
     bytes.append(UInt8(ascii: "}"))
   }
 
+  /// Writes a member whose name may need escapes.
+  mutating func text(named name: String, _ value: String) {
+    bytes.append(UInt8(ascii: ","))
+    JSONText.append(name, to: &bytes)
+    bytes.append(UInt8(ascii: ":"))
+    JSONText.append(value, to: &bytes)
+  }
+
+  /// Writes `cnf` with a key (RFC 7800 section 3.2).
+  mutating func confirmation(_ key: JSONWebKey) {
+    bytes += #","cnf":{"jwk":{"kty":"EC","crv":"P-256","x":"\#(key.x)","y":"\#(key.y)"}}"#.utf8
+  }
+
   consuming func ended() -> [UInt8] {
     bytes.append(UInt8(ascii: "}"))
     return bytes

@@ -8,17 +8,22 @@ internal import Foundation
 struct TokenCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "token",
-    abstract: "Get an access token for a service that verifies tokens of the gate.",
+    abstract: "Get an access token for a service that verifies tokens of the gate, or a client attestation.",
     discussion: """
       Prints the token, which is valid for a few minutes and bound to the device's DPoP key (RFC 9449). With --for, \
       prints the two header lines of one request to the service instead; each request needs its own. The device is \
       registered first if need be.
+
+      With --client-attestation, prints the attestation with which a client authenticates to an authorization server; \
+      with --issuer, the two header lines of one request to that server.
 
       Example:
         attest token wss://localhost:6200/ --authority DIR \\
           --audience https://api.example.com \\
           --for 'GET https://api.example.com/v1/items' > headers
         curl -H @headers https://api.example.com/v1/items
+        attest token wss://localhost:6200/ --authority DIR \\
+          --client-attestation wallet --issuer https://as.example.com
       """)
 
   @OptionGroup var options: GlobalOptions
@@ -27,7 +32,19 @@ struct TokenCommand: AsyncParsableCommand {
   var url: String
 
   @Option(help: ArgumentHelp("The service, as the gate's tokens.audiences names it.", valueName: "name"))
-  var audience: String
+  var audience: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The client of an authorization server, as the gate's tokens.clients names it.", valueName: "id"))
+  var clientAttestation: String?
+
+  @Option(
+    help: ArgumentHelp("The authorization server, by the URL that it calls itself.", valueName: "url"))
+  var issuer: String?
+
+  @Option(help: ArgumentHelp("The challenge that the authorization server gave.", valueName: "text"))
+  var challenge: String?
 
   @Option(
     name: .customLong("for"),
@@ -39,30 +56,67 @@ struct TokenCommand: AsyncParsableCommand {
       "The DPoP key (PEM, made if it is not there), instead of the device's own.", valueName: "pem"))
   var key: String?
 
+  func validate() throws {
+    guard (audience == nil) != (clientAttestation == nil) else {
+      throw ValidationError("give either --audience or --client-attestation")
+    }
+    guard clientAttestation == nil || request == nil else {
+      throw ValidationError("--for goes with --audience; a client attestation is for --issuer")
+    }
+    guard clientAttestation != nil || issuer == nil && challenge == nil else {
+      throw ValidationError("--issuer and --challenge go with --client-attestation")
+    }
+    guard issuer != nil || challenge == nil else { throw ValidationError("--challenge needs --issuer") }
+  }
+
   func run() async throws {
     let request = try self.request.map { text throws(Failure) in try ServiceRequest(text) }
     let work = try await DeviceSession(options, address: GateURL(url), engine: DeviceSession.makeEngine())
     let keyPath = try self.key ?? options.deviceStore().tokenKeyPath(work.device.name)
     let key = FileDPoPKey(key: try DPoPKeyFile.key(at: keyPath))
-    let token: AccessToken
-    let fields: [HTTPField]?
     do throws(AttestError) {
-      token = try await work.session.accessToken(for: audience, boundTo: key)
-      fields = try Self.fields(for: request, token, key)
+      if let audience {
+        let token = try await work.session.accessToken(for: audience, boundTo: key)
+        let fields = try Self.fields(for: request, token, key)
+        print(token.text, fields) { headers in
+          TokenOutput(
+            access_token: token.text, token_type: "DPoP", expires_in: token.lifetime.components.seconds,
+            audience: audience, keyFile: keyPath, headers: headers)
+        }
+      } else if let clientAttestation {
+        let attestation = try await work.session.clientAttestation(for: clientAttestation, boundTo: key)
+        let fields = try self.fields(of: attestation, key)
+        print(attestation.text, fields) { headers in
+          AttestationOutput(
+            client_attestation: attestation.text, client_id: clientAttestation,
+            expires_in: attestation.lifetime.components.seconds, keyFile: keyPath, headers: headers)
+        }
+      }
     } catch {
       throw work.failure(error)
     }
     work.lock.release()
+  }
+
+  /// Prints the JSON of `output`, the header lines, or the text alone.
+  private func print(_ text: String, _ fields: [HTTPField]?, _ output: ([String: String]?) -> some Encodable) {
     if options.json {
-      let answer = TokenOutput(
-        access_token: token.text, token_type: "DPoP", expires_in: token.lifetime.components.seconds,
-        audience: audience, keyFile: keyPath,
-        headers: fields.map { Dictionary(uniqueKeysWithValues: $0.map { ($0.name, $0.value) }) })
-      JSONOutput.print(answer)
+      JSONOutput.print(output(fields.map { Dictionary(uniqueKeysWithValues: $0.map { ($0.name, $0.value) }) }))
     } else if let fields {
       StandardOutput.write(fields.map { "\($0.name): \($0.value)\n" }.joined())
     } else {
-      StandardOutput.write(token.text + "\n")
+      StandardOutput.write(text + "\n")
+    }
+  }
+
+  private func fields(
+    of attestation: ClientAttestation, _ key: FileDPoPKey
+  ) throws(AttestError) -> [HTTPField]? {
+    guard let issuer else { return nil }
+    do throws(KeyServiceError) {
+      return try attestation.fields(for: issuer, challenge: challenge, key: key)
+    } catch {
+      throw .keyService(error)
     }
   }
 
@@ -76,6 +130,14 @@ struct TokenCommand: AsyncParsableCommand {
       throw .keyService(error)
     }
   }
+}
+
+private struct AttestationOutput: Encodable {
+  let client_attestation: String
+  let client_id: String
+  let expires_in: Int64
+  let keyFile: String
+  let headers: [String: String]?
 }
 
 private struct TokenOutput: Encodable {

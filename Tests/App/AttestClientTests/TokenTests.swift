@@ -82,6 +82,29 @@ struct TokenTests {
     #expect(try token.fields(for: "GET", url, key: key, at: now)[1] != fields[1], "each proof has an id of its own")
   }
 
+  @Test("A client attestation is asked for by its client, and its proof names the authorization server")
+  func attestation() async throws {
+    let fixture = try Fixture()
+    let key = try MemoryKey()
+    fixture.gate.script(tokens: [
+      HTTPResponse(status: 200, body: Array(#"{"client_attestation":"d.e.f","expires_in":3600}"#.utf8))
+    ])
+    let attestation = try await fixture.session.clientAttestation(for: "wallet app", boundTo: key)
+    #expect(attestation == ClientAttestation(text: "d.e.f", lifetime: .seconds(3600)))
+    let sent = try #require(fixture.gate.tokenRequests.first)
+    #expect(String(decoding: sent.body, as: UTF8.self) == "client_id=wallet%20app")
+    let now = Timestamp(seconds: 1_700_000_000)
+    let fields = try attestation.fields(for: "https://as.example", challenge: "c-1", key: key, at: now)
+    #expect(fields.map(\.name) == ["OAuth-Client-Attestation", "OAuth-Client-Attestation-PoP"])
+    #expect(fields[0].value == "d.e.f")
+    let (header, claims) = try parts(of: fields[1].value, by: key)
+    #expect(header as? [String: String] == ["typ": "oauth-client-attestation-pop+jwt", "alg": "ES256"])
+    #expect(claims["aud"] as? String == "https://as.example" && claims["challenge"] as? String == "c-1")
+    #expect(claims["iat"] as? Int == 1_700_000_000 && (claims["jti"] as? String)?.utf8.count == 22)
+    #expect(claims.count == 4)
+    #expect(try attestation.fields(for: "https://as.example", key: key, at: now)[1] != fields[1])
+  }
+
   @Test("A request whose nonce the gate refuses is sent once more, with another proof")
   func retried() async throws {
     let fixture = try Fixture()

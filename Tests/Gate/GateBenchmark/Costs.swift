@@ -95,7 +95,8 @@ struct CostSite: Sendable {
     let gate = Gate(rules: [try AssertionRule(apps: apps, challenges: challenges, registry: store)])
     let tokens = TokenEndpoint(
       gate: gate,
-      issuer: TokenIssuer(issuer: "gate", audiences: [Self.audience], life: .seconds(300), keys: keys))
+      issuer: TokenIssuer(issuer: "gate", audiences: [Self.audience], life: .seconds(300), keys: keys),
+      attester: ClientAttester(issuer: "gate", clients: [], keys: keys), challenges: challenges)
     let sink = LineSink(descriptor: FileHandle(forWritingAtPath: "/dev/null")?.fileDescriptor ?? 2)
     responder = GateResponder(
       gate: gate,

@@ -30,7 +30,9 @@ extension RefusalCase {
       "The body must be a form (application/x-www-form-urlencoded): audience=NAME", step: "form_type",
       asking(.plain("POST", "/attest/token", [("Content-Type", "application/json")], body: #"{"audience":"ledger"}"#))),
     RefusalCase(
-      "a token request without an audience", 400, "malformed_form", "audience is missing", step: "form_member",
+      "a token request without an audience", 400, "malformed_form",
+      "audience is missing, or client_id for a client attestation",
+      step: "form_member",
       buying(body: "scope=x") { _ in }),
     RefusalCase(
       "a token request with two audiences", 400, "malformed_form", "The body has a member twice", step: "form_member",
@@ -48,6 +50,17 @@ extension RefusalCase {
     RefusalCase(
       "a proof without jti", 400, "dpop_malformed", "jti of DPoP is missing", step: "dpop_claim",
       buying { $0.claims["jti"] = nil }),
+    RefusalCase(
+      "an attestation for an unknown client", 403, "audience_refused",
+      "The gate issues no attestations for this client_id", step: "token_client",
+      buying(body: "client_id=Wallet") { _ in }),
+    RefusalCase(
+      "an attestation for a client of another app", 403, "audience_refused",
+      "This app gets no attestations for this client_id", step: "token_client_app",
+      buying(body: "client_id=other") { _ in }),
+    RefusalCase(
+      "a proof without a nonce", 400, "dpop_malformed", "nonce of DPoP is missing", step: "dpop_claim",
+      buying { $0.claims["nonce"] = nil }),
     RefusalCase(
       "a proof for another URL", 400, "dpop_refused", "htu of DPoP must be the URL of this request", step: "dpop_uri",
       buying { $0.claims["htu"] = "\"https://other.example/attest/token\"" }),

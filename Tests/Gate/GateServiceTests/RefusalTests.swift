@@ -16,12 +16,16 @@ struct RefusalTests {
     let (service, request) = try await refusal.attempt()
     let response = try await service.answer(to: request.adding([("Accept", "*/*")]))
     #expect(response.status == refusal.status)
-    #expect(String(decoding: response.body, as: UTF8.self) == refusal.text)
+    // The token endpoint answers as OAuth has it, whatever the client accepts.
+    let isOAuth = request.path == "/attest/token"
+    let body = try isOAuth ? description(in: response) : String(decoding: response.body, as: UTF8.self)
+    #expect(body == refusal.text)
     // RFC 9110 section 15.5.2.
     #expect(
       response.headers.values(of: "WWW-Authenticate")
         == (refusal.status == 401 ? [#"AppAttest realm="sallyport", challenge="/attest/challenge""#] : []))
-    #expect(response.headers.values(of: "Content-Type") == ["text/plain; charset=utf-8"])
+    let type = isOAuth ? "application/json" : "text/plain; charset=utf-8"
+    #expect(response.headers.values(of: "Content-Type") == [type])
     #expect(response.headers.values(of: "X-Attest-Error") == [refusal.code])
     #expect(response.headers.values(of: "X-Request-Id") == [Request.id])
   }
@@ -32,9 +36,15 @@ struct RefusalTests {
     let response = try await service.answer(to: request.adding([("Accept", "application/json")]))
     let object = try JSONDecoder().decode([String: String].self, from: Data(response.body))
     #expect(response.status == refusal.status)
-    #expect(object == ["error": refusal.text, "code": refusal.code, "request_id": Request.id])
+    let isOAuth = request.path == "/attest/token"
+    #expect(object[isOAuth ? "error_description" : "error"] == refusal.text && object.count == (isOAuth ? 4 : 3))
+    #expect(object["code"] == refusal.code && object["request_id"] == Request.id)
     #expect(response.headers.values(of: "Content-Type") == ["application/json"])
     #expect(response.headers.values(of: "X-Attest-Error") == [refusal.code])
+  }
+
+  private func description(in response: Response) throws -> String? {
+    try JSONDecoder().decode([String: String].self, from: Data(response.body))["error_description"]
   }
 
   @Test(

@@ -47,9 +47,16 @@ struct ServiceBench: Sendable {
     identities = IdentityIssuer(issuer: "gate", audience: "upstream", keys: bench.identityKeys)
     let issuer = TokenIssuer(
       issuer: "gate", audiences: Self.tokenAudiences, life: .seconds(300), keys: bench.identityKeys)
+    let attester = ClientAttester(
+      issuer: "gate",
+      clients: [
+        .init(id: "wallet", apps: [GateBench.appID], life: .seconds(3600), claims: ["wallet_name": "Example \"W\""]),
+        .init(id: "other", apps: ["AAAABBBBCC.com.example.other"], life: .seconds(90_000)),
+      ], keys: bench.identityKeys)
     let tokens = try #require(
       TokenEndpoint(
-        gate: bench.gate, issuer: issuer, url: tokenURL, limiter: limiter, trustedProxies: trustedProxies,
+        gate: bench.gate, issuer: issuer, attester: attester, challenges: bench.challenges, url: tokenURL,
+        limiter: limiter, trustedProxies: trustedProxies,
         clock: bench.clock.wallClock))
     var logger = log.logger
     logger.logLevel = logLevel

@@ -35,7 +35,46 @@ struct TokenSettingsTests {
           url: "https://gate.example.com:8443/gate/token"))
   }
 
+  @Test("A client of an authorization server has all apps, or those that it names; audiences are not needed")
+  func clients() throws {
+    let yaml = """
+      app_attest:
+        apps:
+          - { team_id: AAAABBBBCC, bundle_id: com.example.a }
+          - { team_id: AAAABBBBCC, bundle_id: com.example.b }
+      tokens:
+        clients:
+          - { client_id: all }
+          - client_id: one
+            apps: [AAAABBBBCC.com.example.b]
+            lifetime: 30m
+            claims: ["wallet_name=A = B"]
+      """
+    let tokens = try #require(try Workspace().load(yaml: yaml).tokens)
+    #expect(tokens.audiences.isEmpty)
+    #expect(
+      tokens.clients == [
+        .init(
+          id: "all", apps: ["AAAABBBBCC.com.example.a", "AAAABBBBCC.com.example.b"], lifetime: .seconds(3600),
+          claims: []),
+        .init(
+          id: "one", apps: ["AAAABBBBCC.com.example.b"], lifetime: .seconds(1800),
+          claims: [.init(name: "wallet_name", value: "A = B")]),
+      ])
+  }
+
   static let faulty: [(yaml: String, fault: String)] = [
+    ("clients: [{ lifetime: 1h }]", "tokens.clients[0].client_id: missing"),
+    (
+      "clients: [{ client_id: a }, { client_id: a }]",
+      "tokens.clients[1].client_id: the client \"a\" is configured twice"
+    ),
+    ("clients: [{ client_id: a, lifetime: 2h }]", "tokens.clients[0].lifetime: is longer than identity.key_overlap"),
+    ("clients: [{ client_id: a, lifetime: 25h }]", "25h is out of range: 1m to 1d"),
+    ("clients: [{ client_id: a, apps: [b] }]", "tokens.clients[0].apps[0]: \"b\" is not in app_attest.apps"),
+    ("clients: [{ client_id: a, claims: [x] }]", "is not NAME=VALUE, with a name in ASCII without blanks"),
+    ("clients: [{ client_id: a, claims: ['sub=x'] }]", "sub is a claim of the gate's own"),
+    ("clients: [{ client_id: a, claims: [x=1, x=2] }]", "tokens.clients[0].claims: a claim is there twice"),
     ("audiences: ['']", "tokens.audiences[0]: value is empty"),
     ("audiences: [a, a]", "tokens.audiences[1]: given twice"),
     ("audiences: [\"a\\nb\"]", "contains control characters"),

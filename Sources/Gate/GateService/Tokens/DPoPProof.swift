@@ -57,16 +57,18 @@ struct DPoPProof: Sendable {
     // Last, since it costs most: the key is made ready for one verification.
     guard let key = try? P256PublicKey(x963: point) else { throw .malformedKey }
     guard key.isValidES256Signature(signature, for: signed) else { throw .invalidSignature }
-    return DPoPKey(thumbprint: JSONWebKey(key).thumbprint)
+    return DPoPKey(key: JSONWebKey(key))
   }
 }
 
 /// A key whose possession a client has proved. Only `DPoPProof.verify` creates one.
 struct DPoPKey: Sendable, Hashable {
-  /// The JWK thumbprint (RFC 7638) in base64url, 43 characters.
-  let thumbprint: String
+  let key: JSONWebKey
 
-  fileprivate init(thumbprint: String) { self.thumbprint = thumbprint }
+  /// The JWK thumbprint (RFC 7638) in base64url, 43 characters.
+  var thumbprint: String { key.thumbprint }
+
+  fileprivate init(key: JSONWebKey) { self.key = key }
 }
 
 extension DPoPProof {

@@ -8,7 +8,7 @@ internal import Observability
 public import Transport
 
 /// The answers of `POST /attest/token`: an admission buys an access token for a service that the gate does not relay
-/// to.
+/// to, or a client attestation for an authorization server.
 ///
 /// A token is issued to a device alone. A client certificate gets none: all debug builds share it, so the token would
 /// name no device and could not be revoked.
@@ -17,6 +17,8 @@ public struct TokenEndpoint: Sendable {
 
   private let gate: Gate
   private let issuer: TokenIssuer
+  private let attester: ClientAttester
+  private let challenges: Challenges
   private let limiter: RequestLimiter
   private let trustedProxies: [AddressRange]
   private let uri: NormalizedURI?
@@ -24,13 +26,16 @@ public struct TokenEndpoint: Sendable {
   private let clock: WallClock
 
   /// - Parameters:
+  ///   - attester: Signs attestations for the clients of authorization servers.
+  ///   - challenges: Issues the nonces that answers tell to clients whose proof lacks a valid one.
   ///   - url: The URL that proofs must name; `nil` for `https`, the `Host` of the request and the path of the endpoint.
   ///   - limiter: Counts requests like upgrades.
   ///   - trustedProxies: Proxies that send the requests of many clients: no address limit applies to them.
   ///   - executor: Verifies requests. As for registrations, it must have threads of its own. `nil` for one.
   /// - Returns: `nil` if `url` is not an absolute `https` URL.
   public init?(
-    gate: Gate, issuer: TokenIssuer, url: String? = nil, limiter: RequestLimiter = RequestLimiter(),
+    gate: Gate, issuer: TokenIssuer, attester: ClientAttester, challenges: Challenges, url: String? = nil,
+    limiter: RequestLimiter = RequestLimiter(),
     trustedProxies: [AddressRange] = [], executor: (any TaskExecutor)? = nil,
     clock: WallClock = .system
   ) {
@@ -39,13 +44,15 @@ public struct TokenEndpoint: Sendable {
     guard url == nil || uri != nil else { return nil }
     self.gate = gate
     self.issuer = issuer
+    self.attester = attester
+    self.challenges = challenges
     self.limiter = limiter
     self.trustedProxies = trustedProxies
     self.clock = clock
   }
 
   func answer(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
-    guard request.method == "POST" else { return context.refuse(.methodNotAllowed(allowed: "POST")) }
+    guard request.method == "POST" else { return refuse(.methodNotAllowed(allowed: "POST"), in: context) }
     // Two verifications, a signature and a new public key take too long for an event loop.
     return await withTaskExecutorPreference(executor) {
       await decide(request, from: peer, in: context)
@@ -58,20 +65,40 @@ public struct TokenEndpoint: Sendable {
     var hasVerified = false
     do throws(RequestRefusal) {
       if !isTrusted { try limiter.spend(.upgradesPerAddress, of: peer) }
-      let audience = try audience(of: request)
+      let purpose = try purpose(of: request)
       let key = try boundKey(of: request, claim.assertion)
       hasVerified = true
       let (device, method) = try await admit(claim, in: context)
-      return try answer(issue(for: device, method, audience, key), for: device, audience, in: context)
+      switch purpose {
+      case .token(let audience):
+        return try answer(issue(for: device, method, audience, key), for: device, audience, in: context)
+      case .attestation(let client): return try attest(client, device, key, in: context)
+      }
     } catch {
       context.metrics.refusedToken(error.code.rawValue)
       // A client that can repeat a valid proof with an invalid assertion would cost one verification each time.
       let closes = error.report.followsVerification || hasVerified && error.code.definition.status < 500
-      return context.refuse(error, key: claim.assertion.claimedKey, closes: !isTrusted && closes)
+      return refuse(error, key: claim.assertion.claimedKey, closes: !isTrusted && closes, in: context)
     }
   }
 
-  private func audience(of request: Request) throws(RequestRefusal) -> String {
+  /// Refuses in the form of OAuth, with a new nonce if that is what the client needs.
+  private func refuse(
+    _ refusal: RequestRefusal, key: KeyHash? = nil, closes: Bool = false, in context: RequestContext
+  ) -> Response {
+    let report = refusal.report
+    let nonce = OAuthRefusal.asksForNonce(report) ? challenges.issue(at: clock.now())?.nonce.text : nil
+    return OAuthRefusal.answer(
+      context.refuse(refusal, key: key, closes: closes), report, nonce: nonce, requestID: context.id)
+  }
+
+  /// What a request asks for, if the configuration allows it.
+  private enum Purpose {
+    case token(audience: String)
+    case attestation(ClientAttester.Client)
+  }
+
+  private func purpose(of request: Request) throws(RequestRefusal) -> Purpose {
     guard gate.enforcement != .off else { throw .tokenRefused(.verifiesNothing) }
     let form: TokenRequest
     do throws(TokenRequest.ParseError) {
@@ -79,8 +106,14 @@ public struct TokenEndpoint: Sendable {
     } catch {
       throw .tokenRefused(.malformedForm(error))
     }
-    guard issuer.serves(form.audience) else { throw .tokenRefused(.unknownAudience(form.audience)) }
-    return form.audience
+    switch form.purpose {
+    case .token(let audience):
+      guard issuer.serves(audience) else { throw .tokenRefused(.unknownAudience(audience)) }
+      return .token(audience: audience)
+    case .attestation(let id):
+      guard let client = attester.client(id) else { throw .tokenRefused(.unknownClient(id)) }
+      return .attestation(client)
+    }
   }
 
   /// Verifies the DPoP proof before the admission spends the nonce, so that a wrong proof spends nothing. The proof is
@@ -137,6 +170,27 @@ public struct TokenEndpoint: Sendable {
     } catch {
       throw .denied(.storeUnavailable(error))
     }
+  }
+
+  /// An attestation tells a third party about the app, so it is for devices of the client's apps alone.
+  private func attest(
+    _ client: ClientAttester.Client, _ device: DevicePrincipal, _ key: DPoPKey, in context: RequestContext
+  ) throws(RequestRefusal) -> Response {
+    guard client.apps.contains(where: { $0.hasSameBytes(as: device.app.text) }) else {
+      throw .tokenRefused(.foreignApp(clientID: client.id))
+    }
+    let attestation: String
+    do throws(StoreError) {
+      attestation = try attester.attestation(for: client, of: key, at: clock.now())
+    } catch {
+      throw .denied(.storeUnavailable(error))
+    }
+    var fields = context.fields(app: device.app, key: device.keyHash)
+    fields.append("client_id", client.id)
+    context.logger.log(level: .info, "client attestation issued", fields)
+    context.metrics.issuedToken()
+    return context.ok(
+      json: #"{"client_attestation":"\#(attestation)","expires_in":\#(client.life.components.seconds)}"#)
   }
 
   private func answer(

@@ -6,6 +6,10 @@ enum TokenRefusal: Error, Sendable, Hashable {
   case malformedForm(TokenRequest.ParseError)
   /// The configuration does not name this audience.
   case unknownAudience(String)
+  /// The configuration does not name this client of an authorization server.
+  case unknownClient(String)
+  /// The device's app is none of the client's.
+  case foreignApp(clientID: String)
   case proof(DPoPRejection)
   /// Enforcement is off: no client has an identity.
   case verifiesNothing
@@ -20,6 +24,14 @@ extension TokenRefusal {
     case .unknownAudience(let audience):
       // By scalars: a character can have any number of them.
       RefusalReport(.audienceRefused, "token_audience", detail: String(audience.unicodeScalars.prefix(200)))
+    case .unknownClient(let id):
+      RefusalReport(
+        .audienceRefused, "token_client", text: "The gate issues no attestations for this client_id",
+        detail: String(id.unicodeScalars.prefix(200)))
+    case .foreignApp(let id):
+      RefusalReport(
+        .audienceRefused, "token_client_app", text: "This app gets no attestations for this client_id", detail: id,
+        followsVerification: true)
     case .proof(let rejection): rejection.report
     case .verifiesNothing: RefusalReport(.tokensUnavailable, "token_enforcement_off")
     }
@@ -43,7 +55,7 @@ extension TokenRequest.ParseError {
     case .tooLong: "The body may have at most \(TokenRequest.longest) bytes"
     case .malformed: "A value in the body is not encoded as a form in UTF-8"
     case .repeatedMember: "The body has a member twice"
-    case .missingAudience: "audience is missing"
+    case .missingAudience: "audience is missing, or client_id for a client attestation"
     }
   }
 }

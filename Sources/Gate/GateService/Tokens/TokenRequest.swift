@@ -1,7 +1,8 @@
 internal import ByteCoding
 internal import Transport
 
-/// The body of a token request: a form with the member `audience` (RFC 6749 section 4.4.2, RFC 8693 section 2.1).
+/// The body of a token request: a form with the member `audience` (RFC 6749 section 4.4.2, RFC 8693 section 2.1), or
+/// without it with `client_id`, for a client attestation.
 ///
 /// Other members are ignored, as RFC 6749 section 3.2 requires; none may be repeated.
 struct TokenRequest: Sendable, Hashable {
@@ -9,7 +10,14 @@ struct TokenRequest: Sendable, Hashable {
   static let longest = 4096
   static let mediaType = "application/x-www-form-urlencoded"
 
-  let audience: String
+  enum Purpose: Sendable, Hashable {
+    /// A token for a service.
+    case token(audience: String)
+    /// An attestation for a client of an authorization server.
+    case attestation(clientID: String)
+  }
+
+  let purpose: Purpose
 
   /// Why a body is malformed.
   enum ParseError: Error, Sendable, Hashable {
@@ -30,7 +38,7 @@ struct TokenRequest: Sendable, Hashable {
   init(form: [UInt8]) throws(ParseError) {
     guard form.count <= Self.longest else { throw .tooLong(bytes: form.count) }
     var names: Set<[UInt8]> = []
-    var audience: [UInt8] = []
+    var (audience, clientID): ([UInt8], [UInt8]) = ([], [])
     for pair in form.split(separator: UInt8(ascii: "&")) {
       let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
       guard let name = Self.decode(parts[0]), let value = Self.decode(parts.count == 2 ? parts[1] : []) else {
@@ -38,9 +46,13 @@ struct TokenRequest: Sendable, Hashable {
       }
       guard names.insert(name).inserted else { throw .repeatedMember }
       if name.elementsEqual("audience".utf8) { audience = value }
+      if name.elementsEqual("client_id".utf8) { clientID = value }
     }
-    guard !audience.isEmpty else { throw .missingAudience }
-    self.audience = String(decoding: audience, as: UTF8.self)
+    guard !audience.isEmpty || !clientID.isEmpty else { throw .missingAudience }
+    purpose =
+      audience.isEmpty
+      ? .attestation(clientID: String(decoding: clientID, as: UTF8.self))
+      : .token(audience: String(decoding: audience, as: UTF8.self))
   }
 
   /// Parameters of the type, such as a charset, change nothing: a form is in ASCII.

@@ -18,7 +18,8 @@ extension SettingsBuilder {
     let store = store()
     let limits = limits()
     let identity = identity()
-    let tokens = tokens(besides: routes)
+    let tokens = tokens(
+      besides: routes, for: apps.map { "\($0.teamID).\($0.bundleID)" } + androidApps.map(\.package))
     let admin = admin()
     let telemetry = telemetry()
     let webhooks = webhooks(beside: store)

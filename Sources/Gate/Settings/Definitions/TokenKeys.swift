@@ -11,17 +11,69 @@ extension Keys {
   static let tokenURL = Key(
     "tokens.url", .publicURL, example: "https://gate.example.com/attest/token",
     "The URL that DPoP proofs must name (`htu`). By default `https://`, the `Host` of the request, `/attest/token`.")
+  static let tokenClientID = Key(
+    "tokens.clients[].client_id", .text(form: "the identifier of a client"), example: "wallet",
+    "A client of an authorization server, whose app gets client attestations at `POST /attest/token`.")
+  static let tokenClientApps = Key(
+    "tokens.clients[].apps[]", .text(form: "`TEAMID.bundle.id`, or an Android package"),
+    example: "TEAMID1234.com.example.wallet",
+    "The apps of this client, which `app_attest.apps` has. By default all of them.")
+  static let tokenClientLifetime = Key(
+    "tokens.clients[].lifetime", .duration(60_000...86_400_000), default: "1h",
+    "How long an attestation is valid, at most `identity.key_overlap`. A revoked key gets no further one.")
+  static let tokenClientClaims = Key(
+    "tokens.clients[].claims[]", .claim, example: "wallet_name=Example Wallet",
+    "Further claims of the attestation, each with a text.")
 }
 
 extension GateSettings {
-  /// The tokens of `POST /attest/token`.
+  /// The tokens and client attestations of `POST /attest/token`.
   public struct Tokens: Sendable, Hashable {
-    /// At least one, without repetitions, and none that an upstream has.
+    /// A client of an authorization server.
+    public struct Client: Sendable, Hashable {
+      public var id: String
+      /// At least one.
+      public var apps: [String]
+      /// One minute to a day, and no longer than identity keys are published after their last use.
+      public var lifetime: Duration
+      /// Name and value of further claims, with unique names.
+      public var claims: [Claim]
+    }
+    /// A claim with a text.
+    public struct Claim: Sendable, Hashable {
+      public var name: String
+      public var value: String
+    }
+
+    /// Without repetitions, and none that an upstream has. Empty only if there are clients.
     public var audiences: [String]
     /// 10 seconds to 5 minutes.
     public var lifetime: Duration
     /// An `https` URL without query and fragment; `nil` for the `Host` of each request.
     public var url: String?
+    /// With unique identifiers.
+    public var clients: [Client] = []
+  }
+}
+
+extension Kind where Value == GateSettings.Tokens.Claim {
+  /// `NAME=VALUE`.
+  static var claim: Kind {
+    let text = Kind<String>.text(form: "`NAME=VALUE`")
+    return Kind(name: "claim", form: text.form, schema: text.schema, example: "wallet_name=Example Wallet") {
+      value throws(InvalidSetting) in
+      let value = try text.read(value)
+      guard let mark = value.firstIndex(of: "="), mark != value.startIndex,
+        value[..<mark].utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C })
+      else {
+        throw InvalidSetting("\(InvalidSetting.quoted(value)) is not NAME=VALUE, with a name in ASCII without blanks")
+      }
+      let name = String(value[..<mark])
+      guard !["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf"].contains(name) else {
+        throw InvalidSetting("\(name) is a claim of the gate's own")
+      }
+      return GateSettings.Tokens.Claim(name: name, value: String(value[value.index(after: mark)...]))
+    }
   }
 }
 

@@ -29,7 +29,12 @@ struct RefusalTests {
     for (name, value) in refusal.fields { #expect(response.headers.first(named: name) == value) }
     let id = try #require(response.headers.first("X-Request-Id"))
     #expect(id.utf8.count == 32 && Hex.decode(id) != nil)
-    if accept == "application/json" && refusal.knowsAccept {
+    if response.headers.first("Content-Type") == "application/json", body.contains("\"error_description\"") {
+      // The token endpoint answers as OAuth has it, whatever the client accepts.
+      let object = try JSONDecoder().decode([String: String].self, from: Data(response.body))
+      #expect(object["error_description"] == refusal.text && object["code"] == refusal.code)
+      #expect(object["request_id"] == id && object["error"]?.isEmpty == false && object.count == 4)
+    } else if accept == "application/json" && refusal.knowsAccept {
       #expect(response.headers.first("Content-Type") == "application/json")
       let object = try JSONDecoder().decode([String: String].self, from: Data(response.body))
       #expect(object == ["error": refusal.text, "code": refusal.code, "request_id": id])

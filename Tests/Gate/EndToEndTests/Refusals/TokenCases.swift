@@ -24,7 +24,9 @@ extension RefusalCase {
     RefusalCase(
       "a token of a gate without tokens", 404, "not_found", "path", "There is nothing at this path"
     ) { try await $0.send("POST", "/attest/token") },
-    token("no audience", 400, "malformed_form", "form_member", "audience is missing", body: "scope=x"),
+    token(
+      "no audience", 400, "malformed_form", "form_member",
+      "audience is missing, or client_id for a client attestation", body: "scope=x"),
     token(
       "an unknown audience", 403, "audience_refused", "token_audience",
       "The gate issues no tokens for this audience", body: "audience=sallyport-upstream"),

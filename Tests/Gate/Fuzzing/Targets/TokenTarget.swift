@@ -57,10 +57,15 @@ enum TokenInvariants {
 
   private static func checkForm(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let request = try? TokenRequest(form: input) else { return false }
-    let escaped = request.audience.utf8.map { "%" + Hex.encode([$0]) }.joined()
-    let again = try? TokenRequest(form: Array("audience=\(escaped)".utf8))
+    let (name, value) =
+      switch request.purpose {
+      case .token(let audience): ("audience", audience)
+      case .attestation(let clientID): ("client_id", clientID)
+      }
+    let escaped = value.utf8.map { "%" + Hex.encode([$0]) }.joined()
+    let again = try? TokenRequest(form: Array("\(name)=\(escaped)".utf8))
     try require(
-      escaped.utf8.count > TokenRequest.longest - 9 || again == request, "a written audience is read unchanged", escaped
+      escaped.utf8.count > TokenRequest.longest - 10 || again == request, "a written value is read unchanged", escaped
     )
     return true
   }

@@ -132,7 +132,7 @@ struct TokenEndpointTests {
     let proof = try ProofMint(nonce: nonce.text, at: bench.clock.now).text
     #expect(try await answer(to: .token(device.fields(over: nonce, count: 1), proof: proof)).status == 200)
     let again = try await answer(to: .token(device.fields(over: nonce, count: 2), proof: proof))
-    #expect(again.status == 401 && code(again) == "nonce_used")
+    #expect(again.status == 400 && code(again) == "nonce_used")
   }
 
   @Test("Of fifty simultaneous requests with one nonce, one gets a token")
@@ -144,7 +144,7 @@ struct TokenEndpointTests {
       for request in requests { group.addTask { try await service.answer(to: request).status } }
       return try await group.reduce(into: []) { $0.append($1) }
     }
-    #expect(statuses.count { $0 == 200 } == 1 && statuses.count { $0 == 401 } == 49)
+    #expect(statuses.count { $0 == 200 } == 1 && statuses.count { $0 == 400 } == 49)
   }
 
   @Test("A proof over another nonce than the assertion's is refused, although both nonces are valid")
@@ -153,6 +153,76 @@ struct TokenEndpointTests {
     let (headers, proof) = try proofs { $0.claims["nonce"] = "\"\(other.text)\"" }
     let response = try await answer(to: .token(headers, proof: proof))
     #expect(response.status == 400 && code(response) == "dpop_refused")
+  }
+
+  @Test("A proof without a nonce that counts gets a new one, with which the client's next attempt succeeds")
+  func nonceByAnswer() async throws {
+    let used = try bench.nonce()
+    let first = try ProofMint(nonce: used.text, at: bench.clock.now).text
+    #expect(try await answer(to: .token(device.fields(over: used, count: count.next()), proof: first)).status == 200)
+    let (fresh, without) = try proofs { $0.claims["nonce"] = nil }
+    for request in [
+      Request.token(try device.fields(over: used, count: 9), proof: first), .token(fresh, proof: without),
+    ] {
+      let response = try await answer(to: request)
+      let body = try JSONValue.object(response.body)
+      #expect(response.status == 400 && body["error"] == .text("use_dpop_nonce"))
+      let nonce = try #require(response.headers.first("DPoP-Nonce").flatMap { Nonce(text: $0) })
+      let proof = try ProofMint(nonce: nonce.text, at: bench.clock.now).text
+      let headers = try device.fields(over: nonce, count: count.next() + 10)
+      #expect(try await answer(to: .token(headers, proof: proof)).status == 200)
+    }
+  }
+
+  @Test(
+    "Other refusals have the error of OAuth, and no nonce",
+    arguments: [("audience=other", "invalid_target"), ("", "invalid_request"), ("client_id=x", "invalid_target")])
+  func errors(_ form: String, _ error: String) async throws {
+    let (headers, proof) = try proofs()
+    let response = try await answer(to: .token(headers, proof: proof, body: form))
+    #expect(try JSONValue.object(response.body)["error"] == .text(error))
+    #expect(response.headers.first("DPoP-Nonce") == nil)
+    let (forged, other) = try proofs { $0.signer = try P256PrivateKey() }
+    let refused = try await answer(to: .token(forged, proof: other))
+    #expect(try JSONValue.object(refused.body)["error"] == .text("invalid_dpop_proof"))
+    let stranger = try proofs(of: bench.device())
+    let unknown = try await answer(to: .token(stranger.headers, proof: stranger.proof))
+    #expect(try JSONValue.object(unknown.body)["error"] == .text("invalid_client"))
+  }
+
+  @Test("A client attestation has the members of the draft, and the key of the proof without a private part")
+  func attestation() async throws {
+    let key = try P256PrivateKey()
+    let (headers, proof) = try proofs(key: key)
+    let response = try await answer(to: .token(headers, proof: proof, body: "client_id=wallet"))
+    let body = try JSONValue.object(response.body)
+    guard case .text(let attestation)? = body["client_attestation"] else { throw ServiceBench.Unexpected.relayed }
+    #expect(response.status == 200 && body["expires_in"] == .number(3600) && body.count == 2)
+    let parts = try attestation.split(separator: ".").map { try #require(Base64URL.decode($0)) }
+    let signing = try #require(bench.identityKeys.signing(at: bench.clock.now))
+    #expect(
+      try JSONValue.object(parts[0]) == [
+        "alg": .text("ES256"), "typ": .text("oauth-client-attestation+jwt"), "kid": .text(signing.kid),
+      ])
+    let jwk = JSONWebKey(key.publicKey)
+    let now = bench.clock.now.seconds
+    #expect(
+      try JSONValue.object(parts[1]) == [
+        "iss": .text("gate"), "sub": .text("wallet"), "iat": .number(now), "exp": .number(now + 3600),
+        "wallet_name": .text("Example \"W\""),
+        "cnf": .object([
+          "jwk": .object(["kty": .text("EC"), "crv": .text("P-256"), "x": .text(jwk.x), "y": .text(jwk.y)])
+        ]),
+      ])
+    let signed = attestation[..<(attestation.lastIndex(of: ".") ?? attestation.endIndex)]
+    #expect(signing.privateKey.publicKey.isValidES256Signature(parts[2], for: Array(signed.utf8)))
+    let line = try #require(try service.log.lines.last)
+    #expect(line["message"] == "client attestation issued" && line["client_id"] == "wallet")
+  }
+
+  @Test("An attestation lives a day at most, whatever is configured")
+  func longestAttestation() {
+    #expect(ClientAttester.Client(id: "a", apps: [], life: .seconds(90_000)).life == .seconds(86_400))
   }
 
   @Test("The proof names the host that the client asked for, or the configured URL")

@@ -13,7 +13,14 @@ struct TokenRequestTests {
       ("&audience=ledger&", "ledger"),
     ])
   func read(_ body: String, _ audience: String) throws {
-    #expect(try TokenRequest(form: Array(body.utf8)).audience == audience)
+    #expect(try TokenRequest(form: Array(body.utf8)).purpose == .token(audience: audience))
+  }
+
+  @Test("Without an audience, client_id asks for an attestation; with one, it is another parameter of a token request")
+  func client() throws {
+    #expect(try TokenRequest(form: Array("client_id=wallet".utf8)).purpose == .attestation(clientID: "wallet"))
+    let both = try TokenRequest(form: Array("client_id=wallet&audience=ledger".utf8))
+    #expect(both.purpose == .token(audience: "ledger"))
   }
 
   @Test(
@@ -33,7 +40,8 @@ struct TokenRequestTests {
   @Test("A body of 4,096 bytes is read, and a longer one is refused")
   func bounded() throws {
     let longest = "audience=" + String(repeating: "a", count: 4096 - 9)
-    #expect(try TokenRequest(form: Array(longest.utf8)).audience.utf8.count == 4087)
+    let audience = String(repeating: "a", count: 4087)
+    #expect(try TokenRequest(form: Array(longest.utf8)).purpose == .token(audience: audience))
     #expect(throws: TokenRequest.ParseError.tooLong(bytes: 4097)) {
       try TokenRequest(form: Array((longest + "a").utf8))
     }
@@ -41,7 +49,8 @@ struct TokenRequestTests {
 
   @Test("Names are compared as bytes, not by canonical equivalence")
   func bytes() throws {
-    #expect(try TokenRequest(form: Array("audience=ledger&%C3%A4=1&a%CC%88=2".utf8)).audience == "ledger")
+    let request = try TokenRequest(form: Array("audience=ledger&%C3%A4=1&a%CC%88=2".utf8))
+    #expect(request.purpose == .token(audience: "ledger"))
     #expect(throws: TokenRequest.ParseError.repeatedMember) {
       try TokenRequest(form: Array("audience=ledger&%C3%A4=1&%c3%a4=2".utf8))
     }
