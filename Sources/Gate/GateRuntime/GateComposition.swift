@@ -258,6 +258,11 @@ struct GateComposition: Sendable {
       cache: cache, metrics: memory.android, announce: memory.announce, logger: logger)
   }
 
+  /// Asks the servers of routes for their health; `nil` if no route wants it.
+  func upstreamChecks(logger: Logger) -> UpstreamChecks? {
+    UpstreamChecks(settings.routes, health: metrics.upstreamHealth, logger: logger)
+  }
+
   private static func androidPolicies(
     _ settings: GateSettings.AppAttest
   ) throws(Failure) -> [AndroidAppPolicy] {
@@ -293,7 +298,7 @@ struct GateComposition: Sendable {
       GateService.Route(
         path: $0.path, upstreams: $0.upstreams.map(\.transport), isByDevice: $0.balance == .device,
         rewrite: RequestRewrite(path: $0.rewrite, host: $0.host), forwarding: $0.forward == .all ? .all : .upgrades,
-        audience: $0.audience, subprotocol: $0.subprotocol, maxHead: $0.maxHead,
+        audience: $0.audience, subprotocol: $0.subprotocol, hasHealthCheck: $0.health != nil, maxHead: $0.maxHead,
         maxResponseHead: $0.maxResponseHead,
         origins: AllowedOrigins($0.origins),
         carriers: Set($0.carriers.map { $0 == .query ? .query : .subprotocol }))

@@ -20,6 +20,7 @@ extension GateServer {
     generation.maintenanceTask = maintenanceTask(by: generation.composition)
     generation.certificateTask = certificateTask(by: generation.composition)
     generation.statusListTask = statusListTask(by: generation.composition)
+    generation.upstreamTask = upstreamTask(by: generation.composition)
     let following = Task { [changes] in await changes.run() }
     let heartbeat = heartbeat()
     let service = ServiceState(engine: engine, isUpgradeChild: isUpgradeChild)
@@ -39,6 +40,7 @@ extension GateServer {
     for task in tasks { task.cancel() }
     generation.certificateTask?.cancel()
     generation.statusListTask?.cancel()
+    generation.upstreamTask?.cancel()
     let cut =
       switch stop {
       case .end(let reason): await end(reason, service)

@@ -82,6 +82,8 @@ package actor GateServer {
     var certificateTask: Task<Void, Never>?
     /// Reads the list of revoked Android certificates; `nil` if none is configured.
     var statusListTask: Task<Void, Never>?
+    /// Asks upstreams for their health; `nil` if no route wants it.
+    var upstreamTask: Task<Void, Never>?
   }
 
   /// Opens the store, reads the certificates and starts to listen.
@@ -343,6 +345,11 @@ package actor GateServer {
         await refresh.run()
       }
     }
+  }
+
+  /// Asks the upstreams of `composition` for their health until the task is cancelled.
+  func upstreamTask(by composition: GateComposition) -> Task<Void, Never>? {
+    composition.upstreamChecks(logger: logger).map { checks in Task { await checks.run() } }
   }
 
   /// Starts store maintenance with the settings of `composition`; it runs until the task is cancelled.

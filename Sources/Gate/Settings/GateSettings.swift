@@ -226,6 +226,8 @@ extension GateSettings {
     /// The servers of the upstream: one or several of one scheme.
     public var upstreams: [Upstream]
     public var balance = Balance.sessions
+    /// `nil`: no server is asked for its health.
+    public var health: HealthCheck?
     /// What replaces the path of the route in the target, `/` to remove it; `nil` to leave the target as it is.
     public var rewrite: String?
     /// `Host` for the upstream; `nil` for the client's.
@@ -244,6 +246,12 @@ extension GateSettings {
     public var origins: [Origin] = []
     /// The places besides the header fields where clients may put an assertion.
     public var carriers: [Carrier] = []
+  }
+
+  /// A question to each server of a route, and how often it is asked.
+  public struct HealthCheck: Sendable, Hashable {
+    public var path: String
+    public var interval: Duration
   }
 
   public enum Upstream: Sendable, Hashable {

@@ -26,6 +26,8 @@ public final class Route: Sendable, Hashable {
   public let subprotocol: String?
   /// The maximum length of the target and the fields of a request, in bytes; `nil` for that of the listener.
   let maxHead: Int?
+  /// Whether its servers are asked for their health.
+  let hasHealthCheck: Bool
   /// The maximum length of the head of a response of the upstream, in bytes.
   public let maxResponseHead: Int
   let rewrite: RequestRewrite
@@ -44,7 +46,8 @@ public final class Route: Sendable, Hashable {
   public init?(
     path: String, upstreams: [Upstream], isByDevice: Bool = false, rewrite: RequestRewrite = RequestRewrite(),
     forwarding: Forwarding = .upgrades, audience: String? = nil, subprotocol: String? = nil,
-    maxHead: Int? = nil, maxResponseHead: Int = 64 << 10, origins: AllowedOrigins = AllowedOrigins(),
+    hasHealthCheck: Bool = false, maxHead: Int? = nil, maxResponseHead: Int = 64 << 10,
+    origins: AllowedOrigins = AllowedOrigins(),
     carriers: Set<AssertionCarrier> = []
   ) {
     let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
@@ -60,6 +63,7 @@ public final class Route: Sendable, Hashable {
     self.audience = audience
     self.subprotocol = subprotocol
     self.maxHead = maxHead
+    self.hasHealthCheck = hasHealthCheck
     self.maxResponseHead = maxResponseHead
     self.origins = origins
     self.rewrite = rewrite
@@ -84,7 +88,8 @@ public final class Route: Sendable, Hashable {
     first.path == second.path && first.servers == second.servers && first.balance == second.balance
       && first.forwarding == second.forwarding && first.audience == second.audience
       && first.subprotocol == second.subprotocol
-      && first.maxHead == second.maxHead && first.maxResponseHead == second.maxResponseHead && first.origins == second.origins
+      && first.maxHead == second.maxHead && first.hasHealthCheck == second.hasHealthCheck
+      && first.maxResponseHead == second.maxResponseHead && first.origins == second.origins
       && first.rewrite == second.rewrite && first.carriers == second.carriers
   }
 
@@ -141,7 +146,8 @@ public struct RouteTable: Sendable, Hashable {
 }
 
 extension Upstream {
-  fileprivate var text: String {
+  /// The server in the notation of the configuration.
+  public var text: String {
     switch self {
     case .webSocket(let host, let port): "ws://\(Self.bracketed(host)):\(port)"
     case .secureWebSocket(let host, let port, tls: _): "wss://\(Self.bracketed(host)):\(port)"

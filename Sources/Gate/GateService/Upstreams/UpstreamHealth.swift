@@ -1,11 +1,11 @@
 internal import ByteCoding
 internal import Locking
-internal import Transport
+public import Transport
 
 /// The results of the attempts to reach each route's upstream.
 ///
-/// Each admitted request is an attempt. Nothing probes an upstream: the state is that of the last requests. It lives
-/// as long as the process; a reload keeps the results of routes whose upstream stays the same.
+/// Each admitted request is an attempt; health checks are none. The state is that of the last requests. It lives as long
+/// as the process; a reload keeps the results of routes whose upstream stays the same.
 public final class UpstreamHealth: Sendable {
   private let routes = LockedValue<[String: RouteHealth]>([:])
   /// The pools of routes with several servers, by path.
@@ -23,6 +23,7 @@ public final class UpstreamHealth: Sendable {
       for route in current where route.servers.count > 1 || old[route.path] != nil {
         let pool = old[route.path] ?? UpstreamPool()
         pool.serve(route.servers, route.balance)
+        if !route.hasHealthCheck { pool.forgetChecks() }
         pools[route.path] = pool
       }
     }
@@ -53,6 +54,13 @@ public final class UpstreamHealth: Sendable {
 
   /// The pool of the route at `path`; `nil` unless it has several servers.
   func pool(of path: String) -> UpstreamPool? { pools.withLock { $0[path] }.flatMap { $0.isShared ? $0 : nil } }
+
+  /// Records a health check of a server of the route at `path`.
+  ///
+  /// - Returns: Whether the server is unhealthy now, if that is a change.
+  public func checked(_ server: Upstream, on path: String, isHealthy: Bool) -> Bool? {
+    pools.withLock { $0[path] }?.checked(server.text, isHealthy: isHealthy)
+  }
 
   /// Records the result of an attempt. Results for a route that is no longer served are dropped.
   func note(_ result: UpstreamResult, detail: String? = nil, on route: String) {

@@ -8,6 +8,8 @@ internal import Transport
 /// to a minute. Then one request tries it; the others go elsewhere until it has succeeded. Only failures before a request
 /// is sent count: by the answer to its request, a client could take a server away from all others.
 ///
+/// With health checks, a server that fails two in a row gets no new sessions until it passes one.
+///
 /// A server that comes back, or joins by a reload, gets a share that grows over half a minute (slow start). With
 /// `.byDevice` it gets all of its devices at once: otherwise they would change servers twice.
 ///
@@ -45,6 +47,10 @@ final class UpstreamPool: Sendable {
     /// Since when the share grows; `nil` for a server with its full share.
     var growsSince: ContinuousClock.Instant?
     var isDrained = false
+    /// The health checks that failed since the last that succeeded.
+    var failedChecks = 0
+
+    var isUnhealthy: Bool { failedChecks >= UpstreamPool.failedChecksOfUnhealthy }
 
     init(_ id: Int, _ server: UpstreamServer, growsSince: ContinuousClock.Instant? = nil) {
       self.id = id
@@ -56,14 +62,15 @@ final class UpstreamPool: Sendable {
     var isRemembered: Bool { open > 0 || isDrained }
 
     func isAvailable(at now: ContinuousClock.Instant) -> Bool {
-      guard !isDrained else { return false }
+      guard !isDrained, !isUnhealthy else { return false }
       guard let restsUntil else { return true }
       return restsUntil <= now && !isOnTrial
     }
 
     func state(at now: ContinuousClock.Instant) -> UpstreamServerState {
       UpstreamServerState(
-        upstream: server.text, condition: isDrained ? .drained : isAvailable(at: now) ? .available : .resting,
+        upstream: server.text,
+        condition: isDrained ? .drained : isUnhealthy ? .unhealthy : isAvailable(at: now) ? .available : .resting,
         sessions: open, failures: failures)
     }
 
@@ -96,6 +103,8 @@ final class UpstreamPool: Sendable {
   private static let growth = Duration.seconds(30)
   private static let shortestRest = Duration.seconds(2)
   private static let longestRest = Duration.seconds(60)
+  /// One failure may be that of the network.
+  private static let failedChecksOfUnhealthy = 2
 
   private let state = LockedValue(State())
   private let now: @Sendable () -> ContinuousClock.Instant
@@ -157,6 +166,7 @@ final class UpstreamPool: Sendable {
 
   private static func isEarlier(_ first: Member, _ second: Member) -> Bool {
     guard first.isDrained == second.isDrained else { return second.isDrained }
+    guard first.isUnhealthy == second.isUnhealthy else { return second.isUnhealthy }
     guard let firstEnd = first.restsUntil, let secondEnd = second.restsUntil else { return first.restsUntil == nil }
     return firstEnd < secondEnd
   }
@@ -212,6 +222,32 @@ final class UpstreamPool: Sendable {
       if let end = member.restsUntil, end > now { return }
       member.failures += 1
       member.restsUntil = now + min(Self.shortestRest * (1 << min(member.failures - 1, 5)), Self.longestRest)
+    }
+  }
+
+  /// Records a health check of the server named `text`.
+  ///
+  /// - Returns: Whether it is unhealthy now, if that is a change.
+  func checked(_ text: String, isHealthy: Bool) -> Bool? {
+    let now = now()
+    return state.withLock { state in
+      guard let index = state.members.firstIndex(where: { $0.isServed && $0.server.text == text }) else { return nil }
+      let before = state.members[index].isUnhealthy
+      if isHealthy {
+        state.members[index].failedChecks = 0
+        if before { state.members[index].growsSince = now }
+      } else {
+        state.members[index].failedChecks = min(state.members[index].failedChecks + 1, Self.failedChecksOfUnhealthy)
+      }
+      let isUnhealthy = state.members[index].isUnhealthy
+      return isUnhealthy == before ? nil : isUnhealthy
+    }
+  }
+
+  /// Forgets the results of health checks, which a new configuration does not have.
+  func forgetChecks() {
+    state.withLock { state in
+      for index in state.members.indices { state.members[index].failedChecks = 0 }
     }
   }
 

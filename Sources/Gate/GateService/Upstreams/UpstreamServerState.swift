@@ -4,6 +4,8 @@ public struct UpstreamServerState: Codable, Sendable, Hashable {
     case available
     /// It could not be connected to, and gets no session for a while.
     case resting
+    /// It fails its health check, and gets no new sessions.
+    case unhealthy
     /// An operator sends it no new sessions.
     case drained
     /// The only server of its route, whose last attempts failed.

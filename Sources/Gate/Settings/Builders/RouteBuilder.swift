@@ -45,7 +45,8 @@ extension SettingsBuilder {
       }
       routes.append(
         GateSettings.Route(
-          path: routePath, upstreams: upstreams, balance: balance, rewrite: rewrite,
+          path: routePath, upstreams: upstreams, balance: balance, health: health(index, of: upstreams),
+          rewrite: rewrite,
           host: host.text(for: upstreams[0]), forward: forward, audience: audience, subprotocol: subprotocol,
           maxHead: maxHead(index), maxResponseHead: maxResponseHead, origins: origins, carriers: carriers))
     }
@@ -53,6 +54,18 @@ extension SettingsBuilder {
       warn(list, "empty list: the gate refuses every session")
     }
     return routes
+  }
+
+  private mutating func health(_ index: Int, of upstreams: [GateSettings.Upstream]) -> GateSettings.HealthCheck? {
+    guard let asked = value(Keys.healthPath, index), let interval = value(Keys.healthInterval, index) else {
+      return nil
+    }
+    if case .tcp = upstreams[0] {
+      refuse(path(Keys.healthPath, index), "has no effect for tcp://: this upstream gets no request")
+    } else if upstreams.count == 1 {
+      refuse(path(Keys.healthPath, index), "has an effect only for several servers: there is no other to go to")
+    }
+    return GateSettings.HealthCheck(path: asked, interval: interval)
   }
 
   /// The listener refuses a longer head before the route is known.

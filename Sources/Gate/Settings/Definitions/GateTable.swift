@@ -41,6 +41,7 @@ extension SettingsTable {
     Keys.upstreamCA.definition,
     Keys.upstreamName.definition, Keys.upstreamCertificate.definition, Keys.upstreamKey.definition,
     Keys.routeAudience.definition, Keys.routeSubprotocol.definition,
+    Keys.healthPath.definition, Keys.healthInterval.definition,
     Keys.maxRouteHead.definition, Keys.maxResponseHead.definition, Keys.routeOrigins.definition,
     Keys.routeCredentials.definition,
     Keys.maxAge.definition, Keys.idleTimeout.definition, Keys.ping.definition, Keys.maxMessage.definition,

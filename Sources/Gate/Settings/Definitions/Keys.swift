@@ -131,6 +131,12 @@ enum Keys {
   static let routeSubprotocol = Key(
     "routes[].subprotocol", .subprotocol, example: "mqtt",
     "The subprotocol of a `tcp://` service, for clients that offer it. By default `binary`, else the first offer.")
+  static let healthPath = Key(
+    "routes[].health.path", .routePath, example: "/healthz",
+    "The path that a server of several answers with 200 to 399 while it is healthy. By default no server is asked.")
+  static let healthInterval = Key(
+    "routes[].health.interval", .duration(1000...600_000), default: "10s",
+    "How often each server is asked. Two failures in a row take it out, and one success brings it back.")
   static let maxRouteHead = Key(
     "routes[].max_head", .size(1024...256 << 10), example: "4KiB",
     "The maximum length of the head of a request to this route, if it is less than `listen.max_head`; else 431.")

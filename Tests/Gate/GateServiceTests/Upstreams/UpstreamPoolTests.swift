@@ -46,6 +46,28 @@ struct UpstreamPoolTests {
     pool.servers.first { $0.upstream == server.text }
   }
 
+  @Test("A server that fails two checks in a row gets no session until it passes one; then its share grows")
+  func checks() throws {
+    let (first, second) = (Self.servers[0], Self.servers[1])
+    serve([first, second])
+    #expect(pool.checked(first.text, isHealthy: false) == nil && state(first)?.condition == .available)
+    #expect(pool.checked(first.text, isHealthy: true) == nil)
+    #expect(pool.checked(first.text, isHealthy: false) == nil)
+    #expect(pool.checked(first.text, isHealthy: false) == true && state(first)?.condition == .unhealthy)
+    #expect(pool.checked(first.text, isHealthy: false) == nil)
+    for _ in 0..<20 { #expect(choose() == second) }
+    // A request has nothing to lose: with every server out, one of them is tried.
+    #expect(pool.checked(second.text, isHealthy: false) == nil && pool.checked(second.text, isHealthy: false) == true)
+    #expect(choose() != nil)
+    #expect(pool.checked(second.text, isHealthy: true) == false && state(second)?.condition == .available)
+    #expect(pool.checked(first.text, isHealthy: true) == false)
+    for _ in 0..<4 { #expect(choose() == first) }
+    #expect(pool.checked("ws://10.0.0.9", isHealthy: false) == nil)
+    _ = (pool.checked(first.text, isHealthy: false), pool.checked(first.text, isHealthy: false))
+    pool.forgetChecks()
+    #expect(state(first)?.condition == .available)
+  }
+
   @Test("10,000 sessions spread over 10 servers differ by one at most, whichever end meanwhile")
   func fairness() throws {
     serve(Self.servers)
