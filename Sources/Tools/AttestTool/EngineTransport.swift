@@ -30,9 +30,11 @@ struct EngineTransport: HTTPTransport {
   }
 
   /// Opens a connection with TLS. If this throws, nothing was sent.
-  func open(_ address: GateURL) async throws(TransportError) -> ClientConnection {
+  ///
+  /// - Parameter source: The IPv4 address of this machine to connect from; `nil` for the system's choice.
+  func open(_ address: GateURL, from source: [UInt8]? = nil) async throws(TransportError) -> ClientConnection {
     do throws(ClientError) {
-      return try await engine.connect(host: address.host, port: address.port, tls: tls)
+      return try await engine.connect(host: address.host, port: address.port, tls: tls, from: source)
     } catch {
       switch error {
       case .untrusted(let reason): throw .untrusted(reason)

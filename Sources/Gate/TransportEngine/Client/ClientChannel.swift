@@ -32,6 +32,8 @@ final class ClientChannel: LoopChannel {
   /// The tunnel through a proxy at `host` and `port`; `nil` if the server itself is there.
   private var tunnel: ProxyTunnel?
   private var addresses: ArraySlice<SocketAddress> = []
+  /// The IPv4 address to connect from; `nil` for the system's choice.
+  private let source: [UInt8]?
   private var lastError = "no address found"
   var phase = Phase.resolution
   var socket = SocketState()
@@ -47,7 +49,8 @@ final class ClientChannel: LoopChannel {
   /// Why the connection was closed; `nil` while it is open.
   private var ending: ClientError?
 
-  init(host: String, port: UInt16, tls: ClientTLS?, name: String, tunnel: ProxyTunnel? = nil) {
+  init(host: String, port: UInt16, tls: ClientTLS?, name: String, tunnel: ProxyTunnel? = nil, source: [UInt8]? = nil) {
+    self.source = source
     self.host = host
     self.port = port
     self.tls = tls
@@ -149,6 +152,7 @@ final class ClientChannel: LoopChannel {
         socket = SocketState()
         socket.fd = try Socket.make(for: address)
         if case .unix = address {} else { Socket.disableDelay(on: socket.fd) }
+        if let source { try Socket.bind(socket.fd, from: source) }
         _ = try Socket.connect(socket.fd, to: address)
         setInterest(Readiness.output, in: loop)
         shareTime(in: loop)

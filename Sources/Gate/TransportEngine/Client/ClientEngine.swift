@@ -29,11 +29,13 @@ public final class ClientEngine: Sendable {
   ///   - tls: The trusted authorities and the client certificate; `nil` connects without TLS.
   ///   - name: The name that the server's certificate must prove; `nil` for `host`.
   ///   - proxy: Resolves `host` and opens a tunnel to it; `nil` connects directly. A proxy that needs TLS is refused.
+  ///   - source: The IPv4 address of this machine, 4 bytes, from which to connect; `nil` for the system's choice. Servers
+  ///     at IPv6 addresses are then not reached.
   ///   - timeout: The time for everything: connection, tunnel and handshake.
   /// - Throws: `ClientError.unreachable`, `.untrusted` or `.timedOut`. A proxy that opens no tunnel is `.unreachable`.
   public func connect(
     host: String, port: UInt16, tls: ClientTLS?, verifying name: String? = nil, through proxy: ForwardProxy? = nil,
-    timeout: Duration = .seconds(10)
+    from source: [UInt8]? = nil, timeout: Duration = .seconds(10)
   ) async throws(ClientError) -> ClientConnection {
     var tunnel: ProxyTunnel?
     if let proxy {
@@ -45,7 +47,8 @@ public final class ClientEngine: Sendable {
       }
     }
     let channel = ClientChannel(
-      host: proxy?.host ?? host, port: proxy?.port ?? port, tls: tls, name: name ?? host, tunnel: tunnel)
+      host: proxy?.host ?? host, port: proxy?.port ?? port, tls: tls, name: name ?? host, tunnel: tunnel,
+      source: source)
     let connection = ClientConnection(channel: ClientChannelReference(channel), engine: self)
     try await connection.open(timeout: timeout)
     return connection

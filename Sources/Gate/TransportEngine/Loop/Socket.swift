@@ -39,6 +39,13 @@ enum Socket {
     return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &length) == 0 && value == 1
   }
 
+  /// Connects from `source`, an IPv4 address, later. The port is chosen with the destination, so that one address has as
+  /// many connections to each server as there are ports.
+  static func bind(_ fd: Int32, from source: [UInt8]) throws(SystemCallError) {
+    set(IP_BIND_ADDRESS_NO_PORT, level: Int32(IPPROTO_IP), to: 1, on: fd)
+    _ = try attempt("bind") { withSystemAddress(.ipv4(source, port: 0)) { Glibc.bind(fd, $0, $1) } }
+  }
+
   /// Starts a connection. Returns `true` if it is already established.
   static func connect(_ fd: Int32, to address: SocketAddress) throws(SystemCallError) -> Bool {
     let result = withSystemAddress(address) { Glibc.connect(fd, $0, $1) }

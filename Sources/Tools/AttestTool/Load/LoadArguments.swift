@@ -47,6 +47,8 @@ enum LoadMode: Sendable, Hashable {
   case idle
   /// Sockets that send and do not read.
   case stall
+  /// Sockets that all end at one moment, and whose devices come back at once.
+  case storm(backsOff: Bool)
 
   var name: String {
     switch self {
@@ -56,6 +58,7 @@ enum LoadMode: Sendable, Hashable {
     case .registrations: "register"
     case .idle: "idle"
     case .stall: "stall"
+    case .storm: "storm"
     }
   }
 
@@ -64,6 +67,7 @@ enum LoadMode: Sendable, Hashable {
     switch self {
     case .pingPong, .rate, .idle, .stall: "messages"
     case .connections: "connections"
+    case .storm: "devices"
     case .registrations: "registrations"
     }
   }

@@ -18,6 +18,7 @@ struct LoadCommand: AsyncParsableCommand {
         attest load wss://localhost:6200/ --authority DIR -c 32 -d 10s
         attest load wss://localhost:6200/ --authority DIR -c 100 -d 10s --rate 5000
         attest load wss://localhost:6200/ --authority DIR -c 8 -d 10s --connect
+        attest load wss://localhost:6200/ --authority DIR -c 5000 -d 2m --storm --backoff
         attest load wss://127.0.0.1:8443/ --ca ca.pem --open -c 32 --size 16KiB
       """)
 
@@ -59,6 +60,13 @@ struct LoadCommand: AsyncParsableCommand {
   @Flag(help: "Send on every connection until no more bytes are accepted, never read, and keep the connections open.")
   var stall = false
 
+  @Flag(
+    help: "Open a socket for each of as many devices, end all at one moment, and measure how all come back at once.")
+  var storm = false
+
+  @Flag(help: "With --storm, let a device that fails pause as the client library does.")
+  var backoff = false
+
   @Flag(help: "Send no assertion.")
   var open = false
 
@@ -73,15 +81,17 @@ struct LoadCommand: AsyncParsableCommand {
     if register { return .registrations }
     if idle { return .idle }
     if stall { return .stall }
+    if storm { return .storm(backsOff: backoff) }
     return rate.map { .rate($0) } ?? .pingPong(limit: messages)
   }
 
   func validate() throws {
-    guard [connect, register, idle, stall, rate != nil, messages != nil].count(where: { $0 }) <= 1 else {
-      throw ValidationError("--rate, --messages, --connect, --register, --idle and --stall exclude each other")
+    guard [connect, register, idle, stall, storm, rate != nil, messages != nil].count(where: { $0 }) <= 1 else {
+      throw ValidationError("--rate, --messages, --connect, --register, --idle, --stall and --storm exclude each other")
     }
+    guard storm || !backoff else { throw ValidationError("--backoff goes with --storm") }
     guard !(register && open) else { throw ValidationError("--register and --open exclude each other") }
-    guard !(verify && (rate != nil || connect || register || idle || stall)) else {
+    guard !(verify && (rate != nil || connect || register || idle || stall || storm)) else {
       throw ValidationError("--verify goes with messages that wait for one another")
     }
     guard (1...100_000).contains(connections) else { throw ValidationError("--connections takes 1 to 100000") }

@@ -24,6 +24,8 @@ struct LoadTally: Sendable {
   var firstLoss: Failure?
   /// Messages that came back changed.
   var mismatches = 0
+  /// The attempts of a storm that did not succeed.
+  var attemptsFailed = 0
 
   mutating func lose(_ failure: Failure) {
     losses += 1

@@ -17,11 +17,13 @@ struct LoadReport: Sendable, Encodable {
   let losses: Int
   /// Messages that came back changed.
   let mismatches: Int
+  /// The attempts of a storm that did not succeed.
+  let attemptsFailed: Int?
   /// In microseconds; `nil` if no times were measured.
   let latency: Latency?
 
   private enum CodingKeys: String, CodingKey {
-    case mode, url, connections, size, seconds, count, perSecond, losses, mismatches
+    case mode, url, connections, size, seconds, count, perSecond, losses, mismatches, attemptsFailed
     case latency = "latencyMicroseconds"
   }
 
@@ -36,6 +38,7 @@ struct LoadReport: Sendable, Encodable {
     perSecond = result.seconds > 0 ? Double(tally.count) / result.seconds : 0
     losses = tally.losses
     mismatches = tally.mismatches
+    attemptsFailed = if case .storm = plan.mode { tally.attemptsFailed } else { nil }
     let histogram = tally.latency
     func quantile(_ fraction: Double) -> Double { Double(histogram.quantile(fraction)) / 1000 }
     latency =
@@ -52,6 +55,7 @@ struct LoadReport: Sendable, Encodable {
   var text: String {
     var lines = ["\(connections) connections, \(size) bytes a message, \(tenths(seconds)) s, \(url)"]
     lines.append("\(count) \(unit), \(tenths(perSecond)) a second")
+    if let attemptsFailed { lines.append("\(attemptsFailed) attempts failed; times are those since the storm began") }
     if losses > 0 || mismatches > 0 { lines.append("\(losses) lost, \(mismatches) changed") }
     if let latency {
       let values = [

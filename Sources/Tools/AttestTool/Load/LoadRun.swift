@@ -59,6 +59,18 @@ struct LoadRun: Sendable {
         devices: try await gather(count) { _ throws(Failure) in [try await target.makeDevice()] })
     case .registrations: return RegistrationWork(plan: plan, target: target)
     case .idle: return IdleWork(plan: plan, sockets: try await openSockets())
+    case .storm(let backsOff):
+      let (count, target) = (plan.connections, target)
+      let openers = min(count, Self.openers)
+      let devices = try await gather(openers) { worker throws(Failure) in
+        var devices: [(LoadDevice?, ClientWebSocket)] = []
+        for number in stride(from: worker, to: count, by: openers) {
+          let device = try await target.makeDevice(number: number)
+          devices.append((device, try await target.open(as: device, number: number)))
+        }
+        return devices
+      }
+      return StormWork(plan, at: target, backsOff: backsOff, devices)
     case .stall:
       let sockets = try await openSockets()
       let driver = StallDriver(size: max(1, plan.size))

@@ -15,17 +15,25 @@ struct LoadTarget: Sendable {
   /// The kind of the devices.
   let model: Device.Model?
 
-  func connect() async throws(Failure) -> ClientConnection {
+  /// How many connections one address of this machine has at a time: its ports are limited.
+  private static let connectionsOfAddress = 20_000
+
+  /// - Parameter number: That of the connection among all; many of them to a gate of this machine come from several of
+  ///   its addresses.
+  func connect(number: Int = 0) async throws(Failure) -> ClientConnection {
+    let block = number / Self.connectionsOfAddress
+    let isLocal = address.host == "localhost" || address.host == "127.0.0.1"
     do throws(TransportError) {
-      return try await EngineTransport(engine: engine, tls: tls).open(address)
+      return try await EngineTransport(engine: engine, tls: tls)
+        .open(address, from: isLocal && block > 0 ? [127, 0, 0, UInt8(min(block + 1, 250))] : nil)
     } catch {
       throw Failure(error)
     }
   }
 
   /// An open socket: connection, TLS and upgrade, with a fresh assertion if there is a device to make it.
-  func open(as device: LoadDevice?) async throws(Failure) -> ClientWebSocket {
-    let connection = try await connect()
+  func open(as device: LoadDevice?, number: Int = 0) async throws(Failure) -> ClientWebSocket {
+    let connection = try await connect(number: number)
     let headers = try await device?.assertionHeaders(over: connection, to: address) ?? HeaderFields()
     do throws(ClientError) {
       return try await connection.upgrade(address.target, host: address.hostField, headers: headers)
@@ -37,9 +45,9 @@ struct LoadTarget: Sendable {
   }
 
   /// A new device of the authority, registered; `nil` without an authority.
-  func makeDevice() async throws(Failure) -> LoadDevice? {
+  func makeDevice(number: Int = 0) async throws(Failure) -> LoadDevice? {
     guard let authority, let model else { return nil }
-    return try await LoadDevice(model, authority: authority, registeredOver: connect(), to: address)
+    return try await LoadDevice(model, authority: authority, registeredOver: connect(number: number), to: address)
   }
 }
 
