@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import Glibc
 
 /// Header fields in the order of arrival. Names are compared without regard to case.
 ///
@@ -342,16 +343,10 @@ public struct HeaderFields: Sendable, Hashable {
 
   private static func isSame(_ first: UnsafeBufferPointer<UInt8>, _ second: UnsafeBufferPointer<UInt8>) -> Bool {
     guard first.count == second.count else { return false }
-    var index = 0
-    while index < first.count {
-      // Most senders write names in the same way.
-      if index + 8 <= first.count, EightBytes(first, at: index) == EightBytes(second, at: index) {
-        index += 8
-      } else {
-        guard first[index].lowercasedASCII == second[index].lowercasedASCII else { return false }
-        index += 1
-      }
-    }
+    guard let start = first.baseAddress, let other = second.baseAddress else { return true }
+    // Most senders write names in the same way.
+    if memcmp(start, other, first.count) == 0 { return true }
+    for index in first.indices where first[index].lowercasedASCII != second[index].lowercasedASCII { return false }
     return true
   }
 }
