@@ -70,6 +70,50 @@ struct UpstreamsTests {
     }
   }
 
+  @Test("A server whose health check fails gets no session until it passes one; a reload without checks forgets them")
+  func health() async throws {
+    try await Places.withTemporaryFolder { folder in
+      var servers: [(process: ChildProcess, upstream: String, page: String)] = []
+      defer { for server in servers { server.process.kill() } }
+      for name in ["a", "b"] {
+        let (place, port) = ("\(folder)/\(name)", try Places.freePort())
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+        try "ok".write(toFile: place + "/healthz", atomically: true, encoding: .utf8)
+        let process = try ChildProcess(
+          "/usr/bin/python3", ["-u", "-m", "http.server", "--bind", "127.0.0.1", "-d", place, "\(port)"])
+        _ = try await process.output.first("the server") { $0.hasPrefix("Serving") }
+        servers.append((process, "ws://127.0.0.1:\(port)", place + "/healthz"))
+      }
+      var plan = GatePlan()
+      plan.routes = [("/", servers.map(\.upstream).joined(separator: ", "))]
+      plan.admin = #"{ listen: "unix:DIR/admin.sock" }"#
+      try await GateProcess.serving(plan) { gate in
+        let bench = AdminBench(gate: gate, visitor: try Visitor(to: gate))
+        let check = ", health: { path: /healthz, interval: 1s }"
+        try rewrite(bench) { $0.replacing("forward: upgrades", with: "forward: upgrades" + check) }
+        #expect(try await sallyport(["reload"] + bench.config).status == 0)
+        let (first, second) = (servers[0].upstream, servers[1].upstream)
+        try FileManager.default.removeItem(atPath: servers[0].page)
+        _ = try await gate.process.errors.first("the failed check") {
+          $0.contains("upstream fails its health check") && $0.contains(first)
+            && $0.contains("status 404")
+        }
+        #expect(try await list(bench).map(\.condition) == [.unhealthy, .available])
+        try "ok".write(toFile: servers[0].page, atomically: true, encoding: .utf8)
+        _ = try await gate.process.errors.first("the check that passes") {
+          $0.contains("upstream passes its health check again") && $0.contains(first)
+        }
+        servers[1].process.kill()
+        _ = try await gate.process.errors.first("the second failure") {
+          $0.contains("upstream fails its health check") && $0.contains(second)
+        }
+        try rewrite(bench) { $0.replacing(check, with: "") }
+        #expect(try await sallyport(["reload"] + bench.config).status == 0)
+        #expect(try await list(bench).map(\.condition) == [.available, .available])
+      }
+    }
+  }
+
   @Test("A drained server gets no new session and keeps its open ones, also after a reload; the last is not drained")
   func drain() async throws {
     try await serving { bench, servers in
