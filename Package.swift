@@ -322,6 +322,7 @@ let package = Package(
 
     // MARK: Tools
 
+    library(.tools, "CArgon2", pkgConfig: "libargon2", package: "libargon2-dev"),
     library(.tools, "CKeyutils", pkgConfig: "libkeyutils", package: "libkeyutils-dev"),
     library(.tools, "CPNG", pkgConfig: "libpng", package: "libpng-dev"),
     library(.tools, "CTurboJPEG", pkgConfig: "libturbojpeg", package: "libturbojpeg0-dev"),
@@ -570,7 +571,9 @@ if !gateOnly {
     // Files of other authenticators.
     .target(
       name: "VaultFormats",
-      dependencies: ["AuthenticatorVault", "ByteCoding", "OneTimePasswords", crypto, cryptoExtras, protobuf],
+      dependencies: [
+        "AuthenticatorVault", "ByteCoding", "CArgon2", "OneTimePasswords", crypto, cryptoExtras, protobuf,
+      ],
       path: Room.tools.source("VaultFormats"), exclude: ["OTPMigration.proto"], swiftSettings: ownSettings),
     // A vault on several devices.
     target(

@@ -1,3 +1,4 @@
+internal import CArgon2
 internal import Crypto
 internal import CryptoExtras
 internal import Foundation
@@ -52,6 +53,23 @@ enum FileCipher {
     } catch {
       throw .keyDerivation("PBKDF2 with \(rounds) rounds")
     }
+  }
+
+  /// A key of 32 bytes by Argon2id (RFC 9106), version 1.3.
+  ///
+  /// - Parameter salt: At least 8 bytes.
+  /// - Throws: `.keyDerivation` if a parameter is out of range, or the memory cannot be had.
+  static func argon2id(
+    _ password: String, salt: Data, passes: UInt32, kibibytes: UInt32, lanes: UInt32
+  ) throws(VaultFormatError) -> SymmetricKey {
+    let (password, salt) = (Array(password.utf8), Array(salt))
+    var key = [UInt8](repeating: 0, count: 32)
+    let code = argon2id_hash_raw(
+      passes, kibibytes, lanes, password, password.count, salt, salt.count, &key, key.count)
+    guard code == ARGON2_OK.rawValue else {
+      throw .keyDerivation("Argon2id: \(String(cString: argon2_error_message(code)))")
+    }
+    return SymmetricKey(data: key)
   }
 
   /// Decrypts; `nil` if the tag does not match.

@@ -95,9 +95,47 @@ struct BitwardenTests {
     }
   }
 
+  /// Made by argon2-cffi 23.1, which has the reference implementation of Argon2 in itself.
+  private static func argon2id(_ change: (inout [String: Any]) -> Void = { _ in }) throws -> [UInt8] {
+    var export: [String: Any] = [
+      "encrypted": true, "passwordProtected": true, "salt": "c2FsbHlwb3J0IGZpeGVkIQ==", "kdfType": 1,
+      "kdfIterations": 3, "kdfMemory": 64, "kdfParallelism": 4,
+      "encKeyValidation_DO_NOT_EDIT":
+        "2.AAECAwQFBgcICQoLDA0ODw==|x63lCGhjLLll8mW/L1o5VQ==|txCTq6PP2dAeZikChg0qMKDlvfGCLz2KkdxHy8uc5Z4=",
+      "data": """
+      2.EBESExQVFhcYGRobHB0eHw==|Q6oXj8PIEItaNexUiOx92SG15zob2ibD+Ahw36KoGdslq/WCJq0NmCLQtJXQ/YW \
+      UHoG5IQGBeh1J9x8Ataw45ETLkHEP1kv4bOjmy7ulLkQCSdD8a3Cqt1ZqI7mU2a5MoOJn2JepZq8z0S5vp0AZDwkxd \
+      7Zwkt8Dei7Q+uPbG3c=|XmQW31Lo4CoM2HXrLQZ7+DFl7DQlycxq2WflJDJYZDY=
+      """,
+    ]
+    change(&export)
+    return Array(try JSONSerialization.data(withJSONObject: export))
+  }
+
+  @Test("An export with Argon2id is opened by its password alone; parameters out of bounds cost no question")
+  func argon2id() throws {
+    let file = try VaultReader.read(try Self.argon2id(), at: 5) { "pass wörd" }
+    #expect(file.format == .bitwarden && file.entries.map(\.name) == ["A: a"])
+    #expect(throws: VaultFormatError.wrongPassword) {
+      try VaultReader.read(try Self.argon2id(), at: 5) { "pass word" }
+    }
+    struct Asked: Error {}
+    for (member, value) in [
+      ("kdfMemory", 257), ("kdfMemory", 15), ("kdfMemory", -1), ("kdfParallelism", 17), ("kdfParallelism", 0),
+      ("kdfIterations", 11), ("kdfIterations", 1),
+    ] {
+      let export = try Self.argon2id { $0[member] = value }
+      #expect {
+        try VaultReader.read(export, at: 5) { throw Asked() }
+      } throws: { error in
+        if case VaultFormatError.keyDerivation = error { true } else { false }
+      }
+    }
+  }
+
   @Test(
-    "What is encrypted for its account, or with Argon2id, is named with what to do",
-    arguments: [(1, true, "Argon2id"), (7, true, "not known"), (0, false, "for its account")])
+    "What is encrypted for its account, or in an unknown way, is named with what to do",
+    arguments: [(7, true, "not known"), (0, false, "for its account")])
   func unread(_ kind: Int, _ hasPassword: Bool, _ words: String) async throws {
     let text = try await export(rounds: 5_000).replacing("\"kdfType\": 0", with: "\"kdfType\": \(kind)")
       .replacing("\"passwordProtected\": true", with: "\"passwordProtected\": \(hasPassword)")
