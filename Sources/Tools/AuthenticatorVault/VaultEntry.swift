@@ -12,8 +12,8 @@ public struct VaultEntry: Sendable, Hashable, Identifiable {
     case hotp
     /// From the time, with Steam's alphabet: SHA-1, five characters, 30 seconds.
     case steam
-    /// By a method that this version does not know, by its name in the file that it came from. It is kept and
-    /// exported, and has no code.
+    /// By a method that has no place in links, by its name in the file that it came from. It is kept and exported. Only
+    /// `motp` with a PIN has a code.
     case other(String)
   }
 
@@ -129,11 +129,13 @@ extension VaultEntry {
     switch kind {
     case .totp(let period): period
     case .steam: 30
-    case .hotp, .other: nil
+    case .hotp: nil
+    case .other: MobileOTP(self)?.period
     }
   }
 
-  /// The code at `time`: for `hotp`, that of the present counter; `nil` for an unknown kind.
+  /// The code at `time`: for `hotp`, that of the present counter; `nil` for an unknown kind, and for Mobile-OTP
+  /// without a PIN.
   ///
   /// - Throws: `OTPError` for a time before 1970 or beyond the year 9999.
   public func code(at time: Date) throws(OTPError) -> String? {
@@ -141,7 +143,9 @@ extension VaultEntry {
     switch kind {
     case .steam: method = .steam
     case .totp, .hotp: method = try OneTimePassword(algorithm: algorithm, digits: digits)
-    case .other: return nil
+    case .other:
+      guard let mobile = MobileOTP(self) else { return nil }
+      return mobile.code(step: try OneTimePassword.step(at: time, period: mobile.period))
     }
     guard let period else { return method.code(secret: secret, counter: counter) }
     return method.code(secret: secret, counter: try OneTimePassword.step(at: time, period: period))

@@ -83,7 +83,7 @@ enum LinkList {
       fields.base32 = String(link.dropFirst(steam.count).prefix { $0 != "?" })
       return try fields.entry(at: time)
     case "motp":
-      throw EntryFault("a link of Mobile-OTP (motp://), whose codes are not known; only otpauth:// links are read")
+      throw EntryFault("a link of Mobile-OTP (motp://), which has no PIN; a file of Aegis or Stratum has one")
     case "otpauth-migration":
       throw EntryFault("a link of an export, which may have several entries; a file of such links is read")
     default: return try entry(otpauth: link, at: time)

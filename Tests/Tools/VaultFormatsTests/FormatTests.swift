@@ -119,6 +119,22 @@ struct FormatTests {
     }
   }
 
+  @Test func `codes of Mobile-OTP are those of Python's hashlib, with the secrets of both apps`() throws {
+    // hashlib.md5(b"165892298" + b"e3152afee62599c8" + b"1234").hexdigest()[:6], and so on.
+    let secret = Base32.encode([0xE3, 0x15, 0x2A, 0xFE, 0xE6, 0x25, 0x99, 0xC8])
+    let aegis = try read(
+      #"{"version":1,"header":{"slots":null,"params":null},"db":{"version":3,"entries":[{"type":"motp","uuid":"1","#
+        + #""name":"a","issuer":"b","info":{"secret":"\#(secret)","algo":"MD5","digits":6,"period":10,"pin":"1234"}}]}}"#
+    )
+    let stratum = try read(
+      #"{"Authenticators":[{"Type":3,"Issuer":"b","Username":"a","Secret":"e3152afee62599c8","Pin":"1234"}]}"#)
+    for entry in try [#require(aegis.entries.first), #require(stratum.entries.first)] {
+      for (second, code) in [(1_658_922_980.0, "5c3926"), (1_234_567_890, "49c5b4"), (1_659_540_020, "2d704f")] {
+        #expect(try entry.code(at: Date(timeIntervalSince1970: second)) == code)
+      }
+    }
+  }
+
   @Test func `codes of an unknown kind are kept, and written again by Aegis alone`() throws {
     let text = """
       {"version":1,"header":{"slots":null,"params":null},"db":{"version":3,"groups":[{"uuid":"g","name":"work"}],
@@ -127,8 +143,11 @@ struct FormatTests {
       """
     let file = try read(text)
     let entry = try #require(file.entries.first)
-    #expect(entry.kind == .other("motp") && entry.tags == ["work"])
-    #expect(try entry.code(at: Date()) == nil)
+    #expect(entry.kind == .other("motp") && entry.tags == ["work"] && entry.period == 10)
+    // Without the PIN there is no code.
+    #expect(try entry.code(at: Date())?.utf8.count == 6)
+    let bare = try read(text.replacing(#","pin":"1234""#, with: "")).entries.first
+    #expect(try bare?.code(at: Date()) == nil && bare?.period == nil)
     let written = try VaultWriter.write([entry], as: .aegis, password: nil, at: 9)
     let json = String(decoding: written.bytes, as: UTF8.self)
     #expect(
