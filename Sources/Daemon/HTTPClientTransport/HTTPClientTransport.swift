@@ -20,6 +20,8 @@ public final class HTTPClientTransport: HTTPTransport {
     public var authorityFile: String?
     /// SHA-256 hashes of public keys (SubjectPublicKeyInfo). If there are any, the server's key must be one of them.
     public var pins: Set<[UInt8]>
+    /// What is presented to a server that asks for a certificate; `nil` for none.
+    public var clientCertificate: Certificate?
     /// The largest body of an answer, in bytes.
     public var largestAnswer: Int
     /// The time for a connection with its handshake. It is at most half of `exchangeTime`.
@@ -30,15 +32,36 @@ public final class HTTPClientTransport: HTTPTransport {
     /// Choose the proxy for a server.
     public var proxies: ProxyVariables
 
+    /// A certificate with those of its authorities, and its private key, each as PEM.
+    public struct Certificate: Sendable, Hashable {
+      let chain: [UInt8]
+      let key: [UInt8]
+
+      /// Creates a value. A fault in it is the error of each request.
+      public init(chain: [UInt8], key: [UInt8]) {
+        self.chain = chain
+        self.key = key
+      }
+
+      /// When the first certificate expires; `nil` if there is none.
+      public var expiresAt: Date? {
+        (try? NIOSSLCertificate.fromPEMBytes(chain))?.first.map {
+          Date(timeIntervalSince1970: TimeInterval($0.notValidAfter))
+        }
+      }
+    }
+
     /// Creates options.
     public init(
-      authorityFile: String? = nil, pins: Set<[UInt8]> = [], largestAnswer: Int = 1 << 18,
+      authorityFile: String? = nil, pins: Set<[UInt8]> = [], clientCertificate: Certificate? = nil,
+      largestAnswer: Int = 1 << 18,
       connectTime: Duration = .seconds(10), exchangeTime: Duration = .seconds(30),
       proxies: ProxyVariables = .ofProcess
     ) {
       self.proxies = proxies
       self.authorityFile = authorityFile
       self.pins = pins
+      self.clientCertificate = clientCertificate
       self.largestAnswer = largestAnswer
       self.connectTime = connectTime
       self.exchangeTime = exchangeTime
@@ -48,6 +71,8 @@ public final class HTTPClientTransport: HTTPTransport {
   private let client: HTTPClient
   private let options: Options
   private let proxied: ProxiedExchange
+  /// Why no request is sent: the client's certificate cannot be used.
+  private let fault: TransportError?
 
   /// Creates a transport. Nothing is connected yet.
   public init(_ options: Options = Options()) {
@@ -61,6 +86,12 @@ public final class HTTPClientTransport: HTTPTransport {
     var tls = TLSConfiguration.makeClientConfiguration()
     tls.minimumTLSVersion = .tlsv12
     if let file = options.authorityFile { tls.trustRoots = .file(file) }
+    do {
+      try tls.present(options.clientCertificate)
+      fault = nil
+    } catch {
+      fault = .unreachable("the client's certificate or its key cannot be used")
+    }
     configuration.tlsConfiguration = tls
     if !options.pins.isEmpty {
       // Called after the handshake and before the first request is written; a failure closes the connection.
@@ -104,6 +135,7 @@ public final class HTTPClientTransport: HTTPTransport {
   }
 
   private func exchange(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
+    if let fault { throw fault }
     if let server = Self.server(of: request.url) {
       let proxy: ForwardProxy?
       do throws(ProxyVariableError) {
@@ -164,6 +196,14 @@ extension NIOSSLHandler {
   }
 }
 
+extension TLSConfiguration {
+  fileprivate mutating func present(_ certificate: HTTPClientTransport.Options.Certificate?) throws {
+    guard let certificate else { return }
+    certificateChain = try NIOSSLCertificate.fromPEMBytes(certificate.chain).map { .certificate($0) }
+    privateKey = .privateKey(try NIOSSLPrivateKey(bytes: certificate.key, format: .pem))
+  }
+}
+
 extension TransportError {
   /// Translates an error of AsyncHTTPClient and NIO.
   ///
@@ -186,8 +226,18 @@ extension TransportError {
     case let error as IOError where error.errnoCode == 111: self = .unreachable("\(error)")
     case let error as ChannelError where error.isConnectTimeout:
       self = .unreachable("no connection within the time allowed")
+    // With TLS 1.3, the request may be on its way by then. The server reads none on a connection that it refuses.
+    case let error as BoringSSLError where Self.refusesCertificate(error):
+      self = .untrusted("the server refuses the client's certificate, or asks for one: \(error)")
     default: self = .lost("\(error)")
     }
+  }
+
+  /// Whether `error` is an alert of the server about the certificate of the client (RFC 8446, section 6.2).
+  private static func refusesCertificate(_ error: BoringSSLError) -> Bool {
+    let text = "\(error)"
+    return text.contains("ALERT")
+      && ["CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED"].contains { text.contains($0) }
   }
 
   private init(_ error: NIOSSLError) {

@@ -7,12 +7,14 @@ enum TopKey: String, CaseIterable {
 
 /// A key of a provider. The names of endpoints are those of OAuth 2.0 Authorization Server Metadata (RFC 8414).
 enum ProviderKey: String, CaseIterable {
-  case issuer, name, type
+  case issuer, name, type, grant
   case clientID = "client_id"
   case clientSecretFile = "client_secret_file"
   case authentication
   case privateKeyFile = "private_key_file"
   case privateKeyID = "private_key_id"
+  case certificateFile = "cert_file"
+  case keyFile = "key_file"
   case scopes
   case redirectURI = "redirect_uri"
   case passwordGrant = "password_grant"

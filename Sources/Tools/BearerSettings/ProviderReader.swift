@@ -56,13 +56,14 @@ struct ProviderReader {
     let name = fields.text(.name) ?? id
     let clientID = required(.clientID, "is required") ?? "faulty"
     let (authentication, secret) = authentication()
-    let scopes = list(.scopes) ?? (type == .openIDConnect ? ["openid"] : [])
+    let variations = variations()
+    let scopes = list(.scopes) ?? (type == .openIDConnect && variations.grant == .user ? ["openid"] : [])
     let redirect = url(.redirectURI)
     let password = fields.choice(.passwordGrant, ["true": true, "false": false]) ?? false
     let dpop = fields.choice(.dpop, ["auto": DPoPUse.automatic, "off": .off, "required": .required]) ?? .automatic
-    let trust = ConnectionTrust(authorityFile: authorityFile(), pins: pins())
+    let trust = ConnectionTrust(
+      authorityFile: authorityFile(), pins: pins(), clientCertificate: clientCertificate())
     let fallbacks = list(.fallbacks) ?? []
-    let variations = variations()
     if type == .openIDConnect {
       for key in ProviderKey.endpoints where fields.has(key) {
         fields.refuse(key, "is found by discovery with openid_connect; only oauth2 sets it")
@@ -96,6 +97,8 @@ struct ProviderReader {
         continue
       }
       guard fields.has(key), !known.contains(key) else { continue }
+      // A certificate that cannot be read is not there.
+      if key == .authentication, !known.isDisjoint(with: [.certificateFile, .keyFile]) { continue }
       let place = index.flatMap { index in elements[key].flatMap { $0.indices.contains(index) ? $0[index] : nil } }
       fields.refuse(key, index, at: place ?? fields.position(of: key), fault.reason)
     }
@@ -132,9 +135,10 @@ extension ProviderReader {
     let secret = fields.has(.clientSecretFile) ? self.secret() ?? "faulty" : nil
     let key = fields.has(.privateKeyFile) ? secretText(.privateKeyFile) ?? "" : nil
     let keyID = fields.text(.privateKeyID)
-    enum Word { case none, basic, post, key }
+    enum Word { case none, basic, post, key, certificate }
     let given = fields.choice(
-      .authentication, ["none": Word.none, "basic": .basic, "post": .post, "private_key_jwt": .key])
+      .authentication,
+      ["none": Word.none, "basic": .basic, "post": .post, "private_key_jwt": .key, "tls_client_auth": .certificate])
     if fields.faulty.contains(.authentication) { return (secret == nil ? .none : .basic, secret) }
     let word = given ?? (secret == nil ? .none : .basic)
     if word != .key {
@@ -146,6 +150,7 @@ extension ProviderReader {
     case .none: return (.none, secret)
     case .basic: return (.basic, secret)
     case .post: return (.post, secret)
+    case .certificate: return (.tlsClientAuth, secret)
     case .key:
       if key == nil { fields.refuse(.authentication, "private_key_jwt needs private_key_file") }
       return (key.map { .privateKeyJWT(pem: $0, keyID: keyID) } ?? (secret == nil ? .none : .basic), secret)
@@ -157,7 +162,9 @@ extension ProviderReader {
       trustedAudiences: list(.trustedAudiences) ?? [], clockSkew: clockSkew() ?? ProviderVariations.usualClockSkew,
       parameters: parameters(),
       assertionAudience: fields.choice(
-        .assertionAudience, ["issuer": ProviderVariations.AssertionAudience.issuer, "token_endpoint": .tokenEndpoint]))
+        .assertionAudience, ["issuer": ProviderVariations.AssertionAudience.issuer, "token_endpoint": .tokenEndpoint]),
+      grant: fields.choice(
+        .grant, ["user": ProviderVariations.AccountGrant.user, "client_credentials": .clientCredentials]) ?? .user)
   }
 
   /// A time with its unit, such as `300s` or `5m`.
@@ -248,6 +255,23 @@ extension ProviderReader {
       return nil
     }
     return secret
+  }
+
+  /// The certificate and the key of the client, which need one another.
+  private mutating func clientCertificate() -> ClientCertificate? {
+    for (key, other) in [(ProviderKey.certificateFile, ProviderKey.keyFile), (.keyFile, .certificateFile)]
+    where fields.has(key) && !fields.has(other) {
+      fields.refuse(key, "needs \(other.rawValue)")
+    }
+    let chain = file(.certificateFile)
+    let key = secretText(.keyFile)
+    guard let chain, let key else { return nil }
+    guard let text = String(validating: chain.content.bytes, as: UTF8.self) else {
+      fields.refuse(.certificateFile, "\(chain.path) is not valid UTF-8")
+      return nil
+    }
+    return ClientCertificate(
+      chain: text, key: key, chainFile: chain.path, keyFile: fields.text(.keyFile).map(path))
   }
 
   private mutating func authorityFile() -> String? {

@@ -16,7 +16,9 @@ extension Failure {
     switch error {
     case .transport(.unreachable): self.init(.unavailable, message, hint: "check the network and the issuer")
     case .transport(.untrusted):
-      self.init(.protocolFault, message, hint: "for a provider of your own, name its authority with ca_file")
+      let certificate = provider.trust.clientCertificate == nil ? "" : "; see cert_file if it refuses the client's"
+      self.init(
+        .protocolFault, message, hint: "for a provider of your own, name its authority with ca_file" + certificate)
     case .transport, .malformed, .tooLarge, .otherIssuer, .redirected, .tokenType:
       self.init(.protocolFault, message, hint: "`bearer providers check \(provider.id)` looks at the provider")
     case .status(let status, _, let pause):

@@ -16,10 +16,16 @@ enum Network {
   ) -> SignInDependencies {
     let transport = LazyTransport(
       HTTPClientTransport.Options(
-        authorityFile: provider.trust.authorityFile, pins: provider.trust.pins, exchangeTime: exchangeTime))
+        authorityFile: provider.trust.authorityFile, pins: provider.trust.pins,
+        clientCertificate: certificate(of: provider), exchangeTime: exchangeTime))
     guard isDebugging else { return SignInDependencies(transport: transport) }
     return SignInDependencies(
       transport: LoggedTransport(transport) { line in StandardError.write("debug: \(line)\n") })
+  }
+
+  /// What the client presents to `provider`.
+  static func certificate(of provider: IdentityProvider) -> HTTPClientTransport.Options.Certificate? {
+    provider.trust.clientCertificate.map { .init(chain: Array($0.chain.utf8), key: Array($0.key.utf8)) }
   }
 
   /// How `provider` is reached if a variable chooses a proxy; `nil` if there is none, or if the value is faulty, which

@@ -21,8 +21,13 @@ public enum _RSA {
       public var rawRepresentation: Data { fatalError() }
     }
 
+    public struct PublicKey: Sendable {
+      public var derRepresentation: Data { fatalError() }
+    }
+
     public struct PrivateKey: Sendable {
       public init(pemRepresentation: String) throws { fatalError() }
+      public var publicKey: PublicKey { fatalError() }
       public func signature<D: Digest>(for digest: D, padding: Padding) throws -> RSASignature { fatalError() }
     }
   }

@@ -119,6 +119,7 @@ public enum P256 {
     public struct PublicKey: Sendable {
       public var x963Representation: Data { fatalError() }
       public var rawRepresentation: Data { fatalError() }
+      public var derRepresentation: Data { fatalError() }
     }
 
     public struct PrivateKey: Sendable {
@@ -128,6 +129,32 @@ public enum P256 {
       public var publicKey: PublicKey { fatalError() }
       public var rawRepresentation: Data { fatalError() }
       public func signature<D: DataProtocol>(for data: D) throws -> ECDSASignature { fatalError() }
+    }
+  }
+}
+
+public enum P384 {
+  public enum Signing {
+    public struct PublicKey: Sendable {
+      public var derRepresentation: Data { fatalError() }
+    }
+
+    public struct PrivateKey: Sendable {
+      public init(pemRepresentation: String) throws { fatalError() }
+      public var publicKey: PublicKey { fatalError() }
+    }
+  }
+}
+
+public enum P521 {
+  public enum Signing {
+    public struct PublicKey: Sendable {
+      public var derRepresentation: Data { fatalError() }
+    }
+
+    public struct PrivateKey: Sendable {
+      public init(pemRepresentation: String) throws { fatalError() }
+      public var publicKey: PublicKey { fatalError() }
     }
   }
 }

@@ -54,7 +54,8 @@ def discovery(provider):
         "grant_types_supported": ["authorization_code", "refresh_token", "password",
                                   "urn:ietf:params:oauth:grant-type:device_code"],
         "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post",
-                                                  "private_key_jwt"],
+                                                  "private_key_jwt", "tls_client_auth"],
+        "tls_client_certificate_bound_access_tokens": True,
         "token_endpoint_auth_signing_alg_values_supported": ["ES256"], "scopes_supported": ["openid", "offline_access"],
         "dpop_signing_alg_values_supported": ["ES256"], "authorization_response_iss_parameter_supported": True,
         **({"padding": PADDING} if fault == "discovery_too_large" else {})}
@@ -98,7 +99,8 @@ def access_token(provider, family, thumbprint, now):
     kid, key = provider.keys[provider.settings.algorithm]
     claims = {"iss": provider.issuer, "sub": family.subject, "aud": "api", "client_id": family.client, "iat": now,
               "exp": now + provider.settings.access_token_lifetime, "scope": family.scope,
-              "jti": secrets.token_urlsafe(), **({"cnf": {"jkt": thumbprint}} if thumbprint else {})}
+              "jti": secrets.token_urlsafe(), **({"cnf": {"jkt": thumbprint}} if thumbprint else {}),
+              **({"cnf": {"x5t#S256": family.certificate}} if family.certificate else {})}
     if provider.settings.fault == "large_token":
         claims["note"] = LARGE
     return jwt.encode(claims, key, provider.settings.algorithm, {"kid": kid, "typ": "at+jwt"})

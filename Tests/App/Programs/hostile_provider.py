@@ -4,6 +4,7 @@
   --fault NAME          the fault from the start; `POST /control {"fault": NAME}` switches it, and null clears it
   --certificate KIND    good (default; signed by the authority in `ca_file`), self_signed, expired, other_host
   --plain               http, for clients that must refuse it or allow it on loopback
+  --client-certificates asks each client for a certificate of the authority, and admits clients without one
 
 Prints one line of JSON when ready, and runs until standard input closes. No browser is needed: /authorize redirects at
 once, as if the user had signed in. `POST /control` accepts the settings of `Settings`, and `rotate_keys`, `reset` and
@@ -12,6 +13,7 @@ once, as if the user had signed in. `POST /control` accepts the settings of `Set
 """
 
 import argparse
+import hashlib
 import http.server
 import json
 import socketserver
@@ -22,7 +24,7 @@ import time
 import urllib.parse
 
 import hostile_faults
-from hostile_state import Provider, Refusal
+from hostile_state import CERTIFICATE, Provider, Refusal, unpadded
 from loopback import Authority, Run, main_of
 
 LIMIT = 1 << 20  # Bytes of a request body.
@@ -77,6 +79,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def handle_request(self, body):
         address = urllib.parse.urlsplit(self.path)
         path = address.path
+        del self.headers[CERTIFICATE]
+        certificate = isinstance(self.connection, ssl.SSLSocket) and self.connection.getpeercert(binary_form=True)
+        if certificate:
+            self.headers[CERTIFICATE] = unpadded(hashlib.sha256(certificate).digest())
         try:
             if path == "/control":
                 self.answer(200, self.server.provider.control(json.loads(body) if body else None))
@@ -156,18 +162,26 @@ def program():
     parser.add_argument("--fault", choices=hostile_faults.NAMES)
     parser.add_argument("--certificate", choices=["good", "self_signed", "expired", "other_host"], default="good")
     parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--client-certificates", action="store_true")
     options = parser.parse_args()
     with Run("hostile") as run:
         authority, tls = Authority(run.folder), None
         if not options.plain:
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             tls.load_cert_chain(*authority.issue(options.certificate))
+        if options.client_certificates:
+            tls.verify_mode = ssl.CERT_OPTIONAL
+            tls.load_verify_locations(authority.file)
         server = Server(tls)
         scheme, host = ("http", "127.0.0.1") if options.plain else ("https", "localhost")
         server.provider = Provider(f"{scheme}://{host}:{server.server_port}", run.folder)
         server.provider.settings.fault = options.fault
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        run.serve({**server.provider.description(), "ca_file": str(authority.file), "faults": hostile_faults.NAMES})
+        certificate = authority.issue_client("certificate-client")
+        server.provider.certificate = certificate[0]
+        run.serve({**server.provider.description(), "ca_file": str(authority.file), "faults": hostile_faults.NAMES,
+                   "certificate_client": "certificate-client", "cert_file": str(certificate[0]),
+                   "cert_key_file": str(certificate[1])})
     return 0
 
 

@@ -8,6 +8,7 @@ import hmac
 import json
 import secrets
 import select
+import ssl
 import threading
 import time
 import urllib.parse
@@ -21,6 +22,8 @@ from loopback import private_pem
 DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 SECRET = "secret-of-the-client-42"
+# The SHA-256 hash of the client's certificate, in base64url. The server removes what a client sends under this name.
+CERTIFICATE = "Test-Client-Certificate"
 
 
 class Refusal(Exception):
@@ -64,6 +67,7 @@ class Family:
     thumbprint: str | None
     subject: str
     current: str = ""
+    certificate: str | None = None
     revoked: bool = False
 
 
@@ -80,9 +84,10 @@ class Provider:
         self.counters = {name: collections.Counter() for name in ("paths", "grants", "refresh_tokens", "refusals")}
         self.codes, self.families, self.devices, self.access_tokens = {}, {}, {}, {}
         self.proofs, self.nonce = set(), secrets.token_urlsafe()
-        self.keys = {}
+        self.keys, self.certificate = {}, None
         self.client_key = ec.generate_private_key(ec.SECP256R1())
         (folder / "client.key").write_bytes(private_pem(self.client_key))
+        (folder / "client.key").chmod(0o600)
         self.rotate_keys()
 
     def rotate_keys(self):
@@ -138,7 +143,7 @@ class Provider:
         """Returns the client ID. Each client has exactly one way to authenticate."""
         client, way, valid = self.credentials(fields, headers)
         expected = {"public-client": "none", "confidential-client": "basic", "post-client": "post",
-                    "key-client": "private_key_jwt"}.get(client)
+                    "key-client": "private_key_jwt", "certificate-client": "certificate"}.get(client)
         if self.settings.fault == "invalid_client" or way != expected or not valid:
             raise self.refused(401, "invalid_client", headers={"WWW-Authenticate": 'Basic realm="provider"'})
         return client
@@ -154,7 +159,14 @@ class Provider:
             return self.assertion(fields.get("client_assertion", ""))
         if "client_secret" in fields:
             return fields.get("client_id"), "post", hmac.compare_digest(fields["client_secret"], SECRET)
+        if fields.get("client_id") == "certificate-client":
+            return fields["client_id"], "certificate", headers.get(CERTIFICATE) == self.certificate_hash()
         return fields.get("client_id"), "none", True
+
+    def certificate_hash(self):
+        """RFC 8705, section 3.1."""
+        der = ssl.PEM_cert_to_DER_cert(self.certificate.read_text())
+        return unpadded(hashlib.sha256(der).digest())
 
     def assertion(self, token):
         """RFC 7523, section 3. An assertion is accepted once."""
@@ -187,6 +199,8 @@ class Provider:
             thumbprint = self.proof(headers, "POST", url)
             grant = {"authorization_code": self.redeem_code, "refresh_token": self.refresh,
                      "password": self.check_password, DEVICE: self.poll_device}.get(fields.get("grant_type"))
+            if fields.get("grant_type") == "client_credentials":
+                return self.own_token(client, fields, thumbprint, headers.get(CERTIFICATE))
             if grant is None:
                 raise self.refused(400, "unsupported_grant_type")
             return grant(client, fields, thumbprint)
@@ -229,6 +243,17 @@ class Provider:
         if fields.get("username") != known["username"] or fields.get("password") != known["password"]:
             raise self.refused(400, "invalid_grant", "user name or password is wrong")
         return self.new_family(client, fields.get("scope", "openid"), None, thumbprint)
+
+    def own_token(self, client, fields, thumbprint, certificate):
+        """RFC 6749, section 4.4: no refresh token, and for clients that authenticate alone."""
+        if client == "public-client":
+            raise self.refused(400, "unauthorized_client")
+        if "openid" in fields.get("scope", ""):
+            raise self.refused(400, "invalid_scope")
+        family = Family(client, fields.get("scope", ""), None, thumbprint, client, certificate=certificate)
+        answer = self.issue(family, thumbprint, refreshed=True)
+        self.families.pop(answer.pop("refresh_token", None), None)
+        return answer
 
     def start_device(self, fields, headers):
         with self.lock:

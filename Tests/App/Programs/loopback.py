@@ -139,6 +139,20 @@ def main_of(program):
 class Authority:
     """A throw-away certificate authority. Its certificate is in `file`."""
 
+    def issue_client(self, name, kind=ExtendedKeyUsageOID.CLIENT_AUTH):
+        """Writes a certificate for a client called `name` and its key, and returns both paths."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        certificate = (
+            builder(subject, self.certificate.subject, key, x509.BasicConstraints(False, None))
+            .add_extension(x509.ExtendedKeyUsage([kind]), critical=False)
+            .sign(self.key, hashes.SHA256()))
+        paths = self.folder / f"{name}.pem", self.folder / f"{name}.key"
+        paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        paths[1].write_bytes(private_pem(key))
+        paths[1].chmod(0o600)
+        return paths
+
     def __init__(self, folder):
         self.folder, self.key = folder, ec.generate_private_key(ec.SECP256R1())
         self.file = folder / "ca.pem"

@@ -1,6 +1,8 @@
 import BearerSettings
+import Foundation
 import OIDCClient
 import TestSupport
+import Testing
 
 /// The files that a test has in place of a disk, by path.
 struct NamedFiles: Sendable {
@@ -49,6 +51,16 @@ enum OpenSSL {
       "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "/dev/null", "-subj",
       "/CN=root",
     ])
+  }
+
+  /// A certificate and its key.
+  static func pair() async throws -> (certificate: String, key: String) {
+    let text = try await run([
+      "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "/dev/stdout",
+      "-subj", "/CN=machine",
+    ])
+    let start = try #require(text.range(of: "-----BEGIN CERTIFICATE")).lowerBound
+    return (String(text[start...]), String(text[..<start]))
   }
 
   private static func run(_ arguments: [String]) async throws -> String {

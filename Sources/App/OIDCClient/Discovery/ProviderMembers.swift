@@ -91,6 +91,15 @@ struct ProviderMembers {
     }
   }
 
+  /// The members of an object; `nil` if it is absent, or no object.
+  func members(of name: String) -> ProviderMembers? {
+    guard has(name), let inner = try? container.nestedContainer(keyedBy: Name.self, forKey: Name(stringValue: name))
+    else { return nil }
+    return ProviderMembers(container: inner)
+  }
+
+  private init(container: KeyedDecodingContainer<Name>) { self.container = container }
+
   /// A list of texts. One text is a list of one.
   ///
   /// - Parameter keepsEmpty: Whether empty elements stay, where each element counts.

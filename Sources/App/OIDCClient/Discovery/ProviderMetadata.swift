@@ -29,6 +29,12 @@ public struct ProviderMetadata: Sendable, Hashable {
   public let challengeMethods: [String]?
   /// The signature algorithms of ID tokens; `nil` if the document does not say.
   public let signatureAlgorithms: [String]?
+  /// How clients can authenticate at the token endpoint; `nil` if the document does not say.
+  public let authenticationMethods: [String]?
+  /// The endpoints for clients with a certificate, by their names, such as `token_endpoint` (RFC 8705, section 5).
+  public let certificateEndpoints: [String: URL]
+  /// Whether access tokens are bound to the certificate of the client (RFC 8705, section 3.3).
+  public let bindsTokensToCertificates: Bool
   /// The members that cannot be used, by name: why.
   private let faults: [String: String]
 
@@ -55,13 +61,15 @@ public struct ProviderMetadata: Sendable, Hashable {
       faults[member.name] = member.fault
       return member.value
     }
-    func endpoint(_ member: Member<String>) -> URL? {
-      value(
-        member.map {
-          URL(string: $0).flatMap { $0.isConfidential ? $0 : nil }
-        } otherwise: {
-          "\(ShownValue.quoted($0)), not an https URL"
-        })
+    func endpoint(_ member: Member<String>, in outer: String? = nil) -> URL? {
+      let endpoint = member.map {
+        URL(string: $0).flatMap { $0.isConfidential ? $0 : nil }
+      } otherwise: {
+        "\(ShownValue.quoted($0)), not an https URL"
+      }
+      guard let outer else { return value(endpoint) }
+      if let fault = endpoint.fault { faults[outer] = "\(outer): \(fault)" }
+      return endpoint.value
     }
     self.issuer = found
     authorizationEndpoint = endpoint(document.authorizationEndpoint)
@@ -76,6 +84,11 @@ public struct ProviderMetadata: Sendable, Hashable {
       value(document.dpopAlgorithms)?.contains(where: SignatureAlgorithm.es256.rawValue.isIdentical) ?? false
     challengeMethods = value(document.challengeMethods)
     signatureAlgorithms = value(document.signatureAlgorithms)
+    var aliases: [String: URL] = [:]
+    for alias in document.certificateEndpoints { aliases[alias.name] = endpoint(alias, in: "mtls_endpoint_aliases") }
+    certificateEndpoints = aliases
+    bindsTokensToCertificates = value(document.bindsTokensToCertificates) ?? false
+    authenticationMethods = value(document.authenticationMethods)
     self.faults = faults
   }
 
@@ -127,6 +140,9 @@ public struct ProviderMetadata: Sendable, Hashable {
     let dpopAlgorithms: Member<[String]>
     let challengeMethods: Member<[String]>
     let signatureAlgorithms: Member<[String]>
+    let certificateEndpoints: [Member<String>]
+    let bindsTokensToCertificates: Member<Bool>
+    let authenticationMethods: Member<[String]>
 
     init(from decoder: any Decoder) throws {
       let members = try ProviderMembers(from: decoder)
@@ -142,7 +158,16 @@ public struct ProviderMetadata: Sendable, Hashable {
       dpopAlgorithms = members.texts("dpop_signing_alg_values_supported")
       challengeMethods = members.texts("code_challenge_methods_supported")
       signatureAlgorithms = members.texts("id_token_signing_alg_values_supported")
+      let aliases = members.members(of: "mtls_endpoint_aliases")
+      certificateEndpoints = Self.aliases.compactMap { name in aliases?.text(name) }
+      bindsTokensToCertificates = members.truth("tls_client_certificate_bound_access_tokens")
+      authenticationMethods = members.texts("token_endpoint_auth_methods_supported")
     }
+
+    /// The endpoints that can have an alias.
+    private static let aliases = [
+      "token_endpoint", "revocation_endpoint", "device_authorization_endpoint", "userinfo_endpoint",
+    ]
   }
 }
 

@@ -6,6 +6,12 @@ public struct ProviderReport: Sendable, Hashable, Encodable {
     public let code: String
     /// One sentence.
     public let text: String
+
+    /// Creates a problem, for what a program knows beyond the provider.
+    public init(code: String, text: String) {
+      self.code = code
+      self.text = text
+    }
   }
 
   /// The name in the configuration.
@@ -20,6 +26,10 @@ public struct ProviderReport: Sendable, Hashable, Encodable {
   public var keys: Int?
   /// The algorithms of ID tokens that the provider names and this client does not verify.
   public var refusedAlgorithms: [String] = []
+  /// The SHA-256 hash of the client's certificate, in base64url; `nil` if it has none.
+  public var clientCertificate: String?
+  /// When that certificate expires, in seconds since 1970.
+  public var clientCertificateExpiry: Int?
   /// How the provider is reached if a variable of the environment chooses a proxy; `nil` if there is none.
   public var proxy: String?
   /// What does not hold.
@@ -36,9 +46,20 @@ extension ProviderClient {
     do throws(OIDCError) {
       let resolved = try await resolved()
       let metadata = try await metadata()
-      if resolved.authorizationEndpoint != nil { report.grants.append("browser") }
-      if resolved.endpoints.deviceAuthorization != nil { report.grants.append("device") }
-      if provider.allowsPasswordGrant { report.grants.append("password") }
+      if provider.isOfMachine {
+        report.grants.append("client credentials")
+      } else {
+        if resolved.authorizationEndpoint != nil { report.grants.append("browser") }
+        if resolved.endpoints.deviceAuthorization != nil { report.grants.append("device") }
+        if provider.allowsPasswordGrant { report.grants.append("password") }
+      }
+      report.clientCertificate = provider.trust.clientCertificate?.thumbprint
+      if metadata?.bindsTokensToCertificates == true { report.features.append("tokens for certificates") }
+      if provider.authentication == .tlsClientAuth, let methods = metadata?.authenticationMethods,
+        !methods.contains(where: { "tls_client_auth".isIdentical(to: $0) || "self_signed_tls_client_auth".isIdentical(to: $0) })
+      {
+        throw OIDCError.notOffered("authentication with a client certificate")
+      }
       if resolved.endpoints.revocation != nil { report.features.append("revocation") }
       if resolved.endpoints.endSession != nil { report.features.append("logout page") }
       if metadata?.offersDPoP == true { report.features.append("DPoP") }
@@ -46,7 +67,7 @@ extension ProviderClient {
       for fault in metadata?.allFaults ?? [] { report.problems.append(.init(code: fault.code, text: "\(fault)")) }
       if metadata?.fault(of: "code_challenge_methods_supported") == nil { try metadata?.requireS256() }
       if provider.dpop == .required, metadata?.offersDPoP == false { throw OIDCError.notOffered("DPoP with ES256") }
-      if provider.type == .openIDConnect {
+      if provider.type == .openIDConnect, !provider.isOfMachine {
         let names = metadata?.signatureAlgorithms ?? []
         report.refusedAlgorithms = Array(
           names.filter { $0.utf8.count <= 32 && SignatureAlgorithm(rawValue: $0) == nil }

@@ -121,6 +121,18 @@ public struct ProviderClient: Sendable {
     return try await redeem(.password(credentials, scopes: provider.scopes), at: provider, nonce: nil)
   }
 
+  // MARK: Machine accounts
+
+  /// Exchanges the credentials of the client itself for an access token (RFC 6749, section 4.4). An ID token or a refresh
+  /// token in the answer is left out. The request may be repeated: nothing is spent by it.
+  ///
+  /// - Throws: `.notOffered` unless the provider's entry is that of a machine account.
+  public func ownTokens() async throws(OIDCError) -> StoredAccount {
+    guard self.provider.isOfMachine else { throw .notOffered("tokens of the client itself: its entry is of a person") }
+    let provider = try await resolved()
+    return try await redeem(.clientCredentials(scopes: provider.scopes), at: provider, nonce: nil)
+  }
+
   // MARK: Refresh, revocation, logout
 
   /// Fetches what a refresh of `account` needs, before the refresh token is sent: a token that was exchanged is lost if its
@@ -262,10 +274,17 @@ public struct ProviderClient: Sendable {
   ) async throws(OIDCError) -> StoredAccount {
     let key = try await dpopKey()
     let sentAt = dependencies.now()
-    let answer = try await tokenEndpoint(of: provider).redeem(grant, boundTo: key)
-    return try await verified(
+    var answer = try await tokenEndpoint(of: provider).redeem(grant, boundTo: key)
+    var isOfMachine = false
+    if case .clientCredentials = grant {
+      answer = answer.accessTokenAlone()
+      isOfMachine = true
+    }
+    var account = try await verified(
       answer, from: provider, nonce: nonce, replacing: nil, key: key, sentAt: sentAt,
-      needsIDToken: provider.type == .openIDConnect && provider.scopes.contains("openid"))
+      needsIDToken: provider.type == .openIDConnect && provider.scopes.contains("openid") && !isOfMachine)
+    account.isOfMachine = isOfMachine
+    return account
   }
 
   /// A new key to bind tokens to; `nil` if they are not to be bound.

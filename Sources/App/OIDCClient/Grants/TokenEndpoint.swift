@@ -50,7 +50,10 @@ struct TokenEndpoint: Sendable {
   func redeem(_ grant: TokenRequest.Grant, boundTo key: DPoPKey? = nil) async throws(OIDCError) -> TokenResponse {
     var fields = [("grant_type", grant.description)] + grant.fields
     // The other grants begin with a request of their own, which has the parameters.
-    if case .password = grant { fields += provider.variations.orderedParameters }
+    switch grant {
+    case .password, .clientCredentials: fields += provider.variations.orderedParameters
+    case .authorizationCode, .refreshToken, .deviceCode: break
+    }
     var answer = try await post(fields, to: provider.tokenEndpoint, key: key, nonce: nil)
     if answer.status != 200, let key, answer.refusal?.error == "use_dpop_nonce",
       let nonce = answer.value(of: "DPoP-Nonce")
@@ -103,6 +106,8 @@ struct TokenEndpoint: Sendable {
           ("client_assertion", try assertion.token(pem: pem, keyID: keyID)),
         ]
       )
+    // The connection has the rest (RFC 8705, section 2).
+    case .tlsClientAuth: return ([], identifier)
     }
   }
 }
@@ -115,6 +120,7 @@ extension TokenRequest.Grant {
     case .refreshToken(let token): [token]
     case .password(let credentials, _): [credentials.password]
     case .deviceCode(let code): [code]
+    case .clientCredentials: []
     }
   }
 
@@ -125,10 +131,14 @@ extension TokenRequest.Grant {
       [("code", code), ("redirect_uri", redirectURI), ("code_verifier", verifier)]
     case .refreshToken(let token): [("refresh_token", token)]
     case .password(let credentials, let scopes):
-      [("username", credentials.username), ("password", credentials.password)]
-        + (scopes.isEmpty ? [] : [("scope", scopes.joined(separator: " "))])
+      [("username", credentials.username), ("password", credentials.password)] + Self.field(scopes)
+    case .clientCredentials(let scopes): Self.field(scopes)
     case .deviceCode(let code): [("device_code", code)]
     }
+  }
+
+  private static func field(_ scopes: [String]) -> [(String, String)] {
+    scopes.isEmpty ? [] : [("scope", scopes.joined(separator: " "))]
   }
 }
 

@@ -145,6 +145,9 @@ public enum ClientAuthentication: Sendable, Hashable {
   case post
   /// A JWT signed with a key of the client (RFC 7523): the private key, P-256 or RSA, as PEM; and its `kid`.
   case privateKeyJWT(pem: String, keyID: String?)
+  /// The certificate of the TLS connection, `ConnectionTrust.clientCertificate` (RFC 8705, section 2): one of an authority
+  /// that the provider trusts, or a self-signed one that it knows.
+  case tlsClientAuth
 }
 
 /// When tokens are bound to a key of this client (RFC 9449).
@@ -164,11 +167,16 @@ public struct ConnectionTrust: Sendable, Hashable {
   /// SHA-256 hashes of public keys (SubjectPublicKeyInfo), each of 32 bytes. If there are any, one of them must be the
   /// hash of the server's key.
   public var pins: Set<[UInt8]>
+  /// What the client presents to a server that asks for a certificate; `nil` for none.
+  public var clientCertificate: ClientCertificate?
 
   /// Creates a value; without arguments, the system's trust store is all.
-  public init(authorityFile: String? = nil, pins: Set<[UInt8]> = []) {
+  public init(
+    authorityFile: String? = nil, pins: Set<[UInt8]> = [], clientCertificate: ClientCertificate? = nil
+  ) {
     self.authorityFile = authorityFile
     self.pins = pins
+    self.clientCertificate = clientCertificate
   }
 }
 
@@ -177,13 +185,17 @@ extension IdentityProvider {
   ///
   /// - Throws: `.notOffered` if there is no token endpoint, `.malformed` if there is one that cannot be used.
   func completed(by metadata: ProviderMetadata) throws(OIDCError) -> IdentityProvider {
-    guard let tokenEndpoint = metadata.tokenEndpoint else {
+    // Where the provider expects clients with a certificate (RFC 8705, section 5).
+    let aliases = trust.clientCertificate == nil ? [:] : metadata.certificateEndpoints
+    guard let tokenEndpoint = aliases["token_endpoint"] ?? metadata.tokenEndpoint else {
       throw metadata.fault(of: "token_endpoint") ?? .notOffered("tokens: token_endpoint is missing")
     }
     let endpoints = FurtherEndpoints(
-      jwksURI: metadata.jwksURI, redirectURI: endpoints.redirectURI, userinfo: metadata.userinfoEndpoint,
-      revocation: metadata.revocationEndpoint, endSession: metadata.endSessionEndpoint,
-      deviceAuthorization: metadata.deviceAuthorizationEndpoint)
+      jwksURI: metadata.jwksURI, redirectURI: endpoints.redirectURI,
+      userinfo: aliases["userinfo_endpoint"] ?? metadata.userinfoEndpoint,
+      revocation: aliases["revocation_endpoint"] ?? metadata.revocationEndpoint,
+      endSession: metadata.endSessionEndpoint,
+      deviceAuthorization: aliases["device_authorization_endpoint"] ?? metadata.deviceAuthorizationEndpoint)
     return IdentityProvider(
       id: id, name: name, tokenEndpoint: tokenEndpoint, authorizationEndpoint: metadata.authorizationEndpoint,
       clientID: clientID, clientSecret: clientSecret, scopes: scopes, type: type, issuer: issuer,
@@ -203,6 +215,9 @@ extension IdentityProvider {
       needsDiscovery: needsDiscovery, endpoints: endpoints, authentication: authentication,
       allowsPasswordGrant: allowsPasswordGrant, dpop: dpop, trust: trust, fallbacks: fallbacks, variations: variations)
   }
+
+  /// Whether the client asks for tokens of its own, so that no person signs in.
+  public var isOfMachine: Bool { variations.grant == .clientCredentials }
 
   /// The audience of client assertions.
   var audienceOfAssertions: String {
@@ -228,6 +243,7 @@ extension ClientAuthentication: CustomStringConvertible, CustomReflectable {
     case .basic: "basic"
     case .post: "post"
     case .privateKeyJWT: "private_key_jwt"
+    case .tlsClientAuth: "tls_client_auth"
     }
   }
   /// No members: a private key stays out of logs.

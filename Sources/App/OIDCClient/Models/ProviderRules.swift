@@ -100,6 +100,18 @@ extension IdentityProvider {
       if clientSecret != nil { refuse("client_secret", "is not used with private_key_jwt") }
       if let problem = ClientKeyRule.problem(pem) { refuse("private_key", problem) }
       if keyID == "" { refuse("private_key_id", "must not be empty") }
+    case .tlsClientAuth:
+      if clientSecret != nil { refuse("client_secret", "is not used with tls_client_auth") }
+      if trust.clientCertificate == nil { refuse("authentication", "tls_client_auth needs cert_file and key_file") }
+    }
+    if isOfMachine {
+      if authentication == .none {
+        refuse(
+          "grant",
+          "client_credentials needs a client that authenticates: basic, post, private_key_jwt or tls_client_auth")
+      }
+      if allowsPasswordGrant { refuse("password_grant", "is for people, not for client_credentials") }
+      if endpoints.redirectURI != nil { refuse("redirect_uri", "is not used with client_credentials") }
     }
     return faults
   }
@@ -111,7 +123,8 @@ extension IdentityProvider {
         ProviderFault(
           field: "scopes[\(index)]", reason: "must be printable ASCII without spaces, quotation marks and backslashes"))
     }
-    if type == .openIDConnect, !scopes.contains("openid") {
+    // A machine account has no identity.
+    if type == .openIDConnect, !isOfMachine, !scopes.contains("openid") {
       faults.append(ProviderFault(field: "scopes", reason: "must contain openid with OpenID Connect"))
     }
     return faults
@@ -128,6 +141,10 @@ extension IdentityProvider {
       faults.append(ProviderFault(field: "pins", reason: "must be SHA-256 hashes, of 32 bytes each"))
     }
     if trust.authorityFile == "" { faults.append(ProviderFault(field: "ca_file", reason: "must not be empty")) }
+    if let problem = trust.clientCertificate?.problem {
+      faults.append(
+        ProviderFault(field: problem.part == .key ? "key_file" : "cert_file", reason: problem.reason))
+    }
     return faults
   }
 

@@ -23,6 +23,9 @@ public struct ProviderVariations: Sendable, Hashable {
   /// The audience of client assertions; `nil` for the issuer, and for the token endpoint where there is none.
   public var assertionAudience: AssertionAudience?
 
+  /// Whose tokens the client asks for.
+  public var grant: AccountGrant
+
   /// What a client assertion is for (RFC 7523, section 3).
   public enum AssertionAudience: String, Sendable, Hashable, CaseIterable {
     /// The issuer.
@@ -31,15 +34,24 @@ public struct ProviderVariations: Sendable, Hashable {
     case tokenEndpoint = "token_endpoint"
   }
 
+  /// Whose tokens a client asks for.
+  public enum AccountGrant: String, Sendable, Hashable, CaseIterable {
+    /// Those of a person who signs in.
+    case user
+    /// Its own: the client is a machine account (RFC 6749, section 4.4).
+    case clientCredentials = "client_credentials"
+  }
+
   /// Creates a value; without arguments, what most providers need.
   public init(
     trustedAudiences: [String] = [], clockSkew: TimeInterval = Self.usualClockSkew, parameters: [String: String] = [:],
-    assertionAudience: AssertionAudience? = nil
+    assertionAudience: AssertionAudience? = nil, grant: AccountGrant = .user
   ) {
     self.trustedAudiences = trustedAudiences
     self.clockSkew = clockSkew
     self.parameters = parameters
     self.assertionAudience = assertionAudience
+    self.grant = grant
   }
 
   /// The parameters that a client sets itself, or that would change how its request or the answer is read.

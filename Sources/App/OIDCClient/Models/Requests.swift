@@ -33,6 +33,8 @@ public struct TokenRequest: Sendable, Hashable {
     case password(Credentials, scopes: [String])
     /// The device code of a device grant.
     case deviceCode(String)
+    /// The client's own credentials, with the scopes to ask for (RFC 6749, section 4.4).
+    case clientCredentials(scopes: [String])
   }
 
   /// Creates a request.
@@ -100,6 +102,16 @@ public struct TokenResponse: Sendable, Hashable {
       namesLifetime: namesLifetime, idTokenFault: nil)
   }
 
+  /// The access token alone: that of a machine account, which has no person and renews nothing (RFC 6749,
+  /// section 4.4.3).
+  func accessTokenAlone() -> TokenResponse {
+    TokenResponse(
+      tokens: AuthTokens(
+        accessToken: tokens.accessToken, refreshToken: nil, tokenType: tokens.tokenType, expiresIn: tokens.expiresIn,
+        scope: tokens.scope, idToken: nil),
+      namesLifetime: namesLifetime, idTokenFault: nil)
+  }
+
   private init(tokens: AuthTokens, namesLifetime: Bool, idTokenFault: OIDCError?) {
     self.tokens = tokens
     self.namesLifetime = namesLifetime
@@ -152,6 +164,7 @@ extension TokenRequest.Grant: CustomStringConvertible, CustomReflectable {
     case .refreshToken: "refresh_token"
     case .password: "password"
     case .deviceCode: "urn:ietf:params:oauth:grant-type:device_code"
+    case .clientCredentials: "client_credentials"
     }
   }
   /// No members.

@@ -31,8 +31,8 @@ public actor AccountSession {
   /// - Throws: `SessionError`. With `.uncertain`, nothing was deleted, and the next call tries once.
   public func tokens(rejecting rejected: String? = nil) async throws(SessionError) -> StoredAccount {
     while true {
-      let seen = try stored()
-      if let account = try usable(seen, rejecting: rejected) { return account }
+      let seen = try known()
+      if let seen, let account = try usable(seen, rejecting: rejected) { return account }
       guard let flight else { return try await fly(rejecting: rejected, after: seen) }
       let result = await flight.value
       // The first that resumes clears it, so that no caller joins a flight that has ended.
@@ -86,10 +86,13 @@ public actor AccountSession {
 
   // MARK: One refresh
 
-  private func fly(rejecting rejected: String?, after seen: StoredAccount) async throws(SessionError) -> StoredAccount {
+  private func fly(rejecting rejected: String?, after seen: StoredAccount?) async throws(SessionError) -> StoredAccount {
     // Not a child of the caller: a caller that gives up must not break off what others wait for.
     let task = Task<Result<StoredAccount, SessionError>, Never> {
-      do throws(SessionError) { return .success(try await refresh(rejecting: rejected, after: seen)) } catch {
+      do throws(SessionError) {
+        guard let seen, !seen.isOfMachine else { return .success(try await ask(rejecting: rejected)) }
+        return .success(try await refresh(rejecting: rejected, after: seen))
+      } catch {
         return .failure(error)
       }
     }
@@ -110,10 +113,16 @@ public actor AccountSession {
   }
 
   private func stored() throws(SessionError) -> StoredAccount {
+    guard let found = try known() else { throw .notSignedIn }
+    return found
+  }
+
+  /// The stored account; `nil` for a machine account that has no tokens yet.
+  private func known() throws(SessionError) -> StoredAccount? {
     let found: StoredAccount?
     do { found = try store.account(account) } catch { throw .store(error) }
-    guard let found else { throw .notSignedIn }
-    guard isOfClient(found) else { throw .otherClient }
+    guard found != nil || client.provider.isOfMachine else { throw .notSignedIn }
+    guard found.map(isOfClient) ?? true else { throw .otherClient }
     return found
   }
 
@@ -123,6 +132,7 @@ public actor AccountSession {
     // Without an issuer, the name alone says which provider has issued the tokens.
     return account.issuer == provider.issuer && account.clientID == provider.clientID
       && (account.issuer != nil || account.providerID == provider.id)
+      && account.isOfMachine == provider.isOfMachine
   }
 
   /// Takes the account's lock. While another process holds it, asks `meanwhile` whether the wait is over already.
@@ -159,6 +169,46 @@ public actor AccountSession {
     defer { lock.release() }
     if let account = try found() { return account }
     return try await exchange(try stored(), rejecting: rejected)
+  }
+
+  /// Asks for a token of the client itself, unless another process does meanwhile.
+  private func ask(rejecting rejected: String?) async throws(SessionError) -> StoredAccount {
+    func found() throws(SessionError) -> StoredAccount? {
+      guard let account = try known() else { return nil }
+      return try usable(account, rejecting: rejected)
+    }
+    guard let lock = try await lock(or: found) else {
+      guard let account = try found() else { return try await ask(rejecting: rejected) }
+      return account
+    }
+    defer { lock.release() }
+    if let account = try found() { return account }
+    let failure: OIDCError
+    switch await ownTokens() {
+    case .success(let account):
+      try write(account)
+      return account
+    case .failure(let error): failure = error
+    }
+    guard var old = try known() else { throw .provider(failure) }
+    if let pause = failure.pause {
+      old.refreshState = .paused(until: client.dependencies.now().addingTimeInterval(TimeInterval(pause)))
+      try write(old)
+    }
+    if old.tokens.accessToken != rejected, old.expiresAt > client.dependencies.now() { return old }
+    throw failure.pause.map { .postponed($0) } ?? .provider(failure)
+  }
+
+  /// A token of the client itself. Nothing is spent by the request, so that it is repeated if there is no answer.
+  private func ownTokens() async -> Result<StoredAccount, OIDCError> {
+    var number = 1
+    while true {
+      do throws(OIDCError) { return .success(try await client.ownTokens()) } catch {
+        guard error.permitsFailover, number < Backoff.attempts else { return .failure(error) }
+      }
+      await client.dependencies.sleep(Backoff.pause(after: number, random: client.dependencies.random(1).first ?? 0))
+      number += 1
+    }
   }
 
   /// Exchanges the refresh token of `old`, whose lock is held.
@@ -249,6 +299,15 @@ extension StoredAccount {
 }
 
 extension OIDCError {
+  /// The pause that the provider asks for, in seconds; `nil` if it asks for none.
+  fileprivate var pause: Int? {
+    switch self {
+    case .status(429, _, let pause): pause ?? 30
+    case .status(503, _, let pause): pause
+    default: nil
+    }
+  }
+
   /// Whether another provider may be asked: the network failed. A certificate that is not to be trusted is an attack or a
   /// fault, and a refusal is an answer.
   public var permitsFailover: Bool {

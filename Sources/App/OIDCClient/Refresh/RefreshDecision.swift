@@ -48,6 +48,10 @@ public enum RefreshDecision: Sendable, Hashable {
     }
     let isStillValid = !isRejected && isCredible && remaining > 0
     switch account.refreshState {
+    case .paused(let end) where account.isOfMachine && end > now && end.timeIntervalSince(now) <= Self.longestPause:
+      self = isStillValid ? .use : .wait(until: end)
+    // The client can ask again as often as it wants.
+    case _ where account.isOfMachine: self = .refresh
     case _ where account.tokens.refreshToken == nil && account.refreshState.refusal == nil:
       self = isStillValid ? .use : .signIn(.noRefreshToken)
     case .settled: self = .refresh

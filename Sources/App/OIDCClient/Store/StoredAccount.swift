@@ -21,6 +21,8 @@ public struct StoredAccount: Sendable, Hashable {
   public let dpopKey: DPoPKey?
   /// What is known about the refresh token.
   public var refreshState = RefreshState.settled
+  /// Whether the tokens are those of the client itself, which it asked for without a person.
+  public internal(set) var isOfMachine = false
 
   /// Creates an account of tokens whose request was sent at `issuedAt`.
   public init(
@@ -95,7 +97,7 @@ extension StoredAccount: CustomStringConvertible, CustomReflectable {
 extension StoredAccount: Codable {
   private enum CodingKeys: String, CodingKey {
     case version, provider, issuer, client, access, refresh, type, lifetime, assumed, scope, id, user, issued, dpop
-    case state
+    case state, machine
   }
 
   private static let version = 1
@@ -121,6 +123,7 @@ extension StoredAccount: Codable {
       namesLifetime: try container.decodeIfPresent(Bool.self, forKey: .assumed) != true,
       dpopKey: try container.decodeIfPresent(Data.self, forKey: .dpop).flatMap { DPoPKey(bytes: Array($0)) })
     refreshState = try container.decode(RefreshState.self, forKey: .state)
+    isOfMachine = try container.decodeIfPresent(Bool.self, forKey: .machine) ?? false
   }
 
   public func encode(to encoder: any Encoder) throws {
@@ -140,5 +143,6 @@ extension StoredAccount: Codable {
     try container.encode(issuedAt, forKey: .issued)
     try container.encodeIfPresent(dpopKey.map { Data($0.bytes) }, forKey: .dpop)
     try container.encode(refreshState, forKey: .state)
+    if isOfMachine { try container.encode(true, forKey: .machine) }
   }
 }

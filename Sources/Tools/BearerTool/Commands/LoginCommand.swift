@@ -5,13 +5,19 @@ internal import Foundation
 internal import OIDCClient
 internal import QREncoding
 
+extension StoredAccount {
+  /// The words after the name of the provider: which client it is, if it is a machine account.
+  fileprivate var machineText: String { isOfMachine ? " as the client \(TerminalText.printable(clientID))" : "" }
+}
+
 struct LoginCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "login",
     abstract: "Sign in with a provider.",
     discussion: """
       Opens the browser, or prints the address to open. On a machine without a browser, use --device where the \
-      provider offers it, otherwise --paste. Example:
+      provider offers it, otherwise --paste. An entry with grant: client_credentials asks for a new token, without a \
+      person. Example:
         bearer login work
         bearer login --device work
       """)
@@ -99,6 +105,11 @@ struct LoginCommand: AsyncParsableCommand {
     // A provider that answers slowly cannot make the command wait longer than it was told to.
     let access = try options.access(exchangeTime: min(.seconds(timeout), Network.exchangeTime))
     let provider = try access.provider(provider)
+    guard !provider.isOfMachine || !(device || paste || noBrowser || username != nil || nonce != nil) else {
+      throw Failure(
+        .usage, "\(provider.id) is a machine account, and no person signs in",
+        hint: "`bearer login \(provider.id)` asks for a token, and so does `bearer token \(provider.id)` when it needs one")
+    }
     let credentials = try username.map { Credentials(username: $0, password: try password(for: $0)) }
     // A code can be used once: what keeps the tokens from being stored is found before the person signs in.
     do throws(TokenStoreError) { try access.store.prepare(for: provider.id) } catch { throw Failure(error) }
@@ -110,7 +121,7 @@ struct LoginCommand: AsyncParsableCommand {
           expires_at: account.expiryInSeconds, renewable: account.tokens.refreshToken != nil,
           bound_to_key: account.isBound))
     } else {
-      let user = account.user.map { " as \(TerminalText.printable($0.username))" } ?? ""
+      let user = account.user.map { " as \(TerminalText.printable($0.username))" } ?? account.machineText
       StandardOutput.write("signed in at \(client.provider.name)\(user)\n")
     }
   }
@@ -147,7 +158,9 @@ struct LoginCommand: AsyncParsableCommand {
     _ client: ProviderClient, _ credentials: Credentials?, store: (StoredAccount) async throws -> Void
   ) async throws -> StoredAccount {
     let account: StoredAccount
-    if let credentials {
+    if client.provider.isOfMachine {
+      account = try await client.ownTokens()
+    } else if let credentials {
       StandardError.write("warning: the password passes through this program (password grant); RFC 9700 forbids it\n")
       account = try await client.signIn(with: credentials)
     } else if device {

@@ -3,6 +3,7 @@ internal import BearerSettings
 internal import ByteCoding
 internal import Commands
 internal import Foundation
+internal import HTTPClientTransport
 internal import OIDCClient
 
 struct ProvidersCommand: AsyncParsableCommand {
@@ -40,6 +41,13 @@ struct ProvidersCommand: AsyncParsableCommand {
       for provider in chosen {
         var report = await access.client(provider).report()
         report.proxy = Network.proxySummary(of: provider)
+        if let expiry = Network.certificate(of: provider)?.expiresAt {
+          report.clientCertificateExpiry = Int(expiry.timeIntervalSince1970)
+          if expiry <= Date() {
+            report.problems.append(
+              .init(code: "client_certificate_expired", text: "the certificate of cert_file has expired: renew it"))
+          }
+        }
         reports.append(report)
       }
       if options.json {
@@ -61,6 +69,10 @@ extension ProviderReport {
     lines.append("  issuer   \(issuer ?? "none (OAuth 2.0)")")
     if !grants.isEmpty { lines.append("  grants   \(grants.joined(separator: ", "))") }
     if let proxy { lines.append("  network  \(proxy)") }
+    if let clientCertificate {
+      let left = (clientCertificateExpiry ?? 0) - Int(Date().timeIntervalSince1970)
+      lines.append("  presents the certificate \(clientCertificate), valid for \(StatusCommand.duration(left))")
+    }
     if let keys { lines.append("  keys     \(keys)") }
     if !features.isEmpty { lines.append("  offers   \(features.joined(separator: ", "))") }
     if !refusedAlgorithms.isEmpty {

@@ -24,6 +24,8 @@ struct StatusCommand: ParsableCommand {
     let expires_at: Int?
     let renewable: Bool?
     let bound_to_key: Bool?
+    /// The SHA-256 hash of the certificate that the access token is bound to, in base64url.
+    let bound_to_certificate: String?
   }
 
   func run() throws {
@@ -35,7 +37,7 @@ struct StatusCommand: ParsableCommand {
       // Accounts whose entry has gone from the configuration are shown too.
       let names = settings.providers.map(\.id) + stored.subtracting(settings.providers.map(\.id)).sorted()
       var collected: [Row] = []
-      for name in names { collected.append(Self.row(name, try store.account(name))) }
+      for name in names { collected.append(Self.row(name, try store.account(name), settings.provider(name))) }
       rows = collected
     } catch {
       throw Failure(error)
@@ -47,21 +49,23 @@ struct StatusCommand: ParsableCommand {
     let width = rows.map(\.account.count).max() ?? 0
     for row in rows {
       let name = row.account.padding(toLength: width, withPad: " ", startingAt: 0)
-      let user = row.user.map { "  \($0)" } ?? ""
+      let certificate = row.bound_to_certificate.map { ", for the certificate \($0)" } ?? ""
+      let user = certificate + (row.user.map { "  \($0)" } ?? "")
       StandardOutput.write(TerminalText.printable("\(name)  \(row.state)\(user)") + "\n")
     }
   }
 
-  private static func row(_ name: String, _ account: StoredAccount?) -> Row {
+  private static func row(_ name: String, _ account: StoredAccount?, _ provider: IdentityProvider?) -> Row {
     guard let account else {
       return Row(
-        account: name, state: "signed out", provider: nil, user: nil, expires_at: nil, renewable: nil,
-        bound_to_key: nil)
+        account: name, state: provider?.isOfMachine == true ? "a token is asked for when needed" : "signed out", provider: nil, user: nil, expires_at: nil, renewable: nil,
+        bound_to_key: nil, bound_to_certificate: nil)
     }
     return Row(
       account: name, state: state(of: account, at: Date()), provider: account.providerID,
       user: account.user?.username, expires_at: account.expiryInSeconds,
-      renewable: account.tokens.refreshToken != nil, bound_to_key: account.isBound)
+      renewable: account.tokens.refreshToken != nil || account.isOfMachine, bound_to_key: account.isBound,
+      bound_to_certificate: account.boundCertificate)
   }
 
   private static func state(of account: StoredAccount, at now: Date) -> String {
@@ -83,7 +87,7 @@ struct StatusCommand: ParsableCommand {
     }
   }
 
-  private static func duration(_ seconds: Int) -> String {
+  static func duration(_ seconds: Int) -> String {
     switch seconds {
     case ..<120: "\(max(seconds, 0)) s"
     case ..<7200: "\(seconds / 60) min"

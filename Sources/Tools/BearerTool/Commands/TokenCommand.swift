@@ -53,6 +53,8 @@ struct TokenCommand: AsyncParsableCommand {
     /// Left out if the token is used until a service refuses it.
     let expires_at: Int?
     let scope: String?
+    /// What the token says that it is bound to: `x5t#S256` or `jkt`, and the hash.
+    let cnf: [String: String]?
   }
 
   func validate() throws {
@@ -87,7 +89,7 @@ struct TokenCommand: AsyncParsableCommand {
       JSONOutput.print(
         Output(
           access_token: account.tokens.accessToken, token_type: account.tokens.tokenType,
-          expires_at: account.expiryInSeconds, scope: account.tokens.scope))
+          expires_at: account.expiryInSeconds, scope: account.tokens.scope, cnf: account.confirmation))
     } else if account.isBound {
       throw Failure(
         .usage, "token_bound: \(provider.id): the token is bound to a key, so that it is of no use alone",
@@ -125,6 +127,19 @@ struct TokenCommand: AsyncParsableCommand {
 }
 
 extension StoredAccount {
+  /// What the access token says that it is bound to, as its claim `cnf`.
+  var confirmation: [String: String]? {
+    TokenConfirmation(accessToken: tokens.accessToken).map { confirmation in
+      switch confirmation {
+      case .certificate(let hash): ["x5t#S256": hash]
+      case .key(let thumbprint): ["jkt": thumbprint]
+      }
+    }
+  }
+
+  /// The hash of the certificate that the access token is bound to (RFC 8705, section 3.1).
+  var boundCertificate: String? { confirmation?["x5t#S256"] }
+
   /// When the access token expires, in seconds since 1970; `nil` if it is used until a service refuses it.
   var expiryInSeconds: Int? { isOpenEnded ? nil : Int(expiresAt.timeIntervalSince1970) }
 }

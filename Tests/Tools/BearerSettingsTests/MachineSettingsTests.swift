@@ -1,0 +1,88 @@
+import BearerSettings
+import OIDCClient
+import TestSupport
+import Testing
+
+@Suite("Machine accounts and client certificates in bearer.yaml")
+struct MachineSettingsTests {
+  private static let entry = """
+    issuer: https://a.example
+    client_id: c
+    grant: client_credentials
+
+    """
+
+  @Test func `a certificate and its key arrive in the provider, which needs no scope`() async throws {
+    let (certificate, key) = try await OpenSSL.pair()
+    let files = NamedFiles().with("/etc/b/c.pem", certificate, isPrivate: false).with("/etc/b/c.key", key)
+    let entry = Self.entry + "authentication: tls_client_auth\ncert_file: c.pem\nkey_file: c.key"
+    #expect(files.faults(provider: entry) == [])
+    let lines = entry.split(separator: "\n").joined(separator: ", ")
+    let provider = try #require(try files.read("providers: { work: { \(lines) } }").standard)
+    #expect(provider.isOfMachine && provider.scopes == [] && provider.authentication == .tlsClientAuth)
+    let found = try #require(provider.trust.clientCertificate)
+    #expect(found.chain == certificate && found.key == key && found.thumbprint?.utf8.count == 43)
+    #expect(found.chainFile == "/etc/b/c.pem" && found.keyFile == "/etc/b/c.key")
+    // Neither the text nor a dump of the value contains the key.
+    var text = "\(found)"
+    dump(provider, to: &text)
+    #expect(!text.contains("PRIVATE"))
+  }
+
+  @Test func `what a certificate or its key cannot be is one fault, with its reason`() async throws {
+    let (certificate, key) = try await OpenSSL.pair()
+    let other = try await OpenSSL.privateKey()
+    func faults(_ chain: String, _ key: String, isPrivate: Bool = true) -> [String] {
+      NamedFiles().with("/etc/b/c.pem", chain).with("/etc/b/c.key", key, isPrivate: isPrivate).faults(
+        provider: Self.entry + "authentication: tls_client_auth\ncert_file: c.pem\nkey_file: c.key")
+    }
+    #expect(faults(certificate, key) == [])
+    #expect(faults(certificate, other) == ["8:15: key_file: is not the key of the first certificate of cert_file"])
+    #expect(faults(certificate, "x") == ["8:15: key_file: is not a private key in PEM"])
+    #expect(
+      faults(certificate, key.replacing("PRIVATE KEY", with: "ENCRYPTED PRIVATE KEY"))
+        == ["8:15: key_file: must not be encrypted"])
+    #expect(faults("x", key) == ["7:16: cert_file: contains no certificate in PEM, or a malformed one"])
+    #expect(
+      faults(String(repeating: certificate, count: 11), key)
+        == ["7:16: cert_file: contains more than 10 certificates"])
+    let exposed = faults(certificate, key, isPrivate: false)
+    #expect(exposed.count == 1 && exposed[0].contains("key_file: group or others can read"), "\(exposed)")
+  }
+
+  @Test(arguments: [
+    (
+      "",
+      [
+        "5:12: grant: client_credentials needs a client that authenticates: basic, post, private_key_jwt or tls_client_auth"
+      ]
+    ),
+    ("authentication: tls_client_auth", ["6:21: authentication: tls_client_auth needs cert_file and key_file"]),
+    (
+      "client_secret_file: s\npassword_grant: true", ["7:21: password_grant: is for people, not for client_credentials"]
+    ),
+    (
+      "client_secret_file: s\nredirect_uri: http://127.0.0.1/",
+      ["7:19: redirect_uri: is not used with client_credentials"]
+    ),
+    ("client_secret_file: s\nkey_file: s", ["7:15: key_file: needs cert_file"]),
+    (
+      "client_secret_file: s\ncert_file: missing",
+      ["7:16: cert_file: needs key_file", "7:16: cert_file: /etc/b/missing cannot be read: No such file or directory"]
+    ),
+    (
+      "authentication: tls_client_auth\ncert_file: x\nkey_file: s",
+      ["7:16: cert_file: /etc/b/x cannot be read: No such file or directory"]
+    ),
+    ("client_secret_file: s\ngrants: user", ["7:5: grants: unknown key (did you mean grant?)"]),
+  ])
+  func `what does not fit together is one fault`(lines: String, faults: [String]) {
+    #expect(NamedFiles().with("/etc/b/s", "s3cret").faults(provider: Self.entry + lines) == faults)
+  }
+
+  @Test func `an unknown grant names the ones that exist`() {
+    #expect(
+      NamedFiles().faults(provider: "issuer: https://a.example\nclient_id: c\ngrant: client_credential")
+        == ["5:12: grant: must be user or client_credentials (did you mean client_credentials?)"])
+  }
+}
