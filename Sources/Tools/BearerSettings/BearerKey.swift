@@ -23,6 +23,8 @@ enum ProviderKey: String, CaseIterable {
   case clockSkew = "clock_skew"
   case parameters
   case assertionAudience = "assertion_audience"
+  case gitHosts = "git_hosts"
+  case gitUsername = "git_username"
   case pins
   case authorityFile = "ca_file"
   case fallbacks

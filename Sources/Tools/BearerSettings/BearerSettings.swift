@@ -7,6 +7,7 @@ public struct BearerSettings: Sendable {
   public let providers: [IdentityProvider]
   /// The provider of commands that name none: `default`, or the only provider. `nil` if the file does not say.
   public let standard: IdentityProvider?
+  private let uses: [String: ProviderUse]
 
   /// The maximum size of each file, in bytes.
   public static let mostBytes = 1 << 20
@@ -49,10 +50,14 @@ public struct BearerSettings: Sendable {
     guard faults.isEmpty else { throw BearerSettingsErrors(faults.sorted(in: file)) }
     providers = document.providers
     standard = document.standard
+    uses = document.uses
   }
 
   /// The provider with this identifier.
   public func provider(_ id: String) -> IdentityProvider? { providers.first { $0.id == id } }
+
+  /// How commands use the provider with this identifier.
+  public func use(of id: String) -> ProviderUse { uses[id] ?? ProviderUse() }
 
   /// The path of the file for a user with this environment: `$BEARER_CONFIG`, or `sallyport/bearer.yaml` in
   /// `$XDG_CONFIG_HOME`, or the same in `~/.config`. `nil` if none of the variables is usable.

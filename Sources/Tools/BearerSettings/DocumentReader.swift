@@ -10,6 +10,7 @@ struct DocumentReader {
   struct Document {
     var providers: [IdentityProvider] = []
     var standard: IdentityProvider?
+    var uses: [String: ProviderUse] = [:]
   }
 
   /// The document in `text`, and its faults. With a fault, the document is incomplete.
@@ -35,6 +36,7 @@ struct DocumentReader {
     let sections = providers(of: &top, &faults)
     let ids = sections.map(\.id)
     faults += FallbackRules.faults(of: sections)
+    faults += GitHostRule.faults(of: sections)
     let providers = sections.compactMap(\.provider)
     var standard = providers.count == 1 ? providers.first : nil
     if let name = top.text(.standard) {
@@ -45,7 +47,8 @@ struct DocumentReader {
       }
     }
     faults += top.faults
-    return (Document(providers: providers, standard: standard), faults)
+    let uses = Dictionary(uniqueKeysWithValues: sections.map { ($0.id, $0.use) })
+    return (Document(providers: providers, standard: standard, uses: uses), faults)
   }
 
   private func providers(of top: inout SectionReader<TopKey>, _ faults: inout FaultList) -> [ProviderSection] {

@@ -16,6 +16,26 @@ struct ProviderSection {
   /// `nil` if the section has a fault.
   let provider: IdentityProvider?
   let fallbacks: [Fallback]
+  var use = ProviderUse()
+  /// The places of the hosts of `use`.
+  var hostPositions: [YAMLDocument.Position] = []
+}
+
+/// The rule that one provider has each host, so that Git gets no token of another one.
+enum GitHostRule {
+  static func faults(of sections: [ProviderSection]) -> FaultList {
+    var faults = FaultList()
+    var owners: [String: String] = [:]
+    for section in sections {
+      for (index, (host, position)) in zip(section.use.gitHosts, section.hostPositions).enumerated() {
+        if let owner = owners.updateValue(section.id, forKey: host) {
+          let reason = owner == section.id ? "is listed twice" : "is a host of \(owner), too"
+          faults.add(position, "providers.\(section.id).git_hosts[\(index)]", reason)
+        }
+      }
+    }
+    return faults
+  }
 }
 
 /// The rules that need all providers: a fallback exists, and no chain of fallbacks leads back to its beginning.

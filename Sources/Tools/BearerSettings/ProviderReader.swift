@@ -38,12 +38,14 @@ struct ProviderReader {
     let type = type()
     let candidate = candidate(type)
     judge(candidate)
+    let use = use()
     let places = elements[.fallbacks] ?? []
     let fallbacks = zip(candidate.fallbacks, places).enumerated().map { index, fallback in
       ProviderSection.Fallback(id: fallback.0, index: index, position: fallback.1)
     }
     return ProviderSection(
-      id: id, position: fields.start, provider: faults.isEmpty ? candidate : nil, fallbacks: fallbacks)
+      id: id, position: fields.start, provider: faults.isEmpty ? candidate : nil, fallbacks: fallbacks, use: use,
+      hostPositions: elements[.gitHosts] ?? [])
   }
 
   /// The protocol; `nil` if its value is faulty.
@@ -196,6 +198,24 @@ extension ProviderReader {
       }
     }
     return parameters
+  }
+
+  /// What concerns this machine.
+  private mutating func use() -> ProviderUse {
+    let hosts = list(.gitHosts) ?? []
+    for (index, host) in hosts.enumerated() {
+      if let problem = ProviderUse.problem(ofHost: host) {
+        fields.refuse(.gitHosts, index, at: elements[.gitHosts]?[index] ?? fields.position(of: .gitHosts), problem)
+      }
+    }
+    if hosts.count > ProviderUse.mostHosts { fields.refuse(.gitHosts, "must be at most \(ProviderUse.mostHosts)") }
+    let name = fields.text(.gitUsername) ?? ProviderUse.usualGitUsername
+    if !(1...64).contains(name.utf8.count) || !name.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) {
+      fields.refuse(.gitUsername, "must be 1 to 64 printable ASCII characters without spaces")
+    } else if fields.has(.gitUsername), !fields.has(.gitHosts) {
+      fields.refuse(.gitUsername, "is only used with git_hosts")
+    }
+    return ProviderUse(gitHosts: hosts, gitUsername: name)
   }
 
   /// The hashes of `pins`.

@@ -16,8 +16,8 @@ public struct BearerTool: AsyncParsableCommand {
       """,
     version: ProjectVersion.line(of: "bearer", cryptography: "BoringSSL of swift-crypto"),
     subcommands: [
-      LoginCommand.self, TokenCommand.self, StatusCommand.self, LogoutCommand.self, ProvidersCommand.self,
-      ExplainCommand.self,
+      LoginCommand.self, TokenCommand.self, ExecCommand.self, GitCredentialCommand.self, StatusCommand.self,
+      LogoutCommand.self, ProvidersCommand.self, ExplainCommand.self,
     ])
 
   public init() {}

@@ -66,6 +66,14 @@ extension Failure {
     }
   }
 
+  /// The token of an account is bound to a key.
+  static func bound(_ provider: IdentityProvider) -> Failure {
+    Failure(
+      .usage, "token_bound: \(provider.id): the token is bound to a key, so that it is of no use alone",
+      hint: "bearer token \(provider.id) --header METHOD URL | curl -H @- URL; or ask for tokens that are not bound: "
+        + "dpop: off in the configuration, then `bearer login \(provider.id)`")
+  }
+
   /// Names the setting for the audiences that are neither the client nor trusted.
   private static func hint(forAudiences audiences: [String], _ provider: IdentityProvider) -> String {
     let trusted = provider.variations.trustedAudiences

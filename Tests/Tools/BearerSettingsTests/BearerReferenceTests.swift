@@ -22,7 +22,9 @@ struct BearerReferenceTests {
       .with("/etc/b/./builds.pem", try await OpenSSL.privateKey())
       .with("/etc/b/./nightly.pem", certificate).with("/etc/b/./nightly.key", key)
     let settings = try files.read(example)
-    #expect(settings.providers.map(\.id) == ["work", "backup", "builds", "machine", "forge"] && settings.standard?.id == "work")
+    #expect(
+      settings.providers.map(\.id) == ["work", "backup", "builds", "machine", "forge"]
+        && settings.standard?.id == "work")
     #expect(files.faults(example.replacing("client_id", with: "client")).count == 10)
   }
 }

@@ -64,6 +64,36 @@ struct BearerSettingsTests {
     #expect(faults.count == 1 && faults.first?.contains("providers.work.\(fault):") == true, "\(faults)")
   }
 
+  @Test(
+    "The hosts that Git gets a token for are hosts, each of one provider",
+    arguments: [
+      ("git_hosts: [git.example.com, 'a.example:8443']", nil), ("git_hosts: []", nil),
+      ("git_hosts: ['https://git.example.com']", "git_hosts[0]"), ("git_hosts: [Git.example.com]", "git_hosts[0]"),
+      ("git_hosts: [a.example, '*.example']", "git_hosts[1]"), ("git_hosts: ['a.example:0']", "git_hosts[0]"),
+      ("git_hosts: ['a.example:65536']", "git_hosts[0]"), ("git_hosts: ['a.example:x']", "git_hosts[0]"),
+      ("git_hosts: [':443']", "git_hosts[0]"), ("git_hosts: ['']", "git_hosts[0]"),
+      ("git_hosts: [a.example, a.example]", "git_hosts[1]"), ("git_hosts: a.example", "git_hosts"),
+      ("git_hosts: [a.example]\ngit_username: x-token", nil), ("git_username: x-token", "git_username"),
+      ("git_hosts: [a.example]\ngit_username: 'a b'", "git_username"),
+    ] as [(String, String?)])
+  func gitHosts(lines: String, fault: String?) {
+    let faults = NamedFiles().faults(provider: "issuer: https://a.example\nclient_id: c\n" + lines)
+    #expect(faults.count == (fault == nil ? 0 : 1), "\(faults)")
+    if let fault { #expect(faults.first?.contains("\(fault): ") == true, "\(faults)") }
+  }
+
+  @Test func `a host belongs to one provider`() throws {
+    let text = """
+      providers:
+        a: { issuer: "https://a.example", client_id: c, git_hosts: [git.example.com] }
+        b: { issuer: "https://b.example", client_id: c, git_hosts: [x.example.com, git.example.com], git_username: u }
+
+      """
+    #expect(NamedFiles().faults(text) == ["3:78: providers.b.git_hosts[1]: is a host of a, too"])
+    let use = try NamedFiles().read(text.replacing(", git.example.com]", with: "]")).use(of: "b")
+    #expect(use == ProviderUse(gitHosts: ["x.example.com"], gitUsername: "u"))
+  }
+
   @Test func `every key of OpenID Connect arrives in the provider`() async throws {
     let files = NamedFiles().with("/etc/b/secret", "s3cret\n").with("/ca.pem", try await OpenSSL.certificate())
     let pin = [UInt8](repeating: 7, count: 32)

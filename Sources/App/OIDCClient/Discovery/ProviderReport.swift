@@ -56,7 +56,9 @@ extension ProviderClient {
       report.clientCertificate = provider.trust.clientCertificate?.thumbprint
       if metadata?.bindsTokensToCertificates == true { report.features.append("tokens for certificates") }
       if provider.authentication == .tlsClientAuth, let methods = metadata?.authenticationMethods,
-        !methods.contains(where: { "tls_client_auth".isIdentical(to: $0) || "self_signed_tls_client_auth".isIdentical(to: $0) })
+        !methods.contains(where: {
+          "tls_client_auth".isIdentical(to: $0) || "self_signed_tls_client_auth".isIdentical(to: $0)
+        })
       {
         throw OIDCError.notOffered("authentication with a client certificate")
       }

@@ -1,5 +1,11 @@
 internal import Foundation
 
+/// Names and addresses of this machine.
+package enum LoopbackHost {
+  /// Whether data sent to `host` stays on this machine.
+  package static func contains(_ host: String) -> Bool { EndpointRules.isLoopback(host) }
+}
+
 /// The rules for URLs of a provider and of its client.
 enum EndpointRules {
   enum Use {

@@ -44,6 +44,36 @@ public actor AccountSession {
     }
   }
 
+  /// The newest ID token, with a minute of its lifetime left, or half of it, if the provider issues such a one.
+  ///
+  /// The tokens are renewed for it. Most providers then send an ID token without the nonce of the sign-in.
+  ///
+  /// - Throws: `SessionError`; `.provider(.notOffered)` if there is none that has not expired.
+  public func idToken() async throws(SessionError) -> IDToken {
+    guard !client.provider.isOfMachine else { throw .provider(.notOffered("ID tokens for a machine account")) }
+    let seen = try stored()
+    if let token = seen.newestIDToken, remaining(of: token) >= token.margin { return token }
+    let failure: SessionError
+    do throws(SessionError) {
+      if let token = try await tokens(rejecting: seen.tokens.accessToken).newestIDToken, remaining(of: token) > 0 {
+        return token
+      }
+      failure = .provider(
+        .notOffered(
+          seen.newestIDToken == nil
+            ? "ID tokens: the scope openid is missing" : "a new ID token with a refresh: sign in again"))
+    } catch {
+      failure = error
+    }
+    // What could not be renewed serves until it expires.
+    if let token = try stored().newestIDToken, remaining(of: token) > 0 { return token }
+    throw failure
+  }
+
+  private func remaining(of token: IDToken) -> TimeInterval {
+    token.claims.expiresAt?.timeIntervalSince(client.dependencies.now()) ?? 0
+  }
+
   /// Stores the tokens of a new sign-in.
   public func replace(by tokens: StoredAccount) async throws(SessionError) {
     let lock = try await lock { () throws(SessionError) in nil }
@@ -86,7 +116,8 @@ public actor AccountSession {
 
   // MARK: One refresh
 
-  private func fly(rejecting rejected: String?, after seen: StoredAccount?) async throws(SessionError) -> StoredAccount {
+  private func fly(rejecting rejected: String?, after seen: StoredAccount?) async throws(SessionError) -> StoredAccount
+  {
     // Not a child of the caller: a caller that gives up must not break off what others wait for.
     let task = Task<Result<StoredAccount, SessionError>, Never> {
       do throws(SessionError) {
@@ -286,6 +317,14 @@ public actor AccountSession {
 
   private func write(_ tokens: StoredAccount) throws(SessionError) {
     do { try store.write(tokens, as: account) } catch { throw .store(error) }
+  }
+}
+
+extension IDToken {
+  /// An ID token is renewed when fewer seconds of it remain.
+  fileprivate var margin: TimeInterval {
+    guard let issued = claims.issuedAt, let expiry = claims.expiresAt else { return RefreshDecision.margin }
+    return min(RefreshDecision.margin, expiry.timeIntervalSince(issued) / 2)
   }
 }
 

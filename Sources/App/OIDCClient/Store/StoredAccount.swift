@@ -21,6 +21,8 @@ public struct StoredAccount: Sendable, Hashable {
   public let dpopKey: DPoPKey?
   /// What is known about the refresh token.
   public var refreshState = RefreshState.settled
+  /// The ID token of the last refresh that brought one; `nil` if none did. `tokens` has that of the sign-in.
+  public private(set) var renewedIDToken: String?
   /// Whether the tokens are those of the client itself, which it asked for without a person.
   public internal(set) var isOfMachine = false
 
@@ -55,6 +57,7 @@ public struct StoredAccount: Sendable, Hashable {
 
   /// Takes over what a refresh did not bring.
   mutating func keep(from old: StoredAccount) {
+    renewedIDToken = tokens.idToken ?? old.renewedIDToken
     tokens = AuthTokens(
       accessToken: tokens.accessToken, refreshToken: tokens.refreshToken ?? old.tokens.refreshToken,
       tokenType: tokens.tokenType, expiresIn: tokens.expiresIn, scope: tokens.scope ?? old.tokens.scope,
@@ -62,6 +65,9 @@ public struct StoredAccount: Sendable, Hashable {
       idToken: old.tokens.idToken ?? tokens.idToken)
     user = user ?? old.user
   }
+
+  /// The newest ID token; `nil` if there is none.
+  public var newestIDToken: IDToken? { (renewedIDToken ?? tokens.idToken).flatMap { try? IDToken($0) } }
 
   /// The account with another refresh token, or with none, as far as is known about it.
   func with(refreshToken: String?) -> StoredAccount {
@@ -97,7 +103,7 @@ extension StoredAccount: CustomStringConvertible, CustomReflectable {
 extension StoredAccount: Codable {
   private enum CodingKeys: String, CodingKey {
     case version, provider, issuer, client, access, refresh, type, lifetime, assumed, scope, id, user, issued, dpop
-    case state, machine
+    case state, machine, renewed
   }
 
   private static let version = 1
@@ -123,6 +129,7 @@ extension StoredAccount: Codable {
       namesLifetime: try container.decodeIfPresent(Bool.self, forKey: .assumed) != true,
       dpopKey: try container.decodeIfPresent(Data.self, forKey: .dpop).flatMap { DPoPKey(bytes: Array($0)) })
     refreshState = try container.decode(RefreshState.self, forKey: .state)
+    renewedIDToken = try container.decodeIfPresent(String.self, forKey: .renewed)
     isOfMachine = try container.decodeIfPresent(Bool.self, forKey: .machine) ?? false
   }
 
@@ -143,6 +150,7 @@ extension StoredAccount: Codable {
     try container.encode(issuedAt, forKey: .issued)
     try container.encodeIfPresent(dpopKey.map { Data($0.bytes) }, forKey: .dpop)
     try container.encode(refreshState, forKey: .state)
+    try container.encodeIfPresent(renewedIDToken, forKey: .renewed)
     if isOfMachine { try container.encode(true, forKey: .machine) }
   }
 }

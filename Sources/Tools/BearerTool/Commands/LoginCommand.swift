@@ -108,7 +108,8 @@ struct LoginCommand: AsyncParsableCommand {
     guard !provider.isOfMachine || !(device || paste || noBrowser || username != nil || nonce != nil) else {
       throw Failure(
         .usage, "\(provider.id) is a machine account, and no person signs in",
-        hint: "`bearer login \(provider.id)` asks for a token, and so does `bearer token \(provider.id)` when it needs one")
+        hint:
+          "`bearer login \(provider.id)` asks for a token, and so does `bearer token \(provider.id)` when it needs one")
     }
     let credentials = try username.map { Credentials(username: $0, password: try password(for: $0)) }
     // A code can be used once: what keeps the tokens from being stored is found before the person signs in.

@@ -58,7 +58,8 @@ struct StatusCommand: ParsableCommand {
   private static func row(_ name: String, _ account: StoredAccount?, _ provider: IdentityProvider?) -> Row {
     guard let account else {
       return Row(
-        account: name, state: provider?.isOfMachine == true ? "a token is asked for when needed" : "signed out", provider: nil, user: nil, expires_at: nil, renewable: nil,
+        account: name, state: provider?.isOfMachine == true ? "a token is asked for when needed" : "signed out",
+        provider: nil, user: nil, expires_at: nil, renewable: nil,
         bound_to_key: nil, bound_to_certificate: nil)
     }
     return Row(

@@ -10,8 +10,11 @@ struct TokenCommand: AsyncParsableCommand {
     discussion: """
       Renews the token if less than a minute of it remains; of many calls at once, one does. Examples:
         curl --oauth2-bearer "$(bearer token work)" https://api.example.com/
+        bearer token work --output curl | curl --config - https://api.example.com/
         bearer token work --header GET https://api.example.com/ |
           curl -H @- https://api.example.com/
+
+      kubectl reads --output kubectl, as the command of a user's `exec`; with --id it gets the newest ID token.
 
       A token that is bound to a key (DPoP) is of no use alone, and is printed with --header or --json only.
       """)
@@ -44,8 +47,22 @@ struct TokenCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Give up an exchange with the provider after so many seconds.", valueName: "seconds"))
   var timeout: Int = 30
 
-  @Flag(help: "Print the ID token of the sign-in in place of the access token; it is not renewed.")
+  @Flag(help: "Print the ID token of the sign-in in place of the access token; only --output kubectl renews it.")
   var id = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Print the token for another program: kubectl (ExecCredential) or curl (lines for --config).",
+      valueName: "program"))
+  var output: Reader?
+
+  /// A program that reads the token.
+  enum Reader: String, ExpressibleByArgument, CaseIterable {
+    /// `ExecCredential` of client.authentication.k8s.io.
+    case kubectl
+    /// Lines for `curl --config`.
+    case curl
+  }
 
   private struct Output: Encodable {
     let access_token: String
@@ -58,8 +75,11 @@ struct TokenCommand: AsyncParsableCommand {
   }
 
   func validate() throws {
-    guard !id || (header.isEmpty && rejected == nil && !options.json) else {
-      throw ValidationError("--id stands alone")
+    guard !id || (header.isEmpty && rejected == nil && !options.json && output != .curl) else {
+      throw ValidationError("--id stands alone, or with --output kubectl")
+    }
+    guard output == nil || (header.isEmpty && !options.json) else {
+      throw ValidationError("--output, --header and --json exclude one another")
     }
     guard header.isEmpty || (header.count == 2 && URL(string: header[1])?.host() != nil) else {
       throw ValidationError("--header needs a method and a URL")
@@ -76,7 +96,7 @@ struct TokenCommand: AsyncParsableCommand {
   func run() async throws {
     let access = try options.access(exchangeTime: .seconds(timeout))
     let provider = try access.provider(provider)
-    if id { return try printIDToken(access, provider) }
+    if id { return try await printIDToken(access, provider) }
     let rejected = try rejected.map(InputFile.firstLine)
     let session = try access.session(provider)
     let account: StoredAccount
@@ -91,16 +111,38 @@ struct TokenCommand: AsyncParsableCommand {
           access_token: account.tokens.accessToken, token_type: account.tokens.tokenType,
           expires_at: account.expiryInSeconds, scope: account.tokens.scope, cnf: account.confirmation))
     } else if account.isBound {
-      throw Failure(
-        .usage, "token_bound: \(provider.id): the token is bound to a key, so that it is of no use alone",
-        hint: "bearer token \(provider.id) --header METHOD URL | curl -H @- URL; or ask for tokens that are not bound: "
-          + "dpop: off in the configuration, then `bearer login \(provider.id)`")
+      throw Failure.bound(provider)
+    } else if let output {
+      try print(account, provider, for: output)
     } else {
       StandardOutput.write(account.tokens.accessToken + "\n")
     }
   }
 
-  private func printIDToken(_ access: AccountAccess, _ provider: IdentityProvider) throws(Failure) {
+  private func print(_ account: StoredAccount, _ provider: IdentityProvider, for reader: Reader) throws(Failure) {
+    switch reader {
+    case .kubectl:
+      JSONOutput.print(
+        try ExecCredential(
+          token: account.tokens.accessToken, expiresAt: account.expiresAt,
+          environment: ProcessInfo.processInfo.environment))
+    case .curl:
+      StandardOutput.write(
+        CurlConfiguration.text(
+          token: account.tokens.accessToken, certificate: provider.trust.clientCertificate))
+    }
+  }
+
+  private func printIDToken(_ access: AccountAccess, _ provider: IdentityProvider) async throws(Failure) {
+    if output == .kubectl {
+      let session = try access.session(provider)
+      let token: IDToken
+      do throws(SessionError) { token = try await session.idToken() } catch { throw Failure(error, at: provider) }
+      JSONOutput.print(
+        try ExecCredential(
+          token: token.text, expiresAt: token.claims.expiresAt, environment: ProcessInfo.processInfo.environment))
+      return
+    }
     let account: StoredAccount?
     do throws(TokenStoreError) { account = try access.store.account(provider.id) } catch { throw Failure(error) }
     guard let account else { throw Failure(.notSignedIn, at: provider) }

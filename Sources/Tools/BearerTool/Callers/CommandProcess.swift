@@ -1,0 +1,106 @@
+internal import Commands
+internal import Dispatch
+internal import Glibc
+internal import Locking
+internal import ProcessSignals
+
+/// A command of the user's, which has the streams of this program.
+final class CommandProcess: Sendable {
+  private static let passedOn = [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]
+  /// A terminal sends these to all its processes.
+  private static let ofTerminal = [SIGINT, SIGQUIT]
+
+  /// The signals for the command, from before it runs.
+  final class Signals: Sendable {
+    private let state = LockedValue<(process: pid_t, early: [Int32])>((0, []))
+
+    /// Signals that end a program are passed on to the command from now on. Of those that a terminal sends to both,
+    /// this program takes no notice. Signals that the user's shell ignores stay ignored.
+    init() {
+      let heard = (CommandProcess.passedOn + CommandProcess.ofTerminal).filter { !CommandProcess.isIgnored($0) }
+      ProcessSignals.hear(heard) { [state] number in
+        guard CommandProcess.passedOn.contains(number) else { return }
+        state.withLock { state in
+          if state.process > 0 { kill(state.process, number) } else { state.early.append(number) }
+        }
+      }
+    }
+
+    fileprivate func go(to process: pid_t) {
+      state.withLock { state in
+        state.process = process
+        for number in state.early { kill(process, number) }
+      }
+    }
+  }
+
+  private let id: pid_t
+
+  /// Starts `command`, which is looked for in PATH, with further variables.
+  init(_ command: [String], variables: [String: String], signals: Signals) throws(Failure) {
+    id = try Self.spawn(command, variables)
+    signals.go(to: id)
+  }
+
+  /// Waits for the end.
+  ///
+  /// - Returns: The exit code; 128 and the number of the signal that ended the command, as a shell has it.
+  func exitCode() async -> Int32 {
+    await withCheckedContinuation { continuation in
+      // A call that blocks until then has a thread of its own.
+      DispatchQueue(label: "command").async { [id] in
+        var status: Int32 = 0
+        while waitpid(id, &status, 0) < 0 && errno == EINTR {}
+        let signal = status & 0x7F
+        continuation.resume(returning: signal == 0 ? (status >> 8) & 0xFF : 128 + signal)
+      }
+    }
+  }
+
+  private static func spawn(_ command: [String], _ variables: [String: String]) throws(Failure) -> pid_t {
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+    // This program ignores it, and the command is not to inherit that.
+    sigaddset(&signals, SIGPIPE)
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+    var environment = Environment.inherited.filter { entry in
+      !variables.keys.contains { entry.hasPrefix($0 + "=") }
+    }
+    environment += variables.map { "\($0.key)=\($0.value)" }
+    var arguments: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) } + [nil]
+    var words: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
+    defer { (arguments + words).forEach { free($0) } }
+    var id: pid_t = 0
+    let code = posix_spawnp(&id, command[0], nil, &attributes, &arguments, &words)
+    guard code == 0 else {
+      throw Failure(
+        .noInput, "cannot start \(command[0]): \(String(cString: strerror(code)))", hint: "check its name and PATH")
+    }
+    return id
+  }
+
+  private enum Environment {
+    /// The variables of this process, as `name=value`.
+    static var inherited: [String] {
+      var entries: [String] = []
+      var next = environ
+      while let entry = next.pointee {
+        entries.append(String(cString: entry))
+        next += 1
+      }
+      return entries
+    }
+  }
+
+  private static func isIgnored(_ number: Int32) -> Bool {
+    var action = sigaction()
+    guard sigaction(number, nil, &action) == 0 else { return false }
+    // SIG_IGN.
+    return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
+  }
+}

@@ -1,0 +1,84 @@
+internal import ByteCoding
+internal import Commands
+internal import Foundation
+internal import OIDCClient
+
+/// Keeps the token in the files of a command valid while the command runs.
+struct TokenKeeper {
+  /// How often the store is read: a token that another process has renewed, or this one must renew, is in the files by
+  /// then.
+  static let interval = Duration.seconds(2)
+  /// The pause after a renewal that failed for a passing reason.
+  static let pause = Duration.seconds(30)
+
+  let session: AccountSession
+  let store: any TokenStore
+  let provider: IdentityProvider
+  let files: TokenFiles
+
+  /// Renews until the task is cancelled. `first` is the account whose token is in the files.
+  ///
+  /// A renewal whose outcome is not known, or that was refused, is not repeated: a provider with reuse detection would end
+  /// the session. Then only another process, such as `bearer login`, brings the next token.
+  func run(_ first: StoredAccount) async {
+    var shown = first
+    // What the store had when only another process could go on.
+    var stuck: StoredAccount?
+    var told = ""
+    var pause = Self.interval
+    while (try? await Task.sleep(for: pause)) != nil {
+      pause = Self.interval
+      if let known = stuck, stored() == known {
+        expire(shown)
+        continue
+      }
+      stuck = nil
+      do throws(SessionError) {
+        let account = try await session.tokens()
+        if account.tokens.accessToken != shown.tokens.accessToken {
+          if show(account) { shown = account }
+          told = ""
+        }
+        if let known = stored(), case .sent = known.refreshState { stuck = known }
+      } catch {
+        if told != error.code { tell(Failure(error, at: provider)) }
+        told = error.code
+        if error.needsAnotherProcess { stuck = stored() }
+        pause = Self.pause
+        expire(shown)
+      }
+    }
+  }
+
+  private func stored() -> StoredAccount? { (try? store.account(session.account)) ?? nil }
+
+  /// Puts the token into the files.
+  private func show(_ account: StoredAccount) -> Bool {
+    do throws(Failure) {
+      guard !account.isBound else { throw .bound(provider) }
+      try files.write(account.tokens.accessToken)
+      return true
+    } catch {
+      tell(error)
+      return false
+    }
+  }
+
+  private func expire(_ account: StoredAccount) {
+    if account.expiresAt <= Date() { files.clear() }
+  }
+
+  private func tell(_ failure: Failure) {
+    StandardError.write(TerminalText.printable("warning: \(failure.message)") + "\n")
+  }
+}
+
+extension SessionError {
+  /// Whether this process cannot go on by itself.
+  fileprivate var needsAnotherProcess: Bool {
+    switch self {
+    case .notSignedIn, .signInNeeded, .uncertain, .otherClient: true
+    case .postponed, .provider, .store, .busy: false
+    }
+  }
+}

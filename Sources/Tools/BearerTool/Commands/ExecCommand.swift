@@ -1,0 +1,51 @@
+internal import ArgumentParser
+internal import Commands
+internal import Foundation
+internal import OIDCClient
+
+struct ExecCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "exec",
+    abstract: "Run a command with files that always have a valid token.",
+    discussion: """
+      $BEARER_TOKEN_FILE names the file with the token, $BEARER_CURL_CONFIG one for `curl --config`. They are renewed \
+      while the command runs, and removed with it. The exit code is that of the command. Example:
+        bearer exec work -- sh -c 'curl -K "$BEARER_CURL_CONFIG" "$API"'
+      """)
+
+  @OptionGroup var options: BearerOptions
+
+  @Argument(help: "The provider (default: the one of the configuration).")
+  var provider: String?
+
+  @Argument(parsing: .postTerminator, help: "The command and its arguments, after --.")
+  var command: [String] = []
+
+  func validate() throws {
+    guard let name = command.first, !name.isEmpty else { throw ValidationError("there is no command after --") }
+  }
+
+  func run() async throws {
+    let access = try options.access()
+    let provider = try access.provider(provider)
+    let session = try access.session(provider)
+    let account: StoredAccount
+    do throws(SessionError) { account = try await session.tokens() } catch { throw Failure(error, at: provider) }
+    guard !account.isBound else { throw Failure.bound(provider) }
+    // From here on no signal ends this program before the files are gone.
+    let signals = CommandProcess.Signals()
+    let files = try TokenFiles(
+      certificate: provider.trust.clientCertificate, environment: ProcessInfo.processInfo.environment)
+    defer { files.remove() }
+    try files.write(account.tokens.accessToken)
+    let process = try CommandProcess(
+      command, variables: ["BEARER_TOKEN_FILE": files.token, "BEARER_CURL_CONFIG": files.curl], signals: signals)
+    let keeper = TokenKeeper(session: session, store: access.store, provider: provider, files: files)
+    let renewal = Task { await keeper.run(account) }
+    let code = await process.exitCode()
+    renewal.cancel()
+    // A renewal that is under way is stored before the program ends.
+    await renewal.value
+    guard code == 0 else { throw ExitCode(code) }
+  }
+}
