@@ -23,6 +23,7 @@ enum ProviderKey: String, CaseIterable {
   case clockSkew = "clock_skew"
   case parameters
   case assertionAudience = "assertion_audience"
+  case account
   case gitHosts = "git_hosts"
   case gitUsername = "git_username"
   case pins

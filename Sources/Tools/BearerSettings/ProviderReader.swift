@@ -215,7 +215,9 @@ extension ProviderReader {
     } else if fields.has(.gitUsername), !fields.has(.gitHosts) {
       fields.refuse(.gitUsername, "is only used with git_hosts")
     }
-    return ProviderUse(gitHosts: hosts, gitUsername: name)
+    let account = fields.text(.account)
+    if let problem = account.flatMap(ProviderUse.problem(ofAccount:)) { fields.refuse(.account, problem) }
+    return ProviderUse(gitHosts: hosts, gitUsername: name, account: account)
   }
 
   /// The hashes of `pins`.

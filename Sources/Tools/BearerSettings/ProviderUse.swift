@@ -4,8 +4,8 @@ internal import ByteCoding
 public struct ProviderUse: Sendable, Hashable {
   /// The most hosts.
   static let mostHosts = 64
-  /// What Git gets as the user name where neither its request nor the entry has one. GitHub, GitLab, Gitea and Bitbucket
-  /// take the token alone, under almost any name.
+  /// What Git gets as the user name where neither its request nor the entry has one. GitHub, GitLab, Gitea and
+  /// Bitbucket take the token alone, under almost any name.
   static let usualGitUsername = "oauth2"
 
   /// The hosts that `bearer git-credential` gives the token to, in lower case, each with its port unless that is the
@@ -13,11 +13,30 @@ public struct ProviderUse: Sendable, Hashable {
   public let gitHosts: [String]
   /// The user name that it gives.
   public let gitUsername: String
+  /// The account of commands that name none; `nil` for the one without a name.
+  public let account: String?
 
   /// Creates a value; without arguments, that of an entry without these keys.
-  public init(gitHosts: [String] = [], gitUsername: String = "oauth2") {
+  public init(gitHosts: [String] = [], gitUsername: String = "oauth2", account: String? = nil) {
     self.gitHosts = gitHosts
     self.gitUsername = gitUsername
+    self.account = account
+  }
+
+  /// What is wrong with the name of an account; `nil` if it is one. It stands after the provider's in lists, as
+  /// `work/ada`, and may be an e-mail address.
+  public static func problem(ofAccount name: String) -> String? {
+    let bytes = name.utf8
+    func isLetterOrDigit(_ byte: UInt8) -> Bool {
+      switch byte {
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+      default: false
+      }
+    }
+    guard (1...64).contains(bytes.count), let first = bytes.first, isLetterOrDigit(first),
+      bytes.allSatisfy({ isLetterOrDigit($0) || "-_.@+".utf8.contains($0) })
+    else { return "must be 1 to 64 letters, digits and -_.@+, a letter or digit first" }
+    return nil
   }
 
   /// What is wrong with a host; `nil` if it is one.

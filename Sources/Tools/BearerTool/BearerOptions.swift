@@ -55,7 +55,39 @@ struct BearerOptions: ParsableArguments {
   }
 }
 
-/// The accounts of a configuration: each is called like its provider.
+/// The option of commands that use one account.
+struct AccountOption: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The account at the provider (default: account of its entry, otherwise the one without a name).",
+      valueName: "name"))
+  var account: String?
+
+  func validate() throws {
+    if let problem = account.flatMap(ProviderUse.problem(ofAccount:)) { throw ValidationError("--account \(problem)") }
+  }
+}
+
+/// An account: who has tokens of a provider.
+struct Account {
+  let provider: IdentityProvider
+  /// The name in the store: that of the provider, or `work/ada` for an account with a name. No provider's name has a
+  /// slash.
+  let name: String
+
+  /// The words that choose it in a command.
+  var words: String {
+    name == provider.id ? provider.id : "--account \(name.dropFirst(provider.id.utf8.count + 1)) \(provider.id)"
+  }
+
+  /// The name in the store of an account called `account`; of the one without a name if that is `nil` or the
+  /// provider's.
+  static func storedName(_ account: String?, at provider: String) -> String {
+    account.flatMap { $0 == provider ? nil : "\(provider)/\($0)" } ?? provider
+  }
+}
+
+/// The accounts of a configuration.
 struct AccountAccess {
   let settings: BearerSettings
   let store: any TokenStore
@@ -75,6 +107,16 @@ struct AccountAccess {
     return provider
   }
 
+  /// An account at the provider called `provider`; without a name, the default one of the entry.
+  func account(_ provider: String?, _ option: AccountOption) throws(Failure) -> Account {
+    account(try self.provider(provider), option)
+  }
+
+  func account(_ provider: IdentityProvider, _ option: AccountOption) -> Account {
+    let name = option.account ?? settings.use(of: provider.id).account
+    return Account(provider: provider, name: Account.storedName(name, at: provider.id))
+  }
+
   /// A client of `provider`.
   func client(_ provider: IdentityProvider) -> ProviderClient {
     ProviderClient(
@@ -87,16 +129,20 @@ struct AccountAccess {
     ([provider] + provider.fallbacks.compactMap(settings.provider)).map(client)
   }
 
+  /// The tokens of an account; `nil` if there are none.
+  func stored(_ account: Account) throws(Failure) -> StoredAccount? {
+    do throws(TokenStoreError) { return try store.account(account.name) } catch { throw Failure(error) }
+  }
+
   /// A client of the provider that issued the tokens of an account.
-  func issuer(_ provider: IdentityProvider) throws(Failure) -> ProviderClient {
-    let issuer: String?
-    do throws(TokenStoreError) { issuer = try store.account(provider.id)?.providerID } catch { throw Failure(error) }
-    let candidates = chain(provider)
+  func issuer(_ account: Account) throws(Failure) -> ProviderClient {
+    let issuer = try stored(account)?.providerID
+    let candidates = chain(account.provider)
     return candidates.first { $0.provider.id == issuer } ?? candidates[0]
   }
 
   /// The session of an account, at the provider that issued its tokens.
-  func session(_ provider: IdentityProvider) throws(Failure) -> AccountSession {
-    AccountSession(account: provider.id, client: try issuer(provider), store: store)
+  func session(_ account: Account) throws(Failure) -> AccountSession {
+    AccountSession(account: account.name, client: try issuer(account), store: store)
   }
 }

@@ -53,25 +53,25 @@ extension Failure {
     }
   }
 
-  init(_ error: SessionError, at provider: IdentityProvider) {
-    let message = "\(error.code): \(provider.id): \(error)"
-    let again = "sign in: `bearer login \(provider.id)`"
+  init(_ error: SessionError, at account: Account) {
+    let message = "\(error.code): \(account.name): \(error)"
+    let again = "sign in: `bearer login \(account.words)`"
     switch error {
     case .notSignedIn, .signInNeeded, .otherClient: self.init(.refused, message, hint: again)
     case .uncertain:
       self.init(.retryLater, message, hint: "the next call tries once; nothing was deleted")
     case .postponed, .busy: self.init(.retryLater, message, hint: "try again later")
-    case .provider(let error): self.init(error, at: provider)
+    case .provider(let error): self.init(error, at: account.provider)
     case .store(let error): self.init(error)
     }
   }
 
   /// The token of an account is bound to a key.
-  static func bound(_ provider: IdentityProvider) -> Failure {
+  static func bound(_ account: Account) -> Failure {
     Failure(
-      .usage, "token_bound: \(provider.id): the token is bound to a key, so that it is of no use alone",
-      hint: "bearer token \(provider.id) --header METHOD URL | curl -H @- URL; or ask for tokens that are not bound: "
-        + "dpop: off in the configuration, then `bearer login \(provider.id)`")
+      .usage, "token_bound: \(account.name): the token is bound to a key, so that it is of no use alone",
+      hint: "bearer token \(account.words) --header METHOD URL | curl -H @- URL; or ask for tokens that are not bound: "
+        + "dpop: off in the configuration, then `bearer login \(account.words)`")
   }
 
   /// Names the setting for the audiences that are neither the client nor trusted.

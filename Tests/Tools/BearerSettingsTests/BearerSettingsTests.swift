@@ -74,7 +74,8 @@ struct BearerSettingsTests {
       ("git_hosts: [':443']", "git_hosts[0]"), ("git_hosts: ['']", "git_hosts[0]"),
       ("git_hosts: [a.example, a.example]", "git_hosts[1]"), ("git_hosts: a.example", "git_hosts"),
       ("git_hosts: [a.example]\ngit_username: x-token", nil), ("git_username: x-token", "git_username"),
-      ("git_hosts: [a.example]\ngit_username: 'a b'", "git_username"),
+      ("git_hosts: [a.example]\ngit_username: 'a b'", "git_username"), ("account: ada+x@example.com", nil),
+      ("account: a/b", "account"), ("account: ''", "account"), ("account: .a", "account"),
     ] as [(String, String?)])
   func gitHosts(lines: String, fault: String?) {
     let faults = NamedFiles().faults(provider: "issuer: https://a.example\nclient_id: c\n" + lines)

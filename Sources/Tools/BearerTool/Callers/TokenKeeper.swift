@@ -13,13 +13,13 @@ struct TokenKeeper {
 
   let session: AccountSession
   let store: any TokenStore
-  let provider: IdentityProvider
+  let account: Account
   let files: TokenFiles
 
   /// Renews until the task is cancelled. `first` is the account whose token is in the files.
   ///
-  /// A renewal whose outcome is not known, or that was refused, is not repeated: a provider with reuse detection would end
-  /// the session. Then only another process, such as `bearer login`, brings the next token.
+  /// A renewal whose outcome is not known, or that was refused, is not repeated: a provider with reuse detection would
+  /// end the session. Then only another process, such as `bearer login`, brings the next token.
   func run(_ first: StoredAccount) async {
     var shown = first
     // What the store had when only another process could go on.
@@ -34,14 +34,14 @@ struct TokenKeeper {
       }
       stuck = nil
       do throws(SessionError) {
-        let account = try await session.tokens()
-        if account.tokens.accessToken != shown.tokens.accessToken {
-          if show(account) { shown = account }
+        let tokens = try await session.tokens()
+        if tokens.tokens.accessToken != shown.tokens.accessToken {
+          if show(tokens) { shown = tokens }
           told = ""
         }
         if let known = stored(), case .sent = known.refreshState { stuck = known }
       } catch {
-        if told != error.code { tell(Failure(error, at: provider)) }
+        if told != error.code { tell(Failure(error, at: account)) }
         told = error.code
         if error.needsAnotherProcess { stuck = stored() }
         pause = Self.pause
@@ -53,10 +53,10 @@ struct TokenKeeper {
   private func stored() -> StoredAccount? { (try? store.account(session.account)) ?? nil }
 
   /// Puts the token into the files.
-  private func show(_ account: StoredAccount) -> Bool {
+  private func show(_ tokens: StoredAccount) -> Bool {
     do throws(Failure) {
-      guard !account.isBound else { throw .bound(provider) }
-      try files.write(account.tokens.accessToken)
+      guard !tokens.isBound else { throw .bound(account) }
+      try files.write(tokens.tokens.accessToken)
       return true
     } catch {
       tell(error)
@@ -64,8 +64,8 @@ struct TokenKeeper {
     }
   }
 
-  private func expire(_ account: StoredAccount) {
-    if account.expiresAt <= Date() { files.clear() }
+  private func expire(_ tokens: StoredAccount) {
+    if tokens.expiresAt <= Date() { files.clear() }
   }
 
   private func tell(_ failure: Failure) {

@@ -14,6 +14,7 @@ struct ExecCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var options: BearerOptions
+  @OptionGroup var chosen: AccountOption
 
   @Argument(help: "The provider (default: the one of the configuration).")
   var provider: String?
@@ -27,21 +28,21 @@ struct ExecCommand: AsyncParsableCommand {
 
   func run() async throws {
     let access = try options.access()
-    let provider = try access.provider(provider)
-    let session = try access.session(provider)
-    let account: StoredAccount
-    do throws(SessionError) { account = try await session.tokens() } catch { throw Failure(error, at: provider) }
-    guard !account.isBound else { throw Failure.bound(provider) }
+    let account = try access.account(provider, chosen)
+    let session = try access.session(account)
+    let tokens: StoredAccount
+    do throws(SessionError) { tokens = try await session.tokens() } catch { throw Failure(error, at: account) }
+    guard !tokens.isBound else { throw Failure.bound(account) }
     // From here on no signal ends this program before the files are gone.
     let signals = CommandProcess.Signals()
     let files = try TokenFiles(
-      certificate: provider.trust.clientCertificate, environment: ProcessInfo.processInfo.environment)
+      certificate: account.provider.trust.clientCertificate, environment: ProcessInfo.processInfo.environment)
     defer { files.remove() }
-    try files.write(account.tokens.accessToken)
+    try files.write(tokens.tokens.accessToken)
     let process = try CommandProcess(
       command, variables: ["BEARER_TOKEN_FILE": files.token, "BEARER_CURL_CONFIG": files.curl], signals: signals)
-    let keeper = TokenKeeper(session: session, store: access.store, provider: provider, files: files)
-    let renewal = Task { await keeper.run(account) }
+    let keeper = TokenKeeper(session: session, store: access.store, account: account, files: files)
+    let renewal = Task { await keeper.run(tokens) }
     let code = await process.exitCode()
     renewal.cancel()
     // A renewal that is under way is stored before the program ends.

@@ -26,6 +26,7 @@ struct GitCredentialCommand: AsyncParsableCommand {
   }
 
   @OptionGroup var options: BearerOptions
+  @OptionGroup var chosen: AccountOption
 
   @Argument(help: "get, store or erase, which Git adds.")
   var action: String
@@ -44,32 +45,32 @@ struct GitCredentialCommand: AsyncParsableCommand {
       throw Failure(
         .usage, "\(provider.id): a token is not sent to \(request.host) by \(request.scheme)", hint: "use https")
     }
+    let account = access.account(provider, chosen)
     switch action {
-    case .get: try await answer(request, provider, access)
-    case .erase: try await replace(request, provider, access)
+    case .get: try await answer(request, account, access)
+    case .erase: try await replace(request, account, access)
     case .store: break
     }
   }
 
-  private func answer(_ request: GitCredential, _ provider: IdentityProvider, _ access: AccountAccess) async throws {
-    let session = try access.session(provider)
-    let account: StoredAccount
-    do throws(SessionError) { account = try await session.tokens() } catch { throw Failure(error, at: provider) }
-    guard !account.isBound else { throw Failure.bound(provider) }
-    let username = request.username ?? access.settings.use(of: provider.id).gitUsername
+  private func answer(_ request: GitCredential, _ account: Account, _ access: AccountAccess) async throws {
+    let session = try access.session(account)
+    let tokens: StoredAccount
+    do throws(SessionError) { tokens = try await session.tokens() } catch { throw Failure(error, at: account) }
+    guard !tokens.isBound else { throw Failure.bound(account) }
+    let username = request.username ?? access.settings.use(of: account.provider.id).gitUsername
     StandardOutput.write(
-      GitCredential.answer(username: username, token: account.tokens.accessToken, expiry: account.expiryInSeconds))
+      GitCredential.answer(username: username, token: tokens.tokens.accessToken, expiry: tokens.expiryInSeconds))
   }
 
   /// Renews the token if it is still the one that the host refused.
-  private func replace(_ request: GitCredential, _ provider: IdentityProvider, _ access: AccountAccess) async throws {
-    guard let rejected = request.password else { return }
-    let session = try access.session(provider)
-    let stored: StoredAccount?
-    do throws(TokenStoreError) { stored = try access.store.account(session.account) } catch { throw Failure(error) }
-    guard stored?.tokens.accessToken == rejected else { return }
+  private func replace(_ request: GitCredential, _ account: Account, _ access: AccountAccess) async throws {
+    guard let rejected = request.password,
+      try access.stored(account)?.tokens.accessToken.utf8.elementsEqual(rejected.utf8) == true
+    else { return }
+    let session = try access.session(account)
     do throws(SessionError) { _ = try await session.tokens(rejecting: rejected) } catch {
-      throw Failure(error, at: provider)
+      throw Failure(error, at: account)
     }
   }
 }

@@ -23,6 +23,7 @@ struct LoginCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var options: BearerOptions
+  @OptionGroup var chosen: AccountOption
 
   @Argument(help: "The provider (default: the one of the configuration).")
   var provider: String?
@@ -104,7 +105,8 @@ struct LoginCommand: AsyncParsableCommand {
   func run() async throws {
     // A provider that answers slowly cannot make the command wait longer than it was told to.
     let access = try options.access(exchangeTime: min(.seconds(timeout), Network.exchangeTime))
-    let provider = try access.provider(provider)
+    let account = try access.account(provider, chosen)
+    let provider = account.provider
     guard !provider.isOfMachine || !(device || paste || noBrowser || username != nil || nonce != nil) else {
       throw Failure(
         .usage, "\(provider.id) is a machine account, and no person signs in",
@@ -113,38 +115,38 @@ struct LoginCommand: AsyncParsableCommand {
     }
     let credentials = try username.map { Credentials(username: $0, password: try password(for: $0)) }
     // A code can be used once: what keeps the tokens from being stored is found before the person signs in.
-    do throws(TokenStoreError) { try access.store.prepare(for: provider.id) } catch { throw Failure(error) }
-    let (account, client) = try await signIn(provider, access, credentials)
+    do throws(TokenStoreError) { try access.store.prepare(for: account.name) } catch { throw Failure(error) }
+    let (tokens, client) = try await signIn(account, access, credentials)
     if options.json {
       JSONOutput.print(
         Output(
-          account: provider.id, provider: account.providerID, user: account.user?.username,
-          expires_at: account.expiryInSeconds, renewable: account.tokens.refreshToken != nil,
-          bound_to_key: account.isBound))
+          account: account.name, provider: tokens.providerID, user: tokens.user?.username,
+          expires_at: tokens.expiryInSeconds, renewable: tokens.tokens.refreshToken != nil || tokens.isOfMachine,
+          bound_to_key: tokens.isBound))
     } else {
-      let user = account.user.map { " as \(TerminalText.printable($0.username))" } ?? account.machineText
+      let user = tokens.user.map { " as \(TerminalText.printable($0.username))" } ?? tokens.machineText
       StandardOutput.write("signed in at \(client.provider.name)\(user)\n")
     }
   }
 
   /// Signs in at the provider, and at the next ones while those before cannot be reached.
   private func signIn(
-    _ provider: IdentityProvider, _ access: AccountAccess, _ credentials: Credentials?
+    _ account: Account, _ access: AccountAccess, _ credentials: Credentials?
   ) async throws -> (StoredAccount, ProviderClient) {
     let parameters = try parameters()
-    let chain = access.chain(provider).map { client in
+    let chain = access.chain(account.provider).map { client in
       ProviderClient(
         provider: client.provider.adding(parameters: parameters), dependencies: client.dependencies)
     }
     for (index, client) in chain.enumerated() {
       do {
-        let session = AccountSession(account: provider.id, client: client, store: access.store)
-        let account = try await grant(client, credentials) { account in
-          do throws(SessionError) { try await session.replace(by: account) } catch {
-            throw Failure(error, at: provider)
+        let session = AccountSession(account: account.name, client: client, store: access.store)
+        let tokens = try await grant(client, credentials) { tokens in
+          do throws(SessionError) { try await session.replace(by: tokens) } catch {
+            throw Failure(error, at: account)
           }
         }
-        return (account, client)
+        return (tokens, client)
       } catch let error as OIDCError {
         guard error.permitsFailover, index + 1 < chain.count else { throw Failure(error, at: client.provider) }
         let warning = "warning: \(client.provider.id): \(error); trying \(chain[index + 1].provider.id)"

@@ -16,6 +16,7 @@ struct LogoutCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var options: BearerOptions
+  @OptionGroup var chosen: AccountOption
 
   @Argument(help: "The provider (default: the one of the configuration).")
   var provider: String?
@@ -29,19 +30,23 @@ struct LogoutCommand: AsyncParsableCommand {
 
   func run() async throws {
     let access = try options.access()
-    if let name = provider, access.settings.provider(name) == nil, try forget(name, access.store) { return }
-    let provider = try access.provider(provider)
+    if let name = provider, access.settings.provider(name) == nil,
+      try forget(Account.storedName(chosen.account, at: name), access.store)
+    {
+      return
+    }
+    let account = try access.account(provider, chosen)
     let client: ProviderClient
-    do throws(Failure) { client = try access.issuer(provider) } catch {
+    do throws(Failure) { client = try access.issuer(account) } catch {
       // Tokens that cannot be read can still be deleted.
-      try? access.store.delete(provider.id)
+      try? access.store.delete(account.name)
       throw error
     }
-    let session = AccountSession(account: provider.id, client: client, store: access.store)
+    let session = AccountSession(account: account.name, client: client, store: access.store)
     let fault: OIDCError?
-    do throws(SessionError) { fault = try await session.logOut() } catch { throw Failure(error, at: provider) }
+    do throws(SessionError) { fault = try await session.logOut() } catch { throw Failure(error, at: account) }
     let page = try? await client.endSessionURL()
-    report(provider.id, fault, page)
+    report(account.name, fault, page)
   }
 
   /// Deletes the tokens of an account whose entry has gone from the configuration. Without the entry, the provider that

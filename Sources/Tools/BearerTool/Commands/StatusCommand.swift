@@ -18,6 +18,8 @@ struct StatusCommand: ParsableCommand {
 
   private struct Row: Encodable {
     let account: String
+    /// Whether commands that name no account of the provider use it; left out if it is the only one.
+    let `default`: Bool?
     let state: String
     let provider: String?
     let user: String?
@@ -33,11 +35,11 @@ struct StatusCommand: ParsableCommand {
     let store = try options.tokenStore()
     let rows: [Row]
     do throws(TokenStoreError) {
-      let stored = Set(try store.names())
-      // Accounts whose entry has gone from the configuration are shown too.
-      let names = settings.providers.map(\.id) + stored.subtracting(settings.providers.map(\.id)).sorted()
+      let stored = try store.names()
       var collected: [Row] = []
-      for name in names { collected.append(Self.row(name, try store.account(name), settings.provider(name))) }
+      for (name, provider, isDefault) in Self.accounts(settings, stored: stored) {
+        collected.append(Self.row(name, try store.account(name), provider, isDefault: isDefault))
+      }
       rows = collected
     } catch {
       throw Failure(error)
@@ -49,21 +51,40 @@ struct StatusCommand: ParsableCommand {
     let width = rows.map(\.account.count).max() ?? 0
     for row in rows {
       let name = row.account.padding(toLength: width, withPad: " ", startingAt: 0)
+      let mark = row.default == true ? ", the default account" : ""
       let certificate = row.bound_to_certificate.map { ", for the certificate \($0)" } ?? ""
-      let user = certificate + (row.user.map { "  \($0)" } ?? "")
+      let user = certificate + mark + (row.user.map { "  \($0)" } ?? "")
       StandardOutput.write(TerminalText.printable("\(name)  \(row.state)\(user)") + "\n")
     }
   }
 
-  private static func row(_ name: String, _ account: StoredAccount?, _ provider: IdentityProvider?) -> Row {
+  /// The accounts in the order of the configuration: of each provider the default one, and the stored ones. Those whose
+  /// entry has gone from the configuration are shown too.
+  private static func accounts(
+    _ settings: BearerSettings, stored: [String]
+  ) -> [(name: String, provider: IdentityProvider?, isDefault: Bool?)] {
+    var accounts: [(name: String, provider: IdentityProvider?, isDefault: Bool?)] = []
+    for provider in settings.providers {
+      let standard = Account.storedName(settings.use(of: provider.id).account, at: provider.id)
+      let others = stored.filter { $0 != standard && ($0 == provider.id || $0.hasPrefix(provider.id + "/")) }
+      accounts.append((standard, provider, others.isEmpty ? nil : true))
+      accounts += others.map { ($0, provider, false) }
+    }
+    return accounts + stored.filter { name in !accounts.contains { $0.name == name } }.map { ($0, nil, nil) }
+  }
+
+  private static func row(
+    _ name: String, _ account: StoredAccount?, _ provider: IdentityProvider?, isDefault: Bool?
+  ) -> Row {
     guard let account else {
       return Row(
-        account: name, state: provider?.isOfMachine == true ? "a token is asked for when needed" : "signed out",
+        account: name, default: isDefault,
+        state: provider?.isOfMachine == true ? "a token is asked for when needed" : "signed out",
         provider: nil, user: nil, expires_at: nil, renewable: nil,
         bound_to_key: nil, bound_to_certificate: nil)
     }
     return Row(
-      account: name, state: state(of: account, at: Date()), provider: account.providerID,
+      account: name, default: isDefault, state: state(of: account, at: Date()), provider: account.providerID,
       user: account.user?.username, expires_at: account.expiryInSeconds,
       renewable: account.tokens.refreshToken != nil || account.isOfMachine, bound_to_key: account.isBound,
       bound_to_certificate: account.boundCertificate)

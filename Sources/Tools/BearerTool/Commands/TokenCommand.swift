@@ -20,6 +20,7 @@ struct TokenCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var options: BearerOptions
+  @OptionGroup var chosen: AccountOption
 
   @Argument(help: "The provider (default: the one of the configuration).")
   var provider: String?
@@ -95,75 +96,72 @@ struct TokenCommand: AsyncParsableCommand {
 
   func run() async throws {
     let access = try options.access(exchangeTime: .seconds(timeout))
-    let provider = try access.provider(provider)
-    if id { return try await printIDToken(access, provider) }
+    let account = try access.account(provider, chosen)
+    if id { return try await printIDToken(access, account) }
     let rejected = try rejected.map(InputFile.firstLine)
-    let session = try access.session(provider)
-    let account: StoredAccount
-    do throws(SessionError) { account = try await session.tokens(rejecting: rejected) } catch {
-      throw Failure(error, at: provider)
+    let session = try access.session(account)
+    let tokens: StoredAccount
+    do throws(SessionError) { tokens = try await session.tokens(rejecting: rejected) } catch {
+      throw Failure(error, at: account)
     }
     if !header.isEmpty {
-      try printHeader(account, provider)
+      try printHeader(tokens, account)
     } else if options.json {
       JSONOutput.print(
         Output(
-          access_token: account.tokens.accessToken, token_type: account.tokens.tokenType,
-          expires_at: account.expiryInSeconds, scope: account.tokens.scope, cnf: account.confirmation))
-    } else if account.isBound {
-      throw Failure.bound(provider)
+          access_token: tokens.tokens.accessToken, token_type: tokens.tokens.tokenType,
+          expires_at: tokens.expiryInSeconds, scope: tokens.tokens.scope, cnf: tokens.confirmation))
+    } else if tokens.isBound {
+      throw Failure.bound(account)
     } else if let output {
-      try print(account, provider, for: output)
+      try print(tokens, account.provider, for: output)
     } else {
-      StandardOutput.write(account.tokens.accessToken + "\n")
+      StandardOutput.write(tokens.tokens.accessToken + "\n")
     }
   }
 
-  private func print(_ account: StoredAccount, _ provider: IdentityProvider, for reader: Reader) throws(Failure) {
+  private func print(_ tokens: StoredAccount, _ provider: IdentityProvider, for reader: Reader) throws(Failure) {
     switch reader {
     case .kubectl:
       JSONOutput.print(
         try ExecCredential(
-          token: account.tokens.accessToken, expiresAt: account.expiresAt,
+          token: tokens.tokens.accessToken, expiresAt: tokens.expiresAt,
           environment: ProcessInfo.processInfo.environment))
     case .curl:
       StandardOutput.write(
-        CurlConfiguration.text(
-          token: account.tokens.accessToken, certificate: provider.trust.clientCertificate))
+        CurlConfiguration.text(token: tokens.tokens.accessToken, certificate: provider.trust.clientCertificate))
     }
   }
 
-  private func printIDToken(_ access: AccountAccess, _ provider: IdentityProvider) async throws(Failure) {
+  private func printIDToken(_ access: AccountAccess, _ account: Account) async throws(Failure) {
     if output == .kubectl {
-      let session = try access.session(provider)
+      let session = try access.session(account)
       let token: IDToken
-      do throws(SessionError) { token = try await session.idToken() } catch { throw Failure(error, at: provider) }
+      do throws(SessionError) { token = try await session.idToken() } catch { throw Failure(error, at: account) }
       JSONOutput.print(
         try ExecCredential(
           token: token.text, expiresAt: token.claims.expiresAt, environment: ProcessInfo.processInfo.environment))
       return
     }
-    let account: StoredAccount?
-    do throws(TokenStoreError) { account = try access.store.account(provider.id) } catch { throw Failure(error) }
-    guard let account else { throw Failure(.notSignedIn, at: provider) }
-    guard let token = account.tokens.idToken else {
-      throw Failure(.notOffered("ID tokens: the scope openid is missing"), at: provider)
+    guard let tokens = try access.stored(account) else { throw Failure(.notSignedIn, at: account) }
+    guard let token = tokens.tokens.idToken else {
+      throw Failure(.notOffered("ID tokens: the scope openid is missing"), at: account.provider)
     }
     StandardOutput.write(token + "\n")
   }
 
-  private func printHeader(_ account: StoredAccount, _ provider: IdentityProvider) throws(Failure) {
-    guard account.isBound, let key = account.dpopKey, let url = URL(string: header[1]) else {
-      StandardOutput.write("Authorization: Bearer \(account.tokens.accessToken)\n")
+  private func printHeader(_ tokens: StoredAccount, _ account: Account) throws(Failure) {
+    guard tokens.isBound, let key = tokens.dpopKey, let url = URL(string: header[1]) else {
+      StandardOutput.write("Authorization: Bearer \(tokens.tokens.accessToken)\n")
       return
     }
     do throws(OIDCError) {
       let proof = try key.proof(
-        method: header[0].uppercased(), url: url, accessToken: account.tokens.accessToken, nonce: nonce,
+        method: header[0].uppercased(), url: url, accessToken: tokens.tokens.accessToken, nonce: nonce,
         jti: UUID().uuidString, now: Date())
-      StandardOutput.write("Authorization: DPoP \(account.tokens.accessToken)\nDPoP: \(proof)\n")
+      StandardOutput.write("Authorization: DPoP \(tokens.tokens.accessToken)\nDPoP: \(proof)\n")
     } catch {
-      throw Failure(error, at: provider)
+      throw Failure(error, at: account.provider)
     }
   }
 }
