@@ -18,6 +18,8 @@ public enum OIDCError: Error, Sendable, Hashable {
   case refused(ProviderRefusal)
   /// The ID token does not hold.
   case idToken(IDTokenRejection)
+  /// The claims of the userinfo endpoint do not hold.
+  case userinfo(IDTokenRejection)
   /// The redirect has another `state` than the request.
   case state
   /// The redirect comes from another issuer than the request went to (RFC 9207).
@@ -79,7 +81,7 @@ extension OIDCError {
     case .redirected: "redirect_refused"
     case .status: "server_error"
     case .refused(let refusal): refusal.error
-    case .idToken(let rejection): rejection.code
+    case .idToken(let rejection), .userinfo(let rejection): rejection.code
     case .state: "wrong_state"
     case .redirectIssuer: "wrong_redirect_issuer"
     case .notOffered: "not_offered"
@@ -103,6 +105,7 @@ extension OIDCError: CustomStringConvertible {
     case .refused(let refusal):
       "the provider refuses: \(refusal.error)\(refusal.explanation.map { " (\($0))" } ?? "")"
     case .idToken(let rejection): "the ID token is refused: \(rejection)"
+    case .userinfo(let rejection): "the claims of the userinfo endpoint are refused: \(rejection)"
     case .state: "the answer belongs to another sign-in: its state is not that of the request"
     case .redirectIssuer(let issuer): "the answer comes from \(issuer ?? "an unnamed provider"), not from this provider"
     case .notOffered(let what): "the provider does not offer \(what)"

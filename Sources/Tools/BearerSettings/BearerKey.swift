@@ -7,12 +7,15 @@ enum TopKey: String, CaseIterable {
 
 /// A key of a provider. The names of endpoints are those of OAuth 2.0 Authorization Server Metadata (RFC 8414).
 enum ProviderKey: String, CaseIterable {
-  case issuer, name, type, grant
+  case issuer
+  case discoveryURL = "discovery_url"
+  case name, type, grant
   case clientID = "client_id"
   case clientSecretFile = "client_secret_file"
   case authentication
   case privateKeyFile = "private_key_file"
   case privateKeyID = "private_key_id"
+  case privateKeyAlgorithm = "private_key_algorithm"
   case certificateFile = "cert_file"
   case keyFile = "key_file"
   case scopes
@@ -22,6 +25,7 @@ enum ProviderKey: String, CaseIterable {
   case trustedAudiences = "trusted_audiences"
   case clockSkew = "clock_skew"
   case parameters
+  case tokenParameters = "token_parameters"
   case assertionAudience = "assertion_audience"
   case account
   case gitHosts = "git_hosts"

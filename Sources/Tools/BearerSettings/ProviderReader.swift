@@ -99,7 +99,8 @@ struct ProviderReader {
         continue
       }
       guard fields.has(key), !known.contains(key) else { continue }
-      // A certificate that cannot be read is not there.
+      // What cannot be read is not there.
+      if key == .privateKeyAlgorithm, !known.isDisjoint(with: [.authentication, .privateKeyFile]) { continue }
       if key == .authentication, !known.isDisjoint(with: [.certificateFile, .keyFile]) { continue }
       let place = index.flatMap { index in elements[key].flatMap { $0.indices.contains(index) ? $0[index] : nil } }
       fields.refuse(key, index, at: place ?? fields.position(of: key), fault.reason)
@@ -160,13 +161,18 @@ extension ProviderReader {
   }
 
   private mutating func variations() -> ProviderVariations {
-    ProviderVariations(
+    var variations = ProviderVariations(
       trustedAudiences: list(.trustedAudiences) ?? [], clockSkew: clockSkew() ?? ProviderVariations.usualClockSkew,
-      parameters: parameters(),
+      parameters: parameters(.parameters, ProviderVariations.problem(ofParameter:_:)),
       assertionAudience: fields.choice(
         .assertionAudience, ["issuer": ProviderVariations.AssertionAudience.issuer, "token_endpoint": .tokenEndpoint]),
       grant: fields.choice(
         .grant, ["user": ProviderVariations.AccountGrant.user, "client_credentials": .clientCredentials]) ?? .user)
+    variations.tokenParameters = parameters(.tokenParameters, ProviderVariations.problem(ofTokenParameter:_:))
+    variations.discoveryURL = url(.discoveryURL)
+    variations.assertionAlgorithm = fields.choice(
+      .privateKeyAlgorithm, ["ES256": SignatureAlgorithm.es256, "RS256": .rs256, "PS256": .ps256])
+    return variations
   }
 
   /// A time with its unit, such as `300s` or `5m`.
@@ -183,18 +189,20 @@ extension ProviderReader {
     return nil
   }
 
-  /// The members of `parameters`.
-  private mutating func parameters() -> [String: String] {
+  /// The members of `parameters` or `token_parameters`.
+  private mutating func parameters(
+    _ key: ProviderKey, _ problem: (String, String) -> String?
+  ) -> [String: String] {
     var parameters: [String: String] = [:]
-    for member in fields.section(.parameters) ?? [] {
+    for member in fields.section(key) ?? [] {
       guard let name = member.key, case .scalar(let value) = member.value.content else {
-        fields.refuse(.parameters, at: member.position, "must contain names, each with a single value")
+        fields.refuse(key, at: member.position, "must contain names, each with a single value")
         continue
       }
-      if let problem = ProviderVariations.problem(ofParameter: name, value) {
-        fields.refuse(.parameters, at: member.position, problem)
+      if let problem = problem(name, value) {
+        fields.refuse(key, at: member.position, problem)
       } else if parameters.updateValue(value, forKey: name) != nil {
-        fields.refuse(.parameters, at: member.position, "\(name) is set twice")
+        fields.refuse(key, at: member.position, "\(name) is set twice")
       }
     }
     return parameters

@@ -17,7 +17,7 @@ public struct BearerTool: AsyncParsableCommand {
     version: ProjectVersion.line(of: "bearer", cryptography: "BoringSSL of swift-crypto"),
     subcommands: [
       LoginCommand.self, TokenCommand.self, ExecCommand.self, GitCredentialCommand.self, StatusCommand.self,
-      LogoutCommand.self, ProvidersCommand.self, ExplainCommand.self,
+      UserinfoCommand.self, LogoutCommand.self, ProvidersCommand.self, ExplainCommand.self,
     ])
 
   public init() {}

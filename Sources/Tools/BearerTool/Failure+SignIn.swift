@@ -45,6 +45,7 @@ extension Failure {
       )
     case .idToken:
       self.init(.refused, message, hint: "`bearer explain` shows each rule of a token")
+    case .userinfo: self.init(.refused, message, hint: "these claims are not those of the person who signed in")
     case .state, .redirectIssuer:
       self.init(.refused, message, hint: "begin again: `bearer login \(provider.id)`")
     case .notOffered: self.init(.usage, message, hint: "`bearer providers check \(provider.id)` lists what it offers")

@@ -15,6 +15,7 @@ public enum _RSA {
   public enum Signing {
     public struct Padding: Sendable {
       public static let insecurePKCS1v1_5 = Padding()
+      public static let PSS = Padding()
     }
 
     public struct RSASignature: Sendable {

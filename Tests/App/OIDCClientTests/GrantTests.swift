@@ -235,12 +235,16 @@ struct TokenEndpointTests {
 
   @Test("C-020 An assertion of private_key_jwt is one that PyJWT accepts, and is used once")
   func assertion() async throws {
-    for (command, algorithm) in [
-      (["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"], "ES256"), (["genrsa", "2048"], "RS256"),
-    ] {
+    for (command, algorithm, chosen) in [
+      (["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"], "ES256", nil),
+      (["genrsa", "2048"], "RS256", nil), (["genrsa", "2048"], "PS256", .ps256),
+    ] as [([String], String, SignatureAlgorithm?)] {
       let pem = try await ChildProcess.run(try Places.tool("openssl"), command).output.joined(separator: "\n")
       let bench = Bench([.success(.tokens(1)), .success(.tokens(2))])
-      let provider = IdentityProvider.plain(authentication: .privateKeyJWT(pem: pem, keyID: "k1"))
+      let provider = IdentityProvider.plain(
+        authentication: .privateKeyJWT(pem: pem, keyID: "k1"),
+        variations: ProviderVariations(assertionAlgorithm: chosen))
+      #expect(provider.faults == [])
       let endpoint = TokenEndpoint(provider: provider, dependencies: bench.dependencies)
       for _ in 0..<2 { _ = try await endpoint.redeem(.refreshToken("r")) }
       let tokens = bench.transport.forms.compactMap { $0["client_assertion"] }

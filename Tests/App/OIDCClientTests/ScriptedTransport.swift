@@ -130,7 +130,8 @@ extension IdentityProvider {
   /// OAuth 2.0 with known endpoints, so that the first request is the grant.
   static func plain(
     id: String = "work", clientID: String = "app", secret: String? = nil, authentication: ClientAuthentication? = nil,
-    allowsPasswordGrant: Bool = false, dpop: DPoPUse = .off, host: String = "login.example.com", issuer: String? = nil
+    allowsPasswordGrant: Bool = false, dpop: DPoPUse = .off, host: String = "login.example.com", issuer: String? = nil,
+    variations: ProviderVariations = ProviderVariations()
   ) -> IdentityProvider {
     IdentityProvider(
       id: id, name: "Work", tokenEndpoint: url("https://\(host)/token"),
@@ -139,7 +140,7 @@ extension IdentityProvider {
       endpoints: FurtherEndpoints(
         revocation: url("https://\(host)/revoke"), endSession: url("https://\(host)/end?tenant=1"),
         deviceAuthorization: url("https://\(host)/device")),
-      authentication: authentication, allowsPasswordGrant: allowsPasswordGrant, dpop: dpop)
+      authentication: authentication, allowsPasswordGrant: allowsPasswordGrant, dpop: dpop, variations: variations)
   }
 
   /// OpenID Connect with discovery.

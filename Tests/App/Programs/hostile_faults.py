@@ -27,7 +27,9 @@ ID_TOKEN = ["alg_none", "hs256_public_key", "other_key_type", "unknown_kid", "no
 NAMES = [*ID_TOKEN, *ANSWERS, "discovery_other_issuer", "discovery_too_large", "jwks_too_large",
          "token_response_too_large", "redirect_other_iss", "redirect_no_iss", "wrong_state", "token_hang",
          "token_answer_lost", "token_not_json", "wrong_token_type", "no_id_token", "large_token", "keys_rotated",
-         "invalid_grant", "invalid_client"]
+         "invalid_grant", "invalid_client", "userinfo_other_subject", "userinfo_signed", "userinfo_bad_signature",
+         "userinfo_other_audience", "discovery_elsewhere"]
+SIGNED_CLAIMS = ["userinfo_signed", "userinfo_bad_signature", "userinfo_other_audience"]
 
 
 def unpadded(data):
@@ -59,6 +61,19 @@ def discovery(provider):
         "token_endpoint_auth_signing_alg_values_supported": ["ES256"], "scopes_supported": ["openid", "offline_access"],
         "dpop_signing_alg_values_supported": ["ES256"], "authorization_response_iss_parameter_supported": True,
         **({"padding": PADDING} if fault == "discovery_too_large" else {})}
+
+
+def user_claims(provider, claims):
+    return {**claims, "sub": "user 2"} if provider.settings.fault == "userinfo_other_subject" else claims
+
+
+def signed_claims(provider, claims):
+    """The claims as a signed answer (OpenID Connect Core 1.0, section 5.3.2)."""
+    fault, (kid, key) = provider.settings.fault, provider.keys["RS256"]
+    if fault == "userinfo_bad_signature":
+        key = rsa.generate_private_key(65537, 2048)
+    audience = "other-client" if fault == "userinfo_other_audience" else "public-client"
+    return jwt.encode({**claims, "iss": provider.issuer, "aud": audience}, key, "RS256", {"kid": kid})
 
 
 def key_set(provider):

@@ -102,7 +102,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def route(self, path, query, fields):
         provider = self.server.provider
-        if path == "/.well-known/openid-configuration":
+        if path == "/elsewhere" or (
+                path == "/.well-known/openid-configuration" and provider.settings.fault != "discovery_elsewhere"):
             self.answer(200, hostile_faults.discovery(provider))
         elif path == "/jwks":
             self.answer(200, hostile_faults.key_set(provider))
@@ -113,7 +114,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif path == "/device_authorization":
             self.answer(200, provider.start_device(fields, self.headers))
         elif path == "/userinfo":
-            self.answer(200, provider.userinfo(self.headers))
+            self.userinfo()
         elif path == "/revoke":
             provider.revoke(fields, self.headers)
             self.answer(200, {})
@@ -141,6 +142,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send(200, b"<html>Welcome</html>", "application/json")
         else:
             self.answer(200, hostile_faults.token_answer(provider, tokens))
+
+    def userinfo(self):
+        """The claims: signed, or those of another user, if the fault says so."""
+        provider, fault = self.server.provider, self.server.provider.settings.fault
+        claims = hostile_faults.user_claims(provider, provider.userinfo(self.headers))
+        if fault in hostile_faults.SIGNED_CLAIMS:
+            self.send(200, hostile_faults.signed_claims(provider, claims).encode(), "application/jwt; charset=utf-8")
+        else:
+            self.answer(200, claims)
 
     def redirect(self, location):
         self.send(302, b"", "text/plain", {"Location": location})

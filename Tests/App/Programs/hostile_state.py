@@ -112,6 +112,7 @@ class Provider:
             change = dict(change or {})
             rotate, reset = change.pop("rotate_keys", False), change.pop("reset", False)
             self.issuer = change.pop("issuer", self.issuer)  # For a proxy in front, which has another port.
+            self.access_tokens.pop(change.pop("forget", None), None)  # Withdraws an access token.
             known = {field.name for field in dataclasses.fields(Settings)}
             if set(change) - known or change.get("fault") not in (None, *hostile_faults.NAMES):
                 raise Refusal(400, "unknown_setting", f"known: {sorted(known)}, faults: {hostile_faults.NAMES}")

@@ -20,7 +20,7 @@ def judged(item):
     header = jwt.get_unverified_header(item["token"])
     if item.get("key"):
         key = load_pem_private_key(item["key"].encode(), None).public_key()
-        algorithms = ["ES256", "RS256"]
+        algorithms = ["ES256", "RS256", "PS256"]
         thumbprint = None
     else:
         key = jwt.algorithms.ECAlgorithm.from_jwk(json.dumps(header["jwk"]))

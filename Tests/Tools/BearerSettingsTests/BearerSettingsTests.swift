@@ -38,6 +38,12 @@ struct BearerSettingsTests {
       ("parameters: login", "parameters"), ("parameters: { prompt: a, prompt: b }", "parameters"),
       ("assertion_audience: token_endpoint", nil), ("assertion_audience: issuer", nil),
       ("assertion_audience: https://x.example", "assertion_audience"),
+      ("token_parameters: { resource: \"https://api.example\" }", nil),
+      ("token_parameters: { subject_token: x }", "token_parameters"),
+      ("token_parameters: { client_secret: x }", "token_parameters"), ("token_parameters: x", "token_parameters"),
+      ("discovery_url: https://other.example/meta?v=2", nil), ("discovery_url: http://other.example", "discovery_url"),
+      ("discovery_url: /meta", "discovery_url"), ("private_key_algorithm: PS256", "private_key_algorithm"),
+      ("private_key_algorithm: HS256", "private_key_algorithm"),
     ] as [(String, String?)])
   func variations(line: String, fault: String?) throws {
     let yaml = """
@@ -56,6 +62,10 @@ struct BearerSettingsTests {
       if line.hasPrefix("clock") { #expect([90, 900, 0].contains(found.clockSkew)) }
       if line.contains("prompt") {
         #expect(found.parameters == ["audience": "https://api.example", "prompt": "login"])
+      }
+      if line.hasPrefix("token") { #expect(found.tokenParameters == ["resource": "https://api.example"]) }
+      if line.hasPrefix("discovery") {
+        #expect(found.discoveryURL?.absoluteString == "https://other.example/meta?v=2")
       }
       if line.hasPrefix("assertion") { #expect(line.hasSuffix(found.assertionAudience?.rawValue ?? "-")) }
       return

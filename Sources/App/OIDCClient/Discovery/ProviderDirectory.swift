@@ -16,6 +16,7 @@ public actor ProviderDirectory {
 
   /// The issuer, exactly as in its discovery document.
   public nonisolated let issuer: String
+  private let documentURL: URL?
   private let keysURL: URL?
   private let exchange: DocumentExchange
   private let now: @Sendable () -> Date
@@ -27,10 +28,13 @@ public actor ProviderDirectory {
 
   /// Uses `transport`, which must follow no redirects; `now` is the clock. The keys are at `keysURL`; without one, the
   /// discovery document says where.
+  /// The discovery document is at `documentURL`; without one, below the issuer.
   public init(
-    issuer: String, keysURL: URL? = nil, transport: any HTTPTransport, now: @escaping @Sendable () -> Date = { Date() }
+    issuer: String, documentURL: URL? = nil, keysURL: URL? = nil, transport: any HTTPTransport,
+    now: @escaping @Sendable () -> Date = { Date() }
   ) {
     self.issuer = issuer
+    self.documentURL = documentURL
     self.keysURL = keysURL
     exchange = DocumentExchange(transport: transport)
     self.now = now
@@ -42,9 +46,11 @@ public actor ProviderDirectory {
   public func metadata() async throws(OIDCError) -> ProviderMetadata {
     let fetch =
       metadataFetch
-      ?? Task { [issuer, exchange] in
+      ?? Task { [issuer, documentURL, exchange] in
         do throws(OIDCError) {
-          guard let url = ProviderMetadata.url(of: issuer) else { throw .malformed("the issuer is not a URL") }
+          guard let url = documentURL ?? ProviderMetadata.url(of: issuer) else {
+            throw .malformed("the issuer is not a URL")
+          }
           let json = try await exchange.document(at: url, called: "the discovery document")
           return .success(try ProviderMetadata(json: json, issuer: issuer))
         } catch {

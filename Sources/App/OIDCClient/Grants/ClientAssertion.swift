@@ -32,8 +32,8 @@ struct ClientAssertion: Encodable {
   }
 
   /// The signed assertion.
-  func token(pem: String, keyID: String?) throws(OIDCError) -> String {
-    let key = try SignedObject.Key(pem: pem)
+  func token(pem: String, keyID: String?, algorithm: SignatureAlgorithm? = nil) throws(OIDCError) -> String {
+    let key = try SignedObject.Key(pem: pem, algorithm: algorithm)
     return try SignedObject.token(
       header: Header(alg: key.algorithm.rawValue, kid: keyID), payload: self, key: key)
   }

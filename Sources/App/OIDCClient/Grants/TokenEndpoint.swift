@@ -50,10 +50,7 @@ struct TokenEndpoint: Sendable {
   func redeem(_ grant: TokenRequest.Grant, boundTo key: DPoPKey? = nil) async throws(OIDCError) -> TokenResponse {
     var fields = [("grant_type", grant.description)] + grant.fields
     // The other grants begin with a request of their own, which has the parameters.
-    switch grant {
-    case .password, .clientCredentials: fields += provider.variations.orderedParameters
-    case .authorizationCode, .refreshToken, .deviceCode: break
-    }
+    fields += provider.variations.parametersOfTokenRequest(thatBegins: grant.beginsSignIn)
     var answer = try await post(fields, to: provider.tokenEndpoint, key: key, nonce: nil)
     if answer.status != 200, let key, answer.refusal?.error == "use_dpop_nonce",
       let nonce = answer.value(of: "DPoP-Nonce")
@@ -103,7 +100,10 @@ struct TokenEndpoint: Sendable {
         [],
         identifier + [
           ("client_assertion_type", ClientAssertion.type),
-          ("client_assertion", try assertion.token(pem: pem, keyID: keyID)),
+          (
+            "client_assertion",
+            try assertion.token(pem: pem, keyID: keyID, algorithm: provider.variations.assertionAlgorithm)
+          ),
         ]
       )
     // The connection has the rest (RFC 8705, section 2).
@@ -113,6 +113,14 @@ struct TokenEndpoint: Sendable {
 }
 
 extension TokenRequest.Grant {
+  /// Whether no other request comes before it.
+  fileprivate var beginsSignIn: Bool {
+    switch self {
+    case .password, .clientCredentials: true
+    case .authorizationCode, .refreshToken, .deviceCode: false
+    }
+  }
+
   /// What no message may repeat.
   fileprivate var secrets: [String] {
     switch self {

@@ -58,7 +58,7 @@ extension AuthenticationError {
     case .status(let status, _, _): self = .serverError(statusCode: status)
     case .refused(let refusal) where ["invalid_grant", "access_denied"].contains(refusal.error):
       self = .invalidCredentials
-    case .idToken, .deviceCodeExpired, .state, .redirectIssuer: self = .invalidCredentials
+    case .idToken, .userinfo, .deviceCodeExpired, .state, .redirectIssuer: self = .invalidCredentials
     case .refused, .malformed, .tooLarge, .otherIssuer, .redirected, .notOffered, .tokenType, .clientKey:
       self = .configurationError("\(error)")
     }

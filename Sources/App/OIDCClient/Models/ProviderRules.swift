@@ -165,6 +165,25 @@ extension IdentityProvider {
     for (name, value) in variations.orderedParameters {
       if let problem = ProviderVariations.problem(ofParameter: name, value) { refuse("parameters", problem) }
     }
+    if variations.tokenParameters.count > ProviderVariations.mostParameters {
+      refuse("token_parameters", "must be at most \(ProviderVariations.mostParameters)")
+    }
+    for (name, value) in variations.tokenParameters.sorted(by: { $0.key < $1.key }) {
+      if let problem = ProviderVariations.problem(ofTokenParameter: name, value) { refuse("token_parameters", problem) }
+    }
+    if let url = variations.discoveryURL {
+      for problem in EndpointRules.problems(url, .endpoint) { refuse("discovery_url", problem) }
+      if !needsDiscovery { refuse("discovery_url", "is only used with openid_connect") }
+    }
+    if let algorithm = variations.assertionAlgorithm {
+      if case .privateKeyJWT(let pem, _) = authentication {
+        if ClientKeyRule.problem(pem) == nil, !ClientKeyRule.algorithms(pem).contains(algorithm) {
+          refuse("private_key_algorithm", "is not one for the key: P-256 has ES256, RSA has RS256 and PS256")
+        }
+      } else {
+        refuse("private_key_algorithm", "is only used with authentication private_key_jwt")
+      }
+    }
     if variations.assertionAudience == .issuer, issuer == nil {
       refuse("assertion_audience", "cannot be the issuer: there is none")
     }

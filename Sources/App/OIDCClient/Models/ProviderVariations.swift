@@ -23,6 +23,12 @@ public struct ProviderVariations: Sendable, Hashable {
   /// The audience of client assertions; `nil` for the issuer, and for the token endpoint where there is none.
   public var assertionAudience: AssertionAudience?
 
+  /// Further parameters of every request for tokens. They replace `parameters` of the same names there.
+  public var tokenParameters: [String: String] = [:]
+  /// Where the discovery document is; `nil` for the usual place below the issuer, which it must name in any case.
+  public var discoveryURL: URL?
+  /// The algorithm of client assertions; `nil` for ES256 or RS256, after the key.
+  public var assertionAlgorithm: SignatureAlgorithm?
   /// Whose tokens the client asks for.
   public var grant: AccountGrant
 
@@ -45,20 +51,30 @@ public struct ProviderVariations: Sendable, Hashable {
   /// Creates a value; without arguments, what most providers need.
   public init(
     trustedAudiences: [String] = [], clockSkew: TimeInterval = Self.usualClockSkew, parameters: [String: String] = [:],
-    assertionAudience: AssertionAudience? = nil, grant: AccountGrant = .user
+    assertionAudience: AssertionAudience? = nil, assertionAlgorithm: SignatureAlgorithm? = nil,
+    grant: AccountGrant = .user
   ) {
     self.trustedAudiences = trustedAudiences
     self.clockSkew = clockSkew
     self.parameters = parameters
     self.assertionAudience = assertionAudience
+    self.assertionAlgorithm = assertionAlgorithm
     self.grant = grant
   }
+
+  /// The algorithms that client assertions can have.
+  public static let assertionAlgorithms: [SignatureAlgorithm] = [.es256, .rs256, .ps256]
 
   /// The parameters that a client sets itself, or that would change how its request or the answer is read.
   private static let reserved: Set<String> = [
     "client_assertion", "client_assertion_type", "client_id", "client_secret", "code", "code_challenge",
-    "code_challenge_method", "code_verifier", "device_code", "grant_type", "nonce", "password", "redirect_uri",
-    "refresh_token", "request", "request_uri", "response_mode", "response_type", "scope", "state", "username",
+    "code_challenge_method", "code_verifier", "device_code", "dpop_jkt", "grant_type", "nonce", "password",
+    "redirect_uri", "refresh_token", "request", "request_uri", "response_mode", "response_type", "scope", "state",
+    "username",
+  ]
+  /// Those of requests for tokens, in addition (RFC 7521, RFC 8693).
+  private static let reservedForTokens: Set<String> = [
+    "actor_token", "actor_token_type", "assertion", "requested_token_type", "subject_token", "subject_token_type",
   ]
 
   /// Why a parameter cannot be sent; `nil` if it can.
@@ -71,6 +87,20 @@ public struct ProviderVariations: Sendable, Hashable {
       !value.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
     else { return "the value of \(name) must be at most \(longestValue) bytes without control characters" }
     return nil
+  }
+
+  /// Why a parameter cannot be sent with a request for tokens; `nil` if it can.
+  public static func problem(ofTokenParameter name: String, _ value: String) -> String? {
+    reservedForTokens.contains(name)
+      ? "\(name) is set by the client itself, and cannot be a parameter" : problem(ofParameter: name, value)
+  }
+
+  /// The parameters of a request for tokens, in the order of their names.
+  ///
+  /// - Parameter begins: Whether the sign-in begins with it, so that it has `parameters`, too.
+  func parametersOfTokenRequest(thatBegins begins: Bool) -> [(String, String)] {
+    (begins ? parameters.merging(tokenParameters) { $1 } : tokenParameters).sorted { $0.key < $1.key }
+      .map { ($0.key, $0.value) }
   }
 
   /// The parameters in the order of their names.
