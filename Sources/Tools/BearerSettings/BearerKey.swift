@@ -22,6 +22,7 @@ enum ProviderKey: String, CaseIterable {
   case redirectURI = "redirect_uri"
   case passwordGrant = "password_grant"
   case dpop
+  case par
   case trustedAudiences = "trusted_audiences"
   case clockSkew = "clock_skew"
   case parameters
@@ -36,14 +37,15 @@ enum ProviderKey: String, CaseIterable {
   case tokenEndpoint = "token_endpoint"
   case authorizationEndpoint = "authorization_endpoint"
   case deviceAuthorizationEndpoint = "device_authorization_endpoint"
+  case pushedAuthorizationEndpoint = "pushed_authorization_request_endpoint"
   case revocationEndpoint = "revocation_endpoint"
   case endSessionEndpoint = "end_session_endpoint"
   case userinfoEndpoint = "userinfo_endpoint"
 
   /// The keys that discovery replaces.
   static let endpoints: [ProviderKey] = [
-    .tokenEndpoint, .authorizationEndpoint, .deviceAuthorizationEndpoint, .revocationEndpoint, .endSessionEndpoint,
-    .userinfoEndpoint,
+    .tokenEndpoint, .authorizationEndpoint, .deviceAuthorizationEndpoint, .pushedAuthorizationEndpoint,
+    .revocationEndpoint, .endSessionEndpoint, .userinfoEndpoint,
   ]
 
   /// The key that sets `field` of a `ProviderFault`; `nil` for the identifier, which is a key itself.

@@ -79,7 +79,8 @@ struct ProviderReader {
     let token = type == nil ? url(.tokenEndpoint) : requiredURL(.tokenEndpoint, "is required with oauth2")
     let endpoints = FurtherEndpoints(
       redirectURI: redirect, userinfo: url(.userinfoEndpoint), revocation: url(.revocationEndpoint),
-      endSession: url(.endSessionEndpoint), deviceAuthorization: url(.deviceAuthorizationEndpoint))
+      endSession: url(.endSessionEndpoint), deviceAuthorization: url(.deviceAuthorizationEndpoint),
+      pushedAuthorization: url(.pushedAuthorizationEndpoint))
     return IdentityProvider(
       id: id, name: name, tokenEndpoint: token ?? Self.placeholder, authorizationEndpoint: url(.authorizationEndpoint),
       clientID: clientID, clientSecret: secret, scopes: scopes, type: .oauth2, issuer: url(.issuer)?.absoluteString,
@@ -169,6 +170,8 @@ extension ProviderReader {
       grant: fields.choice(
         .grant, ["user": ProviderVariations.AccountGrant.user, "client_credentials": .clientCredentials]) ?? .user)
     variations.tokenParameters = parameters(.tokenParameters, ProviderVariations.problem(ofTokenParameter:_:))
+    variations.pushing =
+      fields.choice(.par, ["auto": ProviderVariations.RequestPushing.automatic, "required": .required]) ?? .automatic
     variations.discoveryURL = url(.discoveryURL)
     variations.assertionAlgorithm = fields.choice(
       .privateKeyAlgorithm, ["ES256": SignatureAlgorithm.es256, "RS256": .rs256, "PS256": .ps256])

@@ -16,7 +16,8 @@ public struct BearerTool: AsyncParsableCommand {
       """,
     version: ProjectVersion.line(of: "bearer", cryptography: "BoringSSL of swift-crypto"),
     subcommands: [
-      LoginCommand.self, TokenCommand.self, ExecCommand.self, GitCredentialCommand.self, StatusCommand.self,
+      LoginCommand.self, TokenCommand.self, ExchangeCommand.self, ExecCommand.self, GitCredentialCommand.self,
+      StatusCommand.self,
       UserinfoCommand.self, LogoutCommand.self, ProvidersCommand.self, ExplainCommand.self,
     ])
 

@@ -75,6 +75,13 @@ extension Failure {
         + "dpop: off in the configuration, then `bearer login \(account.words)`")
   }
 
+  /// The token of an exchange is bound to the key of an account.
+  static func boundExchange(_ account: Account) -> Failure {
+    Failure(
+      .usage, "token_bound: \(account.name): the new token is bound to a key, so that it is of no use alone",
+      hint: "--json prints it; dpop: off in the configuration asks for tokens that are not bound")
+  }
+
   /// Names the setting for the audiences that are neither the client nor trusted.
   private static func hint(forAudiences audiences: [String], _ provider: IdentityProvider) -> String {
     let trusted = provider.variations.trustedAudiences
@@ -93,6 +100,9 @@ extension Failure {
       "this provider asks for a second factor: sign in with the browser, `bearer login \(provider.id)`"
     case "invalid_client", "unauthorized_client": "see client_id, authentication and the secret in the configuration"
     case "invalid_scope": "see scopes in the configuration"
+    case "invalid_target": "the provider gives no token for this audience or resource"
+    case "unsupported_grant_type", "unsupported_token_type":
+      "the provider does not allow this grant to the client, or does not know it"
     case "access_denied": "the sign-in was declined"
     default: "begin again: `bearer login \(provider.id)`"
     }

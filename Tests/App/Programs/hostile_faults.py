@@ -28,7 +28,8 @@ NAMES = [*ID_TOKEN, *ANSWERS, "discovery_other_issuer", "discovery_too_large", "
          "token_response_too_large", "redirect_other_iss", "redirect_no_iss", "wrong_state", "token_hang",
          "token_answer_lost", "token_not_json", "wrong_token_type", "no_id_token", "large_token", "keys_rotated",
          "invalid_grant", "invalid_client", "userinfo_other_subject", "userinfo_signed", "userinfo_bad_signature",
-         "userinfo_other_audience", "discovery_elsewhere"]
+         "userinfo_other_audience", "discovery_elsewhere", "pushed_without_lifetime",
+         "pushed_two_words"]
 SIGNED_CLAIMS = ["userinfo_signed", "userinfo_bad_signature", "userinfo_other_audience"]
 
 
@@ -50,7 +51,9 @@ def discovery(provider):
         "issuer": "https://other.example" if fault == "discovery_other_issuer" else issuer,
         **{name + "_endpoint": f"{issuer}/{path}" for name, path in [
             ("authorization", "authorize"), ("token", "token"), ("userinfo", "userinfo"), ("revocation", "revoke"),
-            ("end_session", "end_session"), ("device_authorization", "device_authorization")]},
+            ("end_session", "end_session"), ("device_authorization", "device_authorization"),
+            ("pushed_authorization_request", "par")]},
+        "require_pushed_authorization_requests": provider.settings.push_required,
         "jwks_uri": issuer + "/jwks", "response_types_supported": ["code"], "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": ["RS256", "ES256"], "code_challenge_methods_supported": ["S256"],
         "grant_types_supported": ["authorization_code", "refresh_token", "password",
@@ -61,6 +64,14 @@ def discovery(provider):
         "token_endpoint_auth_signing_alg_values_supported": ["ES256"], "scopes_supported": ["openid", "offline_access"],
         "dpop_signing_alg_values_supported": ["ES256"], "authorization_response_iss_parameter_supported": True,
         **({"padding": PADDING} if fault == "discovery_too_large" else {})}
+
+
+def pushed(provider, document):
+    """The answer to a pushed request."""
+    fault = provider.settings.fault
+    if fault == "pushed_without_lifetime":
+        return {"request_uri": document["request_uri"]}
+    return {**document, "request_uri": "two words"} if fault == "pushed_two_words" else document
 
 
 def user_claims(provider, claims):

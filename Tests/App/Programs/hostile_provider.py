@@ -113,6 +113,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.token(fields)
         elif path == "/device_authorization":
             self.answer(200, provider.start_device(fields, self.headers))
+        elif path == "/par":
+            document = provider.push(fields, self.headers)
+            self.answer(201, hostile_faults.pushed(provider, document))
         elif path == "/userinfo":
             self.userinfo()
         elif path == "/revoke":

@@ -21,6 +21,8 @@ from loopback import private_pem
 
 DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"
 SECRET = "secret-of-the-client-42"
 # The SHA-256 hash of the client's certificate, in base64url. The server removes what a client sends under this name.
 CERTIFICATE = "Test-Client-Certificate"
@@ -54,6 +56,7 @@ class Settings:
     refresh_id_token: bool = True
     dpop_nonce: bool = False  # DPoP proofs need the nonce of the provider.
     dpop_required: bool = False
+    push_required: bool = False  # The browser must bring a pushed request (RFC 9126).
     retry_after: int = 1  # Seconds, in the answers of the faults with Retry-After.
 
 
@@ -84,7 +87,7 @@ class Provider:
         self.counters = {name: collections.Counter() for name in ("paths", "grants", "refresh_tokens", "refusals")}
         self.codes, self.families, self.devices, self.access_tokens = {}, {}, {}, {}
         self.proofs, self.nonce = set(), secrets.token_urlsafe()
-        self.keys, self.certificate = {}, None
+        self.keys, self.certificate, self.pushed = {}, None, {}
         self.client_key = ec.generate_private_key(ec.SECP256R1())
         (folder / "client.key").write_bytes(private_pem(self.client_key))
         (folder / "client.key").chmod(0o600)
@@ -200,14 +203,51 @@ class Provider:
             thumbprint = self.proof(headers, "POST", url)
             grant = {"authorization_code": self.redeem_code, "refresh_token": self.refresh,
                      "password": self.check_password, DEVICE: self.poll_device}.get(fields.get("grant_type"))
+            if fields.get("grant_type") == EXCHANGE:
+                return self.exchange(client, fields, thumbprint)
             if fields.get("grant_type") == "client_credentials":
                 return self.own_token(client, fields, thumbprint, headers.get(CERTIFICATE))
             if grant is None:
                 raise self.refused(400, "unsupported_grant_type")
             return grant(client, fields, thumbprint)
 
+    def exchange(self, client, fields, thumbprint):
+        """RFC 8693: an access token of this provider, for the service `billing`, with the actor's name."""
+        subject = self.access_tokens.get(fields.get("subject_token"), (None,))[0]
+        if subject is None or fields.get("subject_token_type") != TOKEN_TYPE + "access_token":
+            raise self.refused(400, "invalid_request", f"the token {fields.get('subject_token')} is unknown")
+        if fields.get("audience", "billing") != "billing":
+            raise self.refused(400, "invalid_target")
+        if fields.get("requested_token_type", TOKEN_TYPE + "access_token") != TOKEN_TYPE + "access_token":
+            raise self.refused(400, "invalid_request", "only access tokens are issued")
+        family = Family(client, fields.get("scope", ""), None, thumbprint, subject.subject)
+        answer = self.issue(family, thumbprint, refreshed=True)
+        self.families.pop(answer.pop("refresh_token", None), None)
+        return {**answer, "issued_token_type": TOKEN_TYPE + "access_token"}
+
+    def push(self, fields, headers):
+        """RFC 9126: keeps the request of a client for a minute."""
+        with self.lock:
+            client = self.authenticate(fields, headers)
+            if fields.get("client_id", client) != client or "request_uri" in fields:
+                raise self.refused(400, "invalid_request")
+            if fields.get("prompt") == "create":
+                raise self.refused(400, "invalid_request", "prompt is not supported")
+            uri = "urn:ietf:params:oauth:request_uri:" + secrets.token_urlsafe()
+            self.pushed[uri] = {**fields, "client_id": client}
+            return {"request_uri": uri, "expires_in": 60}
+
     def authorize(self, query):
         """Signs the user in and returns a code."""
+        if "request_uri" in query:
+            with self.lock:
+                pushed = self.pushed.pop(query["request_uri"], None)
+            if (pushed is None or set(query) != {"client_id", "request_uri"}
+                    or query["client_id"] != pushed["client_id"]):
+                raise self.refused(400, "invalid_request", "the request was not pushed by this client")
+            query.update(pushed)
+        elif self.settings.push_required:
+            raise self.refused(400, "invalid_request", "the request must be pushed")
         if query.get("response_type") != "code" or query.get("code_challenge_method") != "S256":
             raise self.refused(400, "invalid_request", "response_type must be code, with PKCE S256")
         if not query.get("redirect_uri", "").startswith(("http://127.0.0.1:", "http://[::1]:", "http://localhost:")):

@@ -43,7 +43,9 @@ struct BearerSettingsTests {
       ("token_parameters: { client_secret: x }", "token_parameters"), ("token_parameters: x", "token_parameters"),
       ("discovery_url: https://other.example/meta?v=2", nil), ("discovery_url: http://other.example", "discovery_url"),
       ("discovery_url: /meta", "discovery_url"), ("private_key_algorithm: PS256", "private_key_algorithm"),
-      ("private_key_algorithm: HS256", "private_key_algorithm"),
+      ("private_key_algorithm: HS256", "private_key_algorithm"), ("par: required", nil), ("par: off", "par"),
+      ("par: auto", nil),
+      ("pushed_authorization_request_endpoint: https://a.example", "pushed_authorization_request_endpoint"),
     ] as [(String, String?)])
   func variations(line: String, fault: String?) throws {
     let yaml = """
@@ -56,7 +58,7 @@ struct BearerSettingsTests {
       """
     guard let fault else {
       let found = try #require(try NamedFiles().read(yaml).standard).variations
-      let isUsual = line == "parameters: {}"
+      let isUsual = line == "parameters: {}" || line == "par: auto"
       #expect((found == ProviderVariations()) == isUsual)
       if line.hasPrefix("trusted") { #expect(found.trustedAudiences == ["383168317235462148", "sibling"]) }
       if line.hasPrefix("clock") { #expect([90, 900, 0].contains(found.clockSkew)) }

@@ -21,6 +21,10 @@ public struct ProviderMetadata: Sendable, Hashable {
   public let endSessionEndpoint: URL?
   /// The device authorization grant (RFC 8628).
   public let deviceAuthorizationEndpoint: URL?
+  /// Pushed authorization requests (RFC 9126).
+  public let pushedAuthorizationEndpoint: URL?
+  /// Whether a sign-in must begin with a pushed request (RFC 9126, section 5).
+  public let requiresPushedRequests: Bool
   /// Whether redirects carry `iss` (RFC 9207).
   public let namesIssuerInRedirects: Bool
   /// Whether tokens can be bound to a P-256 key (RFC 9449).
@@ -79,6 +83,8 @@ public struct ProviderMetadata: Sendable, Hashable {
     revocationEndpoint = endpoint(document.revocationEndpoint)
     endSessionEndpoint = endpoint(document.endSessionEndpoint)
     deviceAuthorizationEndpoint = endpoint(document.deviceAuthorizationEndpoint)
+    pushedAuthorizationEndpoint = endpoint(document.pushedAuthorizationEndpoint)
+    requiresPushedRequests = value(document.requiresPushedRequests) ?? false
     namesIssuerInRedirects = value(document.namesIssuerInRedirects) ?? false
     offersDPoP =
       value(document.dpopAlgorithms)?.contains(where: SignatureAlgorithm.es256.rawValue.isIdentical) ?? false
@@ -136,6 +142,8 @@ public struct ProviderMetadata: Sendable, Hashable {
     let revocationEndpoint: Member<String>
     let endSessionEndpoint: Member<String>
     let deviceAuthorizationEndpoint: Member<String>
+    let pushedAuthorizationEndpoint: Member<String>
+    let requiresPushedRequests: Member<Bool>
     let namesIssuerInRedirects: Member<Bool>
     let dpopAlgorithms: Member<[String]>
     let challengeMethods: Member<[String]>
@@ -154,6 +162,8 @@ public struct ProviderMetadata: Sendable, Hashable {
       revocationEndpoint = members.text("revocation_endpoint")
       endSessionEndpoint = members.text("end_session_endpoint")
       deviceAuthorizationEndpoint = members.text("device_authorization_endpoint")
+      pushedAuthorizationEndpoint = members.text("pushed_authorization_request_endpoint")
+      requiresPushedRequests = members.truth("require_pushed_authorization_requests")
       namesIssuerInRedirects = members.truth("authorization_response_iss_parameter_supported")
       dpopAlgorithms = members.texts("dpop_signing_alg_values_supported")
       challengeMethods = members.texts("code_challenge_methods_supported")
@@ -167,6 +177,7 @@ public struct ProviderMetadata: Sendable, Hashable {
     /// The endpoints that can have an alias.
     private static let aliases = [
       "token_endpoint", "revocation_endpoint", "device_authorization_endpoint", "userinfo_endpoint",
+      "pushed_authorization_request_endpoint",
     ]
   }
 }

@@ -65,6 +65,15 @@ extension ProviderClient {
       if resolved.endpoints.revocation != nil { report.features.append("revocation") }
       if resolved.endpoints.endSession != nil { report.features.append("logout page") }
       if metadata?.offersDPoP == true { report.features.append("DPoP") }
+      if metadata?.requiresPushedRequests == true {
+        report.features.append("pushed requests, demanded")
+      } else if resolved.endpoints.pushedAuthorization != nil {
+        report.features.append("pushed requests")
+      }
+      let pushes = provider.variations.pushing == .required || metadata?.requiresPushedRequests == true
+      if pushes, resolved.endpoints.pushedAuthorization == nil {
+        throw OIDCError.notOffered("pushed authorization requests")
+      }
       if metadata?.namesIssuerInRedirects == true { report.features.append("issuer in redirects") }
       for fault in metadata?.allFaults ?? [] { report.problems.append(.init(code: fault.code, text: "\(fault)")) }
       if metadata?.fault(of: "code_challenge_methods_supported") == nil { try metadata?.requireS256() }

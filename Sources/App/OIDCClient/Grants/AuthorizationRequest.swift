@@ -13,6 +13,8 @@ public struct AuthorizationRequest: Sendable, Hashable {
   let issuer: String?
   let namesIssuer: Bool
   let provider: IdentityProvider
+  /// How long the provider keeps the request, in seconds, if it was pushed: the browser must be there by then.
+  public internal(set) var lifetime: Int?
 
   /// Whether `redirect` has the `state` of this request. Another one is the answer to another request, or a stranger's.
   ///

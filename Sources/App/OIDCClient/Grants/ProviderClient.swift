@@ -33,9 +33,12 @@ public struct ProviderClient: Sendable {
 
   /// Begins a sign-in in the browser, which comes back to `redirectURI`.
   ///
-  /// - Parameter nonce: What the ID token must carry, where a service that is to accept it has asked for that; otherwise
-  ///   a random text.
-  /// - Throws: `.notOffered` if the provider has no authorization endpoint, or refuses S256.
+  /// - Parameter nonce: What the ID token must carry, where a service that is to accept it has asked for that;
+  ///   otherwise a random text. If the provider demands it, or the entry, the request is sent to the provider first,
+  ///   and the browser carries only a reference to it (RFC 9126).
+  ///
+  /// - Throws: `.notOffered` if the provider has no authorization endpoint, refuses S256, or takes no pushed requests;
+  ///   `.refused` if it refuses the pushed request.
   public func begin(redirectURI: String, nonce given: String? = nil) async throws(OIDCError) -> AuthorizationRequest {
     let provider = try await resolved()
     let metadata = try await metadata()
@@ -53,13 +56,37 @@ public struct ProviderClient: Sendable {
     if !provider.scopes.isEmpty { fields.append(("scope", provider.scopes.joined(separator: " "))) }
     if let nonce { fields.append(("nonce", nonce)) }
     fields += provider.variations.orderedParameters
+    var pushed: PushedRequest?
+    if provider.variations.pushing == .required || metadata?.requiresPushedRequests == true {
+      let answer = try await push(fields, to: provider)
+      // No parameter but these two is read (RFC 9126, section 4).
+      fields = [("client_id", provider.clientID), ("request_uri", answer.uri)]
+      pushed = answer
+    }
     var components = URLComponents(url: endpoint, resolvingAgainstBaseURL: true)
     let query = [components?.percentEncodedQuery, FormEncoding.encode(fields)].compactMap(\.self)
     components?.percentEncodedQuery = query.filter { !$0.isEmpty }.joined(separator: "&")
     guard let url = components?.url else { throw .malformed("the authorization endpoint") }
-    return AuthorizationRequest(
+    var request = AuthorizationRequest(
       url: url, redirectURI: redirectURI, state: state, nonce: nonce, pkce: pkce, issuer: provider.issuer,
       namesIssuer: metadata?.namesIssuerInRedirects ?? false, provider: provider)
+    request.lifetime = pushed?.lifetime
+    return request
+  }
+
+  /// Sends the fields of a request to the provider, with the client's authentication (RFC 9126, section 2.1).
+  private func push(
+    _ fields: [(String, String)], to provider: IdentityProvider
+  ) async throws(OIDCError) -> PushedRequest {
+    guard let endpoint = provider.endpoints.pushedAuthorization else {
+      throw try await metadata()?.fault(of: "pushed_authorization_request_endpoint")
+        ?? .notOffered("pushed authorization requests")
+    }
+    // The authentication of most clients names the client, and no field may be there twice.
+    let own = provider.authentication == .basic ? fields : fields.filter { $0.0 != "client_id" }
+    let answer = try await tokenEndpoint(of: provider).post(own, to: endpoint, called: PushedRequest.endpoint)
+    guard answer.status == 201 || answer.status == 200 else { throw answer.error(of: PushedRequest.endpoint) }
+    return try PushedRequest(json: answer.body)
   }
 
   /// Ends it with the URL that the browser was sent to.
@@ -125,14 +152,36 @@ public struct ProviderClient: Sendable {
 
   // MARK: Machine accounts
 
-  /// Exchanges the credentials of the client itself for an access token (RFC 6749, section 4.4). An ID token or a refresh
-  /// token in the answer is left out. The request may be repeated: nothing is spent by it.
+  /// Exchanges the credentials of the client itself for an access token (RFC 6749, section 4.4). An ID token or a
+  /// refresh token in the answer is left out. The request may be repeated: nothing is spent by it.
   ///
   /// - Throws: `.notOffered` unless the provider's entry is that of a machine account.
   public func ownTokens() async throws(OIDCError) -> StoredAccount {
     guard self.provider.isOfMachine else { throw .notOffered("tokens of the client itself: its entry is of a person") }
     let provider = try await resolved()
     return try await redeem(.clientCredentials(scopes: provider.scopes), at: provider, nonce: nil)
+  }
+
+  // MARK: Token exchange
+
+  /// Exchanges a token for another one, for another service or with fewer rights (RFC 8693). The request is sent once,
+  /// and the answer is kept nowhere.
+  ///
+  /// - Parameter key: The key that the subject token is bound to, and the new one is to be; `nil` for a bearer token.
+  /// - Throws: `.refused`, for example with `invalid_target`; `.tokenType` if the new token is bound and none was to
+  ///   be.
+  public func exchange(
+    _ exchange: TokenExchange, boundTo key: DPoPKey? = nil
+  ) async throws(OIDCError) -> TokenResponse {
+    let provider = try await resolved()
+    let answer = try await tokenEndpoint(of: provider).redeem(.tokenExchange(exchange), boundTo: key)
+    switch answer.tokens.tokenType.lowercased() {
+    // A token that is no access token (section 2.2.1).
+    case "bearer", "n_a": break
+    case "dpop" where key != nil: break
+    default: throw .tokenType(answer.tokens.tokenType)
+    }
+    return answer
   }
 
   // MARK: Refresh, revocation, logout
@@ -196,8 +245,9 @@ public struct ProviderClient: Sendable {
 
   /// The claims of the userinfo endpoint (OpenID Connect Core 1.0, section 5.3).
   ///
-  /// A signed answer is verified with the provider's keys. Where the account is that of a person whom an ID token names,
-  /// the claims must name the same one: an access token that was put in another's place would bring other claims.
+  /// A signed answer is verified with the provider's keys. Where the account is that of a person whom an ID token
+  /// names, the claims must name the same one: an access token that was put in another's place would bring other
+  /// claims.
   ///
   /// - Throws: `.notOffered`, `.status` (401 where the access token is not accepted), `.userinfo`, `.malformed`.
   public func userClaims(of account: StoredAccount) async throws(OIDCError) -> UserClaims {

@@ -50,7 +50,10 @@ struct TokenEndpoint: Sendable {
   func redeem(_ grant: TokenRequest.Grant, boundTo key: DPoPKey? = nil) async throws(OIDCError) -> TokenResponse {
     var fields = [("grant_type", grant.description)] + grant.fields
     // The other grants begin with a request of their own, which has the parameters.
-    fields += provider.variations.parametersOfTokenRequest(thatBegins: grant.beginsSignIn)
+    let own = Set(fields.map(\.0))
+    fields += provider.variations.parametersOfTokenRequest(thatBegins: grant.beginsSignIn).filter { name, _ in
+      !own.contains(name)
+    }
     var answer = try await post(fields, to: provider.tokenEndpoint, key: key, nonce: nil)
     if answer.status != 200, let key, answer.refusal?.error == "use_dpop_nonce",
       let nonce = answer.value(of: "DPoP-Nonce")
@@ -117,7 +120,7 @@ extension TokenRequest.Grant {
   fileprivate var beginsSignIn: Bool {
     switch self {
     case .password, .clientCredentials: true
-    case .authorizationCode, .refreshToken, .deviceCode: false
+    case .authorizationCode, .refreshToken, .deviceCode, .tokenExchange: false
     }
   }
 
@@ -129,6 +132,7 @@ extension TokenRequest.Grant {
     case .password(let credentials, _): [credentials.password]
     case .deviceCode(let code): [code]
     case .clientCredentials: []
+    case .tokenExchange(let exchange): [exchange.subject.text, exchange.actor?.text ?? ""]
     }
   }
 
@@ -142,6 +146,7 @@ extension TokenRequest.Grant {
       [("username", credentials.username), ("password", credentials.password)] + Self.field(scopes)
     case .clientCredentials(let scopes): Self.field(scopes)
     case .deviceCode(let code): [("device_code", code)]
+    case .tokenExchange(let exchange): exchange.fields
     }
   }
 

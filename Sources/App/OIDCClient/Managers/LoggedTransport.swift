@@ -26,12 +26,13 @@ public struct LoggedTransport: HTTPTransport {
   /// The fields of a form whose values are shown.
   private static let shown: Set<String> = [
     "grant_type", "client_id", "scope", "redirect_uri", "token_type_hint", "client_assertion_type",
+    "subject_token_type", "actor_token_type", "requested_token_type",
   ]
 
   /// The fields of a form whose names are shown. A body that is no form may be taken for a name.
   private static let named: Set<String> = shown.union([
     "code", "code_verifier", "refresh_token", "username", "password", "device_code", "token", "client_secret",
-    "client_assertion",
+    "client_assertion", "subject_token", "actor_token",
   ])
 
   /// Method, URL without user and query, and the known fields of a form, most of them without their values.

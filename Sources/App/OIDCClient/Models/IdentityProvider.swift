@@ -120,11 +120,13 @@ public struct FurtherEndpoints: Sendable, Hashable {
   public var endSession: URL?
   /// The device authorization grant (RFC 8628).
   public var deviceAuthorization: URL?
+  /// Pushed authorization requests (RFC 9126).
+  public var pushedAuthorization: URL?
 
   /// Creates a list.
   public init(
     jwksURI: URL? = nil, redirectURI: URL? = nil, userinfo: URL? = nil, revocation: URL? = nil, endSession: URL? = nil,
-    deviceAuthorization: URL? = nil
+    deviceAuthorization: URL? = nil, pushedAuthorization: URL? = nil
   ) {
     self.jwksURI = jwksURI
     self.redirectURI = redirectURI
@@ -132,6 +134,7 @@ public struct FurtherEndpoints: Sendable, Hashable {
     self.revocation = revocation
     self.endSession = endSession
     self.deviceAuthorization = deviceAuthorization
+    self.pushedAuthorization = pushedAuthorization
   }
 }
 
@@ -145,8 +148,8 @@ public enum ClientAuthentication: Sendable, Hashable {
   case post
   /// A JWT signed with a key of the client (RFC 7523): the private key, P-256 or RSA, as PEM; and its `kid`.
   case privateKeyJWT(pem: String, keyID: String?)
-  /// The certificate of the TLS connection, `ConnectionTrust.clientCertificate` (RFC 8705, section 2): one of an authority
-  /// that the provider trusts, or a self-signed one that it knows.
+  /// The certificate of the TLS connection, `ConnectionTrust.clientCertificate` (RFC 8705, section 2): one of an
+  /// authority that the provider trusts, or a self-signed one that it knows.
   case tlsClientAuth
 }
 
@@ -195,7 +198,9 @@ extension IdentityProvider {
       userinfo: aliases["userinfo_endpoint"] ?? metadata.userinfoEndpoint,
       revocation: aliases["revocation_endpoint"] ?? metadata.revocationEndpoint,
       endSession: metadata.endSessionEndpoint,
-      deviceAuthorization: aliases["device_authorization_endpoint"] ?? metadata.deviceAuthorizationEndpoint)
+      deviceAuthorization: aliases["device_authorization_endpoint"] ?? metadata.deviceAuthorizationEndpoint,
+      pushedAuthorization: aliases["pushed_authorization_request_endpoint"]
+        ?? metadata.pushedAuthorizationEndpoint)
     return IdentityProvider(
       id: id, name: name, tokenEndpoint: tokenEndpoint, authorizationEndpoint: metadata.authorizationEndpoint,
       clientID: clientID, clientSecret: clientSecret, scopes: scopes, type: type, issuer: issuer,

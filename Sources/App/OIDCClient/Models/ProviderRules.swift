@@ -72,6 +72,7 @@ extension IdentityProvider {
     judge(endpoints.revocation, "revocation_endpoint")
     judge(endpoints.endSession, "end_session_endpoint")
     judge(endpoints.deviceAuthorization, "device_authorization_endpoint")
+    judge(endpoints.pushedAuthorization, "pushed_authorization_request_endpoint")
     judge(endpoints.redirectURI, "redirect_uri", .redirect)
     return faults
   }
@@ -174,6 +175,9 @@ extension IdentityProvider {
     if let url = variations.discoveryURL {
       for problem in EndpointRules.problems(url, .endpoint) { refuse("discovery_url", problem) }
       if !needsDiscovery { refuse("discovery_url", "is only used with openid_connect") }
+    }
+    if variations.pushing == .required, !needsDiscovery, endpoints.pushedAuthorization == nil {
+      refuse("par", "needs pushed_authorization_request_endpoint")
     }
     if let algorithm = variations.assertionAlgorithm {
       if case .privateKeyJWT(let pem, _) = authentication {

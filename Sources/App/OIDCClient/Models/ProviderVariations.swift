@@ -29,6 +29,8 @@ public struct ProviderVariations: Sendable, Hashable {
   public var discoveryURL: URL?
   /// The algorithm of client assertions; `nil` for ES256 or RS256, after the key.
   public var assertionAlgorithm: SignatureAlgorithm?
+  /// When the request of a sign-in in the browser is sent to the provider first (RFC 9126).
+  public var pushing = RequestPushing.automatic
   /// Whose tokens the client asks for.
   public var grant: AccountGrant
 
@@ -38,6 +40,14 @@ public struct ProviderVariations: Sendable, Hashable {
     case issuer
     /// The URL of the token endpoint.
     case tokenEndpoint = "token_endpoint"
+  }
+
+  /// When the request of a sign-in is pushed: then the browser carries a reference in place of the request.
+  public enum RequestPushing: String, Sendable, Hashable, CaseIterable {
+    /// Where the provider demands it.
+    case automatic = "auto"
+    /// Always.
+    case required
   }
 
   /// Whose tokens a client asks for.

@@ -35,6 +35,8 @@ public struct TokenRequest: Sendable, Hashable {
     case deviceCode(String)
     /// The client's own credentials, with the scopes to ask for (RFC 6749, section 4.4).
     case clientCredentials(scopes: [String])
+    /// Another token (RFC 8693).
+    case tokenExchange(TokenExchange)
   }
 
   /// Creates a request.
@@ -50,6 +52,8 @@ public struct TokenResponse: Sendable, Hashable {
   public let tokens: AuthTokens
   /// Whether the provider said how long the access token is valid. Otherwise `expiresIn` is an assumption of an hour.
   public let namesLifetime: Bool
+  /// What kind of token it is, as the answer to an exchange says (RFC 8693, section 2.2.1); `nil` if it does not.
+  public let issuedType: String?
   /// Why the ID token cannot be used; `nil` if it can, or is absent.
   let idTokenFault: OIDCError?
 
@@ -90,6 +94,7 @@ public struct TokenResponse: Sendable, Hashable {
       expiresIn: lifetime.map { min($0, Self.longestLifetime) } ?? Self.assumedLifetime,
       scope: document.scope.value?.joined(separator: " "), idToken: document.idToken.value)
     namesLifetime = lifetime != nil
+    issuedType = document.issuedType.value.flatMap { $0.utf8.count <= 256 ? $0 : nil }
     idTokenFault = document.idToken.fault.map { .malformed("\(Self.name): \($0)") }
   }
 
@@ -113,6 +118,7 @@ public struct TokenResponse: Sendable, Hashable {
   }
 
   private init(tokens: AuthTokens, namesLifetime: Bool, idTokenFault: OIDCError?) {
+    issuedType = nil
     self.tokens = tokens
     self.namesLifetime = namesLifetime
     self.idTokenFault = idTokenFault
@@ -125,6 +131,7 @@ public struct TokenResponse: Sendable, Hashable {
     let refreshToken: Member<String>
     let scope: Member<[String]>
     let idToken: Member<String>
+    let issuedType: Member<String>
 
     init(from decoder: any Decoder) throws {
       let members = try ProviderMembers(from: decoder)
@@ -139,6 +146,7 @@ public struct TokenResponse: Sendable, Hashable {
       refreshToken = members.text("refresh_token", isSecret: true)
       scope = members.texts("scope")
       idToken = members.text("id_token", isSecret: true)
+      issuedType = members.text("issued_token_type")
     }
   }
 }
@@ -165,6 +173,7 @@ extension TokenRequest.Grant: CustomStringConvertible, CustomReflectable {
     case .password: "password"
     case .deviceCode: "urn:ietf:params:oauth:grant-type:device_code"
     case .clientCredentials: "client_credentials"
+    case .tokenExchange: "urn:ietf:params:oauth:grant-type:token-exchange"
     }
   }
   /// No members.

@@ -8,7 +8,8 @@ public enum TokenConfirmation: Sendable, Hashable {
   /// A key of the client: its thumbprint, `jkt` (RFC 9449, section 6.1).
   case key(String)
 
-  /// Reads `cnf` of a token that is a JWT. Its signature is not verified: the claim is shown, and nothing is decided by it.
+  /// Reads `cnf` of a token that is a JWT. Its signature is not verified: the claim is shown, and nothing is decided by
+  /// it.
   ///
   /// - Returns: `nil` if the token is no JWT, or has no such claim.
   public init?(accessToken: String) {

@@ -31,7 +31,8 @@ struct BrowserSignIn {
     // Every user of the machine can read the arguments of a program, so the browser gets a short address of this port.
     let address = await listener.begin(sendingTo: request.url) { request.isAnswered(by: $0) }
     if !(startsBrowser && SystemBrowser.open(address)) {
-      StandardError.write("open this address in a browser on this machine, once:\n\n\(address)\n\n")
+      let limit = request.lifetime.map { " within \($0) s" } ?? ""
+      StandardError.write("open this address in a browser on this machine, once\(limit):\n\n\(address)\n\n")
     }
     // While the person is busy there, so that one exchange remains when the code arrives.
     async let keys: Void = client.warmUp()

@@ -197,7 +197,8 @@ struct LoginCommand: AsyncParsableCommand {
     // No process listens there: the browser shows an error, and the address in its bar is what is wanted.
     let redirectURI = client.provider.endpoints.redirectURI?.absoluteString ?? "http://127.0.0.1:1/callback"
     let request = try await client.begin(redirectURI: redirectURI, nonce: nonce)
-    StandardError.write("open this address in any browser:\n\n\(request.url.absoluteString)\n\n")
+    let limit = request.lifetime.map { " within \($0) s" } ?? ""
+    StandardError.write("open this address in any browser\(limit):\n\n\(request.url.absoluteString)\n\n")
     StandardError.write("it ends at an address that begins with \(redirectURI) and cannot be shown; paste it here:\n")
     let line: String
     if StandardInput.isTerminal, let terminal = Terminal() {

@@ -166,15 +166,20 @@ struct TokenCommand: AsyncParsableCommand {
   }
 }
 
+extension TokenConfirmation {
+  /// The claim `cnf`, as a token has it.
+  var claim: [String: String] {
+    switch self {
+    case .certificate(let hash): ["x5t#S256": hash]
+    case .key(let thumbprint): ["jkt": thumbprint]
+    }
+  }
+}
+
 extension StoredAccount {
   /// What the access token says that it is bound to, as its claim `cnf`.
   var confirmation: [String: String]? {
-    TokenConfirmation(accessToken: tokens.accessToken).map { confirmation in
-      switch confirmation {
-      case .certificate(let hash): ["x5t#S256": hash]
-      case .key(let thumbprint): ["jkt": thumbprint]
-      }
-    }
+    TokenConfirmation(accessToken: tokens.accessToken)?.claim
   }
 
   /// The hash of the certificate that the access token is bound to (RFC 8705, section 3.1).
