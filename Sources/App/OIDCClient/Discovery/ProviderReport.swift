@@ -32,6 +32,8 @@ public struct ProviderReport: Sendable, Hashable, Encodable {
   public var clientCertificateExpiry: Int?
   /// How the provider is reached if a variable of the environment chooses a proxy; `nil` if there is none.
   public var proxy: String?
+  /// What keys of the entry mean, a line for each that is not as usual; from the program that reads the entry.
+  public var settings: [String] = []
   /// What does not hold.
   public var problems: [Problem] = []
 

@@ -41,6 +41,7 @@ struct ProvidersCommand: AsyncParsableCommand {
       for provider in chosen {
         var report = await access.client(provider).report()
         report.proxy = Network.proxySummary(of: provider)
+        report.settings = EntryNotes.lines(of: provider, settings.use(of: provider.id))
         if let expiry = Network.certificate(of: provider)?.expiresAt {
           report.clientCertificateExpiry = Int(expiry.timeIntervalSince1970)
           if expiry <= Date() {
@@ -78,6 +79,7 @@ extension ProviderReport {
     if !refusedAlgorithms.isEmpty {
       lines.append("  refused  \(refusedAlgorithms.joined(separator: ", ")): signatures that bearer does not verify")
     }
+    lines += settings.map { "  set      \($0)" }
     lines += problems.map { "  problem  \($0.code): \($0.text)" }
     return lines.joined(separator: "\n")
   }
