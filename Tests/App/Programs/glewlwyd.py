@@ -20,6 +20,7 @@ WEB_SETTINGS = pathlib.Path("/etc/glewlwyd/config-2.7.json/config.json")
 MODULES = "/usr/lib/glewlwyd"
 ADMINISTRATOR = {"username": "admin", "password": "password"}  # In the initial database.
 SCOPES = ["profile", "email", "offline_access"]
+CERTIFICATE = "X-Client-Certificate"  # The field of the client's certificate, from the proxy.
 MIME_TYPES = {
     ".html": "text/html", ".css": "text/css", ".js": "application/javascript", ".json": "application/json",
     ".png": "image/png", ".ico": "image/x-icon", ".ttf": "font/ttf", ".woff": "font/woff", ".woff2": "font/woff2"}
@@ -62,7 +63,7 @@ PLUGIN = {
     "oauth-as-iss-id": True, "jwks-show": True, "subject-type": "public", "secret-type": "public",
     "auth-type-code-enabled": True, "auth-type-code-revoke-replayed": True, "auth-type-token-enabled": False,
     "auth-type-id-token-enabled": True, "auth-type-none-enabled": False, "auth-type-password-enabled": True,
-    "auth-type-client-enabled": False, "auth-type-device-enabled": True, "auth-type-refresh-enabled": True,
+    "auth-type-client-enabled": True, "auth-type-device-enabled": True, "auth-type-refresh-enabled": True,
     "device-authorization-expiration": 600, "device-authorization-interval": 1,
     "pkce-allowed": True, "pkce-method-plain-allowed": False, "pkce-required-public-client": True,
     "introspection-revocation-allowed": True, "introspection-revocation-allow-target-client": True,
@@ -71,6 +72,9 @@ PLUGIN = {
     "front-channel-logout-allowed": False, "back-channel-logout-allowed": False,
     "oauth-dpop-allowed": True, "oauth-dpop-iat-duration": 60, "oauth-dpop-iat-gap-duration": 5,
     "oauth-dpop-nonce-mandatory": False, "oauth-dpop-nonce-counter": 10,
+    "client-cert-source": "header", "client-cert-header-name": CERTIFICATE, "client-cert-use-endpoint-aliases": False,
+    "client-cert-self-signed-allowed": False, "oauth-par-allowed": True, "oauth-par-required": False,
+    "oauth-par-request_uri-prefix": "urn:ietf:params:oauth:request_uri:", "oauth-par-duration": 90,
     "request-parameter-allow": True, "request-maximum-exp": 3600, "client-pubkey-parameter": "pubkey",
     "client-jwks-parameter": "jwks", "client-jwks_uri-parameter": "jwks_uri",
     "name-claim": "mandatory", "email-claim": "mandatory", "scope-claim": "no", "allowed-scope": ["openid", *SCOPES]}
@@ -95,6 +99,10 @@ def start(run, port, url):
 
 def create_database(path):
     schema = gzip.decompress(SCHEMA.read_bytes()).decode() if SCHEMA.exists() else DEBIAN_SCHEMA.read_text()
+    # A new installation has no field for the subject of a client's certificate (RFC 8705, section 2.1.2).
+    field = '"tls_client_auth_san_dns":'
+    schema = schema.replace(
+        field, '"tls_client_auth_subject_dn":{"multiple":false,"read":true,"write":true},' + field)
     path.touch(mode=0o600)
     database = sqlite3.connect(path)
     database.executescript(schema)
@@ -118,8 +126,13 @@ def configure(port, url, account, redirect_uris):
                             "confidential": False, "token_endpoint_auth_method": ["none"]})
     admin.post("/client/", {
         **client, "client_id": account["confidential_client"], "name": "confidential client", "confidential": True,
-        "client_secret": account["secret"], "authorization_type": [*grants, "client_credentials"],
+        "scope": SCOPES, "client_secret": account["secret"], "authorization_type": [*grants, "client_credentials"],
         "token_endpoint_auth_method": ["client_secret_basic", "client_secret_post"]})
+    admin.post("/client/", {
+        **client, "client_id": account["certificate_client"], "name": "client with a certificate", "confidential": True,
+        "scope": SCOPES, "authorization_type": ["client_credentials"],
+        "token_endpoint_auth_method": ["tls_client_auth"],
+        "tls_client_auth_subject_dn": f"CN={account['certificate_client']}"})
     admin.post("/user/", {
         "username": account["username"], "password": account["password"], "name": "Test User", "enabled": True,
         "email": "user@example.com", "scope": ["g_profile", "openid", *SCOPES]})

@@ -146,6 +146,7 @@ class Authority:
         certificate = (
             builder(subject, self.certificate.subject, key, x509.BasicConstraints(False, None))
             .add_extension(x509.ExtendedKeyUsage([kind]), critical=False)
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
             .sign(self.key, hashes.SHA256()))
         paths = self.folder / f"{name}.pem", self.folder / f"{name}.key"
         paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))

@@ -57,7 +57,7 @@ QUIRKS = {
     "glewlwyd": {
         "discovery_grants": ["authorization_code", "implicit", "urn:ietf:params:oauth:grant-type:device_code"],
         "discovery_authentication": [
-            "client_secret_basic", "client_secret_jwt", "client_secret_post", "private_key_jwt"],
+            "client_secret_basic", "client_secret_jwt", "client_secret_post", "private_key_jwt", "tls_client_auth"],
         "discovery_endpoints": ["device_authorization_endpoint", "end_session_endpoint", "revocation_endpoint"],
         "discovery_promises_iss": False,
         "discovery_offers_dpop": True,

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """providers.py NAME, providers.py --self-test NAME: starts an OpenID provider that others wrote, with TLS by Caddy.
 
-NAME is nanoidp, glewlwyd or mock. Prints one line of JSON when the provider is ready, and runs until standard input
-closes; then ends its children and removes its folder. The packages nanoidp and oidc-provider-mock are in PYTHONPATH.
+NAME is nanoidp, glewlwyd, mock or idpy. Prints one line of JSON when the provider is ready, and runs until standard
+input closes; then ends its children and removes its folder. The packages of requirements.txt are in PYTHONPATH.
 `--self-test` signs in by each grant instead, prints what was seen, and exits 1 if provider_quirks.py says otherwise.
 
 In the JSON, `redirect_ports` null means any port of http://127.0.0.1:PORT/callback, and a list means these ports only.
@@ -20,12 +20,14 @@ glewlwyd 2.7   ES256, and EdDSA at a second issuer, whose `at_hash` is made with
 mock 0.3       RS256; ID tokens have no `kid`, and the key has one. No `iss` in the redirect. No public client:
                client_secret_basic with any secret; refresh refuses client_secret_post. No password, PKCE check,
                rotation or revocation. Refresh returns no ID token and no refresh token. Any user name signs in.
-All            return a refresh token without the scope offline_access.
+idpy 5.0       A provider made of the library idpyoidc by idpy.py, for token exchange. A person is signed in at once.
+All but idpy   return a refresh token without the scope offline_access.
 """
 
 import importlib.util
 import json
 import os
+import pathlib
 import sys
 
 import glewlwyd
@@ -35,7 +37,8 @@ from provider_quirks import QUIRKS
 
 DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 ACCOUNT = {"public_client": "public-client", "confidential_client": "confidential-client",
-           "secret": "secret-of-the-client-42", "username": "user", "password": "password-of-the-user-42"}
+           "certificate_client": "certificate-client", "secret": "secret-of-the-client-42", "username": "user",
+           "password": "password-of-the-user-42"}
 
 
 class Provider:
@@ -109,27 +112,47 @@ class Glewlwyd(Provider):
 def require(module):
     if importlib.util.find_spec(module) is None:
         raise Failure(f"Python has no module {module}", "run scripts/test --providers, or set PYTHONPATH to "
-                      "a folder into which pip installed nanoidp, oidc-provider-mock and websockets")
+                      "a folder into which pip installed Tests/App/Programs/requirements.txt")
 
 
-PROVIDERS = {"nanoidp": NanoIDP, "glewlwyd": Glewlwyd, "mock": Mock}
+class IdPy(Provider):
+    grants = ["authorization_code"]
+
+    def __init__(self, run, url):
+        super().__init__(run, url)
+        self.redirect_ports = [free_port() for _ in range(8)]
+
+    def start(self):
+        require("idpyoidc")
+        uris = [f"http://127.0.0.1:{port}/callback" for port in self.redirect_ports]
+        program = pathlib.Path(__file__).with_name("idpy.py")
+        self.run.start("idpy", [
+            sys.executable, str(program), str(self.port), self.url, json.dumps({**ACCOUNT, "redirect_uris": uris})])
+        self.run.wait_for_port(self.port)
+
+
+PROVIDERS = {"nanoidp": NanoIDP, "glewlwyd": Glewlwyd, "mock": Mock, "idpy": IdPy}
 
 
 def start(run, name):
     """Starts the provider behind Caddy and returns what a client must know of it."""
     authority, port = Authority(run.folder), free_port()
     provider = PROVIDERS[name](run, f"https://localhost:{port}")
+    certificate, key = authority.issue_client(ACCOUNT["certificate_client"])
     start_caddy(run, authority, port, provider.port)
     provider.start()
     run.wait_for_port(port)
     return {
         "issuer": next(iter(provider.issuers.values())), "issuers": provider.issuers, "ca_file": str(authority.file),
+        "cert_file": str(certificate), "cert_key_file": str(key),
         **ACCOUNT, "public_client": provider.public_client, "grants": provider.grants,
-        "redirect_ports": provider.redirect_ports, "quirks": QUIRKS[name]}
+        "redirect_ports": provider.redirect_ports, "quirks": QUIRKS.get(name, {})}
 
 
 def start_caddy(run, authority, port, upstream):
     certificate, key = authority.issue()
+    # It replaces what a client sends under the name.
+    pem = "-----BEGIN CERTIFICATE----- {http.request.tls.client.certificate_der_base64} -----END CERTIFICATE-----"
     file = run.folder / "Caddyfile"
     file.write_text(f"""{{
 \tadmin off
@@ -138,8 +161,23 @@ def start_caddy(run, authority, port, upstream):
 }}
 https://localhost:{port} {{
 \tbind 127.0.0.1
-\ttls {certificate} {key}
-\treverse_proxy 127.0.0.1:{upstream}
+\ttls {certificate} {key} {{
+\t\tclient_auth {{
+\t\t\tmode verify_if_given
+\t\t\ttrusted_ca_cert_file {authority.file}
+\t\t}}
+\t}}
+\t@certified vars_regexp {{http.request.tls.client.fingerprint}} ^[0-9a-f]{{64}}$
+\thandle @certified {{
+\t\treverse_proxy 127.0.0.1:{upstream} {{
+\t\t\theader_up {glewlwyd.CERTIFICATE} "{pem}"
+\t\t}}
+\t}}
+\thandle {{
+\t\treverse_proxy 127.0.0.1:{upstream} {{
+\t\t\theader_up -{glewlwyd.CERTIFICATE}
+\t\t}}
+\t}}
 }}
 """)
     run.start("caddy", ["caddy", "run", "--adapter", "caddyfile", "--config", str(file)],

@@ -10,6 +10,9 @@ private final class ForeignProvider: Sendable {
     let ca_file: String
     let public_client: String?
     let confidential_client: String
+    let certificate_client: String
+    let cert_file: String
+    let cert_key_file: String
     let secret: String
     let username: String
     let password: String
@@ -19,7 +22,7 @@ private final class ForeignProvider: Sendable {
 
   let description: Description
   /// A copy of its authority, which stays when the provider goes.
-  private let authority: String
+  let authority: String
   private let process: ChildProcess
 
   init(_ name: String, line path: String) async throws {
@@ -103,6 +106,90 @@ struct ProviderTests {
       let logout = try await shell.run("logout work")
       #expect(logout.code == 0, "\(logout)")
       #expect(try await shell.run("token work").fault == "not_signed_in")
+    }
+  }
+
+  @Test(
+    "A machine account has a token by its secret, and at glewlwyd by its certificate",
+    arguments: ["nanoidp", "glewlwyd"])
+  func machines(name: String) async throws {
+    try await withProvider(name) { shell, provider in
+      let known = provider.description
+      let common = [
+        "issuer: \(known.issuer)", "ca_file: \(known.ca_file)", "grant: client_credentials", "scopes: [email]",
+      ]
+      try shell.write("another secret\n", to: "wrong")
+      try shell.configure([
+        "secret": common + ["client_id: \(known.confidential_client)", "client_secret_file: secret"],
+        "certificate": common + [
+          "client_id: \(known.certificate_client)", "authentication: tls_client_auth", "cert_file: \(known.cert_file)",
+          "key_file: \(known.cert_key_file)",
+        ],
+        "wrong": common + ["client_id: \(known.confidential_client)", "client_secret_file: wrong"],
+        "bare": common + [
+          "client_id: \(known.certificate_client)", "client_secret_file: secret", "authentication: post",
+        ],
+      ])
+      for account in name == "glewlwyd" ? ["secret", "certificate"] : ["secret"] {
+        let token = try await shell.run("token --json \(account)")
+        #expect(token.code == 0, "\(account): \(token)")
+        let next = try await shell.run("token --json \(account) --rejected -", input: try accessToken(token) + "\n")
+        #expect(next.code == 0 && next.output != token.output, "\(account): \(next)")
+      }
+      let wrong = try await shell.run("token wrong")
+      // glewlwyd refuses with 403 and no body.
+      #expect((wrong.code == 77 || wrong.code == 75) && wrong.output.isEmpty, "\(wrong)")
+      if name == "glewlwyd" { #expect(try await shell.run("token bare").code != 0) }
+    }
+  }
+
+  @Test func `glewlwyd takes pushed requests, and says who the user is`() async throws {
+    try await withProvider("glewlwyd") { shell, provider in
+      try shell.configure(["work": provider.entry() + ["par: required"]])
+      let check = try await shell.run("providers check work")
+      #expect(check.code == 0 && check.output.joined().contains("pushed requests"), "\(check)")
+      let login = try await shell.run(
+        "login --debug --timeout 30 work", environment: ["BROWSER": shell.folder + "/forms"])
+      #expect(login.code == 0 && login.errors.contains { $0.contains("/par") && $0.contains("-> 201") }, "\(login)")
+      let claims = try await shell.run("userinfo work")
+      #expect(claims.code == 0 && claims.output.joined().contains("user@example.com"), "\(claims)")
+    }
+  }
+
+  @Test func `idpyoidc exchanges the token of an account for one of another service`() async throws {
+    try await withProvider("idpy") { shell, provider in
+      try shell.configure([
+        "work": provider.entry().map { $0.hasPrefix("scopes:") ? "scopes: [openid, profile]" : $0 }
+      ])
+      // Its person is signed in already.
+      try shell.write("#!/bin/sh\nexec curl -sSL --cacert \(provider.authority) \"$1\"\n", to: "curl")
+      try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: shell.folder + "/curl")
+      let login = try await shell.run("login --timeout 30 work", environment: ["BROWSER": shell.folder + "/curl"])
+      #expect(login.code == 0, "\(login)")
+      let own = try await shell.run("token work")
+      let exchanged = try await shell.run("exchange work --audience billing --scope openid --json")
+      #expect(exchanged.code == 0, "\(exchanged)")
+      let token = try accessToken(exchanged)
+      let claims = token.split(separator: ".").dropFirst().first.map(String.init) ?? ""
+      let padded =
+        claims.replacing("-", with: "+").replacing("_", with: "/")
+        + String(repeating: "=", count: (4 - claims.count % 4) % 4)
+      let text = String(decoding: Data(base64Encoded: padded) ?? Data(), as: UTF8.self)
+      #expect(text.contains("billing") && own.output != [token], "\(text)")
+      let target = try await shell.run("exchange work --audience other")
+      #expect(target.code == 77 && target.fault == "invalid_target", "\(target)")
+      let user = try await shell.run("userinfo work")
+      #expect(user.code == 0, "\(user)")
+    }
+  }
+
+  @Test("What a provider says about the user is of the one who signed in", arguments: ["nanoidp", "mock"])
+  func userinfo(name: String) async throws {
+    try await withProvider(name) { shell, provider in
+      let login = try await shell.run("login --timeout 30 work", environment: ["BROWSER": shell.folder + "/forms"])
+      #expect(login.code == 0, "\(login)")
+      let claims = try await shell.run("userinfo work")
+      #expect(claims.code == 0 && claims.output.joined().contains(#""sub""#), "\(claims)")
     }
   }
 
