@@ -9,6 +9,14 @@ public protocol MessageProvider: Sendable {
   func deliver(_ message: OutgoingMessage) async throws(DeliveryFailure)
 }
 
+/// A provider that can be asked whether it would accept a message.
+public protocol ProbedProvider: MessageProvider {
+  /// Reaches the server, and sends no message.
+  ///
+  /// - Throws: `DeliveryFailure` if the server cannot be reached or refuses the credentials.
+  func probe() async throws(DeliveryFailure)
+}
+
 /// The reason why a message was not accepted.
 public struct DeliveryFailure: Error, Sendable, Hashable {
   /// The reason for the log, without code and recipient.
@@ -26,22 +34,31 @@ public struct DeliveryFailure: Error, Sendable, Hashable {
   }
 }
 
-/// The text of a message.
+/// The text of a message: by its template, or the built-in one.
 struct MessageText {
-  let message: OutgoingMessage
-  /// The domain for autofill, and the name of the service in messages about the account.
-  let domain: String
+  let subject: String
+  let body: String
 
-  var subject: String {
-    switch message.content {
+  /// - Parameter domain: the domain for autofill, and the name of the service in messages about the account.
+  init(message: OutgoingMessage, domain: String, templates: MessageTemplates = .builtIn) {
+    guard let template = templates.template(for: message) else {
+      (subject, body) = (Self.subject(of: message.content), Self.body(of: message.content, domain: domain))
+      return
+    }
+    let values = templates.values(of: message, domain: domain)
+    (subject, body) = (template.subject(values), template.body(values))
+  }
+
+  private static func subject(of content: OutgoingMessage.Content) -> String {
+    switch content {
     case .code: "Your verification code"
     case .recoveryStarted: "Your account is being recovered"
     case .recoveryCompleted: "Your account was recovered"
     }
   }
 
-  var body: String {
-    switch message.content {
+  private static func body(of content: OutgoingMessage.Content, domain: String) -> String {
+    switch content {
     // The last line binds the code to its domain, for autofill.
     case .code(let code): "Your OTP is \(code)\n\n@\(domain) #\(code)"
     case .recoveryStarted(let stopCode, let readyAt):

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Foundation
 internal import HTTPClientTransport
 internal import HTTPExchange
@@ -43,6 +44,7 @@ public struct SMTPProvider: MessageProvider {
   private let server: Server
   private let sender: EmailAddress
   private let domain: String
+  private let templates: MessageTemplates
   private let deliveryTime: Duration
   private let token: (@Sendable () throws -> String)?
   /// The name that EHLO tells the server.
@@ -52,11 +54,13 @@ public struct SMTPProvider: MessageProvider {
   ///
   /// - Parameters:
   ///   - domain: the domain for the text of messages.
+  ///   - templates: the texts of messages.
   ///   - greeting: the name for EHLO and message ids; `nil` for the domain of `sender`. Some servers refuse `localhost`.
   ///   - token: returns the access token of the user, for XOAUTH2 instead of a password. It is asked for each connection.
   ///   - deliveryTime: the time for one mail, from the connection to the last reply, however slowly the server sends.
   public init(
-    server: Server, sender: EmailAddress, domain: String, greeting: String? = nil,
+    server: Server, sender: EmailAddress, domain: String, templates: MessageTemplates = .builtIn,
+    greeting: String? = nil,
     token: (@Sendable () throws -> String)? = nil, deliveryTime: Duration = .seconds(30)
   ) {
     // EHLO is sent before anything tells that the server reads UTF-8.
@@ -65,6 +69,7 @@ public struct SMTPProvider: MessageProvider {
     self.server = server
     self.sender = sender
     self.domain = domain
+    self.templates = templates
     self.deliveryTime = deliveryTime
   }
 
@@ -72,7 +77,7 @@ public struct SMTPProvider: MessageProvider {
     guard case .email(let recipient) = message.destination else {
       throw DeliveryFailure(reason: "no e-mail address", isTemporary: false)
     }
-    let text = MessageText(message: message, domain: domain)
+    let text = MessageText(message: message, domain: domain, templates: templates)
     let mail = SMTPMail(
       sender: sender, recipient: recipient, subject: text.subject, body: text.body, domain: greeting)
     // A silent server must not block the queue.
@@ -167,18 +172,48 @@ struct SMTPMail {
   /// Whether one of its addresses needs a server with SMTPUTF8 (RFC 6531).
   var needsUTF8: Bool { sender.needsUTF8 || recipient.needsUTF8 }
 
+  /// The longest line, in bytes without its end (RFC 5322, section 2.1.1).
+  private static let longestLine = 998
+
+  /// The lines in base64 (RFC 2045, section 6.8): a relay may not accept other bytes than ASCII.
+  private static func encoded(_ lines: [String]) -> [String] {
+    let text = Array(Base64.encode(Array((lines.joined(separator: "\r\n") + "\r\n").utf8)).utf8)
+    return stride(from: 0, to: text.count, by: 76).map {
+      String(decoding: text[$0..<min($0 + 76, text.count)], as: UTF8.self)
+    }
+  }
+
   /// Header and body with CRLF line ends, dot-stuffing (RFC 5321, section 4.5.2) and the final dot.
   func text(date: Date, id: String) -> String {
     let formatter = DateFormatter()
     formatter.locale = Locale(identifier: "en_US_POSIX")
     formatter.timeZone = TimeZone(identifier: "UTC")
     formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss '+0000'"
-    let lines =
+    var lines = body.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    let isPlain = lines.allSatisfy { $0.utf8.count <= Self.longestLine && $0.utf8.allSatisfy { $0 < 0x80 } }
+    if !isPlain { lines = Self.encoded(lines) }
+    lines =
       [
-        "From: <\(sender.text)>", "To: <\(recipient.text)>", "Subject: \(subject)",
+        "From: <\(sender.text)>", "To: <\(recipient.text)>", "Subject: \(EncodedWords.text(subject))",
         "Date: \(formatter.string(from: date))", "Message-ID: <\(id)@\(domain)>", "MIME-Version: 1.0",
-        "Content-Type: text/plain; charset=utf-8", "Auto-Submitted: auto-generated", "",
-      ] + body.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        "Content-Type: text/plain; charset=utf-8",
+      ] + (isPlain ? [] : ["Content-Transfer-Encoding: base64"]) + ["Auto-Submitted: auto-generated", ""] + lines
     return lines.map { ($0.hasPrefix(".") ? "." : "") + $0 + "\r\n" }.joined() + ".\r\n"
+  }
+}
+
+/// The text of a header field, in which only ASCII may stand as it is (RFC 2047).
+enum EncodedWords {
+  /// `text` on one line; as encoded words, one per folded line, if it is not printable ASCII.
+  static func text(_ text: String) -> String {
+    guard text.utf8.contains(where: { !(0x20...0x7E).contains($0) }) else { return text }
+    var words: [[UInt8]] = [[]]
+    // A word has at most 75 characters and whole characters, section 2 and section 5.
+    for scalar in text.unicodeScalars {
+      let bytes = Array(String(scalar).utf8)
+      if words[words.count - 1].count + bytes.count > 45 { words.append([]) }
+      words[words.count - 1] += bytes
+    }
+    return words.map { "=?utf-8?B?\(Base64.encode($0))?=" }.joined(separator: "\r\n ")
   }
 }

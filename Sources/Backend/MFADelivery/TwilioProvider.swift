@@ -10,12 +10,13 @@ internal import NIOHTTP1
 
 /// Sends SMS through an HTTP interface like Twilio's: `POST {base}/2010-04-01/Accounts/{account}/Messages.json` with
 /// the form fields `To`, `From` and `Body` and basic authentication.
-public struct TwilioProvider: MessageProvider {
+public struct TwilioProvider: ProbedProvider {
   private let url: String
   private let account: String
   private let authorization: String
   private let sender: String
   private let domain: String
+  private let templates: MessageTemplates
   private let exchangeTime: Duration
   private let proxies: ProxyVariables
 
@@ -25,11 +26,12 @@ public struct TwilioProvider: MessageProvider {
   ///   - base: `https://api.twilio.com`, or a server with the same API.
   ///   - sender: the phone number that messages come from.
   ///   - domain: the domain for autofill of codes.
+  ///   - templates: the texts of messages.
   ///   - exchangeTime: the time for a message, from the connection to the last byte of the answer.
   ///   - proxies: choose the proxy for the server.
   public init(
     base: String, account: String, token: String, sender: String, domain: String,
-    exchangeTime: Duration = .seconds(10), proxies: ProxyVariables = .ofProcess
+    templates: MessageTemplates = .builtIn, exchangeTime: Duration = .seconds(10), proxies: ProxyVariables = .ofProcess
   ) {
     self.proxies = proxies
     url = "\(base)/2010-04-01/Accounts/\(account)/Messages.json"
@@ -37,6 +39,7 @@ public struct TwilioProvider: MessageProvider {
     authorization = "Basic " + Base64.encode(Array("\(account):\(token)".utf8))
     self.sender = sender
     self.domain = domain
+    self.templates = templates
     self.exchangeTime = exchangeTime
   }
 
@@ -49,7 +52,8 @@ public struct TwilioProvider: MessageProvider {
     request.headers.add(name: "Authorization", value: authorization)
     request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
     let form = Self.form([
-      ("To", number.text), ("From", sender), ("Body", MessageText(message: message, domain: domain).body),
+      ("To", number.text), ("From", sender),
+      ("Body", MessageText(message: message, domain: domain, templates: templates).body),
     ])
     request.body = .bytes(ByteBuffer(string: form))
     let message = request
@@ -163,10 +167,7 @@ public struct TwilioProvider: MessageProvider {
   private static func form(_ fields: [(String, String)]) -> String {
     fields.map { name, value in
       // Percent-encoding fails only for invalid text.
-      "\(name)=\(value.addingPercentEncoding(withAllowedCharacters: unreserved) ?? "")"
+      "\(name)=\(value.addingPercentEncoding(withAllowedCharacters: FormField.unreserved) ?? "")"
     }.joined(separator: "&")
   }
-
-  private static let unreserved = CharacterSet(
-    charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 }

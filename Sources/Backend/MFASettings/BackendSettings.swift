@@ -33,6 +33,31 @@ public struct BackendSettings: Sendable, Hashable {
     case log
     /// Sends messages through an HTTP interface like Twilio's. `sender` is the phone number that messages come from.
     case provider(url: String, account: String, tokenFile: String, sender: String)
+    /// Sends messages through another HTTP interface, by a request that follows a template.
+    case template(TextRequest)
+  }
+
+  /// The request that sends an SMS, with placeholders as the operator wrote them.
+  public struct TextRequest: Sendable, Hashable {
+    public let method: String
+    public let url: String
+    /// Lines `Name: value`.
+    public let headers: [String]
+    public let body: String?
+    /// `json` or `form`; `nil` if it is not set.
+    public let escape: String?
+    /// The status codes of an accepted message.
+    public let status: ClosedRange<Int>
+    public let tokenFile: String?
+    public let authorityFile: String?
+    /// The value of `{{from}}`.
+    public let sender: String?
+
+    /// Scheme, host and port, with a final slash: the URL without what may be personal or secret.
+    public var origin: String {
+      let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+      return url[..<(url[start...].firstIndex { "/?#{".contains($0) } ?? url.endIndex)] + "/"
+    }
   }
 
   /// The mail server and the sender of e-mail.
@@ -113,6 +138,8 @@ public struct BackendSettings: Sendable, Hashable {
   public let gate: Gate
   public let texting: Texting
   public let mail: Mail?
+  /// The folder with the templates of messages; `nil` for the built-in texts.
+  public let templates: String?
   public let domain: String
   public let issuer: String
   /// The settings of security keys; `nil` turns them off.

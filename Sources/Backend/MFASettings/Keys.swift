@@ -45,7 +45,33 @@ enum Keys {
     "File with the token of the account.")
   static let smsSender = Key(
     "sms.from", .text, example: "+15550100",
-    "The phone number that sends the SMS.")
+    "The phone number that sends the SMS, for Twilio's API and for {{from}}.")
+  static let smsRequest = Key(
+    "sms.http.url", .smsTemplateURL, example: "https://sms.example.com/v1/messages",
+    "The server of another API than Twilio's, asked by one request for each SMS. Path and query may contain {{to}}, "
+      + "{{to_digits}}, {{text}} and {{from}}.")
+  static let smsMethod = Key(
+    "sms.http.method", .word("POST", "GET"), default: "POST",
+    "The method of the request.")
+  static let smsHeaders = Key(
+    "sms.http.headers[]", .requestField, example: "Authorization: Bearer {{token}}",
+    "A header field. {{token}} is the first line of sms.http.token_file; {{basic}} is the same in base64, for "
+      + "`USER:PASSWORD`.")
+  static let smsBody = Key(
+    "sms.http.body", .requestBody, example: "{\"to\": \"{{to}}\", \"text\": \"{{text}}\"}",
+    "The body, with placeholders.")
+  static let smsEscape = Key(
+    "sms.http.escape", .word("json", "form"),
+    "How values become part of the body: as content of JSON strings, or percent-encoded. Required with a body.")
+  static let smsStatus = Key(
+    "sms.http.status", .statusCodes, default: "200-299",
+    "The status codes of an accepted SMS.")
+  static let smsRequestToken = Key(
+    "sms.http.token_file", .file, credential: "sms.http.token", example: "sms.token",
+    "File with the credentials. It is read for each SMS.")
+  static let smsCA = Key(
+    "sms.http.ca_file", .file, example: "sms-ca.pem",
+    "PEM file with the roots that verify the server.")
   static let mailServer = Key(
     "email.smtp", .server,
     "The mail server, HOST:PORT or [ADDRESS]:PORT. TLS is required.")
@@ -70,6 +96,10 @@ enum Keys {
   static let mailSender = Key(
     "email.from", .mailAddress,
     "The sender address of e-mail.")
+  static let templates = Key(
+    "messages.templates", .folder,
+    "Folder with templates of the texts of SMS and e-mail, by language: code.sms.txt, code.email.de.txt. The built-in "
+      + "English texts if not set.")
   static let domain = Key(
     "domain", .text, default: "localhost",
     "The domain for which phones autofill codes.")

@@ -64,6 +64,12 @@ extension Kind where Value == String {
     }
   }
 
+  /// The path of a folder. The layer has already made it absolute.
+  static var folder: Kind {
+    let file = Kind.file
+    return Kind(name: "folder", form: file.form, isPath: true, example: "templates", read: file.read)
+  }
+
   /// The name of the service, shown to people.
   static var serviceName: Kind {
     Kind(
@@ -109,6 +115,48 @@ extension Kind where Value == String {
     }
   }
 
+  /// The URL of a request for SMS, with placeholders.
+  static var smsTemplateURL: Kind {
+    Kind(name: "URL", form: "an `https` URL, or an `http` URL on loopback", schema: .matching("^[hH][tT][tT][pP]")) {
+      text throws(InvalidSetting) in
+      // Placeholders contain characters that no URL has.
+      let plain = text.replacing("{{", with: "").replacing("}}", with: "")
+      guard let scheme = URLComponents(string: plain)?.scheme?.lowercased(), ["http", "https"].contains(scheme),
+        WebPlace.isTrustworthy(plain)
+      else { throw InvalidSetting("must be https, or http on loopback: codes and the token are sent there") }
+      guard !WebPlace.hasUser(text) else {
+        throw InvalidSetting("must not contain a user or a password: use a header field with {{basic}}")
+      }
+      return text
+    }
+  }
+
+  /// A header field of a request. A value without a placeholder may be a secret.
+  static var requestField: Kind {
+    Kind(
+      name: "header field", form: "`Name: value`",
+      masked: { text in
+        guard !text.contains("{{"), let colon = text.firstIndex(of: ":") else { return text }
+        return text[...colon] + " …"
+      }, schema: .matching("^[A-Za-z0-9-]+:")
+    ) { text throws(InvalidSetting) in
+      guard let colon = text.firstIndex(of: ":"), colon > text.startIndex,
+        text.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
+      else { throw InvalidSetting("must be a line Name: value of printable ASCII") }
+      return text
+    }
+  }
+
+  /// The body of a request, of one line or more.
+  static var requestBody: Kind {
+    Kind(name: "text", form: "text of at most 16384 bytes") { text throws(InvalidSetting) in
+      guard (1...16384).contains(text.utf8.count) else {
+        throw InvalidSetting("must be a text of 1 to 16384 bytes")
+      }
+      return text
+    }
+  }
+
   /// The issuer of an identity provider.
   static var provider: Kind {
     Kind(
@@ -144,6 +192,23 @@ extension Kind where Value == String {
         throw InvalidSetting("must be a lower-case domain without scheme and port, such as example.com")
       }
       return text
+    }
+  }
+}
+
+extension Kind where Value == ClosedRange<Int> {
+  /// One status code, or a range of them.
+  static var statusCodes: Kind {
+    Kind(
+      name: "status codes", form: "`202`, or a range such as `200-299`",
+      schema: ValueSchema(
+        types: ["string", "integer"], pattern: "^[1-5][0-9][0-9](-[1-5][0-9][0-9])?$", range: 200...299)
+    ) { text throws(InvalidSetting) in
+      let codes = text.split(separator: "-", omittingEmptySubsequences: false).compactMap { Digits.value(of: $0) }
+      guard (1...2).contains(codes.count), codes.count == text.split(separator: "-").count, let first = codes.first,
+        let last = codes.last, first <= last, (200...299).contains(first), (200...299).contains(last)
+      else { throw InvalidSetting("must be a status code from 200 to 299, or a range such as 200-204") }
+      return first...last
     }
   }
 }

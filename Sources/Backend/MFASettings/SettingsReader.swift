@@ -137,8 +137,9 @@ extension SettingsBuilder {
       let logsStatements = value(Keys.logsStatements)
     else { return nil }
     return BackendSettings(
-      listen: listen, database: database, gate: gate, texting: texting, mail: mail, domain: domain, issuer: issuer,
-      webAuthn: webAuthn, provider: provider, policy: policy, limits: limits, admin: value(Keys.adminListen),
+      listen: listen, database: database, gate: gate, texting: texting, mail: mail, templates: value(Keys.templates),
+      domain: domain, issuer: issuer, webAuthn: webAuthn, provider: provider, policy: policy, limits: limits,
+      admin: value(Keys.adminListen),
       metrics: value(Keys.metricsListen), shutdown: shutdown, logLevel: logLevel, logsStatements: logsStatements)
   }
 
@@ -180,6 +181,11 @@ extension SettingsBuilder {
 
   private mutating func texting() -> BackendSettings.Texting? {
     let isLogged = value(Keys.smsSink) != nil
+    if isGiven(Keys.smsRequest) || isGiven(Keys.smsBody) || isGiven(Keys.smsEscape) || isGiven(Keys.smsRequestToken)
+      || isGiven(Keys.smsCA) || !elements(Keys.smsHeaders).isEmpty
+    {
+      return textRequest(isLogged: isLogged)
+    }
     guard isGiven(Keys.smsAccount) || isGiven(Keys.smsToken) || isGiven(Keys.smsSender) else {
       return isLogged ? .log : .off
     }
@@ -189,6 +195,21 @@ extension SettingsBuilder {
       return nil
     }
     return .provider(url: url, account: account, tokenFile: token, sender: sender)
+  }
+
+  private mutating func textRequest(isLogged: Bool) -> BackendSettings.Texting? {
+    if isLogged { refuse(path(Keys.smsSink), "cannot be set together with sms.http") }
+    for key in [Keys.smsAccount, Keys.smsToken] where isGiven(key) {
+      refuse(path(key), "cannot be set together with sms.http, which is for another API than Twilio's")
+    }
+    let headers = elements(Keys.smsHeaders)
+    guard let url = required(Keys.smsRequest), let method = value(Keys.smsMethod), let status = value(Keys.smsStatus)
+    else { return nil }
+    return .template(
+      BackendSettings.TextRequest(
+        method: method, url: url, headers: headers, body: value(Keys.smsBody), escape: value(Keys.smsEscape),
+        status: status, tokenFile: value(Keys.smsRequestToken), authorityFile: value(Keys.smsCA),
+        sender: value(Keys.smsSender)))
   }
 
   private mutating func mail() -> BackendSettings.Mail? {

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Commands
 internal import ConfigurationEngine
 internal import Foundation
+internal import Logging
 internal import MFADelivery
 internal import MFADomain
 internal import MFASettings
@@ -74,6 +75,8 @@ struct DeliveryOptions: ParsableArguments {
 struct MessageProviders: Sendable {
   let phone: (any MessageProvider)?
   let email: (any MessageProvider)?
+  /// Makes the outbox that writes messages to the log.
+  let log: @Sendable (Logger) -> LogOutbox
 }
 
 extension BackendSettings {
@@ -81,23 +84,66 @@ extension BackendSettings {
   ///
   /// - Throws: `Failure` if a file cannot be read or is not private.
   func messageProviders() throws -> MessageProviders {
-    MessageProviders(phone: try smsProvider(), email: try mailProvider())
+    let templates = try messageTemplates()
+    return MessageProviders(
+      phone: try smsProvider(templates), email: try mailProvider(templates),
+      log: { LogOutbox(logger: $0, domain: domain, templates: templates) })
   }
 
-  func smsProvider() throws -> TwilioProvider? {
-    guard case .provider(let url, let account, let tokenFile, let sender) = texting else { return nil }
-    return TwilioProvider(
-      base: url, account: account, token: try Self.secret(in: tokenFile), sender: sender, domain: domain)
+  /// Reads the templates of messages.
+  ///
+  /// - Throws: `Failure` with all faults.
+  func messageTemplates() throws(Failure) -> MessageTemplates {
+    guard let templates else { return .builtIn }
+    let files = try TemplateFolder.read(templates)
+    do throws(MessageTemplates.Faults) {
+      return try MessageTemplates(files, service: issuer)
+    } catch {
+      let most = 5
+      let more = error.reasons.count > most ? "; and \(error.reasons.count - most) more" : ""
+      throw Failure(
+        .configuration, error.reasons.prefix(most).joined(separator: "; ") + more,
+        hint: "correct the files in \(templates), or remove messages.templates for the built-in texts")
+    }
   }
 
-  func mailProvider() throws -> SMTPProvider? {
+  func smsProvider(_ templates: MessageTemplates = .builtIn) throws -> (any ProbedProvider)? {
+    switch texting {
+    case .off, .log: return nil
+    case .provider(let url, let account, let tokenFile, let sender):
+      return TwilioProvider(
+        base: url, account: account, token: try Self.secret(in: tokenFile), sender: sender, domain: domain,
+        templates: templates)
+    case .template(let request): return try provider(of: request, templates)
+    }
+  }
+
+  private func provider(
+    of request: TextRequest, _ templates: MessageTemplates
+  ) throws(Failure) -> HTTPTextProvider {
+    if let file = request.authorityFile { try InputFile.require(file, "the SMS server's root file") }
+    // Read now, so that a file that cannot be used is a fault of the configuration.
+    if let file = request.tokenFile { _ = try Self.secret(in: file) }
+    do throws(HTTPTextTemplate.Fault) {
+      return HTTPTextProvider(
+        try request.template(), origin: request.origin, sender: request.sender ?? "",
+        token: request.tokenFile.map(Self.reader),
+        expected: request.status, authorityFile: request.authorityFile, domain: domain, templates: templates)
+    } catch {
+      throw Failure(
+        .configuration, "\(error.key): \(error.reason)",
+        hint: "mfa-backend check --reference has an example of each key")
+    }
+  }
+
+  func mailProvider(_ templates: MessageTemplates = .builtIn) throws -> SMTPProvider? {
     guard let mail else { return nil }
     if let file = mail.authorityFile { try InputFile.require(file, "the mail server's root file") }
     return SMTPProvider(
       server: SMTPProvider.Server(
         host: mail.host, port: mail.port, authority: mail.authorityFile, beginsWithTLS: mail.beginsWithTLS,
         user: mail.user, password: try mail.passwordFile.map(Self.secret)),
-      sender: mail.sender, domain: domain, greeting: mail.greeting,
+      sender: mail.sender, domain: domain, templates: templates, greeting: mail.greeting,
       token: mail.tokenFile.map(Self.reader))
   }
 
@@ -105,7 +151,28 @@ extension BackendSettings {
   private static func reader(of path: String) -> @Sendable () throws -> String { { try secret(in: path) } }
 
   /// Reads the first line of a file with a secret.
-  private static func secret(in path: String) throws -> String {
+  private static func secret(in path: String) throws(Failure) -> String {
     try InputFile.secretLine(path, "the secret file")
+  }
+}
+
+extension BackendSettings.TextRequest {
+  /// The template of the request.
+  func template() throws(HTTPTextTemplate.Fault) -> HTTPTextTemplate {
+    try HTTPTextTemplate(
+      .init(
+        method: method, url: url, headers: headers, body: body,
+        escape: escape.flatMap(HTTPTextTemplate.Escape.init), hasToken: tokenFile != nil, hasSender: sender != nil))
+  }
+}
+
+extension HTTPTextTemplate.Fault {
+  /// The key of the setting with this fault.
+  var key: String {
+    switch part {
+    case .token: "sms.http.token_file"
+    case .headers: "sms.http.headers[0]"
+    case .method, .url, .body, .escape: "sms.http.\(part.rawValue)"
+    }
   }
 }

@@ -2,6 +2,7 @@ import ByteCoding
 import Foundation
 import MFADelivery
 import MFADomain
+import MFAFixtures
 import Testing
 import TestSupport
 
@@ -9,7 +10,7 @@ import TestSupport
 struct SMTPTests {
   /// aiosmtpd, which prints each mail as one line of JSON.
   private static let server = """
-    import asyncio, json, ssl, sys
+    import asyncio, base64, email, email.policy, json, ssl, sys
     from aiosmtpd.controller import Controller
     from aiosmtpd.smtp import SMTP, AuthResult
 
@@ -19,31 +20,42 @@ struct SMTPTests {
             return "251 User not local; will forward" if address.startswith("moved") else "250 OK"
 
         async def handle_DATA(self, server, session, envelope):
+            mail = email.message_from_bytes(envelope.content, policy=email.policy.default)
             print(json.dumps({"from": envelope.mail_from, "to": envelope.rcpt_tos, "tls": session.ssl is not None,
-                              "user": session.auth_data, "text": envelope.content.decode()}), flush=True)
+                              "user": session.auth_data, "text": envelope.content.decode(),
+                              "subject": mail["subject"], "body": mail.get_content(),
+                              "fields": mail.keys()}), flush=True)
             return sys.argv[4]
+
+        async def auth_XOAUTH2(self, server, args):
+            good = base64.b64decode(args[1]) == b"user=user\\x01auth=Bearer renewed\\x01\\x01"
+            return AuthResult(success=good, handled=False, auth_data="user by token" if good else None)
 
     def authenticate(server, session, envelope, mechanism, data):
         good = data.login == b"user" and data.password == b"password"
         return AuthResult(success=good, auth_data="user" if good else None)
 
-    port, cert, key, _, host = sys.argv[1:6]
+    port, cert, key, _, host, implicit = sys.argv[1:7]
     context = None
     if cert:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(cert, key)
     class Server(Controller):
         def factory(self):
+            if implicit:
+                return SMTP(self.handler, authenticator=authenticate, auth_required=True, auth_require_tls=False,
+                            auth_exclude_mechanism=["PLAIN"])
             return SMTP(self.handler, tls_context=context, require_starttls=bool(cert), authenticator=authenticate,
                         auth_require_tls=True)
-    controller = Server(Handler(), hostname=host, port=int(port))
+    controller = Server(Handler(), hostname=host, port=int(port), ssl_context=context if implicit else None)
     controller.start()
     print("ready", flush=True)
     sys.stdin.read()
     """
 
   private func withServer(
-    tls: Bool = true, answer: String = "250 OK", at host: String = "127.0.0.1", subject: String = "DNS:mail.test",
+    tls: Bool = true, implicit: Bool = false, answer: String = "250 OK", at host: String = "127.0.0.1",
+    subject: String = "DNS:mail.test",
     _ body: (SMTPProvider.Server, ChildProcess) async throws -> Void
   ) async throws {
     try await Places.withTemporaryFolder { folder in
@@ -59,14 +71,17 @@ struct SMTPTests {
       }
       let port = try Places.freePort()
       let process = try ChildProcess(
-        Places.tool("python3"), ["-c", Self.server, String(port), tls ? certificate : "", tls ? key : "", answer, host])
+        Places.tool("python3"),
+        [
+          "-c", Self.server, String(port), tls ? certificate : "", tls ? key : "", answer, host, implicit ? "1" : "",
+        ])
       defer { process.kill() }
       _ = try await process.output.first("readiness") { $0 == "ready" }
       try await body(
         SMTPProvider.Server(
           host: host, port: Int(port), serverName: subject.hasPrefix("DNS:") ? "mail.test" : nil,
           authority: tls ? certificate : nil,
-          usesTLS: tls), process)
+          usesTLS: tls, beginsWithTLS: implicit), process)
     }
   }
 
@@ -115,6 +130,55 @@ struct SMTPTests {
       #expect(line.contains(#""from": "mfa@example.com", "to": ["ada@example.org"], "tls": true, "user": "user""#))
       #expect(line.contains("Your OTP is 042042"))
       #expect(line.contains("@example.com #042042"))
+    }
+  }
+
+  @Test("a mail by a template arrives in the recipient's language, with TLS from the beginning and AUTH LOGIN")
+  func template() async throws {
+    let text =
+      "Subject: Ihr Prüfcode für {{service}} – {{service}}, {{service}}\n\n.Grüße: {{code}}\n.\n{{minutes}} 分\n"
+    let templates = try MessageTemplates([("code.email.de.txt", Array(text.utf8))], service: "Söhne\r\nBcc: eve@x")
+    try await withServer(implicit: true) { server, process in
+      var server = server
+      (server.user, server.password) = ("user", "password")
+      let provider = SMTPProvider(
+        server: server, sender: try EmailAddress("mfa@example.com"), domain: "example.com", templates: templates)
+      for languages in ["de-AT, en;q=0.5", "en"] {
+        try await provider.deliver(
+          OutgoingMessage(
+            destination: .email(try EmailAddress("ada@example.org")), code: "042042", lifetime: .seconds(300),
+            languages: Languages(acceptLanguage: languages)))
+      }
+      _ = try await process.output.first("the second mail") { $0.contains("Your OTP is 042042") }
+      let mails = try process.output.lines.filter { $0.hasPrefix("{") }.map { try JSONValue(Data($0.utf8)) }
+      let service = "Söhne  Bcc: eve@x"
+      #expect(mails[0]["subject"]?.text == "Ihr Prüfcode für \(service) – \(service), \(service)", "\(mails)")
+      #expect(mails[0]["body"]?.text?.replacing("\r\n", with: "\n") == ".Grüße: 042042\n.\n5 分\n")
+      #expect(mails[0]["user"]?.text == "user")
+      // No value of a template begins a header field.
+      #expect(mails[0]["text"]?.text?.contains("\nBcc") == false)
+      #expect(mails[1]["subject"]?.text == "Your verification code")
+    }
+  }
+
+  @Test("a token that another program renews in its file signs in by XOAUTH2 at the next mail")
+  func renewedToken() async throws {
+    try await withServer(implicit: true) { server, process in
+      var server = server
+      server.user = "user"
+      let file = NSTemporaryDirectory() + "token-\(UUID().uuidString)"
+      defer { try? FileManager.default.removeItem(atPath: file) }
+      try "expired".write(toFile: file, atomically: true, encoding: .utf8)
+      let provider = SMTPProvider(
+        server: server, sender: try EmailAddress("mfa@example.com"), domain: "example.com",
+        token: { try String(contentsOfFile: file, encoding: .utf8) })
+      let message = try message()
+      let failure = await #expect(throws: DeliveryFailure.self) { try await provider.deliver(message) }
+      #expect(failure?.reason.hasPrefix("reply 5") == true, "\(failure as Any)")
+      try "renewed".write(toFile: file, atomically: true, encoding: .utf8)
+      try await provider.deliver(message)
+      let line = try await process.output.first("a mail") { $0.hasPrefix("{") }
+      #expect(line.contains(#""user": "user by token""#))
     }
   }
 

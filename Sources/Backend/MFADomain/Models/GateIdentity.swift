@@ -37,16 +37,22 @@ public struct Caller: Sendable {
   public let requestID: String
   /// The client's own description of itself. It is displayed, and no decision depends on it.
   public let userAgent: String
+  /// The languages that the client asked for. They choose the text of a message and nothing else.
+  public let languages: Languages
 
-  public init(identity: GateIdentity, session: SessionProof?, requestID: String, userAgent: String = "") {
+  public init(
+    identity: GateIdentity, session: SessionProof?, requestID: String, userAgent: String = "",
+    languages: Languages = .unknown
+  ) {
     self.identity = identity
     self.session = session
     self.requestID = requestID
     self.userAgent = userAgent
+    self.languages = languages
   }
 
   /// The same caller with another session.
   public func with(_ session: SessionProof?) -> Caller {
-    Caller(identity: identity, session: session, requestID: requestID, userAgent: userAgent)
+    Caller(identity: identity, session: session, requestID: requestID, userAgent: userAgent, languages: languages)
   }
 }

@@ -22,15 +22,18 @@ public struct OutgoingMessage: Sendable, Hashable {
   public let content: Content
   /// How long it is of use, which is how long a code in it lives.
   public let lifetime: Duration
+  /// The languages of the recipient, as far as they are known.
+  public let languages: Languages
 
-  public init(destination: Destination, content: Content, lifetime: Duration) {
+  public init(destination: Destination, content: Content, lifetime: Duration, languages: Languages = .unknown) {
     self.destination = destination
     self.content = content
     self.lifetime = lifetime
+    self.languages = languages
   }
 
-  public init(destination: Destination, code: String, lifetime: Duration) {
-    self.init(destination: destination, content: .code(code), lifetime: lifetime)
+  public init(destination: Destination, code: String, lifetime: Duration, languages: Languages = .unknown) {
+    self.init(destination: destination, content: .code(code), lifetime: lifetime, languages: languages)
   }
 
   /// The code in the message; `nil` if there is none.

@@ -96,6 +96,8 @@ extension UnitOfWork where Initiator == Caller {
         id: draft.id, subject: subject, channel: .email, hash: SMSCodes.hash(draft.code, of: draft.id, in: vault),
         target: target.hash, createdAt: now, expiresAt: now.advanced(by: OneTimeCode.lifetime), isClaimed: true))
     try noteSend(.email, isSent: true, account: account)
-    send(OutgoingMessage(destination: .email(address), code: draft.code, lifetime: OneTimeCode.lifetime))
+    send(
+      OutgoingMessage(
+        destination: .email(address), code: draft.code, lifetime: OneTimeCode.lifetime, languages: caller.languages))
   }
 }

@@ -132,7 +132,9 @@ extension UnitOfWork where Initiator == Caller {
     try noteSend(
       .sms, isSent: number != nil, account: draft.account, device.map { ["device=\($0.id.text)"] } ?? [])
     guard let number else { return }
-    send(OutgoingMessage(destination: .phone(number), code: draft.code, lifetime: OneTimeCode.lifetime))
+    send(
+      OutgoingMessage(
+        destination: .phone(number), code: draft.code, lifetime: OneTimeCode.lifetime, languages: caller.languages))
   }
 
   private func number(of device: Device) throws -> PhoneNumber? {

@@ -53,7 +53,8 @@ public struct CallerReader: Sendable {
       let caller = Caller(
         identity: accepted.identity, session: await proof(in: headers[.authorization]), requestID: requestID,
         // Of bytes: one character may have any number of them.
-        userAgent: String(decoding: (headers[.userAgent] ?? "").utf8.prefix(256), as: UTF8.self))
+        userAgent: String(decoding: (headers[.userAgent] ?? "").utf8.prefix(256), as: UTF8.self),
+        languages: Languages(acceptLanguage: headers[.acceptLanguage] ?? ""))
       return (caller, accepted.unspent)
     } catch let error as GateIdentityVerifier.Rejection {
       logger.notice("identity refused", metadata: ["request_id": "\(requestID)", "reason": "\(error.reason)"])

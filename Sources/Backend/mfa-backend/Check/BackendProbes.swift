@@ -44,14 +44,18 @@ struct BackendProbes {
     async let mail = self.mail()
     async let provider = self.provider()
     async let places = self.places()
-    return await [store, gate, sms, mail, provider].compactMap(\.self) + network + places
+    return await [store, gate, sms, mail, templates, provider].compactMap(\.self) + network + places
   }
 
   /// How the servers that the backend asks by HTTP are reached, if the environment names a proxy.
   private var network: [ProbeResult] {
     var servers: [(key: String, url: String)] = []
     if case .url(let url, _) = settings.gate.source { servers.append(("gate.jwks", url)) }
-    if case .provider(let url, _, _, _) = settings.texting { servers.append(("sms.url", url)) }
+    switch settings.texting {
+    case .off, .log: break
+    case .provider(let url, _, _, _): servers.append(("sms.url", url))
+    case .template(let request): servers.append(("sms.http.url", request.origin))
+    }
     if let provider = settings.provider { servers.append(("oidc.issuer", provider.issuer)) }
     return servers.compactMap { key, url in
       guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
@@ -121,8 +125,14 @@ struct BackendProbes {
     guard let provider = try? settings.smsProvider() else { return nil }
     do throws(DeliveryFailure) {
       try await provider.probe()
+      if case .template(let request) = settings.texting {
+        return passed("sms.http.url", "\(request.origin) answers; no SMS was sent, so the credentials are not proved")
+      }
       return passed("sms.account", "the server answers")
     } catch {
+      if case .template = settings.texting {
+        return failed("sms.http.url", error.reason, hint: "check sms.http.url and sms.http.ca_file")
+      }
       return failed("sms.account", error.reason, hint: "check sms.url, sms.account and sms.token_file")
     }
   }
@@ -138,6 +148,14 @@ struct BackendProbes {
         hint:
           "check email.smtp, email.tls, email.ca_file, email.user and its file, and email.ehlo (\(provider.greeting))")
     }
+  }
+
+  /// The templates of messages, which the check of the files has read before.
+  private var templates: ProbeResult? {
+    guard settings.templates != nil, let templates = try? settings.messageTemplates() else { return nil }
+    let languages = templates.languages.isEmpty ? "" : ", also for " + templates.languages.joined(separator: ", ")
+    return passed(
+      "messages.templates", "\(templates.count) \(templates.count == 1 ? "template" : "templates")\(languages)")
   }
 
   private func provider() async -> ProbeResult? {

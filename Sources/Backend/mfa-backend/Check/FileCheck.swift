@@ -1,5 +1,6 @@
 internal import Commands
 internal import ConfigurationEngine
+internal import MFADelivery
 internal import MFASettings
 internal import MFATokens
 
@@ -29,7 +30,11 @@ enum FileCheck {
     if let file = settings.gate.authorityFile {
       judge("gate.ca_file") { try InputFile.require(file, "the gate's root file") }
     }
-    judge("sms.token_file") { _ = try settings.smsProvider() }
+    if case .template(let request) = settings.texting {
+      judgeTextRequest(request, of: settings, judge)
+    } else {
+      judge("sms.token_file") { _ = try settings.smsProvider() }
+    }
     if let file = settings.mail?.authorityFile {
       judge("email.ca_file") { try InputFile.require(file, "the mail server's root file") }
     }
@@ -39,7 +44,20 @@ enum FileCheck {
     if let file = settings.mail?.tokenFile {
       judge("email.token_file") { _ = try InputFile.readSecret(file, "the secret file") }
     }
+    judge("messages.templates") { _ = try settings.messageTemplates() }
     judge("oidc.ca_file") { _ = try settings.provider?.tokens() }
     return result
+  }
+
+  private static func judgeTextRequest(
+    _ request: BackendSettings.TextRequest, of settings: BackendSettings,
+    _ judge: (_ key: String, _ body: () throws -> Void) -> Void
+  ) {
+    if let file = request.authorityFile {
+      judge("sms.http.ca_file") { try InputFile.require(file, "the SMS server's root file") }
+    }
+    var key = "sms.http.token_file"
+    do { _ = try request.template() } catch { key = error.key }
+    judge(key) { _ = try settings.smsProvider() }
   }
 }

@@ -61,7 +61,7 @@ struct BackendFoundation: Sendable {
     var policy = Policy(settings)
     try await policy.datePolicy(in: store, at: WallClock.system.now())
     let context = DomainContext(
-      store: store, vault: vault, outbox: settings.texting == .log ? LogOutbox(logger: logger) : outbox,
+      store: store, vault: vault, outbox: settings.texting == .log ? providers.log(logger) : outbox,
       tokens: tokens, policy: policy, hub: hub, provider: identityTokens)
     let callers = CallerReader(
       gate: verifier, tokens: tokens, clock: .system, entropy: .system, logger: logger)

@@ -200,6 +200,7 @@ extension BackendSettings {
     case .off: "off"
     case .log: "to the log"
     case .provider(let url, _, _, _): url
+    case .template(let request): request.origin
     }
   }
 
