@@ -618,6 +618,9 @@ if !gateOnly && !fuzzing {
 
     // Accounts, devices, codes, trust, recovery: knows neither HTTP nor SQL.
     target(.backend, "MFADomain", ["ByteCoding", "CBOR", "Locking", "OneTimePasswords", crypto, cryptoExtras]),
+    library(.backend, "CExpat", pkgConfig: "expat", package: "libexpat1-dev"),
+    // Files of hardware tokens (PSKC), and tables of other servers' secrets.
+    target(.backend, "MFAImports", ["ByteCoding", "CExpat", "MFADomain", "OneTimePasswords", crypto, cryptoExtras]),
     // The backend's records in SQLite and PostgreSQL.
     target(
       .backend, "MFAStore",
@@ -656,8 +659,9 @@ if !gateOnly && !fuzzing {
       .backend, "mfa-backend",
       [
         "ByteCoding", "CEarlySignals", "Commands", "ConfigurationEngine", "Databases", "ForwardProxies",
-        "HTTPClientTransport", "HTTPExchange", "Locking", "MFADelivery", "MFADomain", "MFAService", "MFASettings",
-        "MFAStore", "MFATokens", "MFAWire", "Observability", "ProcessFrame", "ProcessSignals", metrics, httpClient,
+        "HTTPClientTransport", "HTTPExchange", "Locking", "MFADelivery", "MFADomain", "MFAImports", "MFAService",
+        "MFASettings", "MFAStore", "MFATokens", "MFAWire", "Observability", "ProcessFrame", "ProcessSignals", metrics,
+        httpClient,
         lifecycle, logging, argumentParser,
       ] + nio),
 
@@ -710,7 +714,8 @@ if !gateOnly && !fuzzing {
     tests(
       .backend, "MFADomainTests",
       [
-        "ByteCoding", "CBOR", "Locking", "MFADomain", "MFAFixtures", "MFAStore", "OneTimePasswords", "TestSupport",
+        "ByteCoding", "CBOR", "Locking", "MFADomain", "MFAFixtures", "MFAImports", "MFAStore", "OneTimePasswords",
+        "TestSupport",
         crypto,
       ]),
     tests(

@@ -34,7 +34,7 @@ public struct DatabaseBrowser: Sendable {
     "brakes": [
       "subject", "account", "failures_in_a_row", "window_start", "failures_in_window", "locked_until", "last_use",
     ],
-    "totp_factors": ["user_id", "algorithm", "digits", "period", "created_at", "confirmed_at", "last_step"],
+    "totp_factors": ["user_id", "algorithm", "digits", "period", "created_at", "confirmed_at", "last_step", "drift"],
     "backup_codes": ["user_id", "used_at"],
     "trusted_devices": ["id", "user_id", "binding", "name", "address", "created_at", "last_used_at", "expires_at"],
     "pushes": ["id", "user_id", "session_id", "address", "created_at", "expires_at", "state", "answered_at"],
@@ -50,6 +50,10 @@ public struct DatabaseBrowser: Sendable {
     "security_keys": [
       "id", "user_id", "signature_count", "backup_eligible", "backed_up", "transports", "name", "created_at",
       "last_used_at",
+    ],
+    "oath_tokens": [
+      "id", "serial", "maker", "user_id", "kind", "algorithm", "digits", "period", "next", "drift", "created_at",
+      "assigned_at", "last_used_at",
     ],
     "key_challenges": ["session_id", "ceremony", "expires_at", "used"],
     "federated_identities": ["user_id", "issuer", "subject", "created_at", "last_used_at"],

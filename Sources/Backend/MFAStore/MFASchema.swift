@@ -35,7 +35,7 @@ struct MFASchema {
       Step(recoveries + refusals + networks), Step(liveSessions + ages + obligations),
       Step(historyKeys),
       Step(creators) { try SQLRecords(sql: $0).renewNameKeys() }, Step(federation),
-      Step(idempotentCalls),
+      Step(idempotentCalls), Step(drifts), Step(tokens),
     ]
   }
 
@@ -182,6 +182,22 @@ struct MFASchema {
       """,
       "CREATE INDEX idempotent_calls_by_caller ON idempotent_calls (caller, started_at)",
       "CREATE INDEX idempotent_calls_by_age ON idempotent_calls (started_at)",
+    ]
+  }
+
+  /// The drift of an authenticator's clock; none for those of older versions.
+  private var drifts: [String] { ["ALTER TABLE totp_factors ADD COLUMN drift BIGINT NOT NULL DEFAULT 0"] }
+
+  private var tokens: [String] {
+    [
+      """
+      CREATE TABLE oath_tokens (
+        id TEXT NOT NULL PRIMARY KEY, serial TEXT NOT NULL UNIQUE, maker TEXT NOT NULL,
+        user_id TEXT REFERENCES users (id) ON DELETE SET NULL, kind TEXT NOT NULL, secret \(blob) NOT NULL,
+        algorithm TEXT NOT NULL, digits BIGINT NOT NULL, period BIGINT NOT NULL, next BIGINT NOT NULL,
+        drift BIGINT NOT NULL, created_at BIGINT NOT NULL, assigned_at BIGINT, last_used_at BIGINT)
+      """,
+      "CREATE INDEX oath_tokens_by_user ON oath_tokens (user_id)",
     ]
   }
 

@@ -21,7 +21,7 @@ struct AdminCommand: AsyncParsableCommand {
       """,
     subcommands: [
       Users.self, Lock.self, Unlock.self, Reset.self, RemoveDevice.self, Grant.self, Revoke.self, Show.self,
-      Recoveries.self, CancelRecovery.self, Tables.self, Rows.self,
+      Recoveries.self, CancelRecovery.self, Tokens.self, Tables.self, Rows.self,
     ])
 
   /// The account that a command works on, and its database.

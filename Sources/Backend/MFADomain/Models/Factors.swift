@@ -12,10 +12,12 @@ public struct TOTPFactor: Sendable, Hashable {
   public var confirmedAt: Timestamp?
   /// The newest step whose code was accepted. Codes of this step and of earlier ones are spent.
   public var lastStep: Int64
+  /// By how many steps the clock of the authenticator is ahead of this one; 0 for a clock that is right.
+  public var drift: Int64
 
   public init(
     userID: UUID, secret: Sealed, parameters: TOTPParameters, createdAt: Timestamp, confirmedAt: Timestamp? = nil,
-    lastStep: Int64 = -1
+    lastStep: Int64 = -1, drift: Int64 = 0
   ) {
     self.userID = userID
     self.secret = secret
@@ -23,6 +25,7 @@ public struct TOTPFactor: Sendable, Hashable {
     self.createdAt = createdAt
     self.confirmedAt = confirmedAt
     self.lastStep = lastStep
+    self.drift = drift
   }
 }
 

@@ -68,7 +68,8 @@ public struct MFAStoreError: Error, Sendable, Hashable {
 public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & SessionRecords & CodeRecords
   & AttemptLimiterRecords
   & FactorRecords & TrustRecords & PushRecords & NoticeRecords & AuditRecords & KeyRecords & IdentityRecords
-  & SecurityKeyRecords & RecoveryRecords & NetworkRecords & FederationRecords & IdempotencyRecords & TransactionRecords
+  & SecurityKeyRecords & RecoveryRecords & NetworkRecords & FederationRecords & IdempotencyRecords & TokenRecords
+  & TransactionRecords
 
 /// What a body asks of its transaction.
 public protocol TransactionRecords {
@@ -189,6 +190,20 @@ public protocol FactorRecords {
   func countBackupCodes(of userID: UUID) throws -> Int
   func email(of userID: UUID) throws -> Sealed?
   func saveEmail(_ email: Sealed?, of userID: UUID) throws
+}
+
+/// The tokens that operators have imported.
+public protocol TokenRecords {
+  /// - Throws: if a token with this serial number is there.
+  func insert(_ token: OATHToken) throws
+  /// Updates the columns that can change: the owner, the secret, the counter, the drift and the times.
+  func update(_ token: OATHToken) throws
+  func token(_ serial: TokenSerial) throws -> OATHToken?
+  /// The tokens of the user, by serial number.
+  func tokens(of userID: UUID) throws -> [OATHToken]
+  /// At most `count` tokens after the serial number `serial`, in its order.
+  func tokens(after serial: String, atMost count: Int) throws -> [OATHToken]
+  func removeToken(_ id: UUID) throws
 }
 
 /// The security keys of users, and the challenges of their ceremonies.

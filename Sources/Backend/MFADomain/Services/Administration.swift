@@ -88,6 +88,7 @@ public struct Administration: Sendable {
     try await change(username, by: actor, .factorReset, .init(.mfaDisabled)) { user, work in
       let records = work.records
       try records.removeTOTP(of: user.id)
+      for token in try records.tokens(of: user.id) { _ = try work.unassign(token, notifies: false) }
       try records.removeSecurityKeys(of: user.id)
       _ = try records.removeFederatedIdentities(of: user.id)
       try records.replaceBackupCodes(of: user.id, with: [])

@@ -22,6 +22,13 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case totpOffered = "totp.offered"
   case totpConfirmed = "totp.confirmed"
   case totpRemoved = "totp.removed"
+  /// An operator has imported tokens.
+  case tokensImported = "tokens.imported"
+  case tokenAssigned = "token.assigned"
+  case tokenUnassigned = "token.unassigned"
+  case tokenRemoved = "token.removed"
+  /// Two codes in a row have shown the counter or the clock of an authenticator.
+  case tokenResynchronised = "token.resynchronised"
   case emailConfirmed = "email.confirmed"
   case backupCodesMade = "backup_codes.made"
   case backupCodeSpent = "backup_code.spent"
@@ -192,7 +199,8 @@ extension AuditEvent {
       .sessionRevoked, .refreshReused, .pushStarted, .pushApproved, .pushDenied, .userLocked, .userUnlocked,
       .roleChanged, .factorReset, .recoveryStarted, .recoveryCancelled, .recoveryCompleted, .refusalsRepeated,
       .historyKeyed, .securityKeyRegistered, .securityKeyRenamed, .securityKeyRemoved, .securityKeyAccepted,
-      .securityKeyCloned, .securityKeyChanged, .identityConnected, .identityDisconnected, .identityAccepted:
+      .securityKeyCloned, .securityKeyChanged, .identityConnected, .identityDisconnected, .identityAccepted,
+      .tokensImported, .tokenAssigned, .tokenUnassigned, .tokenRemoved, .tokenResynchronised:
       false
     }
   }

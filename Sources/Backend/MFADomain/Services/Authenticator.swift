@@ -75,7 +75,7 @@ public struct Authenticator: Sendable {
     }
   }
 
-  /// Removes the authenticator, the backup codes, the address for codes by e-mail, all security keys and all trust, by
+  /// Removes the authenticator, the tokens that an operator has assigned, the backup codes, the address for codes by e-mail, all security keys and all trust, by
   /// a code of the second factor.
   ///
   /// - Throws: what `UnitOfWork.judgeSecondFactor` refuses.
@@ -83,6 +83,7 @@ public struct Authenticator: Sendable {
     try await withCode(code, by: caller) { user, work in
       let records = work.records
       try records.removeTOTP(of: user.id)
+      for token in try records.tokens(of: user.id) { _ = try work.unassign(token, notifies: false) }
       try records.replaceBackupCodes(of: user.id, with: [])
       try records.saveEmail(nil, of: user.id)
       try records.removeSecurityKeys(of: user.id)

@@ -34,13 +34,28 @@ public struct Resealing: Sendable {
       while true {
         let users = try records.users(after: last, atMost: 500)
         for (_, user) in users { count += try Self.reseal(user, in: records, vault) }
-        guard let key = users.last?.key else { return count }
+        guard let key = users.last?.key else { break }
         last = key
       }
+      return try count + Self.resealTokens(in: records, vault)
     }
     // This process uses the new keys from here on.
     _ = try await Vault.open(in: store, with: keys, entropy: entropy)
     return count
+  }
+
+  private static func resealTokens(in records: any Records, _ vault: Vault) throws -> Int {
+    var (count, last) = (0, "")
+    while true {
+      let tokens = try records.tokens(after: last, atMost: 500)
+      for var token in tokens {
+        token.secret = try vault.reseal(token.secret, for: OATHToken.place(token.id))
+        try records.update(token)
+      }
+      count += tokens.count
+      guard let serial = tokens.last?.serial else { return count }
+      last = serial.text
+    }
   }
 
   private static func reseal(_ user: User, in records: any Records, _ vault: Vault) throws -> Int {

@@ -59,20 +59,25 @@ extension UnitOfWork {
   func judgeSecondFactor(
     _ guess: CodeGuess, method: SecondFactorMethod?, of user: User
   ) throws -> SecondFactorMethod {
-    guard var factor = try records.totp(of: user.id), factor.confirmedAt != nil else {
-      throw RecordedRefusal(.notEnabled)
-    }
+    let factor = try records.totp(of: user.id).flatMap { $0.confirmedAt == nil ? nil : $0 }
+    let tokens = try records.tokens(of: user.id)
+    guard factor != nil || !tokens.isEmpty else { throw RecordedRefusal(.notEnabled) }
     let subject = AttemptLimiter.secondFactor(of: user.id)
     var limiter = try records.limiter(on: subject) ?? AttemptLimiter(at: now)
     if let refusal = limiter.refusal(at: now) { throw try refuseSecondFactor(.codeThrottled, refusal, of: user) }
     limiter.count(at: now)
     let account = user.username.key
-    switch try compare(guess, method: method, with: &factor, of: user) {
+    let secrets = OTPSecrets(
+      app: try factor.map { ($0, try vault.open($0.secret, for: Authenticator.place(user.id))) },
+      tokens: try tokens.map { ($0, try vault.open($0.secret, for: OATHToken.place($0.id))) })
+    switch try compare(guess, method: method, with: secrets, of: user) {
     case .success(let used):
       limiter.release(at: now)
-      try note(used == .backup ? .backupCodeSpent : .codeAccepted, of: user, ["factor=\(used.rawValue)"])
+      try note(
+        used.method == .backup ? .backupCodeSpent : .codeAccepted, of: user,
+        ["factor=\(used.method.rawValue)"] + (used.token.map { ["serial=\($0.text)"] } ?? []))
       try records.save(limiter, on: subject, account: account)
-      return used
+      return used.method
     case .failure(let refusal):
       let recorded = try refuseSecondFactor(.codeRefused, refusal, of: user)
       try records.save(limiter, on: subject, account: account)
@@ -87,16 +92,9 @@ extension UnitOfWork {
   }
 
   private func compare(
-    _ guess: CodeGuess, method: SecondFactorMethod?, with factor: inout TOTPFactor, of user: User
-  ) throws -> Result<SecondFactorMethod, MFARefusal> {
-    let secret = try vault.open(factor.secret, for: Authenticator.place(user.id))
-    if method ?? .totp == .totp, guess.isDigits,
-      let step = factor.parameters.matchingStep(guess.text, secret, at: now, after: factor.lastStep)
-    {
-      factor.lastStep = step
-      try records.save(factor)
-      return .success(.totp)
-    }
+    _ guess: CodeGuess, method: SecondFactorMethod?, with secrets: OTPSecrets, of user: User
+  ) throws -> Result<(method: SecondFactorMethod, token: TokenSerial?), MFARefusal> {
+    if method ?? .totp == .totp, guess.isDigits, let used = try spend(guess, of: secrets) { return .success(used) }
     if method ?? .email == .email, guess.isDigits,
       var code = try records.newestCode(for: EmailCodes.subject(user.id), .email), !code.isSpent,
       code.failures < code.channel.mostFailures, try wentToCurrentAddress(code, of: user)
@@ -106,14 +104,32 @@ extension UnitOfWork {
       code.failures += 1
       code.isSpent = isRight
       try records.update(code)
-      if isRight { return .success(.email) }
+      if isRight { return .success((.email, nil)) }
     }
     if method ?? .backup == .backup, guess.mayBeBackupCode,
       try records.spendBackupCode(Authenticator.hash(guess.text, of: user.id, vault), of: user.id, at: now)
     {
-      return .success(.backup)
+      return .success((.backup, nil))
     }
-    return .failure(.codeInvalid(try wasUsed(guess, factor, secret, of: user) ? .used : .wrong))
+    return .failure(.codeInvalid(try wasUsed(guess, secrets, of: user) ? .used : .wrong))
+  }
+
+  /// Spends the code of an authenticator or a token; `nil` if none has it. All are compared in every case.
+  private func spend(
+    _ guess: CodeGuess, of secrets: OTPSecrets
+  ) throws -> (method: SecondFactorMethod, token: TokenSerial?)? {
+    let ofApp = secrets.app.flatMap { $0.factor.match(guess.text, $0.secret, at: now) }
+    let ofTokens = secrets.tokens.map { $0.token.match(guess.text, $0.secret, at: now) }
+    if let step = ofApp, var factor = secrets.app?.factor {
+      factor.accept(step, at: now)
+      try records.save(factor)
+      return (.totp, nil)
+    }
+    guard let index = ofTokens.firstIndex(where: { $0 != nil }), let counter = ofTokens[index] else { return nil }
+    var token = secrets.tokens[index].token
+    token.accept(counter, at: now)
+    try records.update(token)
+    return (.totp, token.serial)
   }
 
   /// Whether `code` went to the address that the user has now: one to an earlier address, or to one that was removed
@@ -126,15 +142,22 @@ extension UnitOfWork {
 
   /// Whether a refused guess is a code that was spent, for the history. All methods are checked in every case, so that
   /// a spent code and a wrong one take the same time.
-  private func wasUsed(_ guess: CodeGuess, _ factor: TOTPFactor, _ secret: [UInt8], of user: User) throws -> Bool {
-    let ofAuthenticator = factor.parameters.matchingStep(guess.text, secret, at: now, after: -1) != nil
+  private func wasUsed(_ guess: CodeGuess, _ secrets: OTPSecrets, of user: User) throws -> Bool {
+    let ofApp = secrets.app.map { $0.factor.match(guess.text, $0.secret, at: now, after: -1) != nil } ?? false
+    let ofTokens = secrets.tokens.map { $0.token.wasSpent(guess.text, $0.secret, at: now) }
     let mailed = try records.newestCode(for: EmailCodes.subject(user.id), .email)
     let ofMail =
       mailed.map { $0.isSpent && constantTimeEqual(SMSCodes.hash(guess.text, of: $0.id, in: vault), $0.hash) }
       ?? false
     let ofPaper = try records.isSpentBackupCode(Authenticator.hash(guess.text, of: user.id, vault), of: user.id)
-    return ofAuthenticator || ofMail || ofPaper
+    return ofApp || ofTokens.contains(true) || ofMail || ofPaper
   }
+}
+
+/// The authenticator app and the tokens of a user, with their secrets.
+private struct OTPSecrets {
+  let app: (factor: TOTPFactor, secret: [UInt8])?
+  let tokens: [(token: OATHToken, secret: [UInt8])]
 }
 
 extension AttemptLimiter {

@@ -1,10 +1,12 @@
 internal import ByteCoding
 internal import Foundation
 
-extension FactorRecords where Self: SecurityKeyRecords {
-  /// When the user's oldest second factor was set up: an authenticator or a security key; `nil` without either.
+extension FactorRecords where Self: SecurityKeyRecords & TokenRecords {
+  /// When the user's oldest second factor was set up: an authenticator, a token or a security key; `nil` without any.
   func secondFactorSince(of userID: UUID) throws -> Timestamp? {
-    let ages = [try totp(of: userID)?.confirmedAt, try securityKeys(of: userID).first?.createdAt]
+    let ages =
+      [try totp(of: userID)?.confirmedAt, try securityKeys(of: userID).first?.createdAt]
+      + (try tokens(of: userID).map(\.assignedAt))
     return ages.compactMap(\.self).min()
   }
 

@@ -28,7 +28,8 @@ public struct Trust: Sendable {
     try await context.read(by: caller) { work in
       let (session, user) = try work.session(scope: .pending)
       let (records, policy) = (work.records, work.policy)
-      let hasAuthenticator = try records.totp(of: user.id)?.confirmedAt != nil
+      let hasAuthenticator =
+        try records.totp(of: user.id)?.confirmedAt != nil || !records.tokens(of: user.id).isEmpty
       let keys = try records.securityKeys(of: user.id)
       let trusted = try records.trustedDevices(of: user.id, at: work.now)
       let codes = hasAuthenticator ? try records.countBackupCodes(of: user.id) : 0

@@ -8,7 +8,7 @@ internal import MFADomain
 enum ArchivedTables {
   static let all: [(name: String, key: [String])] = [
     ("data_keys", ["number"]), ("users", ["id"]), ("devices", ["id"]), ("totp_factors", ["user_id"]),
-    ("backup_codes", ["user_id", "hash"]), ("security_keys", ["id"]),
+    ("backup_codes", ["user_id", "hash"]), ("security_keys", ["id"]), ("oath_tokens", ["id"]),
     ("federated_identities", ["user_id", "issuer"]), ("trusted_devices", ["id"]), ("brakes", ["subject"]),
     ("networks", ["user_id", "binding", "network"]), ("recoveries", ["id"]), ("obligations", ["word"]),
     ("notices", ["user_id", "sequence"]), ("refusal_tallies", ["actor", "account", "event", "reason"]),

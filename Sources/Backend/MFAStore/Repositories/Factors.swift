@@ -13,23 +13,23 @@ extension SQLRecords: FactorRecords {
       return TOTPFactor(
         userID: userID, secret: Sealed(bytes: try row.blob("secret")), parameters: parameters,
         createdAt: try row.time("created_at"), confirmedAt: try row.optional("confirmed_at", row.time),
-        lastStep: try row.integer("last_step"))
+        lastStep: try row.integer("last_step"), drift: try row.integer("drift"))
     }
   }
 
   func save(_ factor: TOTPFactor) throws {
     try sql.run(
       """
-      INSERT INTO totp_factors (user_id, secret, algorithm, digits, period, created_at, confirmed_at, last_step)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO totp_factors (user_id, secret, algorithm, digits, period, created_at, confirmed_at, last_step, drift)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (user_id) DO UPDATE SET secret = excluded.secret, algorithm = excluded.algorithm,
         digits = excluded.digits, period = excluded.period, created_at = excluded.created_at,
-        confirmed_at = excluded.confirmed_at, last_step = excluded.last_step
+        confirmed_at = excluded.confirmed_at, last_step = excluded.last_step, drift = excluded.drift
       """,
       [
         .uuid(factor.userID), .blob(factor.secret.bytes), .text(factor.parameters.algorithm.rawValue),
         .integer(factor.parameters.digits), .integer(factor.parameters.period), .time(factor.createdAt),
-        .time(factor.confirmedAt), .integer(factor.lastStep),
+        .time(factor.confirmedAt), .integer(factor.lastStep), .integer(factor.drift),
       ])
   }
 

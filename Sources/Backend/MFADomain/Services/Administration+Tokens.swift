@@ -1,0 +1,258 @@
+internal import ByteCoding
+internal import Foundation
+
+/// The operations of operators on imported tokens, and on authenticators whose clock is wrong.
+extension Administration {
+  /// Why an import changed nothing: each fault with its place in the file.
+  public struct ImportFaults: Error, Sendable, Hashable {
+    /// At least one, and at most `most`.
+    public let reasons: [String]
+    /// How many there are in all.
+    public let count: Int
+    /// How many faults are named.
+    public static let most = 20
+  }
+
+  /// Why an operation on a token was not possible. Nothing was changed.
+  public enum TokenError: Error, Sendable, Hashable {
+    case unknownToken
+    case unknownAccount
+    /// The token belongs to an account.
+    case isAssigned
+    /// The account has the most tokens.
+    case tooMany
+    /// The account has no authenticator app.
+    case noAuthenticator
+    /// The codes are not two in a row within reach, or were spent.
+    case codesNotFound
+  }
+
+  /// The result of an import.
+  public struct ImportResult: Sendable, Hashable {
+    public let tokens: Int
+    /// How many of them belong to an account.
+    public let assigned: Int
+
+    public init(tokens: Int, assigned: Int) {
+      self.tokens = tokens
+      self.assigned = assigned
+    }
+  }
+
+  /// The greatest number of tokens of one import: it is one transaction.
+  public static let mostImported = 10_000
+
+  /// Imports all tokens, or none.
+  ///
+  /// - Parameter changes: whether anything is written; otherwise the import is only tried.
+  /// - Throws: `ImportFaults` for serial numbers that are there already or twice in the file, unknown accounts, and
+  ///   accounts with too many tokens.
+  public func importTokens(
+    _ tokens: [ImportedToken], from source: String, changes: Bool, by actor: Actor
+  ) async throws -> ImportResult {
+    guard changes else {
+      return try await context.read(by: actor) { work in
+        try work.admit()
+        return try work.check(tokens).result
+      }
+    }
+    let ids = tokens.map { _ in context.entropy.uuid() }
+    return try await context.write(by: actor) { work in
+      try work.admit()
+      let (result, owners) = try work.check(tokens)
+      for (id, token) in zip(ids, tokens) {
+        let owner = token.username.flatMap { owners[$0.key] }
+        guard
+          let record = OATHToken(
+            id: id, serial: token.serial, maker: token.maker, userID: owner?.id, kind: token.kind,
+            secret: try work.vault.seal(token.secret, for: OATHToken.place(id)), algorithm: token.algorithm,
+            digits: token.digits, period: token.period, next: token.counter, drift: token.drift, createdAt: work.now,
+            assignedAt: owner == nil ? nil : work.now)
+        else { throw InvalidValue(field: "digits", rule: "is 6, 7 or 8") }
+        try work.records.insert(record)
+      }
+      try work.note(.tokensImported, account: nil, ["count=\(tokens.count)", "source=\(source)"])
+      for token in tokens {
+        guard let owner = token.username.flatMap({ owners[$0.key] }) else { continue }
+        try work.announce(token.serial, to: owner)
+      }
+      return result
+    }
+  }
+
+  /// A token and the name of its owner.
+  public struct ListedToken: Sendable, Hashable {
+    public let token: OATHToken
+    /// `nil` if it is not assigned.
+    public let owner: Username?
+  }
+
+  /// Tokens by serial number, after `serial`; at most 200.
+  public func tokens(after serial: TokenSerial?, atMost count: Int, by actor: Actor) async throws -> [ListedToken] {
+    try await context.read(by: actor) { work in
+      try work.admit()
+      return try work.records.tokens(after: serial?.text ?? "", atMost: max(1, min(count, 200))).map { token in
+        ListedToken(token: token, owner: try token.userID.flatMap { try work.records.user($0)?.username })
+      }
+    }
+  }
+
+  /// Assigns a token that has no owner.
+  ///
+  /// - Throws: `TokenError`
+  public func assignToken(_ serial: TokenSerial, to username: Username, by actor: Actor) async throws -> User {
+    try await context.write(by: actor) { work in
+      try work.admit()
+      guard var token = try work.records.token(serial) else { throw TokenError.unknownToken }
+      guard let user = try work.records.user(named: username) else { throw TokenError.unknownAccount }
+      guard token.userID == nil else { throw TokenError.isAssigned }
+      guard try work.records.tokens(of: user.id).count < OATHToken.mostOfAccount else { throw TokenError.tooMany }
+      token.userID = user.id
+      token.assignedAt = work.now
+      try work.records.update(token)
+      try work.announce(serial, to: user)
+      return user
+    }
+  }
+
+  /// Takes a token from its account; it stays known with its counter. With the last second factor all trust ends.
+  ///
+  /// - Returns: Its owner until now; `nil` if it had none.
+  /// - Throws: `TokenError.unknownToken`
+  public func unassignToken(_ serial: TokenSerial, by actor: Actor) async throws -> User? {
+    try await context.write(by: actor) { work in
+      try work.admit()
+      guard let token = try work.records.token(serial) else { throw TokenError.unknownToken }
+      return try work.unassign(token)
+    }
+  }
+
+  /// Removes a token with its secret.
+  ///
+  /// - Returns: Its owner until now; `nil` if it had none.
+  /// - Throws: `TokenError.unknownToken`
+  public func removeToken(_ serial: TokenSerial, by actor: Actor) async throws -> User? {
+    try await context.write(by: actor) { work in
+      try work.admit()
+      guard let token = try work.records.token(serial) else { throw TokenError.unknownToken }
+      let owner = try work.unassign(token)
+      try work.records.removeToken(token.id)
+      try work.note(.tokenRemoved, account: owner?.username.key, ["serial=\(serial.text)"])
+      return owner
+    }
+  }
+
+  /// Finds the counter or the clock of a token again by two of its codes in a row, which are spent.
+  ///
+  /// - Returns: The drift in steps for TOTP, the next counter for HOTP.
+  /// - Throws: `TokenError.unknownToken`; `TokenError.codesNotFound`.
+  public func resynchroniseToken(
+    _ serial: TokenSerial, by first: CodeGuess, and second: CodeGuess, actor: Actor
+  ) async throws -> Int64 {
+    try await context.write(by: actor) { work in
+      try work.admit()
+      guard var token = try work.records.token(serial) else { throw TokenError.unknownToken }
+      let secret = try work.vault.open(token.secret, for: OATHToken.place(token.id))
+      guard let counter = token.resynchronisation(first.text, second.text, secret, at: work.now) else {
+        throw TokenError.codesNotFound
+      }
+      token.accept(counter, at: work.now)
+      try work.records.update(token)
+      let owner = try token.userID.flatMap { try work.records.user($0) }
+      let result = token.kind == .totp ? token.drift : token.next
+      let found = token.kind == .totp ? "drift" : "counter"
+      try work.note(
+        .tokenResynchronised, account: owner?.username.key, ["serial=\(serial.text)", "\(found)=\(result)"])
+      return result
+    }
+  }
+
+  /// The same for the authenticator app of an account, whose clock may be wrong.
+  ///
+  /// - Returns: The drift in steps.
+  /// - Throws: `TokenError`
+  public func resynchroniseAuthenticator(
+    of username: Username, by first: CodeGuess, and second: CodeGuess, actor: Actor
+  ) async throws -> Int64 {
+    try await context.write(by: actor) { work in
+      try work.admit()
+      guard let user = try work.records.user(named: username) else { throw TokenError.unknownAccount }
+      guard var factor = try work.records.totp(of: user.id), factor.confirmedAt != nil else {
+        throw TokenError.noAuthenticator
+      }
+      let secret = try work.vault.open(factor.secret, for: Authenticator.place(user.id))
+      guard let step = factor.resynchronisation(first.text, second.text, secret, at: work.now) else {
+        throw TokenError.codesNotFound
+      }
+      factor.accept(step, at: work.now)
+      try work.records.save(factor)
+      try work.note(.tokenResynchronised, of: user, ["factor=totp", "drift=\(factor.drift)"])
+      return factor.drift
+    }
+  }
+}
+
+extension OATHToken {
+  /// The vault's place for the secret of a token.
+  static func place(_ id: UUID) -> String { "token:\(id.text)" }
+}
+
+extension UnitOfWork {
+  /// Takes a token from its owner.
+  ///
+  /// - Parameter notifies: whether the owner's devices are notified if it was the last second factor.
+  func unassign(_ token: OATHToken, notifies: Bool = true) throws -> User? {
+    guard let user = try token.userID.flatMap({ try records.user($0) }) else { return nil }
+    var free = token
+    free.userID = nil
+    free.assignedAt = nil
+    try records.update(free)
+    try note(.tokenUnassigned, of: user, ["serial=\(token.serial.text)"])
+    if notifies, try records.secondFactorSince(of: user.id) == nil {
+      try records.removeTrustedDevices(of: user.id, boundTo: nil)
+      try notify(user.id, of: .mfaDisabled)
+    }
+    wakeSockets(of: user.id)
+    return user
+  }
+
+  /// Records that `user` has got a token, and notifies the user's devices.
+  fileprivate func announce(_ serial: TokenSerial, to user: User) throws {
+    try note(.tokenAssigned, of: user, ["serial=\(serial.text)"])
+    try notify(user.id, of: .mfaEnabled)
+  }
+
+  /// Checks that all tokens can be imported, and returns the accounts that they name, by the keys of their names.
+  fileprivate func check(
+    _ tokens: [ImportedToken]
+  ) throws -> (result: Administration.ImportResult, owners: [String: User]) {
+    var (reasons, count): ([String], Int) = ([], 0)
+    var serials: Set<TokenSerial> = []
+    var owners: [String: User] = [:]
+    var numbers: [String: Int] = [:]
+    func refuse(_ token: ImportedToken, _ reason: String) {
+      count += 1
+      if reasons.count < Administration.ImportFaults.most { reasons.append("\(token.place): \(reason)") }
+    }
+    for token in tokens {
+      if !serials.insert(token.serial).inserted {
+        refuse(token, "serial: \(token.serial.text) is in the file twice")
+      } else if try records.token(token.serial) != nil {
+        refuse(token, "serial: \(token.serial.text) was imported before")
+      }
+      guard let username = token.username else { continue }
+      if owners[username.key] == nil { owners[username.key] = try records.user(named: username) }
+      guard let owner = owners[username.key] else {
+        refuse(token, "user: there is no account of this name")
+        continue
+      }
+      let number = try (numbers[username.key] ?? records.tokens(of: owner.id).count) + 1
+      numbers[username.key] = number
+      if number > OATHToken.mostOfAccount {
+        refuse(token, "user: an account has at most \(OATHToken.mostOfAccount) tokens")
+      }
+    }
+    guard count == 0 else { throw Administration.ImportFaults(reasons: reasons, count: count) }
+    return (.init(tokens: tokens.count, assigned: tokens.count { $0.username != nil }), owners)
+  }
+}

@@ -1,0 +1,64 @@
+import ByteCoding
+import Foundation
+import MFAFixtures
+import TestSupport
+import Testing
+
+@Suite("Tokens of the release program", .serialized, .timeLimit(.minutes(3)))
+struct TokenCommandTests {
+  /// A container with one HOTP token, whose secret is that of RFC 4226, appendix D.
+  private static let container = """
+    <KeyContainer Version="1.0" xmlns="urn:ietf:params:xml:ns:keyprov:pskc"><KeyPackage>
+    <DeviceInfo><Manufacturer>Maker</Manufacturer><SerialNo>1234567</SerialNo></DeviceInfo>
+    <Key Id="k" Algorithm="urn:ietf:params:xml:ns:keyprov:pskc:hotp">
+    <AlgorithmParameters><ResponseFormat Length="6" Encoding="DECIMAL"/></AlgorithmParameters>
+    <Data><Secret><PlainValue>MTIzNDU2Nzg5MDEyMzQ1Njc4OTA=</PlainValue></Secret></Data></Key>
+    </KeyPackage></KeyContainer>
+    """
+
+  @Test("a token is imported, assigned, resynchronised, taken back and removed, and each fault has its exit code")
+  func tokens() async throws {
+    try await BackendInstallation.make { place in
+      try await place.enrol(TestPhone(username: "ada"))
+      try place.write(Self.container, toPrivate: "tokens.xml")
+      let file = place.folder + "/tokens.xml"
+      func tokens(_ arguments: String...) async throws -> BackendInstallation.Run {
+        try await ChildProcess.run(
+          Places.product("mfa-backend"), ["admin", "tokens"] + arguments + ["-c", place.file])
+      }
+      #expect(try await tokens("import", file, "--dry-run").output == ["would import 1 token, 0 of them assigned"])
+      #expect(try await tokens("list").output.isEmpty)
+      #expect(try await tokens("import", file).output == ["imported 1 token, 0 of them assigned"])
+      let again = try await tokens("import", file)
+      #expect(
+        again.exit == .code(65)
+          && again.errors == [
+            "error: \(file): line 1: serial: 1234567 was imported before", "hint: nothing was imported",
+          ], "\(again)")
+      let unknown = try await tokens("assign", "1234567", "bob")
+      #expect(unknown.exit == .code(66) && unknown.errors.first == "error: no account is named bob", "\(unknown)")
+      #expect(try await tokens("assign", "1234567", "ada").output == ["assigned 1234567 to ada"])
+      #expect(try await tokens("assign", "1234567", "ada").exit == .code(1))
+      #expect(try await place.users() == ["ada devices=1 mfa"])
+      // Counters 5 and 6 of the RFC's appendix D.
+      let wrong = try await tokens("resync", "1234567", "254676", "287921")
+      #expect(wrong.exit == .code(1) && wrong.errors.count == 2, "\(wrong)")
+      let found = try await tokens("resync", "1234567", "254676", "287922")
+      #expect(found.output == ["1234567 is in step again, at 7"], "\(found)")
+      let list = try await tokens("list", "--json").output.joined()
+      #expect(
+        list.contains(#""serial":"1234567""#) && list.contains(#""counter":7"#) && list.contains(#""user":"ada""#)
+          && !list.contains("MTIz"), "\(list)")
+      #expect(try await tokens("unassign", "1234567").output == ["took 1234567 from ada"])
+      #expect(try await tokens("remove", "1234567").output == ["removed 1234567"])
+      #expect(try await tokens("remove", "1234567").exit == .code(66))
+      let csv = "secret,user\nGEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ,ada\n"
+      try place.write(csv, toPrivate: "table.csv")
+      let table = try await tokens("import", place.folder + "/table.csv", "--format", "csv", "--json")
+      #expect(table.output == [#"{"assigned":1,"imported":true,"tokens":1}"#], "\(table)")
+      #expect(try await place.operate("audit", "verify").exit == .code(0))
+      #expect(try await place.operate("keys", "rotate").exit == .code(0))
+      #expect(try await tokens("resync", "ada", "000000", "000000").exit == .code(1))
+    }
+  }
+}

@@ -1,0 +1,220 @@
+import ByteCoding
+import MFADomain
+import MFAFixtures
+import OneTimePasswords
+import Testing
+
+@Suite("Imported tokens", .timeLimit(.minutes(2)))
+struct TokenTests {
+  private static let secret = Array("12345678901234567890".utf8)
+  private static let operatorName = Administration.Actor.command(name: "uid 0")
+
+  /// The code of a token with the secret of these tests.
+  private func code(_ counter: Int64, digits: Int = 6) throws -> String {
+    try OneTimePassword(digits: digits).code(secret: Self.secret, counter: UInt64(counter))
+  }
+
+  private func imported(
+    _ serial: String, _ kind: OATHToken.Kind, counter: Int64 = 0, drift: Int64 = 0, period: Int = 30,
+    for name: String? = nil
+  ) throws -> ImportedToken {
+    try ImportedToken(
+      place: "line 1", serial: serial, kind: kind, secret: Self.secret, period: period, counter: counter, drift: drift,
+      username: name.map { try Username($0) })
+  }
+
+  private func serial(_ text: String) throws -> TokenSerial { try TokenSerial(text) }
+
+  /// Calls `body` with an account whose only second factor is this token, and its administration.
+  private func with(
+    _ token: ImportedToken, _ body: (TestBackend, TestPhone, Administration) async throws -> Void
+  ) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let administration = Administration(backend.context)
+      let result = try await administration.importTokens(
+        [token], from: "pskc", changes: true, by: Self.operatorName)
+      #expect(result == .init(tokens: 1, assigned: 1))
+      try await body(backend, phone, administration)
+    }
+  }
+
+  private func status(_ code: String, _ backend: TestBackend, _ phone: TestPhone) async throws -> Int {
+    let pending = try await backend.pendingToken(phone)
+    return try await backend.verifyLogin(code, phone, token: pending).status
+  }
+
+  @Test("a code of HOTP completes a sign-in once, and so do the next four codes, in their order")
+  func hotp() async throws {
+    try await with(imported("H1", .hotp, counter: 10, for: "testuser")) { backend, phone, _ in
+      let pending = try await backend.pendingToken(phone)
+      let methods = try await backend.get("/auth/mfa/status", as: phone.app, token: pending)
+      #expect(methods["methods"] == ["totp"] && methods["enabled"] == true, "\(methods)")
+      #expect(try await status(code(9), backend, phone) == 401)
+      #expect(try await status(code(15), backend, phone) == 401)
+      #expect(try await status(code(10), backend, phone) == 200)
+      #expect(try await status(code(10), backend, phone) == 401)
+      #expect(try await status(code(15), backend, phone) == 200)
+      #expect(try await status(code(12), backend, phone) == 401)
+      let history = try await backend.context.store.read { try $0.auditEntries(after: 0, atMost: 100) }.map(\.entry)
+      #expect(history.contains { $0.event == "code.accepted" && $0.detail == "factor=totp serial=H1" })
+      #expect(history.contains { $0.event == "token.assigned" && $0.detail == "serial=H1" })
+      #expect(history.contains { $0.detail.contains("reason=code_used") || $0.detail.contains("used") }, "\(history)")
+    }
+  }
+
+  @Test("of 50 simultaneous uses of one code of HOTP, one is accepted")
+  func parallel() async throws {
+    try await with(imported("H1", .hotp, for: "testuser")) { backend, phone, _ in
+      let (pending, first) = (try await backend.pendingToken(phone), try code(0))
+      let accepted = try await withThrowingTaskGroup { group in
+        for _ in 1...50 {
+          group.addTask { try await backend.verifyLogin(first, phone, token: pending).status == 200 }
+        }
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(accepted == 1)
+    }
+  }
+
+  @Test("the drift of a token follows its clock, a step a sign-in")
+  func drift() async throws {
+    try await with(imported("T1", .totp, drift: 7, period: 60, for: "testuser")) { backend, phone, administration in
+      func now() -> Int64 { backend.clock.now.seconds / 60 }
+      #expect(try await status(code(now()), backend, phone) == 401)
+      for drift in [8, 9, 10, 9] as [Int64] {
+        #expect(try await status(code(now() + drift), backend, phone) == 200, "\(drift)")
+        // The same step is spent at once.
+        #expect(try await status(code(now() + drift), backend, phone) == 401)
+        backend.clock.advance(by: .seconds(180))
+        let kept = try await administration.tokens(after: nil, atMost: 10, by: Self.operatorName)
+        #expect(kept.map(\.token.drift) == [drift] && kept.map(\.owner?.text) == ["testuser"])
+      }
+      #expect(try await status(code(now() + 12), backend, phone) == 401)
+    }
+  }
+
+  @Test("two codes in a row bring a token back in step from afar, and are spent; others change nothing")
+  func resynchronisation() async throws {
+    try await with(imported("H1", .hotp, counter: 5, for: "testuser")) { backend, phone, administration in
+      func resync(_ name: String, _ first: Int64, _ second: Int64) async throws -> Int64 {
+        try await administration.resynchroniseToken(
+          serial(name), by: CodeGuess(code(first)), and: CodeGuess(code(second)), actor: Self.operatorName)
+      }
+      for (first, second) in [(600, 602), (601, 600), (3, 4), (2000, 2001)] as [(Int64, Int64)] {
+        await #expect(throws: Administration.TokenError.codesNotFound) { try await resync("H1", first, second) }
+      }
+      #expect(try await resync("H1", 600, 601) == 602)
+      await #expect(throws: Administration.TokenError.codesNotFound) { try await resync("H1", 600, 601) }
+      #expect(try await status(code(601), backend, phone) == 401)
+      #expect(try await status(code(602), backend, phone) == 200)
+      _ = try await administration.importTokens(
+        [imported("T1", .totp)], from: "csv", changes: true, by: Self.operatorName)
+      let step = backend.clock.now.seconds / 30
+      #expect(try await resync("T1", step - 301, step - 300) == -300)
+      await #expect(throws: Administration.TokenError.unknownToken) { try await resync("T2", 1, 2) }
+    }
+  }
+
+  @Test("an authenticator app with a wrong clock is brought in step, and still works when its clock is set right")
+  func app() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      let administration = Administration(backend.context)
+      func resync(_ steps: Int64) async throws -> Int64 {
+        try await administration.resynchroniseAuthenticator(
+          of: Username("testuser"), by: CodeGuess(authenticator.code(steps)),
+          and: CodeGuess(authenticator.code(steps + 1)),
+          actor: Self.operatorName)
+      }
+      #expect(try await status(authenticator.code(40), backend, phone) == 401)
+      #expect(try await resync(38) == 39)
+      #expect(try await status(authenticator.code(40), backend, phone) == 200)
+      backend.clock.advance(by: .seconds(60 * 30))
+      #expect(try await status(authenticator.code(), backend, phone) == 200)
+      // The drift is forgotten.
+      backend.clock.advance(by: .seconds(60 * 30))
+      #expect(try await status(authenticator.code(40), backend, phone) == 401)
+      await #expect(throws: Administration.TokenError.unknownAccount) {
+        try await administration.resynchroniseAuthenticator(
+          of: Username("bob"), by: CodeGuess("000000"), and: CodeGuess("000000"), actor: Self.operatorName)
+      }
+    }
+  }
+
+  @Test("an account has its app and several tokens, each with its own codes, and at most five tokens")
+  func several() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, authenticator) = try await backend.setUp(phone)
+      let administration = Administration(backend.context)
+      for number in 1...6 {
+        _ = try await administration.importTokens(
+          [imported("H\(number)", .hotp, counter: Int64(number * 100))], from: "csv", changes: true,
+          by: Self.operatorName)
+      }
+      for number in 1...5 {
+        _ = try await administration.assignToken(serial("H\(number)"), to: Username("testuser"), by: Self.operatorName)
+      }
+      await #expect(throws: Administration.TokenError.tooMany) {
+        try await administration.assignToken(serial("H6"), to: Username("testuser"), by: Self.operatorName)
+      }
+      await #expect(throws: Administration.TokenError.isAssigned) {
+        try await administration.assignToken(serial("H1"), to: Username("testuser"), by: Self.operatorName)
+      }
+      #expect(try await status(code(300), backend, phone) == 200)
+      #expect(try await status(authenticator.code(), backend, phone) == 200)
+      #expect(try await status(code(500), backend, phone) == 200)
+      #expect(try await status(code(600), backend, phone) == 401)
+      // What is taken from the account is of no use there any more.
+      #expect(try await administration.unassignToken(serial("H3"), by: Self.operatorName)?.username.text == "testuser")
+      #expect(try await status(code(301), backend, phone) == 401)
+      #expect(try await administration.unassignToken(serial("H3"), by: Self.operatorName) == nil)
+      #expect(try await administration.removeToken(serial("H2"), by: Self.operatorName)?.username.text == "testuser")
+      // The user turns the second factor off: all tokens leave the account.
+      backend.clock.advance(by: .seconds(30))
+      let off = try await backend.post(
+        "/auth/mfa/disable", ["code": .string(authenticator.code())], as: phone.app, token: token)
+      #expect(off.status == 200, "\(off)")
+      let left = try await administration.tokens(after: nil, atMost: 10, by: Self.operatorName)
+      #expect(left.map(\.token.serial.text) == ["H1", "H3", "H4", "H5", "H6"] && left.allSatisfy { $0.owner == nil })
+      #expect(try await backend.signIn(phone)["scope"] != "mfa")
+      #expect(try await backend.trail.verify().fault == nil)
+    }
+  }
+
+  @Test("an import changes all or nothing, names each fault, and a trial changes nothing")
+  func allOrNothing() async throws {
+    try await TestBackend.with { backend in
+      try await backend.enrol(TestPhone())
+      let administration = Administration(backend.context)
+      let good = try [imported("A", .totp, for: "TestUser"), imported("B", .hotp)]
+      #expect(
+        try await administration.importTokens(good, from: "csv", changes: false, by: Self.operatorName)
+          == .init(tokens: 2, assigned: 1))
+      #expect(try await administration.tokens(after: nil, atMost: 9, by: Self.operatorName).isEmpty)
+      _ = try await administration.importTokens(good, from: "csv", changes: true, by: Self.operatorName)
+      let bad = try [
+        imported("A", .totp), imported("C", .totp), imported("C", .totp), imported("D", .totp, for: "bob"),
+        imported("E", .totp, for: "testuser"), imported("F", .totp, for: "testuser"),
+        imported("G", .totp, for: "testuser"), imported("H", .totp, for: "testuser"),
+        imported("I", .totp, for: "testuser"),
+      ]
+      for changes in [false, true] {
+        let faults = await #expect(throws: Administration.ImportFaults.self) {
+          try await administration.importTokens(bad, from: "csv", changes: changes, by: Self.operatorName)
+        }
+        #expect(
+          faults?.reasons == [
+            "line 1: serial: A was imported before", "line 1: serial: C is in the file twice",
+            "line 1: user: there is no account of this name", "line 1: user: an account has at most 5 tokens",
+          ])
+      }
+      #expect(
+        try await administration.tokens(after: nil, atMost: 9, by: Self.operatorName).map(\.token.serial.text)
+          == ["A", "B"])
+    }
+  }
+}
