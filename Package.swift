@@ -738,8 +738,8 @@ if !gateOnly && !fuzzing {
     tests(
       .backend, "MFADeliveryTests",
       [
-        "ByteCoding", "ForwardProxies", "Locking", "MFADelivery", "MFADomain", "MFAFixtures", "TestSupport",
-        hummingbird, lifecycle, logging,
+        "ByteCoding", "ForwardProxies", "Locking", "MFADelivery", "MFADomain", "MFAFixtures", "MFAStore",
+        "TestSupport", hummingbird, lifecycle, logging,
       ]),
 
     // MARK: App, tests

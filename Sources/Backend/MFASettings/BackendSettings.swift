@@ -76,6 +76,17 @@ public struct BackendSettings: Sendable, Hashable {
     public let sender: EmailAddress
   }
 
+  /// Where new entries of the history are copied to.
+  public struct AuditExports: Sendable, Hashable {
+    public let file: String?
+    /// The size in bytes from which the file is rotated; `nil` for none.
+    public let largestFile: Int?
+    public let keptFiles: Int
+    public let syslog: SyslogPlace?
+    public let facility: String
+    public let authorityFile: String?
+  }
+
   /// The relying party that security keys sign for.
   public struct WebAuthn: Sendable, Hashable {
     /// The domain that keys are registered for.
@@ -148,6 +159,7 @@ public struct BackendSettings: Sendable, Hashable {
   public let provider: Provider?
   public let policy: Policy
   public let limits: Limits
+  public let audit: AuditExports
   /// The path of the operators' Unix socket; `nil` for none.
   public internal(set) var admin: AdminSocket?
   public internal(set) var metrics: ListenPlace?
@@ -244,6 +256,32 @@ struct HostPort: Sendable, Hashable {
       guard NetworkName.isHostName(host) else { return nil }
     }
     self.port = Int(port)
+  }
+}
+
+/// A receiver of syslog messages.
+public enum SyslogPlace: Sendable, Hashable, CustomStringConvertible {
+  /// How messages reach a server.
+  public enum Transport: String, Sendable { case udp, tcp, tls }
+
+  /// The path of a datagram socket.
+  case local(path: String)
+  /// A server. An IPv6 address has no brackets.
+  case server(Transport, host: String, port: Int)
+
+  /// Whether entries cross a network unencrypted.
+  var isExposed: Bool {
+    guard case .server(let transport, let host, _) = self, transport != .tls else { return false }
+    return !ListenPlace.isLoopback(host)
+  }
+
+  /// The receiver as written in the settings.
+  public var description: String {
+    switch self {
+    case .local(let path): "unix:\(path)"
+    case .server(let transport, let host, let port):
+      "\(transport.rawValue)://" + (host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)")
+    }
   }
 }
 

@@ -40,6 +40,8 @@ extension SettingsTable {
     Keys.biometricGate.definition, Keys.mostDevices.definition, Keys.messages.definition,
     Keys.messagesOfAddress.definition, Keys.codeRequestsOfAddress.definition, Keys.messagesOfKey.definition,
     Keys.accountsOfKey.definition, Keys.codeRequestsOfKey.definition, Keys.requestsOfKey.definition,
+    Keys.auditFile.definition, Keys.auditFileSize.definition, Keys.auditFilesKept.definition,
+    Keys.auditSyslog.definition, Keys.auditFacility.definition, Keys.auditCA.definition,
     Keys.adminListen.definition, Keys.metricsListen.definition, Keys.unreadyDelay.definition,
     Keys.drainTimeout.definition, Keys.logLevel.definition, Keys.logsStatements.definition,
   ]

@@ -183,6 +183,29 @@ enum Keys {
   static let requestsOfKey = Key(
     "limits.per_key.requests", .rate(counts), default: "120/6s",
     "Other requests from one app instance.")
+  static let auditFile = Key(
+    "audit.file", .file, example: "/var/log/mfa/audit.jsonl",
+    "File that gets each new entry of the history as one line of JSON. A reload opens it again. Off if not set.")
+  static let auditFileSize = Key(
+    "audit.file_size", .sizeOrOff, default: "off",
+    "The size from which the file is renamed to FILE.1, an older one to FILE.2, and so on; off for another program "
+      + "that rotates.")
+  static let auditFilesKept = Key(
+    "audit.files_kept", .integer(1...1000), default: "10",
+    "How many renamed files are kept.")
+  static let auditSyslog = Key(
+    "audit.syslog", .syslog, example: "tls://logs.example.com:6514",
+    "Receiver of each new entry as a syslog message (RFC 5424): a local socket, UDP, TCP with octet counting, or TLS. "
+      + "Off if not set.")
+  static let auditFacility = Key(
+    "audit.syslog_facility",
+    .word(
+      "authpriv", "auth", "daemon", "user", "local0", "local1", "local2", "local3", "local4", "local5", "local6",
+      "local7"), default: "authpriv",
+    "The facility of the messages.")
+  static let auditCA = Key(
+    "audit.syslog_ca_file", .file, example: "logs-ca.pem",
+    "PEM file with the roots that verify the receiver of tls.")
   static let adminListen = Key(
     "admin.listen", .adminSocket,
     "The Unix socket of the operator commands, unix:/path, with mode 0600. It answers /livez, /readyz, /metrics and "

@@ -39,6 +39,22 @@ extension Kind where Value == HostPort {
   }
 }
 
+extension Kind where Value == SyslogPlace {
+  static var syslog: Kind {
+    Kind(
+      name: "receiver", form: "`unix:/path`, `udp://HOST:PORT`, `tcp://HOST:PORT` or `tls://HOST:PORT`",
+      schema: .matching("^(unix:/|(udp|tcp|tls)://)")
+    ) { text throws(InvalidSetting) in
+      if text.hasPrefix("unix:") { return .local(path: try SocketPath.read(text)) }
+      let parts = text.split(separator: ":", maxSplits: 1)
+      guard parts.count == 2, parts[1].hasPrefix("//"), let server = HostPort(String(parts[1].dropFirst(2))),
+        let transport = SyslogPlace.Transport(rawValue: String(parts[0]))
+      else { throw InvalidSetting("must be unix:/path, udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT") }
+      return .server(transport, host: server.host, port: server.port)
+    }
+  }
+}
+
 extension Kind where Value == EmailAddress {
   static var mailAddress: Kind {
     Kind(name: "e-mail address", form: "`name@domain`", example: "noreply@example.com") {
@@ -225,6 +241,21 @@ extension Kind where Value == [String] {
 }
 
 extension Kind where Value == Int? {
+  /// A size of at least 64 KiB, or `off`, which is `nil`.
+  static var sizeOrOff: Kind {
+    Kind(
+      name: "size", form: "`off`, or a size such as `64MiB`, at least `64KiB`",
+      schema: ValueSchema(
+        types: ["string", "integer", "boolean"], pattern: "^(off|[0-9]+([KMG]i)?B?)$", range: 65536...(1 << 40)),
+      example: "64MiB"
+    ) { text throws(InvalidSetting) in
+      if text == "off" { return nil }
+      let size = try Size.read(text)
+      guard (65536...(1 << 40)).contains(size) else { throw InvalidSetting("must be from 64KiB to 1024GiB, or off") }
+      return size
+    }
+  }
+
   /// A number; `off` and `0` mean no limit.
   static func numberLimit(_ range: ClosedRange<Int>) -> Kind {
     let number = Kind.countOrOff(range)

@@ -92,6 +92,10 @@ extension BackendSettings {
       warnings.append(("sms.sink", "codes are written to the log: a reader of the log can sign in"))
     }
     if database == .ephemeral { warnings.append(("database", "all data is lost when the backend exits")) }
+    if audit.syslog?.isExposed == true {
+      warnings.append(
+        ("audit.syslog", "names of accounts cross the network unencrypted: use tls, or a receiver on this machine"))
+    }
     if admin == nil {
       warnings.append(("admin.listen", "not set: status, reload and drain cannot reach the backend"))
     }
@@ -131,15 +135,16 @@ extension SettingsBuilder {
     let mail = mail()
     let webAuthn = webAuthn()
     let provider = provider()
+    let audit = auditExports()
     guard let listen = value(Keys.listen), let database, let gate, let texting, let policy = policy(),
-      let limits = limits(), let shutdown = shutdown(), let domain = value(Keys.domain),
+      let limits = limits(), let audit, let shutdown = shutdown(), let domain = value(Keys.domain),
       let issuer = value(Keys.issuer), let logLevel = value(Keys.logLevel),
       let logsStatements = value(Keys.logsStatements)
     else { return nil }
     return BackendSettings(
       listen: listen, database: database, gate: gate, texting: texting, mail: mail, templates: value(Keys.templates),
       domain: domain, issuer: issuer, webAuthn: webAuthn, provider: provider, policy: policy, limits: limits,
-      admin: value(Keys.adminListen),
+      audit: audit, admin: value(Keys.adminListen),
       metrics: value(Keys.metricsListen), shutdown: shutdown, logLevel: logLevel, logsStatements: logsStatements)
   }
 
@@ -279,6 +284,22 @@ extension SettingsBuilder {
       messagesPerHour: messages, messagesPerHourOfAddress: messagesOfAddress, messagesPerHourOfKey: messagesOfKey,
       accountsOfKey: accounts, codeRequestsOfAddress: codesOfAddress, codeRequestsOfKey: codesOfKey,
       requestsOfKey: requests)
+  }
+
+  private mutating func auditExports() -> BackendSettings.AuditExports? {
+    let syslog = value(Keys.auditSyslog)
+    if isGiven(Keys.auditCA) {
+      if case .server(.tls, _, _)? = syslog {
+      } else {
+        refuse(path(Keys.auditCA), "has effect for audit.syslog: tls://HOST:PORT only")
+      }
+    }
+    guard let size = value(Keys.auditFileSize), let kept = value(Keys.auditFilesKept),
+      let facility = value(Keys.auditFacility)
+    else { return nil }
+    return BackendSettings.AuditExports(
+      file: value(Keys.auditFile), largestFile: size, keptFiles: kept, syslog: syslog, facility: facility,
+      authorityFile: value(Keys.auditCA))
   }
 
   private func shutdown() -> BackendSettings.Shutdown? {

@@ -40,6 +40,7 @@ public struct DatabaseBrowser: Sendable {
     "pushes": ["id", "user_id", "session_id", "address", "created_at", "expires_at", "state", "answered_at"],
     "notices": ["user_id", "sequence", "kind", "at", "concerning"],
     "audit": ["sequence", "at", "request_id", "actor", "account", "event", "detail", "key_number"],
+    "audit_exports": ["name", "sequence", "holder", "held_until"],
     "data_keys": ["number", "purpose", "wrapped_by"],
     "gate_identities": ["id", "expires_at"],
     "recoveries": [

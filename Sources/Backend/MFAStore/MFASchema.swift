@@ -35,7 +35,7 @@ struct MFASchema {
       Step(recoveries + refusals + networks), Step(liveSessions + ages + obligations),
       Step(historyKeys),
       Step(creators) { try SQLRecords(sql: $0).renewNameKeys() }, Step(federation),
-      Step(idempotentCalls), Step(drifts), Step(tokens),
+      Step(idempotentCalls), Step(drifts), Step(tokens), Step(exports),
     ]
   }
 
@@ -198,6 +198,15 @@ struct MFASchema {
         drift BIGINT NOT NULL, created_at BIGINT NOT NULL, assigned_at BIGINT, last_used_at BIGINT)
       """,
       "CREATE INDEX oath_tokens_by_user ON oath_tokens (user_id)",
+    ]
+  }
+
+  private var exports: [String] {
+    [
+      """
+      CREATE TABLE audit_exports (
+        name TEXT NOT NULL PRIMARY KEY, sequence BIGINT NOT NULL, holder TEXT NOT NULL, held_until BIGINT NOT NULL)
+      """
     ]
   }
 

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import ByteCoding
 internal import Commands
+internal import MFADelivery
 internal import MFADomain
 internal import MFASettings
 
@@ -116,13 +117,7 @@ struct AuditCommand: AsyncParsableCommand {
       // The history is stored unencrypted, so its export needs no keys.
       let store = try database.reader().readDatabase(needsKeys: false).openExisting()
       try await AuditTrail(store, nil).forEach { entry, hash in
-        let line =
-          "{\"sequence\":\(entry.sequence),"
-          + JSONText.object([
-            "at": entry.at.description, "event": entry.event, "account": entry.account ?? "", "actor": entry.actor,
-            "requestId": entry.requestID, "detail": entry.detail, "previous": Hex.encode(entry.previous),
-            "hash": Hex.encode(hash), "key": entry.keyNumber.map { "\($0)" } ?? "",
-          ]).dropFirst()
+        let line = AuditLine.json(entry, hash: hash)
         // A reader that has gone wants no further entry.
         guard StandardOutput.write(TerminalText.escaped(json: line) + "\n") else { throw ExitCode.success }
       }

@@ -4,7 +4,7 @@ import MFAFixtures
 import TestSupport
 import Testing
 
-@Suite("Tokens of the release program", .serialized, .timeLimit(.minutes(3)))
+@Suite("Tokens and exports of the release program", .serialized, .timeLimit(.minutes(3)))
 struct TokenCommandTests {
   /// A container with one HOTP token, whose secret is that of RFC 4226, appendix D.
   private static let container = """
@@ -59,6 +59,42 @@ struct TokenCommandTests {
       #expect(try await place.operate("audit", "verify").exit == .code(0))
       #expect(try await place.operate("keys", "rotate").exit == .code(0))
       #expect(try await tokens("resync", "ada", "000000", "000000").exit == .code(1))
+    }
+  }
+
+  @Test("new entries reach the file that the configuration names, and a reload opens it again")
+  func auditFile() async throws {
+    try await BackendInstallation.make { place in
+      let file = place.folder + "/audit.jsonl"
+      try place.configure("audit: { file: audit.jsonl, file_size: 1MiB, syslog: \"udp://192.0.2.1:514\" }")
+      let check = try await place.operate("check")
+      #expect(
+        check.output.contains("ok: audit.file: \(file) can be written; renamed from 1MiB on, 10 kept"), "\(check)")
+      #expect(check.errors.contains { $0.contains("audit.syslog: names of accounts cross the network") }, "\(check)")
+      #expect(!FileManager.default.fileExists(atPath: file))
+      try place.configure("audit: { file: audit.jsonl }")
+      try await place.serving { backend in
+        while !FileManager.default.fileExists(atPath: file + ".position") { try await Task.sleep(for: .milliseconds(10)) }
+        let answer = try await curl(
+          "POST", "http://127.0.0.1:\(backend.port ?? 0)/api/v1/mfa/enroll", TestPhone(username: "ada").enrolment(),
+          ["-H", "X-Attest-Assertion: \(try await place.gate.assertion(for: .genuine()))"])
+        #expect(answer.status == 200, "\(answer.text)")
+        #expect(try await backend.stop() == .code(0))
+      }
+      // The shutdown has written the last entries.
+      let exported = try await place.operate("audit", "export").output
+      let copied = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n").map(String.init)
+      #expect(!copied.isEmpty && copied == exported.suffix(copied.count), "\(copied)")
+      #expect(copied.last?.contains("device.enrolled") == true, "\(copied)")
+      try place.configure("audit: { file: missing/audit.jsonl, syslog_ca_file: ca.pem, syslog: \"http://a:1\" }")
+      let faulty = try await place.operate("check", "--offline")
+      #expect(faulty.exit == .code(78), "\(faulty)")
+      let errors = faulty.errors.joined(separator: "\n")
+      #expect(errors.contains("audit.syslog: must be unix:/path, udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT"))
+      #expect(errors.contains("audit.syslog_ca_file: has effect for audit.syslog: tls://HOST:PORT only"), "\(errors)")
+      try place.configure("audit: { file: missing/audit.jsonl }")
+      let missing = try await place.operate("check", "--offline")
+      #expect(missing.errors.joined().contains("audit.file: the folder of "), "\(missing)")
     }
   }
 }

@@ -69,7 +69,7 @@ public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & Sess
   & AttemptLimiterRecords
   & FactorRecords & TrustRecords & PushRecords & NoticeRecords & AuditRecords & KeyRecords & IdentityRecords
   & SecurityKeyRecords & RecoveryRecords & NetworkRecords & FederationRecords & IdempotencyRecords & TokenRecords
-  & TransactionRecords
+  & ExportRecords & TransactionRecords
 
 /// What a body asks of its transaction.
 public protocol TransactionRecords {
@@ -289,6 +289,13 @@ public protocol AuditRecords {
   /// The number of refusals of these kinds at an account, in the windows that began after `instant`.
   func countRefusals(_ events: [AuditEvent], at account: String, since instant: Timestamp) throws -> Int
   func removeRefusalTally(_ kind: RefusalTally.Kind) throws
+}
+
+/// The exports of the history.
+public protocol ExportRecords {
+  func auditExport(_ name: String) throws -> AuditExport?
+  /// Inserts the export, or replaces the one with its name.
+  func save(_ export: AuditExport) throws
 }
 
 /// The networks from which users have completed sign-ins. Empty unless a policy uses networks.

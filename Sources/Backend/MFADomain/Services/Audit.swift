@@ -186,6 +186,11 @@ extension AuditRecords {
 }
 
 extension AuditEvent {
+  /// Whether an operator may want to look at it: a refusal, or a sign of a copied key or token.
+  public var isWarning: Bool {
+    isRefusal || [.refusalsRepeated, .refreshReused, .securityKeyCloned, .securityKeyChanged].contains(self)
+  }
+
   /// Whether it is a refusal. Any admitted client can cause refusals without limit, at any account.
   var isRefusal: Bool {
     switch self {

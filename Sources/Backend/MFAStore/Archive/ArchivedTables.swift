@@ -15,10 +15,10 @@ enum ArchivedTables {
     ("audit", ["sequence"]),
   ]
 
-  /// The tables that a restore empties.
+  /// The tables that a restore empties. An export of the history goes on with the next entry.
   static let dropped = [
     "sessions", "challenges", "codes", "pushes", "key_challenges", "federation_challenges",
-    "idempotent_calls",
+    "idempotent_calls", "audit_exports",
   ]
 
   /// The tables that a restore leaves as they are: an identity that was used stays used.

@@ -44,7 +44,7 @@ struct BackendProbes {
     async let mail = self.mail()
     async let provider = self.provider()
     async let places = self.places()
-    return await [store, gate, sms, mail, templates, provider].compactMap(\.self) + network + places
+    return await [store, gate, sms, mail, templates, provider].compactMap(\.self) + exports + network + places
   }
 
   /// How the servers that the backend asks by HTTP are reached, if the environment names a proxy.
@@ -148,6 +148,16 @@ struct BackendProbes {
         hint:
           "check email.smtp, email.tls, email.ca_file, email.user and its file, and email.ehlo (\(provider.greeting))")
     }
+  }
+
+  /// Where entries of the history are copied to. Syslog has no question that a receiver answers.
+  private var exports: [ProbeResult] {
+    let audit = settings.audit
+    let size = audit.largestFile.map { "renamed from \(Size.text($0)) on, \(audit.keptFiles) kept" } ?? "not renamed"
+    return [
+      audit.file.map { passed("audit.file", "\($0) can be written; \(size)") },
+      audit.syslog.map { passed("audit.syslog", "\($0) gets new entries; no message was sent, so it is not proved") },
+    ].compactMap(\.self)
   }
 
   /// The templates of messages, which the check of the files has read before.

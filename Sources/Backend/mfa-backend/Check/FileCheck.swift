@@ -45,6 +45,14 @@ enum FileCheck {
       judge("email.token_file") { _ = try InputFile.readSecret(file, "the secret file") }
     }
     judge("messages.templates") { _ = try settings.messageTemplates() }
+    judge("audit.file") {
+      do throws(AuditExportFault) { try AuditExporter.check(.init(settings.audit)) } catch {
+        throw Failure(.configuration, error.reason, hint: "name a file in a folder that this user can write to")
+      }
+    }
+    if let file = settings.audit.authorityFile {
+      judge("audit.syslog_ca_file") { try InputFile.require(file, "the syslog receiver's root file") }
+    }
     judge("oidc.ca_file") { _ = try settings.provider?.tokens() }
     return result
   }

@@ -17,6 +17,7 @@ struct BackendFoundation: Sendable {
   let vault: Vault
   let hub = NotificationHub()
   let outbox: QueuedOutbox
+  let exporter: AuditExporter
   let rateLimiter: RateLimiter
   let spent = SpentIdentities()
   let log: BackendLog
@@ -40,6 +41,7 @@ struct BackendFoundation: Sendable {
     }
     return BackendFoundation(
       store: store, keys: keys, vault: vault, outbox: QueuedOutbox(phone: nil, email: nil, logger: logger),
+      exporter: AuditExporter(AuditExports(store), logger: logger),
       rateLimiter: RateLimiter(limits: RateLimits(settings.limits), clock: .system), log: log, logger: logger)
   }
 
@@ -56,6 +58,11 @@ struct BackendFoundation: Sendable {
     _ settings: BackendSettings, _ verifier: GateIdentityVerifier
   ) async throws -> (generation: ServiceGeneration, providers: MessageProviders) {
     let providers = try settings.messageProviders()
+    do throws(AuditExportFault) { try AuditExporter.check(.init(settings.audit)) } catch {
+      throw Failure(
+        .configuration, "audit.file: \(error.reason)", hint: "name a file in a folder that this user can write to")
+    }
+    if let file = settings.audit.authorityFile { try InputFile.require(file, "the syslog receiver's root file") }
     let identityTokens = try settings.provider?.tokens()
     let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: settings.gate.audience)
     var policy = Policy(settings)
@@ -74,6 +81,7 @@ struct BackendFoundation: Sendable {
   /// Applies the parts of `settings` that live outside the generation. Cannot fail.
   func apply(_ settings: BackendSettings, _ providers: MessageProviders) {
     outbox.replaceProviders(phone: providers.phone, email: providers.email)
+    exporter.apply(.init(settings.audit))
     rateLimiter.replace(limits: RateLimits(settings.limits))
     log.setLevel(settings.logLevel)
   }
@@ -82,4 +90,20 @@ struct BackendFoundation: Sendable {
 extension BackendSettings.Gate {
   /// The source of the gate's keys.
   var source: GateKeySource { GateKeySource(keys, authority: authorityFile) }
+}
+
+extension AuditExporter.Settings {
+  init(_ settings: BackendSettings.AuditExports) {
+    let target: SyslogTarget? =
+      switch settings.syslog {
+      case nil: nil
+      case .local(let path): .local(path: path)
+      case .server(.udp, let host, let port): .udp(host: host, port: port)
+      case .server(.tcp, let host, let port): .tcp(host: host, port: port)
+      case .server(.tls, let host, let port): .tls(host: host, port: port, authority: settings.authorityFile)
+      }
+    self.init(
+      file: settings.file, largestFile: settings.largestFile, keptFiles: settings.keptFiles, syslog: target,
+      facility: settings.facility)
+  }
 }

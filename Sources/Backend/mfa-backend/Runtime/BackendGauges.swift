@@ -49,6 +49,11 @@ struct BackendGauges {
     for kind in ["read", "write"] {
       Metrics.Counter(label: "mfa_store_failures_total", dimensions: [("kind", kind)]).increment(by: 0)
     }
+    for target in ["file", "syslog"] {
+      for label in ["mfa_audit_exported_total", "mfa_audit_export_failures_total"] {
+        Metrics.Counter(label: label, dimensions: [("target", target)]).increment(by: 0)
+      }
+    }
     for kind in ["sms", "email"] {
       for outcome in ["sent", "failed", "expired", "dropped", "lost"] {
         Metrics.Counter(label: "mfa_messages_total", dimensions: [("kind", kind), ("outcome", outcome)]).increment(

@@ -1,0 +1,216 @@
+import ByteCoding
+import Foundation
+import MFADelivery
+import MFADomain
+import MFAFixtures
+import MFAStore
+import TestSupport
+import Testing
+
+@Suite("Exports of the history", .serialized, .timeLimit(.minutes(2)))
+struct AuditExportTests {
+  /// Appends entries with the next numbers.
+  private func append(
+    _ count: Int, to store: any Store, event: String = "code.refused", account: String? = "ada", detail: String = "a=b"
+  ) async throws {
+    try await store.write { records in
+      for _ in 0..<count {
+        let last = try records.lastAuditEntry()
+        let entry = AuditEntry(
+          sequence: (last?.sequence ?? 0) + 1, at: Timestamp(milliseconds: 1_767_225_600_123), requestID: "r",
+          actor: "key", account: account, event: event, detail: detail, previous: last?.hash ?? AuditEntry.origin,
+          keyNumber: 1)
+        try records.append(entry, hash: [UInt8](repeating: UInt8(truncatingIfNeeded: entry.sequence), count: 32))
+      }
+    }
+  }
+
+  private static let schedule: AuditExporter.Schedule = {
+    var schedule = AuditExporter.Schedule()
+    (schedule.interval, schedule.pause) = (.milliseconds(5), .milliseconds(20))
+    return schedule
+  }()
+
+  /// Calls `body` with an exporter that runs meanwhile.
+  private func exporting(
+    _ store: any Store, _ settings: AuditExporter.Settings, log: CapturedLog = CapturedLog(),
+    _ body: (AuditExporter) async throws -> Void
+  ) async throws {
+    let exporter = AuditExporter(AuditExports(store), schedule: Self.schedule, logger: log.logger)
+    exporter.apply(settings)
+    let running = Task { try await exporter.run() }
+    let result: Result<Void, any Error>
+    do { result = .success(try await body(exporter)) } catch { result = .failure(error) }
+    running.cancel()
+    _ = try? await running.value
+    try result.get()
+  }
+
+  private func lines(_ path: String) -> [String] {
+    ((try? String(contentsOfFile: path, encoding: .utf8)) ?? "").split(separator: "\n").map(String.init)
+  }
+
+  /// Waits until the file has a line with `text`.
+  private func line(with text: String, in path: String) async throws -> String {
+    while true {
+      if let line = lines(path).last(where: { $0.contains(text) }) { return line }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
+  private func sequences(_ path: String) throws -> [Int] {
+    try lines(path).map { try JSONValue(Data($0.utf8))["sequence"]?.int ?? -1 }
+  }
+
+  @Test("a file gets each entry once, as the command exports it, also across restarts, a cut line and a moved file")
+  func file() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let store = try SQLiteMFAStore.ephemeral()
+      let path = folder + "/audit.jsonl"
+      try await append(3, to: store)
+      try await exporting(store, .init(file: path)) { exporter in
+        // A new export begins with the next entry.
+        while !FileManager.default.fileExists(atPath: path + ".position") {
+          try await Task.sleep(for: .milliseconds(5))
+        }
+        try await append(2, to: store, detail: "x=\"\n")
+        let line = try await line(with: "\"sequence\":5", in: path)
+        #expect(
+          line.contains(#""event":"code.refused""#) && line.contains(#""hash":"0505"#) && line.contains(#""key":"1""#))
+        // Another program rotates the file, and a reload opens it again.
+        try FileManager.default.moveItem(atPath: path, toPath: path + "-monday")
+        try await append(1, to: store)
+        _ = try await self.line(with: "\"sequence\":6", in: path + "-monday")
+        exporter.apply(.init(file: path))
+        try await append(1, to: store)
+        _ = try await self.line(with: "\"sequence\":7", in: path)
+      }
+      let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+      #expect(mode == 0o600)
+      try await append(1, to: store)
+      let handle = try #require(FileHandle(forWritingAtPath: path))
+      try handle.seekToEnd()
+      try handle.write(contentsOf: Data(#"{"sequence":8,"cut"#.utf8))
+      try handle.close()
+      try await exporting(store, .init(file: path)) { _ in
+        try await append(1, to: store)
+        _ = try await line(with: "\"sequence\":9,", in: path)
+      }
+      #expect(try sequences(path + "-monday") == [4, 5, 6])
+      #expect(lines(path).filter { $0.hasSuffix("}") }.map { $0.prefix(13) } == (7...9).map { "{\"sequence\":\($0)" })
+    }
+  }
+
+  @Test("a file is renamed at its size, and the given number of files is kept")
+  func rotation() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let store = try SQLiteMFAStore.ephemeral()
+      let path = folder + "/audit.jsonl"
+      try await append(1, to: store)
+      try Data("1\n".utf8).write(to: URL(filePath: path + ".position"))
+      try await exporting(store, .init(file: path, largestFile: 700, keptFiles: 2)) { _ in
+        for number in 2...9 {
+          try await append(1, to: store)
+          _ = try await line(with: "\"sequence\":\(number),", in: path)
+        }
+      }
+      #expect(try sequences(path) == [8, 9])
+      #expect(try sequences(path + ".1") == [6, 7])
+      #expect(try sequences(path + ".2") == [4, 5])
+      #expect(!FileManager.default.fileExists(atPath: path + ".3"))
+    }
+  }
+
+  @Test(
+    "rsyslog takes the messages by each transport, also those from before it was started, and none twice",
+    .enabled(if: FileManager.default.fileExists(atPath: "/usr/sbin/rsyslogd"), "rsyslog is missing"))
+  func syslog() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let made = try await ChildProcess.run(
+        Places.tool("openssl"),
+        [
+          "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+          "/CN=logs.test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder + "/key.pem", "-out",
+          folder + "/cert.pem",
+        ])
+      #expect(made.exit == .code(0))
+      let (udp, tcp, tls) = (Int(try Places.freePort()), Int(try Places.freePort()), Int(try Places.freePort()))
+      try """
+      global(workDirectory="\(folder)" maxMessageSize="16k" defaultNetstreamDriver="ossl"
+        defaultNetstreamDriverCAFile="\(folder)/cert.pem" defaultNetstreamDriverCertFile="\(folder)/cert.pem"
+        defaultNetstreamDriverKeyFile="\(folder)/key.pem")
+      module(load="imudp") module(load="imptcp") module(load="imuxsock" SysSock.Use="off")
+      module(load="imtcp" StreamDriver.Name="ossl" StreamDriver.Mode="1" StreamDriver.AuthMode="anon")
+      template(name="seen" type="string" string="%inputname% %pri% %app-name% %msgid% %structured-data%%msg%\\n")
+      ruleset(name="out") { action(type="omfile" file="\(folder)/out" template="seen") }
+      input(type="imudp" address="127.0.0.1" port="\(udp)" ruleset="out")
+      input(type="imptcp" address="127.0.0.1" port="\(tcp)" ruleset="out")
+      input(type="imtcp" address="127.0.0.1" port="\(tls)" ruleset="out")
+      input(type="imuxsock" socket="\(folder)/log" useSpecialParser="off" ruleset="out")
+
+      """.write(toFile: folder + "/rsyslog.conf", atomically: true, encoding: .utf8)
+      let store = try SQLiteMFAStore.ephemeral()
+      let (log, out) = (CapturedLog(), folder + "/out")
+      try await append(1, to: store)
+      // The export has been before; entry 1 is the last one that went out.
+      let before = AuditExports(store)
+      #expect(try await before.next(of: "syslog")?.isEmpty == true)
+      try await before.release("syslog")
+      try await append(1, to: store, account: "a\"]\\\n\u{E9}", detail: "reason=code_wrong")
+      try await exporting(store, .init(syslog: .tcp(host: "127.0.0.1", port: tcp)), log: log) { exporter in
+        try await log.line(saying: "audit export failed")
+        let server = try ChildProcess(
+          "/usr/sbin/rsyslogd", ["-n", "-f", folder + "/rsyslog.conf", "-i", folder + "/pid"])
+        defer { server.kill() }
+        let first = try await line(with: "sequence=\"2\"", in: out)
+        let hash = String(repeating: "02", count: 32)
+        #expect(
+          first
+            == "imptcp 84 mfa-backend audit [audit@32473 sequence=\"2\" event=\"code.refused\" "
+            + "account=\"a\\\"\\]\\\\ \u{E9}\" actor=\"key\" requestId=\"r\" hash=\"\(hash)\"]"
+            + "code.refused reason=code_wrong")
+        try await log.line(saying: "audit export resumed")
+        let targets: [(String, SyslogTarget)] = [
+          ("imudp", .udp(host: "127.0.0.1", port: udp)), ("imuxsock", .local(path: folder + "/log")),
+          ("imtcp", .tls(host: "127.0.0.1", port: tls, authority: folder + "/cert.pem")),
+        ]
+        for (index, (name, target)) in targets.enumerated() {
+          exporter.apply(.init(syslog: target, facility: "local7"))
+          try await append(1, to: store, event: "code.accepted", detail: "")
+          let line = try await line(with: "sequence=\"\(index + 3)\"", in: out)
+          #expect(line.hasPrefix("\(name) 190 mfa-backend audit [") && line.hasSuffix("]code.accepted"), "\(line)")
+        }
+        // A certificate that is not trusted gets nothing.
+        exporter.apply(.init(syslog: .tls(host: "127.0.0.1", port: tls, authority: nil)))
+        try await append(1, to: store, event: "code.accepted")
+        try await log.lines(2, saying: "audit export failed")
+        exporter.apply(.init(syslog: .tcp(host: "127.0.0.1", port: tcp)))
+        _ = try await self.line(with: "sequence=\"6\"", in: out)
+      }
+      #expect(lines(out).count == 5, "\(lines(out))")
+    }
+  }
+
+  @Test("of two backends one sends at a time; the other continues after the first has gone")
+  func lease() async throws {
+    let store = try SQLiteMFAStore.ephemeral()
+    let clock = ManualClock()
+    let (first, second) = (AuditExports(store, clock: clock.wall), AuditExports(store, clock: clock.wall))
+    try await append(2, to: store)
+    #expect(try await first.next(of: "syslog")?.isEmpty == true)
+    try await append(2, to: store)
+    #expect(try await second.next(of: "syslog") == nil)
+    #expect(try await first.next(of: "syslog")?.map(\.entry.sequence) == [3, 4])
+    try await first.advance("syslog", to: 3)
+    clock.advance(by: .seconds(31))
+    #expect(try await second.next(of: "syslog")?.map(\.entry.sequence) == [4])
+    // The first one was only slow: what it sends now does not move the position of the other.
+    try await first.advance("syslog", to: 4)
+    #expect(try await first.next(of: "syslog") == nil)
+    #expect(try await second.next(of: "syslog")?.map(\.entry.sequence) == [4])
+    try await second.advance("syslog", to: 4)
+    try await second.release("syslog")
+    try await append(1, to: store)
+    #expect(try await first.next(of: "syslog")?.map(\.entry.sequence) == [5])
+  }
+}
