@@ -21,7 +21,7 @@ public struct DatabaseBrowser: Sendable {
 
   /// The shown columns by table. Rows are sorted by the first columns.
   static let columns: KeyValuePairs<String, [String]> = [
-    "users": ["id", "name_key", "username", "created_at", "locked_at", "admin", "admin_since"],
+    "users": ["id", "name_key", "username", "created_at", "locked_at", "admin", "admin_since", "language"],
     "devices": [
       "id", "user_id", "model", "method", "auth_method", "binding", "enrolled_at", "last_used", "removed_at",
     ],

@@ -35,7 +35,7 @@ struct MFASchema {
       Step(recoveries + refusals + networks), Step(liveSessions + ages + obligations),
       Step(historyKeys),
       Step(creators) { try SQLRecords(sql: $0).renewNameKeys() }, Step(federation),
-      Step(idempotentCalls), Step(drifts), Step(tokens), Step(exports),
+      Step(idempotentCalls), Step(drifts + languages), Step(tokens), Step(exports),
     ]
   }
 
@@ -255,6 +255,9 @@ struct MFASchema {
   private var creators: [String] {
     ["ALTER TABLE users ADD COLUMN created_by TEXT", "CREATE INDEX users_by_creator ON users (created_by)"]
   }
+
+  /// The language of an account's messages; unknown until a sign-in names one.
+  private var languages: [String] { ["ALTER TABLE users ADD COLUMN language TEXT"] }
 
   /// The start dates of the requirement for a second factor.
   private var obligations: [String] {

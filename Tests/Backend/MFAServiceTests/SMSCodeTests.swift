@@ -415,3 +415,50 @@ struct SMSCodeTests {
     }
   }
 }
+
+@Suite("The language of messages")
+struct MessageLanguageTests {
+  /// Sends a request in `language`, and returns the answer.
+  private func post(
+    _ path: String, _ body: JSONValue, _ language: String?, as app: AppInstance, at backend: TestBackend
+  ) async throws -> Answer {
+    try await backend.send(
+      "POST", "/api/v1" + path, body, as: app, headers: language.map { [("Accept-Language", $0)] } ?? [])
+  }
+
+  @Test("a code is in the language of its request, and otherwise in that of the account's last sign-in")
+  func codes() async throws {
+    try await TestBackend.with { backend async throws in
+      let phone = TestPhone()
+      let enrolment = phone.enrolment(method: "smsOTP")
+      #expect(try await post("/mfa/enroll", enrolment, "pt-BR, en;q=0.5", as: phone.app, at: backend).status == 200)
+      func languages(_ asked: String?) async throws -> [String] {
+        backend.clock.advance(by: .seconds(600))
+        #expect(try await post("/auth/initiate", phone.naming, asked, as: phone.app, at: backend).status == 200)
+        return backend.outbox.messages.last?.languages.tags ?? []
+      }
+      #expect(try await languages(nil) == ["pt-br"])
+      #expect(try await languages("de-CH, fr;q=0.1") == ["de-ch", "fr", "pt-br"])
+      #expect(try await languages("../../etc, a_b") == ["pt-br"])
+      let code = backend.outbox.lastCode ?? ""
+      let proof: JSONValue = ["username": .string(phone.username), "otp": .string(code)]
+      #expect(try await post("/auth/verify-otp", proof, "de", as: phone.app, at: backend).status == 200)
+      #expect(try await languages(nil) == ["de"])
+    }
+  }
+
+  @Test("a notice about a recovery is in the language of the account, not of the person who began it")
+  func recovery() async throws {
+    try await TestBackend.with { backend async throws in
+      let phone = TestPhone()
+      #expect(try await post("/mfa/enroll", phone.enrolment(), "de", as: phone.app, at: backend).status == 200)
+      let (_, authenticator) = try await backend.setUp(phone)
+      let body: JSONValue = [
+        "username": .string(phone.username), "code": .string(authenticator.backupCodes[0]),
+      ]
+      let other = AppInstance.genuine()
+      #expect(try await post("/mfa/recovery", body, "fr", as: other, at: backend).status == 200)
+      #expect(backend.outbox.messages.last?.languages.tags == ["de"])
+    }
+  }
+}

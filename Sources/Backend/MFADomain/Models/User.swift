@@ -14,10 +14,12 @@ public struct User: Sendable, Hashable {
   public var createdBy: Binding?
   /// Since when, as far as it is known: an older version did not keep it.
   public var adminSince: Timestamp?
+  /// The language tag of the last sign-in or enrolment that named one; `nil` if none has.
+  public let language: String?
 
   public init(
     id: UUID, username: Username, createdAt: Timestamp, lockedAt: Timestamp? = nil, isAdmin: Bool = false,
-    adminSince: Timestamp? = nil, createdBy: Binding? = nil
+    adminSince: Timestamp? = nil, createdBy: Binding? = nil, language: String? = nil
   ) {
     self.id = id
     self.username = username
@@ -26,6 +28,7 @@ public struct User: Sendable, Hashable {
     self.isAdmin = isAdmin
     self.adminSince = adminSince
     self.createdBy = createdBy
+    self.language = language
   }
 }
 

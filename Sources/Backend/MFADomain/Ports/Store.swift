@@ -107,6 +107,8 @@ public protocol UserRecords {
   func user(_ id: UUID) throws -> User?
   func insert(_ user: User) throws
   func update(_ user: User) throws
+  /// Stores the language of the user. `update` does not change it.
+  func saveLanguage(_ tag: String, of userID: UUID) throws
   /// The number of accounts that the app instance of `binding` created.
   func countUsers(createdBy binding: Binding) throws -> Int
   /// At most `count` users after the stored key `key`, by key. The stored key of a name that an older version accepted

@@ -38,7 +38,7 @@ public struct AccountRecovery: Sendable {
         let recipients = try work.recipients(of: user)
         try work.checkMessages(to: recipients, about: user)
         recovery = try work.begin(draft, for: user, by: hash, informing: recipients)
-        work.send(recovery, to: recipients)
+        work.send(recovery, of: user, to: recipients)
       }
       return (recovery, try work.records.countBackupCodes(of: recovery.userID))
     }

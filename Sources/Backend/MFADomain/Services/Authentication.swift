@@ -61,7 +61,7 @@ public struct Authentication: Sendable {
       if device.method == .smsOTP, work.policy.admits(device) {
         // Codes are counted over many rows.
         try work.records.excludeWriters()
-        try work.sendWithSignIn(code, to: owner?.lockedAt == nil ? device : nil)
+        try work.sendWithSignIn(code, to: owner?.lockedAt == nil ? device : nil, language: owner?.language)
       }
       return (device.method, challenge)
     }

@@ -98,6 +98,7 @@ extension UnitOfWork where Initiator == Caller {
     try noteSend(.email, isSent: true, account: account)
     send(
       OutgoingMessage(
-        destination: .email(address), code: draft.code, lifetime: OneTimeCode.lifetime, languages: caller.languages))
+        destination: .email(address), code: draft.code, lifetime: OneTimeCode.lifetime,
+        languages: caller.languages.followed(by: Languages(tag: user.language))))
   }
 }

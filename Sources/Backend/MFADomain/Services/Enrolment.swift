@@ -97,7 +97,9 @@ public struct Enrolment: Sendable {
         subject = try work.admit(application, enrolling: known, for: user, examined)
       }
       let binding = caller.identity.binding
-      let owner = user ?? User(id: newID, username: application.username, createdAt: work.now, createdBy: binding)
+      let owner = user ?? User(
+          id: newID, username: application.username, createdAt: work.now, createdBy: binding,
+          language: caller.languages.tags.first)
       if user == nil {
         try work.records.insert(owner)
         if let subject { try work.connect(subject, to: owner) }

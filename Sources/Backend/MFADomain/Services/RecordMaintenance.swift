@@ -31,7 +31,7 @@ public struct RecordMaintenance: Sendable {
         recovery.remindedAt = work.now
         try work.records.update(recovery)
         guard let user = try work.records.user(recovery.userID) else { continue }
-        work.send(recovery, to: try work.recipients(of: user))
+        work.send(recovery, of: user, to: try work.recipients(of: user))
       }
     }
   }

@@ -34,7 +34,8 @@ extension UnitOfWork where Initiator == Caller {
       // A day later the message is of no use.
       send(
         OutgoingMessage(
-          destination: recipient.destination, content: .recoveryCompleted, lifetime: .seconds(86400)))
+          destination: recipient.destination, content: .recoveryCompleted, lifetime: .seconds(86400),
+          languages: Languages(tag: user.language)))
     }
   }
 

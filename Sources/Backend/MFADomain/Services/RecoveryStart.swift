@@ -55,14 +55,15 @@ extension UnitOfWork {
     return recipients
   }
 
-  /// Queues the message that `recovery` waits.
-  func send(_ recovery: Recovery, to recipients: [Recipient]) {
+  /// Queues the message that `recovery` waits, in the language of its account: another person may have begun it.
+  func send(_ recovery: Recovery, of user: User, to recipients: [Recipient]) {
     let content = OutgoingMessage.Content.recoveryStarted(
       stopCode: PreparedRecovery.stopCode(of: recovery.id, in: vault), readyAt: recovery.readyAt)
     for recipient in recipients {
       send(
         OutgoingMessage(
-          destination: recipient.destination, content: content, lifetime: recovery.readyAt.since(now)))
+          destination: recipient.destination, content: content, lifetime: recovery.readyAt.since(now),
+          languages: Languages(tag: user.language)))
     }
   }
 }

@@ -63,7 +63,8 @@ public struct SMSCodes: Sendable {
       }
       let owner = try work.owner(of: username)
       // A user whom an operator has locked cannot sign in by a code.
-      try work.send(draft, to: owner?.user.lockedAt == nil ? owner?.device : nil, isClaimed: true)
+      try work.send(
+        draft, to: owner?.user.lockedAt == nil ? owner?.device : nil, isClaimed: true, language: owner?.user.language)
     }
   }
 
@@ -106,15 +107,19 @@ public struct SMSCodes: Sendable {
 
 extension UnitOfWork where Initiator == Caller {
   /// Sends the code that a sign-in begins with. A reached limit is recorded and not reported.
-  func sendWithSignIn(_ draft: SMSCodes.PreparedCode, to device: Device?) throws {
-    do { try send(draft, to: device, isClaimed: false) } catch is RecordedRefusal {}
+  func sendWithSignIn(_ draft: SMSCodes.PreparedCode, to device: Device?, language: String?) throws {
+    do { try send(draft, to: device, isClaimed: false, language: language) } catch is RecordedRefusal {}
   }
 
   /// Inserts the code of `draft` and queues its message.
   ///
-  /// - Parameter device: `nil` if there is no recipient. The code is counted and recorded alike, and not sent.
+  /// - Parameters:
+  ///   - device: `nil` if there is no recipient. The code is counted and recorded alike, and not sent.
+  ///   - language: the language of the account.
   /// - Throws: `RecordedRefusal` if a limit is reached.
-  fileprivate func send(_ draft: SMSCodes.PreparedCode, to device: Device?, isClaimed: Bool) throws {
+  fileprivate func send(
+    _ draft: SMSCodes.PreparedCode, to device: Device?, isClaimed: Bool, language: String?
+  ) throws {
     let number = try device.flatMap { try self.number(of: $0) }
     let target = number.map { CodeTarget($0.text, isConfirmed: device?.hasProvedNumber == true, in: vault) }
     // An app instance without a device in the account does not use up the account's limit. It could otherwise block the
@@ -134,7 +139,8 @@ extension UnitOfWork where Initiator == Caller {
     guard let number else { return }
     send(
       OutgoingMessage(
-        destination: .phone(number), code: draft.code, lifetime: OneTimeCode.lifetime, languages: caller.languages))
+        destination: .phone(number), code: draft.code, lifetime: OneTimeCode.lifetime,
+        languages: caller.languages.followed(by: Languages(tag: language))))
   }
 
   private func number(of device: Device) throws -> PhoneNumber? {

@@ -196,6 +196,9 @@ extension UnitOfWork where Initiator == Caller {
     let ended = try records.revokeSessions(
       of: user.id, on: session.deviceID, sparing: LoginSession.mostOfDevice - 1, at: now)
     try records.insert(session)
+    if let language = caller.languages.tags.first, language != user.language {
+      try records.saveLanguage(language, of: user.id)
+    }
     if ended > 0 { try note(.sessionRevoked, of: user, ["count=\(ended)", "reason=too_many"]) }
     return session
   }

@@ -14,13 +14,13 @@ extension SQLRecords: UserRecords {
   func insert(_ user: User) throws {
     try sql.run(
       """
-      INSERT INTO users (id, name_key, username, created_at, locked_at, admin, admin_since, created_by)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO users (id, name_key, username, created_at, locked_at, admin, admin_since, created_by, language)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       [
         .uuid(user.id), .text(user.username.key), .text(user.username.text), .time(user.createdAt),
         .time(user.lockedAt), .truth(user.isAdmin), .time(user.adminSince),
-        user.createdBy.map(SQLValue.binding) ?? .null,
+        user.createdBy.map(SQLValue.binding) ?? .null, .text(user.language),
       ])
   }
 
@@ -28,6 +28,10 @@ extension SQLRecords: UserRecords {
     try sql.run(
       "UPDATE users SET locked_at = ?, admin = ?, admin_since = ? WHERE id = ?",
       [.time(user.lockedAt), .truth(user.isAdmin), .time(user.adminSince), .uuid(user.id)])
+  }
+
+  func saveLanguage(_ tag: String, of userID: UUID) throws {
+    try sql.run("UPDATE users SET language = ? WHERE id = ?", [.text(tag), .uuid(userID)])
   }
 
   func countUsers(createdBy binding: Binding) throws -> Int {
@@ -81,6 +85,6 @@ extension SQLRecords: UserRecords {
       id: try row.uuid("id"), username: try Username(kept: row.text("username"), key: row.text("name_key")),
       createdAt: try row.time("created_at"),
       lockedAt: try row.optional("locked_at", row.time), isAdmin: try row.truth("admin"),
-      adminSince: try row.optional("admin_since", row.time))
+      adminSince: try row.optional("admin_since", row.time), language: try row.optional("language", row.text))
   }
 }
