@@ -639,8 +639,8 @@ if !gateOnly && !fuzzing {
     target(
       .backend, "MFADelivery",
       [
-        "ByteCoding", "ForwardProxies", "HTTPClientTransport", "HTTPExchange", "Locking", "MFADomain", "Observability",
-        httpClient, lifecycle, logging, metrics, nioSSL,
+        "ByteCoding", "ConfigurationEngine", "ForwardProxies", "HTTPClientTransport", "HTTPExchange", "Locking",
+        "MFADomain", "Observability", "Webhooks", httpClient, lifecycle, logging, metrics, nioSSL,
       ] + nio),
     // The operations by REST and by WebSocket.
     target(
@@ -653,7 +653,7 @@ if !gateOnly && !fuzzing {
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
       ] + nio),
     // The backend's configuration.
-    target(.backend, "MFASettings", ["ConfigurationEngine", "MFADomain"]),
+    target(.backend, "MFASettings", ["ByteCoding", "ConfigurationEngine", "MFADomain"]),
     // The backend's program.
     executable(
       .backend, "mfa-backend",

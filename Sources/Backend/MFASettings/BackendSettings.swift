@@ -85,6 +85,16 @@ public struct BackendSettings: Sendable, Hashable {
     public let syslog: SyslogPlace?
     public let facility: String
     public let authorityFile: String?
+    public let webhook: Webhook?
+  }
+
+  /// The server that hears of new entries of the history.
+  public struct Webhook: Sendable, Hashable {
+    public let url: String
+    public let secretFile: String
+    public let authorityFile: String?
+    /// Empty for all.
+    public let events: Set<String>
   }
 
   /// The relying party that security keys sign for.

@@ -42,6 +42,8 @@ extension SettingsTable {
     Keys.accountsOfKey.definition, Keys.codeRequestsOfKey.definition, Keys.requestsOfKey.definition,
     Keys.auditFile.definition, Keys.auditFileSize.definition, Keys.auditFilesKept.definition,
     Keys.auditSyslog.definition, Keys.auditFacility.definition, Keys.auditCA.definition,
+    Keys.webhookURL.definition, Keys.webhookSecret.definition, Keys.webhookEvents.definition,
+    Keys.webhookCA.definition,
     Keys.adminListen.definition, Keys.metricsListen.definition, Keys.unreadyDelay.definition,
     Keys.drainTimeout.definition, Keys.logLevel.definition, Keys.logsStatements.definition,
   ]

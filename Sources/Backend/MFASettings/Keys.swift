@@ -206,6 +206,18 @@ enum Keys {
   static let auditCA = Key(
     "audit.syslog_ca_file", .file, example: "logs-ca.pem",
     "PEM file with the roots that verify the receiver of tls.")
+  static let webhookURL = Key(
+    "webhooks.url", .webhookReceiver, example: "https://hooks.example.com/mfa",
+    "The server that hears of new entries of the history, by signed messages (Standard Webhooks). Off if not set.")
+  static let webhookSecret = Key(
+    "webhooks.secret_file", .file, example: "webhooks.secret",
+    "A file with the secrets that sign the messages, one `whsec_…` on each line. A changed file counts at once.")
+  static let webhookEvents = Key(
+    "webhooks.events[]", .auditEvent, example: "device.enrolled",
+    "The events that the server hears of, by their names in the history. By default all.")
+  static let webhookCA = Key(
+    "webhooks.ca_file", .file, example: "receiver-ca.pem",
+    "PEM file with the roots that verify the server, instead of the system's.")
   static let adminListen = Key(
     "admin.listen", .adminSocket,
     "The Unix socket of the operator commands, unix:/path, with mode 0600. It answers /livez, /readyz, /metrics and "

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import ConfigurationEngine
 internal import Foundation
 internal import MFADomain
@@ -128,6 +129,32 @@ extension Kind where Value == String {
         throw InvalidSetting("must not contain a user or a password: set sms.account and sms.token_file")
       }
       return text
+    }
+  }
+
+  /// The receiver of webhooks.
+  static var webhookReceiver: Kind {
+    Kind(name: "URL", form: "an `https` URL, or an `http` URL on loopback", schema: .matching("^[hH][tT][tT][pP]")) {
+      text throws(InvalidSetting) in
+      guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased(), let host = parts.host,
+        !host.isEmpty, parts.user == nil, parts.password == nil, parts.fragment == nil
+      else { throw InvalidSetting("must be a URL without a user and without a fragment") }
+      let isLocal = ["localhost", "127.0.0.1", "[::1]", "::1"].contains(host)
+      guard scheme == "https" || scheme == "http" && isLocal else {
+        throw InvalidSetting("must be an https URL, or an http URL on loopback: messages have names of accounts")
+      }
+      return text
+    }
+  }
+
+  /// The name of an event in the history.
+  static var auditEvent: Kind {
+    Kind(name: "event", form: "the name of an event, as `mfa-backend audit` shows it", schema: .anyText) {
+      text throws(InvalidSetting) in
+      guard AuditEvent(rawValue: text) == nil else { return text }
+      throw InvalidSetting(
+        "\(InvalidSetting.quoted(text)) is no event of the history",
+        suggestion: Suggestions.nearest(to: text, in: AuditEvent.allCases.map(\.rawValue)))
     }
   }
 

@@ -299,7 +299,23 @@ extension SettingsBuilder {
     else { return nil }
     return BackendSettings.AuditExports(
       file: value(Keys.auditFile), largestFile: size, keptFiles: kept, syslog: syslog, facility: facility,
-      authorityFile: value(Keys.auditCA))
+      authorityFile: value(Keys.auditCA), webhook: webhook())
+  }
+
+  private mutating func webhook() -> BackendSettings.Webhook? {
+    let events = elements(Keys.webhookEvents)
+    guard let url = value(Keys.webhookURL) else {
+      let reason = "has no effect without webhooks.url"
+      for key in [Keys.webhookSecret, Keys.webhookCA] where isGiven(key) { refuse(path(key), reason) }
+      if !events.isEmpty { refuse(path(Keys.webhookEvents, 0).parent, reason) }
+      return nil
+    }
+    guard let secretFile = value(Keys.webhookSecret) else {
+      refuse(path(Keys.webhookSecret), "missing", hint: WebhookSecretFile.hint)
+      return nil
+    }
+    return BackendSettings.Webhook(
+      url: url, secretFile: secretFile, authorityFile: value(Keys.webhookCA), events: Set(events))
   }
 
   private func shutdown() -> BackendSettings.Shutdown? {

@@ -15,8 +15,9 @@ public struct WebhookMessage: Sendable, Hashable {
   /// - Parameters:
   ///   - type: Words with periods between them, such as `key.registered`.
   ///   - data: What a receiver may know, with the names in the order of the alphabet.
-  public init(_ type: String, _ data: some Encodable & Sendable, at instant: Timestamp) {
-    id = "msg_" + Hex.encode(SecureRandom.bytes(16))
+  ///   - id: `nil` for a random one.
+  public init(_ type: String, _ data: some Encodable & Sendable, at instant: Timestamp, id: String? = nil) {
+    self.id = id ?? "msg_" + Hex.encode(SecureRandom.bytes(16))
     self.instant = instant
     body = Array(
       """

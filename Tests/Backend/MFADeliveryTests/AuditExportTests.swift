@@ -213,4 +213,67 @@ struct AuditExportTests {
     try await append(1, to: store)
     #expect(try await first.next(of: "syslog")?.map(\.entry.sequence) == [5])
   }
+
+  // MARK: Webhooks
+
+  /// A receiver that verifies each message by the reference library of Standard Webhooks.
+  private static let packages = PythonPackages(
+    name: "webhooks-python", packages: ["standardwebhooks==1.1.0"], modules: "import standardwebhooks.webhooks")
+
+  private struct Received: Decodable {
+    struct Message: Decodable {
+      let type: String
+      let data: [String: Value]
+    }
+    enum Value: Decodable, Equatable {
+      case text(String), number(Int)
+      init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let number = try? container.decode(Int.self) {
+          self = .number(number)
+        } else {
+          self = .text(try container.decode(String.self))
+        }
+      }
+    }
+    let id: String
+    let status: Int
+    let message: Message
+  }
+
+  @Test(
+    "Webhooks arrive signed and in order; one that is refused ten times is given up, and the events are chosen",
+    .enabled("standardwebhooks cannot be installed: it needs python3-venv and PyPI") { await packages.arePresent() })
+  func webhooks() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let secret = "whsec_" + Base64.encode(Array(0..<32))
+      try "\(secret)\n".write(toFile: folder + "/secret", atomically: true, encoding: .utf8)
+      let answers = "503 " + Array(repeating: "400", count: 10).joined(separator: " ")
+      let receiver = try ChildProcess(
+        Self.packages.python, [ProjectFile.path("Tests/Gate/Programs/webhook_receiver.py"), secret],
+        environment: ["RECEIVER_ANSWERS": answers])
+      defer { receiver.kill() }
+      let line = try await receiver.output.first("the port") { $0.contains("port") }
+      let port = try #require(JSONDecoder().decode([String: Int].self, from: Data(line.utf8))["port"])
+      let store = try SQLiteMFAStore.ephemeral()
+      try await append(1, to: store)
+      let settings = AuditExporter.Settings(
+        webhook: WebhookTarget(
+          url: "http://127.0.0.1:\(port)/hook", secretFile: folder + "/secret",
+          events: ["code.refused", "device.enrolled"]))
+      try await exporting(store, settings) { _ in
+        // A new export begins with the next entry.
+        while try await store.read({ try $0.auditExport("webhook") }) == nil { await Task.yield() }
+        try await append(1, to: store, account: "bob")
+        try await append(1, to: store, event: "login.succeeded")
+        try await append(1, to: store, event: "device.enrolled", account: nil)
+        let lines = try await receiver.output.first(12, "messages", within: .seconds(30)) { $0.contains("\"id\"") }
+        let received = try lines.map { try JSONDecoder().decode(Received.self, from: Data($0.utf8)) }
+        #expect(received.map(\.status) == [503] + Array(repeating: 400, count: 10) + [204])
+        #expect(Set(received.prefix(11).map(\.id)).count == 1 && received[11].id != received[0].id)
+        #expect(received[0].message.type == "code.refused" && received[0].message.data["account"] == .text("bob"))
+        #expect(received[11].message.type == "device.enrolled" && received[11].message.data["sequence"] == .number(4))
+      }
+    }
+  }
 }

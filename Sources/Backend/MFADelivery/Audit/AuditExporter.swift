@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Glibc
 internal import Locking
 public import Logging
@@ -6,11 +7,11 @@ internal import Metrics
 internal import Observability
 public import ServiceLifecycle
 
-/// Copies new entries of the history to a file, and to a syslog receiver.
+/// Copies new entries of the history to a file, to a syslog receiver, and to a receiver of webhooks.
 ///
 /// Each entry is exported at least once: after a failure or the end of a process, the last batch may come again. The
-/// file has its position next to it, so each machine has a complete copy; the position of syslog is in the database, so
-/// of several backends one sends at a time.
+/// file has its position next to it, so each machine has a complete copy; the positions of syslog and of webhooks are in the
+/// database, so of several backends one sends at a time.
 public final class AuditExporter: Service {
   /// Where entries go.
   public struct Settings: Sendable, Hashable {
@@ -24,12 +25,15 @@ public final class AuditExporter: Service {
     public var syslog: SyslogTarget?
     /// The name of the facility, as `SyslogMessage.facilities` has it.
     public var facility: String
+    /// The receiver of webhooks; `nil` for none.
+    public var webhook: WebhookTarget?
 
     /// Creates settings.
     public init(
       file: String? = nil, largestFile: Int? = nil, keptFiles: Int = 10, syslog: SyslogTarget? = nil,
-      facility: String = "authpriv"
+      facility: String = "authpriv", webhook: WebhookTarget? = nil
     ) {
+      self.webhook = webhook
       self.file = file
       self.largestFile = largestFile
       self.keptFiles = keptFiles
@@ -88,11 +92,13 @@ public final class AuditExporter: Service {
       await withDiscardingTaskGroup { group in
         group.addTask { await self.exportToFile() }
         group.addTask { await self.exportToSyslog() }
+        group.addTask { await self.exportToWebhook() }
       }
     }
     // The entries of the last requests.
     await exportToFile(isLast: true)
     await exportToSyslog(isLast: true)
+    await exportToWebhook(isLast: true)
   }
 
   // MARK: File
@@ -191,6 +197,83 @@ public final class AuditExporter: Service {
     try await sender.send(entries.map { form.text($0.entry, hash: $0.hash) })
     try await exports.advance(Self.syslogName, to: last.entry.sequence)
     return entries.count
+  }
+
+  // MARK: Webhooks
+
+  private static let webhookName = "webhook"
+
+  private func exportToWebhook(isLast: Bool = false) async {
+    var (hook, generation): (AuditWebhook?, Int) = (nil, -1)
+    var state = ExportState(target: "webhook", logger)
+    var refusals = Refusals()
+    repeat {
+      let now = current.withLock(\.self)
+      if generation != now.generation {
+        // A reload without a change keeps the count of refusals.
+        if hook?.target != now.settings.webhook { hook = now.settings.webhook.map(AuditWebhook.init) }
+        generation = now.generation
+      }
+      guard let open = hook else {
+        if isLast { return }
+        await rest(isLast, schedule.interval)
+        continue
+      }
+      do {
+        let count = try await post(by: open, &refusals)
+        state.succeeded(count)
+        await rest(isLast, refusals.count > 0 ? schedule.pause * refusals.count : schedule.interval)
+      } catch is CancellationError {
+        break
+      } catch {
+        state.failed(error)
+        if isLast { break }
+        await rest(isLast, schedule.pause)
+      }
+      if isLast {
+        try? await exports.release(Self.webhookName)
+        break
+      }
+    } while !Task.isCancelled
+  }
+
+  /// The entry that the receiver refuses, and how often it has.
+  private struct Refusals {
+    var sequence: Int64 = 0
+    var count = 0
+  }
+
+  /// Sends the next entries in their order, as many as fit into the time of a batch. Returns the number of those that
+  /// are done with.
+  private func post(by hook: AuditWebhook, _ refusals: inout Refusals) async throws -> Int {
+    guard let entries = try await exports.next(of: Self.webhookName), !entries.isEmpty else { return 0 }
+    let deadline = ContinuousClock.now + AuditWebhook.batchTime
+    var done: Int64?
+    var count = 0
+    do {
+      for entry in entries where ContinuousClock.now < deadline {
+        let sequence = entry.entry.sequence
+        if hook.concerns(entry.entry) {
+          let before = refusals.sequence == sequence ? refusals.count : 0
+          guard try await hook.send(entry, refusals: before, at: .now()) else {
+            refusals = Refusals(sequence: sequence, count: before + 1)
+            break
+          }
+          if before > 0 {
+            logger.error(
+              "webhook message given up or taken late",
+              metadata: ["entry": .number(sequence), "refusals": .number(before)])
+          }
+        }
+        refusals = Refusals()
+        (done, count) = (sequence, count + 1)
+      }
+    } catch {
+      if let done { try? await exports.advance(Self.webhookName, to: done) }
+      throw error
+    }
+    if let done { try await exports.advance(Self.webhookName, to: done) }
+    return count
   }
 
   private static let machineName: String = {

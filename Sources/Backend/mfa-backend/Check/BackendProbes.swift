@@ -156,6 +156,12 @@ struct BackendProbes {
     let size = audit.largestFile.map { "renamed from \(Size.text($0)) on, \(audit.keptFiles) kept" } ?? "not renamed"
     return [
       audit.file.map { passed("audit.file", "\($0) can be written; \(size)") },
+      audit.webhook.map {
+        passed(
+          "webhooks.url",
+          "\($0.url) gets \($0.events.isEmpty ? "all new entries" : "new entries of \($0.events.count) events"); "
+            + "none was sent, so it is not proved")
+      },
       audit.syslog.map { passed("audit.syslog", "\($0) gets new entries; no message was sent, so it is not proved") },
     ].compactMap(\.self)
   }

@@ -53,6 +53,7 @@ enum FileCheck {
     if let file = settings.audit.authorityFile {
       judge("audit.syslog_ca_file") { try InputFile.require(file, "the syslog receiver's root file") }
     }
+    if let webhook = settings.audit.webhook { judge("webhooks.secret_file") { try webhook.requireFiles() } }
     judge("oidc.ca_file") { _ = try settings.provider?.tokens() }
     return result
   }

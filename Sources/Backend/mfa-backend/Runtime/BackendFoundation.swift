@@ -1,5 +1,6 @@
 internal import ByteCoding
 internal import Commands
+internal import ConfigurationEngine
 internal import Logging
 internal import MFADelivery
 internal import MFADomain
@@ -63,6 +64,7 @@ struct BackendFoundation: Sendable {
         .configuration, "audit.file: \(error.reason)", hint: "name a file in a folder that this user can write to")
     }
     if let file = settings.audit.authorityFile { try InputFile.require(file, "the syslog receiver's root file") }
+    try settings.audit.webhook?.requireFiles()
     let identityTokens = try settings.provider?.tokens()
     let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: settings.gate.audience)
     var policy = Policy(settings)
@@ -92,6 +94,18 @@ extension BackendSettings.Gate {
   var source: GateKeySource { GateKeySource(keys, authority: authorityFile) }
 }
 
+extension BackendSettings.Webhook {
+  /// Reads the files once, to report a fault before they are used.
+  func requireFiles() throws(Failure) {
+    guard let bytes = try? FileContent.read(secretFile), WebhookSecretFile.secrets(in: bytes) != nil else {
+      throw Failure(
+        .configuration, "webhooks.secret_file: \(secretFile) cannot be read, or has no secrets",
+        hint: WebhookSecretFile.hint)
+    }
+    if let authorityFile { try InputFile.require(authorityFile, "the root file of webhooks") }
+  }
+}
+
 extension AuditExporter.Settings {
   init(_ settings: BackendSettings.AuditExports) {
     let target: SyslogTarget? =
@@ -104,6 +118,10 @@ extension AuditExporter.Settings {
       }
     self.init(
       file: settings.file, largestFile: settings.largestFile, keptFiles: settings.keptFiles, syslog: target,
-      facility: settings.facility)
+      facility: settings.facility,
+      webhook: settings.webhook.map {
+        WebhookTarget(
+          url: $0.url, secretFile: $0.secretFile, authorityFile: $0.authorityFile, events: $0.events)
+      })
   }
 }
