@@ -134,7 +134,10 @@ extension Kind where Value == String {
 
   /// The receiver of webhooks.
   static var webhookReceiver: Kind {
-    Kind(name: "URL", form: "an `https` URL, or an `http` URL on loopback", schema: .matching("^[hH][tT][tT][pP]")) {
+    Kind(
+      name: "URL", form: "an `https` URL, or an `http` URL on loopback", masked: MaskedURL.server,
+      schema: .matching("^[hH][tT][tT][pP]")
+    ) {
       text throws(InvalidSetting) in
       guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased(), let host = parts.host,
         !host.isEmpty, parts.user == nil, parts.password == nil, parts.fragment == nil
@@ -160,7 +163,10 @@ extension Kind where Value == String {
 
   /// The URL of a request for SMS, with placeholders.
   static var smsTemplateURL: Kind {
-    Kind(name: "URL", form: "an `https` URL, or an `http` URL on loopback", schema: .matching("^[hH][tT][tT][pP]")) {
+    Kind(
+      name: "URL", form: "an `https` URL, or an `http` URL on loopback", masked: MaskedURL.withoutQuery,
+      schema: .matching("^[hH][tT][tT][pP]")
+    ) {
       text throws(InvalidSetting) in
       // Placeholders contain characters that no URL has.
       let plain = text.replacing("{{", with: "").replacing("}}", with: "")
@@ -174,13 +180,17 @@ extension Kind where Value == String {
     }
   }
 
-  /// A header field of a request. A value without a placeholder may be a secret.
+  /// A header field of a request, whose value may have a secret.
   static var requestField: Kind {
     Kind(
       name: "header field", form: "`Name: value`",
       masked: { text in
-        guard !text.contains("{{"), let colon = text.firstIndex(of: ":") else { return text }
-        return text[...colon] + " …"
+        guard let colon = text.firstIndex(of: ":") else { return "…" }
+        let value = text[colon...].dropFirst().drop { $0 == " " }
+        // A value that is a placeholder alone has no secret.
+        let isPlaceholder =
+          value.hasPrefix("{{") && value.dropFirst(2).firstRange(of: "}}")?.upperBound == value.endIndex
+        return isPlaceholder ? text : text[...colon] + " …"
       }, schema: .matching("^[A-Za-z0-9-]+:")
     ) { text throws(InvalidSetting) in
       guard let colon = text.firstIndex(of: ":"), colon > text.startIndex,
@@ -192,7 +202,10 @@ extension Kind where Value == String {
 
   /// The body of a request, of one line or more.
   static var requestBody: Kind {
-    Kind(name: "text", form: "text of at most 16384 bytes") { text throws(InvalidSetting) in
+    Kind(
+      name: "text", form: "text of at most 16384 bytes",
+      masked: { text in "… (\(text.utf8.count) bytes)" }
+    ) { text throws(InvalidSetting) in
       guard (1...16384).contains(text.utf8.count) else {
         throw InvalidSetting("must be a text of 1 to 16384 bytes")
       }

@@ -15,6 +15,15 @@ struct ValueTests {
     #expect(try Kind<Duration>.duration(0...86_400_000).read(text) == duration)
   }
 
+  @Test("A URL of another server is shown without what may be a key")
+  func maskedURLs() {
+    #expect(MaskedURL.server("https://hooks.example.com/T0/secret?x=1") == "https://hooks.example.com/***")
+    #expect(MaskedURL.server("https://hooks.example.com:8443?key=1") == "https://hooks.example.com:8443/***")
+    #expect(MaskedURL.server("https://hooks.example.com") == "https://hooks.example.com")
+    #expect(MaskedURL.withoutQuery("https://a.example/send?key=1&to={{to}}") == "https://a.example/send?***")
+    #expect(MaskedURL.withoutQuery("https://a.example/send") == "https://a.example/send")
+  }
+
   @Test(
     "An invalid duration is refused", arguments: ["", "s", "60", "-1s", "1 s", "1S", "1h30m", "1e3s", "١s", "60sec"])
   func notDurations(_ text: String) {

@@ -168,7 +168,9 @@ struct CallerTests {
   {
     try await withHostileProvider { shell, provider in
       try await shell.signIn(provider)
-      let runtime = shell.folder + "/runtime"
+      // A tmpfs of every Linux: a folder on a disk is not used.
+      let runtime = "/dev/shm/sallyport-test-\(UUID().uuidString)"
+      defer { try? FileManager.default.removeItem(atPath: runtime) }
       try FileManager.default.createDirectory(
         atPath: runtime + "/sallyport-bearer.left", withIntermediateDirectories: true,
         attributes: [.posixPermissions: 0o700])
@@ -205,6 +207,13 @@ struct CallerTests {
       #expect(missing.code == 66 && missing.errors[0].contains("no-such-program"), "\(missing)")
       #expect(try await shell.run("exec work", environment: runtimeVariables).code == 64)
       // A folder that others can read is not used, and no disk gets the token.
+      let disk = shell.folder + "/runtime"
+      try FileManager.default.createDirectory(
+        atPath: disk, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      let elsewhere = try await shell.run(
+        "exec work -- printenv BEARER_TOKEN_FILE", environment: ["XDG_RUNTIME_DIR": disk])
+      #expect(elsewhere.output.first?.hasPrefix("/dev/shm/") == true, "\(elsewhere)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: disk) == [])
       try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: runtime)
       let shared = try await shell.run("exec work -- printenv BEARER_TOKEN_FILE", environment: runtimeVariables)
       #expect(shared.output.first?.hasPrefix("/dev/shm/sallyport-bearer.") == true || shared.code == 73, "\(shared)")

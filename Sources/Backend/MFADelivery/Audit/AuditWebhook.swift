@@ -23,7 +23,10 @@ public struct WebhookTarget: Sendable, Hashable {
   }
 
   /// Server and port, for logs: the path may have a secret.
-  var place: String {
+  var place: String { Self.place(of: url) }
+
+  /// The server and port of `url`.
+  public static func place(of url: String) -> String {
     guard let url = URL(string: url), let host = url.host() else { return "the receiver" }
     return host + (url.port.map { ":\($0)" } ?? "")
   }
@@ -69,8 +72,14 @@ final class AuditWebhook: Sendable {
       headers: [HTTPField("Content-Type", "application/json")] + fields.map { HTTPField($0.name, $0.value) },
       body: message.body)
     let status: Int
-    do throws(TransportError) { status = try await transport.send(request).status } catch {
-      throw AuditExportFault(reason: "\(target.place): \(error)")
+    do throws(TransportError) {
+      status = try await transport.send(request).status
+    } catch {
+      switch error {
+      // The receiver has answered, and would answer in the same way again.
+      case .tooLarge, .malformed: return refusals + 1 >= Self.mostRefusals
+      case .unreachable, .untrusted, .lost: throw AuditExportFault(reason: "\(target.place): \(error)")
+      }
     }
     switch status {
     case 200..<300: return true

@@ -159,7 +159,7 @@ struct BackendProbes {
       audit.webhook.map {
         passed(
           "webhooks.url",
-          "\($0.url) gets \($0.events.isEmpty ? "all new entries" : "new entries of \($0.events.count) events"); "
+          "\(WebhookTarget.place(of: $0.url)) gets \($0.events.isEmpty ? "all new entries" : "new entries of \($0.events.count) events"); "
             + "none was sent, so it is not proved")
       },
       audit.syslog.map { passed("audit.syslog", "\($0) gets new entries; no message was sent, so it is not proved") },

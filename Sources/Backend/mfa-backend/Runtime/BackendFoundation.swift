@@ -1,6 +1,7 @@
 internal import ByteCoding
 internal import Commands
 internal import ConfigurationEngine
+internal import Foundation
 internal import Logging
 internal import MFADelivery
 internal import MFADomain
@@ -97,9 +98,10 @@ extension BackendSettings.Gate {
 extension BackendSettings.Webhook {
   /// Reads the files once, to report a fault before they are used.
   func requireFiles() throws(Failure) {
-    guard let bytes = try? FileContent.read(secretFile), WebhookSecretFile.secrets(in: bytes) != nil else {
+    let bytes = try InputFile.readSecret(secretFile, "the secret file of webhooks")
+    guard WebhookSecretFile.secrets(in: Array(bytes)) != nil else {
       throw Failure(
-        .configuration, "webhooks.secret_file: \(secretFile) cannot be read, or has no secrets",
+        .configuration, "webhooks.secret_file: \(secretFile) has no secrets, or a line that is not one",
         hint: WebhookSecretFile.hint)
     }
     if let authorityFile { try InputFile.require(authorityFile, "the root file of webhooks") }

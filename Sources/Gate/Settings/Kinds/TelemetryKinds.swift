@@ -38,7 +38,8 @@ extension Kind where Value == ServerAddress {
   /// The URL of a receiver of webhooks, which may have a query.
   static var receiver: Kind {
     Kind(
-      name: "receiver", form: "a URL with `https://` or `http://`", schema: .matching("^https?://[^#@]+$"),
+      name: "receiver", form: "a URL with `https://` or `http://`", masked: MaskedURL.server,
+      schema: .matching("^https?://[^#@]+$"),
       example: "https://hooks.example.com/sallyport"
     ) { text throws(InvalidSetting) in try ServerAddress(url: text, without: "#@", of: "a receiver") }
   }

@@ -10,20 +10,27 @@ final class CommandProcess: Sendable {
   /// A terminal sends these to all its processes.
   private static let ofTerminal = [SIGINT, SIGQUIT]
 
-  /// The signals for the command, from before it runs.
+  /// The signals for the command, from before it runs. After its end they end this program as usual.
   final class Signals: Sendable {
+    private let heard: [Int32]
     private let state = LockedValue<(process: pid_t, early: [Int32])>((0, []))
 
     /// Signals that end a program are passed on to the command from now on. Of those that a terminal sends to both,
     /// this program takes no notice. Signals that the user's shell ignores stay ignored.
     init() {
-      let heard = (CommandProcess.passedOn + CommandProcess.ofTerminal).filter { !CommandProcess.isIgnored($0) }
+      heard = (CommandProcess.passedOn + CommandProcess.ofTerminal).filter { !CommandProcess.isIgnored($0) }
       ProcessSignals.hear(heard) { [state] number in
         guard CommandProcess.passedOn.contains(number) else { return }
         state.withLock { state in
           if state.process > 0 { kill(state.process, number) } else { state.early.append(number) }
         }
       }
+    }
+
+    /// The command has ended: its number may soon be that of another process.
+    fileprivate func end() {
+      state.withLock { $0.process = 0 }
+      ProcessSignals.obey(heard)
     }
 
     fileprivate func go(to process: pid_t) {
@@ -35,10 +42,12 @@ final class CommandProcess: Sendable {
   }
 
   private let id: pid_t
+  private let signals: Signals
 
   /// Starts `command`, which is looked for in PATH, with further variables.
   init(_ command: [String], variables: [String: String], signals: Signals) throws(Failure) {
     id = try Self.spawn(command, variables)
+    self.signals = signals
     signals.go(to: id)
   }
 
@@ -48,8 +57,12 @@ final class CommandProcess: Sendable {
   func exitCode() async -> Int32 {
     await withCheckedContinuation { continuation in
       // A call that blocks until then has a thread of its own.
-      DispatchQueue(label: "command").async { [id] in
+      DispatchQueue(label: "command").async { [id, signals] in
         var status: Int32 = 0
+        // The process is left for `waitpid` until no signal is sent to it any more.
+        var information = siginfo_t()
+        while waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT) < 0 && errno == EINTR {}
+        signals.end()
         while waitpid(id, &status, 0) < 0 && errno == EINTR {}
         let signal = status & 0x7F
         continuation.resume(returning: signal == 0 ? (status >> 8) & 0xFF : 128 + signal)

@@ -1,6 +1,7 @@
 internal import Commands
 internal import Foundation
 internal import Glibc
+internal import Locking
 internal import OIDCClient
 internal import ProcessSignals
 
@@ -19,6 +20,7 @@ final class TokenFiles: Sendable {
   /// The file for `curl --config`.
   var curl: String { folder + "/curl" }
   private let descriptor: Int32
+  private let isRemoved = LockedValue(false)
   private let certificate: ClientCertificate?
 
   /// Makes the folder, without a token.
@@ -31,8 +33,14 @@ final class TokenFiles: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Replaces the token in both files.
+  /// Replaces the token in both files; does nothing after `remove`.
   func write(_ token: String) throws(Failure) {
+    try isRemoved.withLock { isRemoved throws(Failure) in
+      if !isRemoved { try place(token) }
+    }
+  }
+
+  private func place(_ token: String) throws(Failure) {
     let contents = [
       (self.token, token + "\n"), (curl, CurlConfiguration.text(token: token, certificate: certificate)),
     ]
@@ -53,25 +61,28 @@ final class TokenFiles: Sendable {
 
   /// Removes the folder with what is in it. The owner keeps the lock.
   func remove() {
-    try? FileManager.default.removeItem(atPath: folder)
+    isRemoved.withLock { isRemoved in
+      isRemoved = true
+      try? FileManager.default.removeItem(atPath: folder)
+    }
   }
 
   /// A folder in memory: no disk keeps a token in the clear.
   private static func base(_ environment: [String: String]) throws(Failure) -> String {
-    if let path = environment["XDG_RUNTIME_DIR"], path.hasPrefix("/"), isPrivate(path) { return path }
+    if let path = environment["XDG_RUNTIME_DIR"], path.hasPrefix("/"), isPrivate(path), isInMemory(path) {
+      return path
+    }
     let shared = "/dev/shm"
     if isInMemory(shared), access(shared, W_OK | X_OK) == 0 { return shared }
     throw Failure(
       .cannotCreate, "there is no folder in memory for the token",
-      hint: "set XDG_RUNTIME_DIR to a folder of yours with mode 0700, best on a tmpfs")
+      hint: "set XDG_RUNTIME_DIR to a folder of yours on a tmpfs, with mode 0700")
   }
 
-  /// Whether a tmpfs is mounted at `path`.
+  /// Whether `path` is on a tmpfs or a ramfs, by the numbers that statfs(2) lists.
   private static func isInMemory(_ path: String) -> Bool {
-    let mounts = (try? String(contentsOfFile: "/proc/self/mounts", encoding: .utf8)) ?? ""
-    // The last one hides those before.
-    return mounts.split(separator: "\n").last { $0.split(separator: " ").dropFirst().first == path[...] }?
-      .split(separator: " ").dropFirst(2).first == "tmpfs"
+    var system = statfs()
+    return statfs(path, &system) == 0 && [0x0102_1994, 0x8584_58F6].contains(UInt32(truncatingIfNeeded: system.f_type))
   }
 
   private static func isPrivate(_ path: String) -> Bool {

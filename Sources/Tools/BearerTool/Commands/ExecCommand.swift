@@ -26,6 +26,23 @@ struct ExecCommand: AsyncParsableCommand {
     guard let name = command.first, !name.isEmpty else { throw ValidationError("there is no command after --") }
   }
 
+  /// How long a renewal that is under way is waited for.
+  private static let patience = Duration.seconds(5)
+
+  private static func end(of renewal: Task<Void, Never>) async {
+    let (ends, end) = AsyncStream<Void>.makeStream()
+    // Neither is a child: the one that hangs is left to the end of the program.
+    Task {
+      await renewal.value
+      end.finish()
+    }
+    Task {
+      try? await Task.sleep(for: patience)
+      end.finish()
+    }
+    for await _ in ends {}
+  }
+
   func run() async throws {
     let access = try options.access()
     let account = try access.account(provider, chosen)
@@ -44,9 +61,11 @@ struct ExecCommand: AsyncParsableCommand {
     let keeper = TokenKeeper(session: session, store: access.store, account: account, files: files)
     let renewal = Task { await keeper.run(tokens) }
     let code = await process.exitCode()
+    files.remove()
     renewal.cancel()
-    // A renewal that is under way is stored before the program ends.
-    await renewal.value
+    // A renewal that is under way is stored before the program ends. One that hangs is known to the store as sent, so
+    // that the next one asks again.
+    await Self.end(of: renewal)
     guard code == 0 else { throw ExitCode(code) }
   }
 }
