@@ -26,7 +26,9 @@ extension Attack {
       return try await prober.requestToken(
         prober.stranger().lines(over: nonce), proof: prober.tokenProof(over: nonce).text())
     },
-    attack("a token request that was sent", 401, "nonce_used") { prober throws(Failure) in
+    // 400 asks for another nonce (RFC 9449 section 8); gates of earlier versions answer 401.
+    Attack(.tokens, "a token request that was sent", [400, 401], code: "nonce_used", needsDevice: true) {
+      prober throws(Failure) in
       let nonce = try await prober.challenge()
       let (lines, proof) = (try prober.device.lines(over: nonce), try prober.tokenProof(over: nonce).text())
       _ = try await prober.requestToken(lines, proof: proof)
