@@ -21,7 +21,7 @@ public struct WebhookMessage: Sendable, Hashable {
     self.instant = instant
     body = Array(
       """
-      {"type":\(JSONText.quote(type)),"timestamp":\(JSONText.quote("\(instant)")),"data":\(JSONText.encoding(data))}
+      {"type":\(JSONText.quote(type)),"timestamp":\(JSONText.quote("\(instant.wholeSecond)")),"data":\(JSONText.encoding(data))}
       """.utf8)
   }
 

@@ -12,8 +12,10 @@ public import Observability
 public final class WebhookQueue: Sendable {
   /// The most messages that wait for the folder.
   private static let mostInMemory = 4096
-  /// How often the folder is looked at without a message of this process's own: another process may write to it.
-  private static let interval = Duration.seconds(5)
+  /// How often pauses are looked at.
+  private static let interval = Duration.seconds(1)
+  /// At how many of these looks the folder is read: another process may write to it.
+  private static let looksOfFolder = 5
 
   private let spool: WebhookSpool
   private let mostWaiting: Int
@@ -22,14 +24,18 @@ public final class WebhookQueue: Sendable {
   private let place: String
   private let logger: Logger
   private let clock: WallClock
+  private let instant: @Sendable () -> ContinuousClock.Instant
   private let sleep: @Sendable (Duration) async throws -> Void
   private let worker = WorkerExecutor(threads: 1)
 
   private let unwritten = LockedValue<[WebhookMessage]>([])
-  /// What this process believes to wait in the folder; read again at each look.
+  /// What this process has written since the sender looked.
+  private let written = LockedValue<[WebhookTicket]>([])
+  /// What is believed to wait in the folder.
   private let waiting = LockedValue(0)
   private let (arrivals, arrived): (AsyncStream<Void>, AsyncStream<Void>.Continuation)
   private let (looks, look): (AsyncStream<Void>, AsyncStream<Void>.Continuation)
+  private let ticks = LockedValue(0)
   private let sending = LockedValue<Task<Void, Never>?>(nil)
   private let results: CounterFamily
   private let reported = LockedValue(Reported())
@@ -37,6 +43,7 @@ public final class WebhookQueue: Sendable {
   private struct Reported {
     var isUnavailable = false
     var isDropping = false
+    var isFolderFaulty = false
   }
 
   /// - Parameters:
@@ -45,10 +52,12 @@ public final class WebhookQueue: Sendable {
   ///   - place: The receiver, for log lines.
   ///   - program: Begins the metrics' names: `PROGRAM_webhooks_total` with the label `result`, and
   ///     `PROGRAM_webhooks_waiting`.
-  ///   - sleep: Waits. Tests replace it.
+  ///   - instant: The time by which pauses are measured, which no one can set.
+  ///   - sleep: Waits. Tests replace both.
   public init(
     _ spool: WebhookSpool, mostWaiting: Int, secretFile: String, to receiver: any WebhookReceiver,
     at place: String, program: String, registry: MetricsRegistry, logger: Logger, clock: WallClock = .system,
+    instant: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
   ) {
     self.spool = spool
@@ -58,6 +67,7 @@ public final class WebhookQueue: Sendable {
     self.place = place
     self.logger = logger
     self.clock = clock
+    self.instant = instant
     self.sleep = sleep
     (arrivals, arrived) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     (looks, look) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -123,7 +133,7 @@ public final class WebhookQueue: Sendable {
     guard message.body.count <= WebhookSpool.largestBody else { return drop("the message is too long") }
     guard waiting.withLock(\.self) < mostWaiting else { return drop("\(mostWaiting) messages wait") }
     do throws(WebhookSpool.Fault) {
-      try spool.write(message)
+      if let ticket = try spool.write(message) { written.withLock { $0.append(ticket) } }
       waiting.withLock { $0 += 1 }
       reported.withLock { $0.isDropping = false }
     } catch {
@@ -144,52 +154,79 @@ public final class WebhookQueue: Sendable {
   // MARK: To the receiver
 
   private func send() async {
-    let timer = Task { [sleep, look] in
+    let timer = Task { [sleep, look, ticks] in
       while !Task.isCancelled {
         guard (try? await sleep(Self.interval)) != nil else { return }
+        ticks.withLock { $0 += 1 }
         look.yield()
       }
     }
     defer { timer.cancel() }
     var lock: WebhookLock?
     var plan = WebhookPlan()
+    ticks.withLock { $0 = Self.looksOfFolder }
     look.yield()
     for await _ in looks {
       guard !Task.isCancelled else { return }
       do throws(WebhookSpool.Fault) {
         if lock == nil { lock = try spool.lock(at: clock.now()) }
-        if let count = try? spool.count() { waiting.withLock { $0 = count } }
-        if lock != nil { try await sendDue(by: &plan) }
+        try lookAtFolder(&plan)
+        if lock != nil { await sendDue(by: &plan) }
+        report(folder: nil)
       } catch {
-        report(.unavailable("\(error)", retryAfter: nil))
+        report(folder: error)
       }
+      waiting.withLock { $0 = plan.count }
     }
+  }
+
+  /// Takes what this process has written, and now and then all that is in the folder.
+  private func lookAtFolder(_ plan: inout WebhookPlan) throws(WebhookSpool.Fault) {
+    let new = written.withLock { written in
+      defer { written = [] }
+      return written
+    }
+    let isDue = ticks.withLock { ticks in
+      guard ticks >= Self.looksOfFolder else { return false }
+      ticks = 0
+      return true
+    }
+    if isDue { plan.take(try spool.waiting()) } else { plan.add(new) }
   }
 
   /// Sends what is due, as long as something is.
-  private func sendDue(by plan: inout WebhookPlan) async throws(WebhookSpool.Fault) {
+  private func sendDue(by plan: inout WebhookPlan) async {
     while !Task.isCancelled {
-      let tickets = try spool.waiting()
-      waiting.withLock { $0 = tickets.count }
-      let due = plan.due(of: tickets, at: clock.now())
+      let due = plan.next(at: instant())
       guard !due.isEmpty else { return }
-      for (ticket, outcome) in await attempts(due) {
-        let jitter = Double.random(in: 0.75...1.25)
-        if plan.note(outcome, of: ticket, at: clock.now(), jitter: jitter) { try finish(ticket, outcome) }
-        report(outcome)
-      }
+      let outcomes = await attempts(due)
+      // What was under way at the end is sent again by the next sender.
+      guard !Task.isCancelled || outcomes.contains(where: { $0.outcome == .delivered }) else { return }
+      let done = Set(plan.note(outcomes, at: instant(), jitter: Double.random(in: 0.75...1.25)))
+      for (ticket, outcome) in outcomes { finish(ticket, outcome, isDone: done.contains(ticket), &plan) }
+      report(outcomes.map(\.outcome))
+      waiting.withLock { $0 = plan.count }
     }
   }
 
-  private func attempts(_ tickets: ArraySlice<WebhookTicket>) async -> [(WebhookTicket, WebhookOutcome)] {
+  private func attempts(_ tickets: [WebhookTicket]) async -> [(ticket: WebhookTicket, outcome: WebhookOutcome)] {
     await withTaskGroup(of: (WebhookTicket, WebhookOutcome).self) { group in
       for ticket in tickets { group.addTask { (ticket, await self.attempt(ticket)) } }
-      return await group.reduce(into: []) { $0.append($1) }
+      return await group.reduce(into: []) { $0.append(($1.0, $1.1)) }
     }
   }
 
   private func attempt(_ ticket: WebhookTicket) async -> WebhookOutcome {
-    guard let message = spool.message(ticket) else { return .unreadable }
+    let message: WebhookMessage
+    do throws(WebhookSpool.Fault) {
+      switch try spool.content(of: ticket) {
+      case .message(let content): message = content
+      case .gone: return .gone
+      case .foreign: return .unreadable
+      }
+    } catch {
+      return .unavailable("\(error)", retryAfter: nil)
+    }
     guard let secrets = (try? FileContent.read(secretFile)).flatMap(WebhookSecretFile.secrets) else {
       return .unavailable("\(secretFile) cannot be read, or has no secrets", retryAfter: nil)
     }
@@ -201,34 +238,37 @@ public final class WebhookQueue: Sendable {
     }
   }
 
-  private func finish(_ ticket: WebhookTicket, _ outcome: WebhookOutcome) throws(WebhookSpool.Fault) {
-    try spool.remove(ticket)
+  /// Counts and logs what became of a message, and removes the file of one that is done with.
+  private func finish(_ ticket: WebhookTicket, _ outcome: WebhookOutcome, isDone: Bool, _ plan: inout WebhookPlan) {
     switch outcome {
-    case .refused(let status):
+    case .refused(let status) where isDone:
       results.counter("given_up").add()
       logger.error(
         "webhook message given up: the receiver refused it each time",
         metadata: ["receiver": "\(place)", "message": "\(ticket.id)", "status": .number(status)])
-    case .unreadable:
-      results.counter("dropped").add()
-      logger.error(
-        "webhook message dropped: its file cannot be read",
-        metadata: ["folder": "\(spool.folder)", "file": "\(ticket.name)"])
-    case .delivered, .unavailable: results.counter("delivered").add()
-    }
-  }
-
-  /// Logs where failures begin and end, and each refusal at the level `notice`.
-  private func report(_ outcome: WebhookOutcome) {
-    switch outcome {
     case .refused(let status):
       logger.notice(
         "webhook message refused: it will be sent again",
-        metadata: ["receiver": "\(place)", "status": .number(status)])
-    case .unreadable: return
-    case .delivered, .unavailable: break
+        metadata: ["receiver": "\(place)", "message": "\(ticket.id)", "status": .number(status)])
+    case .unreadable:
+      results.counter("dropped").add()
+      logger.error(
+        "webhook message dropped: it is not one of this program",
+        metadata: ["folder": "\(spool.folder)", "file": "\(ticket.name)"])
+    case .delivered: results.counter("delivered").add()
+    case .gone, .unavailable: break
     }
-    let reason: String? = if case .unavailable(let reason, _) = outcome { reason } else { nil }
+    guard isDone else { return }
+    do throws(WebhookSpool.Fault) { try spool.remove(ticket) } catch {
+      plan.leave(ticket)
+      logger.error(
+        "webhook message is done with, and its file cannot be removed", metadata: ["reason": "\(error)"])
+    }
+  }
+
+  /// Logs where failures of the receiver begin and end.
+  private func report(_ outcomes: [WebhookOutcome]) {
+    let reason = outcomes.compactMap { if case .unavailable(let reason, _) = $0 { reason } else { nil } }.first
     let changed = reported.withLock { reported in
       defer { reported.isUnavailable = reason != nil }
       return reported.isUnavailable != (reason != nil)
@@ -236,9 +276,23 @@ public final class WebhookQueue: Sendable {
     guard changed else { return }
     if let reason {
       logger.warning(
-        "webhook receiver not reached: messages wait", metadata: ["receiver": "\(place)", "reason": "\(reason)"])
+        "webhook receiver takes no messages: they wait", metadata: ["receiver": "\(place)", "reason": "\(reason)"])
     } else {
       logger.notice("webhook receiver takes messages again", metadata: ["receiver": "\(place)"])
+    }
+  }
+
+  /// Logs where faults of the folder begin and end.
+  private func report(folder fault: WebhookSpool.Fault?) {
+    let changed = reported.withLock { reported in
+      defer { reported.isFolderFaulty = fault != nil }
+      return reported.isFolderFaulty != (fault != nil)
+    }
+    guard changed else { return }
+    if let fault {
+      logger.error("webhook folder cannot be used", metadata: ["reason": "\(fault)"])
+    } else {
+      logger.notice("webhook folder can be used again", metadata: ["folder": "\(spool.folder)"])
     }
   }
 }

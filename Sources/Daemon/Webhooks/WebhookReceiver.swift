@@ -28,6 +28,8 @@ enum WebhookOutcome: Sendable, Hashable {
   case refused(status: Int)
   /// The receiver takes no message now.
   case unavailable(String, retryAfter: Duration?)
+  /// Another process has sent the message.
+  case gone
   /// The file is damaged, or a file of others.
   case unreadable
 

@@ -41,7 +41,7 @@ public struct WebhookSpool: Sendable {
   // MARK: Writing
 
   /// Makes `message` durable.
-  func write(_ message: WebhookMessage) throws(Fault) {
+  func write(_ message: WebhookMessage) throws(Fault) -> WebhookTicket? {
     let name = Self.name(of: message)
     let draft = "\(draftsFolder)/\(name)"
     do throws(Fault) {
@@ -52,6 +52,7 @@ public struct WebhookSpool: Sendable {
       throw error
     }
     try Self.flush(waitingFolder)
+    return WebhookTicket(name: name)
   }
 
   /// Forgets a message.
@@ -83,30 +84,48 @@ public struct WebhookSpool: Sendable {
 
   // MARK: Reading
 
-  /// The number of messages.
-  func count() throws(Fault) -> Int { try Self.names(in: waitingFolder).count }
-
   /// The identifiers of the messages, the oldest first.
   func waiting() throws(Fault) -> [WebhookTicket] {
     try Self.names(in: waitingFolder).compactMap(WebhookTicket.init(name:)).sorted()
   }
 
-  /// The message of a ticket; `nil` if it is gone or its file is not one that `write` made.
-  func message(_ ticket: WebhookTicket) -> WebhookMessage? {
-    let file = open("\(waitingFolder)/\(ticket.name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-    guard file >= 0 else { return nil }
+  /// What a file contains.
+  enum Content: Sendable, Hashable {
+    case message(WebhookMessage)
+    /// Another process has sent it, or removed it.
+    case gone
+    /// It is not a file that `write` made.
+    case foreign
+  }
+
+  /// The message of a ticket.
+  ///
+  /// - Throws: `Fault` if the file cannot be read now.
+  func content(of ticket: WebhookTicket) throws(Fault) -> Content {
+    let place = "\(waitingFolder)/\(ticket.name)"
+    let file = open(place, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    guard file >= 0 else {
+      switch errno {
+      case ENOENT: return .gone
+      case ELOOP, ENXIO: return .foreign
+      default: throw .last(place)
+      }
+    }
     defer { close(file) }
     var body: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 16 << 10)
     while body.count <= Self.largestBody {
       let count = read(file, &buffer, buffer.count)
       if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { return nil }
+      guard count >= 0 else {
+        if errno == EISDIR { return .foreign }
+        throw .last(place)
+      }
       if count == 0 { break }
       body += buffer[..<count]
     }
-    guard !body.isEmpty, body.count <= Self.largestBody else { return nil }
-    return WebhookMessage(id: ticket.id, instant: ticket.instant, body: body)
+    guard !body.isEmpty, body.count <= Self.largestBody else { return .foreign }
+    return .message(WebhookMessage(id: ticket.id, instant: ticket.instant, body: body))
   }
 
   private static func names(in folder: String) throws(Fault) -> [String] {
@@ -141,11 +160,12 @@ public struct WebhookSpool: Sendable {
       guard fault.number == EWOULDBLOCK else { throw fault }
       return nil
     }
+    let lock = WebhookLock(descriptor)
     for name in try Self.names(in: draftsFolder) {
       guard let ticket = WebhookTicket(name: name), now.since(ticket.instant) > Self.abandonedAfter else { continue }
       unlink("\(draftsFolder)/\(name)")
     }
-    return WebhookLock(descriptor)
+    return lock
   }
 }
 

@@ -1,4 +1,5 @@
 internal import GateService
+internal import Locking
 internal import Logging
 internal import Observability
 internal import Preflight
@@ -6,7 +7,7 @@ internal import Settings
 internal import Transport
 internal import TransportEngine
 
-/// Asks the servers of routes with several for their health, each at its interval, on a thread of its own.
+/// Asks the servers of routes with several for their health, each at its interval, on threads of its own.
 struct UpstreamChecks: Sendable {
   /// For one question, from connecting to the end of the answer.
   private static let patience = Duration.seconds(3)
@@ -18,11 +19,21 @@ struct UpstreamChecks: Sendable {
     let path: String
     let host: String
     let interval: Duration
+
+    /// The authorities of a `wss://` server.
+    var tls: ClientTLS? {
+      get throws(ServerTLS.SetupError) {
+        guard case .secureWebSocket(_, _, let tls) = server else { return nil }
+        return try ClientTLS(for: tls)
+      }
+    }
   }
 
   private let questions: [Question]
   private let health: UpstreamHealth
   private let logger: Logger
+  /// Reading authorities takes milliseconds, which revocations and probes do not wait for.
+  private let worker = WorkerExecutor(threads: 1)
 
   /// - Returns: `nil` if no route has a health check.
   init?(_ routes: [GateSettings.Route], health: UpstreamHealth, logger: Logger) {
@@ -48,13 +59,21 @@ struct UpstreamChecks: Sendable {
       return
     }
     await withTaskGroup(of: Void.self) { group in
-      for question in questions { group.addTask { await keepAsking(question, by: engine) } }
+      for question in questions {
+        group.addTask(executorPreference: worker) { await keepAsking(question, by: engine) }
+      }
     }
   }
 
   private func keepAsking(_ question: Question, by engine: ClientEngine) async {
+    // Read once: changed files count after a reload, as for sessions.
+    let tls = Result { () throws(ServerTLS.SetupError) in try question.tls }
     while !Task.isCancelled {
-      let fault = await fault(question, by: engine)
+      let fault =
+        switch tls {
+        case .success(let tls): await fault(question, by: engine, tls)
+        case .failure(let error): error.description
+        }
       if Task.isCancelled { return }
       note(fault, question)
       await Rest.about(question.interval)
@@ -62,14 +81,14 @@ struct UpstreamChecks: Sendable {
   }
 
   /// Returns why the server is not healthy; `nil` if it is.
-  private func fault(_ question: Question, by engine: ClientEngine) async -> String? {
+  private func fault(_ question: Question, by engine: ClientEngine, _ tls: ClientTLS?) async -> String? {
     let fields = HeaderFields([
       .init(name: "Host", value: question.host), .init(name: "User-Agent", value: "sallyport/\(Version.text)"),
       .init(name: "Connection", value: "close"),
     ])
     do throws(ClientError) {
       let answer = try await engine.ask(
-        question.server, "GET", question.path, fields: fields, within: Self.patience)
+        question.server, "GET", question.path, fields: fields, tls: tls, within: Self.patience)
       return (200..<400).contains(answer.status) ? nil : "it answered with status \(answer.status)"
     } catch {
       return error.description

@@ -41,7 +41,8 @@ public struct Preflight: Sendable {
     let listener = ListeningProbe(settings: settings).run()
     let files = FileProbe(settings: settings, instant: instant).run()
     let network = ProxyProbe(settings: settings, proxies: proxies).run()
-    return await listener + files + summaries + network + authority + android + upstreams + stored
+    let webhooks = WebhookProbe(settings: settings).run()
+    return await listener + files + summaries + network + webhooks + authority + android + upstreams + stored
   }
 
   /// What the listener and the tokens offer, which cannot fail.

@@ -103,8 +103,8 @@ struct BitwardenTests {
       "encKeyValidation_DO_NOT_EDIT":
         "2.AAECAwQFBgcICQoLDA0ODw==|x63lCGhjLLll8mW/L1o5VQ==|txCTq6PP2dAeZikChg0qMKDlvfGCLz2KkdxHy8uc5Z4=",
       "data": """
-      2.EBESExQVFhcYGRobHB0eHw==|Q6oXj8PIEItaNexUiOx92SG15zob2ibD+Ahw36KoGdslq/WCJq0NmCLQtJXQ/YW \
-      UHoG5IQGBeh1J9x8Ataw45ETLkHEP1kv4bOjmy7ulLkQCSdD8a3Cqt1ZqI7mU2a5MoOJn2JepZq8z0S5vp0AZDwkxd \
+      2.EBESExQVFhcYGRobHB0eHw==|Q6oXj8PIEItaNexUiOx92SG15zob2ibD+Ahw36KoGdslq/WCJq0NmCLQtJXQ/YW\
+      UHoG5IQGBeh1J9x8Ataw45ETLkHEP1kv4bOjmy7ulLkQCSdD8a3Cqt1ZqI7mU2a5MoOJn2JepZq8z0S5vp0AZDwkxd\
       7Zwkt8Dei7Q+uPbG3c=|XmQW31Lo4CoM2HXrLQZ7+DFl7DQlycxq2WflJDJYZDY=
       """,
     ]

@@ -98,7 +98,8 @@ public final class AuditExporter: Service {
     // The entries of the last requests.
     await exportToFile(isLast: true)
     await exportToSyslog(isLast: true)
-    await exportToWebhook(isLast: true)
+    // A message under way would delay the end: another process sends it, or the next start.
+    try? await exports.release(Self.webhookName)
   }
 
   // MARK: File
@@ -203,11 +204,11 @@ public final class AuditExporter: Service {
 
   private static let webhookName = "webhook"
 
-  private func exportToWebhook(isLast: Bool = false) async {
+  private func exportToWebhook() async {
     var (hook, generation): (AuditWebhook?, Int) = (nil, -1)
     var state = ExportState(target: "webhook", logger)
     var refusals = Refusals()
-    repeat {
+    while !Task.isCancelled {
       let now = current.withLock(\.self)
       if generation != now.generation {
         // A reload without a change keeps the count of refusals.
@@ -215,26 +216,20 @@ public final class AuditExporter: Service {
         generation = now.generation
       }
       guard let open = hook else {
-        if isLast { return }
-        await rest(isLast, schedule.interval)
+        await rest(false, schedule.interval)
         continue
       }
       do {
         let count = try await post(by: open, &refusals)
         state.succeeded(count)
-        await rest(isLast, refusals.count > 0 ? schedule.pause * refusals.count : schedule.interval)
-      } catch is CancellationError {
-        break
+        await rest(false, refusals.count > 0 ? schedule.pause * refusals.count : schedule.interval)
       } catch {
+        // The end of this process is no failure of the receiver.
+        if Task.isCancelled { return }
         state.failed(error)
-        if isLast { break }
-        await rest(isLast, schedule.pause)
+        await rest(false, schedule.pause)
       }
-      if isLast {
-        try? await exports.release(Self.webhookName)
-        break
-      }
-    } while !Task.isCancelled
+    }
   }
 
   /// The entry that the receiver refuses, and how often it has.
@@ -244,29 +239,28 @@ public final class AuditExporter: Service {
   }
 
   /// Sends the next entries in their order, as many as fit into the time of a batch. Returns the number of those that
-  /// are done with.
+  /// the receiver has taken.
   private func post(by hook: AuditWebhook, _ refusals: inout Refusals) async throws -> Int {
     guard let entries = try await exports.next(of: Self.webhookName), !entries.isEmpty else { return 0 }
     let deadline = ContinuousClock.now + AuditWebhook.batchTime
     var done: Int64?
     var count = 0
     do {
-      for entry in entries where ContinuousClock.now < deadline {
+      for entry in entries where ContinuousClock.now < deadline && !Task.isCancelled {
         let sequence = entry.entry.sequence
         if hook.concerns(entry.entry) {
-          let before = refusals.sequence == sequence ? refusals.count : 0
-          guard try await hook.send(entry, refusals: before, at: .now()) else {
-            refusals = Refusals(sequence: sequence, count: before + 1)
-            break
-          }
-          if before > 0 {
-            logger.error(
-              "webhook message given up or taken late",
-              metadata: ["entry": .number(sequence), "refusals": .number(before)])
+          switch try await hook.send(entry, at: .now()) {
+          case .delivered: count += 1
+          case .refused(let reason):
+            refusals = Refusals(sequence: sequence, count: refusals.sequence == sequence ? refusals.count + 1 : 1)
+            guard noteRefusal(of: sequence, refusals.count, by: hook, reason) else {
+              if let done { try await exports.advance(Self.webhookName, to: done) }
+              return count
+            }
           }
         }
         refusals = Refusals()
-        (done, count) = (sequence, count + 1)
+        done = sequence
       }
     } catch {
       if let done { try? await exports.advance(Self.webhookName, to: done) }
@@ -274,6 +268,21 @@ public final class AuditExporter: Service {
     }
     if let done { try await exports.advance(Self.webhookName, to: done) }
     return count
+  }
+
+  /// Logs a refusal. Returns whether the message is given up.
+  private func noteRefusal(of sequence: Int64, _ count: Int, by hook: AuditWebhook, _ reason: String) -> Bool {
+    let isLast = count >= AuditWebhook.mostRefusals
+    Counter(label: "mfa_audit_export_failures_total", dimensions: [("target", "webhook")]).increment()
+    let metadata: Logger.Metadata = [
+      "receiver": "\(hook.target.place)", "entry": .number(sequence), "reason": "\(reason)",
+    ]
+    if isLast {
+      logger.error("webhook message given up: the receiver refused it each time", metadata: metadata)
+    } else {
+      logger.notice("webhook message refused: it will be sent again", metadata: metadata)
+    }
+    return isLast
   }
 
   private static let machineName: String = {

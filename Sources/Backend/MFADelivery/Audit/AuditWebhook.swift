@@ -35,7 +35,7 @@ public struct WebhookTarget: Sendable, Hashable {
 /// Posts entries one after the other, each until the receiver takes it.
 final class AuditWebhook: Sendable {
   /// How often a message is sent that the receiver refuses, before the next one's turn.
-  private static let mostRefusals = 10
+  static let mostRefusals = 10
   /// For one attempt.
   private static let patience = Duration.seconds(10)
   /// For one batch: less than the time for which a process has an export without a sign of life.
@@ -53,12 +53,17 @@ final class AuditWebhook: Sendable {
   /// Whether the receiver hears of `entry`.
   func concerns(_ entry: AuditEntry) -> Bool { target.events.isEmpty || target.events.contains(entry.event) }
 
+  /// What the receiver did with a message.
+  enum Outcome: Sendable, Hashable {
+    case delivered
+    /// It refuses this message, and may take others.
+    case refused(reason: String)
+  }
+
   /// Sends an entry.
   ///
-  /// - Parameter refusals: How often the receiver has refused it before.
-  /// - Returns: Whether the entry is done with. `false`: the receiver refuses it, and it should come again later.
   /// - Throws: `AuditExportFault` if the receiver takes no message now.
-  func send(_ entry: AuditExports.Entry, refusals: Int, at now: Timestamp) async throws(AuditExportFault) -> Bool {
+  func send(_ entry: AuditExports.Entry, at now: Timestamp) async throws(AuditExportFault) -> Outcome {
     guard let secrets = (try? FileContent.read(target.secretFile)).flatMap(WebhookSecretFile.secrets) else {
       throw AuditExportFault(reason: "\(target.secretFile) cannot be read, or has no secrets")
     }
@@ -77,15 +82,15 @@ final class AuditWebhook: Sendable {
     } catch {
       switch error {
       // The receiver has answered, and would answer in the same way again.
-      case .tooLarge, .malformed: return refusals + 1 >= Self.mostRefusals
+      case .tooLarge, .malformed: return .refused(reason: "\(error)")
       case .unreachable, .untrusted, .lost: throw AuditExportFault(reason: "\(target.place): \(error)")
       }
     }
     switch status {
-    case 200..<300: return true
+    case 200..<300: return .delivered
     case 408, 425, 429, 500..<600:
       throw AuditExportFault(reason: "\(target.place) answered with status \(status)")
-    default: return refusals + 1 >= Self.mostRefusals
+    default: return .refused(reason: "status \(status)")
     }
   }
 }

@@ -49,7 +49,7 @@ struct BackendGauges {
     for kind in ["read", "write"] {
       Metrics.Counter(label: "mfa_store_failures_total", dimensions: [("kind", kind)]).increment(by: 0)
     }
-    for target in ["file", "syslog"] {
+    for target in ["file", "syslog", "webhook"] {
       for label in ["mfa_audit_exported_total", "mfa_audit_export_failures_total"] {
         Metrics.Counter(label: label, dimensions: [("target", target)]).increment(by: 0)
       }

@@ -151,7 +151,8 @@ public struct KeyResource: AdminResource {
   private func revoke(_ request: AdminRequest) async throws(AdminError) -> KeyDescription {
     let now = clock.now()
     return try await change(
-      request, "key revoked by operator", as: { .revoked(key: $0, by: .operator) }
+      request, "key revoked by operator",
+      as: { $0.revokedAt == nil ? .revoked(key: $1, by: .operator) : nil }
     ) { keyID throws(StoreError) in
       try await store.revoke(keyID, at: now)
     }
@@ -159,24 +160,25 @@ public struct KeyResource: AdminResource {
 
   private func restore(_ request: AdminRequest) async throws(AdminError) -> KeyDescription {
     try await change(
-      request, "key restored by operator", as: { .restored(key: $0) }
+      request, "key restored by operator", as: { $0.revokedAt == nil ? nil : .restored(key: $1) }
     ) { keyID throws(StoreError) in
       try await store.restore(keyID)
     }
   }
 
   private func change(
-    _ request: AdminRequest, _ line: Logger.Message, as event: (String) -> GateEvent,
+    _ request: AdminRequest, _ line: Logger.Message, as event: (_ before: KeyRecord, _ key: String) -> GateEvent?,
     _ body: (KeyID) async throws(StoreError) -> Bool
   ) async throws(AdminError) -> KeyDescription {
-    let keyID = try await record(named: request.value("key")).key.keyID
+    let before = try await record(named: request.value("key"))
+    let keyID = before.key.keyID
     // Another process may have removed the key meanwhile.
     guard try await changing(keyID, request, { () throws(StoreError) in try await body(keyID) }) else {
       throw .unknownKey
     }
     // The change is logged even if the read after it fails.
     log(line, keyID, request)
-    announce(event(KeyHash(of: keyID).text))
+    if let event = event(before, KeyHash(of: keyID).text) { announce(event) }
     guard let record = try await asking({ () throws(StoreError) in try await store.record(of: keyID) }) else {
       throw .unknownKey
     }

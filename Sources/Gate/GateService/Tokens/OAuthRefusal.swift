@@ -31,9 +31,12 @@ enum OAuthRefusal {
   }
 
   /// Whether the proof would be accepted with a new nonce: it has none, or the gate did not issue it, or it is spent.
-  static func asksForNonce(_ report: RefusalReport) -> Bool {
+  ///
+  /// - Parameter beginsWithProof: Whether neither proof nor assertion has a nonce.
+  static func asksForNonce(_ report: RefusalReport, beginsWithProof: Bool) -> Bool {
     switch report.code {
     case .nonceInvalid, .nonceExpired, .nonceUsed: true
+    case .noCredentials, .malformedHeader: beginsWithProof
     case .dpopMalformed: report.step == "dpop_claim" && report.detail == "nonce"
     case .dpopRefused: report.step == "dpop_nonce"
     default: false
@@ -45,7 +48,9 @@ enum OAuthRefusal {
     switch code {
     case .dpopMalformed, .dpopRefused: "invalid_dpop_proof"
     case .audienceRefused: "invalid_target"
-    case .malformedForm, .malformedHead, .malformedBody, .bodyTooLarge, .methodNotAllowed: "invalid_request"
+    case .malformedForm, .malformedHeader, .malformedValue, .malformedHead, .malformedBody, .bodyTooLarge,
+      .methodNotAllowed:
+      "invalid_request"
     case .rateLimited, .storeUnavailable, .overloaded, .tokensUnavailable, .notConfigured, .statusListUnavailable,
       .clockWrong:
       "temporarily_unavailable"

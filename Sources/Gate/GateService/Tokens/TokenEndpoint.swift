@@ -78,16 +78,34 @@ public struct TokenEndpoint: Sendable {
       context.metrics.refusedToken(error.code.rawValue)
       // A client that can repeat a valid proof with an invalid assertion would cost one verification each time.
       let closes = error.report.followsVerification || hasVerified && error.code.definition.status < 500
-      return refuse(error, key: claim.assertion.claimedKey, closes: !isTrusted && closes, in: context)
+      return refuse(
+        error, key: claim.assertion.claimedKey, closes: !isTrusted && closes,
+        beginsWithProof: Self.beginsWithProof(request), in: context)
+    }
+  }
+
+  /// Whether neither proof nor assertion has a nonce: a client begins so, before it has one (RFC 9449 section 8).
+  private static func beginsWithProof(_ request: Request) -> Bool {
+    guard !request.headers.contains("X-App-Assert-Nonce"), case .once(let text) = request.headers.only("DPoP") else {
+      return false
+    }
+    do throws(DPoPRejection) {
+      _ = try DPoPProof(text)
+      return false
+    } catch {
+      return error == .missingClaim("nonce")
     }
   }
 
   /// Refuses in the form of OAuth, with a new nonce if that is what the client needs.
   private func refuse(
-    _ refusal: RequestRefusal, key: KeyHash? = nil, closes: Bool = false, in context: RequestContext
+    _ refusal: RequestRefusal, key: KeyHash? = nil, closes: Bool = false, beginsWithProof: Bool = false,
+    in context: RequestContext
   ) -> Response {
     let report = refusal.report
-    let nonce = OAuthRefusal.asksForNonce(report) ? challenges.issue(at: clock.now())?.nonce.text : nil
+    let nonce =
+      OAuthRefusal.asksForNonce(report, beginsWithProof: beginsWithProof)
+      ? challenges.issue(at: clock.now())?.nonce.text : nil
     return OAuthRefusal.answer(
       context.refuse(refusal, key: key, closes: closes), report, nonce: nonce, requestID: context.id)
   }

@@ -58,6 +58,9 @@ extension SettingsBuilder {
 
   private mutating func health(_ index: Int, of upstreams: [GateSettings.Upstream]) -> GateSettings.HealthCheck? {
     guard let asked = value(Keys.healthPath, index), let interval = value(Keys.healthInterval, index) else {
+      if entries.values[path(Keys.healthInterval, index)] != nil, !entries.isFaulty(path(Keys.healthPath, index)) {
+        refuse(path(Keys.healthInterval, index), "has no effect without routes[\(index)].health.path")
+      }
       return nil
     }
     if case .tcp = upstreams[0] {

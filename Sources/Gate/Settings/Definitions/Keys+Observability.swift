@@ -41,7 +41,7 @@ extension Keys {
     "webhooks.folder", .file, example: "/var/lib/sallyport/webhooks",
     "The folder of messages that the server does not have yet. By default `webhooks` beside the SQLite store.")
   static let webhookMostWaiting = Key(
-    "webhooks.most_waiting", .integer(1...1_000_000), default: "10000",
+    "webhooks.most_waiting", .integer(1...100_000), default: "10000",
     "The maximum number of messages that wait. Further ones are dropped and counted.")
   static let logLevel = Key<GateSettings.Log.Level>(
     "log.level", .choice(), default: "info", "The minimum level of log lines.")

@@ -24,7 +24,8 @@ extension Kind where Value == ServerAddress {
       name: "collector", form: "`http://host:port` or `https://host:port`, optionally with a path",
       schema: .matching("^https?://[^?#@]+$"), example: "http://127.0.0.1:4318"
     ) { text throws(InvalidSetting) in
-      let address = try ServerAddress(url: text, without: "?#@", of: "a collector")
+      let address = try ServerAddress(
+        url: text.hasSuffix("/") ? String(text.dropLast()) : text, without: "?#@", of: "a collector")
       guard !address.path.hasSuffix("/v1/traces"), !address.path.hasSuffix("/v1/metrics") else {
         throw InvalidSetting(
           "the gate adds /v1/traces and /v1/metrics itself",
@@ -63,12 +64,11 @@ extension ServerAddress {
     guard parts[1].utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
       throw InvalidSetting("the URL of \(server) cannot have blanks, control characters or letters beyond ASCII")
     }
-    let path = parts[1].dropFirst(authority.count)
     // The grammar of a host and a port is that of an upstream.
     isSecure = parts[0] == "https"
     let address = try Kind<UpstreamAddress>.upstream.read("\(isSecure ? "wss" : "ws")://\(authority)")
     (host, port) = (address.host, address.port)
-    self.path = String(path.hasSuffix("/") ? path.dropLast() : path)
+    path = String(parts[1].dropFirst(authority.count))
   }
 }
 

@@ -6,10 +6,12 @@ extension ClientEngine {
   ///
   /// - Parameters:
   ///   - fields: Must contain `Host`.
+  ///   - tls: For `wss://`: what `ClientTLS(for:)` has read, which takes many milliseconds.
   ///   - timeout: For everything from connecting to the end of the answer.
   /// - Throws: `ClientError`; `.misused` for `.tcp`, which gets no requests.
   public func ask(
-    _ upstream: Upstream, _ method: String, _ target: String, fields: HeaderFields, within timeout: Duration
+    _ upstream: Upstream, _ method: String, _ target: String, fields: HeaderFields, tls context: ClientTLS?,
+    within timeout: Duration
   ) async throws(ClientError) -> Response {
     let deadline = ContinuousClock.now + timeout
     let connection: ClientConnection
@@ -17,8 +19,9 @@ extension ClientEngine {
     case .webSocket(let host, let port):
       connection = try await connect(host: host, port: port, tls: nil, timeout: timeout)
     case .secureWebSocket(let host, let port, let tls):
+      guard let context else { throw .misused("wss:// needs authorities") }
       connection = try await connect(
-        host: host, port: port, tls: try Self.context(for: tls), verifying: tls.serverName, timeout: timeout)
+        host: host, port: port, tls: context, verifying: tls.serverName, timeout: timeout)
     case .unix(let path): connection = try await connect(socket: path, timeout: timeout)
     case .tcp: throw .misused("tcp:// gets no requests")
     }

@@ -163,6 +163,8 @@ struct TokenEndpointTests {
     let (fresh, without) = try proofs { $0.claims["nonce"] = nil }
     for request in [
       Request.token(try device.fields(over: used, count: 9), proof: first), .token(fresh, proof: without),
+      // A client that begins, by RFC 9449 section 8, and one whose assertion lacks its nonce.
+      .token([], proof: without), .token(fresh.without(.nonce), proof: without),
     ] {
       let response = try await answer(to: request)
       let body = try JSONValue.object(response.body)
