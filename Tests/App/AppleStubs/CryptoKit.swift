@@ -54,6 +54,14 @@ public enum Insecure {
     public mutating func update(bufferPointer: UnsafeRawBufferPointer) { fatalError() }
     public func finalize() -> SHA1Digest { fatalError() }
   }
+
+  public struct MD5Digest: StandInDigest {}
+
+  public struct MD5: HashFunction {
+    public init() { fatalError() }
+    public mutating func update(bufferPointer: UnsafeRawBufferPointer) { fatalError() }
+    public func finalize() -> MD5Digest { fatalError() }
+  }
 }
 
 // MARK: Symmetric keys
