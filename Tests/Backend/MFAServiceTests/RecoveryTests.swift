@@ -2,6 +2,7 @@ import ByteCoding
 import Foundation
 import MFADomain
 import MFAFixtures
+import OneTimePasswords
 import Testing
 
 @Suite("Recovery with a backup code")
@@ -128,6 +129,36 @@ struct RecoveryTests {
       let again = TestPhone(username: "ada", deviceID: scene.old.deviceID, app: scene.new.app)
       #expect(try await scene.complete(start, with: again).status == 200)
       #expect(try await scene.backend.signIn(again)["scope"] == "mfa")
+    }
+  }
+
+  @Test("a user whose only second factor is a token of the operator recovers the account by its backup codes")
+  func withToken() async throws {
+    try await TestBackend.with { backend in
+      let (old, new) = (TestPhone(username: "ada"), TestPhone(username: "ada"))
+      try await backend.enrol(old)
+      let secret = Array("12345678901234567890".utf8)
+      func code(_ counter: UInt64) throws -> String { try OneTimePassword().code(secret: secret, counter: counter) }
+      let token = try ImportedToken(
+        place: "line 1", serial: "H1", kind: .hotp, secret: secret, username: Username("ada"))
+      _ = try await Administration(backend.context).importTokens(
+        [token], from: "pskc", changes: true, by: .command(name: "uid 0"))
+      let signedIn = try await backend.verifyLogin(code(0), old, token: backend.pendingToken(old))
+      let made = try await backend.post(
+        "/auth/mfa/regenerate-backup-codes", ["code": .string(code(1))], as: old.app,
+        token: signedIn["token"]?.text ?? "")
+      let backup = try #require(made["backup_codes"]?[0])
+      func start() async throws -> Answer {
+        try await backend.post("/mfa/recovery", ["username": "ada", "code": backup], as: new.app)
+      }
+      let recovery = try await start()
+      #expect(recovery.status == 200 && recovery["state"] == "waiting", "\(recovery)")
+      // The code is refused once the token is taken away, as at a sign-in.
+      _ = try await Administration(backend.context).unassignToken(
+        TokenSerial("H1"), by: .command(name: "uid 0"))
+      let other = try await backend.post(
+        "/mfa/recovery", ["username": "ada", "code": made["backup_codes"]?[1] ?? nil], as: new.app)
+      #expect(other.status == 401, "\(other)")
     }
   }
 

@@ -93,12 +93,13 @@ extension UnitOfWork where Initiator == Caller {
     let user = try records.user(named: username)
     let id = user?.id ?? .unknownUser
     let hash = Authenticator.hash(code.text, of: id, vault)
-    let isSetUp = try records.totp(of: id)?.confirmedAt != nil
+    let hasApp = try records.totp(of: id)?.confirmedAt != nil
+    let hasTokens = try !records.tokens(of: id).isEmpty
     let isUnused = try records.hasBackupCode(hash, of: id)
     let isSpent = try records.isSpentBackupCode(hash, of: id)
     let recovery = try records.unendedRecovery(of: id).flatMap { $0.isOpen(at: now) ? $0 : nil }
     if let recovery, recovery.began(by: hash, from: caller) { return .again(recovery) }
-    guard let user, isSetUp, isUnused else {
+    guard let user, hasApp || hasTokens, isUnused else {
       try records.save(limiter, on: subject, account: account)
       try records.insert(
         OneTimeCode(
