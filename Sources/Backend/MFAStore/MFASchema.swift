@@ -205,7 +205,8 @@ struct MFASchema {
     [
       """
       CREATE TABLE audit_exports (
-        name TEXT NOT NULL PRIMARY KEY, sequence BIGINT NOT NULL, holder TEXT NOT NULL, held_until BIGINT NOT NULL)
+        name TEXT NOT NULL PRIMARY KEY, sequence BIGINT NOT NULL, hash \(blob) NOT NULL, holder TEXT NOT NULL,
+        held_until BIGINT NOT NULL)
       """
     ]
   }

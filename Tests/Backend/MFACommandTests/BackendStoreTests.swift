@@ -100,6 +100,40 @@ struct BackendStoreTests {
     }
   }
 
+  @Test("the file of the history gets every entry that is written after a restore, although its numbers come again")
+  func exportAfterRestore() async throws {
+    try await BackendInstallation.make { place in
+      let (copy, backup) = (place.folder + "/audit.jsonl", place.folder + "/monday.db")
+      try place.configure("audit: { file: \(copy) }")
+      func history() async throws -> [String] { try await place.operate("audit", "export").output }
+      func copied() -> [String] {
+        ((try? String(contentsOfFile: copy, encoding: .utf8)) ?? "").split(separator: "\n").map(String.init)
+      }
+      try await place.serving { _ in
+        // A new export begins with the next entry.
+        while !FileManager.default.fileExists(atPath: copy + ".position") {
+          try await Task.sleep(for: .milliseconds(5))
+        }
+      }
+      try await place.enrol(TestPhone(username: "ada"))
+      let before = try await history().count
+      #expect(try await place.operate("store", "backup", backup).exit == .code(0))
+      try await place.enrol(TestPhone(username: "bob"))
+      #expect(Array(copied().suffix(1)) == Array(try await history().suffix(1)))
+      #expect(try await place.operate("store", "restore", backup).exit == .code(0))
+      // As many entries as the file has had with these numbers, and more.
+      for _ in 1...8 {
+        #expect(try await place.operate("admin", "lock", "ada").exit == .code(0))
+        #expect(try await place.operate("admin", "unlock", "ada").exit == .code(0))
+      }
+      let after = try await history()
+      try await place.serving { _ in
+        while copied().last != after.last { try await Task.sleep(for: .milliseconds(5)) }
+      }
+      #expect(after.count > before && after.dropFirst(before).allSatisfy(copied().contains), "\(before)")
+    }
+  }
+
   @Test("each table is part of a backup, or one that a restore empties or leaves")
   func tables() async throws {
     try await BackendInstallation.make { place in

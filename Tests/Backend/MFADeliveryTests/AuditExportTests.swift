@@ -10,8 +10,11 @@ import Testing
 @Suite("Exports of the history", .serialized, .timeLimit(.minutes(2)))
 struct AuditExportTests {
   /// Appends entries with the next numbers.
+  ///
+  /// - Parameter salt: entries of another history have another one, and so other hashes.
   private func append(
-    _ count: Int, to store: any Store, event: String = "code.refused", account: String? = "ada", detail: String = "a=b"
+    _ count: Int, to store: any Store, event: String = "code.refused", account: String? = "ada",
+    detail: String = "a=b", salt: Int64 = 0
   ) async throws {
     try await store.write { records in
       for _ in 0..<count {
@@ -20,10 +23,12 @@ struct AuditExportTests {
           sequence: (last?.sequence ?? 0) + 1, at: Timestamp(milliseconds: 1_767_225_600_123), requestID: "r",
           actor: "key", account: account, event: event, detail: detail, previous: last?.hash ?? AuditEntry.origin,
           keyNumber: 1)
-        try records.append(entry, hash: [UInt8](repeating: UInt8(truncatingIfNeeded: entry.sequence), count: 32))
+        try records.append(entry, hash: hash(entry.sequence + salt))
       }
     }
   }
+
+  private func hash(_ number: Int64) -> [UInt8] { [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 32) }
 
   private static let schedule: AuditExporter.Schedule = {
     var schedule = AuditExporter.Schedule()
@@ -107,7 +112,7 @@ struct AuditExportTests {
       let store = try SQLiteMFAStore.ephemeral()
       let path = folder + "/audit.jsonl"
       try await append(1, to: store)
-      try Data("1\n".utf8).write(to: URL(filePath: path + ".position"))
+      try Data("1 \(Hex.encode(hash(1)))\n".utf8).write(to: URL(filePath: path + ".position"))
       try await exporting(store, .init(file: path, largestFile: 700, keptFiles: 2)) { _ in
         for number in 2...9 {
           try await append(1, to: store)
@@ -154,7 +159,7 @@ struct AuditExportTests {
       try await append(1, to: store)
       // The export has been before; entry 1 is the last one that went out.
       let before = AuditExports(store)
-      #expect(try await before.next(of: "syslog")?.isEmpty == true)
+      #expect(try await before.next(of: "syslog")?.entries.isEmpty == true)
       try await before.release("syslog")
       try await append(1, to: store, account: "a\"]\\\n\u{E9}", detail: "reason=code_wrong")
       try await exporting(store, .init(syslog: .tcp(host: "127.0.0.1", port: tcp)), log: log) { exporter in
@@ -197,21 +202,81 @@ struct AuditExportTests {
     let clock = ManualClock()
     let (first, second) = (AuditExports(store, clock: clock.wall), AuditExports(store, clock: clock.wall))
     try await append(2, to: store)
-    #expect(try await first.next(of: "syslog")?.isEmpty == true)
+    #expect(try await first.next(of: "syslog")?.entries.isEmpty == true)
     try await append(2, to: store)
     #expect(try await second.next(of: "syslog") == nil)
-    #expect(try await first.next(of: "syslog")?.map(\.entry.sequence) == [3, 4])
-    try await first.advance("syslog", to: 3)
+    let all = try #require(try await first.next(of: "syslog")?.entries)
+    #expect(all.map(\.entry.sequence) == [3, 4])
+    try await first.advance("syslog", to: all[0])
     clock.advance(by: .seconds(31))
-    #expect(try await second.next(of: "syslog")?.map(\.entry.sequence) == [4])
+    #expect(try await second.next(of: "syslog")?.entries.map(\.entry.sequence) == [4])
     // The first one was only slow: what it sends now does not move the position of the other.
-    try await first.advance("syslog", to: 4)
+    try await first.advance("syslog", to: all[1])
     #expect(try await first.next(of: "syslog") == nil)
-    #expect(try await second.next(of: "syslog")?.map(\.entry.sequence) == [4])
-    try await second.advance("syslog", to: 4)
+    #expect(try await second.next(of: "syslog")?.entries.map(\.entry.sequence) == [4])
+    try await second.advance("syslog", to: all[1])
     try await second.release("syslog")
     try await append(1, to: store)
-    #expect(try await first.next(of: "syslog")?.map(\.entry.sequence) == [5])
+    let next = try await first.next(of: "syslog")
+    #expect(next?.entries.map(\.entry.sequence) == [5] && next?.lost == nil)
+  }
+
+  @Test("a history with another end is reported, and exported from its end or from the same number on")
+  func changedHistory() async throws {
+    let exported = AuditPosition(sequence: 5, hash: hash(5))
+    for (count, expected) in [(3, []), (5, []), (7, [6, 7])] as [(Int, [Int64])] {
+      let store = try SQLiteMFAStore.ephemeral()
+      try await append(2, to: store)
+      try await append(count - 2, to: store, salt: 100)
+      try await store.write {
+        try $0.save(
+          AuditExport(name: "syslog", position: exported, holder: UUID(), heldUntil: Timestamp(milliseconds: 0)))
+      }
+      let batch = try await AuditExports(store).next(of: "syslog")
+      #expect(batch?.lost == exported && batch?.entries.map(\.entry.sequence) == expected)
+    }
+  }
+
+  @Test("after a restore, a file gets all entries that are new, whether their numbers are known to it or not")
+  func restoredHistory() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let (path, log) = (folder + "/audit.jsonl", CapturedLog())
+      func store(_ common: Int, _ new: Int, salt: Int64) async throws -> any Store {
+        let store = try SQLiteMFAStore.ephemeral()
+        try await append(common, to: store)
+        try await append(new, to: store, salt: salt)
+        return store
+      }
+      func exporting(_ store: any Store, until number: Int64) async throws {
+        try await self.exporting(store, .init(file: path), log: log) { _ in
+          _ = try await line(with: Hex.encode(hash(number)), in: path)
+        }
+      }
+      try Data("2 \(Hex.encode(hash(2)))\n".utf8).write(to: URL(filePath: path + ".position"))
+      try await exporting(store(5, 0, salt: 0), until: 5)
+      // The file shows where the two histories part.
+      try await exporting(store(3, 3, salt: 40), until: 46)
+      #expect(try sequences(path) == [3, 4, 5, 4, 5, 6])
+      #expect(log.lines(saying: "audit export begins again") == 1)
+      // An end before the last line, and an entry that comes later.
+      let short = try await store(4, 0, salt: 0)
+      try await self.exporting(short, .init(file: path), log: log) { _ in
+        try await log.lines(2, saying: "audit export begins again")
+        try await append(1, to: short, salt: 80)
+        _ = try await line(with: Hex.encode(hash(85)), in: path)
+      }
+      #expect(try sequences(path) == [3, 4, 5, 4, 5, 6, 5])
+      // The file was moved away: the restore has stored the place.
+      try FileManager.default.removeItem(atPath: path)
+      let moved = try await store(2, 4, salt: 120)
+      try await moved.write { [position = AuditPosition(sequence: 2, hash: hash(2))] in
+        try $0.save(
+          AuditExport(
+            name: AuditExport.restored, position: position, holder: UUID(), heldUntil: Timestamp(milliseconds: 0)))
+      }
+      try await exporting(moved, until: 126)
+      #expect(try sequences(path) == [3, 4, 5, 6])
+    }
   }
 
   // MARK: Webhooks

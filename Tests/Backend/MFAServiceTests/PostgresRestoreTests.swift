@@ -1,4 +1,5 @@
 import ByteCoding
+import Foundation
 import MFADomain
 @testable import MFAStore
 import PostgresServers
@@ -37,6 +38,49 @@ struct PostgresRestoreTests {
         #expect(try sql.rows("SELECT id FROM users", []).isEmpty)
       }
       #expect(limit == "3599s")
+    }
+  }
+
+  @Test(
+    "exports of the history continue at its restored end, or where they were before",
+    arguments: TestDatabase.allCases)
+  func exports(_ database: TestDatabase) async throws {
+    try await Places.withTemporaryFolder { folder in
+      var archive = StoreArchive(path: folder + "/mfa.db")
+      if database == .postgres {
+        let server = try await PostgresServer.shared()
+        try await server.sql("CREATE DATABASE exported")
+        archive = StoreArchive(postgres: server.url(schema: "public").replacing("/postgres?", with: "/exported?"))
+      }
+      _ = try archive.migrate()
+      func position(_ sequence: Int64, _ byte: UInt8) -> AuditPosition {
+        AuditPosition(sequence: sequence, hash: [UInt8](repeating: byte, count: 32))
+      }
+      /// Appends entries whose hashes have this byte, and exports.
+      func write(_ numbers: ClosedRange<Int64>, _ byte: UInt8, _ exports: [String: AuditPosition]) throws {
+        try archive.replacing(["codes"]) { sql in
+          let records = SQLRecords(sql: sql)
+          for number in numbers {
+            let entry = AuditEntry(
+              sequence: number, at: Timestamp(milliseconds: 0), requestID: "r", actor: "key", account: nil,
+              event: "code.refused", detail: "", previous: AuditEntry.origin, keyNumber: nil)
+            try records.append(entry, hash: position(number, byte).hash)
+          }
+          for (name, position) in exports {
+            try records.save(
+              AuditExport(name: name, position: position, holder: UUID(), heldUntil: Timestamp(milliseconds: 0)))
+          }
+        }
+      }
+      try write(1...3, 1, ["syslog": position(3, 1)])
+      let backup = try StoreBackup.write(
+        archive, named: "three", to: folder + "/backup.db", at: Timestamp(milliseconds: 0))
+      try write(4...5, 1, ["syslog": position(5, 1), "webhook": position(2, 1)])
+      try backup.restore(into: archive, with: .ephemeral(.system), at: Timestamp(milliseconds: 1))
+      let found = try archive.reading { sql in
+        try ["syslog", "webhook", "restored"].map { try SQLRecords(sql: sql).auditExport($0)?.position }
+      }
+      #expect(found == [position(3, 1), position(2, 1), position(3, 1)])
     }
   }
 }

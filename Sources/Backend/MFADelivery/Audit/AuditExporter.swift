@@ -10,8 +10,9 @@ public import ServiceLifecycle
 /// Copies new entries of the history to a file, to a syslog receiver, and to a receiver of webhooks.
 ///
 /// Each entry is exported at least once: after a failure or the end of a process, the last batch may come again. The
-/// file has its position next to it, so each machine has a complete copy; the positions of syslog and of webhooks are in the
-/// database, so of several backends one sends at a time.
+/// file has its position next to it, so each machine has a complete copy; the positions of syslog and of webhooks are in
+/// the database, so of several backends one sends at a time. A position has the hash of its entry: after a restore of
+/// the database, the export continues where the restored history ends.
 public final class AuditExporter: Service {
   /// Where entries go.
   public struct Settings: Sendable, Hashable {
@@ -135,21 +136,40 @@ public final class AuditExporter: Service {
 
   /// Writes the next entries, and returns their number.
   private func copy(to file: AuditFile) async throws -> Int {
-    let end = try await exports.end()
     guard let position = file.position else {
       // A new export begins with the next entry.
-      file.begin(after: end)
+      file.begin(after: try await exports.end())
       return 0
     }
-    if position > end {
-      logger.warning(
-        "audit export begins again", metadata: ["target": "file", "reason": "the history is shorter than the file"])
-      file.begin(after: end)
-      return 0
+    guard let entries = try await exports.entries(after: position) else {
+      // The last entry that the file shares with the history, the end of a restored history, or its end.
+      let common = try await exports.last(of: file.positions())
+      let place = if let common { common } else { try await exports.end() }
+      warn(of: "file", lost: position, isComplete: common != nil)
+      file.begin(after: place)
+      return try await copy(to: file, after: place)
     }
-    let entries = try await exports.entries(after: position)
     try file.write(entries)
     return entries.count
+  }
+
+  private func copy(to file: AuditFile, after position: AuditPosition) async throws -> Int {
+    let entries = try await exports.entries(after: position) ?? []
+    try file.write(entries)
+    return entries.count
+  }
+
+  /// Logs that the history does not have the last exported entry any more.
+  ///
+  /// - Parameter isComplete: whether it is known which entries are new.
+  private func warn(of target: String, lost: AuditPosition, isComplete: Bool) {
+    let reason = "the history was restored or changed: it does not have the last exported entry"
+    logger.warning(
+      "audit export begins again",
+      metadata: [
+        "target": "\(target)", "entry": .number(lost.sequence),
+        "reason": "\(reason + (isComplete ? "" : "; audit export prints entries that are missing"))",
+      ])
   }
 
   // MARK: Syslog
@@ -191,13 +211,20 @@ public final class AuditExporter: Service {
   private static let syslogName = "syslog"
 
   private func send(by sender: SyslogSender, facility: String) async throws -> Int {
-    guard let entries = try await exports.next(of: Self.syslogName), let last = entries.last else { return 0 }
+    guard let entries = try await next(of: Self.syslogName), let last = entries.last else { return 0 }
     let form = SyslogMessage(
       facility: SyslogMessage.facilities[facility] ?? 10, host: SyslogMessage.hostName(Self.machineName),
       process: getpid())
     try await sender.send(entries.map { form.text($0.entry, hash: $0.hash) })
-    try await exports.advance(Self.syslogName, to: last.entry.sequence)
+    try await exports.advance(Self.syslogName, to: last)
     return entries.count
+  }
+
+  /// The next entries of an export whose position is in the database; `nil` if another process continues it.
+  private func next(of name: String) async throws -> [AuditExports.Entry]? {
+    let batch = try await exports.next(of: name)
+    if let lost = batch?.lost { warn(of: name, lost: lost, isComplete: false) }
+    return batch?.entries
   }
 
   // MARK: Webhooks
@@ -241,9 +268,9 @@ public final class AuditExporter: Service {
   /// Sends the next entries in their order, as many as fit into the time of a batch. Returns the number of those that
   /// the receiver has taken.
   private func post(by hook: AuditWebhook, _ refusals: inout Refusals) async throws -> Int {
-    guard let entries = try await exports.next(of: Self.webhookName), !entries.isEmpty else { return 0 }
+    guard let entries = try await next(of: Self.webhookName), !entries.isEmpty else { return 0 }
     let deadline = ContinuousClock.now + AuditWebhook.batchTime
-    var done: Int64?
+    var done: AuditExports.Entry?
     var count = 0
     do {
       for entry in entries where ContinuousClock.now < deadline && !Task.isCancelled {
@@ -260,7 +287,7 @@ public final class AuditExporter: Service {
           }
         }
         refusals = Refusals()
-        done = sequence
+        done = entry
       }
     } catch {
       if let done { try? await exports.advance(Self.webhookName, to: done) }

@@ -1,18 +1,21 @@
+internal import ByteCoding
 internal import Foundation
 internal import Glibc
 internal import MFADomain
 
 /// The file of an export, one entry a line as JSON, and its rotated predecessors `FILE.1`, `FILE.2`, …
 ///
-/// The number of the last entry is in the file, and in `FILE.position` for a file that was moved away.
+/// Number and hash of the last entry are in the file, and in `FILE.position` for a file that was moved away.
 final class AuditFile {
   private let path: String
   private let largest: Int?
   private let kept: Int
   private var descriptor: Int32 = -1
   private var size = 0
-  /// The number of the last entry that was written; `nil` if neither file tells it.
-  private(set) var position: Int64?
+  /// The last entry that was written; `nil` if neither file tells it.
+  private(set) var position: AuditPosition?
+  /// The number of bytes at the end of the file that are searched for entries.
+  private static let searched = 1 << 18
 
   /// Opens the file for further entries, and reads the position.
   ///
@@ -25,7 +28,7 @@ final class AuditFile {
     self.largest = largest
     self.kept = kept
     try open()
-    position = [lastOfFile(), lastOfPosition()].compactMap(\.self).max()
+    position = [entries(in: 1 << 16).last, storedPosition()].compactMap(\.self).max { $0.sequence < $1.sequence }
   }
 
   deinit { if descriptor >= 0 { Glibc.close(descriptor) } }
@@ -49,19 +52,14 @@ final class AuditFile {
     if let largest, size > 0, size + lines.count > largest { try rotate() }
     try append(lines)
     guard fdatasync(descriptor) == 0 else { throw .system("cannot write \(path)", errno) }
-    position = last.entry.sequence
-    keepPosition(last.entry.sequence)
+    begin(after: AuditPosition(sequence: last.entry.sequence, hash: last.hash))
   }
 
-  /// Goes on with the entry after `sequence`.
-  func begin(after sequence: Int64) {
-    position = sequence
-    keepPosition(sequence)
-  }
-
-  /// Stores the position. Without it, the last line of the file tells it.
-  private func keepPosition(_ sequence: Int64) {
-    try? Data("\(sequence)\n".utf8).write(to: URL(filePath: path + ".position"), options: .atomic)
+  /// Continues with the entry after `place`, and stores this. Without a stored position, the last line tells it.
+  func begin(after place: AuditPosition) {
+    position = place
+    let text = "\(place.sequence) \(Hex.encode(place.hash))\n"
+    try? Data(text.utf8).write(to: URL(filePath: path + ".position"), options: .atomic)
   }
 
   private func append(_ bytes: [UInt8]) throws(AuditExportFault) {
@@ -98,21 +96,34 @@ final class AuditFile {
     return Array((try? file.read(upToCount: count)) ?? Data())
   }
 
-  /// The number of the entry of the last line.
-  private func lastOfFile() -> Int64? {
-    let lines = String(decoding: lastBytes(1 << 16), as: UTF8.self).split(separator: "\n")
-    let start = "{\"sequence\":"
-    // A line that was cut off is no entry.
-    return lines.last { $0.hasPrefix(start) && $0.hasSuffix("}") }.flatMap { line in
-      Int64(line.dropFirst(start.count).prefix { $0.isASCII && $0.isNumber })
+  /// The entries that the file is known to have, and the stored position. After a restore, one of them is the last one
+  /// that file and history share.
+  func positions() -> [AuditPosition] { entries(in: Self.searched) + [storedPosition()].compactMap(\.self) }
+
+  /// The entries of the last `count` bytes. A line that was cut off is no entry.
+  private func entries(in count: Int) -> [AuditPosition] {
+    String(decoding: lastBytes(count), as: UTF8.self).split(separator: "\n").compactMap { text in
+      guard let line = try? JSONDecoder().decode(Line.self, from: Data(text.utf8)), let hash = Hex.decode(line.hash)
+      else { return nil }
+      return AuditPosition(sequence: line.sequence, hash: hash)
     }
   }
 
-  private func lastOfPosition() -> Int64? {
-    guard let file = FileHandle(forReadingAtPath: path + ".position"), let bytes = try? file.read(upToCount: 32) else {
+  /// The parts of a line that name its entry.
+  private struct Line: Decodable {
+    let sequence: Int64
+    let hash: String
+  }
+
+  private func storedPosition() -> AuditPosition? {
+    guard let file = FileHandle(forReadingAtPath: path + ".position"), let bytes = try? file.read(upToCount: 128) else {
       return nil
     }
-    return Int64(String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
+    let words = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+    guard words.count == 2, let sequence = Int64(words[0]), sequence >= 0, let hash = Hex.decode(words[1]) else {
+      return nil
+    }
+    return AuditPosition(sequence: sequence, hash: hash)
   }
 }
 

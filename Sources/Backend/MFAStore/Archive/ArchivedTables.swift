@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import Foundation
 internal import MFADomain
 
 /// The tables of a backup, each with its primary key.
@@ -15,14 +16,15 @@ enum ArchivedTables {
     ("audit", ["sequence"]),
   ]
 
-  /// The tables that a restore empties. An export of the history goes on with the next entry.
+  /// The tables that a restore empties.
   static let dropped = [
     "sessions", "challenges", "codes", "pushes", "key_challenges", "federation_challenges",
-    "idempotent_calls", "audit_exports",
+    "idempotent_calls",
   ]
 
-  /// The tables that a restore leaves as they are: an identity that was used stays used.
-  static let kept = ["gate_identities"]
+  /// The tables that a restore leaves: an identity that was used stays used, and exports of the history continue at
+  /// the end of the restored history (`moveExports`).
+  static let kept = ["gate_identities", "audit_exports"]
 
   /// Ends the recoveries that were open at the time of the backup. One that was stopped since must not be open again:
   /// its token would replace all devices of the account.
@@ -30,6 +32,24 @@ enum ArchivedTables {
     try sql.run(
       "UPDATE recoveries SET outcome = ?, ended_at = ? WHERE outcome IS NULL",
       [.text(Recovery.Outcome.cancelled.rawValue), .time(now)])
+  }
+
+  /// Moves the exports of the history to its restored end: its further entries have numbers that were exported before.
+  /// An export that had not yet reached this end stays where it was.
+  static func moveExports(in sql: any SQLSession) throws {
+    let last = try sql.rows("SELECT sequence, hash FROM audit ORDER BY sequence DESC LIMIT 1", []).first
+    let end = try last.map { AuditPosition(sequence: try $0.integer("sequence"), hash: try $0.blob("hash")) } ?? .start
+    try sql.run(
+      """
+      UPDATE audit_exports SET sequence = ?, hash = ? WHERE sequence > 0 AND NOT EXISTS
+        (SELECT 1 FROM audit WHERE audit.sequence = audit_exports.sequence AND audit.hash = audit_exports.hash)
+      """,
+      [.integer(end.sequence), .blob(end.hash)])
+    // For files, whose positions are outside of the database.
+    let noProcess = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+    try SQLRecords(sql: sql).save(
+      AuditExport(
+        name: AuditExport.restored, position: end, holder: noProcess, heldUntil: Timestamp(milliseconds: 0)))
   }
 
   /// Passes all rows of a table to `take`, in pages, in the order of the key.

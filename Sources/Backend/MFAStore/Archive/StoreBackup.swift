@@ -215,6 +215,7 @@ public struct StoreBackup: Sendable, Hashable {
           }
         }
         try ArchivedTables.endRecoveries(in: target, at: now)
+        try ArchivedTables.moveExports(in: target)
       }
     } catch let fault as BackupError {
       throw fault
