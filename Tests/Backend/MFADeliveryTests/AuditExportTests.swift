@@ -1,5 +1,6 @@
 import ByteCoding
 import Foundation
+import Glibc
 import MFADelivery
 import MFADomain
 import MFAFixtures
@@ -39,9 +40,9 @@ struct AuditExportTests {
   /// Calls `body` with an exporter that runs meanwhile.
   private func exporting(
     _ store: any Store, _ settings: AuditExporter.Settings, log: CapturedLog = CapturedLog(),
-    _ body: (AuditExporter) async throws -> Void
+    schedule: AuditExporter.Schedule = schedule, _ body: (AuditExporter) async throws -> Void
   ) async throws {
-    let exporter = AuditExporter(AuditExports(store), schedule: Self.schedule, logger: log.logger)
+    let exporter = AuditExporter(AuditExports(store), schedule: schedule, logger: log.logger)
     exporter.apply(settings)
     let running = Task { try await exporter.run() }
     let result: Result<Void, any Error>
@@ -193,6 +194,78 @@ struct AuditExportTests {
         _ = try await self.line(with: "sequence=\"6\"", in: out)
       }
       #expect(lines(out).count == 5, "\(lines(out))")
+    }
+  }
+
+  /// A listening socket. The system completes connections and takes bytes; a close resets what was not read.
+  private struct Listener {
+    private let descriptor: Int32
+
+    /// - Parameter buffer: the size of the receive buffer in bytes.
+    init(port: Int, buffer: CInt) throws {
+      descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+      var (size, yes) = (buffer, 1 as CInt)
+      setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, 4)
+      setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, 4)
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(AF_INET)
+      address.sin_port = in_port_t(port).bigEndian
+      address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
+      let isBound = withUnsafeBytes(of: &address) {
+        bind(descriptor, $0.baseAddress?.assumingMemoryBound(to: sockaddr.self), socklen_t($0.count)) == 0
+      }
+      try #require(isBound && listen(descriptor, 16) == 0)
+    }
+
+    func end() { close(descriptor) }
+
+    /// Accepts a connection, and reads until `last` has come.
+    func text(until last: String) async throws -> String {
+      func ready(_ descriptor: Int32) async throws {
+        var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        while poll(&wait, 1, 0) == 0 { try await Task.sleep(for: .milliseconds(5)) }
+      }
+      try await ready(descriptor)
+      let connection = accept(descriptor, nil, nil)
+      defer { close(connection) }
+      var (bytes, part) = ([UInt8](), [UInt8](repeating: 0, count: 1 << 16))
+      while !String(decoding: bytes, as: UTF8.self).contains(last) {
+        try await ready(connection)
+        let count = read(connection, &part, part.count)
+        try #require(count > 0)
+        bytes += part.prefix(count)
+      }
+      return String(decoding: bytes, as: UTF8.self)
+    }
+  }
+
+  @Test("by TCP, an entry is exported when it is acknowledged, and comes again if a killed receiver has not read it")
+  func unreadMessages() async throws {
+    let (store, log, port) = (try SQLiteMFAStore.ephemeral(), CapturedLog(), Int(try Places.freePort()))
+    func position() async throws -> Int64? { try await store.read { try $0.auditExport("syslog")?.position.sequence } }
+    var schedule = Self.schedule
+    schedule.patience = .milliseconds(200)
+    try await append(1, to: store)
+    let before = AuditExports(store)
+    #expect(try await before.next(of: "syslog")?.entries.isEmpty == true)
+    try await before.release("syslog")
+    // More than the receiver's buffer has room for; this machine's buffer takes it.
+    try await append(60, to: store, detail: String(repeating: "x", count: 500))
+    let full = try Listener(port: port, buffer: 2048)
+    let target = SyslogTarget.tcp(host: "127.0.0.1", port: port)
+    try await exporting(store, .init(syslog: target), log: log, schedule: schedule) { _ in
+      try await log.line(saying: "audit export failed")
+      #expect(try await position() == 1)
+      full.end()
+      // The receiver's system takes all, and the receiver reads nothing.
+      let deaf = try Listener(port: port, buffer: 1 << 17)
+      while try await position() != 61 { try await Task.sleep(for: .milliseconds(5)) }
+      deaf.end()
+      let reader = try Listener(port: port, buffer: 1 << 17)
+      defer { reader.end() }
+      try await append(1, to: store)
+      let text = try await reader.text(until: "sequence=\"62\"")
+      #expect((2...62).filter { !text.contains("sequence=\"\($0)\"") } == [])
     }
   }
 

@@ -43,12 +43,14 @@ public final class AuditExporter: Service {
     }
   }
 
-  /// The time between two looks for new entries, and after a failure.
+  /// The times of an export.
   public struct Schedule: Sendable {
     /// The time between two looks for new entries.
     public var interval = Duration.seconds(1)
     /// The time after a failure.
     public var pause = Duration.seconds(5)
+    /// The time in which a syslog receiver must acknowledge one batch.
+    public var patience = Duration.seconds(10)
     /// Creates the default values.
     public init() {}
   }
@@ -181,7 +183,8 @@ public final class AuditExporter: Service {
       let now = current.withLock(\.self)
       if generation != now.generation {
         await sender?.close()
-        (sender, generation) = (now.settings.syslog.map { SyslogSender($0) }, now.generation)
+        sender = now.settings.syslog.map { SyslogSender($0, patience: schedule.patience) }
+        generation = now.generation
       }
       guard let open = sender else {
         if isLast { return }

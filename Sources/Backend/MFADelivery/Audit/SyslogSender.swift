@@ -2,6 +2,7 @@ internal import Foundation
 internal import Glibc
 internal import HTTPClientTransport
 internal import HTTPExchange
+internal import Locking
 internal import NIOCore
 internal import NIOPosix
 internal import NIOSSL
@@ -22,19 +23,35 @@ public enum SyslogTarget: Sendable, Hashable {
 
 /// Sends messages to one target, over one connection as long as it lasts.
 actor SyslogSender {
+  /// The most bytes of messages that are repeated after a broken connection.
+  private static let mostRepeated = 1 << 18
+
   private let target: SyslogTarget
   private let patience: Duration
-  private var channel: (any Channel)?
+  private var connection: Connection?
+  /// The last messages that were sent by TCP or TLS, framed.
+  private var recent: [String] = []
+  private var sizeOfRecent = 0
+  /// Whether the receiver may have lost recent messages: its last connection broke.
+  private var repeats = false
 
-  /// - Parameter patience: the time for a connection and one batch.
+  private struct Connection {
+    let channel: any Channel
+    /// Whether it has ended by an error, such as a reset.
+    let isBroken: LockedValue<Bool>
+  }
+
+  /// - Parameter patience: the time for a connection, one batch and its acknowledgement.
   init(_ target: SyslogTarget, patience: Duration = .seconds(10)) {
     self.target = target
     self.patience = patience
   }
 
-  /// Sends messages. Syslog has no acknowledgement: what a receiver loses after it has taken the bytes is lost.
+  /// Sends messages. Syslog has no acknowledgement of its own. By TCP and TLS this returns when the receiver's system
+  /// has acknowledged the bytes. A receiver that is killed before it reads them resets its
+  /// connection; the next call then repeats recent messages.
   ///
-  /// - Throws: `AuditExportFault` if the target cannot be reached or does not take the bytes in time.
+  /// - Throws: `AuditExportFault` if the target cannot be reached or does not acknowledge the bytes in time.
   func send(_ messages: [String]) async throws(AuditExportFault) {
     switch target {
     case .local(let path): try sendDatagrams(messages, to: .init(unixDomainSocketPath: path))
@@ -45,11 +62,11 @@ actor SyslogSender {
       }
       try sendDatagrams(messages, to: address)
     case .tcp, .tls:
-      let bytes = ByteBuffer(string: messages.map(SyslogMessage.framed).joined())
+      let framed = messages.map(SyslogMessage.framed)
       let late = AuditExportFault(reason: "the receiver did not take the messages in time")
       do throws(AuditExportFault) {
         try await ExchangeDeadline.within(patience, expired: late, cancelled: late) {
-          [self] () async throws(AuditExportFault) in try await write(bytes)
+          [self] () async throws(AuditExportFault) in try await write(framed)
         }
       } catch {
         close()
@@ -60,21 +77,57 @@ actor SyslogSender {
 
   /// Closes the connection, if there is one.
   func close() {
-    channel?.close(promise: nil)
-    channel = nil
+    connection?.channel.close(promise: nil)
+    connection = nil
   }
 
-  private func write(_ bytes: ByteBuffer) async throws(AuditExportFault) {
+  private func write(_ messages: [String]) async throws(AuditExportFault) {
     do {
-      let open = try await openChannel()
-      try await open.writeAndFlush(bytes)
+      let channel = try await openChannel()
+      let all = repeats ? recent + messages : messages
+      // Until it is known that the bytes have arrived.
+      repeats = true
+      try await channel.writeAndFlush(ByteBuffer(string: all.joined()))
+      try await Self.waitForAcknowledgement(on: channel)
+      try Task.checkCancellation()
+      repeats = false
+      keep(messages)
     } catch {
       throw AuditExportFault(reason: ConnectionFault.reason(of: error))
     }
   }
 
+  private func keep(_ messages: [String]) {
+    recent += messages
+    sizeOfRecent += messages.reduce(0) { $0 + $1.utf8.count }
+    while sizeOfRecent > Self.mostRepeated, let oldest = recent.first {
+      sizeOfRecent -= oldest.utf8.count
+      recent.removeFirst()
+    }
+  }
+
+  /// Returns when all bytes that were written are acknowledged.
+  private static func waitForAcknowledgement(on channel: any Channel) async throws {
+    guard let options = channel as? any SocketOptionProvider else { return }
+    var pause = Duration.milliseconds(1)
+    while true {
+      // `tcp_info` of the kernel, of which Glibc knows the first part: 32-bit fields, and zero after its end.
+      let information: SIMD64<UInt32> = try await options.unsafeGetSocketOption(
+        level: .tcp, name: NIOBSDSocket.Option(rawValue: TCP_INFO)
+      ).get()
+      let (unacknowledgedSegments, unsentBytes) = (information[6], information[36])
+      if unacknowledgedSegments == 0, unsentBytes == 0 { return }
+      try await Task.sleep(for: pause)
+      pause = min(pause * 2, .milliseconds(50))
+    }
+  }
+
   private func openChannel() async throws -> any Channel {
-    if let channel, channel.isActive { return channel }
+    if let connection {
+      if connection.channel.isActive { return connection.channel }
+      if connection.isBroken.withLock(\.self) { repeats = true }
+      self.connection = nil
+    }
     let (host, port, tls): (String, Int, (NIOSSLContext, String?)?)
     switch target {
     case .tcp(let name, let number): (host, port, tls) = (name, number, nil)
@@ -87,8 +140,12 @@ actor SyslogSender {
       (host, port, tls) = (name, number, (try NIOSSLContext(configuration: configuration), sni))
     case .local, .udp: preconditionFailure("datagrams have no channel")
     }
+    let isBroken = LockedValue(false)
+    // The system gives up a connection whose bytes stay unacknowledged, also one that was closed: they are repeated.
+    let userTimeout = Int(CInt(clamping: patience.components.seconds &* 1000))
     let new = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .connectTimeout(.seconds(5))
+      .channelOption(.tcpOption(NIOBSDSocket.Option(rawValue: TCP_USER_TIMEOUT)), value: userTimeout)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           if let tls {
@@ -96,11 +153,16 @@ actor SyslogSender {
               NIOSSLClientHandler(context: tls.0, serverHostname: tls.1))
           }
           // A receiver sends nothing; an end of its side ends the connection.
-          try channel.pipeline.syncOperations.addHandler(Discarding())
+          try channel.pipeline.syncOperations.addHandler(Discarding(isBroken))
         }
       }
       .connect(host: host, port: port).get()
-    channel = new
+    // The caller did not wait for it.
+    guard !Task.isCancelled else {
+      new.close(promise: nil)
+      throw CancellationError()
+    }
+    connection = Connection(channel: new, isBroken: isBroken)
     return new
   }
 
@@ -142,11 +204,18 @@ actor SyslogSender {
   }
 }
 
-/// Reads and drops what a receiver sends.
+/// Reads and drops what a receiver sends, and records an error.
 private final class Discarding: ChannelInboundHandler, Sendable {
   typealias InboundIn = ByteBuffer
 
+  private let isBroken: LockedValue<Bool>
+
+  init(_ isBroken: LockedValue<Bool>) { self.isBroken = isBroken }
+
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {}
 
-  func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    isBroken.withLock { $0 = true }
+    context.close(promise: nil)
+  }
 }
