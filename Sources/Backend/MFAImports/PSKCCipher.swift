@@ -53,9 +53,14 @@ struct PSKCCipher {
     keys = Keys(encryption: secret, mac: mac, hash: hash)
   }
 
-  /// The bytes of a value: in base64, or encrypted.
+  /// The bytes of a secret: in base64, or encrypted.
+  ///
+  /// - Throws: `TokenFault` for a plain secret in an encrypted container: no key and no MAC would prove it.
   func bytes(of element: XMLElement, _ name: String) throws -> [UInt8] {
-    if let plain = element["PlainValue"] {
+    if let plain = try plain(of: element, name) {
+      guard keys == nil else {
+        throw TokenFault("\(name) is plain in an encrypted container, so the file may have been changed")
+      }
       guard let bytes = Base64.decode(plain.trimmed) else { throw TokenFault("\(name) is not base64") }
       return bytes
     }
@@ -63,12 +68,25 @@ struct PSKCCipher {
   }
 
   /// The number of a value, in decimal or encrypted in eight bytes (section 4.2); `nil` for no element.
+  ///
+  /// A number may be plain in an encrypted container, as the counter of figure 6 is.
   func number(_ element: XMLElement?) throws -> Int64? {
     guard let element else { return nil }
-    if let plain = element["PlainValue"] { return try PSKCFile.number(plain.trimmed, element.name) }
+    if let plain = try plain(of: element, element.name) { return try PSKCFile.number(plain.trimmed, element.name) }
     let bytes = try opened(element, element.name)
     guard (1...8).contains(bytes.count) else { throw TokenFault("\(element.name) is no number of eight bytes") }
     return Int64(bitPattern: bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+  }
+
+  /// The plain value; `nil` for none.
+  ///
+  /// - Throws: `TokenFault` for a value that is encrypted as well, and for one with a MAC, which is defined over
+  ///   encrypted values only (section 6.1.1).
+  private func plain(of element: XMLElement, _ name: String) throws(TokenFault) -> XMLElement? {
+    guard let plain = element["PlainValue"] else { return nil }
+    guard element["EncryptedValue"] == nil else { throw TokenFault("\(name) is there plain and encrypted") }
+    guard keys == nil || element["ValueMAC"] == nil else { throw TokenFault("\(name) is plain, and has a ValueMAC") }
+    return plain
   }
 
   private func opened(_ element: XMLElement, _ name: String) throws -> [UInt8] {

@@ -86,6 +86,34 @@ struct TokenFileTests {
     #expect(fault(unsigned, key: .shared(Self.figure6Key)) == "line 13: Secret is encrypted without a ValueMAC")
   }
 
+  @Test("a plain secret in an encrypted container is refused, with the right key and with another one")
+  func plainSecret() throws {
+    let start = try #require(Self.figure6.range(of: "<Secret>")?.upperBound)
+    let end = try #require(Self.figure6.range(of: "</Secret>")?.lowerBound)
+    func container(_ secret: String) -> String {
+      Self.figure6.replacingCharacters(in: start..<end, with: secret)
+    }
+    let encrypted = String(Self.figure6[start..<end])
+    let plain = "<PlainValue>MTIzNDU2Nzg5MDEyMzQ1Njc4OTA=</PlainValue>"
+    var other = Self.figure6Key
+    other[15] ^= 1
+    // The container's key for its MACs may be gone, so that no wrong key shows.
+    let from = try #require(Self.figure6.range(of: "<MACKey>")?.lowerBound)
+    let to = try #require(Self.figure6.range(of: "</MACKey>")?.upperBound)
+    let without = container(plain).replacing(String(Self.figure6[from..<to]), with: "")
+    let refused = "line 13: Secret is plain in an encrypted container, so the file may have been changed"
+    #expect(fault(container(plain), key: .shared(Self.figure6Key)) == refused)
+    for key in [Self.figure6Key, other] {
+      #expect(fault(without, key: .shared(key)).hasSuffix(": " + refused.dropFirst("line 13: ".count)))
+    }
+    #expect(
+      fault(container(plain + encrypted), key: .shared(Self.figure6Key))
+        == "line 13: Secret is there plain and encrypted")
+    let counter = Self.figure6.replacing("</Counter>", with: "<ValueMAC>AA==</ValueMAC></Counter>")
+    #expect(fault(counter, key: .shared(Self.figure6Key)) == "line 13: Counter is plain, and has a ValueMAC")
+    #expect(try read(container(encrypted), key: .shared(Self.figure6Key)).count == 1)
+  }
+
   @Test(
     "containers that python-pskc writes are read: plain, with a shared key, with a passphrase",
     .enabled(
