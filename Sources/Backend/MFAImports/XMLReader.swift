@@ -25,6 +25,9 @@ struct XMLFault: Error, Sendable, Hashable {
 
 /// Reads XML 1.0 with namespaces, by Expat. A document type declaration is refused, and with it every entity of a
 /// document's own: nothing is fetched and nothing is expanded.
+///
+/// Namespaces are resolved here: Expat would write the namespace out in each name, so a long one and many attributes
+/// would need a multiple of the document's size.
 enum XMLReader {
   /// How much a document may have.
   struct Limits: Sendable {
@@ -36,6 +39,10 @@ enum XMLReader {
     var elements = 1_000_000
     /// Attributes of one element.
     var attributes = 32
+    /// Namespaces that are in effect at once.
+    var namespaces = 64
+    /// Bytes of a name with its prefix, and of a namespace.
+    var name = 1 << 10
     /// Bytes of the text of one element, and of one value of an attribute.
     var text = 1 << 16
   }
@@ -54,11 +61,10 @@ enum XMLReader {
 
 /// One run of Expat.
 private final class Expat {
-  /// Between namespace and name: no character of either.
-  private static let separator: CChar = 0x0A
-
   private let limits: XMLReader.Limits
   private var open: [XMLElement] = []
+  /// The namespaces by their prefixes, for the document and each open element; the prefix of the default one is empty.
+  private var namespaces = [["xml": "http://www.w3.org/XML/1998/namespace"]]
   private var root: XMLElement?
   private var count = 0
   private var reason: String?
@@ -69,7 +75,7 @@ private final class Expat {
   deinit { if let parser { XML_ParserFree(parser) } }
 
   func read(_ document: [UInt8]) throws(XMLFault) -> XMLElement {
-    guard let parser = XML_ParserCreateNS(nil, Self.separator) else {
+    guard let parser = XML_ParserCreate(nil) else {
       throw XMLFault(line: 1, reason: "no memory")
     }
     self.parser = parser
@@ -115,24 +121,68 @@ private final class Expat {
     guard open.count < limits.depth else {
       return stop("elements stand within each other more than \(limits.depth) times")
     }
+    do throws(Stop) {
+      let (values, declared) = try self.values(attributes)
+      let (prefix, local) = try parts(of: name)
+      try check(prefix, isIn: declared)
+      open.append(XMLElement(namespace: declared[prefix] ?? "", name: local, attributes: values, line: line))
+      namespaces.append(declared)
+    } catch {
+      stop(error.reason)
+    }
+  }
+
+  /// The attributes without a prefix, and the namespaces that are declared within the element.
+  private func values(
+    _ attributes: UnsafeMutablePointer<UnsafePointer<CChar>?>?
+  ) throws(Stop) -> (values: [String: String], namespaces: [String: String]) {
     var values: [String: String] = [:]
+    var declared = namespaces[namespaces.count - 1]
+    var prefixes: [String] = []
     var index = 0
     while let attributes, let key = attributes[index], let value = attributes[index + 1] {
       guard index / 2 < limits.attributes else {
-        return stop("an element has more than \(limits.attributes) attributes")
+        throw Stop("an element has more than \(limits.attributes) attributes")
       }
-      let (namespace, local) = Self.parts(of: key)
-      let text = String(cString: value)
-      guard text.utf8.count <= limits.text else { return stop("an attribute is longer than \(limits.text) bytes") }
-      if namespace.isEmpty { values[local] = text }
+      let (prefix, local) = try parts(of: key)
+      if prefix == "xmlns" || (prefix.isEmpty && local == "xmlns") {
+        let name = prefix.isEmpty ? "" : local
+        declared[name] = try namespace(value, of: name)
+        guard declared.count <= limits.namespaces else {
+          throw Stop("more than \(limits.namespaces) namespaces have a prefix at once")
+        }
+      } else {
+        guard let text = Self.text(value, atMost: limits.text) else {
+          throw Stop("an attribute is longer than \(limits.text) bytes")
+        }
+        if prefix.isEmpty { values[local] = text } else { prefixes.append(prefix) }
+      }
       index += 2
     }
-    let (namespace, local) = Self.parts(of: name)
-    open.append(XMLElement(namespace: namespace, name: local, attributes: values, line: line))
+    // A declaration may come after the attribute that uses it.
+    for prefix in prefixes { try check(prefix, isIn: declared) }
+    return (values, declared)
+  }
+
+  /// The namespace that a declaration gives to `prefix` (Namespaces in XML 1.0, sections 2.2 and 3); `nil` for none.
+  private func namespace(_ value: UnsafePointer<CChar>, of prefix: String) throws(Stop) -> String? {
+    guard let text = Self.text(value, atMost: limits.name) else {
+      throw Stop("a namespace is longer than \(limits.name) bytes")
+    }
+    guard prefix != "xml", prefix != "xmlns" else { throw Stop("the prefix \(prefix) is reserved") }
+    guard prefix.isEmpty || !text.isEmpty else { throw Stop("the namespace of a prefix is empty") }
+    return text.isEmpty ? nil : text
+  }
+
+  private func check(_ prefix: String, isIn namespaces: [String: String]) throws(Stop) {
+    guard prefix.isEmpty || namespaces[prefix] != nil else {
+      throw Stop("the prefix \(String(prefix.prefix(80))) is not declared")
+    }
   }
 
   private func end() {
     guard reason == nil, let element = open.popLast() else { return }
+    namespaces.removeLast()
     if open.isEmpty { root = element } else { open[open.count - 1].children.append(element) }
   }
 
@@ -146,9 +196,28 @@ private final class Expat {
     }
   }
 
-  private static func parts(of name: UnsafePointer<CChar>) -> (namespace: String, local: String) {
-    let text = String(cString: name)
-    guard let end = text.utf8.lastIndex(of: UInt8(bitPattern: separator)) else { return ("", text) }
-    return (String(text[..<end]), String(text[text.utf8.index(after: end)...]))
+  /// The prefix of a name, empty for none, and the name without it.
+  private func parts(of name: UnsafePointer<CChar>) throws(Stop) -> (prefix: String, local: String) {
+    guard let text = Self.text(name, atMost: limits.name) else {
+      throw Stop("a name is longer than \(limits.name) bytes")
+    }
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    guard parts.count <= 2, parts.allSatisfy({ !$0.isEmpty }), let local = parts.last else {
+      throw Stop("a name has a colon in the wrong place")
+    }
+    return (parts.count == 2 ? String(parts[0]) : "", String(local))
   }
+
+  /// The text up to its zero byte; `nil` if it is longer than `most` bytes, of which no more are read.
+  private static func text(_ pointer: UnsafePointer<CChar>, atMost most: Int) -> String? {
+    guard (0...most).contains(where: { pointer[$0] == 0 }) else { return nil }
+    return String(cString: pointer)
+  }
+}
+
+/// Why the parser is stopped.
+private struct Stop: Error {
+  let reason: String
+
+  init(_ reason: String) { self.reason = reason }
 }

@@ -193,6 +193,48 @@ struct TokenFileTests {
     }
   }
 
+  @Test("names and namespaces are bounded before a copy is made, in an element and in its attributes")
+  func longNames() {
+    let long = "urn:" + String(repeating: "a", count: 100_000)
+    let many = String(repeating: "<p:a/>", count: 8000)
+    #expect(
+      fault("<p:KeyContainer xmlns:p=\"\(long)\">\(many)</p:KeyContainer>")
+        == "line 1: a namespace is longer than 1024 bytes")
+    let attributes = (1...8000).map { " p:a\($0)=\"\"" }.joined()
+    #expect(
+      fault("<a\(attributes) xmlns:p=\"\(long)\"/>") == "line 1: an element has more than 32 attributes")
+    let prefixes = { (first: Int) in (first..<first + 30).map { " xmlns:p\($0)=\"urn:b\"" }.joined() }
+    #expect(
+      fault("<a\(prefixes(0))><a\(prefixes(30))><a\(prefixes(60))/></a></a>")
+        == "line 1: more than 64 namespaces have a prefix at once")
+    let name = String(repeating: "n", count: 1025)
+    for text in ["<\(name)/>", "<a \(name)=\"\"/>", "<a xmlns:\(name)=\"urn:b\"/>"] {
+      #expect(fault(text) == "line 1: a name is longer than 1024 bytes")
+    }
+  }
+
+  @Test("namespaces have effect within their element, and the faults of a prefix are named")
+  func namespaces() throws {
+    let pskc = "urn:ietf:params:xml:ns:keyprov:pskc"
+    let document = """
+      <p:a b='1' p:c='2' xmlns:p='\(pskc)' xmlns='urn:d'><b xmlns=''><p:c xmlns:p='urn:e'/></b><p:f/><g/></p:a>
+      """
+    let root = try XMLReader.read(Array(document.utf8))
+    #expect(root.name == "a" && root.namespace == pskc && root.attributes == ["b": "1"])
+    #expect(root.children.map(\.namespace) == ["", pskc, "urn:d"] && root["b"]?["c"]?.namespace == "urn:e")
+    let prefixed = Self.plain(("<Key", "<p:Key"), ("</Key", "</p:Key"), ("xmlns=", "xmlns:p="))
+    #expect(try read(prefixed).count == 1)
+    let faults = [
+      ("<p:a/>", "the prefix p is not declared"), ("<a p:b=''/>", "the prefix p is not declared"),
+      ("<a><b xmlns:p='urn:c'/><p:b/></a>", "the prefix p is not declared"),
+      ("<a xmlns:p=''/>", "the namespace of a prefix is empty"),
+      ("<a xmlns:xml='urn:b'/>", "the prefix xml is reserved"),
+      ("<a:b:c/>", "a name has a colon in the wrong place"),
+      ("<a:/>", "a name has a colon in the wrong place"),
+    ]
+    for (text, reason) in faults { #expect(fault(text) == "line 1: \(reason)", "\(text)") }
+  }
+
   @Test(
     "a key that is no one-time password, or is out of bounds, is named with its line",
     arguments: [
