@@ -315,7 +315,7 @@ extension AdminCommand.Tokens {
             of: Username(token.serial), by: codes.0, and: codes.1, actor: actor)
           token.format.print("the authenticator is in step again, at a drift of \(found)", Result(found: found))
         } catch let error as Administration.TokenError {
-          throw error.failure(serial: token.serial, user: token.serial)
+          throw error.failure(serial: token.serial, user: token.serial, isApp: true)
         }
       }
     }
@@ -323,7 +323,7 @@ extension AdminCommand.Tokens {
 }
 
 extension Administration.TokenError {
-  fileprivate func failure(serial: String, user: String) -> Failure {
+  fileprivate func failure(serial: String, user: String, isApp: Bool = false) -> Failure {
     switch self {
     case .unknownToken:
       Failure(
@@ -344,6 +344,12 @@ extension Administration.TokenError {
       Failure(
         .problems, "the codes are not two in a row of this authenticator, or were used before",
         hint: "press the button twice and give both codes in their order; for TOTP wait for the next code")
+    case .spentAhead:
+      Failure(
+        .problems, "a code was used that is more than \(OATHToken.resyncReach) steps ahead of this machine's clock",
+        hint: isApp
+          ? "check this clock; if it is right: mfa-backend admin reset \(user), and the user sets up an app again"
+          : "check this clock; if it is right: mfa-backend admin tokens remove \(serial), and import it again")
     }
   }
 }

@@ -144,6 +144,37 @@ struct TokenTests {
     }
   }
 
+  @Test("a code from further ahead than is compared leaves nothing to find, for an app and for a token")
+  func spentAhead() async throws {
+    try await TestBackend.with { backend in
+      let (_, authenticator) = try await backend.setUp(TestPhone())
+      let administration = Administration(backend.context)
+      _ = try await administration.importTokens(
+        [imported("T1", .totp)], from: "csv", changes: true, by: Self.operatorName)
+      let start = backend.clock.now.seconds / 30
+      func app(_ steps: Int64) async throws -> Int64 {
+        try await administration.resynchroniseAuthenticator(
+          of: Username("testuser"), by: CodeGuess(authenticator.code(steps)),
+          and: CodeGuess(authenticator.code(steps + 1)), actor: Self.operatorName)
+      }
+      func token(_ steps: Int64) async throws -> Int64 {
+        try await administration.resynchroniseToken(
+          serial("T1"), by: CodeGuess(code(start + steps)), and: CodeGuess(code(start + steps + 1)),
+          actor: Self.operatorName)
+      }
+      for resync in [app, token] as [(Int64) async throws -> Int64] {
+        #expect(try await resync(998) == 999)
+        #expect(try await resync(1000) == 1001)
+        await #expect(throws: Administration.TokenError.spentAhead) { try await resync(1000) }
+        await #expect(throws: Administration.TokenError.spentAhead) { try await resync(1002) }
+      }
+      // A day later there are codes again that were not spent.
+      backend.clock.advance(by: .seconds(86_400))
+      #expect(try await app(0) == 0)
+      #expect(try await token(2880) == 1)
+    }
+  }
+
   @Test("an account has its app and several tokens, each with its own codes, and at most five tokens")
   func several() async throws {
     try await TestBackend.with { backend in

@@ -43,6 +43,9 @@ extension OATHToken {
     return match([first, second], secret, in: range).map { $0 + 1 }
   }
 
+  /// Whether a code was spent that is newer than all that `resynchronisation` compares, which then finds none.
+  func isSpentAhead(at now: Timestamp) -> Bool { kind == .totp && next > step(at: now) + Self.resyncReach }
+
   private func candidates(at now: Timestamp) -> ClosedRange<Int64> {
     switch kind {
     case .hotp: return next...next + Self.lookAhead - 1
@@ -93,10 +96,14 @@ extension TOTPFactor {
   /// The step of the second of two codes in a row, looked for to either side; `nil` if they are not found.
   func resynchronisation(_ first: String, _ second: String, _ secret: [UInt8], at now: Timestamp) -> Int64? {
     let current = parameters.step(at: now)
+    guard !isSpentAhead(at: now) else { return nil }
     for step in max(lastStep + 1, current - OATHToken.resyncReach, 0)...current + OATHToken.resyncReach
     where parameters.code(secret, step: step) == first && parameters.code(secret, step: step + 1) == second {
       return step + 1
     }
     return nil
   }
+
+  /// Whether a code was spent that is newer than all that `resynchronisation` compares, which then finds none.
+  func isSpentAhead(at now: Timestamp) -> Bool { lastStep >= parameters.step(at: now) + OATHToken.resyncReach }
 }

@@ -25,6 +25,8 @@ extension Administration {
     case noAuthenticator
     /// The codes are not two in a row within reach, or were spent.
     case codesNotFound
+    /// A code was spent that is more steps ahead of this clock than are compared.
+    case spentAhead
   }
 
   /// The result of an import.
@@ -145,7 +147,7 @@ extension Administration {
   /// Finds the counter or the clock of a token again by two of its codes in a row, which are spent.
   ///
   /// - Returns: The drift in steps for TOTP, the next counter for HOTP.
-  /// - Throws: `TokenError.unknownToken`; `TokenError.codesNotFound`.
+  /// - Throws: `TokenError.unknownToken`; `TokenError.codesNotFound`; `TokenError.spentAhead`.
   public func resynchroniseToken(
     _ serial: TokenSerial, by first: CodeGuess, and second: CodeGuess, actor: Actor
   ) async throws -> Int64 {
@@ -154,7 +156,7 @@ extension Administration {
       guard var token = try work.records.token(serial) else { throw TokenError.unknownToken }
       let secret = try work.vault.open(token.secret, for: OATHToken.place(token.id))
       guard let counter = token.resynchronisation(first.text, second.text, secret, at: work.now) else {
-        throw TokenError.codesNotFound
+        throw token.isSpentAhead(at: work.now) ? TokenError.spentAhead : .codesNotFound
       }
       token.accept(counter, at: work.now)
       try work.records.update(token)
@@ -182,7 +184,7 @@ extension Administration {
       }
       let secret = try work.vault.open(factor.secret, for: Authenticator.place(user.id))
       guard let step = factor.resynchronisation(first.text, second.text, secret, at: work.now) else {
-        throw TokenError.codesNotFound
+        throw factor.isSpentAhead(at: work.now) ? TokenError.spentAhead : .codesNotFound
       }
       factor.accept(step, at: work.now)
       try work.records.save(factor)
