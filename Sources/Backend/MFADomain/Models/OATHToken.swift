@@ -33,7 +33,7 @@ public struct OATHToken: Sendable, Hashable {
   public let period: Int
   /// The least counter, or step, whose code was not spent.
   public var next: Int64
-  /// By how many steps the clock of the token is ahead of this one, as its last code showed.
+  /// By how many steps the clock of the token is ahead of this one, as its last codes showed.
   public var drift: Int64
   public let createdAt: Timestamp
   public var assignedAt: Timestamp?

@@ -158,7 +158,7 @@ extension Administration {
       guard let counter = token.resynchronisation(first.text, second.text, secret, at: work.now) else {
         throw token.isSpentAhead(at: work.now) ? TokenError.spentAhead : .codesNotFound
       }
-      token.accept(counter, at: work.now)
+      token.resynchronise(to: counter, at: work.now)
       try work.records.update(token)
       let owner = try token.userID.flatMap { try work.records.user($0) }
       let result = token.kind == .totp ? token.drift : token.next
