@@ -338,6 +338,10 @@ extension Administration.TokenError {
       Failure(
         .problems, "the account has \(OATHToken.mostOfAccount) tokens, which is the limit",
         hint: "unassign one of them first")
+    case .sameSecret:
+      Failure(
+        .problems, "the account \(user) has an authenticator with the same secret",
+        hint: "unassign or remove its other token first")
     case .noAuthenticator:
       Failure(.problems, "the account \(user) has no authenticator app", hint: "leave out --app for a token")
     case .codesNotFound:

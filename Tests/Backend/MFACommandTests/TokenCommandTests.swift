@@ -56,6 +56,10 @@ struct TokenCommandTests {
       try place.write(csv, toPrivate: "table.csv")
       let table = try await tokens("import", place.folder + "/table.csv", "--format", "csv", "--json")
       #expect(table.output == [#"{"assigned":1,"imported":true,"tokens":1}"#], "\(table)")
+      #expect(try await tokens("import", file).exit == .code(0))
+      let same = try await tokens("assign", "1234567", "ada")
+      let refused = "error: the account ada has an authenticator with the same secret"
+      #expect(same.exit == .code(1) && same.errors.first == refused, "\(same)")
       #expect(try await place.operate("audit", "verify").exit == .code(0))
       #expect(try await place.operate("keys", "rotate").exit == .code(0))
       #expect(try await tokens("resync", "ada", "000000", "000000").exit == .code(1))

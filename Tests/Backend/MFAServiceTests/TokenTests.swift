@@ -9,18 +9,20 @@ struct TokenTests {
   private static let secret = Array("12345678901234567890".utf8)
   private static let operatorName = Administration.Actor.command(name: "uid 0")
 
-  /// The code of a token with the secret of these tests.
-  private func code(_ counter: Int64, digits: Int = 6) throws -> String {
-    try OneTimePassword(digits: digits).code(secret: Self.secret, counter: UInt64(counter))
+  /// The code of a token with the secret of these tests, or with that of a number.
+  private func code(_ counter: Int64, of number: Int? = nil) throws -> String {
+    try OneTimePassword(digits: 6).code(secret: Self.secret(of: number), counter: UInt64(counter))
   }
+
+  private static func secret(of number: Int?) -> [UInt8] { secret + (number.map { [UInt8(clamping: $0)] } ?? []) }
 
   private func imported(
     _ serial: String, _ kind: OATHToken.Kind, counter: Int64 = 0, drift: Int64 = 0, period: Int = 30,
-    for name: String? = nil
+    secret number: Int? = nil, for name: String? = nil
   ) throws -> ImportedToken {
     try ImportedToken(
-      place: "line 1", serial: serial, kind: kind, secret: Self.secret, period: period, counter: counter, drift: drift,
-      username: name.map { try Username($0) })
+      place: "line 1", serial: serial, kind: kind, secret: Self.secret(of: number), period: period, counter: counter,
+      drift: drift, username: name.map { try Username($0) })
   }
 
   private func serial(_ text: String) throws -> TokenSerial { try TokenSerial(text) }
@@ -207,8 +209,8 @@ struct TokenTests {
       let administration = Administration(backend.context)
       for number in 1...6 {
         _ = try await administration.importTokens(
-          [imported("H\(number)", .hotp, counter: Int64(number * 100))], from: "csv", changes: true,
-          by: Self.operatorName)
+          [imported("H\(number)", .hotp, counter: Int64(number * 100), secret: number)], from: "csv",
+          changes: true, by: Self.operatorName)
       }
       for number in 1...5 {
         _ = try await administration.assignToken(serial("H\(number)"), to: Username("testuser"), by: Self.operatorName)
@@ -219,13 +221,13 @@ struct TokenTests {
       await #expect(throws: Administration.TokenError.isAssigned) {
         try await administration.assignToken(serial("H1"), to: Username("testuser"), by: Self.operatorName)
       }
-      #expect(try await status(code(300), backend, phone) == 200)
+      #expect(try await status(code(300, of: 3), backend, phone) == 200)
       #expect(try await status(authenticator.code(), backend, phone) == 200)
-      #expect(try await status(code(500), backend, phone) == 200)
-      #expect(try await status(code(600), backend, phone) == 401)
+      #expect(try await status(code(500, of: 5), backend, phone) == 200)
+      #expect(try await status(code(600, of: 6), backend, phone) == 401)
       // What is taken from the account is of no use there any more.
       #expect(try await administration.unassignToken(serial("H3"), by: Self.operatorName)?.username.text == "testuser")
-      #expect(try await status(code(301), backend, phone) == 401)
+      #expect(try await status(code(301, of: 3), backend, phone) == 401)
       #expect(try await administration.unassignToken(serial("H3"), by: Self.operatorName) == nil)
       #expect(try await administration.removeToken(serial("H2"), by: Self.operatorName)?.username.text == "testuser")
       // The user turns the second factor off: all tokens leave the account.
@@ -237,6 +239,56 @@ struct TokenTests {
       #expect(left.map(\.token.serial.text) == ["H1", "H3", "H4", "H5", "H6"] && left.allSatisfy { $0.owner == nil })
       #expect(try await backend.signIn(phone)["scope"] != "mfa")
       #expect(try await backend.trail.verify().fault == nil)
+    }
+  }
+
+  @Test("an account gets no secret twice, by an import or an assignment, neither of a token nor of its app")
+  func sameSecret() async throws {
+    try await TestBackend.with { backend in
+      let (_, authenticator) = try await backend.setUp(TestPhone())
+      let administration = Administration(backend.context)
+      let ofApp = try ImportedToken(
+        place: "line 7", serial: "A", kind: .totp, secret: authenticator.secret, username: Username("testuser"))
+      let bad = try [
+        imported("B", .hotp, for: "testuser"), imported("C", .totp, for: "TestUser"), ofApp, imported("D", .totp),
+        imported("E", .totp),
+      ]
+      let faults = await #expect(throws: Administration.ImportFaults.self) {
+        try await administration.importTokens(bad, from: "csv", changes: true, by: Self.operatorName)
+      }
+      let reason = "secret: the account has an authenticator with the same secret"
+      #expect(faults?.reasons == ["line 1: \(reason)", "line 7: \(reason)"])
+      // Without owners they may be there twice.
+      _ = try await administration.importTokens(
+        [bad[0], bad[3], bad[4]], from: "csv", changes: true, by: Self.operatorName)
+      await #expect(throws: Administration.TokenError.sameSecret) {
+        try await administration.assignToken(serial("D"), to: Username("testuser"), by: Self.operatorName)
+      }
+      _ = try await administration.removeToken(serial("B"), by: Self.operatorName)
+      _ = try await administration.assignToken(serial("D"), to: Username("testuser"), by: Self.operatorName)
+      await #expect(throws: Administration.TokenError.sameSecret) {
+        try await administration.assignToken(serial("E"), to: Username("testuser"), by: Self.operatorName)
+      }
+    }
+  }
+
+  @Test("a code is accepted once, even if two tokens of the account have the same secret")
+  func spentInAll() async throws {
+    try await with(imported("H1", .hotp, counter: 10, for: "testuser")) { backend, phone, administration in
+      _ = try await administration.importTokens(
+        [imported("H2", .hotp, counter: 8)], from: "csv", changes: true, by: Self.operatorName)
+      // An earlier version could write this.
+      let (first, second) = (try serial("H1"), try serial("H2"))
+      try await backend.context.store.write { records in
+        var token = try #require(try records.token(second))
+        token.userID = try records.token(first)?.userID
+        try records.update(token)
+      }
+      #expect(try await status(code(11), backend, phone) == 200)
+      #expect(try await status(code(11), backend, phone) == 401)
+      #expect(try await status(code(10), backend, phone) == 401)
+      let tokens = try await administration.tokens(after: nil, atMost: 9, by: Self.operatorName)
+      #expect(tokens.map(\.token.next) == [12, 12] && tokens.allSatisfy { $0.owner?.text == "testuser" })
     }
   }
 
@@ -253,9 +305,9 @@ struct TokenTests {
       _ = try await administration.importTokens(good, from: "csv", changes: true, by: Self.operatorName)
       let bad = try [
         imported("A", .totp), imported("C", .totp), imported("C", .totp), imported("D", .totp, for: "bob"),
-        imported("E", .totp, for: "testuser"), imported("F", .totp, for: "testuser"),
-        imported("G", .totp, for: "testuser"), imported("H", .totp, for: "testuser"),
-        imported("I", .totp, for: "testuser"),
+        imported("E", .totp, secret: 1, for: "testuser"), imported("F", .totp, secret: 2, for: "testuser"),
+        imported("G", .totp, secret: 3, for: "testuser"), imported("H", .totp, secret: 4, for: "testuser"),
+        imported("I", .totp, secret: 5, for: "testuser"),
       ]
       for changes in [false, true] {
         let faults = await #expect(throws: Administration.ImportFaults.self) {

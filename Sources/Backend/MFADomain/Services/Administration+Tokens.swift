@@ -21,6 +21,8 @@ extension Administration {
     case isAssigned
     /// The account has the most tokens.
     case tooMany
+    /// The account has an authenticator with the secret of this token.
+    case sameSecret
     /// The account has no authenticator app.
     case noAuthenticator
     /// The codes are not two in a row within reach, or were spent.
@@ -48,7 +50,7 @@ extension Administration {
   ///
   /// - Parameter changes: whether anything is written; otherwise the import is only tried.
   /// - Throws: `ImportFaults` for serial numbers that are there already or twice in the file, unknown accounts, and
-  ///   accounts with too many tokens.
+  ///   accounts with too many tokens or with one secret twice.
   public func importTokens(
     _ tokens: [ImportedToken], from source: String, changes: Bool, by actor: Actor
   ) async throws -> ImportResult {
@@ -109,6 +111,8 @@ extension Administration {
       guard let user = try work.records.user(named: username) else { throw TokenError.unknownAccount }
       guard token.userID == nil else { throw TokenError.isAssigned }
       guard try work.records.tokens(of: user.id).count < OATHToken.mostOfAccount else { throw TokenError.tooMany }
+      let secret = try work.vault.open(token.secret, for: OATHToken.place(token.id))
+      guard try !work.secrets(of: user).contains(secret) else { throw TokenError.sameSecret }
       token.userID = user.id
       token.assignedAt = work.now
       try work.records.update(token)
@@ -224,6 +228,16 @@ extension UnitOfWork {
     try notify(user.id, of: .mfaEnabled)
   }
 
+  /// The secrets of the user's app, also of one that is only offered, and tokens.
+  ///
+  /// No account gets one of them twice: each authenticator has its own counter and drift, so a code that is spent in one
+  /// of them could be accepted from the other later.
+  fileprivate func secrets(of user: User) throws -> [[UInt8]] {
+    let ofApp = try records.totp(of: user.id).map { try vault.open($0.secret, for: Authenticator.place(user.id)) }
+    let ofTokens = try records.tokens(of: user.id).map { try vault.open($0.secret, for: OATHToken.place($0.id)) }
+    return (ofApp.map { [$0] } ?? []) + ofTokens
+  }
+
   /// Checks that all tokens can be imported, and returns the accounts that they name, by the keys of their names.
   fileprivate func check(
     _ tokens: [ImportedToken]
@@ -232,6 +246,7 @@ extension UnitOfWork {
     var serials: Set<TokenSerial> = []
     var owners: [String: User] = [:]
     var numbers: [String: Int] = [:]
+    var known: [String: Set<[UInt8]>] = [:]
     func refuse(_ token: ImportedToken, _ reason: String) {
       count += 1
       if reasons.count < Administration.ImportFaults.most { reasons.append("\(token.place): \(reason)") }
@@ -253,6 +268,11 @@ extension UnitOfWork {
       if number > OATHToken.mostOfAccount {
         refuse(token, "user: an account has at most \(OATHToken.mostOfAccount) tokens")
       }
+      var secrets = try known[username.key] ?? Set(self.secrets(of: owner))
+      if !secrets.insert(token.secret).inserted {
+        refuse(token, "secret: the account has an authenticator with the same secret")
+      }
+      known[username.key] = secrets
     }
     guard count == 0 else { throw Administration.ImportFaults(reasons: reasons, count: count) }
     return (.init(tokens: tokens.count, assigned: tokens.count { $0.username != nil }), owners)

@@ -114,22 +114,26 @@ extension UnitOfWork {
     return .failure(.codeInvalid(try wasUsed(guess, secrets, of: user) ? .used : .wrong))
   }
 
-  /// Spends the code of an authenticator or a token; `nil` if none has it. All are compared in every case.
+  /// Spends the code in each authenticator and token that has it; `nil` if none has. All are compared in every case.
   private func spend(
     _ guess: CodeGuess, of secrets: OTPSecrets
   ) throws -> (method: SecondFactorMethod, token: TokenSerial?)? {
     let ofApp = secrets.app.flatMap { $0.factor.match(guess.text, $0.secret, at: now) }
     let ofTokens = secrets.tokens.map { $0.token.match(guess.text, $0.secret, at: now) }
+    // Two of them may have one secret: a code that stayed valid in the other could be sent again.
     if let step = ofApp, var factor = secrets.app?.factor {
       factor.accept(step, at: now)
       try records.save(factor)
-      return (.totp, nil)
     }
-    guard let index = ofTokens.firstIndex(where: { $0 != nil }), let counter = ofTokens[index] else { return nil }
-    var token = secrets.tokens[index].token
-    token.accept(counter, at: now)
-    try records.update(token)
-    return (.totp, token.serial)
+    var serial: TokenSerial?
+    for (var token, counter) in zip(secrets.tokens.map(\.token), ofTokens) {
+      guard let counter else { continue }
+      token.accept(counter, at: now)
+      try records.update(token)
+      if serial == nil { serial = token.serial }
+    }
+    if ofApp != nil { return (.totp, nil) }
+    return serial.map { (.totp, $0) }
   }
 
   /// Whether `code` went to the address that the user has now: one to an earlier address, or to one that was removed
