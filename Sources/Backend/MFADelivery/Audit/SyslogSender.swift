@@ -111,12 +111,10 @@ actor SyslogSender {
     guard let options = channel as? any SocketOptionProvider else { return }
     var pause = Duration.milliseconds(1)
     while true {
-      // `tcp_info` of the kernel, of which Glibc knows the first part: 32-bit fields, and zero after its end.
-      let information: SIMD64<UInt32> = try await options.unsafeGetSocketOption(
+      let state: TCPState = try await options.unsafeGetSocketOption(
         level: .tcp, name: NIOBSDSocket.Option(rawValue: TCP_INFO)
       ).get()
-      let (unacknowledgedSegments, unsentBytes) = (information[6], information[36])
-      if unacknowledgedSegments == 0, unsentBytes == 0 { return }
+      if state.unacknowledgedSegments == 0, state.unsentBytes == 0 { return }
       try await Task.sleep(for: pause)
       pause = min(pause * 2, .milliseconds(50))
     }
@@ -202,6 +200,17 @@ actor SyslogSender {
       }
     }
   }
+}
+
+/// The first 152 bytes of the kernel's `tcp_info`, of which Glibc knows 104.
+private struct TCPState: Sendable {
+  private typealias Eight = (UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32)
+
+  private let start: (UInt32, UInt32, UInt32, UInt32, UInt32, UInt32)
+  let unacknowledgedSegments: UInt32
+  private let middle: (Eight, Eight, Eight, UInt32, UInt32, UInt32, UInt32, UInt32)
+  let unsentBytes: UInt32
+  private let end: UInt32
 }
 
 /// Reads and drops what a receiver sends, and records an error.
