@@ -79,10 +79,23 @@ final class TokenFiles: Sendable {
       hint: "set XDG_RUNTIME_DIR to a folder of yours on a tmpfs, with mode 0700")
   }
 
-  /// Whether `path` is on a tmpfs or a ramfs, by the numbers that statfs(2) lists.
+  /// Whether `path` is on a tmpfs or a ramfs.
   private static func isInMemory(_ path: String) -> Bool {
-    var system = statfs()
-    return statfs(path, &system) == 0 && [0x0102_1994, 0x8584_58F6].contains(UInt32(truncatingIfNeeded: system.f_type))
+    guard let resolved = realpath(path, nil) else { return false }
+    defer { free(resolved) }
+    let path = String(cString: resolved)
+    let mounts = (try? String(contentsOfFile: "/proc/self/mounts", encoding: .utf8)) ?? ""
+    var (place, kind) = ("", Substring())
+    for line in mounts.split(separator: "\n") {
+      let words = line.split(separator: " ")
+      guard words.count > 2 else { continue }
+      // A place with a blank or a backslash is written in octal, and is none of these.
+      let mounted = words[1] == "/" ? "" : String(words[1])
+      // The longest one has the path, and of equal ones the last hides those before.
+      guard path == mounted || path.hasPrefix(mounted + "/"), mounted.utf8.count >= place.utf8.count else { continue }
+      (place, kind) = (mounted, words[2])
+    }
+    return kind == "tmpfs" || kind == "ramfs"
   }
 
   private static func isPrivate(_ path: String) -> Bool {
