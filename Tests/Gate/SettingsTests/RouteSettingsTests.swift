@@ -87,6 +87,7 @@ struct RouteSettingsTests {
       ("upstream: tcp://a:1, rewrite: /b", "routes[0].rewrite: has no effect for tcp://"),
       ("upstream: tcp://a:1, health: { path: /h }", "routes[0].health.path: has no effect for tcp://"),
       ("upstream: ws://a, health: { path: /h }", "routes[0].health.path: has an effect only for several servers"),
+      ("upstream: [ws://a, ws://b], health: { interval: 5s }", "has no effect without routes[0].health.path"),
       ("upstream: [ws://a, ws://b], health: { path: h }", "did you mean /h"),
       ("upstream: [ws://a, ws://b], health: { path: /h, interval: 500ms }", "is out of range"),
       ("upstream: ws://a, max_head: 32KiB", "routes[0].max_head: is more than listen.max_head, 16KiB"),

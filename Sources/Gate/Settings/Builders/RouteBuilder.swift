@@ -58,7 +58,10 @@ extension SettingsBuilder {
 
   private mutating func health(_ index: Int, of upstreams: [GateSettings.Upstream]) -> GateSettings.HealthCheck? {
     guard let asked = value(Keys.healthPath, index), let interval = value(Keys.healthInterval, index) else {
-      if entries.values[path(Keys.healthInterval, index)] != nil, !entries.isFaulty(path(Keys.healthPath, index)) {
+      // A configuration that this program has written names the default too.
+      if let interval = value(Keys.healthInterval, index), interval != .seconds(10),
+        !entries.isFaulty(path(Keys.healthPath, index))
+      {
         refuse(path(Keys.healthInterval, index), "has no effect without routes[\(index)].health.path")
       }
       return nil
