@@ -356,7 +356,7 @@ struct AuditExportTests {
 
   /// A receiver that verifies each message by the reference library of Standard Webhooks.
   private static let packages = PythonPackages(
-    name: "webhooks-python", packages: ["standardwebhooks==1.1.0"], modules: "import standardwebhooks.webhooks")
+    name: "mfa-webhooks-python", packages: ["standardwebhooks==1.1.0"], modules: "import standardwebhooks.webhooks")
 
   private struct Received: Decodable {
     struct Message: Decodable {
