@@ -107,13 +107,20 @@ public struct TwilioProvider: ProbedProvider {
     }
   }
 
+  /// Follows no redirects: a message is for the server that the configuration names. It lives as long as the process.
+  private static let client: HTTPClient = {
+    var configuration = HTTPClient.Configuration.singletonConfiguration
+    configuration.redirectConfiguration = .disallow
+    return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+  }()
+
   /// Sends `request` and returns the status. A body that does not end in time does not change what the status says.
   private static func status(
     of request: HTTPClientRequest, within limit: Duration
   ) async throws(DeliveryFailure) -> HTTPResponseStatus {
     let end = ContinuousClock.now + limit
     do {
-      let response = try await HTTPClient.shared.execute(request, timeout: TimeAmount(limit))
+      let response = try await client.execute(request, timeout: TimeAmount(limit))
       // Reading the whole body lets the client reuse the connection. Half of the remaining time is enough for it, and
       // leaves the deadline of the exchange to answers whose head is late.
       await read(response.body, within: (end - .now) / 2)

@@ -31,8 +31,8 @@ public final class WebhookQueue: Sendable {
   private let unwritten = LockedValue<[WebhookMessage]>([])
   /// What this process has written since the sender looked.
   private let written = LockedValue<[WebhookTicket]>([])
-  /// What is believed to wait in the folder.
-  private let waiting = LockedValue(0)
+  /// How many messages the sender knows, so that the folder is not counted for each one that is written.
+  private let planned = LockedValue(0)
   private let (arrivals, arrived): (AsyncStream<Void>, AsyncStream<Void>.Continuation)
   private let (looks, look): (AsyncStream<Void>, AsyncStream<Void>.Continuation)
   private let ticks = LockedValue(0)
@@ -76,10 +76,14 @@ public final class WebhookQueue: Sendable {
       "Messages by what became of them: delivered, given up after refusals of the receiver, or dropped for want of room.",
       labels: ["result"])
     for result in ["delivered", "given_up", "dropped"] { _ = results.counter(result) }
-    registry.values("\(program)_webhooks_waiting", "Messages that the receiver does not have yet.") { [waiting] in
-      [Sample(Double(waiting.withLock(\.self)))]
+    registry.values("\(program)_webhooks_waiting", "Messages that the receiver does not have yet.") {
+      [planned, written] in
+      [Sample(Double(planned.withLock(\.self) + written.withLock(\.count)))]
     }
   }
+
+  /// The messages in the folder, as far as this process knows.
+  private var waiting: Int { planned.withLock(\.self) + written.withLock(\.count) }
 
   /// Takes a message, without waiting for anything.
   public func add(_ message: WebhookMessage) {
@@ -93,7 +97,7 @@ public final class WebhookQueue: Sendable {
 
   /// Writes and sends until the task is cancelled, and then writes what is left. Must be called once.
   ///
-  /// Messages under way at the cancellation are not waited for: whoever sends next sends them again.
+  /// Messages under way at the cancellation are not waited for: the next sender sends them again.
   public func run() async {
     sending.withLock { $0 = Task(executorPreference: worker) { await self.send() } }
     let writing = Task(executorPreference: worker) { await self.write() }
@@ -131,10 +135,9 @@ public final class WebhookQueue: Sendable {
 
   private func write(_ message: WebhookMessage) {
     guard message.body.count <= WebhookSpool.largestBody else { return drop("the message is too long") }
-    guard waiting.withLock(\.self) < mostWaiting else { return drop("\(mostWaiting) messages wait") }
+    guard waiting < mostWaiting else { return drop("\(mostWaiting) messages wait") }
     do throws(WebhookSpool.Fault) {
       if let ticket = try spool.write(message) { written.withLock { $0.append(ticket) } }
-      waiting.withLock { $0 += 1 }
       reported.withLock { $0.isDropping = false }
     } catch {
       drop("\(error)")
@@ -176,7 +179,7 @@ public final class WebhookQueue: Sendable {
       } catch {
         report(folder: error)
       }
-      waiting.withLock { $0 = plan.count }
+      planned.withLock { $0 = plan.count }
     }
   }
 
@@ -205,7 +208,7 @@ public final class WebhookQueue: Sendable {
       let done = Set(plan.note(outcomes, at: instant(), jitter: Double.random(in: 0.75...1.25)))
       for (ticket, outcome) in outcomes { finish(ticket, outcome, isDone: done.contains(ticket), &plan) }
       report(outcomes.map(\.outcome))
-      waiting.withLock { $0 = plan.count }
+      planned.withLock { $0 = plan.count }
     }
   }
 

@@ -10,7 +10,6 @@ public import Transport
 /// Makes the gate's decision about each request of the engine.
 public final class GateResponder: RequestResponder {
   private let gate: Gate
-  private let registrar: Registrar
   private let challenges: Challenges
   private let identities: IdentityIssuer
   private let tokens: TokenEndpoint?
@@ -24,8 +23,7 @@ public final class GateResponder: RequestResponder {
   private let logger: FieldLogger
   private let clock: WallClock
   private let tracer: Tracer?
-  private let registrations: any TaskExecutor
-  private let announce: EventAnnouncer
+  private let registration: RegistrationEndpoint
   let metrics: GateMetrics
 
   /// - Parameters:
@@ -57,10 +55,10 @@ public final class GateResponder: RequestResponder {
     logger: Logger, metrics: GateMetrics = GateMetrics(), tracer: Tracer? = nil,
     registrations: (any TaskExecutor)? = nil, announce: EventAnnouncer = .silent, clock: WallClock = .system
   ) {
-    self.announce = announce
-    self.registrations = registrations ?? WorkerExecutor(threads: 1)
+    registration = RegistrationEndpoint(
+      registrar: registrar, limiter: limiter, executor: registrations ?? WorkerExecutor(threads: 1),
+      announce: announce)
     self.gate = gate
-    self.registrar = registrar
     self.challenges = challenges
     self.identities = identities
     self.tokens = tokens
@@ -130,7 +128,7 @@ public final class GateResponder: RequestResponder {
     if let refusal = Self.refusal(of: request, at: endpoint) { return .respond(context.refuse(refusal)) }
     switch endpoint {
     case .challenge: return .respond(await challenge(from: peer, in: context))
-    case .registration: return .respond(await register(request, from: peer, in: context))
+    case .registration: return .respond(await registration.answer(request, from: peer, in: context))
     case .keySet: return .respond(await keySet(in: context))
     case .verification:
       return .respond(await verify(request, from: peer, closesRefused: closesRefused, in: context))
@@ -200,7 +198,7 @@ public final class GateResponder: RequestResponder {
   public var ownFields: FieldNameSet { Self.readFields }
   private static let readFields = FieldNameSet(names: [], prefixes: ["X-App-", "X-Attest-"])
 
-  /// The client of a request with these fields: `peer`, or whom a trusted proxy names.
+  /// The client of a request with these fields: `peer`, or the one that a trusted proxy names.
   private func client(of headers: HeaderFields, from peer: Peer) -> Peer {
     forwardedClients.map { $0.client(of: headers, from: peer) } ?? peer
   }
@@ -235,54 +233,6 @@ public final class GateResponder: RequestResponder {
       return context.refuse(.denied(.storeUnavailable(error)))
     }
     return context.ok(keySet: identities.keySet(at: clock.now()))
-  }
-
-  private func register(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
-    do throws(RequestRefusal) {
-      try limiter.spend(.registrationsPerAddress, of: peer)
-    } catch {
-      return refuseRegistration(error, in: context)
-    }
-    // Parsing 64 KiB of JSON and verifying certificate chains takes about a millisecond, too long for an event loop.
-    return await withTaskExecutorPreference(registrations) {
-      await registered(request.body, in: context)
-    }
-  }
-
-  private func registered(_ body: [UInt8], in context: RequestContext) async -> Response {
-    let claim: RegistrationBody
-    do throws(RegistrationBody.ParseError) {
-      claim = try RegistrationBody(json: body)
-    } catch {
-      return refuseRegistration(.malformedRegistration(error), in: context)
-    }
-    do throws(Denial) {
-      let registered =
-        switch claim {
-        case .appAttest(let claim): try await registrar.register(claim)
-        case .android(let claim): try await registrar.register(claim)
-        }
-      var fields = context.fields(app: registered.app, key: KeyHash(of: registered.keyID))
-      fields.append("repeated", registered.isRepetition)
-      logger.log(level: .info, "key registered", fields)
-      metrics.registered(isRepetition: registered.isRepetition)
-      if !registered.isRepetition {
-        announce(
-          .registered(
-            key: KeyHash(of: registered.keyID).text, app: registered.app.text, platform: claim.platform,
-            requestID: context.id))
-      }
-      return context.ok(json: JSONText.object(["status": "registered"]))
-    } catch {
-      return refuseRegistration(.denied(error), in: context, key: claim.claimedKey)
-    }
-  }
-
-  private func refuseRegistration(_ refusal: RequestRefusal, in context: RequestContext, key: KeyHash? = nil)
-    -> Response
-  {
-    metrics.refusedRegistration(refusal.code.rawValue)
-    return context.refuse(refusal, key: key)
   }
 
   private func admit(

@@ -361,18 +361,7 @@ struct AuditExportTests {
   private struct Received: Decodable {
     struct Message: Decodable {
       let type: String
-      let data: [String: Value]
-    }
-    enum Value: Decodable, Equatable {
-      case text(String), number(Int)
-      init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if let number = try? container.decode(Int.self) {
-          self = .number(number)
-        } else {
-          self = .text(try container.decode(String.self))
-        }
-      }
+      let data: [String: JSONScalar]
     }
     let id: String
     let status: Int

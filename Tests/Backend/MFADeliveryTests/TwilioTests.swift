@@ -32,7 +32,9 @@ struct TwilioTests {
             Asked(path: request.uri.path, authorization: request.headers[.authorization] ?? "", body: text))
           return asked.count
         }
-        return Response(status: statuses[min(count, statuses.count) - 1])
+        let status = statuses[min(count, statuses.count) - 1]
+        // A redirection leads back to this server, so that a client that follows it asks again.
+        return Response(status: status, headers: status.kind == .redirection ? [.location: request.uri.path] : [:])
       },
       configuration: .init(address: .hostname("127.0.0.1", port: 0)),
       onServerRunning: { portFound.yield($0.localAddress?.port ?? 0) },
@@ -78,6 +80,14 @@ struct TwilioTests {
       #expect(texts[0].contains("example.com. From 2026-01-01T00:00:00Z on, a new device can be added"))
       #expect(texts[0].contains("with the code ABCD2345.") && !texts[0].contains("OTP") && !texts[0].contains("#"))
       #expect(texts[1].contains("Your account at example.com was recovered"))
+    }
+  }
+
+  @Test("a redirect is not followed: the code goes only to the server that the configuration names")
+  func redirect() async throws {
+    try await withServer(answering: [.temporaryRedirect, .created]) { provider, asked in
+      await #expect(throws: DeliveryFailure.self) { try await provider.deliver(message()) }
+      #expect(asked.withLock(\.count) == 1)
     }
   }
 

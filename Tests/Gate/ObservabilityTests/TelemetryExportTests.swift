@@ -23,8 +23,8 @@ private struct Collector {
       var start: UInt64?
       var end: UInt64?
       var status: Int?
-      var attributes: [String: Value]?
-      var resource: [String: Value]?
+      var attributes: [String: JSONScalar]?
+      var resource: [String: JSONScalar]?
     }
     let path: String
     let authorization: String?
@@ -41,18 +41,6 @@ private struct Collector {
         self = .number(number)
       } else {
         self = .word(try container.decode(String.self))
-      }
-    }
-  }
-
-  enum Value: Decodable, Equatable {
-    case text(String), number(Int)
-    init(from decoder: any Decoder) throws {
-      let container = try decoder.singleValueContainer()
-      if let number = try? container.decode(Int.self) {
-        self = .number(number)
-      } else {
-        self = .text(try container.decode(String.self))
       }
     }
   }

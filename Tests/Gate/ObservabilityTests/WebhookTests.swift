@@ -16,7 +16,7 @@ private struct Receiver {
     struct Message: Decodable {
       let type: String
       let timestamp: String
-      let data: [String: Value]
+      let data: [String: JSONScalar]
     }
     let id: String
     let path: String
@@ -24,18 +24,6 @@ private struct Receiver {
     let status: Int
     let message: Message?
     let error: String?
-  }
-
-  enum Value: Decodable, Equatable {
-    case text(String), number(Int)
-    init(from decoder: any Decoder) throws {
-      let container = try decoder.singleValueContainer()
-      if let number = try? container.decode(Int.self) {
-        self = .number(number)
-      } else {
-        self = .text(try container.decode(String.self))
-      }
-    }
   }
 
   let process: ChildProcess

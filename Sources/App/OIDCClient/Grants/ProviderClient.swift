@@ -10,7 +10,7 @@ public struct ProviderClient: Sendable {
   public let provider: IdentityProvider
   /// The dependencies.
   public let dependencies: SignInDependencies
-  private let directory: ProviderDirectory?
+  let directory: ProviderDirectory?
 
   /// Creates a client. Nothing is sent yet.
   public init(provider: IdentityProvider, dependencies: SignInDependencies) {
@@ -150,41 +150,7 @@ public struct ProviderClient: Sendable {
     return try await redeem(.password(credentials, scopes: provider.scopes), at: provider, nonce: nil)
   }
 
-  // MARK: Machine accounts
-
-  /// Exchanges the credentials of the client itself for an access token (RFC 6749, section 4.4). An ID token or a
-  /// refresh token in the answer is left out. The request may be repeated: nothing is spent by it.
-  ///
-  /// - Throws: `.notOffered` unless the provider's entry is that of a machine account.
-  public func ownTokens() async throws(OIDCError) -> StoredAccount {
-    guard self.provider.isOfMachine else { throw .notOffered("tokens of the client itself: its entry is of a person") }
-    let provider = try await resolved()
-    return try await redeem(.clientCredentials(scopes: provider.scopes), at: provider, nonce: nil)
-  }
-
-  // MARK: Token exchange
-
-  /// Exchanges a token for another one, for another service or with fewer rights (RFC 8693). The request is sent once,
-  /// and the answer is kept nowhere.
-  ///
-  /// - Parameter key: The key that the subject token is bound to, and the new one is to be; `nil` for a bearer token.
-  /// - Throws: `.refused`, for example with `invalid_target`; `.tokenType` if the new token is bound and none was to
-  ///   be.
-  public func exchange(
-    _ exchange: TokenExchange, boundTo key: DPoPKey? = nil
-  ) async throws(OIDCError) -> TokenResponse {
-    let provider = try await resolved()
-    let answer = try await tokenEndpoint(of: provider).redeem(.tokenExchange(exchange), boundTo: key)
-    switch answer.tokens.tokenType.lowercased() {
-    // A token that is no access token (section 2.2.1).
-    case "bearer", "n_a": break
-    case "dpop" where key != nil: break
-    default: throw .tokenType(answer.tokens.tokenType)
-    }
-    return answer
-  }
-
-  // MARK: Refresh, revocation, logout
+  // MARK: Refresh
 
   /// Fetches what a refresh of `account` needs, before the refresh token is sent: a token that was exchanged is lost if its
   /// answer cannot be verified.
@@ -220,113 +186,6 @@ public struct ProviderClient: Sendable {
       }
       throw failed
     }
-  }
-
-  /// Revokes the tokens (RFC 7009): the refresh token, and the access token where there is no other.
-  ///
-  /// - Throws: `.notOffered` if the provider has no endpoint for it.
-  public func revoke(_ account: StoredAccount) async throws(OIDCError) {
-    let provider = try await resolved()
-    guard let endpoint = provider.endpoints.revocation else {
-      throw try await metadata()?.fault(of: "revocation_endpoint") ?? .notOffered("revocation")
-    }
-    let refresh = account.tokens.refreshToken
-    let fields = [
-      ("token", refresh ?? account.tokens.accessToken),
-      ("token_type_hint", refresh == nil ? "access_token" : "refresh_token"),
-    ]
-    let answer = try await tokenEndpoint(of: provider).post(fields, to: endpoint, called: "the revocation endpoint")
-    guard answer.status == 200 || answer.status == 204 else {
-      throw answer.error(of: "the revocation endpoint", withholding: [refresh ?? account.tokens.accessToken])
-    }
-  }
-
-  // MARK: Claims about the user
-
-  /// The claims of the userinfo endpoint (OpenID Connect Core 1.0, section 5.3).
-  ///
-  /// A signed answer is verified with the provider's keys. Where the account is that of a person whom an ID token
-  /// names, the claims must name the same one: an access token that was put in another's place would bring other
-  /// claims.
-  ///
-  /// - Throws: `.notOffered`, `.status` (401 where the access token is not accepted), `.userinfo`, `.malformed`.
-  public func userClaims(of account: StoredAccount) async throws(OIDCError) -> UserClaims {
-    let name = "the userinfo endpoint"
-    let provider = try await resolved()
-    guard let endpoint = provider.endpoints.userinfo else {
-      throw try await metadata()?.fault(of: "userinfo_endpoint") ?? .notOffered("claims about the user")
-    }
-    var answer = try await ask(endpoint, as: account, nonce: nil, called: name)
-    if answer.status == 401, account.isBound, let nonce = answer.value(of: "DPoP-Nonce"), nonce.utf8.count <= 1024 {
-      answer = try await ask(endpoint, as: account, nonce: nonce, called: name)
-    }
-    guard answer.status == 200 else { throw .status(answer.status, of: name, retryAfter: answer.retryAfter) }
-    let kind = (answer.value(of: "Content-Type") ?? "").prefix { $0 != ";" && $0 != " " }.lowercased()
-    let claims: UserClaims
-    if kind == "application/jwt" {
-      claims = try await verifiedClaims(String(decoding: answer.body, as: UTF8.self))
-    } else {
-      claims = try UserClaims(json: answer.body)
-    }
-    if let user = account.user, !user.id.isIdentical(to: claims.subject) { throw .userinfo(.subject) }
-    return claims
-  }
-
-  private func ask(
-    _ endpoint: URL, as account: StoredAccount, nonce: String?, called name: String
-  ) async throws(OIDCError) -> HTTPResponse {
-    var headers = DocumentExchange.fields.map { field in
-      field.name == "Accept" ? HTTPField("Accept", "application/json, application/jwt") : field
-    }
-    let token = account.tokens.accessToken
-    if account.isBound, let key = account.dpopKey {
-      let proof = try key.proof(
-        method: "GET", url: endpoint, accessToken: token, nonce: nonce, jti: dependencies.randomText(),
-        now: dependencies.now())
-      headers += [HTTPField("Authorization", "DPoP \(token)"), HTTPField("DPoP", proof)]
-    } else {
-      headers.append(HTTPField("Authorization", "Bearer \(token)"))
-    }
-    return try await DocumentExchange(transport: dependencies.transport).send(
-      HTTPRequest(url: endpoint, headers: headers), called: name)
-  }
-
-  /// The claims of a signed answer (section 5.3.2). `iss`, `aud`, `exp` and `nbf` are judged where they are.
-  private func verifiedClaims(_ text: String) async throws(OIDCError) -> UserClaims {
-    guard let directory, let issuer = provider.issuer else { throw .notOffered("keys for signed claims") }
-    let expected = IDTokenExpectation(
-      issuer: issuer, clientID: provider.clientID, trustedAudiences: Set(provider.variations.trustedAudiences),
-      time: dependencies.now(), leeway: provider.variations.clockSkew)
-    let token: IDToken
-    do throws(IDTokenRejection) { token = try IDToken(text) } catch { throw .userinfo(error) }
-    let keys = try await directory.keys(for: token)
-    do throws(IDTokenRejection) {
-      try await keys.verify(token)
-      var rules: [any IDTokenRule] = [AlgorithmRule(), NotBeforeRule()]
-      // glewlwyd has a type of its own, `token-userinfo+jwt`. Other types are those of other tokens.
-      if token.type.map({ $0.lowercased().contains("userinfo") }) != true { rules.append(TypeRule()) }
-      if token.claims.issuer != nil { rules.append(IssuerRule()) }
-      if !token.claims.audiences.isEmpty { rules.append(AudienceRule()) }
-      if token.claims.expiresAt != nil { rules.append(ExpiryRule()) }
-      for rule in rules { try rule.check(token, expected) }
-      for name in ["iss", "aud", "exp"] { try token.claims.judge(name) }
-    } catch {
-      throw .userinfo(error)
-    }
-    guard let claims = Base64URL.decode(text.split(separator: ".")[1]) else { throw .malformed("the signed claims") }
-    return try UserClaims(json: claims)
-  }
-
-  /// Where a browser ends the session at the provider (RP-Initiated Logout 1.0); `nil` if the provider has no such page.
-  ///
-  /// The URL names the client and not the ID token, so that it can be shown.
-  public func endSessionURL() async throws(OIDCError) -> URL? {
-    let provider = try await resolved()
-    guard let endpoint = provider.endpoints.endSession else { return nil }
-    var components = URLComponents(url: endpoint, resolvingAgainstBaseURL: true)
-    let query = [components?.percentEncodedQuery, FormEncoding.encode([("client_id", provider.clientID)])]
-    components?.percentEncodedQuery = query.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: "&")
-    return components?.url
   }
 
   /// Fetches discovery document and keys, so that nothing remains to be fetched when a code arrives.
@@ -386,7 +245,7 @@ public struct ProviderClient: Sendable {
 
   // MARK: Answers
 
-  private func tokenEndpoint(of provider: IdentityProvider) -> TokenEndpoint {
+  func tokenEndpoint(of provider: IdentityProvider) -> TokenEndpoint {
     TokenEndpoint(provider: provider, dependencies: dependencies)
   }
 
@@ -396,7 +255,7 @@ public struct ProviderClient: Sendable {
     return try await directory.metadata()
   }
 
-  private func redeem(
+  func redeem(
     _ grant: TokenRequest.Grant, at provider: IdentityProvider, nonce: String?
   ) async throws(OIDCError) -> StoredAccount {
     let key = try await dpopKey()

@@ -50,7 +50,7 @@ public struct TokenExchange: Sendable, Hashable {
     }
   }
 
-  /// Whom the new token is to speak for.
+  /// The token of the person or program that the new token is to speak for.
   public let subject: Token
   /// Who acts for the subject; `nil` for the client alone.
   public let actor: Token?

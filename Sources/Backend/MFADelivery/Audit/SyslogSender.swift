@@ -61,17 +61,31 @@ actor SyslogSender {
         throw AuditExportFault(reason: ConnectionFault.reason(of: error))
       }
       try sendDatagrams(messages, to: address)
-    case .tcp, .tls:
-      let framed = messages.map(SyslogMessage.framed)
-      let late = AuditExportFault(reason: "the receiver did not take the messages in time")
-      do throws(AuditExportFault) {
-        try await ExchangeDeadline.within(patience, expired: late, cancelled: late) {
-          [self] () async throws(AuditExportFault) in try await write(framed)
-        }
-      } catch {
-        close()
-        throw error
+    case .tcp(let host, let port): try await sendFramed(messages, to: Receiver(host: host, port: port))
+    case .tls(let host, let port, let authority):
+      try await sendFramed(messages, to: Receiver(host: host, port: port, security: .init(authority: authority)))
+    }
+  }
+
+  /// Where a channel leads.
+  private struct Receiver {
+    struct Security { let authority: String? }
+    let host: String
+    let port: Int
+    /// `nil` without TLS.
+    var security: Security?
+  }
+
+  private func sendFramed(_ messages: [String], to receiver: Receiver) async throws(AuditExportFault) {
+    let framed = messages.map(SyslogMessage.framed)
+    let late = AuditExportFault(reason: "the receiver did not take the messages in time")
+    do throws(AuditExportFault) {
+      try await ExchangeDeadline.within(patience, expired: late, cancelled: late) {
+        [self] () async throws(AuditExportFault) in try await write(framed, to: receiver)
       }
+    } catch {
+      close()
+      throw error
     }
   }
 
@@ -81,9 +95,9 @@ actor SyslogSender {
     connection = nil
   }
 
-  private func write(_ messages: [String]) async throws(AuditExportFault) {
+  private func write(_ messages: [String], to receiver: Receiver) async throws(AuditExportFault) {
     do {
-      let channel = try await openChannel()
+      let channel = try await openChannel(to: receiver)
       let all = repeats ? recent + messages : messages
       // Until it is known that the bytes have arrived.
       repeats = true
@@ -120,23 +134,19 @@ actor SyslogSender {
     }
   }
 
-  private func openChannel() async throws -> any Channel {
+  private func openChannel(to receiver: Receiver) async throws -> any Channel {
     if let connection {
       if connection.channel.isActive { return connection.channel }
       if connection.isBroken.withLock(\.self) { repeats = true }
       self.connection = nil
     }
-    let (host, port, tls): (String, Int, (NIOSSLContext, String?)?)
-    switch target {
-    case .tcp(let name, let number): (host, port, tls) = (name, number, nil)
-    case .tls(let name, let number, let authority):
+    let tls: (NIOSSLContext, String?)? = try receiver.security.map { security in
       var configuration = TLSConfiguration.makeClientConfiguration()
       configuration.minimumTLSVersion = .tlsv12
-      if let authority { configuration.trustRoots = .file(authority) }
+      if let authority = security.authority { configuration.trustRoots = .file(authority) }
       // SNI must not contain an address (RFC 6066, section 3).
-      let sni = (try? SocketAddress(ipAddress: name, port: 0)) == nil ? name : nil
-      (host, port, tls) = (name, number, (try NIOSSLContext(configuration: configuration), sni))
-    case .local, .udp: preconditionFailure("datagrams have no channel")
+      let sni = (try? SocketAddress(ipAddress: receiver.host, port: 0)) == nil ? receiver.host : nil
+      return (try NIOSSLContext(configuration: configuration), sni)
     }
     let isBroken = LockedValue(false)
     // The system gives up a connection whose bytes stay unacknowledged, also one that was closed: they are repeated.
@@ -154,7 +164,7 @@ actor SyslogSender {
           try channel.pipeline.syncOperations.addHandler(Discarding(isBroken))
         }
       }
-      .connect(host: host, port: port).get()
+      .connect(host: receiver.host, port: receiver.port).get()
     // The caller did not wait for it.
     guard !Task.isCancelled else {
       new.close(promise: nil)

@@ -25,9 +25,6 @@ public struct ClientAttester: Sendable {
     }
   }
 
-  /// The claims that an attestation has a meaning for, which no configuration may set.
-  public static let ownClaims: Set = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf"]
-
   private let clients: [Client]
   private let keys: IdentityKeys
   /// The claims that are the same in every attestation, from the opening brace.
