@@ -52,7 +52,7 @@ struct TwilioProxyTests {
     let message = try message()
     let silent = try ForwardProxyServer(.silence)
     defer { silent.stop() }
-    let late = provider("http://sms.example.test", ["http_proxy": silent.url], time: .milliseconds(400))
+    let late = provider("http://sms.example.test", ["http_proxy": silent.url], time: .seconds(3))
     let doubt = await #expect(throws: DeliveryFailure.self) { try await late.deliver(message) }
     #expect(doubt?.isTemporary == true && doubt?.isDoubtful == true)
     for (status, isTemporary) in [(400, false), (429, true), (502, true)] {
@@ -73,6 +73,6 @@ struct TwilioProxyTests {
     #expect(failure?.reason.hasPrefix("https_proxy: ") == true && failure?.reason.contains("hunter2") == false)
     let server = try DrippingServer()
     defer { server.stop() }
-    try await provider(server.base, ["ALL_PROXY": "socks5://x"], time: .seconds(1)).deliver(message)
+    try await provider(server.base, ["ALL_PROXY": "socks5://x"], time: .seconds(6)).deliver(message)
   }
 }

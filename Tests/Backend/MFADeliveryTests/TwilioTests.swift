@@ -119,7 +119,7 @@ struct TwilioTests {
     defer { server.stop() }
     let provider = TwilioProvider(
       base: server.base, account: "AC1", token: "secret", sender: "+15550001111", domain: "example.com",
-      exchangeTime: .seconds(1))
+      exchangeTime: .seconds(6))
     try await provider.deliver(message())
     #expect(server.paths == ["/2010-04-01/Accounts/AC1/Messages.json"])
   }
@@ -133,7 +133,7 @@ struct TwilioTests {
     defer { server.stop() }
     let provider = TwilioProvider(
       base: server.base, account: "AC1", token: "secret", sender: "+15550001111", domain: "example.com",
-      exchangeTime: .milliseconds(300))
+      exchangeTime: .seconds(3))
     let message = try message()
     let failure = await #expect(throws: DeliveryFailure.self) { try await provider.deliver(message) }
     #expect(failure?.isTemporary == true && failure?.isDoubtful == true)

@@ -23,7 +23,7 @@ struct CostTests {
       let token = try await shell.run("token work").output[0]
       try shell.write(token + "\n", to: "old")
       let browser = shell.environment.merging(["BROWSER": shell.folder + "/browser"]) { $1 }
-      for command in ["token work --rejected old", "login --timeout 20 work", "status", "providers check"] {
+      for command in ["token work --rejected old", "login --timeout 90 work", "status", "providers check"] {
         let most = try await ChildProcess.peakMemory(
           try Places.product("bearer"), command.split(separator: " ").map(String.init), environment: browser,
           in: shell.folder)

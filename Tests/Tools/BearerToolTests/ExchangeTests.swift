@@ -91,7 +91,7 @@ struct ExchangeTests {
         #expect(login.code == 76 && login.fault == "answer_malformed", "\(login)")
       }
       try await provider.control(#"{"fault": null}"#)
-      let refused = try await shell.browse("login --parameter prompt=create --timeout 20 work")
+      let refused = try await shell.browse("login --parameter prompt=create --timeout 90 work")
       #expect(refused.code == 77 && refused.fault == "invalid_request", "\(refused)")
     }
   }

@@ -100,7 +100,7 @@ func withHostileProvider(
     let provider = try await HostileProvider()
     let shell = BearerShell(folder)
     try shell.configure(["work": provider.entry() + more])
-    try shell.write("#!/bin/sh\nexec curl -sSL -b '' --max-time 20 \"$1\"\n", to: "browser")
+    try shell.write("#!/bin/sh\nexec curl -sSL -b '' --max-time 80 \"$1\"\n", to: "browser")
     try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder + "/browser")
     try await body(shell, provider)
     try await provider.stop()
@@ -117,7 +117,7 @@ extension BearerShell {
 
   /// Signs in with a browser, which curl plays: it follows every redirect and keeps cookies.
   @discardableResult
-  func browse(_ line: String = "login --timeout 20 work") async throws -> Result {
+  func browse(_ line: String = "login --timeout 90 work") async throws -> Result {
     try await run(line, environment: ["BROWSER": folder + "/browser"])
   }
 }

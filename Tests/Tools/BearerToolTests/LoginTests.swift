@@ -101,7 +101,7 @@ struct LoginTests {
     try await withHostileProvider { shell, provider in
       try await provider.control(#"{"dpop_nonce": true}"#)
       try shell.configure(["work": provider.entry().filter { $0 != "dpop: off" }])
-      let login = try await shell.browse("login --json --timeout 20 work")
+      let login = try await shell.browse("login --json --timeout 90 work")
       #expect(login.code == 0 && login.output[0].contains(#""bound_to_key":true"#), "\(login)")
       try await provider.control(#"{"dpop_nonce": false}"#)
       let address = provider.description.issuer + "/userinfo"

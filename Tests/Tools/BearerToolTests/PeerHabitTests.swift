@@ -54,10 +54,10 @@ struct PeerHabitTests {
   @Test(
     "A habit with one meaning is no obstacle to a sign-in",
     arguments: [
-      ("", "login --timeout 20 idp"), ("google-device", "login --device idp"), ("string-times", "login --device idp"),
-      ("google-device,string-times", "login --device idp"), ("scope-array", "login --timeout 20 idp"),
-      ("empty-endpoint", "login --timeout 20 idp"), ("es512", "login --timeout 20 idp"),
-      ("ed25519", "login --timeout 20 idp"), ("late-clock", "login --timeout 20 idp"),
+      ("", "login --timeout 90 idp"), ("google-device", "login --device idp"), ("string-times", "login --device idp"),
+      ("google-device,string-times", "login --device idp"), ("scope-array", "login --timeout 90 idp"),
+      ("empty-endpoint", "login --timeout 90 idp"), ("es512", "login --timeout 20 idp"),
+      ("ed25519", "login --timeout 90 idp"), ("late-clock", "login --timeout 20 idp"),
     ])
   func signsIn(habit: String, line: String) async throws {
     try await HabitProvider.with(habit) { shell, _ in
@@ -73,7 +73,7 @@ struct PeerHabitTests {
   @Test("A token without a lifetime is used until a service refuses it", arguments: ["no-expiry", "zero-expiry"])
   func openEnded(habit: String) async throws {
     try await HabitProvider.with(habit) { shell, _ in
-      let login = try await shell.browse("login --json --timeout 20 idp")
+      let login = try await shell.browse("login --json --timeout 90 idp")
       #expect(login.code == 0 && !login.output.joined().contains("expires_at"), "\(login)")
       #expect(try await shell.run("status").output == ["idp  valid until a service refuses it  ada"])
       let token = try #require(try await shell.run("token idp").output.first)
@@ -85,24 +85,24 @@ struct PeerHabitTests {
 
   @Test func `further audiences are refused with the setting that trusts them, and no others`() async throws {
     try await HabitProvider.with("zitadel-aud") { shell, _ in
-      let refused = try await shell.browse("login --timeout 20 idp")
+      let refused = try await shell.browse("login --timeout 90 idp")
       #expect(refused.code == 77 && refused.fault == "wrong_audience", "\(refused)")
       let setting = #"trusted_audiences: ["383168317235462148", "sibling"]"#
       #expect(refused.errors.last?.hasSuffix(setting) == true, "\(refused)")
       let file = shell.folder + "/bearer.yaml"
       let text = try String(contentsOfFile: file, encoding: .utf8)
       try shell.write(text + "    trusted_audiences: [sibling]\n", to: "bearer.yaml")
-      let half = try await shell.browse("login --timeout 20 idp")
+      let half = try await shell.browse("login --timeout 90 idp")
       #expect(half.code == 77 && half.errors.last?.contains(#"["sibling", "383168317235462148"]"#) == true, "\(half)")
       try shell.write(text + "    \(setting)\n", to: "bearer.yaml")
-      let login = try await shell.browse("login --timeout 20 idp")
+      let login = try await shell.browse("login --timeout 90 idp")
       #expect(login.code == 0, "\(login)")
     }
   }
 
   @Test func `a page of a proxy does not end the session`() async throws {
     try await HabitProvider.with("html-400") { shell, start in
-      #expect(try await shell.browse("login --timeout 20 idp").code == 0)
+      #expect(try await shell.browse("login --timeout 90 idp").code == 0)
       let old = try #require(try await shell.run("token idp").output.first)
       let page = try await shell.run("token idp --rejected -", input: old + "\n")
       #expect(page.code == 75 && page.fault == "server_error", "\(page)")
@@ -115,7 +115,7 @@ struct PeerHabitTests {
 
   @Test func `an error code may have a space`() async throws {
     try await HabitProvider.with("spaced-error") { shell, _ in
-      let login = try await shell.browse("login --timeout 20 idp")
+      let login = try await shell.browse("login --timeout 90 idp")
       #expect(login.code == 77 && login.fault == "access denied", "\(login)")
       #expect(login.errors.last == "hint: the sign-in was declined", "\(login)")
     }
@@ -123,14 +123,14 @@ struct PeerHabitTests {
 
   @Test func `a document of another issuer is refused as before`() async throws {
     try await HabitProvider.with("b2c-issuer") { shell, _ in
-      let login = try await shell.browse("login --timeout 20 idp")
+      let login = try await shell.browse("login --timeout 90 idp")
       #expect(login.code == 76 && login.fault == "discovery_of_another_issuer", "\(login)")
     }
   }
 
   @Test func `a clock that is further off than the entry allows is refused with the setting`() async throws {
     try await HabitProvider.with("late-clock", "clock_skew: 60s") { shell, _ in
-      let login = try await shell.browse("login --timeout 20 idp")
+      let login = try await shell.browse("login --timeout 90 idp")
       #expect(login.code == 77 && login.fault == "wrong_issue_time", "\(login)")
       #expect(login.errors.last?.contains("clock_skew") == true, "\(login)")
     }
@@ -138,14 +138,14 @@ struct PeerHabitTests {
 
   @Test func `a redirect to localhost without a port works`() async throws {
     try await HabitProvider.with("", "redirect_uri: http://localhost/callback") { shell, _ in
-      let login = try await shell.browse("login --timeout 20 idp")
+      let login = try await shell.browse("login --timeout 90 idp")
       #expect(login.code == 0, "\(login)")
     }
   }
 
   @Test func `a bound token is not printed alone, and with its proof`() async throws {
     try await HabitProvider.with("dpop", "dpop: auto") { shell, _ in
-      #expect(try await shell.browse("login --timeout 20 idp").code == 0)
+      #expect(try await shell.browse("login --timeout 90 idp").code == 0)
       let alone = try await shell.run("token idp")
       #expect(alone.code == 64 && alone.fault == "token_bound" && alone.output.isEmpty, "\(alone)")
       let header = try await shell.run("token idp --header GET https://api.example.com/ --dpop-nonce n-1")
@@ -157,7 +157,7 @@ struct PeerHabitTests {
 
   @Test func `twenty processes at once send one refresh for a token of a minute`() async throws {
     try await HabitProvider.with("") { shell, _ in
-      #expect(try await shell.browse("login --timeout 20 idp").code == 0)
+      #expect(try await shell.browse("login --timeout 90 idp").code == 0)
       let old = try #require(try await shell.run("token idp").output.first)
       try shell.write(old + "\n", to: "old")
       let processes = try (0..<20).map { _ in try shell.start("token idp --rejected old") }
@@ -172,7 +172,7 @@ struct PeerHabitTests {
 
   @Test func `parameters of the entry and of the command are in the address that the browser goes to`() async throws {
     try await HabitProvider.with("", #"parameters: { audience: "https://api.example", prompt: login }"#) { shell, _ in
-      let login = try shell.start("login --no-browser --timeout 20 --parameter prompt=none --parameter a=b idp")
+      let login = try shell.start("login --no-browser --timeout 90 --parameter prompt=none --parameter a=b idp")
       let address = try await login.errors.first("the address") { $0.hasPrefix("http") }
       let next = try await ChildProcess.run(
         "/usr/bin/curl", ["-s", "-o", "/dev/null", "-w", "%{redirect_url}", address])

@@ -139,7 +139,7 @@ struct RefusalTests {
 
   @Test func `the port of the browser answers the one redirect, and nothing else`() async throws {
     try await withHostileProvider { shell, provider in
-      let login = try shell.start("login --no-browser --timeout 20 work")
+      let login = try shell.start("login --no-browser --timeout 90 work")
       let address = try await login.errors.first("the address") { $0.hasPrefix("http") }
       let (jar, target) = try await shell.authorize(address)
       let base = try #require(target.split(separator: "/callback").first)

@@ -20,13 +20,13 @@ struct SecrecyTests {
         secrets.insert(token.output[0])
         printed += token.errors
       }
-      let browser = try await shell.browse("login --debug --timeout 20 work")
+      let browser = try await shell.browse("login --debug --timeout 90 work")
       #expect(browser.code == 0, "\(browser)")
       printed += browser.errors + (try await shell.run("status --json").output)
       // Every refresh token that the provider saw.
       secrets.formUnion(try await provider.control().refresh_tokens.keys)
       try await provider.control(#"{"fault": "invalid_grant"}"#)
-      printed += try await shell.browse("login --debug --timeout 20 work").errors
+      printed += try await shell.browse("login --debug --timeout 90 work").errors
       printed += try await shell.run("token --debug work --rejected -", input: "x\n").errors
       printed += try await shell.run("logout --debug work").errors
       #expect(secrets.count >= 5)
