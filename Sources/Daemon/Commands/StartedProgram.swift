@@ -10,9 +10,12 @@ public enum StartedProgram {
   ///
   /// - Parameters:
   ///   - input: The descriptor that becomes its standard input; `nil` for `/dev/null`.
-  ///   - output: The descriptor that becomes its standard output; `nil` for `/dev/null`. Standard error is `/dev/null`.
+  ///   - output: The descriptor that becomes its standard output; `nil` for `/dev/null`.
+  ///   - sharesErrors: Whether its standard error is that of this program; otherwise it is `/dev/null`.
   /// - Returns: The id of the process, which the caller waits for; `nil` if there is no such program.
-  public static func start(_ command: [String], reading input: Int32?, writing output: Int32?) -> Int32? {
+  public static func start(
+    _ command: [String], reading input: Int32?, writing output: Int32?, sharesErrors: Bool = false
+  ) -> Int32? {
     closeOthersOnExec()
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -24,7 +27,7 @@ public enum StartedProgram {
         posix_spawn_file_actions_addopen(&actions, target, "/dev/null", mode, 0)
       }
     }
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
+    if !sharesErrors { posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) }
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }

@@ -1,4 +1,6 @@
 internal import Commands
+// It comes first here, and so the compiler takes it for the module of `stat`.
+internal import CoreFoundation
 internal import Foundation
 internal import Glibc
 internal import Locking

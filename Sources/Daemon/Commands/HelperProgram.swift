@@ -1,44 +1,45 @@
-internal import Commands
 internal import Glibc
 
 /// A program that gets bytes on its standard input and ends within a time.
 ///
 /// It may close its input early, never read, or never end: the caller is neither killed by SIGPIPE nor kept waiting.
-enum HelperProgram {
+public enum HelperProgram {
   /// What became of it.
-  struct Outcome {
+  public struct Outcome: Sendable, Hashable {
     /// How it ended, as waitpid(2) has it; `nil` if it was killed at the end of its time.
-    let status: Int32?
+    public let status: Int32?
     /// What it wrote to standard output, if that was wanted.
-    let output: [UInt8]
+    public let output: [UInt8]
     /// Whether it took the whole input.
-    let hasTakenInput: Bool
+    public let hasTakenInput: Bool
 
     /// Whether it took the input and exited with 0.
-    var hasSucceeded: Bool { status == 0 && hasTakenInput }
+    public var hasSucceeded: Bool { status == 0 && hasTakenInput }
     /// The signal that ended it.
-    var signal: Int32? { status.flatMap { $0 & 0x7F == 0 ? nil : $0 & 0x7F } }
+    public var signal: Int32? { status.flatMap { $0 & 0x7F == 0 ? nil : $0 & 0x7F } }
   }
 
   /// The most that is kept of its output, in bytes.
-  static let mostOutput = 4 << 20
+  public static let mostOutput = 4 << 20
 
   /// Runs `command`, which is looked for in PATH.
   ///
   /// - Parameters:
   ///   - keepsOutput: Whether its standard output is returned. Otherwise a process that it leaves behind may go on.
   ///   - seconds: How long it may take. Then it is killed.
+  ///   - sharesErrors: Whether its standard error is that of this program.
   ///   - mostOutput: The most that is kept of its output, in bytes. A program that writes more is killed.
   /// - Returns: `nil` if it cannot be started.
-  static func run(
-    _ command: [String], input: [UInt8], keepsOutput: Bool, within seconds: Int, mostOutput: Int = mostOutput
+  public static func run(
+    _ command: [String], input: [UInt8], keepsOutput: Bool, within seconds: Int, sharesErrors: Bool = false,
+    mostOutput: Int = mostOutput
   ) -> Outcome? {
     // A program that has ended must not end this one.
     signal(SIGPIPE, SIG_IGN)
     guard let toChild = Pipe(), let fromChild = Pipe() else { return nil }
     guard
       let id = StartedProgram.start(
-        command, reading: toChild.reader, writing: keepsOutput ? fromChild.writer : nil)
+        command, reading: toChild.reader, writing: keepsOutput ? fromChild.writer : nil, sharesErrors: sharesErrors)
     else {
       return nil
     }
