@@ -30,6 +30,8 @@ public enum OIDCError: Error, Sendable, Hashable {
   case tokenType(String)
   /// The key of this client cannot be used.
   case clientKey(String)
+  /// There is no attestation of this client that can be used: why.
+  case attestation(String)
   /// The user code of a device grant has expired.
   case deviceCodeExpired
 }
@@ -87,6 +89,7 @@ extension OIDCError {
     case .notOffered: "not_offered"
     case .tokenType: "wrong_token_type"
     case .clientKey: "client_key_unusable"
+    case .attestation: "client_attestation_unusable"
     case .deviceCodeExpired: "expired_token"
     }
   }
@@ -111,6 +114,7 @@ extension OIDCError: CustomStringConvertible {
     case .notOffered(let what): "the provider does not offer \(what)"
     case .tokenType(let type): "the provider issued a token of the type \(type), which was not asked for"
     case .clientKey(let reason): "the client's private key cannot be used: \(reason)"
+    case .attestation(let reason): "the client attestation cannot be used: \(reason)"
     case .deviceCodeExpired: "the code was not confirmed in time"
     }
   }

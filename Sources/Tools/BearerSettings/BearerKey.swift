@@ -16,6 +16,9 @@ enum ProviderKey: String, CaseIterable {
   case privateKeyFile = "private_key_file"
   case privateKeyID = "private_key_id"
   case privateKeyAlgorithm = "private_key_algorithm"
+  case attestationCommand = "attestation_command"
+  case attestationKeyFile = "attestation_key_file"
+  case attestationProof = "attestation_proof"
   case certificateFile = "cert_file"
   case keyFile = "key_file"
   case scopes
@@ -41,11 +44,12 @@ enum ProviderKey: String, CaseIterable {
   case revocationEndpoint = "revocation_endpoint"
   case endSessionEndpoint = "end_session_endpoint"
   case userinfoEndpoint = "userinfo_endpoint"
+  case challengeEndpoint = "challenge_endpoint"
 
   /// The keys that discovery replaces.
   static let endpoints: [ProviderKey] = [
     .tokenEndpoint, .authorizationEndpoint, .deviceAuthorizationEndpoint, .pushedAuthorizationEndpoint,
-    .revocationEndpoint, .endSessionEndpoint, .userinfoEndpoint,
+    .revocationEndpoint, .endSessionEndpoint, .userinfoEndpoint, .challengeEndpoint,
   ]
 
   /// The key that sets `field` of a `ProviderFault`; `nil` for the identifier, which is a key itself.

@@ -38,7 +38,7 @@ struct ProviderReader {
     let type = type()
     let candidate = candidate(type)
     judge(candidate)
-    let use = use()
+    let use = use(candidate.authentication)
     let places = elements[.fallbacks] ?? []
     let fallbacks = zip(candidate.fallbacks, places).enumerated().map { index, fallback in
       ProviderSection.Fallback(id: fallback.0, index: index, position: fallback.1)
@@ -80,7 +80,7 @@ struct ProviderReader {
     let endpoints = FurtherEndpoints(
       redirectURI: redirect, userinfo: url(.userinfoEndpoint), revocation: url(.revocationEndpoint),
       endSession: url(.endSessionEndpoint), deviceAuthorization: url(.deviceAuthorizationEndpoint),
-      pushedAuthorization: url(.pushedAuthorizationEndpoint))
+      pushedAuthorization: url(.pushedAuthorizationEndpoint), challenge: url(.challengeEndpoint))
     return IdentityProvider(
       id: id, name: name, tokenEndpoint: token ?? Self.placeholder, authorizationEndpoint: url(.authorizationEndpoint),
       clientID: clientID, clientSecret: secret, scopes: scopes, type: .oauth2, issuer: url(.issuer)?.absoluteString,
@@ -139,10 +139,14 @@ extension ProviderReader {
     let secret = fields.has(.clientSecretFile) ? self.secret() ?? "faulty" : nil
     let key = fields.has(.privateKeyFile) ? secretText(.privateKeyFile) ?? "" : nil
     let keyID = fields.text(.privateKeyID)
-    enum Word { case none, basic, post, key, certificate }
+    let proof = fields.choice(.attestationProof, ["auto": AttestationProof.automatic, "pop": .pop, "dpop": .dpop])
+    enum Word { case none, basic, post, key, certificate, attestation }
     let given = fields.choice(
       .authentication,
-      ["none": Word.none, "basic": .basic, "post": .post, "private_key_jwt": .key, "tls_client_auth": .certificate])
+      [
+        "none": Word.none, "basic": .basic, "post": .post, "private_key_jwt": .key, "tls_client_auth": .certificate,
+        "attestation": .attestation,
+      ])
     if fields.faulty.contains(.authentication) { return (secret == nil ? .none : .basic, secret) }
     let word = given ?? (secret == nil ? .none : .basic)
     if word != .key {
@@ -150,7 +154,13 @@ extension ProviderReader {
         fields.refuse(key, "is only used with authentication private_key_jwt")
       }
     }
+    if word != .attestation {
+      for key in [ProviderKey.attestationCommand, .attestationKeyFile, .attestationProof] where fields.has(key) {
+        fields.refuse(key, "is only used with authentication attestation")
+      }
+    }
     switch word {
+    case .attestation: return (.attestation(proof ?? .automatic), secret)
     case .none: return (.none, secret)
     case .basic: return (.basic, secret)
     case .post: return (.post, secret)
@@ -212,7 +222,7 @@ extension ProviderReader {
   }
 
   /// What concerns this machine.
-  private mutating func use() -> ProviderUse {
+  private mutating func use(_ authentication: ClientAuthentication) -> ProviderUse {
     let hosts = list(.gitHosts) ?? []
     for (index, host) in hosts.enumerated() {
       if let problem = ProviderUse.problem(ofHost: host) {
@@ -228,7 +238,25 @@ extension ProviderReader {
     }
     let account = fields.text(.account)
     if let problem = account.flatMap(ProviderUse.problem(ofAccount:)) { fields.refuse(.account, problem) }
-    return ProviderUse(gitHosts: hosts, gitUsername: name, account: account)
+    return ProviderUse(
+      gitHosts: hosts, gitUsername: name, account: account, attestations: attestations(authentication))
+  }
+
+  /// Where the attestations of a client come from that authenticates by them.
+  private mutating func attestations(_ authentication: ClientAuthentication) -> ProviderUse.AttestationSource? {
+    guard case .attestation = authentication else { return nil }
+    for key in [ProviderKey.attestationCommand, .attestationKeyFile] where !fields.has(key) {
+      fields.refuse(.authentication, "attestation needs \(key.rawValue)")
+    }
+    let command = list(.attestationCommand)
+    let mostWords = ProviderUse.AttestationSource.mostWords
+    if let command, !(1...mostWords).contains(command.count) || command[0].isEmpty {
+      fields.refuse(.attestationCommand, "must be a program and its arguments, at most \(mostWords) words")
+    }
+    let keyFile = fields.text(.attestationKeyFile)
+    if keyFile == "" { fields.refuse(.attestationKeyFile, "has no value") }
+    guard let command, let keyFile else { return nil }
+    return ProviderUse.AttestationSource(command: command, keyFile: path(keyFile))
   }
 
   /// The hashes of `pins`.

@@ -15,12 +15,35 @@ public struct ProviderUse: Sendable, Hashable {
   public let gitUsername: String
   /// The account of commands that name none; `nil` for the one without a name.
   public let account: String?
+  /// Where client attestations come from; `nil` for a client that authenticates in another way.
+  public let attestations: AttestationSource?
+
+  /// A program that prints a client attestation, and the file with the key that it is for.
+  public struct AttestationSource: Sendable, Hashable {
+    /// The most words of a command.
+    static let mostWords = 64
+
+    /// The program, which is looked for in PATH, and its arguments.
+    public let command: [String]
+    /// PEM, P-256. The program may make the file.
+    public let keyFile: String
+
+    /// Creates a value.
+    public init(command: [String], keyFile: String) {
+      self.command = command
+      self.keyFile = keyFile
+    }
+  }
 
   /// Creates a value; without arguments, that of an entry without these keys.
-  public init(gitHosts: [String] = [], gitUsername: String = "oauth2", account: String? = nil) {
+  public init(
+    gitHosts: [String] = [], gitUsername: String = "oauth2", account: String? = nil,
+    attestations: AttestationSource? = nil
+  ) {
     self.gitHosts = gitHosts
     self.gitUsername = gitUsername
     self.account = account
+    self.attestations = attestations
   }
 
   /// What is wrong with the name of an account; `nil` if it is one. It stands after the provider's in lists, as

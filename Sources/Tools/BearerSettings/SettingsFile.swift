@@ -49,7 +49,7 @@ public enum SettingsFileError: Error, Sendable, Hashable {
   case tooLarge
 
   /// The end of a sentence that begins with the file.
-  var reason: String {
+  public var reason: String {
     switch self {
     case .unreadable(let reason): "cannot be read: \(reason)"
     case .tooLarge: "is larger than 1 MiB"

@@ -119,9 +119,11 @@ struct AccountAccess {
 
   /// A client of `provider`.
   func client(_ provider: IdentityProvider) -> ProviderClient {
-    ProviderClient(
+    let attester = settings.use(of: provider.id).attestations.map { ProgramAttester($0, clientID: provider.clientID) }
+    return ProviderClient(
       provider: provider,
-      dependencies: Network.dependencies(provider, isDebugging: isDebugging, exchangeTime: exchangeTime))
+      dependencies: Network.dependencies(
+        provider, attester: attester, isDebugging: isDebugging, exchangeTime: exchangeTime))
   }
 
   /// The provider itself, and those to try when it cannot be reached.

@@ -50,6 +50,8 @@ extension Failure {
       self.init(.refused, message, hint: "begin again: `bearer login \(provider.id)`")
     case .notOffered: self.init(.usage, message, hint: "`bearer providers check \(provider.id)` lists what it offers")
     case .clientKey: self.init(.configuration, message, hint: "see private_key_file in the configuration")
+    case .attestation:
+      self.init(.configuration, message, hint: "see attestation_command and attestation_key_file in the configuration")
     case .deviceCodeExpired: self.init(.refused, message, hint: "begin again: `bearer login --device \(provider.id)`")
     }
   }
@@ -98,6 +100,9 @@ extension Failure {
     switch code.replacing(" ", with: "_") {
     case "mfa_required":
       "this provider asks for a second factor: sign in with the browser, `bearer login \(provider.id)`"
+    case "invalid_client_attestation", "use_fresh_attestation":
+      "the provider must know the attester's keys and client id; compare the clocks of attester and provider"
+    case "use_attestation_challenge": "the provider asks for a challenge and gives none in its answer"
     case "invalid_client", "unauthorized_client": "see client_id, authentication and the secret in the configuration"
     case "invalid_scope": "see scopes in the configuration"
     case "invalid_target": "the provider gives no token for this audience or resource"

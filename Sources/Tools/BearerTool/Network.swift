@@ -11,16 +11,18 @@ enum Network {
   static let exchangeTime = Duration.seconds(30)
 
   /// The dependencies of a client of `provider`, with its roots and pins.
+  ///
+  /// - Parameter attester: What attests the client, if it authenticates by that.
   static func dependencies(
-    _ provider: IdentityProvider, isDebugging: Bool, exchangeTime: Duration
+    _ provider: IdentityProvider, attester: (any ClientAttester)?, isDebugging: Bool, exchangeTime: Duration
   ) -> SignInDependencies {
     let transport = LazyTransport(
       HTTPClientTransport.Options(
         authorityFile: provider.trust.authorityFile, pins: provider.trust.pins,
         clientCertificate: certificate(of: provider), exchangeTime: exchangeTime))
-    guard isDebugging else { return SignInDependencies(transport: transport) }
+    guard isDebugging else { return SignInDependencies(transport: transport, attester: attester) }
     return SignInDependencies(
-      transport: LoggedTransport(transport) { line in StandardError.write("debug: \(line)\n") })
+      transport: LoggedTransport(transport) { line in StandardError.write("debug: \(line)\n") }, attester: attester)
   }
 
   /// What the client presents to `provider`.

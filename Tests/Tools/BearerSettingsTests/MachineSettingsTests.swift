@@ -54,7 +54,7 @@ struct MachineSettingsTests {
     (
       "",
       [
-        "5:12: grant: client_credentials needs a client that authenticates: basic, post, private_key_jwt or tls_client_auth"
+        "5:12: grant: client_credentials needs a client that authenticates: basic, post, private_key_jwt, tls_client_auth or attestation"
       ]
     ),
     ("authentication: tls_client_auth", ["6:21: authentication: tls_client_auth needs cert_file and key_file"]),
@@ -84,5 +84,61 @@ struct MachineSettingsTests {
     #expect(
       NamedFiles().faults(provider: "issuer: https://a.example\nclient_id: c\ngrant: client_credential")
         == ["5:12: grant: must be user or client_credentials (did you mean client_credentials?)"])
+  }
+}
+
+@Suite("Attested clients in bearer.yaml")
+struct AttestedSettingsTests {
+  private static let entry = """
+    issuer: https://a.example
+    client_id: c
+    authentication: attestation
+
+    """
+
+  @Test func `a program and its key file arrive in the use, and the proof in the provider`() throws {
+    let entry =
+      Self.entry + "attestation_command: [attest, token]\nattestation_key_file: k.pem\nattestation_proof: dpop"
+    #expect(NamedFiles().faults(provider: entry) == [])
+    let lines = entry.split(separator: "\n").joined(separator: ", ")
+    let settings = try NamedFiles().read("providers: { work: { \(lines) } }")
+    #expect(settings.standard?.authentication == .attestation(.dpop))
+    let source = ProviderUse.AttestationSource(command: ["attest", "token"], keyFile: "/etc/b/k.pem")
+    #expect(settings.use(of: "work").attestations == source)
+  }
+
+  @Test(arguments: [
+    (
+      "",
+      [
+        "5:21: authentication: attestation needs attestation_command",
+        "5:21: authentication: attestation needs attestation_key_file",
+      ]
+    ),
+    (
+      "attestation_command: []\nattestation_key_file: k.pem",
+      ["6:5: attestation_command: must be a program and its arguments, at most 64 words"]
+    ),
+    (
+      "attestation_command: ['']\nattestation_key_file: k.pem",
+      ["6:5: attestation_command: must be a program and its arguments, at most 64 words"]
+    ),
+    (
+      "attestation_command: [a]\nattestation_key_file: k.pem\nattestation_proof: dpop\ndpop: off",
+      ["8:24: attestation_proof: dpop needs dpop: auto or required"]
+    ),
+    (
+      "attestation_command: [a]\nattestation_key_file: ''",
+      ["7:27: attestation_key_file: has no value"]
+    ),
+  ])
+  func faults(more: String, expected: [String]) {
+    #expect(NamedFiles().faults(provider: Self.entry + more) == expected)
+  }
+
+  @Test func `the keys of an attestation mean nothing with another authentication`() {
+    let faults = NamedFiles().faults(
+      provider: "issuer: https://a.example\nclient_id: c\nattestation_command: [a]\nattestation_proof: pop")
+    #expect(faults.count == 2 && faults.allSatisfy { $0.hasSuffix("is only used with authentication attestation") })
   }
 }

@@ -53,7 +53,7 @@ struct NamedFilesTests {
         })
     #expect(
       faults("authentication: private_key\nprivate_key_file: k")
-        == ["5:21: authentication: must be none or basic or post or private_key_jwt or tls_client_auth"])
+        == ["5:21: authentication: must be none or basic or post or private_key_jwt or tls_client_auth or attestation"])
   }
 
   @Test func `a private key is private, and a key in PEM`() async throws {

@@ -23,6 +23,8 @@ public struct ProviderMetadata: Sendable, Hashable {
   public let deviceAuthorizationEndpoint: URL?
   /// Pushed authorization requests (RFC 9126).
   public let pushedAuthorizationEndpoint: URL?
+  /// Challenges for the proofs of attested clients (draft-ietf-oauth-attestation-based-client-auth).
+  public let challengeEndpoint: URL?
   /// Whether a sign-in must begin with a pushed request (RFC 9126, section 5).
   public let requiresPushedRequests: Bool
   /// Whether redirects carry `iss` (RFC 9207).
@@ -84,6 +86,7 @@ public struct ProviderMetadata: Sendable, Hashable {
     endSessionEndpoint = endpoint(document.endSessionEndpoint)
     deviceAuthorizationEndpoint = endpoint(document.deviceAuthorizationEndpoint)
     pushedAuthorizationEndpoint = endpoint(document.pushedAuthorizationEndpoint)
+    challengeEndpoint = endpoint(document.challengeEndpoint)
     requiresPushedRequests = value(document.requiresPushedRequests) ?? false
     namesIssuerInRedirects = value(document.namesIssuerInRedirects) ?? false
     offersDPoP =
@@ -143,6 +146,7 @@ public struct ProviderMetadata: Sendable, Hashable {
     let endSessionEndpoint: Member<String>
     let deviceAuthorizationEndpoint: Member<String>
     let pushedAuthorizationEndpoint: Member<String>
+    let challengeEndpoint: Member<String>
     let requiresPushedRequests: Member<Bool>
     let namesIssuerInRedirects: Member<Bool>
     let dpopAlgorithms: Member<[String]>
@@ -163,6 +167,7 @@ public struct ProviderMetadata: Sendable, Hashable {
       endSessionEndpoint = members.text("end_session_endpoint")
       deviceAuthorizationEndpoint = members.text("device_authorization_endpoint")
       pushedAuthorizationEndpoint = members.text("pushed_authorization_request_endpoint")
+      challengeEndpoint = members.text("challenge_endpoint")
       requiresPushedRequests = members.truth("require_pushed_authorization_requests")
       namesIssuerInRedirects = members.truth("authorization_response_iss_parameter_supported")
       dpopAlgorithms = members.texts("dpop_signing_alg_values_supported")

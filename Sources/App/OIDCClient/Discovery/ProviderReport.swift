@@ -64,6 +64,12 @@ extension ProviderClient {
       {
         throw OIDCError.notOffered("authentication with a client certificate")
       }
+      if case .attestation(let proof) = provider.authentication {
+        if let methods = metadata?.authenticationMethods, !proof.isOffered(among: methods) {
+          throw OIDCError.notOffered("authentication with a client attestation")
+        }
+        report.features.append("client attestations")
+      }
       if resolved.endpoints.revocation != nil { report.features.append("revocation") }
       if resolved.endpoints.endSession != nil { report.features.append("logout page") }
       if metadata?.offersDPoP == true { report.features.append("DPoP") }

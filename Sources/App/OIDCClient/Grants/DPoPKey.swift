@@ -15,6 +15,12 @@ public struct DPoPKey: Sendable, Hashable {
     self.key = key
   }
 
+  /// The key of a PEM text (PKCS #8, or SEC 1); `nil` if that has no private key on P-256.
+  public init?(pem: String) {
+    guard let key = try? P256.Signing.PrivateKey(pemRepresentation: pem) else { return nil }
+    self.key = key
+  }
+
   /// The 32 secret bytes, for a store that encrypts them.
   public var bytes: [UInt8] { Array(key.rawRepresentation) }
 
@@ -43,10 +49,21 @@ public struct DPoPKey: Sendable, Hashable {
     let payload = Payload(
       jti: jti, htm: method, htu: target?.string ?? url.absoluteString, iat: Int(now.timeIntervalSince1970),
       ath: accessToken.map { Base64URL.encode(Array(SHA256.hash(data: Array($0.utf8)))) }, nonce: nonce)
-    return try SignedObject.token(header: Header(jwk: .init(x: x, y: y)), payload: payload, key: .p256(key))
+    return try token(header: Header(jwk: .init(x: x, y: y)), payload: payload)
   }
 
-  private var coordinates: (x: String, y: String) {
+  /// A JWT by this key with ES256.
+  func token(header: some Encodable, payload: some Encodable) throws(OIDCError) -> String {
+    try SignedObject.token(header: header, payload: payload, key: .p256(key))
+  }
+
+  /// Whether the public key has the coordinates `x` and `y`, in base64url.
+  func isKey(x: String, y: String) -> Bool {
+    let own = coordinates
+    return own.x.utf8.elementsEqual(x.utf8) && own.y.utf8.elementsEqual(y.utf8)
+  }
+
+  var coordinates: (x: String, y: String) {
     let point = Array(key.publicKey.rawRepresentation)
     return (Base64URL.encode(Array(point[..<32])), Base64URL.encode(Array(point[32...])))
   }

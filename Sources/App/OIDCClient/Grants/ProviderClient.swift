@@ -258,7 +258,7 @@ public struct ProviderClient: Sendable {
   func redeem(
     _ grant: TokenRequest.Grant, at provider: IdentityProvider, nonce: String?
   ) async throws(OIDCError) -> StoredAccount {
-    let key = try await dpopKey()
+    let key = try await dpopKey(at: provider)
     let sentAt = dependencies.now()
     var answer = try await tokenEndpoint(of: provider).redeem(grant, boundTo: key)
     var isOfMachine = false
@@ -274,8 +274,12 @@ public struct ProviderClient: Sendable {
   }
 
   /// A new key to bind tokens to; `nil` if they are not to be bound.
-  private func dpopKey() async throws(OIDCError) -> DPoPKey? {
-    switch provider.dpop {
+  private func dpopKey(at provider: IdentityProvider) async throws(OIDCError) -> DPoPKey? {
+    if case .attestation(.dpop) = provider.authentication {
+      // The proof of an attested client is by the key of its attestation.
+      return try await dependencies.attester?.attestedClient(isRenewed: false).key
+    }
+    return switch provider.dpop {
     case .off: nil
     case .required: DPoPKey()
     case .automatic: try await metadata()?.offersDPoP == true ? DPoPKey() : nil

@@ -12,17 +12,21 @@ public struct SignInDependencies: Sendable {
   public let random: @Sendable (Int) -> [UInt8]
   /// Waits.
   public let sleep: @Sendable (Duration) async -> Void
+  /// What attests this client; `nil` for a client that authenticates in another way.
+  public let attester: (any ClientAttester)?
 
   /// Creates a value; by default with the system's clock and random numbers.
   public init(
     transport: any HTTPTransport, now: @escaping @Sendable () -> Date = { Date() },
     random: @escaping @Sendable (Int) -> [UInt8] = SignInDependencies.systemRandom,
-    sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
+    sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) },
+    attester: (any ClientAttester)? = nil
   ) {
     self.transport = transport
     self.now = now
     self.random = random
     self.sleep = sleep
+    self.attester = attester
   }
 
   /// The system's random numbers.
@@ -43,8 +47,8 @@ struct TokenEndpoint: Sendable {
 
   private var exchange: DocumentExchange { DocumentExchange(transport: dependencies.transport) }
 
-  /// Exchanges a grant for tokens. The request is sent once, and once more if the provider first demands a nonce in the
-  /// proof, which it does before it looks at the grant (RFC 9449, section 8).
+  /// Exchanges a grant for tokens. The request is sent once, and once more for each thing that the provider first demands,
+  /// which it does before it looks at the grant.
   ///
   /// - Parameter key: The key that the tokens are to be bound to.
   func redeem(_ grant: TokenRequest.Grant, boundTo key: DPoPKey? = nil) async throws(OIDCError) -> TokenResponse {
@@ -54,12 +58,7 @@ struct TokenEndpoint: Sendable {
     fields += provider.variations.parametersOfTokenRequest(thatBegins: grant.beginsSignIn).filter { name, _ in
       !own.contains(name)
     }
-    var answer = try await post(fields, to: provider.tokenEndpoint, key: key, nonce: nil)
-    if answer.status != 200, let key, answer.refusal?.error == "use_dpop_nonce",
-      let nonce = answer.value(of: "DPoP-Nonce")
-    {
-      answer = try await post(fields, to: provider.tokenEndpoint, key: key, nonce: nonce)
-    }
+    let answer = try await post(fields, to: provider.tokenEndpoint, key: key)
     // GitHub, for one, names its errors with status 200.
     guard answer.status == 200, answer.refusal == nil else {
       throw answer.error(of: "the token endpoint", withholding: grant.secrets)
@@ -67,17 +66,31 @@ struct TokenEndpoint: Sendable {
     return try TokenResponse(json: answer.body)
   }
 
-  /// Sends a form with the client's authentication to an endpoint of the provider.
+  /// Sends a form with the client's authentication to an endpoint of the provider, and again with what it demands.
+  ///
+  /// - Parameter key: The key of the DPoP proof, if there is to be one.
   func post(
-    _ fields: [(String, String)], to url: URL, called name: String = "the token endpoint", key: DPoPKey? = nil,
-    nonce: String? = nil
+    _ fields: [(String, String)], to url: URL, called name: String = "the token endpoint", key: DPoPKey? = nil
+  ) async throws(OIDCError) -> HTTPResponse {
+    var demands = try await firstDemands()
+    while true {
+      let client = try await attestedClient(isRenewed: demands.needsRenewal, boundTo: key)
+      let key = usesCombinedProof ? client?.key : key
+      let answer = try await send(fields, to: url, called: name, client, key, demands)
+      guard demands.note(answer, hasDPoP: key != nil, isAttested: client != nil) else { return answer }
+    }
+  }
+
+  private func send(
+    _ fields: [(String, String)], to url: URL, called name: String, _ client: AttestedClient?, _ key: DPoPKey?,
+    _ demands: ProviderDemands
   ) async throws(OIDCError) -> HTTPResponse {
     var headers = DocumentExchange.fields + [HTTPField("Content-Type", "application/x-www-form-urlencoded")]
-    let authentication = try authenticate()
+    let authentication = try authenticate(client, challenge: demands.challenge)
     headers += authentication.headers
     if let key {
       let proof = try key.proof(
-        method: "POST", url: url, nonce: nonce, jti: dependencies.randomText(), now: dependencies.now())
+        method: "POST", url: url, nonce: demands.nonce, jti: dependencies.randomText(), now: dependencies.now())
       headers.append(HTTPField("DPoP", proof))
     }
     let body = FormEncoding.encode(fields + authentication.fields)
@@ -85,8 +98,61 @@ struct TokenEndpoint: Sendable {
       HTTPRequest(method: .post, url: url, headers: headers, body: Array(body.utf8)), called: name)
   }
 
+  // MARK: Client attestations
+
+  private var attestationProof: AttestationProof? {
+    if case .attestation(let proof) = provider.authentication { proof } else { nil }
+  }
+
+  /// Whether the DPoP proof is by the key of the attestation.
+  private var usesCombinedProof: Bool { attestationProof == .dpop }
+
+  /// The attestation of this client; `nil` if it authenticates in another way.
+  private func attestedClient(isRenewed: Bool, boundTo key: DPoPKey?) async throws(OIDCError) -> AttestedClient? {
+    guard attestationProof != nil else { return nil }
+    guard let attester = dependencies.attester else { throw .attestation("this client has no attester") }
+    let client = try await attester.attestedClient(isRenewed: isRenewed)
+    guard !usesCombinedProof || key == nil || key == client.key else {
+      throw .attestation("the tokens are bound to another key, so that a new sign-in is needed")
+    }
+    return client
+  }
+
+  /// The challenge of a provider that has an endpoint for it; otherwise nothing, until it demands one.
+  private func firstDemands() async throws(OIDCError) -> ProviderDemands {
+    guard attestationProof != nil, let url = provider.endpoints.challenge else { return ProviderDemands() }
+    let name = "the challenge endpoint"
+    let answer = try await exchange.send(
+      HTTPRequest(method: .post, url: url, headers: DocumentExchange.fields), called: name)
+    guard answer.status == 200 else { throw answer.error(of: name) }
+    return ProviderDemands(
+      challenge: try Challenge(json: answer.body, of: name).text, nonce: answer.value(of: "DPoP-Nonce"))
+  }
+
+  private struct Challenge {
+    let text: String
+
+    init(json: [UInt8], of name: String) throws(OIDCError) {
+      struct Document: Decodable {
+        let challenge: Member<String>
+
+        init(from decoder: any Decoder) throws {
+          challenge = try ProviderMembers(from: decoder).text("attestation_challenge", isSecret: true)
+        }
+      }
+      guard let document = try? ProviderJSON.decode(Document.self, unambiguously: json) else {
+        throw .malformed("\(name) answers with no JSON object")
+      }
+      text = try document.challenge.required(in: name)
+    }
+  }
+
+  // MARK: Authentication
+
   /// What proves which client this is.
-  private func authenticate() throws(OIDCError) -> (headers: [HTTPField], fields: [(String, String)]) {
+  private func authenticate(
+    _ client: AttestedClient?, challenge: String?
+  ) throws(OIDCError) -> (headers: [HTTPField], fields: [(String, String)]) {
     let identifier = [("client_id", provider.clientID)]
     switch provider.authentication {
     case .none: return ([], identifier)
@@ -111,6 +177,11 @@ struct TokenEndpoint: Sendable {
       )
     // The connection has the rest (RFC 8705, section 2).
     case .tlsClientAuth: return ([], identifier)
+    case .attestation(let proof):
+      let headers = try client?.fields(
+        proof: proof, audience: provider.audienceOfAssertions, challenge: challenge, jti: dependencies.randomText(),
+        now: dependencies.now())
+      return (headers ?? [], identifier)
     }
   }
 }

@@ -59,7 +59,7 @@ extension AuthenticationError {
     case .refused(let refusal) where ["invalid_grant", "access_denied"].contains(refusal.error):
       self = .invalidCredentials
     case .idToken, .userinfo, .deviceCodeExpired, .state, .redirectIssuer: self = .invalidCredentials
-    case .refused, .malformed, .tooLarge, .otherIssuer, .redirected, .notOffered, .tokenType, .clientKey:
+    case .refused, .malformed, .tooLarge, .otherIssuer, .redirected, .notOffered, .tokenType, .clientKey, .attestation:
       self = .configurationError("\(error)")
     }
   }

@@ -122,11 +122,13 @@ public struct FurtherEndpoints: Sendable, Hashable {
   public var deviceAuthorization: URL?
   /// Pushed authorization requests (RFC 9126).
   public var pushedAuthorization: URL?
+  /// Challenges for the proofs of attested clients.
+  public var challenge: URL?
 
   /// Creates a list.
   public init(
     jwksURI: URL? = nil, redirectURI: URL? = nil, userinfo: URL? = nil, revocation: URL? = nil, endSession: URL? = nil,
-    deviceAuthorization: URL? = nil, pushedAuthorization: URL? = nil
+    deviceAuthorization: URL? = nil, pushedAuthorization: URL? = nil, challenge: URL? = nil
   ) {
     self.jwksURI = jwksURI
     self.redirectURI = redirectURI
@@ -135,6 +137,7 @@ public struct FurtherEndpoints: Sendable, Hashable {
     self.endSession = endSession
     self.deviceAuthorization = deviceAuthorization
     self.pushedAuthorization = pushedAuthorization
+    self.challenge = challenge
   }
 }
 
@@ -151,6 +154,9 @@ public enum ClientAuthentication: Sendable, Hashable {
   /// The certificate of the TLS connection, `ConnectionTrust.clientCertificate` (RFC 8705, section 2): one of an
   /// authority that the provider trusts, or a self-signed one that it knows.
   case tlsClientAuth
+  /// An attestation that the app's own back end issued for this instance, such as the gate, and a proof of its key
+  /// (draft-ietf-oauth-attestation-based-client-auth). `SignInDependencies.attester` gets it.
+  case attestation(AttestationProof)
 }
 
 /// When tokens are bound to a key of this client (RFC 9449).
@@ -200,7 +206,13 @@ extension IdentityProvider {
       endSession: metadata.endSessionEndpoint,
       deviceAuthorization: aliases["device_authorization_endpoint"] ?? metadata.deviceAuthorizationEndpoint,
       pushedAuthorization: aliases["pushed_authorization_request_endpoint"]
-        ?? metadata.pushedAuthorizationEndpoint)
+        ?? metadata.pushedAuthorizationEndpoint,
+      challenge: metadata.challengeEndpoint)
+    var authentication = authentication
+    if case .attestation(let proof) = authentication {
+      authentication = .attestation(
+        proof.chosen(among: metadata.authenticationMethods, allowsDPoP: dpop != .off))
+    }
     return IdentityProvider(
       id: id, name: name, tokenEndpoint: tokenEndpoint, authorizationEndpoint: metadata.authorizationEndpoint,
       clientID: clientID, clientSecret: clientSecret, scopes: scopes, type: type, issuer: issuer,
@@ -249,6 +261,7 @@ extension ClientAuthentication: CustomStringConvertible, CustomReflectable {
     case .post: "post"
     case .privateKeyJWT: "private_key_jwt"
     case .tlsClientAuth: "tls_client_auth"
+    case .attestation: "attestation"
     }
   }
   /// No members: a private key stays out of logs.

@@ -73,6 +73,7 @@ extension IdentityProvider {
     judge(endpoints.endSession, "end_session_endpoint")
     judge(endpoints.deviceAuthorization, "device_authorization_endpoint")
     judge(endpoints.pushedAuthorization, "pushed_authorization_request_endpoint")
+    judge(endpoints.challenge, "challenge_endpoint")
     judge(endpoints.redirectURI, "redirect_uri", .redirect)
     return faults
   }
@@ -104,12 +105,16 @@ extension IdentityProvider {
     case .tlsClientAuth:
       if clientSecret != nil { refuse("client_secret", "is not used with tls_client_auth") }
       if trust.clientCertificate == nil { refuse("authentication", "tls_client_auth needs cert_file and key_file") }
+    case .attestation(let proof):
+      if clientSecret != nil { refuse("client_secret", "is not used with attestation") }
+      if proof == .dpop, dpop == .off { refuse("attestation_proof", "dpop needs dpop: auto or required") }
     }
     if isOfMachine {
       if authentication == .none {
         refuse(
           "grant",
-          "client_credentials needs a client that authenticates: basic, post, private_key_jwt or tls_client_auth")
+          "client_credentials needs a client that authenticates: basic, post, private_key_jwt, tls_client_auth or "
+            + "attestation")
       }
       if allowsPasswordGrant { refuse("password_grant", "is for people, not for client_credentials") }
       if endpoints.redirectURI != nil { refuse("redirect_uri", "is not used with client_credentials") }

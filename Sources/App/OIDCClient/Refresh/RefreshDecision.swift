@@ -125,7 +125,8 @@ enum RefreshFailure: Sendable, Hashable {
   private init(ofExchange error: OIDCError) {
     self =
       switch error {
-      case .transport(.unreachable), .transport(.untrusted), .notOffered, .clientKey, .otherIssuer: .notDelivered
+      case .transport(.unreachable), .transport(.untrusted), .notOffered, .clientKey, .attestation, .otherIssuer:
+        .notDelivered
       case .refused(let refusal) where refusal.error == "invalid_grant": .tokenRefused(refusal.error)
       case .refused, .redirected: .requestRefused
       case .status(429, _, let pause): .postponed(pause ?? 30)

@@ -14,6 +14,9 @@ enum EntryNotes {
     note(
       "authentication", "the certificate of the connection proves the client",
       if: provider.authentication == .tlsClientAuth)
+    if let source = use.attestations {
+      note("attestation_command", "\(source.command[0]) attests the client, with the key in \(source.keyFile)")
+    }
     if let algorithm = variations.assertionAlgorithm {
       note("private_key_algorithm", "client assertions are signed with \(algorithm.rawValue)")
     }
