@@ -55,7 +55,7 @@ public struct Changes: Sendable, Hashable {
 
 /// One change to a store.
 public enum StoreChange: Sendable, Hashable {
-  /// The key was revoked, restored or removed. The registry has the current state.
+  /// The key was revoked, restored or removed, or its risk metric changed. The registry has the current state.
   case key(KeyID)
   /// The keys that nodes share were replaced: the challenge keys or the identity signing keys.
   case sharedKeys

@@ -38,7 +38,8 @@ public protocol KeyCatalog: Sendable {
   /// Merges `entries` in one transaction and returns how many keys were new. Merging the same entries again changes
   /// nothing.
   ///
-  /// For an existing key the stricter values win: the greater counter and the earlier revocation.
+  /// For an existing key the stricter values win: the greater counter and the earlier revocation. Of two risk metrics the
+  /// newer one wins, with its receipt.
   func merge(_ entries: [KeyEntry]) async throws(StoreError) -> Int
 
   /// Returns problems and warnings for the operator. `isThorough` reads the whole store.
@@ -54,16 +55,18 @@ public struct KeySelection: Sendable, Hashable {
   public var isRevoked: Bool?
   /// Matches keys that were neither registered nor used at or after this instant.
   public var unusedSince: Timestamp?
+  public var risk: RiskSelection?
 
   public init(
     platform: Platform? = nil, app: String? = nil, environment: AttestEnvironment? = nil, isRevoked: Bool? = nil,
-    unusedSince: Timestamp? = nil
+    unusedSince: Timestamp? = nil, risk: RiskSelection? = nil
   ) {
     self.platform = platform
     self.app = app
     self.environment = environment
     self.isRevoked = isRevoked
     self.unusedSince = unusedSince
+    self.risk = risk
   }
 
   public static let all = KeySelection()
@@ -112,7 +115,7 @@ public struct KeyEntry: Sendable, Hashable {
   public let record: KeyRecord
   /// A bitmap of the counters below the greatest one: bit n is set if the counter n below it can no longer be used.
   public let usedCounters: UInt64
-  /// The receipt as the device sent it (CMS).
+  /// The newest receipt (CMS).
   public let receipt: [UInt8]
 
   public init(record: KeyRecord, usedCounters: UInt64, receipt: [UInt8]) {

@@ -15,7 +15,8 @@ public protocol KeyRegistry: Sendable {
   /// Returns the record of a key; `nil` if it is not registered.
   func record(of keyID: KeyID) async throws(StoreError) -> KeyRecord?
 
-  /// Returns the receipt from a key's registration (CMS); `nil` if the key is not registered or has none.
+  /// Returns the newest receipt of a key (CMS): that of its registration, or one that replaced it. `nil` if the key is
+  /// not registered or has none.
   func receipt(of keyID: KeyID) async throws(StoreError) -> [UInt8]?
 
   /// Spends `use.nonce`, advances the counter if the key has one, and checks that the key is not revoked, all or nothing. Results other
@@ -151,10 +152,12 @@ public struct KeyRecord: Sendable, Hashable {
   /// The time of the last admission. Columns and export lines call it `last_seen_at`, because older gates read them.
   public let lastUsedAt: Timestamp?
   public let revokedAt: Timestamp?
+  /// The risk metric; `nil` if none was ever reported.
+  public let risk: StoredRisk?
 
   public init(
     key: DeviceKey, request: RegistrationRequest, registeredAt: Timestamp, counter: SignCount,
-    lastUsedAt: Timestamp?, revokedAt: Timestamp?
+    lastUsedAt: Timestamp?, revokedAt: Timestamp?, risk: StoredRisk? = nil
   ) {
     self.key = key
     self.request = request
@@ -162,5 +165,6 @@ public struct KeyRecord: Sendable, Hashable {
     self.counter = counter
     self.lastUsedAt = lastUsedAt
     self.revokedAt = revokedAt
+    self.risk = risk
   }
 }

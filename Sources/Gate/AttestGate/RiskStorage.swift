@@ -14,6 +14,23 @@ public struct KeyRisk: Sendable, Hashable {
   }
 }
 
+/// The risk metric of a key as a store has it.
+public struct StoredRisk: Sendable, Hashable {
+  /// The newest metric that Apple reported.
+  public let newest: KeyRisk
+  /// Whether no exchange follows: the receipt has expired, or Apple does not accept it. The metric then only describes
+  /// the past, and policies treat it as unknown.
+  public let isOutdated: Bool
+
+  public init(_ newest: KeyRisk, isOutdated: Bool = false) {
+    self.newest = newest
+    self.isOutdated = isOutdated
+  }
+
+  /// The metric that policies act on; `nil` if it is outdated.
+  public var current: KeyRisk? { isOutdated ? nil : newest }
+}
+
 /// Stores what the exchange of receipts with Apple needs: when the receipt of a key is due, and what came of it.
 ///
 /// A key of App Attest whose receipt was never exchanged is due at once. Every call is one transaction, durable before it
@@ -25,8 +42,8 @@ public protocol RiskStorage: Sendable {
   func dueReceipts(of apps: [AppID], at now: Timestamp, limit: Int) async throws(StoreError) -> [DueReceipt]
 
   /// Stores the result of an exchange, if the stored receipt still is the one of `due` and the key still is registered;
-  /// returns whether it was. A settlement with a metric that differs from the stored one is a change of the key: all
-  /// gates are notified.
+  /// returns whether it was. A settlement that changes the metric that policies act on, or that revokes the key, is a
+  /// change of the key: all gates are notified.
   func settle(_ due: DueReceipt, as settlement: ReceiptSettlement) async throws(StoreError) -> Bool
 
   /// Tries to begin a round of exchanges and returns whether it may run. If several gates ask at once, one gets `true`,
@@ -35,6 +52,41 @@ public protocol RiskStorage: Sendable {
 
   /// Ends this gate's round, so that another gate can begin one.
   func endExchange() async throws(StoreError)
+
+  /// Counts the metrics of at most `limit` registered keys that follow `cursor` (`nil`: from the start), in key id
+  /// order. Revoked keys are not counted.
+  func riskTally(after cursor: KeyID?, limit: Int) async throws(StoreError) -> RiskTally
+}
+
+/// The number of keys with each metric, for a part of the keys.
+public struct RiskTally: Sendable, Hashable {
+  /// Keys that count together.
+  public struct Group: Sendable, Hashable {
+    /// The text of the app's name.
+    public let app: String
+    /// The current metric; `nil` for keys without one.
+    public let metric: Int?
+
+    public init(app: String, metric: Int?) {
+      self.app = app
+      self.metric = metric
+    }
+  }
+
+  public private(set) var counts: [Group: Int]
+  /// The cursor of the next part; `nil` after the last one.
+  public private(set) var next: KeyID?
+
+  public init(_ counts: [Group: Int] = [:], next: KeyID? = nil) {
+    self.counts = counts
+    self.next = next
+  }
+
+  /// Adds the next part.
+  public mutating func add(_ part: RiskTally) {
+    counts.merge(part.counts) { $0 + $1 }
+    next = part.next
+  }
 }
 
 /// A receipt whose exchange is due.
@@ -63,11 +115,16 @@ public struct ReceiptSettlement: Sendable, Hashable {
   public var next: Timestamp?
   /// The number of failures in a row to store; 0 after a success.
   public var failures: Int
+  /// The time at which the key is revoked in the same transaction, unless it already is; `nil` does not revoke it.
+  public var revokedAt: Timestamp?
 
-  public init(receipt: [UInt8]? = nil, risk: KeyRisk? = nil, next: Timestamp?, failures: Int = 0) {
+  public init(
+    receipt: [UInt8]? = nil, risk: KeyRisk? = nil, next: Timestamp?, failures: Int = 0, revokedAt: Timestamp? = nil
+  ) {
     self.receipt = receipt
     self.risk = risk
     self.next = next
     self.failures = failures
+    self.revokedAt = revokedAt
   }
 }

@@ -28,7 +28,7 @@ public struct StoreRule: Sendable {
   ///   - isAndroid: An SQL condition for a key `k` of an Android device, which has no receipt.
   ///   - now: An SQL expression for the current time, in milliseconds since the epoch.
   public static func all(hashOfID: String, isAndroid: String, now: String) -> [StoreRule] {
-    keys(hashOfID, isAndroid) + nonces(now) + changes
+    keys(hashOfID, isAndroid) + exchanges + nonces(now) + changes
   }
 
   private static func keys(_ hashOfID: String, _ isAndroid: String) -> [StoreRule] {
@@ -55,6 +55,20 @@ public struct StoreRule: Sendable {
         advice: "revoke them (sallyport keys revoke), then \(restore)"),
     ]
   }
+
+  private static let exchanges = [
+    StoreRule(
+      """
+      SELECT COUNT(*) FROM receipts AS r
+      WHERE NOT EXISTS (SELECT 1 FROM receipt_exchanges AS e WHERE e.key_id = r.key_id)
+      """, "receipts that are never exchanged for a risk metric", advice: "\(restore); the keys themselves work"),
+    StoreRule(
+      """
+      SELECT COUNT(*) FROM receipt_exchanges AS e JOIN attested_keys AS k ON k.key_id = e.key_id
+      WHERE e.is_revoked <> (k.revoked_at IS NOT NULL)
+      """, "receipts whose exchange does not follow the revocation of their key",
+      advice: "revoke and restore these keys (sallyport keys), the change last that they shall keep"),
+  ]
 
   private static func nonces(_ now: String) -> [StoreRule] {
     [

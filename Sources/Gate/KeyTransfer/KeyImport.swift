@@ -134,7 +134,9 @@ extension KeyEntry {
       || record.counter == other.record.counter && usedCounters | other.usedCounters == usedCounters
     let isRevoked = other.record.revokedAt.map { instant in record.revokedAt.map { $0 <= instant } ?? false } ?? true
     let isSeen = other.record.lastUsedAt.map { instant in record.lastUsedAt.map { $0 >= instant } ?? false } ?? true
-    return isCounted && isRevoked && isSeen
+    let isMeasured =
+      other.record.risk.map { risk in record.risk.map { $0.newest.at >= risk.newest.at } ?? false } ?? true
+    return isCounted && isRevoked && isSeen && isMeasured
   }
 }
 

@@ -54,9 +54,14 @@ struct KeyLine: Codable {
   let lastUsedAt: String?
   let revokedAt: String?
   let receipt: String
+  /// The risk metric and the time of its receipt; absent for a key without one, as in older exports.
+  let risk: Int?
+  let riskAt: String?
+  /// Present and true if the metric is outdated; see `StoredRisk`.
+  let isRiskOutdated: Bool?
 
   enum CodingKeys: String, CodingKey {
-    case app, environment, category, android, counter, receipt
+    case app, environment, category, android, counter, receipt, risk
     case keyID = "key_id"
     case publicKey = "public_key"
     case bundleVersion = "bundle_version"
@@ -66,6 +71,8 @@ struct KeyLine: Codable {
     case registeredAt = "registered_at"
     case lastUsedAt = "last_seen_at"
     case revokedAt = "revoked_at"
+    case riskAt = "risk_at"
+    case isRiskOutdated = "risk_outdated"
   }
 
   init(_ entry: KeyEntry) {
@@ -85,6 +92,9 @@ struct KeyLine: Codable {
     lastUsedAt = record.lastUsedAt?.description
     revokedAt = record.revokedAt?.description
     receipt = Base64.encode(entry.receipt)
+    risk = record.risk?.newest.metric
+    riskAt = record.risk?.newest.at.description
+    isRiskOutdated = record.risk?.isOutdated == true ? true : nil
   }
 
   /// Decodes the entry.
@@ -100,10 +110,21 @@ struct KeyLine: Codable {
     let record = KeyRecord(
       key: key, request: request, registeredAt: try read(registeredAt, "registered_at", Self.instant),
       counter: SignCount(counter), lastUsedAt: try readIfPresent(lastUsedAt, "last_seen_at"),
-      revokedAt: try readIfPresent(revokedAt, "revoked_at"))
+      revokedAt: try readIfPresent(revokedAt, "revoked_at"), risk: try storedRisk())
     return KeyEntry(
       record: record, usedCounters: try read(usedCounters, "used_counters") { UInt64($0, radix: 16) },
       receipt: try read(receipt, "receipt") { Base64.decode($0) })
+  }
+
+  private func storedRisk() throws(MalformedMember) -> StoredRisk? {
+    guard let metric = risk else {
+      guard riskAt == nil, isRiskOutdated == nil else { throw MalformedMember(name: "risk") }
+      return nil
+    }
+    guard metric >= 0 else { throw MalformedMember(name: "risk") }
+    guard let riskAt, !receipt.isEmpty else { throw MalformedMember(name: "risk_at") }
+    return StoredRisk(
+      KeyRisk(metric: metric, at: try read(riskAt, "risk_at", Self.instant)), isOutdated: isRiskOutdated ?? false)
   }
 
   private func deviceKey() throws(MalformedMember) -> DeviceKey {

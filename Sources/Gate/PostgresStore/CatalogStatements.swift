@@ -17,7 +17,10 @@ enum CatalogStatements {
         page, start, Parameter(Int64(KeyPage.reach)), Parameter(selection.app),
         Parameter(selection.environment?.rawValue), Parameter(selection.isRevoked),
         Parameter(selection.unusedSince?.milliseconds), Parameter(Int64(limit)),
-        Parameter(selection.platform.map { $0 == .android })),
+        Parameter(selection.platform.map { $0 == .android }),
+        Parameter(selection.risk?.metrics.map { Int64($0.lowerBound) }),
+        Parameter(selection.risk?.metrics.map { Int64($0.upperBound) }),
+        Parameter(selection.risk == .unknown ? true : nil)),
       Call(end, start, Parameter(Int64(KeyPage.reach - 1))),
     ])
     guard answers.count == 2 else { throw .failed(reason: "no answer") }
@@ -44,18 +47,18 @@ enum CatalogStatements {
     "page",
     """
     SELECT * FROM (
-      SELECT k.*, a.evidence AS android
-      FROM attested_keys AS k LEFT JOIN android_keys AS a ON a.key_id = k.key_id
-      WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2
+      SELECT \(KeyRecord.columns) FROM \(KeyRecord.tables) WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2
     ) AS seen
     WHERE ($3 IS NULL OR app_id = $3) AND ($8 IS NULL OR (android IS NOT NULL) = $8) AND ($4 IS NULL OR environment = $4)
       AND ($5 IS NULL OR (revoked_at IS NOT NULL) = $5)
       AND ($6 IS NULL OR COALESCE(last_seen_at, registered_at) < $6 AND registered_at < $6)
+      AND ($9 IS NULL OR risk BETWEEN $9 AND $10 AND NOT risk_outdated)
+      AND ($11 IS NULL OR risk IS NULL OR risk_outdated)
     ORDER BY key_id LIMIT $7
     """)
 
   /// Selects the last key of a page's scan range, if the range is full.
-  private static let end = Statement(
+  static let end = Statement(
     "page_end", "SELECT key_id FROM attested_keys WHERE key_id > $1 ORDER BY key_id LIMIT 1 OFFSET $2")
 
   // MARK: Removal
@@ -110,9 +113,8 @@ enum CatalogStatements {
   private static let entries = Statement(
     "entries",
     """
-    SELECT k.*, a.evidence AS android, COALESCE(r.receipt, ''::bytea) AS receipt
-    FROM attested_keys AS k LEFT JOIN receipts AS r ON r.key_id = k.key_id
-      LEFT JOIN android_keys AS a ON a.key_id = k.key_id
+    SELECT \(KeyRecord.columns), COALESCE(r.receipt, ''::bytea) AS receipt
+    FROM \(KeyRecord.tables) LEFT JOIN receipts AS r ON r.key_id = k.key_id
     WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2
     """)
 
@@ -128,12 +130,19 @@ enum CatalogStatements {
     let sorted = entries.sorted {
       $0.record.key.keyID.bytes.lexicographicallyPrecedes($1.record.key.keyID.bytes)
     }
-    // A merged entry may carry a revocation.
-    let notes = sorted.filter { $0.record.revokedAt != nil }.flatMap { ChangeStatements.note($0.record.key.keyID) }
+    // A merged entry may carry a revocation or another metric.
+    let changed = sorted.filter { $0.record.revokedAt != nil || $0.record.risk != nil }
+    let notes = changed.flatMap { ChangeStatements.note($0.record.key.keyID) }
     do throws(TransactionError) {
-      let results = try connection.transaction(sorted.flatMap(mergeCalls) + notes)
-      // Each entry has four statements; the first one changes a row if the key is new.
-      return sorted.indices.count { results.indices.contains($0 * 4) && results[$0 * 4].changes == 1 }
+      let calls = sorted.map(mergeCalls)
+      let results = try connection.transaction(calls.flatMap(\.self) + notes)
+      // The first statement of an entry changes a row if the key is new.
+      var (count, position) = (0, 0)
+      for call in calls {
+        if results.indices.contains(position), results[position].changes == 1 { count += 1 }
+        position += call.count
+      }
+      return count
     } catch {
       throw error.storeError
     }
@@ -167,7 +176,7 @@ enum CatalogStatements {
           INSERT INTO android_keys (key_id, evidence) SELECT $1, $2 WHERE $2 IS NOT NULL ON CONFLICT (key_id) DO NOTHING
           """),
         Parameter(key.keyID.bytes), Parameter(key.androidEvidence)),
-    ]
+    ] + RiskStatements.mergeCalls(for: entry)
   }
 
   // No bit is set, since no counter of this new row has been used; `advance` adds the used ones.

@@ -18,7 +18,8 @@ extension KeyRecord {
         registeredAt: try row.read("registered_at", Timestamp.init(milliseconds:)),
         counter: try row.read("counter", SignCount.init(stored:)),
         lastUsedAt: try row.readIfPresent("last_seen_at", Timestamp.init(milliseconds:)),
-        revokedAt: try row.readIfPresent("revoked_at", Timestamp.init(milliseconds:)))
+        revokedAt: try row.readIfPresent("revoked_at", Timestamp.init(milliseconds:)),
+        risk: try StoredRisk(row: row))
     } catch {
       throw .corrupt(reason: "attested_keys.\(error.name) is malformed")
     }
@@ -31,6 +32,28 @@ extension KeyRecord {
     for row in answer.rows { records.append(try KeyRecord(row: row)) }
     return records
   }
+}
+
+extension StoredRisk {
+  /// Returns `nil` for a key without a metric.
+  fileprivate init?(row: ResultRow) throws(MalformedColumn) {
+    guard let metric = try row.readIfPresent("risk", { Int($0 as Int64) }) else { return nil }
+    self.init(
+      KeyRisk(metric: metric, at: try row.read("risk_at", Timestamp.init(milliseconds:))),
+      isOutdated: try row.read("risk_outdated") { $0 })
+  }
+}
+
+extension KeyRecord {
+  /// The columns that a record needs in addition to those of `attested_keys AS k`.
+  static let columns = """
+    k.*, a.evidence AS android, e.metric AS risk, e.measured_at AS risk_at, e.due_at IS NULL AS risk_outdated
+    """
+  /// The tables of `columns`.
+  static let tables = """
+    attested_keys AS k LEFT JOIN android_keys AS a ON a.key_id = k.key_id
+      LEFT JOIN receipt_exchanges AS e ON e.key_id = k.key_id
+    """
 }
 
 extension DeviceKey {

@@ -96,8 +96,7 @@ enum KeyStatements {
   private static let record = Statement(
     "record",
     """
-    SELECT k.*, a.evidence AS android FROM attested_keys AS k LEFT JOIN android_keys AS a ON a.key_id = k.key_id
-    WHERE k.key_id >= $1 ORDER BY k.key_id LIMIT 1
+    SELECT \(KeyRecord.columns) FROM \(KeyRecord.tables) WHERE k.key_id >= $1 ORDER BY k.key_id LIMIT 1
     """)
 
   private static func lookup(_ keyID: KeyID) -> Call { Call(record, Parameter(keyID.bytes)) }
@@ -129,7 +128,7 @@ enum KeyStatements {
         Statement(
           "by_hash",
           """
-          SELECT k.*, a.evidence AS android FROM attested_keys AS k LEFT JOIN android_keys AS a ON a.key_id = k.key_id
+          SELECT \(KeyRecord.columns) FROM \(KeyRecord.tables)
           WHERE k.key_hash >= $1 AND k.key_hash < $2 ORDER BY k.key_hash LIMIT $3
           """),
         Parameter(prefix), Parameter(prefix + "~"), Parameter(Int64(limit))))

@@ -14,6 +14,7 @@ enum PostgresSchema {
     ("age of challenge keys, live gates", gates),
     ("shared documents", documents),
     ("keys of Android devices", androidKeys),
+    ("risk metrics", risks),
   ]
 
   /// The id of the migration lock: an arbitrary number that is the same in every version, and the schema.
@@ -159,6 +160,82 @@ enum PostgresSchema {
     )
     """
   ]
+
+  // The queue of receipts to exchange, one row for each receipt, and the newest metric. App, registration and revocation
+  // are copies, so that an index finds what is due. `due_at` is NULL for never. An unexchanged receipt `is_new`.
+  //
+  // Triggers maintain it, because gates that still run the previous version register and revoke keys too. They run when
+  // a receipt is stored and when a revocation changes, and never in an admission.
+  //
+  // Gates go on while most of the rows are copied. Only then are writes of keys locked out, for what was missed. The
+  // locks are taken in the order in which a registration takes them. The row of a key that was removed meanwhile may
+  // stay: no receipt belongs to it.
+  private static let risks = [
+    """
+    CREATE TABLE receipt_exchanges (
+      key_id BYTEA NOT NULL PRIMARY KEY,
+      app_id TEXT NOT NULL,
+      registered_at BIGINT NOT NULL,
+      is_revoked BOOLEAN NOT NULL,
+      is_new BOOLEAN NOT NULL DEFAULT TRUE,
+      due_at BIGINT,
+      failures BIGINT NOT NULL DEFAULT 0,
+      metric BIGINT,
+      measured_at BIGINT
+    )
+    """,
+    copyExchanges,
+    "CREATE INDEX new_receipts ON receipt_exchanges (app_id, registered_at) WHERE is_new AND NOT is_revoked",
+    "CREATE INDEX due_receipts ON receipt_exchanges (app_id, due_at) WHERE NOT is_new AND NOT is_revoked",
+    "ANALYZE receipt_exchanges",
+    "LOCK TABLE attested_keys, receipts IN SHARE ROW EXCLUSIVE MODE",
+    copyExchanges + missed,
+    """
+    UPDATE receipt_exchanges AS e SET is_revoked = TRUE
+    FROM attested_keys AS k WHERE k.key_id = e.key_id AND k.revoked_at IS NOT NULL AND NOT e.is_revoked
+    """,
+    """
+    UPDATE receipt_exchanges AS e SET is_revoked = FALSE
+    FROM attested_keys AS k WHERE k.key_id = e.key_id AND k.revoked_at IS NULL AND e.is_revoked
+    """,
+    "ALTER TABLE receipt_exchanges ADD FOREIGN KEY (key_id) REFERENCES receipts (key_id) ON DELETE CASCADE NOT VALID",
+    """
+    CREATE FUNCTION sallyport_receipt_stored() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      INSERT INTO receipt_exchanges (key_id, app_id, registered_at, is_revoked)
+        SELECT key_id, app_id, registered_at, revoked_at IS NOT NULL FROM attested_keys WHERE key_id = NEW.key_id
+        ON CONFLICT (key_id) DO UPDATE SET
+          app_id = excluded.app_id, registered_at = excluded.registered_at, is_revoked = excluded.is_revoked,
+          is_new = TRUE, due_at = NULL, failures = 0, metric = NULL, measured_at = NULL;
+      RETURN NULL;
+    END $$
+    """,
+    """
+    CREATE TRIGGER receipt_stored AFTER INSERT ON receipts FOR EACH ROW EXECUTE FUNCTION sallyport_receipt_stored()
+    """,
+    """
+    CREATE FUNCTION sallyport_revocation_changed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      UPDATE receipt_exchanges SET is_revoked = NEW.revoked_at IS NOT NULL WHERE key_id = NEW.key_id;
+      RETURN NULL;
+    END $$
+    """,
+    """
+    CREATE TRIGGER revocation_changed AFTER UPDATE OF revoked_at ON attested_keys FOR EACH ROW
+    WHEN ((OLD.revoked_at IS NULL) <> (NEW.revoked_at IS NULL)) EXECUTE FUNCTION sallyport_revocation_changed()
+    """,
+  ]
+
+  /// Restricts `copyExchanges` to keys that were registered while it ran, whatever the clocks of gates say. Comparing
+  /// all keys would take seconds for a million.
+  private static let missed = """
+     AND k.registered_at >= (SELECT COALESCE(MAX(registered_at), 0) FROM receipt_exchanges) - 86400000
+    AND NOT EXISTS (SELECT 1 FROM receipt_exchanges AS e WHERE e.key_id = k.key_id)
+    """
+
+  private static let copyExchanges = """
+    INSERT INTO receipt_exchanges (key_id, app_id, registered_at, is_revoked)
+    SELECT k.key_id, k.app_id, k.registered_at, k.revoked_at IS NOT NULL
+    FROM attested_keys AS k JOIN receipts AS r ON r.key_id = k.key_id WHERE TRUE
+    """
 
   // The position comes from a row that stays locked until the commit. Positions therefore become visible in order,
   // and a reader that has read up to one position has missed none before it.

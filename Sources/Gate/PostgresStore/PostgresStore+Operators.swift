@@ -80,4 +80,30 @@ extension PostgresStore: ClusterMembership {
   }
 }
 
+extension PostgresStore: RiskStorage {
+  public func dueReceipts(of apps: [AppID], at now: Timestamp, limit: Int) async throws(StoreError) -> [DueReceipt] {
+    try await run { connection throws(StoreError) in
+      try RiskStatements.dueReceipts(of: apps, at: now, limit: limit, on: connection)
+    }
+  }
+
+  public func settle(_ due: DueReceipt, as settlement: ReceiptSettlement) async throws(StoreError) -> Bool {
+    try await run { connection throws(StoreError) in try RiskStatements.settle(due, as: settlement, on: connection) }
+  }
+
+  public func beginExchange() async throws(StoreError) -> Bool {
+    try await run { connection throws(StoreError) in try RiskStatements.beginExchange(on: connection) }
+  }
+
+  public func endExchange() async throws(StoreError) {
+    try await run { connection throws(StoreError) in try RiskStatements.endExchange(on: connection) }
+  }
+
+  public func riskTally(after cursor: KeyID?, limit: Int) async throws(StoreError) -> RiskTally {
+    try await run { connection throws(StoreError) in
+      try RiskStatements.tally(after: cursor, limit: limit, on: connection)
+    }
+  }
+}
+
 extension PostgresStore: GateStore {}

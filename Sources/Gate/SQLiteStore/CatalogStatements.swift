@@ -20,13 +20,16 @@ struct CatalogStatements {
         WHERE (:app IS NULL OR app_id = :app) AND (:android IS NULL OR (android IS NOT NULL) = :android) AND (:environment IS NULL OR environment = :environment)
           AND (:revoked IS NULL OR (revoked_at IS NOT NULL) = :revoked)
           AND (:unused IS NULL OR COALESCE(last_seen_at, registered_at) < :unused AND registered_at < :unused)
+          AND (:least IS NULL OR risk BETWEEN :least AND :most AND NOT risk_outdated)
+          AND (:unknown IS NULL OR risk IS NULL OR risk_outdated)
         ORDER BY key_id LIMIT :limit
         """,
       arguments: [
         "start": start, "reach": KeyPage.reach, "app": selection.app,
         "android": selection.platform.map { $0 == .android },
         "environment": selection.environment?.rawValue, "revoked": selection.isRevoked,
-        "unused": selection.unusedSince?.milliseconds, "limit": limit,
+        "unused": selection.unusedSince?.milliseconds, "limit": limit, "least": selection.risk?.metrics?.lowerBound,
+        "most": selection.risk?.metrics?.upperBound, "unknown": selection.risk == .unknown ? true : nil,
       ])
     var (records, unreadable): ([KeyRecord], [UnreadableKey]) = ([], [])
     for row in rows {
@@ -110,12 +113,14 @@ struct CatalogStatements {
     for entry in entries {
       if try insert(entry) { count += 1 }
       try advance(entry)
+      if !entry.receipt.isEmpty {
+        try db.execute(
+          sql: "INSERT INTO receipts (key_id, receipt) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING",
+          arguments: [Data(entry.record.key.keyID.bytes), Data(entry.receipt)])
+      }
+      let hasNewRisk = try RiskStatements(db: db).merge(entry)
       // An entry may bring a revocation.
-      if entry.record.revokedAt != nil { try ChangeStatements(db: db).note(entry.record.key.keyID) }
-      guard !entry.receipt.isEmpty else { continue }
-      try db.execute(
-        sql: "INSERT INTO receipts (key_id, receipt) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING",
-        arguments: [Data(entry.record.key.keyID.bytes), Data(entry.receipt)])
+      if hasNewRisk || entry.record.revokedAt != nil { try ChangeStatements(db: db).note(entry.record.key.keyID) }
     }
     return count
   }

@@ -35,6 +35,12 @@ struct EntryDigest {
     add(entry.receipt)
     // Backups of keys of iOS keep the digest that they had before there were others.
     if let evidence = key.androidEvidence { add(Array(evidence.utf8)) }
+    // Likewise for keys without a risk metric.
+    if let risk = record.risk {
+      add(number(Int64(risk.newest.metric)))
+      add(number(risk.newest.at.milliseconds))
+      add(number(risk.isOutdated ? 1 : 0))
+    }
     return bytes
   }
 

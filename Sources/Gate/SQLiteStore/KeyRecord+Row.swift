@@ -19,10 +19,23 @@ extension KeyRecord {
         registeredAt: try row.read("registered_at", Timestamp.init(milliseconds:)),
         counter: try row.read("counter", SignCount.init),
         lastUsedAt: try row.readIfPresent("last_seen_at", Timestamp.init(milliseconds:)),
-        revokedAt: try row.readIfPresent("revoked_at", Timestamp.init(milliseconds:)))
+        revokedAt: try row.readIfPresent("revoked_at", Timestamp.init(milliseconds:)),
+        risk: try StoredRisk(row: row))
     } catch {
       throw StoreError.corrupt(reason: "attested_keys.\(error.name) is malformed")
     }
+  }
+}
+
+extension StoredRisk {
+  /// Returns `nil` for a key without a metric.
+  fileprivate init?(row: Row) throws(MalformedColumn) {
+    // A backup that an older version wrote has no such column.
+    guard row.hasColumn("risk") else { return nil }
+    guard let metric = try row.readIfPresent("risk", { $0 as Int }) else { return nil }
+    self.init(
+      KeyRisk(metric: metric, at: try row.read("risk_at", Timestamp.init(milliseconds:))),
+      isOutdated: try row.read("risk_outdated") { $0 })
   }
 }
 

@@ -27,6 +27,10 @@ enum SQLiteSchema {
     migrator.registerMigration("5 keys of Android devices") { db in
       try db.execute(sql: "ALTER TABLE attested_keys ADD COLUMN android TEXT")
     }
+    migrator.registerMigration("6 risk metrics") { db in
+      try addRisks(in: db)
+      try createExchanges(in: db)
+    }
     return migrator
   }
 
@@ -121,6 +125,49 @@ enum SQLiteSchema {
         sql: "UPDATE attested_keys SET key_hash = ? WHERE key_id = ?", arguments: [KeyHash(of: keyID).text, id])
     }
     try db.execute(sql: "CREATE UNIQUE INDEX attested_keys_by_hash ON attested_keys (key_hash)")
+  }
+
+  /// The risk is a part of the key's row, which every lookup reads; see `StoredRisk`.
+  private static func addRisks(in db: Database) throws {
+    try db.execute(
+      sql: """
+        ALTER TABLE attested_keys ADD COLUMN risk BIGINT;
+        ALTER TABLE attested_keys ADD COLUMN risk_at BIGINT;
+        ALTER TABLE attested_keys ADD COLUMN risk_outdated BOOLEAN;
+        """)
+  }
+
+  /// Creates the queue of receipts to exchange, one row for each receipt. App, registration and revocation are copies,
+  /// so that an index finds what is due. `due_at` is NULL for never.
+  ///
+  /// Triggers maintain it, so that no statement can forget it, and so that the older process of a graceful upgrade
+  /// does it too. They run when a receipt is stored and when a revocation changes, and never in an admission.
+  private static func createExchanges(in db: Database) throws {
+    try db.execute(
+      sql: """
+        CREATE TABLE receipt_exchanges (
+          key_id BLOB NOT NULL PRIMARY KEY REFERENCES receipts (key_id) ON DELETE CASCADE,
+          app_id TEXT NOT NULL,
+          registered_at BIGINT NOT NULL,
+          is_revoked BOOLEAN NOT NULL,
+          is_new BOOLEAN NOT NULL DEFAULT TRUE,
+          due_at BIGINT,
+          failures BIGINT NOT NULL DEFAULT 0
+        ) WITHOUT ROWID;
+        INSERT INTO receipt_exchanges (key_id, app_id, registered_at, is_revoked)
+          SELECT key_id, app_id, registered_at, revoked_at IS NOT NULL FROM attested_keys
+          WHERE key_id IN (SELECT key_id FROM receipts);
+        CREATE INDEX new_receipts ON receipt_exchanges (app_id, registered_at) WHERE is_new AND NOT is_revoked;
+        CREATE INDEX due_receipts ON receipt_exchanges (app_id, due_at) WHERE NOT is_new AND NOT is_revoked;
+        CREATE TRIGGER receipt_stored AFTER INSERT ON receipts BEGIN
+          INSERT INTO receipt_exchanges (key_id, app_id, registered_at, is_revoked)
+            SELECT key_id, app_id, registered_at, revoked_at IS NOT NULL FROM attested_keys WHERE key_id = NEW.key_id;
+        END;
+        CREATE TRIGGER revocation_changed AFTER UPDATE OF revoked_at ON attested_keys
+        WHEN (OLD.revoked_at IS NULL) <> (NEW.revoked_at IS NULL) BEGIN
+          UPDATE receipt_exchanges SET is_revoked = NEW.revoked_at IS NOT NULL WHERE key_id = NEW.key_id;
+        END;
+        """)
   }
 
   // There is only one writer at a time, so positions become visible in order.

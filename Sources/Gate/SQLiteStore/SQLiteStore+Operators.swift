@@ -62,4 +62,22 @@ extension SQLiteStore: ClusterMembership {
   public func endMaintenance() async throws(StoreError) {}
 }
 
+extension SQLiteStore: RiskStorage {
+  public func dueReceipts(of apps: [AppID], at now: Timestamp, limit: Int) async throws(StoreError) -> [DueReceipt] {
+    try await reads.run { try RiskStatements(db: $0).dueReceipts(of: apps, at: now, limit: limit) }
+  }
+
+  public func settle(_ due: DueReceipt, as settlement: ReceiptSettlement) async throws(StoreError) -> Bool {
+    try await change { try RiskStatements(db: $0).settle(due, as: settlement) }
+  }
+
+  /// Returns `true`: one gate uses the file. If two use it during a graceful upgrade, `settle` accepts one result.
+  public func beginExchange() async throws(StoreError) -> Bool { true }
+  public func endExchange() async throws(StoreError) {}
+
+  public func riskTally(after cursor: KeyID?, limit: Int) async throws(StoreError) -> RiskTally {
+    try await reads.run { try RiskStatements(db: $0).tally(after: cursor, limit: limit) }
+  }
+}
+
 extension SQLiteStore: GateStore {}

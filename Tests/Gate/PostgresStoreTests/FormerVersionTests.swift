@@ -15,15 +15,15 @@ struct FormerVersionTests {
     let connection: PostgresConnection
 
     /// Creates the tables of that version in an empty schema.
-    init(_ url: String) throws(StoreError) {
+    init(_ url: String, version: Int = 4) throws(StoreError) {
       let parameters: ConnectionParameters
       do { parameters = try ConnectionParameters(url: url) } catch { throw .failed(reason: "\(error)") }
       connection = try Dialer(parameters: parameters, limits: PostgresStore.Limits()).connect()
-      for migration in PostgresSchema.migrations.prefix(4) {
+      for migration in PostgresSchema.migrations.prefix(version) {
         for statement in migration.statements { _ = try connection.ask(Call(statement)) }
       }
       _ = try connection.ask(Call("CREATE TABLE sallyport_migrations (version INTEGER NOT NULL PRIMARY KEY)"))
-      _ = try connection.ask(Call("INSERT INTO sallyport_migrations SELECT generate_series(1, 4)"))
+      _ = try connection.ask(Call("INSERT INTO sallyport_migrations SELECT generate_series(1, \(version))"))
     }
 
     private static let insertKey = Statement(
@@ -133,6 +133,53 @@ struct FormerVersionTests {
     #expect(AppID(try #require(try former.app(of: android.key))) == nil)
     #expect(try !former.register(Fixture.registration(over: android.request.nonce)))
     await store.close()
+  }
+
+  @Test("Receipts of the version before risk metrics are due, also those that a gate of it stores meanwhile")
+  func dueReceipts() async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let former = try FormerGate(url, version: 5)
+    let (early, late, revoked) = (Fixture.registration(), Fixture.registration(), Fixture.registration())
+    for registration in [early, revoked] { #expect(try former.register(registration)) }
+    _ = try KeyStatements.revoke(revoked.key.keyID, at: Fixture.now, on: former.connection)
+    #expect(try former.app(of: early.key) == early.key.app.text)
+
+    let store = PostgresStore(try ConnectionParameters(url: url))
+    let app = try #require(AppID(early.key.app.text))
+    func due() async throws -> Set<KeyID> {
+      Set(try await store.dueReceipts(of: [app], at: Fixture.now, limit: 10).map(\.key.keyID))
+    }
+    #expect(try await due() == [early.key.keyID])
+    #expect(try former.register(late))
+    #expect(try await due() == [early.key.keyID, late.key.keyID])
+    _ = try KeyStatements.revoke(early.key.keyID, at: Fixture.now, on: former.connection)
+    _ = try KeyStatements.restore(revoked.key.keyID, on: former.connection)
+    #expect(try await due() == [revoked.key.keyID, late.key.keyID])
+    #expect(try former.app(of: early.key) == early.key.app.text)
+    #expect(try former.advance(late.key, to: 1))
+    let first = try #require(try await store.dueReceipts(of: [app], at: Fixture.now, limit: 1).first)
+    let risk = KeyRisk(metric: 3, at: Fixture.now)
+    #expect(try await store.settle(first, as: ReceiptSettlement(receipt: [1], risk: risk, next: Fixture.now)))
+    #expect(try await store.record(of: first.key.keyID)?.risk == StoredRisk(risk))
+    #expect(try await store.findings(isThorough: true).filter { $0.area == .data } == [])
+    await store.close()
+  }
+
+  @Test("Of two gates that begin a round of exchanges, one may, until it ends its round or loses its connection")
+  func lease() async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let first = PostgresStore(try ConnectionParameters(url: url))
+    let second = PostgresStore(try ConnectionParameters(url: url))
+    #expect(try await first.beginExchange())
+    #expect(try await !second.beginExchange())
+    // Maintenance has a lock of its own.
+    #expect(try await second.beginMaintenance())
+    try await first.endExchange()
+    #expect(try await second.beginExchange())
+    await second.close()
+    // The server notices a closed connection with a delay.
+    while try await !first.beginExchange() { try await Task.sleep(for: .milliseconds(20)) }
+    await first.close()
   }
 
   @Test("A new connection of the former version finds a newer version, so that it refuses")

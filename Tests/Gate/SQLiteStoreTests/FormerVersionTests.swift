@@ -36,11 +36,13 @@ struct FormerVersionTests {
 
   /// Creates the file at `path` as the former version did.
   @discardableResult
-  private static func write(_ entries: [KeyEntry], to path: String) throws -> DatabaseQueue {
+  private static func write(
+    _ entries: [KeyEntry], to path: String, version: String = "4 age of challenge keys"
+  ) throws -> DatabaseQueue {
     var configuration = Configuration()
     configuration.busyMode = .timeout(5)
     let queue = try DatabaseQueue(path: path, configuration: configuration)
-    try SQLiteSchema.migrator.migrate(queue, upTo: "4 age of challenge keys")
+    try SQLiteSchema.migrator.migrate(queue, upTo: version)
     try queue.write { db in for entry in entries { try insert(entry, in: db) } }
     return queue
   }
@@ -126,6 +128,50 @@ struct FormerVersionTests {
     #expect(try await store.record(of: late[1].record.key.keyID) == late[1].record)
     #expect(try await store.record(of: android.key.keyID)?.key == android.key)
     await store.close()
+  }
+
+  @Test("Receipts of the version before risk metrics are due, also those that a gate of it stores meanwhile")
+  func dueReceipts() async throws {
+    let former = try Self.write(Self.entries(), to: path, version: "5 keys of Android devices")
+    let store = SQLiteStore(path: path)
+    let app = try #require(AppID("AAABBBCCC1.com.example.app"))
+    func due() async throws -> Set<KeyID> {
+      Set(try await store.dueReceipts(of: [app], at: Fixture.now, limit: 10).map(\.key.keyID))
+    }
+    let active = Set(
+      try await store.entries(after: nil, limit: 10).map(\.record).filter { $0.revokedAt == nil }.map(\.key.keyID))
+    #expect(active.count == 2)
+    #expect(try await due() == active)
+    let late = Self.entries()[0]
+    try await former.write { try Self.insert(late, in: $0) }
+    #expect(try await due().subtracting(active) == (late.record.revokedAt == nil ? [late.record.key.keyID] : []))
+    let keyID = try #require(active.first)
+    try await former.write { db in
+      try db.execute(
+        sql: "UPDATE attested_keys SET revoked_at = 1 WHERE key_id = ?", arguments: [Data(keyID.bytes)])
+    }
+    #expect(try await !due().contains(keyID))
+    #expect(try await store.findings(isThorough: true).filter { $0.area == .data } == [])
+    await store.close()
+  }
+
+  @Test(
+    "An index finds what is due",
+    arguments: [
+      (RiskStatements.newReceipts, 2, "new_receipts"), (RiskStatements.dueReceipts, 3, "due_receipts"),
+    ])
+  func plan(_ sql: String, arguments: Int, index: String) async throws {
+    let store = SQLiteStore(path: path)
+    try await store.open()
+    await store.close()
+    let plan = try await DatabaseQueue(path: path).read { db in
+      try Row.fetchAll(
+        db, sql: "EXPLAIN QUERY PLAN " + sql,
+        arguments: StatementArguments([DatabaseValue](repeating: .null, count: arguments))
+      ).map { "\($0["detail"] as String)" }
+    }
+    #expect(plan.first?.contains("USING INDEX \(index)") == true, "\(plan)")
+    #expect(!plan.contains { $0.contains("SCAN") || $0.contains("TEMP B-TREE") }, "\(plan)")
   }
 
   @Test("A gate of the former version refuses the migrated file")

@@ -219,7 +219,16 @@ struct BackupTests {
       _ = try await store.admit(Fixture.use(of: registration.key, number * 10, window: 8))
       if number == 2 { _ = try await store.revoke(registration.key.keyID, at: Fixture.now) }
     }
+    // One with a current metric, and one with an outdated one.
+    let app = try #require(AppID(Fixture.key().app.text))
+    for (number, due) in try await store.dueReceipts(of: [app], at: Fixture.now, limit: 2).enumerated() {
+      let settlement = ReceiptSettlement(
+        receipt: due.receipt.reversed(), risk: KeyRisk(metric: 3 + number, at: Fixture.now),
+        next: number == 0 ? Fixture.now : nil)
+      #expect(try await store.settle(due, as: settlement))
+    }
     let entries = try await store.entries(after: nil, limit: 10)
+    #expect(Set(entries.compactMap(\.record.risk)).count == 2)
     if closing { await store.close() }
     return entries
   }

@@ -104,6 +104,8 @@ struct CheckTests {
     ("UPDATE attested_keys SET used_counters = 0", "could be used again"),
     ("UPDATE attested_keys SET environment = 'moon'", "damaged"),
     ("DELETE FROM receipts", "keys without a receipt"),
+    ("DELETE FROM receipt_exchanges", "never exchanged for a risk metric"),
+    ("UPDATE receipt_exchanges SET is_revoked = NOT is_revoked", "does not follow the revocation"),
     ("DELETE FROM nonce_watermark", "missing nonce watermark"),
     ("DELETE FROM change_position", "missing change position"),
     ("INSERT INTO changes (position) VALUES (99999)", "beyond the newest"),
