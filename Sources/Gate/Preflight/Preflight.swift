@@ -41,8 +41,9 @@ public struct Preflight: Sendable {
     let listener = ListeningProbe(settings: settings).run()
     let files = FileProbe(settings: settings, instant: instant).run()
     let network = ProxyProbe(settings: settings, proxies: proxies).run()
+    let risk = RiskProbe(settings: settings).run()
     let webhooks = WebhookProbe(settings: settings).run()
-    return await listener + files + summaries + network + webhooks + authority + android + upstreams + stored
+    return await listener + files + summaries + network + webhooks + authority + android + risk + upstreams + stored
   }
 
   /// What the listener and the tokens offer, which cannot fail.

@@ -166,6 +166,8 @@ extension GateSettings {
     /// `nil` allows all categories.
     public var allowedCategories: Set<ValidationCategory>?
     public var missingCategory: Missing
+    /// `nil` without a key of the developer account: receipts are not exchanged.
+    public var risk: Risk?
   }
 
   public enum Platform: String, Sendable, Hashable, CaseIterable { case ios, android }

@@ -190,6 +190,39 @@ struct FileTests {
     }
   }
 
+  @Test("The key for the exchange of receipts is read, and what follows from a metric is said")
+  func developerKey() async throws {
+    try await Bench.with { bench in
+      func extra(_ more: String) -> String {
+        """
+        app_attest:
+          apps:
+            - { team_id: AAABBBCCC1, bundle_id: com.example.app, risk: { key_file: key.p8, key_id: ABCDE12345\(more) } }
+        """
+      }
+      let good = try P256PrivateKey().pkcs8PEM
+      try bench.write(good, to: "key.p8")
+      for (more, text) in [
+        ("", "metrics are only observed"), (", threshold: 3, action: refuse", "metrics above 3: refused"),
+        (
+          ", threshold: 3, action: revoke, when_unknown: refuse",
+          "metrics above 3: revoked; keys without a metric are refused"
+        ),
+      ] {
+        let results = await Preflight(try bench.settings(extra(more)), store: nil, at: Bench.now).run()
+        let found = results.first { $0.key == "app_attest.apps[0].risk.key_file" }
+        #expect(found?.outcome == .passed)
+        #expect(found?.text == "key ABCDE12345 of team AAABBBCCC1 for com.example.app: \(text)")
+      }
+      // The beginning is that of a key on P-256, and the rest is none.
+      var lines = good.split(separator: "\n").map(String.init)
+      lines[2] = String(lines[2].reversed())
+      try bench.write(lines.joined(separator: "\n") + "\n", to: "key.p8")
+      let reported = try await findings(bench, extra(""))
+      #expect(reported.count == 1 && reported[0].hasPrefix("failed: app_attest.apps[0].risk.key_file: DIR/key.p8: "))
+    }
+  }
+
   @Test("Roots of simulated devices and challenge keys are read")
   func others() async throws {
     try await Bench.with { bench in

@@ -29,10 +29,11 @@ extension SettingsBuilder {
     {
       refuse(categoryList, "an empty list admits no device; remove the key to admit every category")
     }
+    let risk = risk(index)
     guard let team, let bundle, let missing = value(Keys.missingCategory, index) else { return nil }
     return GateSettings.App(
       teamID: team, bundleID: bundle, environments: Set(environments),
-      allowedCategories: categories.isEmpty ? nil : Set(categories), missingCategory: missing)
+      allowedCategories: categories.isEmpty ? nil : Set(categories), missingCategory: missing, risk: risk)
   }
 
   /// The name of an app whose users' devices are admitted; `nil` if there are only apps for tests.

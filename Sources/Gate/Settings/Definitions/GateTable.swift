@@ -29,6 +29,8 @@ extension SettingsTable {
     Keys.enforcement.definition, Keys.platform.definition, Keys.teamID.definition, Keys.bundleID.definition,
     Keys.environments.definition,
     Keys.allowedCategories.definition, Keys.missingCategory.definition,
+    Keys.riskKey.definition, Keys.riskKeyID.definition, Keys.riskThreshold.definition, Keys.riskAction.definition,
+    Keys.riskUnknown.definition, Keys.riskEndpoint.definition,
     Keys.package.definition, Keys.signers.definition, Keys.securityLevel.definition, Keys.verifiedBoot.definition,
     Keys.bootKeys.definition, Keys.leastPatchLevel.definition, Keys.requiresRKP.definition,
     Keys.statusList.definition, Keys.statusListCA.definition, Keys.statusListRefresh.definition,

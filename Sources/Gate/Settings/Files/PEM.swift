@@ -31,6 +31,8 @@ enum FileContentRule: Sendable {
   /// Lists of revoked certificates (RFC 5280 section 5), which may be larger than other files.
   case revocationLists
   case privateKey
+  /// See `DeveloperKeyFile`.
+  case developerKey
   /// See `TokenFile`.
   case token
   /// See `HeaderLines`.
@@ -79,6 +81,7 @@ enum FileContentRule: Sendable {
     case .revocationLists:
       return labels.contains("X509 CRL")
         ? nil : "\(path) contains no list of revoked certificates: no PEM block X509 CRL (openssl crl -in FILE)"
+    case .developerKey: return DeveloperKeyFile.violation(in: bytes, of: path)
     case .privateKey:
       if labels.contains("ENCRYPTED PRIVATE KEY")
         || String(decoding: bytes, as: UTF8.self).contains("Proc-Type: 4,ENCRYPTED")
