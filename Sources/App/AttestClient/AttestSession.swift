@@ -102,7 +102,8 @@ public actor AttestSession {
     switch error {
     case .transport(let error): throw .transport(error)
     case .refused(let refusal) where refusal.code == .keyRevoked: throw .keyRevoked(refusal)
-    case .refused(let refusal) where refusal.code == .keyRefused && allowance.takeRenewal(): try await renewKey()
+    case .refused(let refusal)
+    where [.keyRefused, .riskOutdated].contains(refusal.code) && allowance.takeRenewal(): try await renewKey()
     case .refused(let refusal) where refusal.code?.definition.advice == .freshChallenge && allowance.takeChallenge():
       return
     case .refused(let refusal): throw .assertionFailed(refusal)

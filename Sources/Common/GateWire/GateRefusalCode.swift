@@ -83,6 +83,12 @@ public enum GateRefusalCode: String, Sendable, Hashable, CaseIterable {
   case certificateRefused = "certificate_refused"
   /// An operator revoked the key.
   case keyRevoked = "key_revoked"
+  /// More keys were attested on the device than the app's threshold allows.
+  case riskTooHigh = "risk_too_high"
+  /// The risk metric of a new key was not reported yet.
+  case riskUnknown = "risk_unknown"
+  /// The risk metric of the key is too old to be renewed.
+  case riskOutdated = "risk_outdated"
   // Tokens.
   /// The DPoP proof is missing, repeated or malformed.
   case dpopMalformed = "dpop_malformed"
@@ -197,6 +203,11 @@ extension GateRefusalCode {
         401, .freshChallenge, "The key's counter was seen before: make a new assertion for each connection")
     case .certificateRefused: Definition(403, .stop, "This client certificate's subject is not accepted")
     case .keyRevoked: Definition(403, .stop, "The key has been revoked: ask the operator of this service")
+    case .riskTooHigh:
+      Definition(403, .stop, "Too many keys were made on this device: ask the operator of this service")
+    case .riskUnknown:
+      Definition(503, .retryLater, "The key is new and still being examined: try again later", retryAfter: 60)
+    case .riskOutdated: Definition(401, .newKey, "The examination of the key is out of date: register a new key")
 
     case .dpopMalformed: Definition(400, .fixRequest, "DPoP must be a proof JWT (RFC 9449) signed with ES256")
     case .dpopRefused: Definition(400, .fixRequest, "DPoP is not a valid proof for this request")

@@ -6,11 +6,16 @@ public struct AppPolicy: Sendable, Hashable {
   public let appID: AppID
   public let environments: Set<AttestEnvironment>
   public let categories: CategoryPolicy
+  /// `nil` if receipts of the app are not exchanged: no risk is judged.
+  public let risk: RiskPolicy?
 
-  public init(appID: AppID, environments: Set<AttestEnvironment>, categories: CategoryPolicy = .any) {
+  public init(
+    appID: AppID, environments: Set<AttestEnvironment>, categories: CategoryPolicy = .any, risk: RiskPolicy? = nil
+  ) {
     self.appID = appID
     self.environments = environments
     self.categories = categories
+    self.risk = risk
   }
 }
 
@@ -43,6 +48,8 @@ public struct AllowedApps: Sendable {
   private let androidPolicies: [String: AndroidAppPolicy]
   /// The environment of keys of Android devices: `development` if the trusted roots are simulated ones.
   let androidEnvironment: AttestEnvironment
+  /// Whether the risk of any app's keys is judged.
+  let judgesRisk: Bool
 
   /// Returns `nil` if an app is listed twice.
   public init?(
@@ -51,13 +58,14 @@ public struct AllowedApps: Sendable {
     self.policies = Dictionary(policies.map { ($0.appID, $0) }) { first, _ in first }
     androidPolicies = Dictionary(android.map { ($0.package, $0) }) { first, _ in first }
     self.androidEnvironment = androidEnvironment
+    judgesRisk = policies.contains { $0.risk != nil }
     guard self.policies.count == policies.count, androidPolicies.count == android.count else { return nil }
   }
 
   /// An empty list: no key can be registered.
   public static let none = AllowedApps()
 
-  private init() { (policies, androidPolicies, androidEnvironment) = ([:], [:], .production) }
+  private init() { (policies, androidPolicies, androidEnvironment, judgesRisk) = ([:], [:], .production, false) }
 
   public var isEmpty: Bool { policies.isEmpty && androidPolicies.isEmpty }
 
@@ -77,6 +85,14 @@ public struct AllowedApps: Sendable {
 
   /// The policies of Android apps, in the order of their packages.
   var android: [AndroidAppPolicy] { androidPolicies.values.sorted { $0.package < $1.package } }
+
+  /// Checks the risk of a key before its admission. A registration does not call this: a new key has no metric yet.
+  ///
+  /// - Throws: `.riskTooHigh`, `.riskUnknown` or `.riskOutdated`.
+  func check(_ risk: StoredRisk?, of key: DeviceKey) throws(Denial) {
+    guard case .appAttest(let attested) = key.attestation, let policy = policies[attested.appID]?.risk else { return }
+    try policy.check(risk, of: key.app)
+  }
 
   /// Checks a key against the current configuration. Registration, its repetition and admission all call this; the
   /// configuration may have changed between them.

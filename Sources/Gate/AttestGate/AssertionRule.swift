@@ -34,6 +34,9 @@ public struct AssertionRule: AdmissionRule {
   /// Removes a key from memory after it was changed in the registry.
   public func forget(_ keyID: KeyID) { known.forget(keyID) }
 
+  /// Removes every key from memory, after any of them may have changed in the registry.
+  public func forgetAll() { known.forgetAll() }
+
   /// Verifies the whole proof before it spends anything, so a wrong signature cannot burn the nonce of another
   /// client. Then the registry spends the nonce, advances the counter and checks the revocation in one transaction.
   public func evaluate(_ claim: AdmissionClaim, at now: Timestamp) async throws(Denial) -> Principal? {
@@ -92,10 +95,11 @@ public struct AssertionRule: AdmissionRule {
       throw isRegistered ? error : .unknownKey
     }
     guard isRegistered else { throw .unknownKey }
-    let device = DevicePrincipal(key.attested, hash: key.hash, evidence: evidence)
+    let device = DevicePrincipal(key.attested, hash: key.hash, evidence: evidence, risk: key.risk?.current)
     // The configuration may have changed since the registration, and the app may have been reinstalled from another
     // source.
     try apps.check(key.attested, category: device.category)
+    if apps.judgesRisk { try apps.check(key.risk, of: key.attested) }
     return device
   }
 

@@ -65,6 +65,11 @@ extension Denial {
         .counterReplayed, "assertion_counter", detail: "\(found.value) after \(stored.value)", app: app,
         followsVerification: true)
     case .keyRevoked(let app): RefusalReport(.keyRevoked, app: app, followsVerification: true)
+    case .riskTooHigh(let metric, let threshold, let app):
+      RefusalReport(.riskTooHigh, detail: "\(metric), threshold \(threshold)", app: app, followsVerification: true)
+    case .riskUnknown(let app): RefusalReport(.riskUnknown, app: app, followsVerification: true)
+    case .riskOutdated(let risk, let app):
+      RefusalReport(.riskOutdated, detail: "\(risk.metric) at \(risk.at)", app: app, followsVerification: true)
 
     case .appNotServed(let app):
       RefusalReport(

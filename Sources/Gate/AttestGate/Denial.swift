@@ -46,6 +46,12 @@ public enum Denial: Error, Sendable, Hashable {
   case platformMismatch(AppName)
   case counterReplayed(SignCount, stored: SignCount, AppName)
   case keyRevoked(AppName)
+  /// The risk metric of the key is above the app's threshold.
+  case riskTooHigh(Int, threshold: Int, AppName)
+  /// No risk metric of the key was reported yet, and the app requires one.
+  case riskUnknown(AppName)
+  /// The risk metric of the key is outdated, and the app requires a current one.
+  case riskOutdated(KeyRisk, AppName)
 
   /// The key belongs to an app that is no longer configured.
   case appNotServed(AppName)

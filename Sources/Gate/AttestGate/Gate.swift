@@ -118,13 +118,16 @@ public struct DevicePrincipal: Sendable, Hashable {
   public let app: AppName
   public let environment: AttestEnvironment
   public let evidence: Evidence
+  /// The current risk metric; `nil` if it is not known.
+  public let risk: KeyRisk?
 
-  init(_ key: DeviceKey, hash: KeyHash, evidence: Evidence) {
+  init(_ key: DeviceKey, hash: KeyHash, evidence: Evidence, risk: KeyRisk?) {
     keyID = key.keyID
     keyHash = hash
     app = key.app
     environment = key.environment
     self.evidence = evidence
+    self.risk = risk
   }
 
   /// The counter of the assertion; `nil` for a key without one.

@@ -4,18 +4,20 @@ internal import Locking
 
 /// A cache of recently used public keys.
 ///
-/// It saves the lookup and, above all, the construction of the OpenSSL key. Cached values never change: the registry
-/// checks at each admission that the key still exists, is not revoked and has a greater counter. A stale entry
-/// therefore costs only one verification. Two generations bound the memory: a key that was not used while `capacity`
+/// It saves the lookup and, above all, the construction of the OpenSSL key. The registry checks at each admission that
+/// the key still exists, is not revoked and has a greater counter. A stale entry therefore costs only one verification.
+/// The risk is the only cached value that changes: `forget` evicts a key whose metric has changed. Two generations bound the memory: a key that was not used while `capacity`
 /// others were is evicted.
 final class PublicKeyCache: Sendable {
   struct Key: Sendable {
     let attested: DeviceKey
     let publicKey: P256PublicKey
     let hash: KeyHash
+    let risk: StoredRisk?
 
-    fileprivate init(_ attested: DeviceKey) throws(CryptographyError) {
+    fileprivate init(_ attested: DeviceKey, risk: StoredRisk?) throws(CryptographyError) {
       self.attested = attested
+      self.risk = risk
       publicKey = try attested.makePublicKey()
       hash = KeyHash(of: attested.keyID)
     }
@@ -34,6 +36,8 @@ final class PublicKeyCache: Sendable {
   private struct Generations {
     var young: [KeyID: Key] = [:]
     var old: [KeyID: Key] = [:]
+    /// The number of evictions because of a change. A key that was read before one is not kept: it may be the key.
+    var changes = 0
   }
 
   private let registry: any KeyRegistry
@@ -48,12 +52,12 @@ final class PublicKeyCache: Sendable {
 
   /// Returns the key `keyID` if it was used recently.
   func recall(_ keyID: KeyID) -> Key? {
-    let (key, isOld) = generations.withLock { generations in
-      let young = generations.young[keyID]
-      return (young ?? generations.old[keyID], young == nil)
+    generations.withLock { generations in
+      if let key = generations.young[keyID] { return key }
+      guard let key = generations.old[keyID] else { return nil }
+      keep(key, in: &generations)
+      return key
     }
-    if let key, isOld { keep(key) }
-    return key
   }
 
   /// Reads the key `keyID` from the registry and caches it. If it is not registered, returns `decoy`.
@@ -63,34 +67,44 @@ final class PublicKeyCache: Sendable {
   func read(
     _ keyID: KeyID, decoy: DeviceKey, timedBy stopwatch: Stopwatch = .none
   ) async throws(StoreError) -> (key: Key, isRegistered: Bool) {
+    let changes = generations.withLock(\.changes)
     let record = try await stopwatch.time(.lookup) { () async throws(StoreError) in
       try await registry.record(of: keyID)
     }
     let attested = record?.key ?? decoy
     do throws(CryptographyError) {
-      let key = try Key(attested)
-      if record != nil { keep(key) }
+      let key = try Key(attested, risk: record?.risk)
+      if record != nil {
+        generations.withLock { if $0.changes == changes { keep(key, in: &$0) } }
+      }
       return (key, record != nil)
     } catch {
       throw .corrupt(reason: "a stored public key is not a point on P-256")
     }
   }
 
-  /// Removes a key that the registry no longer has.
+  /// Evicts a key that the registry no longer has, or that has changed there.
   func forget(_ keyID: KeyID) {
     generations.withLock { generations in
+      generations.changes &+= 1
       generations.young[keyID] = nil
       generations.old[keyID] = nil
     }
   }
 
-  private func keep(_ key: Key) {
+  /// Evicts every key.
+  func forgetAll() {
     generations.withLock { generations in
-      if generations.young.count >= capacity {
-        generations.old = generations.young
-        generations.young = [:]
-      }
-      generations.young[key.attested.keyID] = key
+      generations.changes &+= 1
+      (generations.young, generations.old) = ([:], [:])
     }
+  }
+
+  private func keep(_ key: Key, in generations: inout Generations) {
+    if generations.young.count >= capacity {
+      generations.old = generations.young
+      generations.young = [:]
+    }
+    generations.young[key.attested.keyID] = key
   }
 }

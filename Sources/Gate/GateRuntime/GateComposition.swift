@@ -168,11 +168,27 @@ struct GateComposition: Sendable {
     if count > 0 { logger.notice("sessions of refused certificates closed", metadata: ["sessions": .number(count)]) }
   }
 
+  /// The storage for the exchange of receipts, which revokes keys by the policy of their app and reports it.
+  func riskStorage(logger: Logger) -> RiskEnforcement {
+    RiskEnforcement(store, apps: settings.appAttest.apps.compactMap(AppPolicy.init)) { [memory] revocation in
+      memory.announce(.revoked(key: revocation.key.text, by: .risk))
+      logger.notice(
+        "key revoked by risk metric",
+        metadata: [
+          "key": "\(revocation.key.short)", "app": "\(revocation.app.text)", "metric": .number(revocation.metric),
+          "threshold": .number(revocation.threshold),
+        ])
+    }
+  }
+
   /// Reacts to changes that other gates and operators make in the store.
   func changeResponse(logger: Logger) -> ChangeResponse {
     ChangeResponse(
       registry: store, challenges: challenges, identityKeys: memory.identityKeys, sessions: sessions,
-      closesSessions: settings.session.closeOnRevoke != nil, forget: { [assertions] in assertions.forget($0) },
+      closesSessions: settings.session.closeOnRevoke != nil,
+      forget: { [assertions] keyID in
+        if let keyID { assertions.forget(keyID) } else { assertions.forgetAll() }
+      },
       logger: logger)
   }
 
@@ -363,7 +379,21 @@ extension AppPolicy {
       environments: Set(app.environments.compactMap { AttestEnvironment(rawValue: $0.rawValue) }),
       categories: CategoryPolicy(
         allowed: app.allowedCategories.map { Set($0.compactMap { ValidationCategory(name: $0.rawValue) }) },
-        whenMissing: app.missingCategory == .refuse ? .refuse : .accept))
+        whenMissing: app.missingCategory == .refuse ? .refuse : .accept),
+      risk: app.risk.map(RiskPolicy.init))
+  }
+}
+
+extension RiskPolicy {
+  fileprivate init(_ risk: GateSettings.App.Risk) {
+    let action: Action =
+      switch risk.action {
+      case .observe: .observe
+      case .refuse: .refuse
+      case .revoke: .revoke
+      }
+    self.init(
+      threshold: risk.threshold, action: action, whenUnknown: risk.whenUnknown == .refuse ? .refuse : .accept)
   }
 }
 

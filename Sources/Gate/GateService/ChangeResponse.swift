@@ -12,15 +12,15 @@ public struct ChangeResponse: Sendable {
   private let identityKeys: IdentityKeys
   private let sessions: LiveSessions
   let closesSessions: Bool
-  private let forget: @Sendable (KeyID) -> Void
+  private let forget: @Sendable (KeyID?) -> Void
   private let logger: Logger
 
   /// - Parameters:
   ///   - closesSessions: Whether the sessions of a revoked or removed key are closed.
-  ///   - forget: Evicts a key from the caches of the admission rules.
+  ///   - forget: Evicts a key, or every key (`nil`), from the caches of the admission rules.
   public init(
     registry: any KeyRegistry, challenges: Challenges, identityKeys: IdentityKeys, sessions: LiveSessions,
-    closesSessions: Bool = true, forget: @escaping @Sendable (KeyID) -> Void = { _ in }, logger: Logger
+    closesSessions: Bool = true, forget: @escaping @Sendable (KeyID?) -> Void = { _ in }, logger: Logger
   ) {
     self.registry = registry
     self.challenges = challenges
@@ -41,6 +41,7 @@ public struct ChangeResponse: Sendable {
       if sessions.noteChange(of: keyID) { try await check(keyID) }
     case .sharedKeys: try await refreshKeys()
     case .everything:
+      forget(nil)
       try await refreshKeys()
       try await check(sessions.noteChangeOfEverything())
     }

@@ -63,6 +63,10 @@ extension ClaimWriter {
       if let patchLevel = key.patchLevel { text("patch_level", patchLevel.description) }
       text("provisioning", key.provisioning.rawValue)
     }
+    if let risk = device.risk {
+      number("risk", Int64(risk.metric))
+      number("risk_at", risk.at.seconds)
+    }
   }
 }
 

@@ -2,7 +2,7 @@
 public enum GateEvent: Sendable, Hashable {
   /// A device registered a key. A repetition of the same registration is no event.
   case registered(key: String, app: String, platform: String, requestID: String)
-  /// A key was revoked, by an operator or by the status list of Android certificates.
+  /// A key was revoked: by an operator, by the status list of Android certificates, or because of its risk metric.
   case revoked(key: String, by: Author)
   case restored(key: String)
   case removed(key: String)
@@ -14,6 +14,7 @@ public enum GateEvent: Sendable, Hashable {
   public enum Author: String, Sendable, Hashable {
     case `operator`
     case statusList = "status_list"
+    case risk
   }
 }
 

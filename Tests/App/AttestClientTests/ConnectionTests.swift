@@ -90,14 +90,28 @@ struct ConnectionTests {
     #expect(fixture.store.load() == KeyRecord(keyID: keyID))
   }
 
-  @Test("The client replaces a refused key and tries again")
-  func refusedKey() async throws {
+  @Test(
+    "The client replaces a refused key, or one whose risk metric is outdated, and tries again",
+    arguments: [GateRefusalCode.keyRefused, .riskOutdated])
+  func refusedKey(_ code: GateRefusalCode) async throws {
     let fixture = try Fixture()
-    let upgrades = ScriptedUpgrades(refusedWith: [.keyRefused])
+    let upgrades = ScriptedUpgrades(refusedWith: [code])
     _ = try await fixture.session.open { headers throws(UpgradeError) in try upgrades.open(headers) }
     #expect(Set(upgrades.attempts.map(\.keyID)).count == 2)
     #expect(fixture.gate.registrations.count == 2)
     #expect(fixture.store.load() == KeyRecord(keyID: upgrades.attempts[1].keyID, renewedAt: fixture.clock.now))
+  }
+
+  @Test(
+    "The client keeps a key whose risk metric is too high or not known yet",
+    arguments: [GateRefusalCode.riskTooHigh, .riskUnknown])
+  func judgedKey(_ code: GateRefusalCode) async throws {
+    let fixture = try Fixture()
+    let upgrades = ScriptedUpgrades(refusedWith: [code])
+    await #expect(throws: AttestError.assertionFailed(GateRefusal(status: 401, code: code, text: "no"))) {
+      _ = try await fixture.session.open { headers throws(UpgradeError) in try upgrades.open(headers) }
+    }
+    #expect(upgrades.attempts.count == 1 && fixture.keys.generatedKeys == 1)
   }
 
   @Test("T-46 The client replaces a key that the device has lost")

@@ -110,19 +110,19 @@ struct GateMessageTests {
       ]
     ),
     (.freshChallenge, [.nonceInvalid, .nonceExpired, .nonceUsed, .counterReplayed]),
-    (.newKey, [.certExpired, .receiptRefused, .keyExists, .keyRefused]),
+    (.newKey, [.certExpired, .receiptRefused, .keyExists, .keyRefused, .riskOutdated]),
     (
       .retryLater,
       [
         .requestTimeout, .rateLimited, .upstreamUnavailable, .notConfigured, .tokensUnavailable, .storeUnavailable,
-        .statusListUnavailable, .clockWrong, .overloaded,
+        .statusListUnavailable, .riskUnknown, .clockWrong, .overloaded,
       ]
     ),
     (
       .stop,
       [
         .originRefused, .chainUntrusted, .rpIDMismatch, .environmentMismatch, .categoryRefused, .appRefused,
-        .deviceRefused, .attestationRevoked, .certificateRefused, .keyRevoked, .audienceRefused,
+        .deviceRefused, .attestationRevoked, .certificateRefused, .keyRevoked, .riskTooHigh, .audienceRefused,
       ]
     ),
   ]

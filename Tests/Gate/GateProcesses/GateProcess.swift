@@ -1,4 +1,5 @@
 import ByteCoding
+import Cryptography
 import Foundation
 public import SimulatedDevice
 public import TestSupport
@@ -17,6 +18,8 @@ public struct GatePlan: Sendable {
   public var hasApp = true
   /// Whether the app is in production, for which only Apple's root is trusted.
   public var isProduction = false
+  /// The members of the iOS app's `risk`; `developer.p8` is its key file. `nil` for none.
+  public var risk: String?
   /// Whether the gate serves the app's Android edition, too, with the status list of its authority.
   public var servesAndroid = false
   public var isEnforcing = true
@@ -43,7 +46,7 @@ public struct GatePlan: Sendable {
       ? ", { platform: android, package: \(android.package), signers: [\(Hex.encode(android.signer))] }" : ""
     let app =
       "{ team_id: \(Self.teamID), bundle_id: \(Self.bundleID), "
-      + "environments: [\(isProduction ? "production" : "development")] }"
+      + "environments: [\(isProduction ? "production" : "development")]\(risk.map { ", risk: { \($0) }" } ?? "") }"
     let trust =
       "trust: { attestation_root_file: \"\(folder.attestationRootPath)\", receipt_root_file: "
       + "\"\(folder.receiptRootPath)\""
@@ -97,6 +100,10 @@ public struct GateProcess: Sendable {
   ) async throws {
     folder = AuthorityFolder(path: path)
     authority = try folder.loadOrMake(appID: "\(GatePlan.teamID).\(GatePlan.bundleID)", at: .now())
+    if plan.risk != nil {
+      try P256PrivateKey().pkcs8PEM.write(toFile: path + "/developer.p8", atomically: true, encoding: .utf8)
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path + "/developer.p8")
+    }
     let file = path + "/gate.yaml"
     try plan.yaml(in: folder, authority).write(toFile: file, atomically: true, encoding: .utf8)
     let command = launcher + [try program ?? Places.product("sallyport"), "run", "-c", file]

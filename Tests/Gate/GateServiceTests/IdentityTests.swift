@@ -4,6 +4,7 @@ import ByteCoding
 import Cryptography
 import Foundation
 import GateFixtures
+import SQLiteStore
 import SimulatedDevice
 import Testing
 import Transport
@@ -52,6 +53,20 @@ struct IdentityTests {
     expected["category"] = claims["category"]
     expected["jti"] = claims["jti"]
     #expect(claims == expected)
+  }
+
+  @Test("The claims contain a current risk metric and its time, and no outdated one", arguments: [true, false])
+  func risk(isCurrent: Bool) async throws {
+    let (request, device) = try await deviceRequest()
+    let now = bench.clock.now
+    let appID = try #require(AppID(GateBench.appID))
+    for due in try await bench.store.dueReceipts(of: [appID], at: now, limit: 10) where due.key.keyID == device.keyID {
+      let settlement = ReceiptSettlement(risk: KeyRisk(metric: 4, at: now), next: isCurrent ? now : nil)
+      #expect(try await bench.store.settle(due, as: settlement))
+    }
+    let claims = try await assertion(for: request).claims
+    #expect(claims["risk"] == (isCurrent ? .number(4) : nil))
+    #expect(claims["risk_at"] == (isCurrent ? .number(now.seconds) : nil))
   }
 
   @Test("The claims contain the validation category if the device has one")

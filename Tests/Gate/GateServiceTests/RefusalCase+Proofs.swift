@@ -148,5 +148,16 @@ extension RefusalCase {
         _ = try await bench.store.revoke(device.keyID, at: bench.clock.now)
         return headers
       }),
+    RefusalCase(
+      "an upgrade with a metric above the threshold", 403, "risk_too_high",
+      "Too many keys were made on this device: ask the operator of this service", step: "risk_too_high",
+      assessed(6, by: RiskPolicy(threshold: 5, action: .refuse))),
+    RefusalCase(
+      "an upgrade without a metric", 503, "risk_unknown", "The key is new and still being examined: try again later",
+      step: "risk_unknown", assessed(nil, by: RiskPolicy(threshold: nil, whenUnknown: .refuse))),
+    RefusalCase(
+      "an upgrade with an outdated metric", 401, "risk_outdated",
+      "The examination of the key is out of date: register a new key", step: "risk_outdated",
+      assessed(1, isOutdated: true, by: RiskPolicy(threshold: nil, whenUnknown: .refuse))),
   ]
 }

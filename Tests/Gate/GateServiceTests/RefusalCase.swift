@@ -59,6 +59,23 @@ struct RefusalCase: Sendable, CustomStringConvertible {
     }
   }
 
+  /// Returns an attempt to upgrade by a registered device with a risk metric, or without one.
+  static func assessed(
+    _ metric: Int?, isOutdated: Bool = false, by policy: RiskPolicy
+  ) -> @Sendable () async throws -> (service: ServiceBench, request: Request) {
+    {
+      guard let appID = AppID(GateBench.appID) else { throw FixtureError.unexpected }
+      let bench = try GateBench(apps: [AppPolicy(appID: appID, environments: [.development], risk: policy)])
+      let device = try await bench.registeredDevice()
+      let now = bench.clock.now
+      for due in try await bench.store.dueReceipts(of: [appID], at: now, limit: 1) {
+        let risk = metric.map { KeyRisk(metric: $0, at: now) }
+        _ = try await bench.store.settle(due, as: ReceiptSettlement(risk: risk, next: isOutdated ? nil : now))
+      }
+      return (try ServiceBench(bench), .upgrade(try device.fields(over: bench.nonce(), count: 1)))
+    }
+  }
+
   /// Returns an attempt that needs no device.
   static func asking(_ request: Request) -> @Sendable () async throws -> (service: ServiceBench, request: Request) {
     { (try ServiceBench(GateBench()), request) }

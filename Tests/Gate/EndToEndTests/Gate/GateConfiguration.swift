@@ -3,6 +3,7 @@
 struct GateConfiguration: Sendable {
   static let teamID = "SALLYPORT1"
   static let bundleID = "com.example.app"
+  static let developerKey = "developer.p8"
   static let appID = "\(teamID).\(bundleID)"
 
   var address = "127.0.0.1"
@@ -18,6 +19,8 @@ struct GateConfiguration: Sendable {
   var environment = "development"
   /// Names of the accepted validation categories; `nil` for all.
   var categories: [String]?
+  /// Members of the app's `risk`, such as `threshold: 5`, in addition to a key; `nil` for none.
+  var risk: String?
   /// The policy of a second app, for Android, which trusts simulated devices, as members of a YAML mapping, and further
   /// files of the gate's folder; `nil` for none.
   var android: AndroidConfiguration?
@@ -85,6 +88,11 @@ struct GateConfiguration: Sendable {
     if let categories {
       lines.append(
         "      validation_category: { allow: [\(categories.joined(separator: ", "))], when_missing: refuse }")
+    }
+    if let risk {
+      lines.append(
+        "      risk: { key_file: \(Self.developerKey), key_id: AAABBBCCC1, endpoint: \"http://127.0.0.1:1/v1\", \(risk) }"
+      )
     }
     if let android { lines.append("    - \(android.app)") }
     return lines

@@ -1,4 +1,5 @@
 import ByteCoding
+import Cryptography
 import Foundation
 import SimulatedDevice
 import TestSupport
@@ -25,6 +26,11 @@ struct RunningGate: Sendable {
   static func prepare(_ folder: String, _ configuration: GateConfiguration = GateConfiguration()) throws {
     try AuthorityFolder(path: folder).save(authority.get())
     try configuration.android?.write(in: folder)
+    if configuration.risk != nil {
+      let file = "\(folder)/\(GateConfiguration.developerKey)"
+      try P256PrivateKey().pkcs8PEM.write(toFile: file, atomically: true, encoding: .utf8)
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
+    }
     try configuration.yaml(in: folder).write(toFile: folder + "/gate.yaml", atomically: true, encoding: .utf8)
   }
 

@@ -24,6 +24,17 @@ struct StateFile {
     }
   }
 
+  /// Stores a risk metric of a device that the gate has not admitted yet.
+  func assess(_ device: TestDevice, _ metric: Int, isOutdated: Bool = false) throws {
+    let keyID = Data(Base64.decode(device.keyID) ?? [])
+    try database.write { db in
+      try db.execute(
+        sql: "UPDATE attested_keys SET risk = ?, risk_at = ?, risk_outdated = ? WHERE key_id = ?",
+        arguments: [metric, Timestamp.now().milliseconds, isOutdated, keyID])
+      guard db.changesCount == 1 else { throw NoSuchEntry(line: "no such key") }
+    }
+  }
+
   /// Returns the counter of the only key.
   func counter() throws -> Int? { try database.read { try Int.fetchOne($0, sql: "SELECT counter FROM attested_keys") } }
 

@@ -105,6 +105,32 @@ extension RefusalCase {
       return try await $0.refusal(of: device.headers(over: $0.challenge()))
     },
     RefusalCase(
+      "a metric above the threshold", 403, "risk_too_high", "risk_too_high",
+      "Too many keys were made on this device: ask the operator of this service",
+      configuration: GateConfiguration(risk: "threshold: 5, action: refuse")
+    ) {
+      let device = try await $0.registeredDevice()
+      try StateFile(of: $0.gate).assess(device, 6)
+      return try await $0.refusal(of: device.headers(over: $0.challenge()))
+    },
+    RefusalCase(
+      "a key without a metric", 503, "risk_unknown", "risk_unknown",
+      "The key is new and still being examined: try again later",
+      configuration: GateConfiguration(risk: "when_unknown: refuse"), fields: ["Retry-After": "60"]
+    ) {
+      let device = try await $0.registeredDevice()
+      return try await $0.refusal(of: device.headers(over: $0.challenge()))
+    },
+    RefusalCase(
+      "an outdated metric", 401, "risk_outdated", "risk_outdated",
+      "The examination of the key is out of date: register a new key",
+      configuration: GateConfiguration(risk: "when_unknown: refuse")
+    ) {
+      let device = try await $0.registeredDevice()
+      try StateFile(of: $0.gate).assess(device, 1, isOutdated: true)
+      return try await $0.refusal(of: device.headers(over: $0.challenge()))
+    },
+    RefusalCase(
       "a used counter", 401, "counter_replayed", "assertion_counter",
       "The key's counter was seen before: make a new assertion for each connection"
     ) {
