@@ -34,6 +34,7 @@ struct SharedState: Sendable {
   let managed: ManagedCertificates
   let revoked = RevokedCertificates(maximumAge: nil)
   let android: AndroidMetrics
+  let risk: RiskFigures
   /// Fixed at the start, like the event loops.
   let processors = ProcessorAllowance.current
   /// Run what unknown senders ask for, each kind on threads of its own, so that neither delays the other. One processor
@@ -61,6 +62,7 @@ struct SharedState: Sendable {
     identityKeys = IdentityKeys(storage: store)
     managed = ManagedCertificates(metrics: metrics)
     android = AndroidMetrics(registry: metrics.registry, revoked: revoked)
+    risk = RiskFigures(store: store, registry: metrics.registry)
     witness = ClockWitness { Self.note($0, logger) }
   }
 
@@ -238,7 +240,7 @@ struct GateComposition: Sendable {
         latest: memory.latest),
       identityKeys: IdentityKeyRotation(
         keys: memory.identityKeys, every: settings.identity.keyLife, overlap: settings.identity.keyOverlap),
-      logger: logger)
+      risk: memory.risk, apps: settings.appAttest.apps, logger: logger)
   }
 
   private func tracer() throws(Failure) -> Tracer? {

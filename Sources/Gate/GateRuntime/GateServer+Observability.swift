@@ -99,6 +99,7 @@ extension GateServer {
           newest: memory.sessions.newest(Self.mostListed).map { SessionDescription($0, at: now) }),
         loops: loops, keyExchange: KeyExchange.groups, tokens: tokens,
         statusList: GateStatus.StatusList(memory.revoked, fault: memory.android.fault, at: now),
+        risk: memory.risk.states(of: generation.composition.settings.appAttest.apps),
         traffic: .init(bytesFromClients: traffic.bytesFromClients, bytesFromUpstreams: traffic.bytesFromUpstreams),
         activity: activity, refusals: refusals, upstreams: memory.metrics.upstreamHealth.states,
         certificates: await certificateStates(at: now),

@@ -1,12 +1,15 @@
 internal import AttestGate
 internal import Logging
 internal import Observability
+internal import Settings
 
 /// Performs store maintenance in the background, off the event loops.
 struct MaintenanceService: Sendable {
   let store: any GateStore
   let maintenance: StoreMaintenance
   let identityKeys: IdentityKeyRotation
+  let risk: RiskFigures
+  let apps: [GateSettings.App]
   let logger: Logger
 
   /// Runs until the task is cancelled.
@@ -18,6 +21,7 @@ struct MaintenanceService: Sendable {
         logger.error("store maintenance failed: it will be retried", metadata: ["step": "\(error.step)"])
       }
       await tendIdentityKeys()
+      await countRisks()
       await Rest.about(.seconds(30))
     }
   }
@@ -28,6 +32,15 @@ struct MaintenanceService: Sendable {
       if try await identityKeys.run() { logger.notice("identity signing key published") }
     } catch {
       logger.error("identity signing keys unavailable", metadata: ["step": "\(error.step)"])
+    }
+  }
+
+  /// Runs on every gate, for its metrics and its status.
+  private func countRisks() async {
+    do throws(StoreError) {
+      try await risk.refresh(for: apps)
+    } catch {
+      logger.warning("keys not counted by risk", metadata: ["step": "\(error.step)"])
     }
   }
 

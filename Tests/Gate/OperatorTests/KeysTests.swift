@@ -21,7 +21,7 @@ struct KeysTests {
     }
   }
 
-  @Test("A list has every key once, across pages; a line has seven values, JSON one object for each line")
+  @Test("A list has every key once, across pages; a line has eight values, JSON one object for each line")
   func list() async throws {
     try await StoreBench.with((0..<1203).map { try Fixture.entry($0, revoked: $0 % 3 == 0) }) { bench in
       let store = ["--store", bench.url]
@@ -30,7 +30,7 @@ struct KeysTests {
       let hashes = all.output.map { String($0.split(separator: "\t")[0]) }
       #expect(Set(hashes) == Set(try (0..<1203).map(Fixture.hash)))
       #expect(hashes.count == 1203)
-      #expect(all.output.allSatisfy { $0.split(separator: "\t").count == 7 })
+      #expect(all.output.allSatisfy { $0.split(separator: "\t").count == 8 })
       let revoked = try await sallyport(["keys", "list", "--state", "revoked", "--json"] + store)
       let decoded = try revoked.output.map { try JSONDecoder().decode(KeyDescription.self, from: Data($0.utf8)) }
       #expect(decoded.count == 401)

@@ -130,13 +130,14 @@ struct AdminBench {
 
   static func serving<R>(
     admin: String = #"{ listen: "unix:DIR/admin.sock" }"#, isProduction: Bool = false, further: String = "",
+    risk: String? = nil,
     _ body: (AdminBench) async throws -> R
   ) async throws -> R {
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()
       plan.routes = [("/", upstream)]
       plan.admin = admin
-      (plan.isProduction, plan.further) = (isProduction, further)
+      (plan.isProduction, plan.further, plan.risk) = (isProduction, further, risk)
       return try await GateProcess.serving(plan) { gate in
         try await body(AdminBench(gate: gate, visitor: try Visitor(to: gate)))
       }

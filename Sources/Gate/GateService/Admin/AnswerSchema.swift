@@ -56,6 +56,7 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
       "last_used_at": .instant, "revoked_at": .instant, "category": .string, "bundle_version": .string,
       "security_level": ["enum": ["tee", "strongbox"]], "boot_state": ["enum": ["verified", "self_signed"]],
       "patch_level": .string, "provisioning": ["enum": ["factory", "remote", "unknown"]],
+      "risk": .count, "risk_at": .instant, "risk_outdated": .truth,
       "key_id": .string, "public_key": .string, "sessions": .count,
     ])
 
@@ -115,6 +116,10 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
       "status_list": .members(
         ["source": .string, "max_age_seconds": .count, "usable": .truth],
         ["entries": .count, "current_at": .instant, "age_seconds": .count, "fault": .string]),
+      "risk": .list(
+        .members(
+          ["app": .string, "action": ["enum": ["observe", "refuse", "revoke"]]],
+          ["threshold": .count, "assessed": .count, "unknown": .count, "above": .count])),
     ])
 }
 

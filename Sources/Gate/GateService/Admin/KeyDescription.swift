@@ -29,6 +29,12 @@ public struct KeyDescription: Codable, Sendable, Hashable {
   public let patchLevel: String?
   /// How the attestation key came into the Android device: `factory`, `remote` or `unknown`.
   public let provisioning: String?
+  /// The newest risk metric that Apple reported.
+  public let risk: Int?
+  /// The time of that report.
+  public let riskAt: String?
+  /// `true` if the metric is outdated, so that policies treat it as unknown; otherwise absent.
+  public let isRiskOutdated: Bool?
   /// The base64 key id that the device uses. Present only if one key was requested.
   public var keyID: String?
   /// The public key in X9.62 form, base64. Present only if one key was requested.
@@ -37,7 +43,9 @@ public struct KeyDescription: Codable, Sendable, Hashable {
   public var sessions: Int?
 
   enum CodingKeys: String, CodingKey {
-    case key, platform, app, environment, state, counter, category, sessions, provisioning
+    case key, platform, app, environment, state, counter, category, sessions, provisioning, risk
+    case riskAt = "risk_at"
+    case isRiskOutdated = "risk_outdated"
     case registeredAt = "registered_at"
     case lastUsedAt = "last_used_at"
     case revokedAt = "revoked_at"
@@ -67,6 +75,9 @@ public struct KeyDescription: Codable, Sendable, Hashable {
     bootState = android?.bootState.word
     patchLevel = android?.patchLevel?.description
     provisioning = android?.provisioning.rawValue
+    risk = record.risk?.newest.metric
+    riskAt = record.risk?.newest.at.description
+    isRiskOutdated = record.risk?.isOutdated == true ? true : nil
   }
 
   /// Creates a description with all details.

@@ -36,6 +36,7 @@ public struct KeyResource: AdminResource {
           .after, .limit, .choice("platform", of: ["ios", "android"]), AdminParameter("app"),
           .choice("state", of: ["active", "revoked"]),
           AdminParameter("unused_since", schema: ["type": "string", "format": "date-time"]), .keyName("prefix"),
+          AdminParameter("risk", schema: ["type": "string", "pattern": "^(unknown|[0-9]{1,9}([+]|-[0-9]{1,9})?)$"]),
         ],
         answers: AdminAnswers(200, schema: .keyListing, refusals: [503])
       ) { request throws(AdminError) in .json(try await list(request)) },
@@ -115,6 +116,12 @@ public struct KeyResource: AdminResource {
         throw .malformedParameter("unused_since", rule: "must be an instant, such as 2026-10-01T00:00:00Z")
       }
       selection.unusedSince = instant
+    }
+    if let text = request.parameter("risk") {
+      guard let risk = RiskSelection(text) else {
+        throw .malformedParameter("risk", rule: "must be \(RiskSelection.form)")
+      }
+      selection.risk = risk
     }
     return selection
   }
@@ -226,10 +233,11 @@ extension KeyHash {
 }
 
 extension KeySelection {
-  /// Returns `true` if `record` matches the selection's platform, app, revocation state and time without use.
+  /// Returns `true` if `record` matches the selection's platform, app, revocation state, risk and time without use.
   fileprivate func picks(_ record: KeyRecord) -> Bool {
     (platform == nil || platform == record.key.platform) && (app == nil || app == record.key.app.text)
       && (isRevoked == nil || isRevoked == (record.revokedAt != nil))
+      && (risk?.picks(record.risk) ?? true)
       && (unusedSince.map { max(record.registeredAt, record.lastUsedAt ?? record.registeredAt) < $0 } ?? true)
   }
 }

@@ -26,6 +26,8 @@ public struct GateStatus: Codable, Sendable, Hashable {
   /// The list of revoked Android attestation certificates; `nil` if none is configured, and from a gate of an older
   /// version.
   public var statusList: StatusList?
+  /// The risk metrics of apps whose receipts are exchanged; `nil` if there is none, and from a gate of an older version.
+  public var risk: [Risk]?
   public var traffic: Traffic
   public var activity: Activity
   /// Sorted by their number in the last hour, the highest first.
@@ -40,7 +42,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
 
   enum CodingKeys: String, CodingKey {
     case version, ready, checks, enforcement, address, sessions, loops, tokens, traffic, activity, refusals, upstreams
-    case certificates, store, configuration, process
+    case certificates, store, configuration, process, risk
     case certificateFault = "certificate_fault"
     case keyExchange = "key_exchange"
     case statusList = "status_list"
@@ -51,7 +53,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
   public init(
     version: String, ready: Bool, checks: [Check], enforcement: Gate.Enforcement, address: String, startedAt: String,
     uptimeSeconds: Int64, sessions: Sessions, loops: Loops, keyExchange: [String], tokens: Tokens? = nil,
-    statusList: StatusList? = nil, traffic: Traffic, activity: Activity,
+    statusList: StatusList? = nil, risk: [Risk]? = nil, traffic: Traffic, activity: Activity,
     refusals: [RefusalCount],
     upstreams: [UpstreamState], certificates: [CertificateState], certificateFault: String? = nil, store: Store,
     configuration: Configuration, process: Int32? = nil
@@ -59,7 +61,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
     (self.version, self.ready, self.checks, self.enforcement) = (version, ready, checks, enforcement)
     (self.address, self.startedAt, self.uptimeSeconds) = (address, startedAt, uptimeSeconds)
     (self.sessions, self.loops, self.keyExchange, self.tokens) = (sessions, loops, keyExchange, tokens)
-    self.statusList = statusList
+    (self.statusList, self.risk) = (statusList, risk)
     (self.traffic, self.activity, self.refusals) = (traffic, activity, refusals)
     self.upstreams = upstreams
     (self.certificates, self.certificateFault) = (certificates, certificateFault)

@@ -147,6 +147,7 @@ struct StatusPage {
       status.configuration.current ? "as in the file" : "not reloaded", "loaded \(status.configuration.loadedAt)"))
     \(status.loops.map { loops in entry("event loops", "good", "\(loops.count)", loops.reason) } ?? .nothing)
     \(status.keyExchange.map { entry("key exchange", "good", $0.joined(separator: ", "), nil) } ?? .nothing)
+    \((status.risk ?? []).map { entry("risk", "good", $0.text, nil) })
     \(status.tokens.map { entry("tokens", "good", $0.text, "valid for \($0.lifetimeSeconds) seconds") } ?? .nothing)
     <dt>traffic</dt><dd>\(Figures.bytes(status.traffic.bytesFromClients)) from clients<small>\
     \(Figures.bytes(status.traffic.bytesFromUpstreams)) from upstreams, \

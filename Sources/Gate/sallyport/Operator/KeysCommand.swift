@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import AttestGate
 internal import ByteCoding
 internal import Commands
 internal import ConfigurationEngine
@@ -30,11 +31,15 @@ struct KeysListCommand: AsyncParsableCommand {
     abstract: "Lists keys.",
     discussion: """
       Prints a table on a terminal, otherwise tab-separated lines: hash, app, environment, state, counter, last use, \
-      registration. With --json, one line of JSON per key. The table shortens hashes; every command accepts them so.
+      registration, risk metric. With --json, one line of JSON per key. The table shortens hashes; every command accepts them so.
 
       Example: the keys of devices that were not seen for 90 days
 
         sallyport keys list --unused-since 90d --json
+
+      Example: the keys of devices on which three or more keys were made
+
+        sallyport keys list --risk 3+
       """)
 
   enum State: String, ExpressibleByArgument, CaseIterable { case active, revoked }
@@ -55,6 +60,10 @@ struct KeysListCommand: AsyncParsableCommand {
     help: "Only keys neither registered nor used since: 90d, for 90 days before now, or 2026-10-01T00:00:00Z.",
     transform: instant)
   var unusedSince: Timestamp?
+
+  @Option(
+    help: "Only keys with this risk metric: 3, 1-3, 3+ (3 or more), or unknown.", transform: riskSelection)
+  var risk: RiskFilter?
 
   @Option(help: "Only keys whose hash starts with this; 6 characters or more.")
   var prefix: String?
@@ -78,7 +87,7 @@ struct KeysListCommand: AsyncParsableCommand {
       [
         .init(heading: "KEY"), .init(heading: "APP", loss: .middle), .init(heading: "ENVIRONMENT", loss: .all(2)),
         .init(heading: "STATE"), .init(heading: "COUNTER", loss: .all(3)), .init(heading: "LAST USED"),
-        .init(heading: "REGISTERED", loss: .all(1)),
+        .init(heading: "REGISTERED", loss: .all(1)), .init(heading: "RISK", loss: risk == nil ? .all(4) : .nothing),
       ], whenEmpty: selectsAll ? "no keys yet" : "no such keys")
     let now = Timestamp.now()
     var rest = limit ?? .max
@@ -86,7 +95,8 @@ struct KeysListCommand: AsyncParsableCommand {
     repeat {
       let query = Query(
         ("limit", "\(min(rest, 500))"), ("after", cursor), ("platform", platform?.rawValue), ("app", app),
-        ("state", state?.rawValue), ("unused_since", unusedSince?.description), ("prefix", prefix))
+        ("state", state?.rawValue), ("unused_since", unusedSince?.description), ("prefix", prefix),
+        ("risk", risk?.text))
       let page = try await client.send("GET", "/v1/keys" + query.text, KeyListing.self)
       if json {
         for key in page.keys { Console.print(JSONText.encoding(key)) }
@@ -100,7 +110,7 @@ struct KeysListCommand: AsyncParsableCommand {
   }
 
   private var selectsAll: Bool {
-    platform == nil && app == nil && state == nil && unusedSince == nil && prefix == nil
+    platform == nil && app == nil && state == nil && unusedSince == nil && prefix == nil && risk == nil
   }
 
   /// Returns the instant that `text` names, either itself or by the time from it until now.
@@ -115,8 +125,16 @@ struct KeysListCommand: AsyncParsableCommand {
   private static func row(_ key: KeyDescription, in table: Table, at now: Timestamp) -> [String] {
     [
       table.short(key.key), key.app, key.environment, key.state, "\(key.counter)", table.time(key.lastUsedAt, at: now),
-      table.time(key.registeredAt, at: now),
+      table.time(key.registeredAt, at: now), key.riskText ?? "-",
     ]
+  }
+
+  /// A filter that the gate knows too, as it was written.
+  struct RiskFilter { let text: String }
+
+  private static func riskSelection(_ text: String) throws(ValidationError) -> RiskFilter {
+    guard RiskSelection(text) != nil else { throw ValidationError("write \(RiskSelection.form)") }
+    return RiskFilter(text: text)
   }
 }
 
@@ -166,7 +184,7 @@ struct KeyArguments: ParsableArguments {
       ("counter", key.platform == "ios" ? "\(key.counter)" : nil),
       ("category", key.category),
       ("security level", key.securityLevel), ("boot state", key.bootState), ("patch level", key.patchLevel),
-      ("provisioning", key.provisioning),
+      ("provisioning", key.provisioning), ("risk", key.riskText), ("risk at", key.riskAt.map(Self.second)),
       ("bundle version", key.bundleVersion), ("public key", key.publicKey),
       ("open sessions", key.sessions.map(String.init)),
     ]
@@ -175,6 +193,11 @@ struct KeyArguments: ParsableArguments {
         value.map { name + String(repeating: " ", count: 16 - name.count) + TerminalText.printable($0) }
       }.joined(separator: "\n"))
   }
+}
+
+extension KeyDescription {
+  /// The metric, and whether it is outdated; `nil` if none was reported.
+  fileprivate var riskText: String? { risk.map { isRiskOutdated == true ? "\($0) outdated" : "\($0)" } }
 }
 
 /// A URL query string.

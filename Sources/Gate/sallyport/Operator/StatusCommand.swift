@@ -74,6 +74,7 @@ struct StatusText {
     rows.append(("sessions", "\(status.sessions.open) open, \(status.sessions.connections) connections"))
     if let loops = status.loops { rows.append(("event loops", "\(loops.count): \(loops.reason)")) }
     if let groups = status.keyExchange { rows.append(("key exchange", groups.joined(separator: ", "))) }
+    rows += (status.risk ?? []).map { ("risk", $0.text) }
     if let tokens = status.tokens { rows.append(("tokens", tokens.text)) }
     rows += [
       ("last minute", Self.text(activity.lastMinute)), ("last hour", Self.text(activity.lastHour)),
