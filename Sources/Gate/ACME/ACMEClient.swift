@@ -1,7 +1,7 @@
 public import ByteCoding
 internal import Cryptography
 internal import FoundationEssentials
-internal import Transport
+public import Transport
 
 /// Speaks the protocol with one ACME server (RFC 8555): directory, nonces and signed requests.
 public actor ACMEClient {
@@ -161,12 +161,12 @@ public actor ACMEClient {
 }
 
 /// `Retry-After` (RFC 9110 section 10.2.3).
-enum RetryAfter {
+public enum RetryAfter {
   /// No server makes a client wait longer, so that a mistake of the server does not stop renewals for good.
   static let longest = Duration.seconds(7 * 86_400)
 
   /// When the server wants the next request; `nil` if it does not say.
-  static func instant(in response: Response, at now: Timestamp) -> Timestamp? {
+  public static func instant(in response: Response, at now: Timestamp) -> Timestamp? {
     guard let text = response.headers.first("Retry-After") else { return nil }
     let instant = Int64(text).flatMap { $0 >= 0 ? now.advanced(by: .seconds($0)) : nil } ?? HTTPDate.instant(text)
     return instant.map { min($0, now.advanced(by: longest)) }
@@ -174,10 +174,11 @@ enum RetryAfter {
 }
 
 /// Dates of HTTP in their only form that is still sent (RFC 9110 section 5.6.7): `Sun, 06 Nov 1994 08:49:37 GMT`.
-enum HTTPDate {
+public enum HTTPDate {
   private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-  static func instant(_ text: String) -> Timestamp? {
+  /// Returns `nil` for other texts.
+  public static func instant(_ text: String) -> Timestamp? {
     let parts = text.split(separator: " ")
     guard parts.count == 6, parts[5] == "GMT", let month = months.firstIndex(of: String(parts[2])),
       parts[1].count == 2, parts[3].count == 4

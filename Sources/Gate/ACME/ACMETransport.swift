@@ -105,7 +105,7 @@ public final class EngineTransport: ACMETransport {
     switch error {
     case .untrusted(let reason): .untrusted(server: place.authority, reason: reason)
     case .unreachable, .timedOut, .lost: .unreachable(server: place.authority, reason: "\(error)")
-    case .malformed, .refused, .misused: .malformed(url: url, reason: "\(error)")
+    case .malformed, .tooLong, .refused, .misused: .malformed(url: url, reason: "\(error)")
     }
   }
 }

@@ -38,9 +38,11 @@ struct ServerClient: Sendable {
   /// - Parameters:
   ///   - target: The path, and the query if there is one.
   ///   - fields: Must contain `Host`.
+  ///   - longest: The maximum length of the answer's body, in bytes.
   ///   - deadline: For everything from connecting to the end of the answer.
   func post(
-    _ body: [UInt8], to target: String, fields: HeaderFields, until deadline: ContinuousClock.Instant
+    _ body: [UInt8], to target: String, fields: HeaderFields, longest: Int = 1 << 20,
+    until deadline: ContinuousClock.Instant
   ) async throws(ClientError) -> Response {
     func patience() throws(ClientError) -> Duration {
       let remaining = deadline - .now
@@ -56,14 +58,16 @@ struct ServerClient: Sendable {
     guard let proxy, tls == nil else {
       let connection = try await client.connect(
         host: address.host, port: address.port, tls: tls, through: proxy, timeout: try patience())
-      return try await connection.send("POST", target, headers: fields, body: body, timeout: try patience())
+      return try await connection.send(
+        "POST", target, headers: fields, body: body, longest: longest, timeout: try patience())
     }
     // Without TLS the proxy reads the request, so its target is the whole URL (RFC 9112 section 3.2.2).
     let connection = try await client.connect(toProxy: proxy, timeout: try patience())
     var fields = fields
     if let authorization = proxy.authorization { fields.append("Proxy-Authorization", authorization) }
     let answer = try await connection.send(
-      "POST", "http://\(address.authority)\(target)", headers: fields, body: body, timeout: try patience())
+      "POST", "http://\(address.authority)\(target)", headers: fields, body: body, longest: longest,
+      timeout: try patience())
     guard answer.status != 407 else {
       throw .unreachable("the proxy \(proxy) answered with status 407: \(proxy.adviceForCredentials)")
     }

@@ -38,7 +38,7 @@ struct EngineTransport: HTTPTransport {
     } catch {
       switch error {
       case .untrusted(let reason): throw .untrusted(reason)
-      case .unreachable, .timedOut, .lost, .malformed, .refused, .misused: throw .unreachable("\(error)")
+      case .unreachable, .timedOut, .lost, .malformed, .tooLong, .refused, .misused: throw .unreachable("\(error)")
       }
     }
   }
@@ -118,7 +118,7 @@ extension TransportError {
     case .unreachable(let reason): self = .unreachable(reason)
     case .untrusted(let reason): self = .untrusted(reason)
     case .timedOut, .lost: self = .lost("\(fault)")
-    case .malformed, .misused, .refused: self = .malformed("\(fault)")
+    case .malformed, .tooLong, .misused, .refused: self = .malformed("\(fault)")
     }
   }
 }

@@ -10,6 +10,10 @@ public struct ServerAddress: Sendable, Hashable {
   /// and `/v1/metrics`, without a slash at its end.
   public let path: String
 
+  public init(isSecure: Bool, host: String, port: UInt16, path: String = "") {
+    (self.isSecure, self.host, self.port, self.path) = (isSecure, host, port, path)
+  }
+
   /// The value of `Host`: without the default port of the scheme, which servers with several names do not expect.
   public var authority: String {
     let host = host.contains(":") ? "[\(host)]" : host
@@ -47,6 +51,11 @@ extension Kind where Value == ServerAddress {
 }
 
 extension ServerAddress {
+  /// Reads a URL that a kind of settings has accepted; `nil` for other text.
+  public init?(_ url: String) {
+    do throws(InvalidSetting) { try self.init(url: url, without: "#@", of: "a server") } catch { return nil }
+  }
+
   /// - Parameter marks: What the URL must not contain: the marks of a user, a query and a fragment.
   fileprivate init(url: String, without marks: String, of server: String) throws(InvalidSetting) {
     let parts = url.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)

@@ -17,7 +17,7 @@ extension ClientChannel {
       answer = (head, body)
       if body.isComplete { answered(head, body.body, in: loop) }
     } catch {
-      end(.malformed("the response body is malformed or too large"), in: loop)
+      end(fault(error), in: loop)
     }
   }
 
@@ -53,14 +53,19 @@ extension ClientChannel {
           return
         }
         if head.status < 200 { continue }
-        guard let body = try? BodyReader(framing(of: head), limit: 1 << 20, extras: .dropped) else {
-          end(.malformed("the response is longer than 1 MiB"), in: loop)
-          return
+        do throws(BodyError) {
+          answer = (head, try BodyReader(framing(of: head), limit: longestBody, extras: .dropped))
+        } catch {
+          end(fault(error), in: loop)
         }
-        answer = (head, body)
         return
       }
     }
+  }
+
+  private func fault(_ error: BodyError) -> ClientError {
+    if case .tooLarge(let limit) = error { return .tooLong(limit: limit) }
+    return .malformed("the response body is malformed")
   }
 
   /// Returns the framing of a response. A response to HEAD has no body, whatever its fields say

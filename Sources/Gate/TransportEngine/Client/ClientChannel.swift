@@ -43,6 +43,8 @@ final class ClientChannel: LoopChannel {
   private let timer = UnsafeMutablePointer<TimerNode>.allocate(capacity: 1)
   var inbox: [UInt8] = []
   var answer: (head: ResponseHead, body: BodyReader)?
+  /// The maximum length of the body that the current operation accepts.
+  var longestBody = 1 << 20
   var webSocket: ClientSocketState?
   /// The driver's socket, which reads the WebSocket instead of `webSocket`.
   var driven: DrivenSocket?

@@ -17,14 +17,16 @@ public final class ClientConnection: Sendable {
 
   deinit { channel.close(in: engine.loop) }
 
-  /// Sends a request and waits for the whole response, at most 1 MiB of body.
+  /// Sends a request and waits for the whole response.
   ///
   /// - Parameters:
   ///   - headers: Must contain `Host`. `Content-Length` is added if there is a body or the method is not GET.
+  ///   - longest: The maximum length of the response's body, in bytes.
   ///   - timeout: The time for the whole exchange.
   /// - Throws: `ClientError`; `.misused` if the connection is busy or the request is invalid.
   public func send(
-    _ method: String, _ target: String, headers: HeaderFields, body: [UInt8] = [], timeout: Duration = .seconds(30)
+    _ method: String, _ target: String, headers: HeaderFields, body: [UInt8] = [], longest: Int = 1 << 20,
+    timeout: Duration = .seconds(30)
   ) async throws(ClientError) -> Response {
     let bytes: [UInt8]
     do throws(HeadWriteError) {
@@ -34,6 +36,7 @@ public final class ClientConnection: Sendable {
     }
     return try await perform { channel, loop, done in
       guard channel.begin(.response(to: method, done), timeout: timeout, in: loop) else { return }
+      channel.longestBody = longest
       channel.transmit(bytes, in: loop)
     }
   }

@@ -102,6 +102,8 @@ public enum ClientError: Error, Sendable, Hashable {
   case lost(String)
   /// The server violated the protocol.
   case malformed(String)
+  /// The body of the response is longer than the caller accepts.
+  case tooLong(limit: Int)
   /// A well-formed response other than 101 to an opening handshake.
   case refused(Response)
   /// The caller made a mistake: the connection is busy, closed, or already a WebSocket, or the request is invalid.
@@ -115,6 +117,7 @@ extension ClientError: CustomStringConvertible {
       .misused(let reason):
       reason
     case .timedOut: "timed out"
+    case .tooLong(let limit): "the response is longer than \(limit) bytes"
     case .refused(let response): "refused with status \(response.status)"
     }
   }
