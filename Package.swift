@@ -267,6 +267,8 @@ let package = Package(
         "ACME", "AndroidKeyAttestation", "AttestGate", "ByteCoding", "ConfigurationEngine", "Cryptography",
         "ForwardProxies", "Settings", "Transport", "TransportEngine",
       ]),
+    // Receipts of App Attest, exchanged with Apple for the risk metric.
+    target(.gate, "RiskExchange", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Locking"]),
     // Client certificates of debug builds.
     target(.gate, "ClientAuthority", ["ByteCoding", "Cryptography"]),
     // A running gate: start, reload, upgrade, stop.
@@ -275,8 +277,8 @@ let package = Package(
       [
         "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CLinux", "Commands",
         "ConfigurationEngine", "Cryptography", "Databases", "ForwardProxies", "GateService", "Locking",
-        "Observability", "PostgresStore", "Preflight", "ProcessFrame", "ProcessSignals", "SQLiteStore", "Settings",
-        "Transport", "TransportEngine", "Webhooks", logging,
+        "Observability", "PostgresStore", "Preflight", "ProcessFrame", "ProcessSignals", "RiskExchange", "SQLiteStore",
+        "Settings", "Transport", "TransportEngine", "Webhooks", logging,
       ]),
     // The gate's program.
     executable(
@@ -284,8 +286,8 @@ let package = Package(
       [
         "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority",
         "Commands", "ConfigurationEngine", "Cryptography", "Explanations", "GateRuntime", "GateService",
-        "KeyTransfer", "Locking", "Preflight", "ProcessSignals", "QREncoding", "Settings", "SimulatedDevice",
-        "Transport", "TransportEngine", logging, argumentParser,
+        "KeyTransfer", "Locking", "Preflight", "ProcessSignals", "QREncoding", "RiskExchange", "Settings",
+        "SimulatedDevice", "Transport", "TransportEngine", logging, argumentParser,
       ]),
 
     // MARK: App
@@ -318,7 +320,7 @@ let package = Package(
     // Devices without hardware, of both platforms, and their authorities.
     target(
       .simulation, "SimulatedDevice",
-      ["AndroidKeyAttestation", "AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
+      ["AndroidKeyAttestation", "AppAttest", "AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
 
     // MARK: Tools
 
@@ -406,6 +408,12 @@ let package = Package(
         "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
       ]),
     tests(
+      .gate, "RiskExchangeTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "Locking", "RiskExchange",
+        "SimulatedDevice", "TestSupport",
+      ]),
+    tests(
       .gate, "ClusterTests",
       [
         "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Databases", "GateProcesses",
@@ -437,7 +445,8 @@ let package = Package(
       [
         "ACME", "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Commands", "ConfigurationEngine",
         "Cryptography", "ForwardProxies", "GateFixtures", "GateRuntime", "GateService", "Locking", "Observability",
-        "Preflight", "ProcessFrame", "SQLiteStore", "Settings", "SimulatedDevice", "StoreConformance", "TestSupport",
+        "Preflight", "ProcessFrame", "RiskExchange", "SQLiteStore", "Settings", "SimulatedDevice", "StoreConformance",
+        "TestSupport",
         "Transport", "TransportEngine", grdb, logging,
       ]),
     tests(

@@ -1,0 +1,169 @@
+public import AppAttest
+public import AttestGate
+public import ByteCoding
+
+/// An app whose receipts are exchanged.
+public struct ExchangeApp: Sendable {
+  public let app: AppID
+  public let key: DeveloperKey
+  /// The environments from which keys of the app are registered.
+  public let environments: Set<AttestEnvironment>
+
+  public init(app: AppID, key: DeveloperKey, environments: Set<AttestEnvironment>) {
+    (self.app, self.key, self.environments) = (app, key, environments)
+  }
+}
+
+/// The time for a worker.
+public protocol ExchangeClock: Sendable {
+  /// The time of day, by which receipts are due.
+  var now: Timestamp { get }
+  /// A time that never jumps, for pauses and the rate.
+  var uptime: Duration { get }
+  /// Returns after `duration`, or at once when the task is cancelled.
+  func sleep(for duration: Duration) async
+}
+
+/// Hears what a worker does, for logs, metrics and status.
+public protocol ExchangeObserver: Sendable {
+  /// - Parameter isStored: Whether the row still was the one that was read, and the result is stored.
+  func exchanged(_ due: DueReceipt, _ judgement: Judgement, isStored: Bool)
+  func changed(_ change: ExchangePauses.Change)
+  /// Whether receipts are due and not yet exchanged.
+  func backlog(_ isThere: Bool)
+  /// The store failed, or, with `nil`, works again.
+  func storeFailed(_ error: StoreError?)
+}
+
+/// Exchanges the receipts that are due, one at a time and at a bounded rate, while no other gate of the store does.
+///
+/// It keeps no state that must survive: a receipt is due until its result is stored, so a worker that is killed at any
+/// moment repeats one exchange at most, and skips none.
+public struct ExchangeWorker: Sendable {
+  /// The receipts that are read at once. They have at most 16 KiB each.
+  public static let batch = 32
+  /// The wait until the next look for due receipts.
+  static let idle = Duration.seconds(15)
+
+  private let apps: [AppID: ExchangeApp]
+  private let storage: any RiskStorage
+  private let exchange: any ReceiptExchange
+  private let interval: Duration
+  private let clock: any ExchangeClock
+  private let observer: any ExchangeObserver
+  private let random: @Sendable () -> Double
+
+  /// - Parameters:
+  ///   - interval: The least time from the begin of an exchange to the begin of the next one.
+  ///   - random: Returns numbers from 0 to 1.
+  public init(
+    apps: [ExchangeApp], storage: any RiskStorage, exchange: any ReceiptExchange, interval: Duration,
+    clock: any ExchangeClock, observer: any ExchangeObserver,
+    random: @escaping @Sendable () -> Double = { .random(in: 0...1) }
+  ) {
+    self.apps = Dictionary(apps.map { ($0.app, $0) }) { first, _ in first }
+    (self.storage, self.exchange, self.interval) = (storage, exchange, interval)
+    (self.clock, self.observer, self.random) = (clock, observer, random)
+  }
+
+  /// Works until the task is cancelled.
+  public func run() async {
+    var state = State()
+    while !Task.isCancelled {
+      do throws(StoreError) {
+        if !openApps(state).isEmpty, try await storage.beginExchange() {
+          let ending: StoreError?
+          do throws(StoreError) {
+            try await round(&state)
+            ending = nil
+          } catch {
+            ending = error
+          }
+          // In any case, so that another gate can begin.
+          try await storage.endExchange()
+          if let ending { throw ending }
+        }
+        if state.storeFails { observer.storeFailed(nil) }
+        state.storeFails = false
+      } catch {
+        if !state.storeFails, !Task.isCancelled { observer.storeFailed(error) }
+        state.storeFails = true
+      }
+      if Task.isCancelled { break }
+      await clock.sleep(for: rest(state))
+    }
+  }
+
+  /// The time until the next round: `idle`, about, or until the first pause ends if every app is paused.
+  private func rest(_ state: State) -> Duration {
+    let idle = Self.idle * (0.75 + 0.5 * random())
+    guard openApps(state).isEmpty else { return idle }
+    let ends = apps.values.flatMap { app in
+      app.environments.compactMap { state.pauses.end(of: .init(app.key.name, $0), at: clock.uptime) }
+    }
+    return min(idle, max(.milliseconds(50), (ends.min() ?? clock.uptime) - clock.uptime))
+  }
+
+  private struct State {
+    var pauses = ExchangePauses()
+    var nextStart = Duration.zero
+    var storeFails = false
+  }
+
+  /// Exchanges until nothing is due.
+  private func round(_ state: inout State) async throws(StoreError) {
+    while !Task.isCancelled {
+      let open = openApps(state)
+      guard !open.isEmpty else { return }
+      let batch = try await storage.dueReceipts(of: open, at: clock.now, limit: Self.batch)
+      observer.backlog(!batch.isEmpty)
+      guard !batch.isEmpty else { return }
+      var hasProgress = false
+      for due in batch {
+        guard !Task.isCancelled else { return }
+        if try await work(on: due, &state) { hasProgress = true }
+      }
+      // A store that returns the same receipts again must not keep a processor busy.
+      guard hasProgress else { return }
+    }
+  }
+
+  /// The apps that have a destination that may be asked now.
+  private func openApps(_ state: State) -> [AppID] {
+    apps.values.filter { app in
+      app.environments.contains { environment in
+        state.pauses.end(of: .init(app.key.name, environment), at: clock.uptime) == nil
+      }
+    }.map(\.app)
+  }
+
+  /// Returns whether the receipt was asked about or put off.
+  private func work(on due: DueReceipt, _ state: inout State) async throws(StoreError) -> Bool {
+    guard let app = apps[due.key.appID] else { return false }
+    let destination = ExchangePauses.Destination(app.key.name, due.key.environment)
+    if let end = state.pauses.end(of: destination, at: clock.uptime) {
+      // The receipts of a host that fails must not keep those of another host from being read. If the whole app is
+      // paused, they are not read again before the end of the pause, and stay due.
+      guard openApps(state).contains(app.app) else { return false }
+      let wait = end - clock.uptime + ExchangePauses.absent.greatest * random()
+      return try await storage.settle(
+        due, as: ReceiptSettlement(next: clock.now.advanced(by: wait), failures: due.failures))
+    }
+    let pause = state.nextStart - clock.uptime
+    if pause > .zero { await clock.sleep(for: pause) }
+    guard !Task.isCancelled else { return false }
+    state.nextStart = clock.uptime + interval
+    let outcome = await exchange.exchange(due, with: app.key, at: clock.now)
+    // A stop may have ended the exchange early. The receipt stays due.
+    if Task.isCancelled, case .unusable = outcome.judgement { return false }
+    for change in state.pauses.note(outcome.judgement, of: destination, at: clock.uptime, random: random()) {
+      observer.changed(change)
+    }
+    let settlement = ExchangeSchedule.settlement(
+      after: outcome.judgement, of: due, receipt: outcome.expiration.map { (outcome.notBefore, $0) }, at: clock.now,
+      random: random())
+    let isStored = if let settlement { try await storage.settle(due, as: settlement) } else { false }
+    observer.exchanged(due, outcome.judgement, isStored: isStored)
+    return true
+  }
+}
