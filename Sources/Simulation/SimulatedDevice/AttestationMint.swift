@@ -8,6 +8,8 @@ public struct AttestationMint: Sendable {
   public let authority: TestAuthority
   /// The app that the attestations are for.
   public let app: SimulatedApp
+  /// The name of the device in receipts; `nil` for a new device with each attestation.
+  public var device: SimulatedDeviceName?
   /// The faults of the objects; by default there are none.
   public var alterations = AttestationAlterations()
 
@@ -52,11 +54,14 @@ public struct AttestationMint: Sendable {
     return try sign(ReceiptContent.risk(app: app, leaf: leaf, metric: metric, at: instant))
   }
 
+  /// Signs a receipt with this content.
+  func receipt(_ content: ReceiptContent) throws(CryptographyError) -> [UInt8] { try sign(content) }
+
   private func receipt(
     leaf: Certificate, clientDataHash: [UInt8], at instant: Timestamp
   ) throws(CryptographyError) -> [UInt8] {
     let created = instant.advanced(by: .milliseconds(200))
-    return try sign(.attest(app: app, leaf: leaf, clientDataHash: clientDataHash, at: created))
+    return try sign(.attest(app: app, leaf: leaf, clientDataHash: clientDataHash, device: device, at: created))
   }
 
   private func sign(_ content: ReceiptContent) throws(CryptographyError) -> [UInt8] {

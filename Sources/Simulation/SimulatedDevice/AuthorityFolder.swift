@@ -1,6 +1,6 @@
 internal import AttestClient
 public import ByteCoding
-internal import Cryptography
+public import Cryptography
 internal import Foundation
 
 /// A test authority on disk: readable certificates, private keys for their owner only (0600), and `authority.json`,
@@ -45,6 +45,24 @@ public struct AuthorityFolder: Sendable, Hashable {
 
   /// The path of the list of revoked attestation keys of Android devices, in place of Google's.
   public var androidStatusListPath: String { file("android-status.json") }
+
+  /// The path of the private key that stands for one of a developer account, for requests to the simulated data service.
+  public var developerKeyPath: String { file("developer-key.p8") }
+
+  /// Loads the key at `developerKeyPath`. Makes it first if the folder, which must exist, has none.
+  public func developerKey() throws(AuthorityFolderError) -> P256PrivateKey {
+    let lock = try attempt { () throws(PrivateFile.AccessError) in try FileLock(path: path, waits: true) }
+    defer { lock.release() }
+    if let pem = try text("developer-key.p8") {
+      return try cryptographically { () throws(CryptographyError) in try P256PrivateKey(pkcs8PEM: pem) }
+    }
+    let (key, pem) = try cryptographically { () throws(CryptographyError) in
+      let key = try P256PrivateKey()
+      return (key, try key.pkcs8PEM)
+    }
+    try write([.init(name: "developer-key.p8", bytes: Array(pem.utf8), mode: 0o600)])
+    return key
+  }
 
   /// Loads the authority. Makes it first if the folder is absent or empty, or if an earlier attempt was interrupted.
   ///

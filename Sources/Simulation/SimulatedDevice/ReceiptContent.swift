@@ -37,12 +37,16 @@ public struct ReceiptContent: Sendable, Hashable {
   }
 
   /// Creates the receipt that comes with an attestation. It is valid for 90 days.
+  ///
+  /// - Parameter device: Names the device to the simulated data service, as Apple's token does in its own way; `nil` for a
+  ///   device of its own.
   static func attest(
-    app: SimulatedApp, leaf: Certificate, clientDataHash: [UInt8], at instant: Timestamp
+    app: SimulatedApp, leaf: Certificate, clientDataHash: [UInt8], device: SimulatedDeviceName? = nil,
+    at instant: Timestamp
   ) -> ReceiptContent {
     var content = ReceiptContent(fields: [Field(2, Array(app.appID.utf8)), Field(3, leaf.der)])
     content[4] = clientDataHash
-    content[text: 5] = Base64.encode(SecureRandom.bytes(64))
+    content[text: 5] = (device ?? SimulatedDeviceName()).token
     content[text: 6] = "ATTEST"
     content[text: 7] = app.environment.receiptName
     content.setTimes(created: instant)
@@ -77,5 +81,26 @@ public struct ReceiptContent: Sendable, Hashable {
   /// A SET of triples: type, version (1), value.
   public var encoded: [UInt8] {
     DER.set(of: fields.map { DER.sequence(DER.integer($0.type), DER.integer(1), DER.octetString($0.value)) })
+  }
+}
+
+extension ReceiptContent {
+  /// Parses the content of a receipt; `nil` if it is none.
+  init?(decoding content: [UInt8]) {
+    self.init(fields: [])
+    do throws(ASN1Error) {
+      var file = ASN1Reader(content)
+      var set = try file.enter(.set)
+      try file.end()
+      while !set.isAtEnd {
+        var entry = try set.enter(.sequence)
+        let type = try entry.unsignedInteger()
+        _ = try entry.unsignedInteger()
+        fields.append(Field(UInt64(type), Array(try entry.octetString())))
+        try entry.end()
+      }
+    } catch {
+      return nil
+    }
   }
 }

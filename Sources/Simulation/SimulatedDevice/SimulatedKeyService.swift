@@ -6,17 +6,21 @@ internal import Cryptography
 public actor SimulatedKeyService: AppAttestKeyService {
   /// Always `true`: a simulated device supports App Attest.
   public nonisolated let isSupported = true
-  private let attestations: AttestationMint
+  private var attestations: AttestationMint
   private let assertions: AssertionMint
   private let keys: any SimulatedKeyStore
   private let now: @Sendable () -> Timestamp
 
   /// A device that runs `app`, with keys in `keys`, vouched for by `authority`.
+  ///
+  /// - Parameter device: The name of the device in the receipt of the next key; `nil` for a new device.
   public init(
-    authority: TestAuthority, app: SimulatedApp, keys: any SimulatedKeyStore,
+    authority: TestAuthority, app: SimulatedApp, keys: any SimulatedKeyStore, device: SimulatedDeviceName? = nil,
     now: @escaping @Sendable () -> Timestamp = { .now() }
   ) {
-    attestations = AttestationMint(authority: authority, app: app)
+    var attestations = AttestationMint(authority: authority, app: app)
+    attestations.device = device ?? SimulatedDeviceName()
+    self.attestations = attestations
     assertions = AssertionMint(app: app)
     self.keys = keys
     self.now = now
@@ -36,6 +40,7 @@ public actor SimulatedKeyService: AppAttestKeyService {
     }
     key.isAttested = true
     try keys.keep(key)
+    attestations.device?.attestedKeys += 1
     return object
   }
 

@@ -31,7 +31,7 @@ public struct AttestTool: AsyncParsableCommand {
           UpgradeCommand.self, DowngradeCommand.self,
           UnenrollCommand.self, PhoneCommand.self, LabCommand.self,
         ]),
-      CommandGroup(name: "Test", subcommands: [LoadCommand.self, ProbeCommand.self]),
+      CommandGroup(name: "Test", subcommands: [LoadCommand.self, ProbeCommand.self, DevAppleCommand.self]),
     ])
 
   public init() {}

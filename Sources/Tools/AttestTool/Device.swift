@@ -43,6 +43,12 @@ struct Device: Sendable, Hashable {
 
   var platform: Platform { model.platform }
 
+  /// The name of this device in the receipt of its next key, by which `attest dev-apple` counts its keys.
+  func receiptName(in store: DeviceStore) -> SimulatedDeviceName {
+    let files = try? FileManager.default.contentsOfDirectory(atPath: store.keysFolder(name))
+    return SimulatedDeviceName(seed: "\(name) \(createdAt)", attestedKeys: UInt32(clamping: (files?.count ?? 0) + 1))
+  }
+
   /// The app as lists show it: `TEAM.bundle`, or the package.
   var appName: String {
     switch model {

@@ -17,7 +17,11 @@ struct DeviceSession {
   private let keyFaults: KeyErrorRecorder
 
   /// Locks the device and makes ready to speak with the gate. The device `default` is made if it is not there.
-  init(_ options: GlobalOptions, address: GateURL, engine: ClientEngine) async throws(Failure) {
+  ///
+  /// - Parameter forgetsKey: Whether the device forgets the key that it registered, so that it makes another one.
+  init(
+    _ options: GlobalOptions, address: GateURL, engine: ClientEngine, forgetsKey: Bool = false
+  ) async throws(Failure) {
     let options = options.forGate(at: address)
     let authority = try options.loadAuthority()
     let tls = try options.makeTLS()
@@ -27,9 +31,12 @@ struct DeviceSession {
     self.address = address
     transport = EngineTransport(engine: engine, tls: tls)
     keyFaults = KeyErrorRecorder(FolderKeyStore(folder: store.keysFolder(device.name)))
-    let keys = try authority.keyService(of: device.model, keys: keyFaults)
+    let keys = try authority.keyService(of: device.model, named: device.receiptName(in: store), keys: keyFaults)
     let record = FileKeyIDStore(
       path: store.recordPath(device.name, GateUnderAuthority(gate: address.gateName, authority)))
+    if forgetsKey {
+      do throws(KeyStoreError) { try record.save(KeyRecord()) } catch { throw Failure(error) }
+    }
     // A record that cannot be read is reported by the session when it is used.
     remembersKey = (try? record.load())?.keyID != nil
     do throws(AttestError) {

@@ -29,9 +29,13 @@ extension TestAuthority {
   }
 
   /// The keys of a device of this kind in `store`.
-  func keyService(of model: Device.Model, keys store: any SimulatedKeyStore) throws(Failure) -> any DeviceKeyService {
+  ///
+  /// - Parameter name: See `Device.receiptName`; `nil` for a new device.
+  func keyService(
+    of model: Device.Model, named name: SimulatedDeviceName? = nil, keys store: any SimulatedKeyStore
+  ) throws(Failure) -> any DeviceKeyService {
     switch model {
-    case .ios(let app): AppAttestKeys(SimulatedKeyService(authority: self, app: app, keys: store))
+    case .ios(let app): AppAttestKeys(SimulatedKeyService(authority: self, app: app, keys: store, device: name))
     case .android(let profile):
       SimulatedAndroidKeyService(authority: try androidAuthority(), profile: profile, keys: store)
     }

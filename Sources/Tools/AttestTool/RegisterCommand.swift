@@ -22,8 +22,12 @@ struct RegisterCommand: AsyncParsableCommand {
   @Argument(help: "The gate, like wss://localhost:6200/.")
   var url: String
 
+  @Flag(help: "Make and register another key, although one is registered.")
+  var newKey = false
+
   func run() async throws {
-    let work = try await DeviceSession(options, address: GateURL(url), engine: DeviceSession.makeEngine())
+    let work = try await DeviceSession(
+      options, address: GateURL(url), engine: DeviceSession.makeEngine(), forgetsKey: newKey)
     let keyID: String
     let isRemembered = work.remembersKey
     do throws(AttestError) {

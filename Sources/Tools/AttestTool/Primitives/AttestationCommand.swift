@@ -87,7 +87,8 @@ struct AttestationCommand: AsyncParsableCommand {
   private func ios(
     _ app: SimulatedApp, over signed: SignedChallenge, with work: PrimitiveDevice
   ) async throws(Failure) -> Attestation {
-    let service = SimulatedKeyService(authority: work.authority, app: app, keys: work.keys)
+    let service = SimulatedKeyService(
+      authority: work.authority, app: app, keys: work.keys, device: work.device.receiptName(in: work.store))
     do throws(KeyServiceError) {
       let keyID = try await service.generateKey()
       let object = try await service.attestKey(keyID, clientDataHash: signed.clientDataHash)
