@@ -34,6 +34,7 @@ struct SharedState: Sendable {
   let managed: ManagedCertificates
   let revoked = RevokedCertificates(maximumAge: nil)
   let android: AndroidMetrics
+  let receipts: ReceiptExchangeMonitor
   let risk: RiskFigures
   /// Fixed at the start, like the event loops.
   let processors = ProcessorAllowance.current
@@ -61,6 +62,7 @@ struct SharedState: Sendable {
     store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     identityKeys = IdentityKeys(storage: store)
     managed = ManagedCertificates(metrics: metrics)
+    receipts = ReceiptExchangeMonitor(registry: metrics.registry, logger: logger)
     android = AndroidMetrics(registry: metrics.registry, revoked: revoked)
     risk = RiskFigures(store: store, registry: metrics.registry)
     witness = ClockWitness { Self.note($0, logger) }
@@ -92,6 +94,8 @@ struct GateComposition: Sendable {
   private let memory: SharedState
   private let assertions: AssertionRule
   private let apps: AllowedApps
+  /// Exchanges receipts with Apple; `nil` if no app wants it.
+  let receiptExchange: ReceiptExchangeService?
 
   private var store: any GateStore { memory.store }
   private var sessions: LiveSessions { memory.sessions }
@@ -109,6 +113,7 @@ struct GateComposition: Sendable {
       throw Self.impossible("app_attest.apps")
     }
     self.apps = apps
+    receiptExchange = try Self.receiptExchange(settings, memory)
     if let file = settings.appAttest.challengeKeysFile {
       challenges = Challenges(ring: try Self.ring(in: file), life: settings.appAttest.challengeTTL)
     } else {
@@ -168,19 +173,6 @@ struct GateComposition: Sendable {
         && tls.accepts(authorities: certificate.authorities, links: certificate.links, at: .now())
     }
     if count > 0 { logger.notice("sessions of refused certificates closed", metadata: ["sessions": .number(count)]) }
-  }
-
-  /// The storage for the exchange of receipts, which revokes keys by the policy of their app and reports it.
-  func riskStorage(logger: Logger) -> RiskEnforcement {
-    RiskEnforcement(store, apps: settings.appAttest.apps.compactMap(AppPolicy.init)) { [memory] revocation in
-      memory.announce(.revoked(key: revocation.key.text, by: .risk))
-      logger.notice(
-        "key revoked by risk metric",
-        metadata: [
-          "key": "\(revocation.key.short)", "app": "\(revocation.app.text)", "metric": .number(revocation.metric),
-          "threshold": .number(revocation.threshold),
-        ])
-    }
   }
 
   /// Reacts to changes that other gates and operators make in the store.
@@ -350,7 +342,7 @@ struct GateComposition: Sendable {
     }
   }
 
-  private static func roots(in file: String?, otherwise: Certificate) throws(Failure) -> [Certificate] {
+  static func roots(in file: String?, otherwise: Certificate) throws(Failure) -> [Certificate] {
     guard let file else { return [otherwise] }
     guard let bytes = try? FileContent.read(file),
       let roots = try? Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self)), !roots.isEmpty
@@ -374,7 +366,7 @@ extension Gate.Enforcement {
 }
 
 extension AppPolicy {
-  fileprivate init?(_ app: GateSettings.App) {
+  init?(_ app: GateSettings.App) {
     guard let appID = AppID(teamID: app.teamID, bundleID: app.bundleID) else { return nil }
     self.init(
       appID: appID,

@@ -21,6 +21,7 @@ extension GateServer {
     generation.certificateTask = certificateTask(by: generation.composition)
     generation.statusListTask = statusListTask(by: generation.composition)
     generation.upstreamTask = upstreamTask(by: generation.composition)
+    generation.receiptTask = receiptTask(by: generation.composition)
     let following = Task { [changes] in await changes.run() }
     let heartbeat = heartbeat()
     let service = ServiceState(engine: engine, isUpgradeChild: isUpgradeChild)
@@ -41,6 +42,8 @@ extension GateServer {
     generation.certificateTask?.cancel()
     generation.statusListTask?.cancel()
     generation.upstreamTask?.cancel()
+    // Not waited for: what an exchange under way brings is stored, or asked for again.
+    generation.receiptTask?.cancel()
     let cut =
       switch stop {
       case .end(let reason): await end(reason, service)

@@ -58,6 +58,13 @@ extension GateServer {
         guard list.usable else { return .warning("WARNING: \(list.text): no Android key is registered") }
         return list.fault == nil ? .ready(list.text) : .warning("WARNING: \(list.text), not read since: see the log")
       },
+      // Admissions go on with the metrics that are known.
+      ReadinessCheck(
+        "receipts", applies: { [receipts = memory.receipts] in receipts.status(at: .now())?.stopped == true }
+      ) { [receipts = memory.receipts] in
+        guard let state = receipts.status(at: .now()), state.stopped else { return .ready("ok") }
+        return .warning("WARNING: receipts are not exchanged: \(state.fault ?? "see the log")")
+      },
       // Open sessions and admissions go on, and other gates of the same machine have the same clock.
       ReadinessCheck("clock", applies: { [witness = memory.witness] in witness.fault != nil }) {
         [witness = memory.witness] in
@@ -99,6 +106,7 @@ extension GateServer {
           newest: memory.sessions.newest(Self.mostListed).map { SessionDescription($0, at: now) }),
         loops: loops, keyExchange: KeyExchange.groups, tokens: tokens,
         statusList: GateStatus.StatusList(memory.revoked, fault: memory.android.fault, at: now),
+        receiptExchange: memory.receipts.status(at: now),
         risk: memory.risk.states(of: generation.composition.settings.appAttest.apps),
         traffic: .init(bytesFromClients: traffic.bytesFromClients, bytesFromUpstreams: traffic.bytesFromUpstreams),
         activity: activity, refusals: refusals, upstreams: memory.metrics.upstreamHealth.states,

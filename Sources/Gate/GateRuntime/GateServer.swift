@@ -82,6 +82,8 @@ package actor GateServer {
     var certificateTask: Task<Void, Never>?
     /// Reads the list of revoked Android certificates; `nil` if none is configured.
     var statusListTask: Task<Void, Never>?
+    /// Exchanges receipts with Apple; `nil` if no app wants it.
+    var receiptTask: Task<Void, Never>?
     /// Asks upstreams for their health; `nil` if no route wants it.
     var upstreamTask: Task<Void, Never>?
   }
@@ -343,6 +345,20 @@ package actor GateServer {
       Task {
         await previous?.value
         await refresh.run()
+      }
+    }
+  }
+
+  /// Exchanges receipts by the settings of `composition`, if an app wants it; runs until the task is cancelled.
+  ///
+  /// - Parameter previous: The task of earlier settings, cancelled. It ends first, because both report to one monitor.
+  func receiptTask(
+    by composition: GateComposition, after previous: Task<Void, Never>? = nil
+  ) -> Task<Void, Never>? {
+    composition.receiptExchange.map { exchange in
+      Task {
+        await previous?.value
+        await exchange.run()
       }
     }
   }

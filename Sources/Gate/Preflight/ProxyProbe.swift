@@ -41,6 +41,7 @@ struct ProxyProbe {
     if let list = settings.appAttest.statusList, case .url(let url, _) = list.place {
       add("app_attest.android.status_list", url)
     }
+    for url in Set(settings.appAttest.apps.flatMap(\.dataServices)).sorted() { add("app_attest.apps[].risk", url) }
     if let collector = settings.telemetry?.collector {
       servers.append(("telemetry.otlp", (collector.isSecure ? .https : .http, collector.host, collector.port)))
     }
@@ -48,5 +49,15 @@ struct ProxyProbe {
       servers.append(("webhooks.url", (receiver.isSecure ? .https : .http, receiver.host, receiver.port)))
     }
     return servers
+  }
+}
+
+extension GateSettings.App {
+  /// The URLs at which receipts of the app are exchanged. That of a simulated service may be `http` on loopback.
+  fileprivate var dataServices: [String] {
+    guard let risk else { return [] }
+    if let endpoint = risk.endpoint { return [endpoint] }
+    return zip([Environment.production, .development], Risk.appleEndpoints)
+      .filter { environments.contains($0.0) }.map(\.1)
   }
 }

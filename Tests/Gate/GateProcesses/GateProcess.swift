@@ -18,7 +18,8 @@ public struct GatePlan: Sendable {
   public var hasApp = true
   /// Whether the app is in production, for which only Apple's root is trusted.
   public var isProduction = false
-  /// The members of the iOS app's `risk`; `developer.p8` is its key file. `nil` for none.
+  /// The members of the iOS app's `risk`; `developer.p8` is its key file, and `DIR` stands for the gate's folder. `nil`
+  /// for none.
   public var risk: String?
   /// Whether the gate serves the app's Android edition, too, with the status list of its authority.
   public var servesAndroid = false
@@ -39,6 +40,10 @@ public struct GatePlan: Sendable {
 
   public init() {}
 
+  private func riskText(in folder: AuthorityFolder) -> String {
+    risk.map { ", risk: { \($0.replacingOccurrences(of: "DIR", with: folder.path)) }" } ?? ""
+  }
+
   fileprivate func yaml(in folder: AuthorityFolder, _ authority: TestAuthority) -> String {
     let android = authority.androidApp
     let androidApp =
@@ -46,7 +51,7 @@ public struct GatePlan: Sendable {
       ? ", { platform: android, package: \(android.package), signers: [\(Hex.encode(android.signer))] }" : ""
     let app =
       "{ team_id: \(Self.teamID), bundle_id: \(Self.bundleID), "
-      + "environments: [\(isProduction ? "production" : "development")]\(risk.map { ", risk: { \($0) }" } ?? "") }"
+      + "environments: [\(isProduction ? "production" : "development")]\(riskText(in: folder)) }"
     let trust =
       "trust: { attestation_root_file: \"\(folder.attestationRootPath)\", receipt_root_file: "
       + "\"\(folder.receiptRootPath)\""

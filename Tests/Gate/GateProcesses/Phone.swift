@@ -8,8 +8,12 @@ public struct Phone: Sendable {
   public let key: P256PrivateKey
   private let authority: TestAuthority
   private let app: SimulatedApp
+  private let device: SimulatedDeviceName?
 
-  public init(of authority: TestAuthority) throws {
+  /// - Parameter device: The name of the device in the receipt of the key; phones with one name are one device with
+  ///   several keys. `nil` for a device of its own.
+  public init(of authority: TestAuthority, device: SimulatedDeviceName? = nil) throws {
+    self.device = device
     key = try P256PrivateKey()
     self.authority = authority
     app = SimulatedApp(appID: authority.appID)
@@ -19,8 +23,9 @@ public struct Phone: Sendable {
 
   /// Returns the body of a registration.
   public func registration(over nonce: String) throws -> [UInt8] {
-    let object = try AttestationMint(authority: authority, app: app)
-      .attestation(of: key, clientDataHash: Self.clientDataHash(nonce), at: .now())
+    var mint = AttestationMint(authority: authority, app: app)
+    mint.device = device
+    let object = try mint.attestation(of: key, clientDataHash: Self.clientDataHash(nonce), at: .now())
     let body = #"{"keyId":"\#(keyID)","attestation":"\#(Base64.encode(object))","nonce":"\#(nonce)"}"#
     return Array(body.utf8)
   }

@@ -1,3 +1,4 @@
+import Cryptography
 import ForwardProxies
 import Foundation
 import Preflight
@@ -39,6 +40,28 @@ struct ProxyProbeTests {
       findings.contains { $0.hasPrefix("failed: app_attest.android.status_list: ") && $0.contains("status 403") })
     #expect(relay.heads.first?.hasPrefix("CONNECT lists.example.test:443 ") == true)
     #expect(!findings.joined().contains("hunter2"))
+  }
+
+  @Test("Apple's data service is reported if an app's receipts are exchanged there, for the environments of the app")
+  func dataService() async throws {
+    try await Bench.with { bench in
+      try bench.write(P256PrivateKey().pkcs8PEM, to: "key.p8")
+      func findings(_ environments: String, _ risk: String) async throws -> [String] {
+        let app = "{ team_id: AAABBBCCC1, bundle_id: com.example.app, environments: [\(environments)]\(risk) }"
+        let settings = try bench.settings(
+          "routes: [{ upstream: 'ws://127.0.0.1:1' }]\napp_attest: { apps: [\(app)] }")
+        let proxies = ProxyVariables { $0 == "https_proxy" ? "http://127.0.0.1:1" : nil }
+        return await Preflight(settings, store: nil, at: Bench.now, proxies: proxies).run().map(bench.line)
+          .filter { $0.contains("appattest.apple.com is reached") }
+      }
+      let risk = ", risk: { key_file: key.p8, key_id: AAABBBCCC1 }"
+      let start = "passed: app_attest.apps[].risk: "
+      #expect(try await findings("production", "") == [])
+      let production = try await findings("production", risk)
+      #expect(production.count == 1 && production[0].hasPrefix(start + "data.appattest.apple.com"), "\(production)")
+      let both = try await findings("production, development", risk)
+      #expect(both.count == 2 && both.contains { $0.hasPrefix(start + "data-development.") }, "\(both)")
+    }
   }
 
   @Test("Exceptions and faults are reported, and nothing without variables")

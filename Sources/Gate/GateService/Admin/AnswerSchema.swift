@@ -116,6 +116,9 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
       "status_list": .members(
         ["source": .string, "max_age_seconds": .count, "usable": .truth],
         ["entries": .count, "current_at": .instant, "age_seconds": .count, "fault": .string]),
+      "receipt_exchange": .members(
+        ["renewed": .count, "failed": .count, "stopped": .truth],
+        ["last_renewal_at": .instant, "seconds_since_renewal": .count, "fault": .string]),
       "risk": .list(
         .members(
           ["app": .string, "action": ["enum": ["observe", "refuse", "revoke"]]],

@@ -26,6 +26,8 @@ public struct GateStatus: Codable, Sendable, Hashable {
   /// The list of revoked Android attestation certificates; `nil` if none is configured, and from a gate of an older
   /// version.
   public var statusList: StatusList?
+  /// The exchange of receipts with Apple; `nil` if receipts of no app are exchanged, and from a gate of an older version.
+  public var receiptExchange: ReceiptExchange?
   /// The risk metrics of apps whose receipts are exchanged; `nil` if there is none, and from a gate of an older version.
   public var risk: [Risk]?
   public var traffic: Traffic
@@ -46,6 +48,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
     case certificateFault = "certificate_fault"
     case keyExchange = "key_exchange"
     case statusList = "status_list"
+    case receiptExchange = "receipt_exchange"
     case startedAt = "started_at"
     case uptimeSeconds = "uptime_seconds"
   }
@@ -53,7 +56,8 @@ public struct GateStatus: Codable, Sendable, Hashable {
   public init(
     version: String, ready: Bool, checks: [Check], enforcement: Gate.Enforcement, address: String, startedAt: String,
     uptimeSeconds: Int64, sessions: Sessions, loops: Loops, keyExchange: [String], tokens: Tokens? = nil,
-    statusList: StatusList? = nil, risk: [Risk]? = nil, traffic: Traffic, activity: Activity,
+    statusList: StatusList? = nil, receiptExchange: ReceiptExchange? = nil, risk: [Risk]? = nil, traffic: Traffic,
+    activity: Activity,
     refusals: [RefusalCount],
     upstreams: [UpstreamState], certificates: [CertificateState], certificateFault: String? = nil, store: Store,
     configuration: Configuration, process: Int32? = nil
@@ -61,7 +65,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
     (self.version, self.ready, self.checks, self.enforcement) = (version, ready, checks, enforcement)
     (self.address, self.startedAt, self.uptimeSeconds) = (address, startedAt, uptimeSeconds)
     (self.sessions, self.loops, self.keyExchange, self.tokens) = (sessions, loops, keyExchange, tokens)
-    (self.statusList, self.risk) = (statusList, risk)
+    (self.statusList, self.receiptExchange, self.risk) = (statusList, receiptExchange, risk)
     (self.traffic, self.activity, self.refusals) = (traffic, activity, refusals)
     self.upstreams = upstreams
     (self.certificates, self.certificateFault) = (certificates, certificateFault)

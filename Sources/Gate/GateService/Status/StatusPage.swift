@@ -149,6 +149,9 @@ struct StatusPage {
     \(status.keyExchange.map { entry("key exchange", "good", $0.joined(separator: ", "), nil) } ?? .nothing)
     \((status.risk ?? []).map { entry("risk", "good", $0.text, nil) })
     \(status.tokens.map { entry("tokens", "good", $0.text, "valid for \($0.lifetimeSeconds) seconds") } ?? .nothing)
+    \(status.receiptExchange.map { exchange in
+      entry("receipts", exchange.fault == nil ? "good" : "warn", exchange.text, "exchanged with Apple")
+    } ?? .nothing)
     <dt>traffic</dt><dd>\(Figures.bytes(status.traffic.bytesFromClients)) from clients<small>\
     \(Figures.bytes(status.traffic.bytesFromUpstreams)) from upstreams, \
     \(Figures.count(status.sessions.connections)) connections now</small></dd>

@@ -76,6 +76,7 @@ struct StatusText {
     if let groups = status.keyExchange { rows.append(("key exchange", groups.joined(separator: ", "))) }
     rows += (status.risk ?? []).map { ("risk", $0.text) }
     if let tokens = status.tokens { rows.append(("tokens", tokens.text)) }
+    if let exchange = status.receiptExchange { rows.append(("receipts", exchange.text)) }
     rows += [
       ("last minute", Self.text(activity.lastMinute)), ("last hour", Self.text(activity.lastHour)),
       (

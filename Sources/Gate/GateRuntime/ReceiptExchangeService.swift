@@ -1,0 +1,43 @@
+internal import AttestGate
+internal import ByteCoding
+internal import Locking
+internal import RiskExchange
+
+/// Exchanges receipts with Apple in the background, on a thread of its own.
+struct ReceiptExchangeService: Sendable {
+  /// The most exchanges of a second. One gate of a store exchanges at a time, so this is the rate of a whole fleet.
+  static let exchangesPerSecond = 5
+
+  private let worker: ExchangeWorker
+  private let monitor: ReceiptExchangeMonitor
+  /// Verifying receipts is work that admissions, revocations and probes do not wait for.
+  private let executor = WorkerExecutor(threads: 1)
+
+  init(
+    _ apps: [ExchangeApp], storage: any RiskStorage, transport: any ExchangeTransport, judge: AnswerJudge,
+    monitor: ReceiptExchangeMonitor
+  ) {
+    worker = ExchangeWorker(
+      apps: apps, storage: storage, exchange: ReceiptExchanger(transport: transport, judge: judge),
+      interval: .seconds(1) / Self.exchangesPerSecond, clock: MachineClock(), observer: monitor)
+    self.monitor = monitor
+  }
+
+  /// Runs until the task is cancelled. An exchange under way ends first, within `DataServiceClient.patience`.
+  func run() async {
+    monitor.began()
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask(executorPreference: executor) { await worker.run() }
+    }
+    monitor.ended()
+  }
+}
+
+/// The clocks of the machine.
+private struct MachineClock: ExchangeClock {
+  private let start = ContinuousClock.now
+
+  var now: Timestamp { .now() }
+  var uptime: Duration { ContinuousClock.now - start }
+  func sleep(for duration: Duration) async { try? await Task.sleep(for: duration) }
+}
