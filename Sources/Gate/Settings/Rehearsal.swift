@@ -52,7 +52,8 @@ public struct Rehearsal: Sendable {
   public var hasAndroidApps: Bool { !indices(of: .android).isEmpty }
 
   /// The settings without the values below `removed`, which are paths of keys, sections or lists, and with those of
-  /// `replacements`. Every app of iOS has the environment `development` alone, in which simulated devices are.
+  /// `replacements`. Every app of iOS has the environment `development` alone, in which simulated devices are, and no
+  /// risk: Apple knows no simulated devices.
   ///
   /// - Throws: `ConfigurationErrors` with every fault, each at its place in the file.
   public func settings(
@@ -63,6 +64,7 @@ public struct Rehearsal: Sendable {
     let flags = indices(of: .ios).map { index -> FlagSetting in
       let environments = Self.apps[index]["environments"]
       entries.remove(environments)
+      entries.remove(Self.apps[index]["risk"])
       return FlagSetting(flag: "-c", key: environments[0].text, text: "development")
     }
     entries.overlay(Entries(flags + replacements, in: "/", .gate))

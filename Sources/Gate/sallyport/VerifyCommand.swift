@@ -5,6 +5,7 @@ internal import Commands
 internal import Cryptography
 internal import Explanations
 internal import GateRuntime
+internal import RiskExchange
 
 /// Runs the gate's verification and explains the result of each rule.
 struct VerifyCommand: ParsableCommand {
@@ -131,6 +132,10 @@ struct VerifyReceiptCommand: ParsableCommand {
     commandName: "receipt",
     abstract: "Explains a receipt.",
     discussion: """
+      A receipt of the type ATTEST comes with an attestation and has no risk metric: risk_metric_state is not_asked. \
+      One of the type RECEIPT is Apple's answer to an exchange and must have one. not_before is the time from which \
+      Apple exchanges a receipt, expiration_time that until which.
+
       Example:
 
         sallyport verify receipt receipt.bin --at 2026-04-21T18:13:12.153Z \\
@@ -146,19 +151,40 @@ struct VerifyReceiptCommand: ParsableCommand {
     try input.report(on: .receipt, at: instant) { content, app throws(Failure) in
       let verifier = ReceiptVerifier(roots: try trust.roots(insteadOf: AppleRoots.appleRootG3))
       let expectation = ReceiptExpectation(appID: app, publicKey: key.value.x963)
-      let result = verifier.explain(content.object, for: expectation, at: instant)
-      let created = (try? Receipt(content.object))?.creationTime
-      return (
-        result,
-        result.hintOfTime(created) { other in
-          verifier.explain(content.object, for: expectation, at: other)
-        }
-      )
+      let receipt = try? Receipt(content.object)
+      func explanation(at instant: Timestamp) -> Explanation {
+        var explanation = verifier.explain(content.object, for: expectation, at: instant)
+        explanation.explainMetric(of: receipt)
+        return explanation
+      }
+      let result = explanation(at: instant)
+      return (result, result.hintOfTime(receipt?.creationTime) { explanation(at: $0) })
     }
   }
 }
 
 extension Explanation {
+  /// Adds the rule of the risk metric, and its state: `not_asked`, `reported`, `missing` or `malformed`.
+  fileprivate mutating func explainMetric(of receipt: Receipt?) {
+    let rule = "the risk metric of a receipt of the type RECEIPT is a decimal number"
+    guard let receipt, receipt.kind == .receipt else {
+      skip("risk_metric", rule: rule)
+      if let receipt, receipt.riskMetric == nil { fields.append(.init("risk_metric_state", .text("not_asked"))) }
+      return
+    }
+    let state: String
+    do throws(ExchangeFault) {
+      guard let text = receipt.riskMetric else { throw .metricMissing }
+      _ = try RiskMetric.value(of: text)
+      record("risk_metric", rule: rule, rejection: Optional<ExchangeFault>.none)
+      state = "reported"
+    } catch {
+      record("risk_metric", rule: rule, rejection: error)
+      state = error == .metricMissing ? "missing" : "malformed"
+    }
+    fields.append(.init("risk_metric_state", .text(state)))
+  }
+
   /// Whether the rule `name` was checked and is broken.
   fileprivate func isBroken(_ name: String) -> Bool { steps.contains { $0.name == name && $0.outcome == .broken } }
 

@@ -32,6 +32,10 @@ private struct Samples {
     try AssertionMint(app: app).assertion(by: key, clientDataHash: Self.hash, signCount: counter)
   }
 
+  func riskReceipt(metric: UInt32) throws -> [UInt8] {
+    try AttestationMint(authority: authority, app: app).riskReceipt(of: key, metric: metric, at: Self.instant)
+  }
+
   func chain() throws -> [[UInt8]] {
     let android = try #require(authority.android)
     return try AndroidAttestationMint(
@@ -123,6 +127,16 @@ struct InspectionTests {
     #expect(segmented.nodes.filter { $0.name == "segment" }.count == 2)
     #expect(try segmented.node("appID").value == "\"\(Samples.appID)\"")
     #expect(try segmented.node("segments joined").meaning?.contains("offsets below") == true)
+  }
+
+  @Test func `a newer receipt shows its metric and its not-before at their places`() throws {
+    let receipt = try Samples().riskReceipt(metric: 1234)
+    let inspection = try Inspection(receipt)
+    #expect(inspection.kind == .receipt && inspection.faults.isEmpty)
+    let metric = try inspection.node("riskMetric")
+    #expect(metric.value == "\"1234\"" && metric.meaning?.contains("how many keys") == true)
+    let notBefore = try inspection.node("renewableFrom")
+    #expect(notBefore.value == "\"2027-01-16T08:00:00.000Z\"" && notBefore.meaning != nil)
   }
 
   @Test func `a chain of Android shows what the device says about the key`() throws {

@@ -33,6 +33,10 @@ struct Report: Decodable {
     let public_key: String?
     let counter: Int?
     let type: String?
+    let risk_metric: String?
+    let risk_metric_state: String?
+    let not_before: String?
+    let expiration_time: String?
   }
 
   var broken: [String] { steps.filter { $0.result == "broken" }.map(\.name) }

@@ -1,6 +1,7 @@
 import AppAttest
 import ByteCoding
 import Cryptography
+import SimulatedDevice
 import Testing
 
 @Suite("sallyport verify assertion")
@@ -69,7 +70,41 @@ struct VerifyReceiptTests {
     #expect(
       report.steps.map(\.name) == [
         "format", "certificate_chain", "signature", "app_id", "public_key", "client_data_hash", "environment", "expiry",
+        "risk_metric",
       ])
+    #expect(report.fields.risk_metric == "2" && report.fields.risk_metric_state == "reported")
+    #expect(report.fields.not_before == "2027-01-16T08:00:00Z")
+    #expect(report.fields.expiration_time == "2027-04-15T08:00:00Z")
+  }
+
+  @Test("The first receipt has no metric, which is not 0; the text shows metric, not-before and end of both types")
+  func metricsOfBothTypes() throws {
+    let (shell, fixtures) = (try Shell(), try Fixtures())
+    let first = try AttestationObject(fixtures.attestation).receipt.bytes
+    let flags = try fixtures.receiptFlags(in: shell)
+    let report = try shell.verify(["receipt", "-", "--json"] + flags, input: first).report()
+    #expect(report.fields.risk_metric == nil && report.fields.risk_metric_state == "not_asked")
+    #expect(report.fields.not_before == nil && report.fields.expiration_time == "2027-04-15T08:00:00.200Z")
+    let texts = try [first, fixtures.receipt].map { try shell.verify(["receipt", "-"] + flags, input: $0) }
+    #expect(texts.map(\.status) == [0, 0])
+    for (name, isInFirst) in [("risk_metric_state", true), ("expiration_time", true), ("not_before", false)] {
+      #expect(texts[0].output.contains("\n\(name) ") == isInFirst, "\(name)")
+      #expect(texts[1].output.contains("\n\(name) "), "\(name)")
+    }
+  }
+
+  @Test("A newer receipt without a decimal metric is not valid", arguments: [nil, "many", "-1", "99999999"])
+  func malformedMetric(text: String?) throws {
+    let (shell, fixtures) = (try Shell(), try Fixtures())
+    var mint = AttestationMint(authority: fixtures.authority, app: SimulatedApp(appID: Fixtures.appID))
+    mint.alterations.receipt = { $0[text: 17] = text }
+    let receipt = try mint.riskReceipt(of: fixtures.key, metric: 1, at: Fixtures.instant)
+    let transcript = try shell.verify(
+      ["receipt", "-", "--json"] + fixtures.receiptFlags(in: shell), input: receipt)
+    #expect(transcript.status == 1)
+    let report = try transcript.report()
+    #expect(report.broken == ["risk_metric"])
+    #expect(report.fields.risk_metric_state == (text == nil ? "missing" : "malformed"))
   }
 
   @Test("Values that were not given are not compared and not reported as valid, for any kind of receipt")
@@ -82,8 +117,10 @@ struct VerifyReceiptTests {
       #expect(transcript.status == 0)
       let report = try transcript.report()
       #expect(report.holds)
+      // The first receipt has no metric.
       #expect(
-        report.steps.filter { $0.result == "not_checked" }.map(\.name) == ["client_data_hash", "environment"])
+        report.steps.filter { $0.result == "not_checked" }.map(\.name)
+          == ["client_data_hash", "environment"] + (receipt == first ? ["risk_metric"] : []))
     }
   }
 

@@ -8,6 +8,7 @@ internal import FoundationEssentials
 internal import GateRuntime
 internal import Glibc
 internal import Preflight
+internal import RiskExchange
 internal import Settings
 internal import SimulatedDevice
 internal import Transport
@@ -30,6 +31,9 @@ struct DevCommand: AsyncParsableCommand {
       simulated devices. Certificate, store, admin socket and roots are those of the folder, and it listens on \
       loopback. PROXY headers, ACME, metrics and telemetry are off. Each difference from the file is printed. Only the \
       file counts, without the environment.
+
+      With --data-service the gate exchanges the receipts of simulated devices at that server, which `attest dev-apple` \
+      is, and refuses devices that attested more than ten keys.
 
       Example: for simulated devices, for a phone, and with an operator's configuration
 
@@ -71,6 +75,11 @@ struct DevCommand: AsyncParsableCommand {
   @Option(help: "The app of the devices, TEAMID.bundle.id (default: SALLYPORT1.com.example.app).")
   var appID: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "Exchange receipts at this server in Apple's place, for example http://127.0.0.1:6202.", valueName: "url"))
+  var dataService: String?
+
   @Option(help: "The CA certificate (PEM) for client certificates of debug builds.")
   var clientCA: String?
 
@@ -83,6 +92,7 @@ struct DevCommand: AsyncParsableCommand {
     let app = try chosenApp()
     let folder = AuthorityFolder(path: try Self.usable(Self.absolute(try chosenFolder())))
     let authority = try authority(in: folder, for: host, rehearsal)
+    if dataService != nil { try makeDeveloperKey(in: folder) }
     let (server, differences) = try await open(folder, authority, appID: app ?? authority.appID, rehearsal)
     let profiles = host == nil ? nil : try profileServer(of: authority)
     defer { profiles?.stop() }
@@ -102,7 +112,7 @@ struct DevCommand: AsyncParsableCommand {
     guard let config else { return nil }
     let others = [
       ("--upstream", upstream != nil), ("--forward", forward != nil), ("--real", real), ("--app-id", appID != nil),
-      ("--client-ca", clientCA != nil),
+      ("--client-ca", clientCA != nil), ("--data-service", dataService != nil),
     ]
     if let other = others.first(where: \.1)?.0 {
       throw Failure(
@@ -110,6 +120,18 @@ struct DevCommand: AsyncParsableCommand {
         hint: "change a copy of the file, or leave -c out")
     }
     return try DevRehearsal(file: config)
+  }
+
+  /// Makes the key that signs requests to the data service. Real devices have receipts that only Apple exchanges.
+  private func makeDeveloperKey(in folder: AuthorityFolder) throws(Failure) {
+    guard !real else {
+      throw Failure(
+        .usage, "--data-service: not with --real: only Apple exchanges the receipts of real devices",
+        hint: "leave one of them out")
+    }
+    do throws(AuthorityFolderError) { _ = try folder.developerKey() } catch {
+      throw Failure(.cannotCreate, error.description, hint: error.hint)
+    }
   }
 
   private func chosenHost() throws(Failure) -> DevHost? {
@@ -292,7 +314,7 @@ struct DevCommand: AsyncParsableCommand {
       app_attest:
         apps:
           - { team_id: \(quoted(String(parts[0]))), bundle_id: \(quoted(String(parts.last ?? ""))), \
-      environments: [development] }
+      environments: [development]\(risk(in: folder)) }
       \(devices(of: folder, authority))
       routes: [{ path: /, upstream: \(quoted(chosenUpstream)), forward: \(quoted(chosenForwarding)) }]
       store: { url: \(quoted("sqlite://" + folder.path + "/state.db")) }
@@ -305,6 +327,14 @@ struct DevCommand: AsyncParsableCommand {
     }
     if let clientCA { text += "debug_mtls: { client_ca_file: \(quoted(Self.absolute(clientCA))) }\n" }
     return text
+  }
+
+  /// The policy of a demonstration: a device that attested more than ten keys is refused.
+  private func risk(in folder: AuthorityFolder) -> String {
+    guard let dataService else { return "" }
+    let server = dataService.hasSuffix("/") ? String(dataService.dropLast()) : dataService
+    return ", risk: { key_file: \(quoted(folder.developerKeyPath)), key_id: SIMULATED1, threshold: 10, action: refuse, "
+      + "endpoint: \(quoted(server + DataService.path)) }"
   }
 
   private func write(_ text: String, to path: String) throws(Failure) {
