@@ -192,6 +192,8 @@ let package = Package(
     cTarget(.daemon, "CUpgradeChild"),
     // How every program speaks: failures, console, help, standard places, version.
     target(.daemon, "Commands", ["ByteCoding", "CLinux", "CSourceCommit", "ProcessSignals", argumentParser]),
+    // The browser of this machine: starts it, and names the user whose connection comes to a port of the loopback.
+    target(.daemon, "LocalBrowser", ["Commands"]),
     // Sessions of PostgreSQL, group commit, files of SQLite.
     target(.daemon, "Databases", ["CLinux", "CPostgres", "Locking"]),
     // Log lines, metrics and traces.
@@ -686,7 +688,7 @@ if !gateOnly && !fuzzing {
       .tools, "BearerTool",
       [
         "BearerSettings", "ByteCoding", "Commands", "ForwardProxies", "HTTPClientTransport", "HTTPExchange",
-        "OIDCClient", "QREncoding", "SecretService", argumentParser,
+        "LocalBrowser", "OIDCClient", "QREncoding", "SecretService", argumentParser,
       ] + nio),
     executable(.tools, "bearer", ["BearerTool", "Commands", "ProcessSignals"]),
     // The tool for one-time codes.
@@ -765,7 +767,7 @@ if !gateOnly && !fuzzing {
     tests(.tools, "SecretServiceTests", ["TestSupport", "keyring-probe"]),
     tests(
       .tools, "BearerToolTests",
-      ["BearerTool", "HTTPExchange", "OIDCClient", "TestSupport", "URLSessionExchange", "bearer"]),
+      ["BearerTool", "HTTPExchange", "LocalBrowser", "OIDCClient", "TestSupport", "URLSessionExchange", "bearer"]),
     tests(.tools, "QRCodesTests", ["QRCodes", "QREncoding", "TestSupport"]),
     tests(
       .tools, "AuthenticatorToolTests",

@@ -1,4 +1,5 @@
 import Foundation
+import LocalBrowser
 import Testing
 
 @testable import BearerTool

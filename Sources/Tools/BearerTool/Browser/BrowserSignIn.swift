@@ -1,6 +1,6 @@
 internal import Commands
 internal import Foundation
-internal import Glibc
+internal import LocalBrowser
 internal import OIDCClient
 
 /// A sign-in in the browser, which comes back to a port of this machine (RFC 8252, section 7.3).
@@ -60,23 +60,5 @@ struct BrowserSignIn {
       throw Failure(
         .refused, "\(refusal.code): \(refusal.what) came to the port that waits for the browser", hint: refusal.hint)
     }
-  }
-}
-
-/// The browser of the desktop.
-enum SystemBrowser {
-  /// Starts it with `address`.
-  ///
-  /// - Returns: Whether there is a desktop and a program that opens addresses.
-  static func open(_ address: String) -> Bool {
-    let environment = ProcessInfo.processInfo.environment
-    let named = environment["BROWSER"].flatMap { $0.isEmpty ? nil : $0 }
-    let hasDesktop = ["DISPLAY", "WAYLAND_DISPLAY"].contains { environment[$0]?.isEmpty == false }
-    guard let program = named ?? (hasDesktop ? "xdg-open" : nil) else { return false }
-    guard let id = StartedProgram.start([program, address], reading: nil, writing: nil) else { return false }
-    // A browser that cannot reach the desktop exits at once.
-    usleep(100_000)
-    var status: Int32 = 0
-    return waitpid(id, &status, WNOHANG) != id || status == 0
   }
 }

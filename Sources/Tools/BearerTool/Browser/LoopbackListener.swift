@@ -1,6 +1,7 @@
 internal import ByteCoding
 internal import Commands
 internal import Foundation
+internal import LocalBrowser
 internal import Glibc
 internal import NIOCore
 internal import NIOHTTP1

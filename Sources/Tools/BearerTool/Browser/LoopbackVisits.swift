@@ -1,5 +1,6 @@
 internal import ByteCoding
 internal import Foundation
+internal import LocalBrowser
 
 /// A request to the port that waits for the browser, as far as the rules look at it.
 struct LoopbackVisit: Sendable {

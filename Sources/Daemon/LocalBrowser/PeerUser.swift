@@ -1,11 +1,10 @@
 internal import Glibc
-internal import NIOCore
 
 /// The user whose socket the other end of a connection on loopback is, as the kernel says.
 ///
 /// Linux names the user of each TCP socket in `/proc/net/tcp` and `/proc/net/tcp6` (proc(5)). `SO_PEERCRED` has no answer
 /// for TCP.
-enum PeerUser: Sendable, Hashable {
+public enum PeerUser: Sendable, Hashable {
   /// The user of this program.
   case own
   /// Another user of this machine.
@@ -19,18 +18,14 @@ enum PeerUser: Sendable, Hashable {
   /// The user that stands for users without a number in this namespace (user_namespaces(7)).
   private static let unmapped: UInt32 = 65_534
 
-  /// The user at the other end of `channel`, which is connected.
-  init(of channel: any Channel) {
-    guard let own = channel.localAddress.flatMap(Endpoint.init), let peer = channel.remoteAddress.flatMap(Endpoint.init)
-    else {
-      self = .unknown
-      return
-    }
-    self.init(own: own, peer: peer, tables: ["/proc/self/net/tcp", "/proc/self/net/tcp6"].map(Self.table))
+  /// The user whose socket is bound to `peer` and connected to `own`, which this process has.
+  public init(own: Endpoint, peer: Endpoint) {
+    self.init(
+      own: own, peer: peer, tables: ["/proc/self/net/tcp", "/proc/self/net/tcp6"].map(Self.table), user: geteuid())
   }
 
   /// The user of the socket that is bound to `peer` and connected to `own`, in the kernel's `tables`.
-  init(own: Endpoint, peer: Endpoint, tables: [[UInt8]], user: UInt32 = geteuid()) {
+  package init(own: Endpoint, peer: Endpoint, tables: [[UInt8]], user: UInt32) {
     self = .unknown
     for table in tables {
       for name in [(peer.text, own.text), (peer.mapped.text, own.mapped.text)] {
@@ -72,35 +67,25 @@ enum PeerUser: Sendable, Hashable {
   }
 
   /// One end of a connection.
-  struct Endpoint: Sendable, Hashable {
+  public struct Endpoint: Sendable, Hashable {
     /// Four bytes or sixteen, in the order of the network.
     let address: [UInt8]
     let port: UInt16
 
-    init(address: [UInt8], port: UInt16) {
+    /// Creates an end from four or sixteen bytes in network order, and a port.
+    public init(address: [UInt8], port: UInt16) {
       self.address = address
       self.port = port
     }
 
-    init?(_ address: SocketAddress) {
-      guard let port = address.port.flatMap(UInt16.init(exactly:)) else { return nil }
-      switch address {
-      // Which C module defines the members of these structures depends on how many files are compiled at a time, so their
-      // bytes are read: the address follows family and port (ip(7)), and with IPv6 also the flow (ipv6(7)).
-      case .v4(let known): self.init(address: withUnsafeBytes(of: known.address) { Array($0[4..<8]) }, port: port)
-      case .v6(let known): self.init(address: withUnsafeBytes(of: known.address) { Array($0[8..<24]) }, port: port)
-      case .unixDomainSocket: return nil
-      }
-    }
-
     /// The address of IPv4 as a socket of IPv6 has it (RFC 4291, section 2.5.5.2).
-    var mapped: Endpoint {
+    package var mapped: Endpoint {
       guard address.count == 4 else { return self }
       return Endpoint(address: [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF] + address, port: port)
     }
 
     /// The end as the kernel writes it: words of 32 bits in the order of the machine, and the port, in hexadecimal.
-    var text: String {
+    package var text: String {
       let words = stride(from: 0, to: address.count, by: 4).map { start in
         address[start..<start + 4].withUnsafeBytes { $0.loadUnaligned(as: UInt32.self) }
       }
