@@ -116,6 +116,13 @@ extension GateServer {
     }
   }
 
+  /// The settings in use, with masked secrets.
+  var settingDescriptions: [SettingDescription] {
+    generation.composition.settings.effective.map {
+      SettingDescription(key: $0.key, value: $0.text, source: $0.origin.label)
+    }
+  }
+
   private var tokens: GateStatus.Tokens? {
     guard let settings = generation.composition.settings.tokens else { return nil }
     let (issued, refused) = memory.metrics.tokenCounts

@@ -186,7 +186,7 @@ package actor GateServer {
     self.tls = tls
     self.loader = loader
     self.memory = memory
-    activity = ActivityLog(of: memory.metrics)
+    activity = ActivityLog(of: memory.metrics, sessions: memory.sessions)
     self.generation = generation
     certificates = LockedValue(generation.served)
     self.secrets = secrets
@@ -255,6 +255,9 @@ package actor GateServer {
       KeyResource(store: memory.store, sessions: memory.sessions, announce: memory.announce, logger: logger),
       SessionResource(memory.sessions, logger: logger),
       UpstreamResource(memory.metrics.upstreamHealth, logger: logger),
+      RefusalResource(memory.metrics.refusalLog),
+      ActivityResource(activity),
+      ConfigurationResource { [weak self] in await self?.settingDescriptions ?? [] },
       LifeResource(
         reload: { [weak self] asker in
           await self?.reload(because: Self.request(of: asker)) ?? .refused("the gate is shutting down")

@@ -50,7 +50,7 @@ struct ForwardedRequest: ForwardPlan {
   }
 
   func response(to fault: UpstreamError) -> Response {
-    let response = context.refuse(fault, on: route.path, logging: fields)
+    let response = context.refuse(fault, to: principal, on: route.path, logging: fields)
     context.trace?.answered(UpstreamResult(fault), status: response.status)
     return response
   }

@@ -10,6 +10,8 @@ public final class GateMetrics: Sendable {
   public let registry: MetricsRegistry
   /// The results of the attempts to reach upstreams.
   public let upstreamHealth: UpstreamHealth
+  /// The last refusals.
+  public let refusalLog: RefusalLog
 
   private let challenges: Counter
   private let registrations: CounterFamily
@@ -52,6 +54,7 @@ public final class GateMetrics: Sendable {
   ) {
     self.registry = registry
     upstreamHealth = UpstreamHealth(clock: clock)
+    refusalLog = RefusalLog(clock: clock)
     challenges = registry.counters("sallyport_challenges_total", "Issued nonces.").counter()
     registrations = registry.counters(
       "sallyport_registrations_total", "Answered registration requests.", labels: ["result", "code"])

@@ -60,7 +60,7 @@ final class GateSession: RelayPlan {
   func response(to fault: UpstreamError) -> Response {
     var fields = fields
     guard case .refused(let refusal) = fault else {
-      let response = context.refuse(fault, on: route.path, logging: fields)
+      let response = context.refuse(fault, to: principal, on: route.path, logging: fields)
       context.trace?.answered(UpstreamResult(fault), status: response.status)
       return response
     }
@@ -70,6 +70,8 @@ final class GateSession: RelayPlan {
     fields.append("code", "upstream_refused")
     fields.append("step", fault.step)
     context.logger.log(level: .notice, "upgrade refused by upstream", fields)
+    context.metrics.refusalLog.noteUpstreamRefusal(
+      status: refusal.status, step: fault.step, context.subject(app: principal.app, key: principal.keyHash))
     return Response(status: refusal.status, headers: answerFields(from: refusal.headers), body: refusal.body)
   }
 

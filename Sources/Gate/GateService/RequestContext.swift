@@ -54,6 +54,11 @@ struct RequestContext: Sendable {
     return fields
   }
 
+  /// The client and the request, for the list of refusals.
+  func subject(app: AppName?, key: KeyHash?) -> RefusalLog.Subject {
+    RefusalLog.Subject(requestID: id, address: address, endpoint: endpoint, path: path, app: app, key: key)
+  }
+
   /// Returns an answer with status 200.
   func ok(json body: String) -> Response {
     Response(status: 200, headers: headers(type: "application/json"), body: Array(body.utf8))
@@ -74,17 +79,23 @@ struct RequestContext: Sendable {
   ///   - closes: Whether the connection is closed after the answer, regardless of the request.
   func refuse(_ refusal: RequestRefusal, key: KeyHash? = nil, closes: Bool = false) -> Response {
     let report = refusal.report
-    return refuse(refusal, report, logging: fields(app: report.app, key: key), closes: closes)
+    return refuse(
+      refusal, report, subject(app: report.app, key: key), logging: fields(app: report.app, key: key), closes: closes)
   }
 
   /// Logs and answers a failed upstream for a client that was admitted. `fields` are those of its session's log
   /// lines.
   ///
-  /// - Parameter route: The path of the route whose upstream failed.
-  func refuse(_ fault: UpstreamError, on route: String, logging fields: LogFields) -> Response {
+  /// - Parameters:
+  ///   - principal: The client.
+  ///   - route: The path of the route whose upstream failed.
+  func refuse(
+    _ fault: UpstreamError, to principal: Principal, on route: String, logging fields: LogFields
+  ) -> Response {
     metrics.upstreamFailed(fault, on: route)
     let refusal = RequestRefusal.upstreamUnavailable(fault)
-    return refuse(refusal, refusal.report, logging: fields, closes: false)
+    return refuse(
+      refusal, refusal.report, subject(app: principal.app, key: principal.keyHash), logging: fields, closes: false)
   }
 
   /// Logs at the level `debug` which fields of the client do not reach the upstream, if any.
@@ -119,7 +130,8 @@ struct RequestContext: Sendable {
   }
 
   private func refuse(
-    _ refusal: RequestRefusal, _ report: RefusalReport, logging known: LogFields, closes: Bool
+    _ refusal: RequestRefusal, _ report: RefusalReport, _ subject: RefusalLog.Subject, logging known: LogFields,
+    closes: Bool
   ) -> Response {
     let status = report.code.definition.status
     var fields = known
@@ -129,6 +141,7 @@ struct RequestContext: Sendable {
     fields.append("detail", report.detail)
     logger.log(level: Self.level(of: report.code), "request refused", fields)
     metrics.refused(report.code.rawValue, status: status)
+    metrics.refusalLog.note(report, status: status, subject)
     return response(report, status: status, fields: refusal.fields, closes: closes)
   }
 
@@ -146,6 +159,7 @@ struct RequestContext: Sendable {
     fields.append("detail", report.detail)
     logger.log(level: .notice, "refusal not enforced", fields)
     metrics.wouldRefuse(report.code.rawValue)
+    metrics.refusalLog.note(report, status: nil, subject(app: report.app, key: key))
   }
 
   private func response(_ report: RefusalReport, status: Int, fields: HeaderFields, closes: Bool) -> Response {

@@ -18,6 +18,10 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
   case counts = "Counts"
   case upstreamServer = "UpstreamServer"
   case upstreamListing = "UpstreamListing"
+  case refusalEntry = "RefusalEntry"
+  case refusalListing = "RefusalListing"
+  case configurationListing = "ConfigurationListing"
+  case activityListing = "ActivityListing"
   /// An OpenAPI 3.1 document. OpenAPI publishes its schema.
   case document = "Document"
 
@@ -42,6 +46,11 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
     case .counts: .members(["admitted": .count, "refused": .count, "registered": .count])
     case .upstreamServer: Self.serverContent
     case .upstreamListing: .members(["upstreams": .list(of: .upstreamServer)])
+    case .refusalEntry: Self.refusalContent
+    case .refusalListing: .members(["refusals": .list(of: .refusalEntry), "newest": .string], ["next": .string])
+    case .configurationListing:
+      .members(["settings": .list(.members(["key": .string, "source": .string], ["value": .string]))])
+    case .activityListing: .members(["minutes": .list(Self.minuteContent)])
     case .document: ["type": "object", "required": ["openapi", "info", "paths"]]
     }
   }
@@ -82,6 +91,18 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
       "condition": ["enum": .list(UpstreamServerState.Condition.allCases.map { .text($0.rawValue) })],
       "failures": .count,
     ], ["route": .string, "sessions": .count])
+
+  private static let refusalContent = JSONContent.members(
+    ["at": .instant, "request_id": .string, "code": .string, "step": .string, "text": .string, "address": .string],
+    [
+      "status": .count, "detail": .string, "advice": .string, "key": .string, "app": .string, "endpoint": .string,
+      "path": .string,
+    ])
+
+  private static let minuteContent = JSONContent.members([
+    "admitted": .count, "registered": .count, "sessions": .count,
+    "refusals": ["type": "object", "additionalProperties": .count],
+  ])
 
   private static let moment = JSONContent.members(["at": .instant, "seconds_ago": .count])
 

@@ -1,3 +1,6 @@
+internal import AppAttest
+internal import AttestGate
+
 /// An operator's name for a key: its hash (`KeyHash`) or the beginning of it.
 public struct KeyName: Sendable, Hashable {
   /// The minimum length in characters.
@@ -19,5 +22,16 @@ public struct KeyName: Sendable, Hashable {
       })
     else { return nil }
     self.text = String(text)
+  }
+
+  /// Returns the name that `text` is or stands for: a hash, its beginning, or the key id of a device in base64.
+  ///
+  /// A key id may have any form in which clients send it, except one: in the alphabet for URLs and without padding it
+  /// looks like a hash, and is read as one.
+  public init?(any text: String) {
+    guard let name = KeyName(text) ?? KeyID(received: text).flatMap({ KeyName(KeyHash(of: $0).text) }) else {
+      return nil
+    }
+    self = name
   }
 }

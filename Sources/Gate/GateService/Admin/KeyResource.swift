@@ -204,7 +204,9 @@ public struct KeyResource: AdminResource {
   }
 
   private func log(_ event: Logger.Message, _ keyID: KeyID, _ request: AdminRequest) {
-    logger.notice(event, metadata: ["key": "\(KeyHash(of: keyID).short)", "request_id": "\(request.id)"])
+    var fields = OperatorIdentity.fields(of: request)
+    fields["key"] = "\(KeyHash(of: keyID).short)"
+    logger.notice(event, metadata: fields)
   }
 
   /// Runs a change of the key like `asking`. Logs a change that the store did not confirm.

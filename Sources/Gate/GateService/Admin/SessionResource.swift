@@ -67,7 +67,9 @@ public struct SessionResource: AdminResource {
   private func close(_ request: AdminRequest) throws(AdminError) -> SessionClosing {
     let id = try sessionID(beginning: request.value("id"))
     guard sessions.close(id: id, .goingAway, reason: "closed by an operator") else { throw .unknownSession }
-    logger.notice("session closed by operator", metadata: ["session": "\(id)", "request_id": "\(request.id)"])
+    var fields = OperatorIdentity.fields(of: request)
+    fields["session"] = "\(id)"
+    logger.notice("session closed by operator", metadata: fields)
     return SessionClosing(id: id, closed: true)
   }
 }

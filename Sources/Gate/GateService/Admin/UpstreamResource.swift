@@ -47,9 +47,9 @@ public struct UpstreamResource: AdminResource {
     do throws(UpstreamPool.DrainError) {
       var state = try pool.setDrained(isDrained, upstream)
       state.route = route
-      logger.notice(
-        isDrained ? "upstream drained by operator" : "upstream resumed by operator",
-        metadata: ["route": "\(route)", "upstream": "\(state.upstream)", "request_id": "\(request.id)"])
+      var fields = OperatorIdentity.fields(of: request)
+      (fields["route"], fields["upstream"]) = ("\(route)", "\(state.upstream)")
+      logger.notice(isDrained ? "upstream drained by operator" : "upstream resumed by operator", metadata: fields)
       return state
     } catch {
       switch error {

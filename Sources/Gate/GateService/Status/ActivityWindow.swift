@@ -9,6 +9,8 @@ public struct ActivityCounts: Sendable, Hashable {
   public var admitted: UInt64 = 0
   public var registered: UInt64 = 0
   public var refusals: [Reason: UInt64] = [:]
+  /// The open sessions at that time, which is no total.
+  public var sessions = 0
 
   public init() {}
 
@@ -46,11 +48,30 @@ struct ActivityWindow: Sendable {
     notes.last { $0.at <= now - duration }?.counts ?? notes.first?.counts ?? ActivityCounts()
   }
 
-  func activity(_ counts: ActivityCounts, at now: Duration) -> GateStatus.Activity {
-    let count = min(60, Int(now / Self.minute) + 1)
-    let edges = (0...count).reversed().map { number in
+  /// Returns the counts at the ends of the last minutes, up to 60, after those at the beginning of the first one.
+  private func edges(_ counts: ActivityCounts, at now: Duration) -> [ActivityCounts] {
+    (0...min(60, Int(now / Self.minute) + 1)).reversed().map { number in
       number == 0 ? counts : self.counts(Self.minute * number, before: now)
     }
+  }
+
+  /// Returns the last minutes, up to 60, the oldest first.
+  func minutes(_ counts: ActivityCounts, at now: Duration) -> [MinuteDescription] {
+    let edges = edges(counts, at: now)
+    return zip(edges, edges.dropFirst()).map { before, after in
+      var minute = MinuteDescription()
+      minute.admitted = after.admitted &- before.admitted
+      minute.registered = after.registered &- before.registered
+      minute.sessions = after.sessions
+      for (reason, total) in after.refusals where total > before.refusals[reason] ?? 0 {
+        minute.refusals[reason.code, default: 0] &+= total &- (before.refusals[reason] ?? 0)
+      }
+      return minute
+    }
+  }
+
+  func activity(_ counts: ActivityCounts, at now: Duration) -> GateStatus.Activity {
+    let edges = edges(counts, at: now)
     return GateStatus.Activity(
       lastMinute: counts.since(self.counts(Self.minute, before: now)),
       lastHour: counts.since(self.counts(Self.length, before: now)),

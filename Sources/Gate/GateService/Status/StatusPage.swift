@@ -1,9 +1,11 @@
 internal import AttestGate
-internal import Markup
+package import Markup
 
 /// The page of `/status`: one document without scripts and external resources, readable without its style.
-struct StatusPage {
+package struct StatusPage {
   let status: GateStatus
+
+  package init(status: GateStatus) { self.status = status }
 
   /// The refresh interval of the browser in seconds.
   private static let refresh = 10
@@ -42,10 +44,19 @@ struct StatusPage {
   // The style sheet is a constant, and the page's Content-Security-Policy contains its hash.
   private static let style = HTML(stringLiteral: "<style>\(StatusStyle.text)</style>")
 
-  private var condition: (text: String, tone: String) {
+  private var condition: (text: String, tone: String) { Self.condition(of: status) }
+
+  /// The state in words, and the class of the style sheet for it.
+  package static func condition(of status: GateStatus) -> (text: String, tone: String) {
     guard status.ready else { return ("not ready", "bad") }
     return status.hasWarnings ? ("ready, with warnings", "warn") : ("ready", "good")
   }
+
+  /// The notices and figures, for a page of another style.
+  package var summary: HTML { "\(notices)\(figures)" }
+
+  /// The health and the refusals by code, for a page of another style.
+  package var details: HTML { "<div class=\"pair\">\n\(health)\n\(refusals)\n</div>" }
 
   private var header: HTML {
     """

@@ -1,6 +1,4 @@
-internal import AppAttest
 internal import ArgumentParser
-internal import AttestGate
 internal import GateService
 
 /// Identifies a key by its hash, a prefix of the hash, or the device's key id in base64.
@@ -9,11 +7,8 @@ enum KeyArgument {
     "A key's hash, its first 6 or more characters, or the device's key id in base64. Write -- before a leading dash."
 
   /// Returns the hash or hash prefix that `text` names.
-  ///
-  /// A key id may have any form in which clients send it, except one: in the alphabet for URLs and without padding it
-  /// looks like a hash, and is read as one.
   static func name(_ text: String) throws(ValidationError) -> KeyName {
-    guard let name = KeyName(text) ?? KeyID(received: text).flatMap({ KeyName(KeyHash(of: $0).text) }) else {
+    guard let name = KeyName(any: text) else {
       throw ValidationError(
         "name a key by 6 or more characters of its hash, or by its key id: base64 of 32 bytes")
     }
