@@ -194,6 +194,8 @@ let package = Package(
     target(.daemon, "Commands", ["ByteCoding", "CLinux", "CSourceCommit", "ProcessSignals", argumentParser]),
     // The browser of this machine: starts it, and names the user whose connection comes to a port of the loopback.
     target(.daemon, "LocalBrowser", ["Commands"]),
+    // The frame of a console in the browser: sign-in, forms, pages, tables, charts.
+    target(.daemon, "ConsoleFrame", ["ByteCoding", "Commands", "Cryptography", "LocalBrowser", "Locking", "Markup"]),
     // Sessions of PostgreSQL, group commit, files of SQLite.
     target(.daemon, "Databases", ["CLinux", "CPostgres", "Locking"]),
     // Log lines, metrics and traces.
@@ -362,6 +364,7 @@ let package = Package(
     tests(
       .daemon, "WebhooksTests",
       ["ByteCoding", "ConfigurationEngine", "Locking", "Observability", "TestSupport", "Webhooks", logging]),
+    tests(.daemon, "ConsoleFrameTests", ["ByteCoding", "ConsoleFrame", "LocalBrowser", "Locking", "Markup"]),
     tests(.daemon, "SystemdTests", ["ProcessFrame", "TestSupport"]),
     tests(.daemon, "GracefulUpgradeTests", ["ProcessFrame", "TestSupport"]),
 

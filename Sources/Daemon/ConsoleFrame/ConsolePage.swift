@@ -1,0 +1,105 @@
+public import Markup
+
+/// A page of a console, before the frame around it.
+public struct ConsolePage: Sendable {
+  public var title: String
+  /// The command that shows or does the same, to copy.
+  public var command: String?
+  /// Forms and acts, which stay while `content` is replaced.
+  public var head: HTML
+  /// What the page shows. It is fetched again every few seconds if the page is live.
+  public var content: HTML
+  public var isLive: Bool
+  /// What the page shows as a table, for a file.
+  public var table: ConsoleTable?
+  /// What the page shows as JSON, for a file.
+  public var json: String?
+
+  public init(
+    _ title: String, command: String? = nil, head: HTML = .nothing, content: HTML, isLive: Bool = false,
+    table: ConsoleTable? = nil, json: String? = nil
+  ) {
+    (self.title, self.command, self.head, self.content) = (title, command, head, content)
+    (self.isLive, self.table, self.json) = (isLive, table, json)
+  }
+}
+
+/// Why a page cannot be shown, or an act was not done. The texts are for people.
+public struct ConsoleFault: Error, Sendable, Hashable {
+  /// The status of the answer, 400 to 599.
+  public let status: Int
+  public let text: String
+  public let hint: String?
+
+  public init(_ status: Int, _ text: String, hint: String? = nil) {
+    (self.status, self.text, self.hint) = (status, text, hint)
+  }
+}
+
+/// An entry of the navigation.
+public struct ConsoleSection: Sendable {
+  public let path: String
+  public let title: String
+
+  public init(_ path: String, _ title: String) { (self.path, self.title) = (path, title) }
+}
+
+/// An act that a person can do at a console.
+public struct ConsoleAct: Sendable {
+  /// The name in the path and in the address after the act.
+  public let name: String
+  /// The lowest role that may do it.
+  public let role: ConsoleRole
+  /// What the page says when it is done.
+  public let done: String
+
+  public init(_ name: String, _ role: ConsoleRole, done: String) {
+    (self.name, self.role, self.done) = (name, role, done)
+  }
+}
+
+/// What a page knows about the person who looks at it.
+public struct ConsoleViewer: Sendable {
+  public let role: ConsoleRole
+  let formToken: String
+
+  /// Returns a form with a button that does an act; nothing if the role does not allow it.
+  ///
+  /// - Parameters:
+  ///   - values: The fields of the act.
+  ///   - back: The path of the page to which the browser returns.
+  ///   - question: A sentence that the person reads before the button; `nil` for an act without a question.
+  public func form(
+    _ act: ConsoleAct, _ label: String, values: [(name: String, value: String)], back: String, question: String? = nil,
+    isDangerous: Bool = false
+  ) -> HTML {
+    guard role >= act.role else { return .nothing }
+    let hidden = (values + [("token", formToken), ("back", back)]).map { name, value -> HTML in
+      #"<input type="hidden" name="\#(name)" value="\#(value)">"#
+    }
+    let tone = isDangerous ? "danger" : "plain"
+    let form: HTML = """
+      <form method="post" action="/act/\(act.name)">\(hidden)<button class="\(tone)">\(label)</button></form>
+      """
+    guard let question else { return form }
+    return """
+      <details class="act"><summary class="button \(tone)">\(label)…</summary><div class="question"><p>\(question)</p>\(form)\
+      </div></details>
+      """
+  }
+}
+
+/// The pages and acts of a service.
+public protocol ConsolePages: Sendable {
+  /// The name of the service.
+  var name: String { get }
+  /// The navigation. The first path is `/`.
+  var sections: [ConsoleSection] { get }
+  var acts: [ConsoleAct] { get }
+
+  /// Returns the page at `path`; `nil` if there is none.
+  func page(at path: String, _ query: ConsoleForm, for viewer: ConsoleViewer) async throws(ConsoleFault) -> ConsolePage?
+
+  /// Does an act, which the role of the person allows.
+  func perform(_ act: ConsoleAct, _ form: ConsoleForm) async throws(ConsoleFault)
+}

@@ -1,0 +1,195 @@
+internal import ByteCoding
+public import LocalBrowser
+internal import Markup
+
+/// A console: decides about each request of a browser, and asks the pages of the service.
+///
+/// A cookie alone opens nothing that changes something. A request must name the console's own host and port, so that
+/// a page whose name points to the loopback (DNS rebinding) gets nothing. A form must come from the console's own
+/// origin, and have the token of the session, which only a page of this origin can read. Requests of other users of the
+/// machine are refused before that.
+public final class ConsoleSite: Sendable {
+  private let host: String
+  private let cookieName: String
+  private let pages: any ConsolePages
+  private let access: ConsoleAccess
+  private let role: ConsoleRole
+  private let users: Set<UInt32>
+
+  /// - Parameters:
+  ///   - host: The exact host and port of the address, as in `127.0.0.1:4000`.
+  ///   - users: Further users of this machine whose browsers may connect.
+  public init(
+    host: String, port: UInt16, pages: any ConsolePages, access: ConsoleAccess, role: ConsoleRole,
+    users: Set<UInt32> = []
+  ) {
+    self.host = "\(host):\(port)"
+    // Cookies belong to a host and not to a port: another console on this machine has another name.
+    cookieName = "console-\(port)"
+    (self.pages, self.access, self.role, self.users) = (pages, access, role, users)
+  }
+
+  /// Returns the answer to `request`, whose connection belongs to `user`.
+  public func answer(to request: ConsoleRequest, from user: PeerUser) async -> ConsoleResponse {
+    guard let host = request.field("Host"), host.lowercased().hasSameBytes(as: self.host) else {
+      return .text(421, "The console answers at the address that it printed, and at no other host.")
+    }
+    if case .other(let id) = user, !users.contains(id) {
+      return .text(403, "The console is for the user who started it.")
+    }
+    switch request.method {
+    case "GET": return await get(request)
+    case "POST":
+      guard request.field("Origin")?.lowercased().hasSameBytes(as: "http://\(self.host)") == true,
+        request.field("Sec-Fetch-Site").map({ $0.hasSameBytes(as: "same-origin") }) ?? true
+      else { return .text(403, "Only a page of the console can send this.") }
+      return request.path.hasSameBytes(as: "/session") ? signIn(request) : await perform(request)
+    default: return .text(405, "Use GET or POST here.", [("Allow", "GET, POST")])
+    }
+  }
+
+  private func session(of request: ConsoleRequest) -> ConsoleAccess.Session? {
+    let prefix = cookieName + "="
+    let cookies = request.values(of: "Cookie").flatMap { $0.split(separator: ";") }.compactMap { part -> String? in
+      let pair = part.drop { $0 == " " }
+      return pair.hasPrefix(prefix) ? String(pair.dropFirst(prefix.count)) : nil
+    }
+    return access.session(of: cookies)
+  }
+
+  // MARK: Signing in
+
+  private func signIn(_ request: ConsoleRequest) -> ConsoleResponse {
+    guard let session = access.signIn(request.body) else {
+      return .text(403, "This address was used before, or is too old. Run the console command again.")
+    }
+    let cookie =
+      "\(cookieName)=\(String(decoding: session.cookie, as: UTF8.self)); HttpOnly; SameSite=Strict; Path=/; "
+      + "Max-Age=\(ConsoleAccess.sessionLifetime.components.seconds)"
+    return .text(200, "signed in", [("Set-Cookie", cookie)])
+  }
+
+  // MARK: Pages
+
+  private func get(_ request: ConsoleRequest) async -> ConsoleResponse {
+    switch request.path {
+    case "/console.css": return ConsoleResponse(200, "text/css; charset=utf-8", ConsoleStyle.text)
+    case "/console.js": return ConsoleResponse(200, "text/javascript; charset=utf-8", ConsoleScript.text)
+    case "/icon.svg": return ConsoleResponse(200, "image/svg+xml", ConsoleLayout.icon)
+    default: break
+    }
+    guard let session = session(of: request) else { return page(401, ConsoleLayout.signInPage(pages.name)) }
+    let viewer = ConsoleViewer(role: role, formToken: String(decoding: session.formToken, as: UTF8.self))
+    guard let query = ConsoleForm((request.query ?? "").utf8) else {
+      return page(
+        400,
+        layout(viewer, request).fault(ConsoleFault(400, "The address has a query that is too long or malformed.")))
+    }
+    let (path, format) = Self.parts(of: request.path)
+    do throws(ConsoleFault) {
+      guard let page = try await pages.page(at: path, query, for: viewer) else {
+        throw ConsoleFault(404, "There is no page at this address.")
+      }
+      return try answer(
+        page, as: format, query, layout(viewer, request), isPart: request.field("X-Console-Part") != nil)
+    } catch {
+      if request.field("X-Console-Part") != nil {
+        // The page stays and shows the fault, until the service answers again.
+        return ConsoleResponse(error.status, Self.html, ConsoleLayout.notice(error).text)
+      }
+      return page(error.status, layout(viewer, request).fault(error))
+    }
+  }
+
+  private func layout(_ viewer: ConsoleViewer, _ request: ConsoleRequest) -> ConsoleLayout {
+    ConsoleLayout(pages: pages, viewer: viewer, path: request.path, query: request.query)
+  }
+
+  private enum Format { case page, csv, json }
+
+  private static func parts(of path: String) -> (path: String, format: Format) {
+    for (suffix, format) in [(".csv", Format.csv), (".json", .json)] where path.hasSuffix(suffix) {
+      return (String(path.dropLast(suffix.count)), format)
+    }
+    return (path, .page)
+  }
+
+  private static let html = "text/html; charset=utf-8"
+
+  private func page(_ status: Int, _ document: String) -> ConsoleResponse {
+    ConsoleResponse(status, Self.html, document)
+  }
+
+  private func answer(
+    _ page: ConsolePage, as format: Format, _ query: ConsoleForm, _ layout: ConsoleLayout, isPart: Bool
+  ) throws(ConsoleFault) -> ConsoleResponse {
+    switch format {
+    case .page:
+      if isPart { return ConsoleResponse(200, Self.html, page.content.text) }
+      let done = query["done"].flatMap { name in pages.acts.first { $0.name.hasSameBytes(as: name) }?.done }
+      return self.page(200, layout.document(page, done: done))
+    case .csv:
+      guard let table = page.table else { throw ConsoleFault(404, "This page has no table.") }
+      return file(table.csv, "text/csv; charset=utf-8", page, "csv")
+    case .json:
+      guard let json = page.json else { throw ConsoleFault(404, "This page has no data in JSON.") }
+      return file(json, "application/json", page, "json")
+    }
+  }
+
+  private func file(_ text: String, _ type: String, _ page: ConsolePage, _ ending: String) -> ConsoleResponse {
+    let name = page.title.lowercased().map { $0.isASCII && $0.isLetter ? $0 : "-" }
+    return ConsoleResponse(
+      200, type, text, [("Content-Disposition", "attachment; filename=\"\(String(name)).\(ending)\"")])
+  }
+
+  // MARK: Acts
+
+  private func perform(_ request: ConsoleRequest) async -> ConsoleResponse {
+    guard let session = session(of: request) else { return page(401, ConsoleLayout.signInPage(pages.name)) }
+    let viewer = ConsoleViewer(role: role, formToken: String(decoding: session.formToken, as: UTF8.self))
+    let layout = layout(viewer, request)
+    func refusal(_ status: Int, _ text: String) -> ConsoleResponse {
+      page(status, layout.fault(ConsoleFault(status, text)))
+    }
+    let type = request.field("Content-Type")?.prefix { $0 != ";" }.lowercased()
+    guard type == "application/x-www-form-urlencoded", let form = ConsoleForm(request.body) else {
+      return refusal(400, "The form is too long or malformed.")
+    }
+    guard let token = form["token"], constantTimeEqual(Array(token.utf8), session.formToken) else {
+      return refusal(403, "The form has no valid token. Reload the page, and try again.")
+    }
+    if request.path.hasSameBytes(as: "/sign-out") {
+      access.signOut()
+      return page(200, ConsoleLayout.signedOutPage(pages.name))
+    }
+    guard let act = pages.acts.first(where: { request.path.hasSameBytes(as: "/act/\($0.name)") }) else {
+      return refusal(404, "There is no such act.")
+    }
+    guard role >= act.role else {
+      return refusal(403, "This console has the role \(role.rawValue): start it with --role \(act.role.rawValue).")
+    }
+    do throws(ConsoleFault) {
+      try await pages.perform(act, form)
+    } catch {
+      return page(error.status, layout.fault(error))
+    }
+    let back = form["back"].flatMap(Self.ownPath) ?? "/"
+    return ConsoleResponse(
+      303, "text/plain; charset=utf-8", "done\n",
+      [("Location", back + (back.contains("?") ? "&" : "?") + "done=\(act.name)")])
+  }
+
+  /// Returns `path` if it leads to a page of this console; `nil` for other addresses and for a header of its own.
+  private static func ownPath(_ path: String) -> String? {
+    let isPlain = path.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"):
+        true
+      default: Array("/-_.?=&%".utf8).contains(byte)
+      }
+    }
+    return isPlain && path.hasPrefix("/") && !path.hasPrefix("//") ? path : nil
+  }
+}

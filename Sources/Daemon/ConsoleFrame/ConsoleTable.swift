@@ -1,0 +1,108 @@
+public import ByteCoding
+internal import Commands
+public import Markup
+
+/// A table, for a page and for a file.
+public struct ConsoleTable: Sendable {
+  /// A value in a table.
+  public struct Cell: Sendable {
+    /// The value in a file.
+    public let text: String
+    /// The value on a page.
+    public let markup: HTML
+    var isNumber = false
+    var isBlank = false
+
+    /// Creates a cell with a text of any origin.
+    public init(_ text: String?) {
+      self.text = text ?? ""
+      markup = text.map { "\(Shown.text($0))" } ?? "<span class=\"quiet\">–</span>"
+      isBlank = text == nil
+    }
+
+    /// Creates a cell with a number.
+    public init(_ number: some BinaryInteger) {
+      text = "\(number)"
+      markup = "\(number)"
+      isNumber = true
+    }
+
+    /// Creates a cell whose value looks different on a page.
+    public init(_ text: String, _ markup: HTML) { (self.text, self.markup) = (text, markup) }
+  }
+
+  public let caption: String
+  public let columns: [String]
+  public let rows: [[Cell]]
+  public let whenEmpty: String
+
+  public init(_ caption: String, _ columns: [String], _ rows: [[Cell]], whenEmpty: String) {
+    (self.caption, self.columns, self.rows, self.whenEmpty) = (caption, columns, rows, whenEmpty)
+  }
+
+  /// The table for a page. Its parts have roles: on a narrow screen the style sheet shows rows as cards, and browsers
+  /// would no longer announce a table.
+  public var markup: HTML {
+    guard !rows.isEmpty else { return #"<p class="card empty">\#(whenEmpty)</p>"# }
+    let headings = columns.map { #"<th role="columnheader" scope="col">\#($0)</th>"# as HTML }
+    return """
+      <div class="card scroll"><table role="table"><caption class="unseen">\(caption)</caption>
+      <thead role="rowgroup"><tr role="row">\(headings)</tr></thead>
+      <tbody role="rowgroup">\(rows.map(row))</tbody></table></div>
+      """
+  }
+
+  private func row(_ cells: [Cell]) -> HTML {
+    let cells = zip(columns, cells).map { column, cell -> HTML in
+      let tone: HTML = cell.isNumber ? #" class="number""# : cell.isBlank ? #" class="blank""# : .nothing
+      return #"<td role="cell" data-label="\#(column)"\#(tone)>\#(cell.markup)</td>"#
+    }
+    return "<tr role=\"row\">\(cells)</tr>\n"
+  }
+
+  /// The table as a file of comma-separated values (RFC 4180).
+  ///
+  /// A value that a spreadsheet would compute as a formula gets an apostrophe in front: clients choose some values.
+  public var csv: String {
+    ([columns] + rows.map { $0.map(\.text) }).map { row in
+      row.map(Self.field).joined(separator: ",") + "\r\n"
+    }.joined()
+  }
+
+  private static func field(_ text: String) -> String {
+    let isFormula = text.utf8.first.map { Array("=+-@\t\r".utf8).contains($0) } == true
+    let safe = isFormula ? "'" + text : text
+    let needsQuotes = safe.utf8.contains { Array(",\"\r\n".utf8).contains($0) }
+    return needsQuotes ? "\"" + safe.replacing("\"", with: "\"\"") + "\"" : safe
+  }
+}
+
+/// Formats values for pages.
+public enum Shown {
+  /// Returns `text` with U+FFFD for characters that are invisible or change the direction of others.
+  public static func text(_ text: String) -> String { TerminalText.printable(text) }
+
+  /// Returns an instant relative to `now`, with the exact one in its title.
+  public static func time(_ rfc3339: String, at now: Timestamp) -> HTML {
+    guard let instant = Timestamp(rfc3339: rfc3339) else { return "\(text(rfc3339))" }
+    let exact = instant.wholeSecond.description
+    return #"<time datetime="\#(exact)" title="\#(exact)">\#(distance(now.since(instant).components.seconds))</time>"#
+  }
+
+  /// Returns how long ago an instant was or how soon it will be, in its largest unit.
+  public static func distance(_ seconds: Int64) -> String {
+    let amount = seconds.magnitude
+    let text =
+      switch amount {
+      case ..<1: "now"
+      case ..<60: "\(amount) s"
+      case ..<3600: "\(amount / 60) min"
+      case ..<86_400: "\(amount / 3600) h"
+      default: "\(amount / 86_400) d"
+      }
+    return amount == 0 ? text : seconds > 0 ? "\(text) ago" : "in \(text)"
+  }
+
+  /// Returns a command line with `words`, each quoted if necessary.
+  public static func command(_ words: [String]) -> String { words.map(ShellWord.quoting).joined(separator: " ") }
+}

@@ -1,0 +1,196 @@
+import ConsoleFrame
+import Foundation
+import LocalBrowser
+import Locking
+import Testing
+
+@Suite("The requests to a console")
+struct ConsoleSiteTests {
+  @Test(
+    "A request to another host or port gets nothing, whatever its cookie",
+    arguments: [
+      "", "evil.example", "evil.example:4000", "localhost:4000", "127.0.0.1", "127.0.0.1:4001",
+      "127.0.0.1:4000.evil.example",
+      "[::1]:4000",
+    ])
+  func rebinding(_ host: String) async throws {
+    let bench = Bench()
+    let cookie = try #require(await bench.signIn())
+    for path in ["/", "/list", "/console.js"] {
+      let answer = await bench.send("GET", path, ["Host": host], cookie: cookie)
+      #expect(answer.status == 421 && answer.text.count < 100)
+    }
+    let other = Bench()
+    #expect(await other.send("POST", "/session", ["Host": host], body: other.access.token).status == 421)
+  }
+
+  @Test("Another user of the machine gets nothing; the user behind sudo is served")
+  func users() async throws {
+    let bench = Bench(users: [1000])
+    let cookie = try #require(await bench.signIn())
+    for (user, status) in [(PeerUser.own, 200), (.unknown, 200), (.other(1000), 200), (.other(1001), 403)] {
+      #expect(await bench.send("GET", "/", cookie: cookie, from: user).status == status)
+    }
+  }
+
+  /// A forged form: what a page of another origin, or one that only has the cookie, can send.
+  struct Forgery: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    var changes: [String: String] = [:]
+    var hasCookie = true
+    /// `nil` for the right one.
+    var token: String?
+    let status: Int
+  }
+
+  static let forgeries = [
+    Forgery(testDescription: "no origin", changes: ["Origin": ""], status: 403),
+    Forgery(testDescription: "foreign origin", changes: ["Origin": "http://evil.example"], status: 403),
+    Forgery(testDescription: "opaque origin", changes: ["Origin": "null"], status: 403),
+    Forgery(testDescription: "other port", changes: ["Origin": "http://127.0.0.1:4001"], status: 403),
+    Forgery(testDescription: "other scheme", changes: ["Origin": "https://127.0.0.1:4000"], status: 403),
+    Forgery(testDescription: "longer origin", changes: ["Origin": "http://127.0.0.1:4000.evil.example"], status: 403),
+    Forgery(testDescription: "cross-site fetch", changes: ["Sec-Fetch-Site": "cross-site"], status: 403),
+    Forgery(testDescription: "same site", changes: ["Sec-Fetch-Site": "same-site"], status: 403),
+    Forgery(testDescription: "no cookie", hasCookie: false, status: 401),
+    Forgery(testDescription: "no token", token: "", status: 403),
+    Forgery(testDescription: "wrong token", token: String(repeating: "A", count: 43), status: 403),
+    Forgery(testDescription: "text", changes: ["Content-Type": "text/plain"], status: 400),
+    Forgery(testDescription: "no type", changes: ["Content-Type": ""], status: 400),
+  ]
+
+  @Test("A forged form does nothing", arguments: forgeries)
+  func forged(_ forgery: Forgery) async throws {
+    let bench = Bench()
+    let cookie = try #require(await bench.signIn())
+    let token = try #require(await bench.formToken(cookie))
+    let body = "what=x&token=\(forgery.token ?? token)"
+    let answer = await bench.send(
+      "POST", "/act/add", forgery.changes, cookie: forgery.hasCookie ? cookie : nil, body: body)
+    #expect(answer.status == forgery.status)
+    #expect(bench.pages.done.withLock(\.self).isEmpty)
+    // The same form without the fault is done.
+    let good = await bench.send("POST", "/act/add", cookie: cookie, body: "what=x&token=\(token)&back=/list")
+    #expect(good.status == 303 && good.first("Location") == "/list?done=add")
+    #expect(bench.pages.done.withLock(\.self) == ["add x"])
+  }
+
+  @Test("A token of another console's session does nothing")
+  func foreignToken() async throws {
+    let (bench, other) = (Bench(), Bench())
+    let cookie = try #require(await bench.signIn())
+    let foreign = try #require(await other.signIn())
+    let token = try #require(await other.formToken(foreign))
+    #expect(await bench.send("POST", "/act/add", cookie: cookie, body: "token=\(token)").status == 403)
+    #expect(bench.pages.done.withLock(\.self).isEmpty)
+  }
+
+  @Test("A role does what it may, and its pages have no other forms", arguments: ConsoleRole.allCases)
+  func roles(_ role: ConsoleRole) async throws {
+    let bench = Bench(role: role)
+    let cookie = try #require(await bench.signIn())
+    let token = try #require(await bench.formToken(cookie))
+    #expect((await bench.send("GET", "/list", cookie: cookie).text.contains("/act/add")) == (role >= .support))
+    for (act, least) in [("add", ConsoleRole.support), ("stop", .admin)] {
+      let answer = await bench.send("POST", "/act/\(act)", cookie: cookie, body: "token=\(token)")
+      #expect(answer.status == (role >= least ? 303 : 403))
+    }
+    #expect(bench.pages.done.withLock(\.self).count == (role == .view ? 0 : role == .support ? 1 : 2))
+  }
+
+  @Test(
+    "The way back leads to a page of the console",
+    arguments: [
+      "//evil.example/", "http://evil.example/", "/%0d%0aSet-Cookie:x", "/a\r\nSet-Cookie: x", "/\\evil.example", "",
+      "javascript:x",
+    ])
+  func back(_ path: String) async throws {
+    let bench = Bench()
+    let cookie = try #require(await bench.signIn())
+    let token = try #require(await bench.formToken(cookie))
+    let answer = await bench.send(
+      "POST", "/act/add", cookie: cookie, body: "token=\(token)&back=\(ConsoleForm.encoded(path))")
+    let location = try #require(answer.first("Location"))
+    #expect(answer.status == 303 && location.hasPrefix("/") && !location.hasPrefix("//"))
+    #expect(!location.contains("\r") && !location.contains("\n") && !location.contains("\\"))
+  }
+
+  @Test("Texts of strangers are escaped in pages, parts, forms and faults")
+  func escaped() async throws {
+    let bench = Bench()
+    let cookie = try #require(await bench.signIn())
+    let attack = ConsoleForm.encoded(ExamplePages.attack + "\u{202E}")
+    let page = await bench.send("GET", "/list?search=\(attack)", cookie: cookie).text
+    let part = await bench.send("GET", "/list?search=\(attack)", ["X-Console-Part": "live"], cookie: cookie).text
+    bench.pages.fault.withLock { $0 = ConsoleFault(502, ExamplePages.attack, hint: ExamplePages.attack) }
+    let fault = await bench.send("GET", "/list", cookie: cookie).text
+    let faultPart = await bench.send("GET", "/list", ["X-Console-Part": "live"], cookie: cookie).text
+    for text in [page, part, fault, faultPart] {
+      #expect(text.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39; onload=x"))
+      #expect(!text.contains("<script>") && !text.contains(#""' onload"#))
+    }
+    // A field of a form has exactly what was entered.
+    for text in [part, fault, faultPart] { #expect(!text.contains("\u{202E}")) }
+    #expect(page.contains("<html") && !part.contains("<html"))
+  }
+
+  @Test("Every answer forbids frames, foreign code and caches", arguments: ["/", "/list", "/console.js", "/none"])
+  func headers(_ path: String) async throws {
+    let bench = Bench()
+    let cookie = try #require(await bench.signIn())
+    for answer in [await bench.send("GET", path, cookie: cookie), await bench.send("GET", path)] {
+      let policy = try #require(answer.first("Content-Security-Policy"))
+      #expect(policy.hasPrefix("default-src 'none'; "))
+      #expect(policy.contains("frame-ancestors 'none'") && policy.contains("base-uri 'none'"))
+      #expect(!policy.contains("unsafe") && !policy.contains("*") && !policy.contains("http"))
+      #expect(answer.first("Cache-Control") == "no-store" && answer.first("X-Frame-Options") == "DENY")
+      #expect(answer.first("X-Content-Type-Options") == "nosniff")
+      // With no-referrer, browsers would send `Origin: null` with the console's own forms.
+      #expect(answer.first("Referrer-Policy") == "same-origin")
+      if answer.first("Content-Type")?.hasPrefix("text/html") == true {
+        #expect(
+          !answer.text.contains(" style=") && !answer.text.contains("<style") && !answer.text.contains(#/ on\w+="/#))
+      }
+    }
+  }
+
+  @Test(
+    "A query or form that is too long, repeated or no UTF-8 is refused",
+    arguments: [
+      "search=" + String(repeating: "a", count: 513), "search=%FF", "search=%", "search=%4", "search=a&search=b",
+      (0...32).map { "a\($0)=1" }.joined(separator: "&"),
+    ])
+  func malformed(_ query: String) async throws {
+    let bench = Bench()
+    let cookie = try #require(await bench.signIn())
+    let token = try #require(await bench.formToken(cookie))
+    #expect(await bench.send("GET", "/list?\(query)", cookie: cookie).status == 400)
+    #expect(await bench.send("POST", "/act/add", cookie: cookie, body: "token=\(token)&\(query)").status == 400)
+    #expect(bench.pages.done.withLock(\.self).isEmpty)
+  }
+
+  @Test("Other methods and acts are refused; an unknown notice is not shown")
+  func others() async throws {
+    let bench = Bench()
+    let cookie = try #require(await bench.signIn())
+    let token = try #require(await bench.formToken(cookie))
+    #expect(await bench.send("PUT", "/", cookie: cookie).status == 405)
+    #expect(await bench.send("GET", "/act/add", cookie: cookie).status == 404)
+    #expect(await bench.send("POST", "/act/none", cookie: cookie, body: "token=\(token)").status == 404)
+    #expect(await bench.send("GET", "/?done=add", cookie: cookie).text.contains("Added."))
+    #expect(await !bench.send("GET", "/?done=evil", cookie: cookie).text.contains("evil"))
+  }
+
+  @Test("A table is a file without formulas, and JSON is what the service says")
+  func files() async throws {
+    let bench = Bench()
+    let cookie = try #require(await bench.signIn())
+    let csv = await bench.send("GET", "/list.csv?search=%2Bcmd", cookie: cookie)
+    #expect(csv.first("Content-Type") == "text/csv; charset=utf-8")
+    #expect(csv.first("Content-Disposition") == #"attachment; filename="list.csv""#)
+    let lines = csv.text.components(separatedBy: "\r\n")
+    #expect(lines[1].hasPrefix("'+cmd,") && lines[2] == #"'=1+1,"'-1,""x""""#)
+    #expect(await bench.send("GET", "/list.json", cookie: cookie).text == "[]")
+    #expect(await bench.send("GET", "/none.csv", cookie: cookie).status == 404)
+  }
+}
