@@ -284,14 +284,19 @@ let package = Package(
         "Observability", "PostgresStore", "Preflight", "ProcessFrame", "ProcessSignals", "RiskExchange", "SQLiteStore",
         "Settings", "Transport", "TransportEngine", "Webhooks", logging,
       ]),
+    // The pages of the gate's console.
+    target(
+      .gate, "GateConsole",
+      ["ByteCoding", "ConsoleFrame", "GateService", "LocalBrowser", "Locking", "Markup", "Transport"]),
     // The gate's program.
     executable(
       .gate, "sallyport",
       [
         "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority",
-        "Commands", "ConfigurationEngine", "Cryptography", "Explanations", "GateRuntime", "GateService",
-        "KeyTransfer", "Locking", "Preflight", "ProcessSignals", "QREncoding", "RiskExchange", "Settings",
-        "SimulatedDevice", "Transport", "TransportEngine", logging, argumentParser,
+        "Commands", "ConfigurationEngine", "ConsoleFrame", "Cryptography", "Explanations", "GateConsole",
+        "GateRuntime", "GateService", "KeyTransfer", "LocalBrowser", "Locking", "Preflight", "ProcessSignals",
+        "QREncoding", "RiskExchange", "Settings", "SimulatedDevice", "Transport", "TransportEngine", logging,
+        argumentParser,
       ]),
 
     // MARK: App
@@ -441,9 +446,9 @@ let package = Package(
     tests(
       .gate, "OperatorTests",
       [
-        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses",
-        "GateService", "KeyTransfer", "Locking", "PostgresServers", "SQLiteStore", "SimulatedDevice", "TestSupport",
-        "Transport", "TransportEngine", "attest", "sallyport", logging,
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "ConsoleFrame", "Cryptography",
+        "GateConsole", "GateProcesses", "GateService", "KeyTransfer", "Locking", "PostgresServers", "SQLiteStore",
+        "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest", "sallyport", logging,
       ]),
     tests(
       .gate, "GateRuntimeTests",

@@ -18,7 +18,7 @@ struct Sallyport: AsyncParsableCommand {
     version: ProjectVersion.line(of: "sallyport", cryptography: "OpenSSL \(OpenSSLProcess.version)"),
     subcommands: [
       RunCommand.self, DevCommand.self, CheckCommand.self, StatusCommand.self, ReloadCommand.self, UpgradeCommand.self,
-      DrainCommand.self, RefusalsCommand.self, KeysCommand.self, SessionsCommand.self,
+      DrainCommand.self, RefusalsCommand.self, ConsoleCommand.self, KeysCommand.self, SessionsCommand.self,
       UpstreamsCommand.self, StoreCommand.self,
       CACommand.self, VerifyCommand.self,
     ])

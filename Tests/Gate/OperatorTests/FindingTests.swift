@@ -47,7 +47,7 @@ struct FindingTests {
     "Where no gate runs, the error names every place that was tried, and what to do",
     arguments: [
       ["status"], ["reload"], ["upgrade"], ["drain"], ["sessions", "list"], ["sessions", "close", "012345"],
-      ["keys", "list"], ["keys", "export", "-"], ["refusals"],
+      ["keys", "list"], ["keys", "export", "-"], ["refusals"], ["console", "--print"],
     ])
   func nothingFound(_ command: [String]) async throws {
     try await Places.withTemporaryFolder { folder in

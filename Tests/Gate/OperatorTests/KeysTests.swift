@@ -190,7 +190,7 @@ struct KeysTests {
     arguments: [
       ["keys"], ["keys", "list"], ["keys", "show"], ["keys", "revoke"], ["keys", "restore"], ["keys", "rm"],
       ["keys", "export"], ["keys", "import"], ["sessions"], ["sessions", "list"], ["sessions", "close"],
-      ["refusals"],
+      ["refusals"], ["console"],
     ])
   func help(_ command: [String]) async throws {
     let help = try await sallyport(command + ["--help"])

@@ -11,7 +11,10 @@ internal import TransportEngine
 /// Sends operators' requests to the admin server of a running gate, or to an in-process admin router over the store.
 /// Both provide the same operations, so a command behaves the same whether or not a gate runs.
 struct AdminClient {
-  private let ask: (_ method: String, _ target: String) async throws(Failure) -> Response
+  typealias Ask = @Sendable (_ method: String, _ target: String) async throws(Failure) -> Response
+
+  /// Sends a request, and returns any answer.
+  let ask: Ask
 
   // MARK: Where
 
@@ -77,9 +80,7 @@ struct AdminClient {
 
   // MARK: Asking
 
-  private init(_ ask: @escaping (_ method: String, _ target: String) async throws(Failure) -> Response) {
-    self.ask = ask
-  }
+  private init(_ ask: @escaping Ask) { self.ask = ask }
 
   /// Sends a request and decodes the answer.
   /// - Throws: The error and hint of a refusal.

@@ -1,0 +1,49 @@
+public import ByteCoding
+public import ConsoleFrame
+internal import GateService
+internal import Markup
+
+/// The console of a gate: its pages and acts over the admin server.
+public struct GateConsole: ConsolePages {
+  private let gate: GateLink
+  private let clock: WallClock
+
+  /// - Parameters:
+  ///   - gate: The way to the admin server.
+  ///   - clock: The base of relative times.
+  public init(_ gate: GateLink, clock: WallClock = .system) { (self.gate, self.clock) = (gate, clock) }
+
+  public var name: String { "sallyport" }
+
+  public var sections: [ConsoleSection] {
+    [
+      .init("/", "Overview"), .init("/refusals", "Refusals"), .init("/keys", "Keys"), .init("/sessions", "Sessions"),
+      .init("/upstreams", "Upstreams"), .init("/certificates", "Certificates"),
+      .init("/configuration", "Configuration"),
+    ]
+  }
+
+  public var acts: [ConsoleAct] { GateActs.all }
+
+  public func page(
+    at path: String, _ query: ConsoleForm, for viewer: ConsoleViewer
+  ) async throws(ConsoleFault) -> ConsolePage? {
+    let now = clock.now()
+    switch path {
+    case "/": return try await OverviewPage.page(gate)
+    case "/refusals": return try await RefusalsPage(query: query, now: now).page(gate)
+    case "/keys": return try await KeysPage(query: query, now: now).page(gate)
+    case "/sessions": return try await SessionsPage(query: query, now: now, viewer: viewer).page(gate)
+    case "/upstreams": return try await UpstreamsPage.page(gate, viewer)
+    case "/certificates": return try await CertificatesPage.page(gate, now)
+    case "/configuration": return try await ConfigurationPage.page(gate)
+    default:
+      guard path.hasPrefix("/keys/"), let key = KeyName(path.dropFirst("/keys/".count)) else { return nil }
+      return try await KeyPage(key: key, now: now, viewer: viewer).page(gate)
+    }
+  }
+
+  public func perform(_ act: ConsoleAct, _ form: ConsoleForm) async throws(ConsoleFault) {
+    try await GateActs.perform(act, form, gate)
+  }
+}

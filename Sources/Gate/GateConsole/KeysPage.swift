@@ -1,0 +1,72 @@
+internal import ByteCoding
+internal import ConsoleFrame
+internal import GateService
+internal import Markup
+
+/// The registered keys.
+struct KeysPage {
+  let query: ConsoleForm
+  let now: Timestamp
+
+  private static let days = ["7", "30", "90", "365"]
+
+  /// The hash or its beginning, also for the key id of a device.
+  private var prefix: String? { query["key"].map { KeyName(any: $0)?.text ?? $0 } }
+  private var unusedDays: String? { query["unused"].flatMap { Self.days.contains($0) ? $0 : nil } }
+
+  private var filters: [(name: String, value: String?)] {
+    [
+      ("key", prefix), ("platform", query["platform"]), ("app", query["app"]), ("state", query["state"]),
+      ("unused", unusedDays),
+    ]
+  }
+
+  func page(_ gate: GateLink) async throws(ConsoleFault) -> ConsolePage {
+    let after = prefix == nil ? query["after"] : nil
+    let since = unusedDays.flatMap { Int64($0) }.map {
+      now.advanced(by: .seconds(-86_400 * $0)).wholeSecond.description
+    }
+    let target =
+      "/v1/keys"
+      + ConsoleForm.query([
+        ("limit", "\(Parts.rows)"), ("after", after), ("prefix", prefix), ("platform", query["platform"]),
+        ("app", query["app"]), ("state", query["state"]), ("unused_since", since),
+      ])
+    let answer = try await gate.get(target, KeyListing.self)
+    let table = ConsoleTable(
+      "Keys", ["key", "app", "platform", "environment", "state", "last use", "registered"],
+      answer.value.keys.map(row), whenEmpty: "No keys that match.")
+    let form = Parts.filters(
+      "/keys",
+      [
+        Parts.field("key", "Key: hash, its beginning, or key id", query, isSearch: true),
+        Parts.field("app", "App", query),
+        Parts.choice("platform", "Platform", [("ios", "iOS"), ("android", "Android")], query),
+        Parts.choice("state", "State", [("active", "active"), ("revoked", "revoked")], query),
+        Parts.choice("unused", "Not used for", Self.days.map { ($0, "\($0) days") }, query),
+      ])
+    return ConsolePage(
+      "Keys", command: command(gate), head: form,
+      content: "\(table.markup)\(Parts.pages("/keys", filters, after: after, next: answer.value.next))", table: table,
+      json: answer.json)
+  }
+
+  private func command(_ gate: GateLink) -> String {
+    gate.line(
+      ["keys", "list"] + Parts.option("--prefix", prefix)
+        + ["platform", "app", "state"].flatMap { Parts.option("--\($0)", query[$0]) }
+        + Parts.option("--unused-since", unusedDays.map { "\($0)d" }))
+  }
+
+  private func row(_ key: KeyDescription) -> [ConsoleTable.Cell] {
+    [
+      Parts.key(key.key), .init(key.app), .init(key.platform), .init(key.environment), Self.state(key),
+      key.lastUsedAt.map { .init($0, Shown.time($0, at: now)) } ?? .init("never"),
+      .init(key.registeredAt, Shown.time(key.registeredAt, at: now)),
+    ]
+  }
+
+  static func state(_ key: KeyDescription) -> ConsoleTable.Cell {
+    .init(key.state, #"<span class="pill \#(key.state == "active" ? "good" : "bad")">\#(key.state)</span>"#)
+  }
+}

@@ -1,0 +1,47 @@
+internal import ByteCoding
+internal import ConsoleFrame
+internal import GateService
+internal import Markup
+
+/// The open sessions of the gate.
+struct SessionsPage {
+  let query: ConsoleForm
+  let now: Timestamp
+  let viewer: ConsoleViewer
+
+  private var key: String? { query["key"].map { KeyName(any: $0)?.text ?? $0 } }
+
+  func page(_ gate: GateLink) async throws(ConsoleFault) -> ConsolePage {
+    let after = query["after"]
+    let filters: [(name: String, value: String?)] = [("key", key)]
+    let target = "/v1/sessions" + ConsoleForm.query(filters + [("limit", "\(Parts.rows)"), ("after", after)])
+    let answer = try await gate.get(target, SessionListing.self)
+    let back = "/sessions" + ConsoleForm.query(filters)
+    let table = table(answer.value.sessions, gate, back: back)
+    return ConsolePage(
+      "Sessions", command: gate.line(["sessions", "list"] + Parts.option("--key", key)),
+      head: Parts.filters(
+        "/sessions", [Parts.field("key", "Key: hash, its beginning, or key id", query, isSearch: true)]),
+      content: "\(table.markup)\(Parts.pages("/sessions", filters, after: after, next: answer.value.next))",
+      isLive: true, table: table, json: answer.json)
+  }
+
+  func table(_ sessions: [SessionDescription], _ gate: GateLink, back: String) -> ConsoleTable {
+    let closes = viewer.role >= GateActs.closeSession.role
+    return ConsoleTable(
+      "Open sessions, the oldest first",
+      ["session", "key", "app", "route", "method", "opened", "client"] + (closes ? [""] : []),
+      sessions.map { session in
+        let act = viewer.form(
+          GateActs.closeSession, "Close", values: [("session", session.id)], back: back,
+          question: "The session \(session.id.prefix(8)) is closed with 1001. The device can connect again at once. "
+            + "The same: \(gate.line(["sessions", "close"], operand: session.id))")
+        return [
+          Parts.code(session.id, length: 8), Parts.key(session.key), .init(session.app), .init(session.route),
+          .init(session.method), .init(session.openedAt, Shown.time(session.openedAt, at: now)),
+          .init(session.address),
+        ] + (closes ? [.init("", act)] : [])
+      },
+      whenEmpty: "No open sessions that match.")
+  }
+}

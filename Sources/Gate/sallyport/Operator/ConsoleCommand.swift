@@ -1,0 +1,124 @@
+internal import ArgumentParser
+internal import Commands
+internal import ConsoleFrame
+internal import FoundationEssentials
+internal import GateConsole
+internal import GateService
+internal import Glibc
+internal import LocalBrowser
+internal import ProcessSignals
+internal import Transport
+internal import TransportEngine
+
+/// Serves the console of a running gate to a browser on this machine.
+///
+/// The console is this process, not the gate's: the gate has no further port, no page code runs in it, and the person
+/// has exactly the rights of a client of the admin socket, which the gate logs with their user.
+struct ConsoleCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "console",
+    abstract: "Shows a running gate in the browser: refusals, keys, sessions, upstreams, certificates, settings.",
+    discussion: """
+      Serves pages on a loopback port of this machine, and asks the gate by its admin server. Prints an address, which \
+      works once and within 10 minutes; on a terminal it also starts the browser ($BROWSER, or xdg-open on a desktop). \
+      The console ends with SIGINT, at sign-out, or after 12 hours.
+
+      Roles: view changes nothing; support revokes and restores keys and closes sessions; admin also drains and resumes \
+      upstreams. The gate logs every change with the user who runs this command.
+
+      Example: a gate on another machine, whose console is forwarded over SSH
+
+        ssh -t -L 7000:127.0.0.1:7000 gate.example.com sallyport console --port 7000 --print
+      """)
+
+  @OptionGroup var configuration: ConfigurationOption
+
+  enum Role: String, ExpressibleByArgument, CaseIterable {
+    case view, support, admin
+
+    fileprivate var ofConsole: ConsoleRole {
+      switch self {
+      case .view: .view
+      case .support: .support
+      case .admin: .admin
+      }
+    }
+  }
+
+  @Option(help: "What the console may do: view, support or admin.")
+  var role = Role.support
+
+  @Option(help: ArgumentHelp("The port on the loopback; 0 selects a free one.", valueName: "port"))
+  var port: UInt16 = 0
+
+  @Flag(name: .customLong("print"), help: "Only print the address; start no browser.")
+  var printsOnly = false
+
+  private static let host = "127.0.0.1"
+
+  func run() async throws {
+    let client = try await configuration.client()
+    // Whether this gate answers, and whether it knows what the console asks.
+    _ = try await client.send("GET", "/v1/refusals?limit=1", RefusalListing.self)
+    let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    ProcessSignals.hear([SIGINT, SIGTERM]) { _ in signal.yield() }
+    let responder = ConsoleResponder()
+    let engine = try start(responder)
+    defer { engine.stop() }
+    let access = ConsoleAccess()
+    let link = GateLink(options: configuration.config.map { ["-c", $0] } ?? []) { method, target throws(ConsoleFault) in
+      do throws(Failure) { return try await client.ask(method, target) } catch {
+        throw ConsoleFault(502, error.message, hint: "The console keeps asking. Is the gate running?")
+      }
+    }
+    responder.serve(
+      ConsoleSite(
+        host: Self.host, port: engine.address.port, pages: GateConsole(link), access: access, role: role.ofConsole,
+        users: Self.otherUsers),
+      at: engine.address)
+    engine.startAccepting()
+    let address = "http://\(Self.host):\(engine.address.port)/#\(access.token)"
+    Console.print(address)
+    if !printsOnly, StandardOutput.isTerminal, !SystemBrowser.open(address) {
+      Console.note("no browser was started: open the address in one on this machine")
+    }
+    await Self.end(of: access, or: signals)
+    ProcessSignals.obey([SIGINT, SIGTERM])
+    await engine.drain(.goingAway, reason: "", timeout: .seconds(1))
+  }
+
+  private func start(_ responder: ConsoleResponder) throws(Failure) -> Engine {
+    var limits = EngineLimits()
+    limits.maxBody = 8 << 10
+    limits.maxHead = 8 << 10
+    limits.connectionsPerAddress = 32
+    // Longer than the deadline of a request to the gate.
+    limits.decisionTimeout = .seconds(60)
+    do throws(Engine.StartError) {
+      return try Engine(
+        listeningAt: .ipv4([127, 0, 0, 1], port: port), loops: 1, tls: nil, responder: responder, limits: limits,
+        accepts: false)
+    } catch {
+      throw Failure(
+        .cannotBind, "the console cannot listen at \(error)",
+        hint: error.isAddressInUse ? "name another port: --port 0 selects a free one" : "name another port with --port")
+    }
+  }
+
+  /// The user of a person who runs the command by `sudo`, and whose browser is their own.
+  private static var otherUsers: Set<UInt32> {
+    Set([ProcessInfo.processInfo.environment["SUDO_UID"].flatMap { UInt32($0) }].compactMap(\.self))
+  }
+
+  /// Waits until the access is over or a signal arrives.
+  private static func end(of access: ConsoleAccess, or signals: AsyncStream<Void>) async {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { for await _ in signals { return } }
+      group.addTask {
+        while !Task.isCancelled, !access.isOver { try? await Task.sleep(for: .seconds(1)) }
+      }
+      await group.next()
+      group.cancelAll()
+    }
+  }
+}
