@@ -446,9 +446,9 @@ let package = Package(
     tests(
       .gate, "OperatorTests",
       [
-        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "ConsoleFrame", "Cryptography",
-        "GateConsole", "GateProcesses", "GateService", "KeyTransfer", "Locking", "PostgresServers", "SQLiteStore",
-        "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest", "sallyport", logging,
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses",
+        "GateService", "KeyTransfer", "Locking", "PostgresServers", "SQLiteStore", "SimulatedDevice", "TestSupport",
+        "Transport", "TransportEngine", "attest", "sallyport", logging,
       ]),
     tests(
       .gate, "GateRuntimeTests",

@@ -65,7 +65,14 @@ struct KeyPage {
       ("category", text(record.category)), ("security level", text(record.securityLevel)),
       ("boot state", text(record.bootState)), ("patch level", text(record.patchLevel)),
       ("provisioning", text(record.provisioning)), ("bundle version", text(record.bundleVersion)),
-      ("public key", code(record.publicKey)), ("open sessions", record.sessions.map { "\($0)" }),
+      ("risk metric", risk(record)), ("public key", code(record.publicKey)),
+      ("open sessions", record.sessions.map { "\($0)" }),
     ])
+  }
+
+  /// The metric that Apple reported, and when.
+  private func risk(_ record: KeyDescription) -> HTML? {
+    guard let risk = record.risk, let at = record.riskAt else { return nil }
+    return "\(risk), \(Shown.time(at, at: now))\(record.isRiskOutdated == true ? ", outdated" : "")"
   }
 }

@@ -14,10 +14,14 @@ struct KeysPage {
   private var prefix: String? { query["key"].map { KeyName(any: $0)?.text ?? $0 } }
   private var unusedDays: String? { query["unused"].flatMap { Self.days.contains($0) ? $0 : nil } }
 
+  /// From a metric on, or `unknown`: what the list offers.
+  private var risk: String? { query["risk"].flatMap { Self.risks.contains($0) ? $0 : nil } }
+  private static let risks = ["2+", "5+", "10+", "100+", "unknown"]
+
   private var filters: [(name: String, value: String?)] {
     [
       ("key", prefix), ("platform", query["platform"]), ("app", query["app"]), ("state", query["state"]),
-      ("unused", unusedDays),
+      ("risk", risk), ("unused", unusedDays),
     ]
   }
 
@@ -30,11 +34,12 @@ struct KeysPage {
       "/v1/keys"
       + ConsoleForm.query([
         ("limit", "\(Parts.rows)"), ("after", after), ("prefix", prefix), ("platform", query["platform"]),
-        ("app", query["app"]), ("state", query["state"]), ("unused_since", since),
+        ("app", query["app"]), ("state", query["state"]), ("risk", risk),
+        ("unused_since", since),
       ])
     let answer = try await gate.get(target, KeyListing.self)
     let table = ConsoleTable(
-      "Keys", ["key", "app", "platform", "environment", "state", "last use", "registered"],
+      "Keys", ["key", "app", "platform", "environment", "state", "risk", "last use", "registered"],
       answer.value.keys.map(row), whenEmpty: "No keys that match.")
     let form = Parts.filters(
       "/keys",
@@ -43,6 +48,7 @@ struct KeysPage {
         Parts.field("app", "App", query),
         Parts.choice("platform", "Platform", [("ios", "iOS"), ("android", "Android")], query),
         Parts.choice("state", "State", [("active", "active"), ("revoked", "revoked")], query),
+        Parts.choice("risk", "Risk metric", Self.risks.map { ($0, $0) }, query),
         Parts.choice("unused", "Not used for", Self.days.map { ($0, "\($0) days") }, query),
       ])
     return ConsolePage(
@@ -55,12 +61,13 @@ struct KeysPage {
     gate.line(
       ["keys", "list"] + Parts.option("--prefix", prefix)
         + ["platform", "app", "state"].flatMap { Parts.option("--\($0)", query[$0]) }
-        + Parts.option("--unused-since", unusedDays.map { "\($0)d" }))
+        + Parts.option("--risk", risk) + Parts.option("--unused-since", unusedDays.map { "\($0)d" }))
   }
 
   private func row(_ key: KeyDescription) -> [ConsoleTable.Cell] {
     [
       Parts.key(key.key), .init(key.app), .init(key.platform), .init(key.environment), Self.state(key),
+      .init(key.risk.map(String.init) ?? ""),
       key.lastUsedAt.map { .init($0, Shown.time($0, at: now)) } ?? .init("never"),
       .init(key.registeredAt, Shown.time(key.registeredAt, at: now)),
     ]
