@@ -51,7 +51,8 @@ enum OAuthRefusal {
     case .malformedForm, .malformedHeader, .malformedValue, .malformedHead, .malformedBody, .bodyTooLarge,
       .methodNotAllowed:
       "invalid_request"
-    case .rateLimited, .riskUnknown, .storeUnavailable, .overloaded, .tokensUnavailable, .notConfigured, .statusListUnavailable,
+    case .rateLimited, .riskUnknown, .storeUnavailable, .overloaded, .tokensUnavailable, .notConfigured,
+      .statusListUnavailable,
       .clockWrong:
       "temporarily_unavailable"
     default: "invalid_client"
