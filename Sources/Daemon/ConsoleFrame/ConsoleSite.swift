@@ -6,10 +6,11 @@ internal import Markup
 ///
 /// A cookie alone opens nothing that changes something. A request must name the console's own host and port, so that
 /// a page whose name points to the loopback (DNS rebinding) gets nothing. A form must come from the console's own
-/// origin, and have the token of the session, which only a page of this origin can read. Requests of other users of the
-/// machine are refused before that.
+/// origin, and have the token of the session, which only a page of this origin can read. The server must close
+/// connections of users that the site does not serve, before it reads a request: `serves(_:)`.
 public final class ConsoleSite: Sendable {
-  private let host: String
+  /// The values of `Host` that name the console.
+  private let hosts: [String]
   private let cookieName: String
   private let pages: any ConsolePages
   private let access: ConsoleAccess
@@ -23,30 +24,45 @@ public final class ConsoleSite: Sendable {
     host: String, port: UInt16, pages: any ConsolePages, access: ConsoleAccess, role: ConsoleRole,
     users: Set<UInt32> = []
   ) {
-    self.host = "\(host):\(port)"
+    // Browsers leave out the default port (RFC 9110, section 4.2.3).
+    hosts = ["\(host):\(port)"] + (port == 80 ? [host] : [])
     // Cookies belong to a host and not to a port: another console on this machine has another name.
     cookieName = "console-\(port)"
     (self.pages, self.access, self.role, self.users) = (pages, access, role, users)
   }
 
-  /// Returns the answer to `request`, whose connection belongs to `user`.
-  public func answer(to request: ConsoleRequest, from user: PeerUser) async -> ConsoleResponse {
-    guard let host = request.field("Host"), host.lowercased().hasSameBytes(as: self.host) else {
-      return .text(421, "The console answers at the address that it printed, and at no other host.")
+  /// Whether connections of `user` are served. An unknown user is another one.
+  ///
+  /// Root is served: its programs can read the session from the memory of the browser anyway, and `sshd` forwards
+  /// connections of root as root.
+  public func serves(_ user: PeerUser) -> Bool {
+    switch user {
+    case .own, .root: true
+    case .other(let id): users.contains(id)
+    case .closed, .unknown: false
     }
-    if case .other(let id) = user, !users.contains(id) {
-      return .text(403, "The console is for the user who started it.")
+  }
+
+  /// Returns the answer to `request`, whose connection belongs to a user whom the site serves.
+  public func answer(to request: ConsoleRequest) async -> ConsoleResponse {
+    guard let host = request.field("Host"), isOwn(host.lowercased()) else {
+      return .text(421, "The console answers at the address that it printed, and at no other host.")
     }
     switch request.method {
     case "GET": return await get(request)
     case "POST":
-      guard request.field("Origin")?.lowercased().hasSameBytes(as: "http://\(self.host)") == true,
-        request.field("Sec-Fetch-Site").map({ $0.hasSameBytes(as: "same-origin") }) ?? true
+      guard let origin = request.field("Origin")?.lowercased(), origin.hasPrefix("http://"),
+        isOwn(String(origin.dropFirst("http://".count))),
+        // Older browsers send none.
+        request.values(of: "Sec-Fetch-Site").isEmpty
+          || request.field("Sec-Fetch-Site")?.hasSameBytes(as: "same-origin") == true
       else { return .text(403, "Only a page of the console can send this.") }
       return request.path.hasSameBytes(as: "/session") ? signIn(request) : await perform(request)
     default: return .text(405, "Use GET or POST here.", [("Allow", "GET, POST")])
     }
   }
+
+  private func isOwn(_ host: String) -> Bool { hosts.contains { host.hasSameBytes(as: $0) } }
 
   private func session(of request: ConsoleRequest) -> ConsoleAccess.Session? {
     let prefix = cookieName + "="

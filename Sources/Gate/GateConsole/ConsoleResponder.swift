@@ -1,5 +1,5 @@
 public import ConsoleFrame
-internal import LocalBrowser
+public import LocalBrowser
 internal import Locking
 public import Transport
 
@@ -11,14 +11,18 @@ public final class ConsoleResponder: RequestResponder {
     let site: ConsoleSite
   }
 
-  /// How many connections are remembered whose user is known.
-  private static let mostKnown = 64
-
   /// `nil` until the port is known.
   private let place = LockedValue<Place?>(nil)
-  private let known = LockedValue<[(peer: SocketAddress, user: PeerUser, at: ContinuousClock.Instant)]>([])
+  /// The users of which a refused connection was reported.
+  private let refused = LockedValue<Set<PeerUser>>([])
+  private let report: @Sendable (PeerUser) -> Void
 
-  public init() {}
+  /// The maximum number of users that are reported.
+  private static let mostReports = 16
+
+  /// - Parameter report: Receives a user whose connection was refused, once for each user. Called on the event loop;
+  ///   must not block.
+  public init(report: @escaping @Sendable (PeerUser) -> Void = { _ in }) { self.report = report }
 
   /// Serves `site` at `address` from now on.
   public func serve(_ site: ConsoleSite, at address: SocketAddress) {
@@ -34,8 +38,7 @@ public final class ConsoleResponder: RequestResponder {
       let answer = await place.site.answer(
         to: ConsoleRequest(
           method: request.method, path: request.path, query: query,
-          fields: request.headers.fields.map { ($0.name, $0.value) }, body: request.body),
-        from: user(of: peer.address, at: place.address))
+          fields: request.headers.fields.map { ($0.name, $0.value) }, body: request.body))
       return .respond(
         Response(
           status: answer.status, headers: HeaderFields(answer.fields.map { .init(name: $0.name, value: $0.value) }),
@@ -62,20 +65,18 @@ public final class ConsoleResponder: RequestResponder {
       ]), body: Array((text + "\n").utf8), closes: true)
   }
 
-  /// Returns the user whose socket has the address `peer`. The kernel's table can be long, so that the answer is kept
-  /// for some seconds: a browser sends several requests over one connection.
-  private func user(of peer: SocketAddress, at own: SocketAddress) -> PeerUser {
-    let now = ContinuousClock.now
-    if let known = known.withLock({ $0.last { $0.peer == peer && now - $0.at < .seconds(10) } }) { return known.user }
-    guard let ends = Self.end(own).flatMap({ own in Self.end(peer).map { (own: own, peer: $0) } }) else {
-      return .unknown
+  /// Whether a new connection from `peer` belongs to a user whom the site serves. For `Engine.init(admits:)`: the answer
+  /// belongs to the connection and not to its address, which another user's next connection can have.
+  public func admits(_ peer: SocketAddress) -> Bool {
+    guard let place = place.withLock(\.self), let own = Self.end(place.address), let peer = Self.end(peer) else {
+      return false
     }
-    let user = PeerUser(own: ends.own, peer: ends.peer)
-    known.withLock { known in
-      if known.count >= Self.mostKnown { known.removeFirst() }
-      known.append((peer, user, now))
-    }
-    return user
+    let user = PeerUser(own: own, peer: peer)
+    guard !place.site.serves(user) else { return true }
+    let isNew = refused.withLock { $0.count < Self.mostReports && $0.insert(user).inserted }
+    // A browser closes connections that it does not need, too.
+    if isNew, user != .closed { report(user) }
+    return false
   }
 
   private static func end(_ address: SocketAddress) -> PeerUser.Endpoint? {

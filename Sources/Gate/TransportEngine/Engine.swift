@@ -80,14 +80,18 @@ final class SessionService: Sendable {
   /// The trusted proxies; `nil` if clients connect directly.
   let proxies: ProxyProtocol?
   let report: @Sendable (EngineEvent) -> Void
+  /// `nil` admits every connection.
+  let admits: (@Sendable (SocketAddress) -> Bool)?
   let upstreamTLS = UpstreamTLSCache()
   /// Stays the same when the configuration is replaced.
   let connections: ConnectionCounts
 
   init(
     responder: any RequestResponder, tls: ServerTLS?, limits: EngineLimits, proxies: ProxyProtocol?,
-    report: @escaping @Sendable (EngineEvent) -> Void, connections: ConnectionCounts = ConnectionCounts()
+    report: @escaping @Sendable (EngineEvent) -> Void, admits: (@Sendable (SocketAddress) -> Bool)? = nil,
+    connections: ConnectionCounts = ConnectionCounts()
   ) {
+    self.admits = admits
     self.proxies = proxies
     self.connections = connections
     self.responder = responder
@@ -138,11 +142,14 @@ public final class Engine: Sendable {
   ///   - proxies: If set, every connection must come from one of these proxies and begin with a
   ///     PROXY header, before TLS.
   ///   - accepts: `false` leaves new connections in the queue until `startAccepting()`.
+  ///   - admits: Decides whether a connection from an address is served, once for each connection and before it is
+  ///     counted. Another connection is closed without an answer. Called on the loops; must not block.
   ///   - report: Receives the events that belong to no request. Called on the loops; must not block.
   /// - Throws: `StartError` if the socket or the loops cannot be created.
   public convenience init(
     listeningAt address: SocketAddress, loops count: Int, tls: ServerTLS?, responder: any RequestResponder,
     limits: EngineLimits = EngineLimits(), proxies: ProxyProtocol? = nil, accepts: Bool = true,
+    admits: (@Sendable (SocketAddress) -> Bool)? = nil,
     report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
   ) throws(StartError) {
     let sockets: ListeningSockets
@@ -152,7 +159,7 @@ public final class Engine: Sendable {
       throw StartError(description: "\(address): \(error)", number: error.number)
     }
     let service = SessionService(
-      responder: responder, tls: tls, limits: limits, proxies: proxies, report: report)
+      responder: responder, tls: tls, limits: limits, proxies: proxies, report: report, admits: admits)
     try self.init(sockets, service, accepts: accepts)
   }
 
@@ -273,7 +280,7 @@ public final class Engine: Sendable {
     let old = service.withLock(\.self)
     let new = SessionService(
       responder: responder, tls: tls, limits: limits ?? old.limits, proxies: old.proxies, report: old.report,
-      connections: old.connections)
+      admits: old.admits, connections: old.connections)
     for upstream in upstreams { try new.prepare(upstream) }
     service.withLock { $0 = new }
     for loop in loops {

@@ -24,13 +24,22 @@ struct ConsoleSiteTests {
     #expect(await other.send("POST", "/session", ["Host": host], body: other.access.token).status == 421)
   }
 
-  @Test("Another user of the machine gets nothing; the user behind sudo is served")
-  func users() async throws {
-    let bench = Bench(users: [1000])
-    let cookie = try #require(await bench.signIn())
-    for (user, status) in [(PeerUser.own, 200), (.unknown, 200), (.other(1000), 200), (.other(1001), 403)] {
-      #expect(await bench.send("GET", "/", cookie: cookie, from: user).status == status)
+  @Test("Another or unknown user of the machine is not served; root and the user behind sudo are")
+  func users() {
+    let site = Bench(users: [1000]).site
+    for user in [PeerUser.own, .root, .other(1000)] { #expect(site.serves(user), "\(user)") }
+    for user in [PeerUser.other(1001), .other(65_534), .closed, .unknown] { #expect(!site.serves(user), "\(user)") }
+  }
+
+  @Test("At port 80, browsers leave the port out")
+  func defaultPort() async {
+    let bench = Bench(port: 80)
+    for host in ["127.0.0.1", "127.0.0.1:80"] {
+      #expect(await bench.send("GET", "/", ["Host": host]).status == 401)
+      let answer = await bench.send("POST", "/session", ["Host": host, "Origin": "http://\(host)"], body: "x")
+      #expect(answer.status == 403 && answer.text.contains("used before"))
     }
+    #expect(await bench.send("GET", "/", ["Host": "localhost"]).status == 421)
   }
 
   /// A forged form: what a page of another origin, or one that only has the cookie, can send.

@@ -1,6 +1,5 @@
 import ByteCoding
 import ConsoleFrame
-import LocalBrowser
 import Locking
 import Markup
 
@@ -50,17 +49,16 @@ final class Bench: Sendable {
   let site: ConsoleSite
   private let instant = LockedValue(Timestamp(seconds: 1_800_000_000))
 
-  init(role: ConsoleRole = .support, users: Set<UInt32> = []) {
+  init(role: ConsoleRole = .support, users: Set<UInt32> = [], port: UInt16 = 4000) {
     access = ConsoleAccess(clock: WallClock { [instant] in instant.withLock(\.self) })
-    site = ConsoleSite(host: "127.0.0.1", port: 4000, pages: pages, access: access, role: role, users: users)
+    site = ConsoleSite(host: "127.0.0.1", port: port, pages: pages, access: access, role: role, users: users)
   }
 
   func advance(by duration: Duration) { instant.withLock { $0 = $0.advanced(by: duration) } }
 
   /// Sends a request. Fields replace the usual ones of the same name; an empty value removes the field.
   func send(
-    _ method: String, _ target: String, _ changes: [String: String] = [:], cookie: String? = nil, body: String = "",
-    from user: PeerUser = .own
+    _ method: String, _ target: String, _ changes: [String: String] = [:], cookie: String? = nil, body: String = ""
   ) async -> ConsoleResponse {
     var fields = ["Host": "127.0.0.1:4000"]
     if method == "POST" {
@@ -73,8 +71,7 @@ final class Bench: Sendable {
     return await site.answer(
       to: ConsoleRequest(
         method: method, path: String(parts.first ?? "/"), query: parts.count > 1 ? String(parts[1]) : nil,
-        fields: fields.map { ($0.key, $0.value) }, body: Array(body.utf8)),
-      from: user)
+        fields: fields.map { ($0.key, $0.value) }, body: Array(body.utf8)))
   }
 
   /// Signs in and returns the field `Cookie` of the browser.

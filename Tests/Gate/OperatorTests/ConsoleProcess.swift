@@ -60,25 +60,73 @@ struct ConsoleProcess {
   }
 }
 
-/// A connection that sends and never reads.
-final class SilentReader {
-  private let descriptor: Int32
+/// A connection to a console of which a test decides the user, the port, and when it is closed.
+final class RawConnection {
+  private var descriptor: Int32
+  /// The port of this end.
+  let ownPort: UInt16
 
-  /// Sends as much of `text` as the other end accepts.
-  init(port: UInt16, sending text: String) throws {
+  /// Connects.
+  ///
+  /// - Parameters:
+  ///   - ownPort: The port of this end; 0 for a free one.
+  ///   - user: The user to whom the kernel counts the socket, which only root can choose; `nil` for this one.
+  init(port: UInt16, from ownPort: UInt16 = 0, user: UInt32? = nil) throws {
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var isReused: Int32 = 1
+    let size = socklen_t(MemoryLayout<Int32>.size)
+    try #require(setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isReused, size) == 0)
+    if let user { try #require(fchown(descriptor, user, user) == 0) }
+    var own = Self.loopback(ownPort)
+    try #require(Self.call(&own) { bind(descriptor, $0, $1.pointee) } == 0)
+    var address = Self.loopback(port)
+    try #require(Self.call(&address) { connect(descriptor, $0, $1.pointee) } == 0)
+    try #require(Self.call(&own) { getsockname(descriptor, $0, $1) } == 0)
+    self.ownPort = UInt16(bigEndian: own.sin_port)
+  }
+
+  private static func loopback(_ port: UInt16) -> sockaddr_in {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    let length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let code = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, length) }
-    }
-    try #require(code == 0)
-    let bytes = Array(text.utf8)
-    #expect(send(descriptor, bytes, bytes.count, Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)) > 0)
+    return address
   }
 
-  deinit { close(descriptor) }
+  private static func call(
+    _ address: inout sockaddr_in, _ body: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+  ) -> Int32 {
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    return withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, &length) }
+    }
+  }
+
+  /// Sends as much of `text` as the other end accepts, and returns the number of bytes.
+  @discardableResult
+  func send(_ text: String) -> Int {
+    let bytes = Array(text.utf8)
+    return Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL))
+  }
+
+  /// Returns the first bytes that arrive; empty if the other end closes the connection.
+  func firstAnswer() -> String {
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    let count = recv(descriptor, &bytes, bytes.count, 0)
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+  }
+
+  /// Closes with a reset, so that the port is free at once.
+  func reset() {
+    var option = linger(l_onoff: 1, l_linger: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    close()
+  }
+
+  func close() {
+    if descriptor >= 0 { Glibc.close(descriptor) }
+    descriptor = -1
+  }
+
+  deinit { close() }
 }

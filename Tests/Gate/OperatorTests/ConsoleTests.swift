@@ -188,7 +188,8 @@ struct ConsoleTests {
       let cookie = try await console.signIn()
       let requests = String(
         repeating: "GET /configuration HTTP/1.1\r\nHost: \(console.host)\r\nCookie: \(cookie)\r\n\r\n", count: 500)
-      let readers = try (0..<5).map { _ in try SilentReader(port: console.port, sending: requests) }
+      let readers = try (0..<5).map { _ in try RawConnection(port: console.port) }
+      for reader in readers { #expect(reader.send(requests) > 0) }
       for _ in 0..<20 { #expect(try await console.get("/configuration", cookie: cookie).status == 200) }
       withExtendedLifetime(readers) {}
     }
@@ -213,6 +214,46 @@ struct ConsoleTests {
       var status: Int?
       for _ in 0..<100 where status != 200 { status = try? await console.get("/", cookie: cookie).status }
       #expect(status == 200)
+    }
+  }
+
+  @Test(
+    "Another user of the machine is never served: not from the operator's port, not blindly, and not in all places",
+    .enabled(if: getuid() == 0, "to be another user, one must be root"), arguments: [12_345, 65_534] as [UInt32])
+  func otherUser(_ user: UInt32) async throws {
+    try await AdminBench.serving { bench in
+      let console = try await ConsoleProcess(bench)
+      defer { console.process.kill() }
+      // A sign-in without waiting for its answer does not use the token up.
+      for _ in 0..<5 {
+        let blind = try RawConnection(port: console.port, user: user)
+        blind.send(
+          "POST /session HTTP/1.1\r\nHost: \(console.host)\r\nOrigin: http://\(console.host)\r\n"
+            + "Content-Length: \(console.token.utf8.count)\r\n\r\n\(console.token)")
+        blind.close()
+        #expect(try await console.get("/").status == 401)
+      }
+      let cookie = try await console.signIn()
+      let request = "GET /keys HTTP/1.1\r\nHost: \(console.host)\r\nCookie: \(cookie)\r\n\r\n"
+      for first in [nil, user] {
+        let before = try RawConnection(port: console.port, user: first)
+        before.send(request)
+        #expect(before.firstAnswer().hasPrefix(first == nil ? "HTTP/1.1 200 " : "") == true)
+        before.reset()
+        let after = try RawConnection(port: console.port, from: before.ownPort, user: user)
+        after.send(request)
+        #expect(after.firstAnswer().isEmpty)
+        after.reset()
+        let operators = try RawConnection(port: console.port, from: before.ownPort)
+        operators.send(request)
+        #expect(operators.firstAnswer().hasPrefix("HTTP/1.1 200 "))
+        operators.reset()
+      }
+      // More connections than the console has places for.
+      let many = try (0..<100).map { _ in try RawConnection(port: console.port, user: user) }
+      for _ in 0..<10 { #expect(try await console.get("/", cookie: cookie).status == 200) }
+      withExtendedLifetime(many) {}
+      _ = try await console.process.errors.first("the note") { $0.contains("(uid \(user))") }
     }
   }
 

@@ -52,6 +52,15 @@ struct LoopbackVisitsTests {
     #expect(visits.step(after: visit("/start/ADDRESS")) == .proceed)
   }
 
+  @Test func `a visit whose connection is closed uses nothing up`() {
+    var visits = visits()
+    for target in ["/start/ADDRESS", Self.answer] {
+      #expect(visits.step(after: visit(target, .closed)) == .refuse(.foreign))
+    }
+    #expect(visits.step(after: visit("/start/ADDRESS")) == .proceed)
+    #expect(isAccepted(visits.step(after: visit(Self.answer))))
+  }
+
   @Test func `another user of the machine is refused everywhere, and uses nothing up`() {
     var visits = visits()
     for target in ["/start/ADDRESS", Self.answer, "/"] {
@@ -108,57 +117,6 @@ struct LoopbackVisitsTests {
       visit(Self.answer, host: "localhost:4000"), visit(Self.answer, host: "evil.example"),
     ] {
       #expect(visits.step(after: foreign) == .refuse(.foreign), "\(foreign)")
-    }
-  }
-}
-
-@Suite("The user of a connection on loopback")
-struct PeerUserTests {
-  private static let head =
-    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
-
-  private func line(_ ends: String, uid: Int, inode: Int) -> String {
-    "   7: \(ends) 01 00000000:00000000 00:00000000 00000000 \(uid)        0 \(inode) 1 0000000000000000 20 4 30 10 -1\n"
-  }
-
-  private let own = PeerUser.Endpoint(address: [127, 0, 0, 1], port: 4000)
-  private let peer = PeerUser.Endpoint(address: [127, 0, 0, 1], port: 50_000)
-
-  private func user(_ lines: String..., asUser user: UInt32 = 1000) -> PeerUser {
-    PeerUser(own: own, peer: peer, tables: lines.map { Array((Self.head + $0).utf8) }, user: user)
-  }
-
-  @Test func `the kernel writes addresses as words of the machine`() {
-    let isLittle = 1.littleEndian == 1
-    #expect(own.text == (isLittle ? "0100007F:0FA0" : "7F000001:0FA0"))
-    #expect(
-      own.mapped.text
-        == (isLittle ? "0000000000000000FFFF00000100007F:0FA0" : "00000000000000000000FFFF7F000001:0FA0"))
-    let six = PeerUser.Endpoint(address: [UInt8](repeating: 0, count: 15) + [1], port: 80)
-    #expect(
-      six.text == (isLittle ? "00000000000000000000000001000000:0050" : "00000000000000000000000000000001:0050"))
-    #expect(six.mapped == six)
-  }
-
-  @Test func `the socket at the other end has a user`() {
-    let (there, back) = ("\(peer.text) \(own.text)", "\(own.text) \(peer.text)")
-    #expect(user(line(back, uid: 1001, inode: 5) + line(there, uid: 1000, inode: 6)) == .own)
-    #expect(user(line(back, uid: 1000, inode: 5) + line(there, uid: 1001, inode: 6)) == .other(1001))
-    let mapped = "\(peer.mapped.text) \(own.mapped.text)"
-    #expect(user("", line(mapped, uid: 1001, inode: 6)) == .other(1001))
-  }
-
-  @Test func `nobody is named where the kernel does not know, or root may forward`() {
-    let there = "\(peer.text) \(own.text)"
-    #expect(user() == .unknown)
-    #expect(user("", "") == .unknown)
-    // The program has closed its socket; a user outside of this namespace; root.
-    #expect(user(line(there, uid: 1001, inode: 0)) == .unknown)
-    #expect(user(line(there, uid: 65_534, inode: 6)) == .unknown)
-    #expect(user(line(there, uid: 0, inode: 6)) == .unknown)
-    #expect(user(line(there, uid: 0, inode: 6), asUser: 0) == .own)
-    for broken in ["   7: \(there) 01", "   7: \(there) 01 a b c d x 0 6\n", ":", ": ", "\n\n"] {
-      #expect(user(broken) == .unknown)
     }
   }
 }

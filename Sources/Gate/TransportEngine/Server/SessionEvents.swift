@@ -6,7 +6,7 @@ internal import Transport
 extension EventLoop {
   /// Takes ownership of a connection that a listener accepted.
   func adopt(_ fd: Int32, from address: SocketAddress) {
-    guard let service, drain == nil else {
+    guard let service, drain == nil, service.admits?(address) ?? true else {
       Glibc.close(fd)
       return
     }

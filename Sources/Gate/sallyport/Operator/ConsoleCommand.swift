@@ -62,7 +62,7 @@ struct ConsoleCommand: AsyncParsableCommand {
     _ = try await client.send("GET", "/v1/refusals?limit=1", RefusalListing.self)
     let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     ProcessSignals.hear([SIGINT, SIGTERM]) { _ in signal.yield() }
-    let responder = ConsoleResponder()
+    let responder = ConsoleResponder { user in Console.note("a connection was refused: \(Self.reason(user))") }
     let engine = try start(responder)
     defer { engine.stop() }
     let access = ConsoleAccess()
@@ -97,11 +97,19 @@ struct ConsoleCommand: AsyncParsableCommand {
     do throws(Engine.StartError) {
       return try Engine(
         listeningAt: .ipv4([127, 0, 0, 1], port: port), loops: 1, tls: nil, responder: responder, limits: limits,
-        accepts: false)
+        accepts: false, admits: { responder.admits($0) })
     } catch {
       throw Failure(
         .cannotBind, "the console cannot listen at \(error)",
         hint: error.isAddressInUse ? "name another port: --port 0 selects a free one" : "name another port with --port")
+    }
+  }
+
+  /// Why a connection of `user` is refused.
+  private static func reason(_ user: PeerUser) -> String {
+    switch user {
+    case .other(let id): "it belongs to another user of this machine (uid \(id))"
+    case .own, .root, .closed, .unknown: "the kernel does not say to which user of this machine it belongs"
     }
   }
 

@@ -22,8 +22,9 @@ struct LoopbackVisit: Sendable {
 /// The address of the provider's page has `state`, `nonce` and `code_challenge`. Another user of the machine who knows
 /// them can get a code for an account of their own and bring it to the port. So no program gets that address as an
 /// argument, which every user can read: the browser gets a short address of this port that works once, and is redirected.
-/// Other users' connections are refused where the kernel names their user. Where it does not, the redirect must carry the
-/// cookie that the visitor of the short address got.
+/// Other users' connections are refused where the kernel names their user, and so are those that are closed already:
+/// their user is unknown, and no browser reads the answer. Where the kernel does not name the user of an open connection,
+/// the redirect must carry the cookie that the visitor of the short address got.
 struct LoopbackVisits: Sendable {
   /// What to do with a visit.
   enum Step: Sendable, Hashable {
@@ -107,7 +108,7 @@ struct LoopbackVisits: Sendable {
   /// What follows from `visit`.
   mutating func step(after visit: LoopbackVisit) -> Step {
     if case .other(let uid) = visit.user { return .refuse(.otherUser(uid)) }
-    guard isBegun, let url = navigation(visit) else { return .refuse(.foreign) }
+    guard visit.user != .closed, isBegun, let url = navigation(visit) else { return .refuse(.foreign) }
     let path = url.path(percentEncoded: true)
     if Array(path.utf8) == Array(startPath.utf8), url.query(percentEncoded: true) == nil { return start(visit) }
     guard Array(path.utf8) == Array(redirectPath.utf8) else { return .refuse(.foreign) }

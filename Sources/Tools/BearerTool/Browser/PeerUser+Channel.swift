@@ -2,11 +2,11 @@ internal import LocalBrowser
 internal import NIOCore
 
 extension PeerUser {
-  /// The user at the other end of `channel`, which is connected.
+  /// The user at the other end of `channel`. A channel without addresses is closed already.
   init(of channel: any Channel) {
     guard let own = channel.localAddress.flatMap(Endpoint.init), let peer = channel.remoteAddress.flatMap(Endpoint.init)
     else {
-      self = .unknown
+      self = .closed
       return
     }
     self.init(own: own, peer: peer)
