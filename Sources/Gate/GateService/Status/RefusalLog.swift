@@ -7,7 +7,7 @@ internal import Transport
 /// One refusal, with what the log line about it has.
 public struct RefusalRecord: Sendable {
   /// Increases with each refusal, also over restarts of the gate.
-  public let number: UInt64
+  public internal(set) var number: UInt64
   public let at: Timestamp
   /// The id of the request, as in the log and in the client's `X-Request-Id`.
   public let requestID: String
@@ -43,27 +43,9 @@ public final class RefusalLog: Sendable {
   /// The maximum bytes of a path, a detail or a text.
   static let mostBytes = 256
 
-  private final class Entry: Sendable {
-    let record: RefusalRecord
-    init(_ record: RefusalRecord) { self.record = record }
-  }
-
   private struct State {
-    /// The oldest first. The block identifies the client's network.
-    var entries: [(block: AddressBlock, entry: Entry)] = []
-    var counts: [AddressBlock: Int] = [:]
+    var records = RefusalRing(capacity: RefusalLog.capacity, share: RefusalLog.share)
     var last: UInt64
-
-    mutating func append(_ entry: Entry, of block: AddressBlock) {
-      if entries.count >= RefusalLog.capacity {
-        let own = counts[block, default: 0] >= RefusalLog.share ? entries.firstIndex { $0.block == block } : nil
-        let removed = entries.remove(at: own ?? 0).block
-        let count = counts[removed, default: 1] - 1
-        counts[removed] = count > 0 ? count : nil
-      }
-      entries.append((block, entry))
-      counts[block, default: 0] += 1
-    }
   }
 
   private let state: LockedValue<State>
@@ -76,7 +58,13 @@ public final class RefusalLog: Sendable {
   }
 
   /// Returns the records, the newest first.
-  public var records: [RefusalRecord] { state.withLock(\.entries).reversed().map(\.entry.record) }
+  public var records: [RefusalRecord] {
+    state.withLock(\.records.newestFirst).map { number, entry in
+      var record = entry.record
+      record.number = number
+      return record
+    }
+  }
 
   /// The number of the newest record, or the number before the first one.
   public var lastNumber: UInt64 { state.withLock(\.last) }
@@ -113,13 +101,16 @@ public final class RefusalLog: Sendable {
       subject.path.map(Self.bounded), detail.map(Self.bounded), Self.bounded(text)
     )
     let block = AddressBlock(subject.address)
-    state.withLock { state in
+    // Made before the lock, which refusals of all event loops share. The number is given within it.
+    let entry = RefusalRing.Entry(
+      RefusalRecord(
+        number: 0, at: at, requestID: subject.requestID, code: code, status: status, step: step, detail: detail,
+        text: text, advice: advice, key: subject.key?.text, app: subject.app?.text, address: subject.address.host,
+        endpoint: subject.endpoint, path: path))
+    // The replaced entry is released after the lock.
+    _ = state.withLock { state in
       state.last &+= 1
-      let record = RefusalRecord(
-        number: state.last, at: at, requestID: subject.requestID, code: code, status: status, step: step,
-        detail: detail, text: text, advice: advice, key: subject.key?.text, app: subject.app?.text,
-        address: subject.address.host, endpoint: subject.endpoint, path: path)
-      state.append(Entry(record), of: block)
+      return state.records.append(entry, numbered: state.last, of: block)
     }
   }
 
