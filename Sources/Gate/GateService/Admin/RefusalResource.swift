@@ -56,22 +56,23 @@ struct RefusalSelection {
   /// The maximum bytes of a parameter.
   static let mostBytes = 128
 
-  var key: String?
-  var app: String?
-  var address: String?
-  var code: String?
-  var requestID: String?
+  private let key: String?
+  private let app: String?
+  /// In the form in which records have it.
+  private let address: String?
+  private let code: String?
+  private let requestID: FoldedText?
   /// A text in any member.
-  var search: String?
+  private let search: FoldedText?
 
   init(_ request: AdminRequest) throws(AdminError) {
     key = try Self.text("key", request)
     if let key, KeyName(key) == nil { throw .malformedKey }
     app = try Self.text("app", request)
-    address = try Self.text("address", request)
+    address = try Self.text("address", request).map(Self.canonicalAddress)
     code = try Self.text("code", request)
-    requestID = try Self.text("request", request)
-    search = try Self.text("search", request)?.lowercased()
+    requestID = try Self.text("request", request).map { FoldedText($0) }
+    search = try Self.text("search", request).map { FoldedText($0) }
   }
 
   private static func text(_ name: String, _ request: AdminRequest) throws(AdminError) -> String? {
@@ -82,18 +83,27 @@ struct RefusalSelection {
     return text
   }
 
+  /// Returns an IP address as `SocketAddress` writes it, however the operator wrote it; other text unchanged.
+  private static func canonicalAddress(_ text: String) -> String {
+    let isBracketed = text.hasPrefix("[") && text.hasSuffix("]")
+    switch SocketAddress(literal: isBracketed ? String(text.dropFirst().dropLast()) : text, port: 0) {
+    case .ipv4(let bytes, _), .ipv6(let bytes, _): return SocketAddress.ip(bytes, port: 0).host
+    case .unix, nil: return text
+    }
+  }
+
   func picks(_ record: RefusalRecord) -> Bool {
-    if let key, record.key?.hasPrefix(key) != true { return false }
+    if let key, record.key?.utf8.starts(with: key.utf8) != true { return false }
     if let app, record.app?.hasSameBytes(as: app) != true { return false }
     if let address, !record.address.hasSameBytes(as: address) { return false }
     if let code, !record.code.hasSameBytes(as: code) { return false }
-    if let requestID, !record.requestID.hasPrefix(requestID) { return false }
+    if let requestID, !requestID.begins(record.requestID) { return false }
     guard let search else { return true }
     let members = [
       record.requestID, record.code, record.step, record.detail, record.text, record.key, record.app, record.address,
       record.endpoint, record.path,
     ]
-    return members.contains { $0?.lowercased().contains(search) == true }
+    return members.contains { $0.map { search.occurs(in: $0) } ?? false }
   }
 }
 
@@ -104,7 +114,7 @@ public struct RefusalResource: AdminResource {
   public init(_ log: RefusalLog) { self.log = log }
 
   private static let text: JSONContent = [
-    "type": "string", "minLength": 1, "maxLength": .number(RefusalSelection.mostBytes / 4),
+    "type": "string", "minLength": 1, "maxLength": .number(RefusalSelection.mostBytes),
   ]
 
   public var operations: [AdminOperation] {
