@@ -23,10 +23,13 @@ extension Kind where Value == String {
 
   /// A URL with `https`, or the path of a file. The layer has already made a path absolute.
   static var fileOrURL: Kind {
-    Kind(name: "file or URL", form: "an `https` URL or a path", isPath: true) { text throws(InvalidSetting) in
+    Kind(
+      name: "file or URL", form: "an `https` URL or a path", isPath: true,
+      masked: { $0.contains("://") ? MaskedURL.withoutQuery($0) : $0 }
+    ) { text throws(InvalidSetting) in
       guard text.contains("://") else { return try Kind.file.read(text) }
       guard text.hasPrefix("https://") else {
-        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a URL with https")
+        throw InvalidSetting("\(InvalidSetting.quoted(MaskedURL.withoutQuery(text))) is not a URL with https")
       }
       let host = text.dropFirst("https://".count).prefix { $0 != "/" }
       guard !host.isEmpty, !host.contains("@"), text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),

@@ -26,7 +26,7 @@ extension Kind where Value == ServerAddress {
   static var collector: Kind {
     Kind(
       name: "collector", form: "`http://host:port` or `https://host:port`, optionally with a path",
-      schema: .matching("^https?://[^?#@]+$"), example: "http://127.0.0.1:4318"
+      masked: MaskedURL.server, schema: .matching("^https?://[^?#@]+$"), example: "http://127.0.0.1:4318"
     ) { text throws(InvalidSetting) in
       let address = try ServerAddress(
         url: text.hasSuffix("/") ? String(text.dropLast()) : text, without: "?#@", of: "a collector")
