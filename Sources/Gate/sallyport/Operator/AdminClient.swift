@@ -119,6 +119,6 @@ struct AdminClient {
     return Failure(
       status,
       reasons.split(whereSeparator: \.isNewline).map { .error(String($0)) }
-        + [.hint(refusal?.hint ?? "see sallyport keys --help")])
+        + [.hint(refusal?.hint ?? "see the --help of the command")])
   }
 }

@@ -44,7 +44,9 @@ struct RefusalsCommand: AsyncParsableCommand {
   @Option(help: "The maximum number of refusals; with --follow, of earlier ones.")
   var limit: Int?
 
-  @Flag(name: [.short, .long], help: "Wait for further refusals and print them, until SIGINT.")
+  @Flag(
+    name: [.short, .long],
+    help: "Wait for further refusals and print them, until SIGINT. Waits for a gate that restarts.")
   var follow = false
 
   @Flag(help: "Print each refusal as one line of JSON.")
@@ -71,9 +73,19 @@ struct RefusalsCommand: AsyncParsableCommand {
       if !json { table.end() }
       return
     }
+    var isReported = false
     while true {
       try await Task.sleep(for: Self.pause)
-      (found, newest) = try await refusals(at: client, since: newest, limit: .max)
+      do throws(Failure) {
+        (found, newest) = try await refusals(at: client, since: newest, limit: .max)
+      } catch {
+        // A gate that restarts: it has the refusals since then, and the mark stays valid.
+        guard error.status == .unavailable else { throw error }
+        if !isReported { Console.note("waiting for the gate: \(error.message)") }
+        isReported = true
+        continue
+      }
+      isReported = false
       print(found.reversed(), in: &table)
     }
   }
