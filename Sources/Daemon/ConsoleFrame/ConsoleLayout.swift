@@ -76,12 +76,15 @@ struct ConsoleLayout {
       """)
   }
 
-  func fault(_ fault: ConsoleFault) -> String {
+  /// - Parameter isPassing: Whether the page comes back by itself when the service answers again. Not for the answer to a
+  ///   form, which a browser would send again.
+  func fault(_ fault: ConsoleFault, isPassing: Bool = false) -> String {
     frame(
       "Not available",
       """
       <div class="title"><h1>Not available</h1></div>
-      \(Self.notice(fault))
+      \(isPassing ? Self.liveSwitch : .nothing)
+      <div id="content"\(isPassing ? " data-live=\"reload\"" : .nothing)>\(Self.notice(fault))</div>
       <p><a href="\(path.hasPrefix("/act/") ? "/" : path)">Try again</a></p>
       """)
   }

@@ -10,6 +10,8 @@ public struct ConsolePage: Sendable {
   /// What the page shows. It is fetched again every few seconds if the page is live.
   public var content: HTML
   public var isLive: Bool
+  /// The acts that lead back to the page, which then says what is done.
+  public var acts: [ConsoleAct]
   /// What the page shows as a table, for a file.
   public var table: ConsoleTable?
   /// What the page shows as JSON, for a file.
@@ -17,10 +19,10 @@ public struct ConsolePage: Sendable {
 
   public init(
     _ title: String, command: String? = nil, head: HTML = .nothing, content: HTML, isLive: Bool = false,
-    table: ConsoleTable? = nil, json: String? = nil
+    acts: [ConsoleAct] = [], table: ConsoleTable? = nil, json: String? = nil
   ) {
     (self.title, self.command, self.head, self.content) = (title, command, head, content)
-    (self.isLive, self.table, self.json) = (isLive, table, json)
+    (self.isLive, self.acts, self.table, self.json) = (isLive, acts, table, json)
   }
 }
 

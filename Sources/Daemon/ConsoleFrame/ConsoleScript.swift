@@ -45,6 +45,8 @@ enum ConsoleScript {
               headers: { "X-Console-Part": "live" }, signal: AbortSignal.timeout(15000),
             });
             if (answer.status === 401) return location.reload();
+            // The page of a fault: the page itself is there again.
+            if (answer.ok && content.dataset.live === "reload") return location.reload();
             const text = await answer.text();
             state.textContent = answer.ok ? "" : "The service does not answer";
             if (answer.ok && text !== shown && !isBusy()) {

@@ -113,7 +113,7 @@ public final class ConsoleSite: Sendable {
         // The page stays and shows the fault, until the service answers again.
         return ConsoleResponse(error.status, Self.html, ConsoleLayout.notice(error).text)
       }
-      return page(error.status, layout(viewer, request).fault(error))
+      return page(error.status, layout(viewer, request).fault(error, isPassing: error.status >= 500))
     }
   }
 
@@ -142,7 +142,7 @@ public final class ConsoleSite: Sendable {
     switch format {
     case .page:
       if isPart { return ConsoleResponse(200, Self.html, page.content.text) }
-      let done = query["done"].flatMap { name in pages.acts.first { $0.name.hasSameBytes(as: name) }?.done }
+      let done = query["done"].flatMap { name in page.acts.first { $0.name.hasSameBytes(as: name) }?.done }
       return self.page(200, layout.document(page, done: done))
     case .csv:
       guard let table = page.table else { throw ConsoleFault(404, "This page has no table.") }
@@ -193,7 +193,18 @@ public final class ConsoleSite: Sendable {
     let back = form["back"].flatMap(Self.ownPath) ?? "/"
     return ConsoleResponse(
       303, "text/plain; charset=utf-8", "done\n",
-      [("Location", back + (back.contains("?") ? "&" : "?") + "done=\(act.name)")])
+      [("Location", Self.address(of: back, after: act))])
+  }
+
+  /// Returns `back` with the field `done` in its query. A query that would be refused is left out.
+  private static func address(of back: String, after act: ConsoleAct) -> String {
+    let halves = back.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    let done = "done=\(act.name)"
+    let others = (halves.count == 2 ? halves[1] : "").split(separator: "&").filter {
+      $0 != "done" && !$0.hasPrefix("done=")
+    }
+    let query = (others.map(String.init) + [done]).joined(separator: "&")
+    return halves[0] + "?" + (ConsoleForm(query.utf8) == nil ? done : query)
   }
 
   /// Returns `path` if it leads to a page of this console; `nil` for other addresses and for a header of its own.

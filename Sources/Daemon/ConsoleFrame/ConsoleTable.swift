@@ -12,6 +12,8 @@ public struct ConsoleTable: Sendable {
     public let markup: HTML
     var isNumber = false
     var isBlank = false
+    /// Whether a file has the text unchanged.
+    private(set) var isHash = false
 
     /// Creates a cell with a text of any origin.
     public init(_ text: String?) {
@@ -29,6 +31,20 @@ public struct ConsoleTable: Sendable {
 
     /// Creates a cell whose value looks different on a page.
     public init(_ text: String, _ markup: HTML) { (self.text, self.markup) = (text, markup) }
+
+    /// Creates a cell with a hash in base64url, which a file has unchanged, also with a dash in front: a formula of
+    /// letters, digits, dashes and underscores computes nothing but a number.
+    public init(hash: String, _ markup: HTML) {
+      self.init(hash, markup)
+      isHash = hash.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+          true
+        default: false
+        }
+      }
+    }
   }
 
   public let caption: String
@@ -60,20 +76,39 @@ public struct ConsoleTable: Sendable {
     return "<tr role=\"row\">\(cells)</tr>\n"
   }
 
-  /// The table as a file of comma-separated values (RFC 4180).
+  /// The table as a file of comma-separated values (RFC 4180), without columns that have no heading: those have forms.
   ///
-  /// A value that a spreadsheet would compute as a formula gets an apostrophe in front: clients choose some values.
+  /// A value that a spreadsheet would compute as a formula gets an apostrophe in front of the formula: clients choose
+  /// some values.
   public var csv: String {
-    ([columns] + rows.map { $0.map(\.text) }).map { row in
-      row.map(Self.field).joined(separator: ",") + "\r\n"
-    }.joined()
+    let named = columns.indices.filter { !columns[$0].isEmpty }
+    let heading = named.map { Self.field(columns[$0]) }
+    let lines = rows.map { row in
+      named.map { $0 < row.count ? Self.field(row[$0].text, isHash: row[$0].isHash) : "" }
+    }
+    return ([heading] + lines).map { $0.joined(separator: ",") + "\r\n" }.joined()
   }
 
-  private static func field(_ text: String) -> String {
-    let isFormula = text.utf8.first.map { Array("=+-@\t\r".utf8).contains($0) } == true
-    let safe = isFormula ? "'" + text : text
-    let needsQuotes = safe.utf8.contains { Array(",\"\r\n".utf8).contains($0) }
+  private static func field(_ text: String, isHash: Bool = false) -> String {
+    let safe = isHash ? text : withoutFormulas(text)
+    let needsQuotes = safe.utf8.contains { Array(",;\t\"\r\n".utf8).contains($0) }
     return needsQuotes ? "\"" + safe.replacing("\"", with: "\"\"") + "\"" : safe
+  }
+
+  /// Returns `text` with an apostrophe in front of each formula.
+  ///
+  /// A formula begins a cell. Some spreadsheets also separate cells by semicolons, tabs and line ends, and then read a
+  /// part of a value as a cell of its own.
+  private static func withoutFormulas(_ text: String) -> String {
+    let (starts, separators, skipped) = (Array("=+-@\t\r".utf8), Array(";\t\r\n".utf8), Array("\" ".utf8))
+    var bytes: [UInt8] = []
+    var beginsCell = true
+    for byte in text.utf8 {
+      if beginsCell, starts.contains(byte) { bytes.append(UInt8(ascii: "'")) }
+      beginsCell = separators.contains(byte) || beginsCell && skipped.contains(byte)
+      bytes.append(byte)
+    }
+    return String(decoding: bytes, as: UTF8.self)
   }
 }
 

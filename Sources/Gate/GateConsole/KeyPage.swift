@@ -26,7 +26,8 @@ struct KeyPage {
         <h2>Refusals</h2>
         \(RefusalsPage.table(refusals.refusals, at: now).markup)
         """,
-      isLive: true, json: answer.json)
+      isLive: true, acts: [GateActs.revoke, GateActs.restore, GateActs.closeSession, GateActs.closeSessions],
+      json: answer.json)
   }
 
   private func path(_ record: KeyDescription) -> String { "/keys/\(record.key)" }
@@ -45,11 +46,13 @@ struct KeyPage {
         question: "The gate admits this key again. The same: "
           + gate.line(["keys", "restore"], operand: record.key))
     guard !sessions.sessions.isEmpty else { return [change] }
+    let count = max(record.sessions ?? 0, sessions.sessions.count)
+    let named = count == 1 ? "1 session" : "\(count) sessions"
     return [
       change,
       viewer.form(
-        GateActs.closeSessions, "Close its sessions", values: values, back: path(record),
-        question: "The sessions are closed with 1001. The device can connect again at once."),
+        GateActs.closeSessions, "Close its \(named)", values: values, back: path(record),
+        question: "Closes \(named) with 1001. The device can connect again at once."),
     ]
   }
 

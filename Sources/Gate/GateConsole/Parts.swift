@@ -11,7 +11,8 @@ enum Parts {
   static func key(_ hash: String?) -> ConsoleTable.Cell {
     guard let hash else { return ConsoleTable.Cell(nil as String?) }
     return ConsoleTable.Cell(
-      hash, #"<a href="/keys/\#(hash)"><code class="nowrap" title="\#(hash)">\#(String(hash.prefix(12)))</code></a>"#)
+      hash: hash,
+      #"<a href="/keys/\#(hash)"><code class="nowrap" title="\#(hash)">\#(String(hash.prefix(12)))</code></a>"#)
   }
 
   static func code(_ text: String?, length: Int = .max) -> ConsoleTable.Cell {

@@ -15,8 +15,8 @@ enum UpstreamsPage {
       },
       whenEmpty: "No routes.")
     return ConsolePage(
-      "Upstreams", command: gate.line(["upstreams", "list"]), content: table.markup, isLive: true, table: table,
-      json: answer.json)
+      "Upstreams", command: gate.line(["upstreams", "list"]), content: table.markup, isLive: true,
+      acts: [GateActs.drain, GateActs.resume], table: table, json: answer.json)
   }
 
   private static func row(_ server: UpstreamServerState) -> [ConsoleTable.Cell] {

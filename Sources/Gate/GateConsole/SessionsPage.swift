@@ -23,7 +23,7 @@ struct SessionsPage {
       head: Parts.filters(
         "/sessions", [Parts.field("key", "Key: hash, its beginning, or key id", query, isSearch: true)]),
       content: "\(table.markup)\(Parts.pages("/sessions", filters, after: after, next: answer.value.next))",
-      isLive: true, table: table, json: answer.json)
+      isLive: true, acts: [GateActs.closeSession], table: table, json: answer.json)
   }
 
   func table(_ sessions: [SessionDescription], _ gate: GateLink, back: String) -> ConsoleTable {
