@@ -186,8 +186,65 @@ struct ConsoleSiteTests {
     #expect(await bench.send("PUT", "/", cookie: cookie).status == 405)
     #expect(await bench.send("GET", "/act/add", cookie: cookie).status == 404)
     #expect(await bench.send("POST", "/act/none", cookie: cookie, body: "token=\(token)").status == 404)
-    #expect(await bench.send("GET", "/?done=add", cookie: cookie).text.contains("Added."))
-    #expect(await !bench.send("GET", "/?done=evil", cookie: cookie).text.contains("evil"))
+    #expect(await bench.send("GET", "/list?done=add", cookie: cookie).text.contains("Added."))
+    // Nothing is done at these pages that could say so.
+    for target in ["/list?done=evil", "/list?done=stop", "/?done=add"] {
+      let text = await bench.send("GET", target, cookie: cookie).text
+      #expect(!text.contains("evil") && !text.contains("Stopped.") && !text.contains("Added."), "\(target)")
+    }
+  }
+
+  @Test(
+    "The way back keeps the query of the page, and stays well-formed",
+    arguments: [
+      ("/list?search=a&key=b", "/list?search=a&key=b&done=add"),
+      ("/list?done=stop&search=a", "/list?search=a&done=add"),
+      ("/list?", "/list?done=add"), ("/list?%64one=x", "/list?done=add"), ("/list?a=1&a=2", "/list?done=add"),
+      ("/list?a=%F", "/list?done=add"), ("/list?a=b?c", "/list?a=b?c&done=add"),
+    ])
+  func backWithQuery(_ back: String, _ location: String) async throws {
+    let bench = Bench()
+    let cookie = try #require(await bench.signIn())
+    let token = try #require(await bench.formToken(cookie))
+    let answer = await bench.send(
+      "POST", "/act/add", cookie: cookie, body: "token=\(token)&back=\(ConsoleForm.encoded(back))")
+    #expect(answer.first("Location") == location)
+    #expect(await bench.send("GET", location, cookie: cookie).text.contains("Added."))
+  }
+
+  @Test("A form with two values of Sec-Fetch-Site is foreign")
+  func doubledField() async throws {
+    let bench = Bench()
+    let cookie = try #require(await bench.signIn())
+    let token = try #require(await bench.formToken(cookie))
+    func status(_ sites: [String]) async -> Int {
+      await bench.site.answer(
+        to: ConsoleRequest(
+          method: "POST", path: "/act/add", query: nil,
+          fields: [
+            ("Host", "127.0.0.1:4000"), ("Origin", "http://127.0.0.1:4000"), ("Cookie", cookie),
+            ("Content-Type", "application/x-www-form-urlencoded"),
+          ] + sites.map { ("Sec-Fetch-Site", $0) }, body: Array("token=\(token)".utf8))
+      ).status
+    }
+    #expect(await status(["same-origin", "cross-site"]) == 403)
+    #expect(await status(["same-origin", "same-origin"]) == 403)
+    #expect(await status(["same-origin"]) == 303)
+  }
+
+  @Test("A page that cannot be shown comes back by itself, unless asking again cannot help")
+  func faultIsLive() async throws {
+    let bench = Bench()
+    let cookie = try #require(await bench.signIn())
+    let token = try #require(await bench.formToken(cookie))
+    bench.pages.fault.withLock { $0 = ConsoleFault(502, "down") }
+    let page = await bench.send("GET", "/list", cookie: cookie).text
+    #expect(page.contains(#"id="content" data-live="reload""#) && page.contains(#"id="live""#))
+    let form = await bench.send("POST", "/act/add", cookie: cookie, body: "token=\(token)")
+    #expect(form.status == 502 && !form.text.contains("data-live"))
+    bench.pages.fault.withLock { $0 = nil }
+    #expect(await !bench.send("GET", "/none", cookie: cookie).text.contains("data-live"))
+    #expect(await bench.send("GET", "/list", ["X-Console-Part": "live"], cookie: cookie).status == 200)
   }
 
   @Test("A table is a file without formulas, and JSON is what the service says")

@@ -31,7 +31,7 @@ final class ExamplePages: ConsolePages {
       return ConsolePage(
         "List", command: Shown.command(["list", "--search", search]),
         head: viewer.form(Self.add, "Add", values: [("what", search)], back: "/list", question: Self.attack),
-        content: table.markup, isLive: true, table: table, json: "[]")
+        content: table.markup, isLive: true, acts: [Self.add], table: table, json: "[]")
     default: return nil
     }
   }

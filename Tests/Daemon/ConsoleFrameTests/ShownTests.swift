@@ -29,6 +29,30 @@ struct ShownTests {
     #expect(Shown.command(["a", "--b", "x y", "'; rm -rf ~", ""]) == #"a --b 'x y' ''\''; rm -rf ~' ''"#)
   }
 
+  @Test(
+    "An export has no formula at the beginning of a cell, by any separator",
+    arguments: [
+      ("=1", "'=1"), ("+1", "'+1"), ("-1", "'-1"), ("@a", "'@a"), ("\t=1", "\"'\t'=1\""), ("\r=1", "\"'\r'=1\""),
+      ("a;=1", "\"a;'=1\""), ("a\t+1", "\"a\t'+1\""), ("a\n@b", "\"a\n'@b\""), ("a\r\n-1", "\"a\r\n'-1\""),
+      ("a; \"=1", "\"a; \"\"'=1\""), (" =1", " '=1"), ("\"=1", "\"\"\"'=1\""), ("a=1", "a=1"), ("a;b", "\"a;b\""),
+      ("x-y", "x-y"), ("é", "é"), ("", ""),
+    ])
+  func formulas(_ text: String, _ field: String) {
+    let table = ConsoleTable("t", ["a"], [[.init(text)]], whenEmpty: "")
+    #expect(table.csv == "a\r\n\(field)\r\n")
+  }
+
+  @Test("An export has hashes unchanged, and no column of forms")
+  func columns() {
+    let rows: [[ConsoleTable.Cell]] = [
+      [.init(hash: "-a_B9", "x"), .init("", "<form>"), .init(1)],
+      [.init(hash: "-a|b", "x"), .init("", "<form>"), .init(2)],
+    ]
+    let table = ConsoleTable("t", ["key", "", "n"], rows, whenEmpty: "")
+    #expect(table.csv == "key,n\r\n-a_B9,1\r\n'-a|b,2\r\n")
+    #expect(table.markup.text.contains("<form>"))
+  }
+
   @Test("A chart has a bar for each value above zero, and its figures as text")
   func chart() {
     let chart = ConsoleChart("Refusals", [.init("a", .s0, [0, 3, 1]), .init("<b>", .s1, [UInt64.max / 4, 0, 0])])

@@ -70,7 +70,8 @@ struct RefusalLogTests {
       ("?key=\(hash)", 1), ("?key=\(hash.prefix(6))", 1), ("?key=AAAAAA", 0), ("?app=\(GateBench.appID)", 1),
       ("?app=x", 0), ("?address=192.0.2.8", 1), ("?address=192.0.2", 0), ("?code=not_found", 1), ("?code=not", 0),
       ("?request=\(Request.id.prefix(8))", 2), ("?request=x", 0), ("?search=NONE", 1), ("?search=192.0.2", 2),
-      ("?code=not_found&address=192.0.2.7", 0),
+      ("?code=not_found&address=192.0.2.7", 0), ("?request=\(Request.id.prefix(8).uppercased())", 2),
+      ("?address=::ffff:192.0.2.8", 1), ("?address=%5B::ffff:c000:208%5D", 1),
     ] { #expect(try await list(query, of: log).refusals.count == count, "\(query)") }
     for query in [
       "?key=x", "?since=-1", "?after=x", "?limit=0", "?search=" + String(repeating: "a", count: 129), "?user=x",
@@ -142,6 +143,71 @@ struct RefusalLogTests {
     // Without the flood, the oldest ones leave.
     for number in 0..<RefusalLog.capacity { log.note(RefusalReport(.notFound), status: 404, Self.subject(number)) }
     #expect(log.records.count { $0.requestID == "flood" } == 0)
+  }
+
+  @Test("An address of IPv6 is found in every notation; a search compares bytes")
+  func notations() async throws {
+    let log = RefusalLog()
+    let address = SocketAddress.ipv6([0x20, 1, 0xD, 0xB8] + [UInt8](repeating: 0, count: 11) + [0xA], port: 1)
+    log.note(
+      RefusalReport(.notFound), status: 404,
+      RefusalLog.Subject(
+        requestID: "AbC", address: address, endpoint: nil, path: "/e" + String(repeating: "\u{301}", count: 9)))
+    for (query, count) in [
+      ("?address=2001:db8::a", 1), ("?address=2001:DB8::A", 1), ("?address=2001:0db8:0:0:0:0:0:000a", 1),
+      ("?address=%5B2001:db8::a%5D", 1), ("?address=2001:db8::b", 0), ("?request=aBc", 1), ("?request=b", 0),
+      ("?search=/E", 1), ("?search=ABC", 1), ("?search=%CC%81%CC%81", 1), ("?search=2001:DB8", 1),
+    ] { #expect(try await list(query, of: log).refusals.count == count, "\(query)") }
+  }
+
+  @Test("A search finds exactly the texts that contain it")
+  func folded() {
+    var generator = SystemRandomNumberGenerator()
+    func text(_ length: Int) -> String {
+      String((0..<length).map { _ in "aAbB".randomElement(using: &generator) ?? "a" })
+    }
+    for _ in 0..<2000 {
+      let (needle, hay) = (
+        text(Int.random(in: 1...6, using: &generator)), text(Int.random(in: 0...20, using: &generator))
+      )
+      #expect(FoldedText(needle).occurs(in: hay) == hay.lowercased().contains(needle.lowercased()), "\(needle) \(hay)")
+      #expect(FoldedText(needle).begins(hay) == hay.lowercased().hasPrefix(needle.lowercased()), "\(needle) \(hay)")
+    }
+  }
+
+  @Test("The schema of the filters allows what the operation accepts")
+  func schema() async throws {
+    let log = RefusalLog()
+    let text = String(repeating: "a", count: 128)
+    #expect(await Self.answer("?search=" + text, of: log).status == 200)
+    for parameter in try #require(RefusalResource(log).operations.first).parameters where parameter.name == "search" {
+      #expect(JSONText.encoding(parameter.schema).contains("128"))
+    }
+  }
+
+  @Test("The log keeps the records that its rule says, in their order, whatever the order of blocks")
+  func ring() {
+    var generator = SystemRandomNumberGenerator()
+    for _ in 0..<50 {
+      var ring = RefusalRing(capacity: 12, share: 3)
+      var model: [(number: UInt64, block: UInt8)] = []
+      for number in 1...300 as ClosedRange<UInt64> {
+        let block = UInt8.random(in: 0..<UInt8.random(in: 1...20, using: &generator), using: &generator)
+        if model.count == 12 {
+          let own = model.count { $0.block == block } >= 3 ? model.firstIndex { $0.block == block } : nil
+          model.remove(at: own ?? 0)
+        }
+        model.append((number, block))
+        let address = SocketAddress.ipv4([10, 0, block, 1], port: 1)
+        let record = RefusalRecord(
+          number: 0, at: Timestamp(seconds: 0), requestID: "", code: "", status: nil, step: "", detail: nil, text: "",
+          advice: nil, key: nil, app: nil, address: address.host, endpoint: nil, path: nil)
+        _ = ring.append(RefusalRing.Entry(record), numbered: number, of: AddressBlock(address))
+        let found = ring.newestFirst
+        #expect(found.map(\.number) == model.reversed().map(\.number))
+        #expect(found.map(\.entry.record.address) == model.reversed().map { "10.0.\($0.block).1" })
+      }
+    }
   }
 
   @Test("A long path is cut, also within a character")

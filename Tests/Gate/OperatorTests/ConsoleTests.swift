@@ -82,6 +82,10 @@ struct ConsoleTests {
       #expect(csv.count == 2 && csv[1].hasPrefix("\(hash),"))
       let json = try await console.get("/sessions.json", cookie: cookie).body
       #expect(AdminJSON.value(SessionListing.self, in: json)?.sessions.count == 1)
+      #expect(try await console.get("/keys/\(hash)", cookie: cookie).text.contains("Close its 1 session"))
+      #expect(
+        try await console.get("/upstreams.csv", cookie: cookie).text.hasPrefix(
+          "route,server,condition,sessions,failures\r\n"))
       // Closing leaves the key.
       let done = try await console.act("close-sessions", "key=\(hash)", on: "/keys/\(hash)", cookie: cookie)
       #expect(done.status == 303)
@@ -158,6 +162,7 @@ struct ConsoleTests {
       try await gate.crash()
       let down = try await console.get("/", cookie: cookie)
       #expect(down.status == 502 && down.text.contains("cannot be reached"))
+      #expect(down.text.contains(#"data-live="reload""#))
       let next = try await GateProcess(plan, in: folder + "/gate")
       defer { next.process.kill() }
       #expect(try await console.get("/", cookie: cookie).status == 200)

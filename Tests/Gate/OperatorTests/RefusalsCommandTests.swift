@@ -29,6 +29,7 @@ struct RefusalsCommandTests {
       }
       let refused = try await sallyport(["refusals", "--code", String(repeating: "a", count: 200)] + bench.config)
       #expect(refused.status == 64 && refused.isFailure)
+      #expect(refused.errors.last == "hint: see the --help of the command")
     }
   }
 
@@ -48,6 +49,31 @@ struct RefusalsCommandTests {
         try JSONDecoder().decode(RefusalDescription.self, from: Data($0.utf8)).path
       }
       #expect(paths == ["/attest/a", "/attest/b", "/attest/c", "/attest/d"])
+    }
+  }
+
+  @Test("With --follow, the command goes on when the gate restarts, and says once that it waits")
+  func restarts() async throws {
+    try await Places.withTemporaryFolder { folder in
+      var plan = GatePlan()
+      plan.admin = #"{ listen: "unix:DIR/admin.sock" }"#
+      let gate = try await GateProcess(plan, in: folder + "/gate")
+      let bench = AdminBench(gate: gate, visitor: try Visitor(to: gate))
+      _ = try await bench.visitor.ask("GET", "/attest/a")
+      let follower = try ChildProcess(
+        try Places.product("sallyport"), ["refusals", "--follow", "--json"] + bench.config)
+      defer { follower.kill() }
+      _ = try await follower.output.first("the earlier refusal") { $0.contains("/attest/a") }
+      try await gate.crash()
+      _ = try await follower.errors.first("the note") { $0.hasPrefix("waiting for the gate: ") }
+      let next = try await GateProcess(plan, in: folder + "/gate")
+      defer { next.process.kill() }
+      _ = try await Visitor(to: next).ask("GET", "/attest/b")
+      _ = try await follower.output.first("the later refusal") { $0.contains("/attest/b") }
+      follower.send(SIGINT)
+      _ = try await follower.exit()
+      #expect(try await follower.errors.all().count == 1)
+      #expect(try await follower.output.all().count == 2)
     }
   }
 }

@@ -171,6 +171,19 @@ struct EffectiveTests {
     #expect(try workspace.faults(yaml: settings.effectiveYAML, environment: [:]) == [])
   }
 
+  @Test("The printed settings show no key in the URL of another server")
+  func maskedURLs() throws {
+    let workspace = try Workspace()
+    let text = try workspace.load(
+      yaml: """
+        app_attest: { android: { status_list: 'https://list.example/a?key=hunter4' } }
+        telemetry: { otlp: 'https://collector.example/hunter5' }
+        """
+    ).effectiveYAML
+    #expect(text.contains("https://list.example/a?***") && text.contains("https://collector.example/***"))
+    #expect(!text.contains("hunter"))
+  }
+
   @Test("Warnings are reported together with errors")
   func warningsWithFaults() throws {
     let workspace = try Workspace()
