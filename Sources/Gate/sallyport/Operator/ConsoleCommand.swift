@@ -21,12 +21,12 @@ struct ConsoleCommand: AsyncParsableCommand {
     discussion: """
       Serves pages on a loopback port of this machine, and asks the gate by its admin server. Prints an address, which \
       works once and within 10 minutes; on a terminal it also starts the browser ($BROWSER, or xdg-open on a desktop). \
-      The console ends with SIGINT, at sign-out, or after 12 hours.
+      The console ends with SIGINT or SIGTERM, at sign-out, 12 hours after the sign-in, or after 10 minutes without one.
 
       Roles: view changes nothing; support revokes and restores keys and closes sessions; admin also drains and resumes \
       upstreams. The gate logs every change with the user who runs this command.
 
-      Example: a gate on another machine, whose console is forwarded over SSH
+      Example: a gate on another machine, whose console is forwarded over SSH; both ports must be the same
 
         ssh -t -L 7000:127.0.0.1:7000 gate.example.com sallyport console --port 7000 --print
       """)
