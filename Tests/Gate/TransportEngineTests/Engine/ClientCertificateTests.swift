@@ -44,12 +44,12 @@ extension EngineTests {
         certificateFile: files.folder.serverCertificatePath, keyFile: files.folder.serverKeyPath)
       let tls = try ServerTLS(server, clientAuthorityFile: authority.certificatePath)
       engine = try Engine(
-        listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: tls, responder: NameResponder()
-      ) { [failures] event in
-        if case .handshakeFailed(_, let reason, let commonName) = event {
-          failures.continuation.yield((reason, commonName))
-        }
-      }
+        listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: tls, responder: NameResponder(),
+        report: { [failures] event in
+          if case .handshakeFailed(_, let reason, let commonName) = event {
+            failures.continuation.yield((reason, commonName))
+          }
+        })
       clients = try ClientEngine()
     }
 

@@ -34,11 +34,11 @@ extension EngineTests {
         engine = try Engine(
           listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: tls, responder: AddressResponder(),
           limits: limits,
-          proxies: ProxyProtocol(version, trusting: [try #require(trusting)])
-        ) { event in
-          guard case .connectionRefused(let refusal, _, _) = event else { return }
-          refusals.withLock { $0.append(refusal.rawValue) }
-        }
+          proxies: ProxyProtocol(version, trusting: [try #require(trusting)]),
+          report: { event in
+            guard case .connectionRefused(let refusal, _, _) = event else { return }
+            refusals.withLock { $0.append(refusal.rawValue) }
+          })
       }
 
       deinit { engine.stop() }
