@@ -31,6 +31,8 @@ public final class HTTPClientTransport: HTTPTransport {
 
     /// Choose the proxy for a server.
     public var proxies: ProxyVariables
+    /// Whether to offer HTTP/2 to servers with TLS. All requests to a server share one connection then.
+    public var offersHTTP2: Bool
 
     /// A certificate with those of its authorities, and its private key, each as PEM.
     public struct Certificate: Sendable, Hashable {
@@ -56,9 +58,10 @@ public final class HTTPClientTransport: HTTPTransport {
       authorityFile: String? = nil, pins: Set<[UInt8]> = [], clientCertificate: Certificate? = nil,
       largestAnswer: Int = 1 << 18,
       connectTime: Duration = .seconds(10), exchangeTime: Duration = .seconds(30),
-      proxies: ProxyVariables = .ofProcess
+      proxies: ProxyVariables = .ofProcess, offersHTTP2: Bool = false
     ) {
       self.proxies = proxies
+      self.offersHTTP2 = offersHTTP2
       self.authorityFile = authorityFile
       self.pins = pins
       self.clientCertificate = clientCertificate
@@ -71,6 +74,7 @@ public final class HTTPClientTransport: HTTPTransport {
   private let client: HTTPClient
   private let options: Options
   private let proxied: ProxiedExchange
+  private let tunnels: HTTP2Tunnels?
   /// Why no request is sent: the client's certificate cannot be used.
   private let fault: TransportError?
 
@@ -80,7 +84,7 @@ public final class HTTPClientTransport: HTTPTransport {
     var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
     // Within the time for the exchange, so that a server that cannot be reached is called so.
     configuration.timeout = .init(connect: TimeAmount(min(options.connectTime, options.exchangeTime / 2)))
-    configuration.httpVersion = .http1Only
+    configuration.httpVersion = options.offersHTTP2 ? .automatic : .http1Only
     // A handshake that failed would be tried again until the time is over.
     configuration.connectionPool.retryConnectionEstablishment = false
     var tls = TLSConfiguration.makeClientConfiguration()
@@ -95,14 +99,17 @@ public final class HTTPClientTransport: HTTPTransport {
     configuration.tlsConfiguration = tls
     if !options.pins.isEmpty {
       // Called after the handshake and before the first request is written; a failure closes the connection.
-      configuration.http1_1ConnectionDebugInitializer = { [pins = options.pins] channel in
+      let check: @Sendable (any Channel) -> EventLoopFuture<Void> = { [pins = options.pins] channel in
         channel.pipeline.handler(type: NIOSSLHandler.self).flatMapThrowing { handler in
           try handler.requirePin(among: pins)
         }
       }
+      configuration.http1_1ConnectionDebugInitializer = check
+      configuration.http2ConnectionDebugInitializer = check
     }
     proxied = ProxiedExchange(options, tls: tls)
     client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    tunnels = options.offersHTTP2 ? HTTP2Tunnels(configuration, pins: options.pins) : nil
   }
 
   deinit {
@@ -143,8 +150,17 @@ public final class HTTPClientTransport: HTTPTransport {
       } catch {
         throw .unreachable(error.description)
       }
-      if let proxy { return try await proxied.send(request, through: proxy) }
+      if let proxy {
+        guard let tunnels, server.scheme == .https else { return try await proxied.send(request, through: proxy) }
+        return try await exchange(request, by: try tunnels.client(for: server.host, through: proxy))
+      }
     }
+    return try await exchange(request, by: client)
+  }
+
+  private func exchange(
+    _ request: HTTPRequest, by client: HTTPClient
+  ) async throws(TransportError) -> HTTPResponse {
     var message = HTTPClientRequest(url: request.url.absoluteString)
     message.method = HTTPMethod(rawValue: request.method.rawValue)
     for field in request.headers { message.headers.add(name: field.name, value: field.value) }
