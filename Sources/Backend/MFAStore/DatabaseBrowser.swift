@@ -38,6 +38,7 @@ public struct DatabaseBrowser: Sendable {
     "backup_codes": ["user_id", "used_at"],
     "trusted_devices": ["id", "user_id", "binding", "name", "address", "created_at", "last_used_at", "expires_at"],
     "pushes": ["id", "user_id", "session_id", "address", "created_at", "expires_at", "state", "answered_at"],
+    "push_addresses": ["device_id", "user_id", "service", "app", "production", "language", "registered_at"],
     "notices": ["user_id", "sequence", "kind", "at", "concerning"],
     "audit": ["sequence", "at", "request_id", "actor", "account", "event", "detail", "key_number"],
     "audit_exports": ["name", "sequence", "holder", "held_until"],

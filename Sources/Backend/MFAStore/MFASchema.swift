@@ -35,7 +35,7 @@ struct MFASchema {
       Step(recoveries + refusals + networks), Step(liveSessions + ages + obligations),
       Step(historyKeys),
       Step(creators) { try SQLRecords(sql: $0).renewNameKeys() }, Step(federation),
-      Step(idempotentCalls), Step(drifts + languages), Step(tokens), Step(exports),
+      Step(idempotentCalls), Step(drifts + languages), Step(tokens), Step(exports), Step(pushAddresses),
     ]
   }
 
@@ -208,6 +208,19 @@ struct MFASchema {
         name TEXT NOT NULL PRIMARY KEY, sequence BIGINT NOT NULL, hash \(blob) NOT NULL, holder TEXT NOT NULL,
         held_until BIGINT NOT NULL)
       """
+    ]
+  }
+
+  private var pushAddresses: [String] {
+    [
+      """
+      CREATE TABLE push_addresses (
+        device_id TEXT NOT NULL PRIMARY KEY REFERENCES devices (id) ON DELETE CASCADE,
+        user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE, service TEXT NOT NULL, app TEXT NOT NULL,
+        production BIGINT NOT NULL, token \(blob) NOT NULL, token_hash \(blob) NOT NULL UNIQUE, language TEXT,
+        registered_at BIGINT NOT NULL)
+      """,
+      "CREATE INDEX push_addresses_by_user ON push_addresses (user_id)",
     ]
   }
 

@@ -127,7 +127,7 @@ public actor GateIdentityVerifier {
     }
     let identity = GateIdentity(
       subject: subject, environment: environment, app: claims.app, sessionID: claims.sid,
-      clientAddress: claims.clientAddress, issuedAt: Self.instant(claims.iat))
+      clientAddress: claims.clientAddress, issuedAt: Self.instant(claims.iat), platform: claims.platform)
     let number = IdentityNumber(id: claims.jti, end: Self.instant(claims.exp).advanced(by: Self.leeway))
     let use = spent.spend(number, at: now)
     guard use != .usedBefore else { throw Self.usedBefore }
@@ -332,6 +332,14 @@ private struct Claims {
 
   /// The attested key of a device. Debug builds share one certificate, so they share one identity.
   var subject: String? { method == "mtls" ? certificate : sub }
+
+  var platform: GateIdentity.Platform? {
+    switch method {
+    case "app-attest": .apple
+    case "android-key": .android
+    default: nil
+    }
+  }
 
   /// A debug build has no environment of a device. A request that monitor mode admitted has no identity.
   var environment: String {

@@ -135,6 +135,13 @@ public enum MFAOperations {
   /// `GET /auth/push/{pushId}`.
   public static let pushState = WireOperation<PushStateRequest, PushState>("push.state", .get, "/auth/push/{pushId}")
 
+  /// `POST /auth/push/address`.
+  public static let registerPush = WireOperation<PushAddressRequest, PushAddressState>(
+    "push.register", .post, "/auth/push/address")
+  /// `DELETE /auth/push/address`.
+  public static let unregisterPush = WireOperation<EmptyRequest, PushAddressState>(
+    "push.unregister", .delete, "/auth/push/address")
+
   // MARK: Recovery
 
   /// `POST /mfa/recovery`.

@@ -118,3 +118,31 @@ public struct PushStateRequest: WireValue {
 
   public static let schema = JSONSchema.object([.required("pushId", .uuid)])
 }
+
+/// The request of `POST /auth/push/address`.
+public struct PushAddressRequest: WireValue {
+  /// The token of the app instance at the push service of its platform: for APNs the device token in hexadecimal digits,
+  /// for FCM the registration token.
+  public var token: String
+
+  /// Creates the request.
+  public init(token: String) { self.token = token }
+
+  public static let schema = JSONSchema.object([
+    .required(
+      "token", .string(minLength: 20, maxLength: 1024),
+      "The device token of APNs in hexadecimal digits, or the registration token of FCM.")
+  ])
+}
+
+/// The response of `POST /auth/push/address` and `DELETE /auth/push/address`.
+public struct PushAddressState: WireValue {
+  /// Whether the backend sends push notifications to this device from now on. `false` if its operator has not configured
+  /// the push service of the platform; the token is not kept then.
+  public var active: Bool
+
+  /// Creates the response.
+  public init(active: Bool) { self.active = active }
+
+  public static let schema = JSONSchema.object([.required("active", .boolean)])
+}

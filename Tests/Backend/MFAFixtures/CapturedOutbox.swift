@@ -12,3 +12,14 @@ public final class CapturedOutbox: Outbox {
   public var messages: [OutgoingMessage] { sent.withLock { $0 } }
   public var lastCode: String? { messages.last?.code }
 }
+
+/// Keeps push notifications instead of sending them.
+public final class CapturedPushes: PushOutbox {
+  private let sent = LockedValue<[PushNotification]>([])
+
+  public init() {}
+
+  public func send(_ notification: PushNotification) { sent.withLock { $0.append(notification) } }
+
+  public var notifications: [PushNotification] { sent.withLock { $0 } }
+}

@@ -13,6 +13,7 @@ public struct TestBackend: Sendable {
   public let gate: TestGate
   public let clock: ManualClock
   public let outbox: CapturedOutbox
+  public let pushes: CapturedPushes
   public let context: DomainContext
   public let port: Int
   public let operations: [MFAService.Operation]
@@ -28,13 +29,13 @@ public struct TestBackend: Sendable {
     _ body: (TestBackend) async throws -> R
   ) async throws -> R {
     let gate = try gate ?? TestGate(clock: clock.wall)
-    let outbox = CapturedOutbox()
+    let (outbox, pushes) = (CapturedOutbox(), CapturedPushes())
     let store = try store ?? SQLiteMFAStore.ephemeral()
     let vault = try await Vault.open(in: store, with: keys, entropy: .system)
     let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa")
     let context = DomainContext(
       store: store, vault: vault, outbox: outbox, tokens: tokens, clock: clock.wall, entropy: entropy, policy: policy,
-      provider: identityTokens ?? provider?.tokens)
+      provider: identityTokens ?? provider?.tokens, pushOutbox: pushes)
     let verifier = GateIdentityVerifier(
       source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, store: store, spent: spent,
       clock: clock.wall, logger: logger)
@@ -56,7 +57,7 @@ public struct TestBackend: Sendable {
       throw NotStarted()
     }
     let backend = TestBackend(
-      gate: gate, clock: clock, outbox: outbox, context: context, port: port,
+      gate: gate, clock: clock, outbox: outbox, pushes: pushes, context: context, port: port,
       operations: registry.operations)
     let result: Result<R, any Error>
     do { result = .success(try await body(backend)) } catch { result = .failure(error) }

@@ -9,7 +9,7 @@ struct AccessTests {
   private static let allParameters: JSONValue = [
     "username": "testuser", "deviceId": "d", "code": "000000", "pushId": "00000000-0000-4000-8000-000000000000",
     "id": "1", "email": "a@example.com", "publicKey": .string(TestPhone().publicKey), "approve": false,
-    "signature": "MEUCIQDAAAAA",
+    "signature": "MEUCIQDAAAAA", "token": "aaaaaaaaaaaaaaaaaaaaaaaa",
   ]
 
   @Test("A-072 an operation that requires a session refuses a caller without one", arguments: Wire.allCases)

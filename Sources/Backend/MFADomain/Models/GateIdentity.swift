@@ -4,10 +4,15 @@ public import ByteCoding
 public struct GateIdentity: Sendable, Hashable {
   public enum Environment: String, Sendable { case production, development, debug }
 
+  /// The platform of an attested key.
+  public enum Platform: String, Sendable { case apple, android }
+
   /// The hash of the attested key, or of the debug path's certificate.
   public let subject: String
   public let environment: Environment
   public let app: String
+  /// The platform of the attested key; `nil` for a debug build.
+  public let platform: Platform?
   /// The gate's own number for the connection.
   public let sessionID: String
   public let clientAddress: String
@@ -15,11 +20,12 @@ public struct GateIdentity: Sendable, Hashable {
 
   public init(
     subject: String, environment: Environment, app: String, sessionID: String, clientAddress: String,
-    issuedAt: Timestamp
+    issuedAt: Timestamp, platform: Platform? = nil
   ) {
     self.subject = subject
     self.environment = environment
     self.app = app
+    self.platform = platform
     self.sessionID = sessionID
     self.clientAddress = clientAddress
     self.issuedAt = issuedAt

@@ -1,4 +1,5 @@
 public import ByteCoding
+public import Foundation
 
 /// A message on its way to a person.
 public struct OutgoingMessage: Sendable, Hashable {
@@ -49,6 +50,39 @@ public struct OutgoingMessage: Sendable, Hashable {
 /// reveal whether a number exists or a provider answers.
 public protocol Outbox: Sendable {
   func send(_ message: OutgoingMessage)
+}
+
+/// A message that asks an app instance, by the push service of its platform, to open its socket. Apple or Google, and
+/// every reader of a locked screen, can read it, so it names neither the account nor what happened.
+public struct PushNotification: Sendable, Hashable {
+  public enum Content: Sendable, Hashable {
+    /// A sign-in waits for approval.
+    case signIn(push: UUID)
+    /// The user has a new notice.
+    case notice(sequence: Int64)
+  }
+
+  public let address: PushAddress
+  /// The token of the address.
+  public let token: String
+  public let content: Content
+  /// The end of its use. It is not delivered afterwards.
+  public let expiresAt: Timestamp
+  /// The languages of the device, as far as they are known.
+  public var languages: Languages { Languages(tag: address.language) }
+
+  public init(address: PushAddress, token: String, content: Content, expiresAt: Timestamp) {
+    self.address = address
+    self.token = token
+    self.content = content
+    self.expiresAt = expiresAt
+  }
+}
+
+/// Accepts push notifications for delivery. Accepting never waits and never fails: the device may learn of a sign-in by
+/// its socket as well, and no request waits for Apple or Google.
+public protocol PushOutbox: Sendable {
+  func send(_ notification: PushNotification)
 }
 
 /// Makes access tokens.

@@ -68,7 +68,8 @@ public struct MFAStoreError: Error, Sendable, Hashable {
 public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & SessionRecords & CodeRecords
   & AttemptLimiterRecords
   & FactorRecords & TrustRecords & PushRecords & NoticeRecords & AuditRecords & KeyRecords & IdentityRecords
-  & SecurityKeyRecords & RecoveryRecords & NetworkRecords & FederationRecords & IdempotencyRecords & TokenRecords
+  & PushAddressRecords & SecurityKeyRecords & RecoveryRecords & NetworkRecords & FederationRecords & IdempotencyRecords
+  & TokenRecords
   & ExportRecords & TransactionRecords
 
 /// What a body asks of its transaction.
@@ -338,4 +339,19 @@ public protocol PushRecords {
   func pushes(of userID: UUID, since instant: Timestamp) throws -> [PushChallenge]
   func update(_ push: PushChallenge) throws
   func removePushes(createdBefore instant: Timestamp, atMost count: Int) throws -> Int
+}
+
+/// The addresses of devices at push services.
+public protocol PushAddressRecords {
+  /// Inserts the address, or replaces the one of its device. Removes the address of another device with the same token.
+  func save(_ address: PushAddress) throws
+  /// The address with this hash of its token.
+  func pushAddress(tokenHash: [UInt8]) throws -> PushAddress?
+  func pushAddress(of deviceID: DeviceID) throws -> PushAddress?
+  /// The addresses of the user's devices, by device.
+  func pushAddresses(of userID: UUID) throws -> [PushAddress]
+  /// Returns whether the device had an address.
+  func removePushAddress(of deviceID: DeviceID) throws -> Bool
+  /// Returns the number of removed addresses.
+  func removePushAddresses(of userID: UUID) throws -> Int
 }

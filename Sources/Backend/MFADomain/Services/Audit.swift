@@ -65,6 +65,10 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case pushApproved = "push.approved"
   case pushDenied = "push.denied"
   case pushRefused = "push.refused"
+  /// A device has reported another address at a push service.
+  case pushAddressRegistered = "push.registered"
+  /// An address at a push service was removed.
+  case pushAddressRemoved = "push.unregistered"
   case userLocked = "user.locked"
   case userUnlocked = "user.unlocked"
   case roleChanged = "user.role_changed"
@@ -201,7 +205,8 @@ extension AuditEvent {
     case .deviceEnrolled, .deviceReenrolled, .deviceUnenrolled, .deviceUpgraded, .deviceDowngraded, .linkCodeMade,
       .signatureAccepted, .codeSent, .codeAccepted, .totpOffered, .totpConfirmed, .totpRemoved, .emailConfirmed,
       .backupCodesMade, .backupCodeSpent, .deviceTrusted, .trustRevoked, .trustUsed, .trustSteppedUp, .sessionRefreshed,
-      .sessionRevoked, .refreshReused, .pushStarted, .pushApproved, .pushDenied, .userLocked, .userUnlocked,
+      .sessionRevoked, .refreshReused, .pushStarted, .pushApproved, .pushDenied, .pushAddressRegistered,
+      .pushAddressRemoved, .userLocked, .userUnlocked,
       .roleChanged, .factorReset, .recoveryStarted, .recoveryCancelled, .recoveryCompleted, .refusalsRepeated,
       .historyKeyed, .securityKeyRegistered, .securityKeyRenamed, .securityKeyRemoved, .securityKeyAccepted,
       .securityKeyCloned, .securityKeyChanged, .identityConnected, .identityDisconnected, .identityAccepted,

@@ -5,6 +5,8 @@ public struct DomainContext: Sendable {
   public let store: any Store
   public let vault: Vault
   public let outbox: any Outbox
+  /// Sends push notifications; `nil` if no push service is configured.
+  public let pushOutbox: (any PushOutbox)?
   public let tokens: any AccessTokenIssuer
   public let clock: WallClock
   public let entropy: Entropy
@@ -16,11 +18,12 @@ public struct DomainContext: Sendable {
   public init(
     store: any Store, vault: Vault, outbox: any Outbox, tokens: any AccessTokenIssuer, clock: WallClock = .system,
     entropy: Entropy = .system, policy: Policy = Policy(), hub: NotificationHub = NotificationHub(),
-    provider: (any IdentityTokenVerifier)? = nil
+    provider: (any IdentityTokenVerifier)? = nil, pushOutbox: (any PushOutbox)? = nil
   ) {
     self.store = store
     self.vault = vault
     self.outbox = outbox
+    self.pushOutbox = pushOutbox
     self.tokens = tokens
     self.clock = clock
     self.entropy = entropy
@@ -69,6 +72,10 @@ public struct Policy: Sendable, Hashable {
   public var vouchesForDeviceKeys = false
   /// Whether a client may require biometrics before it shows the code.
   public var allowsBiometricGate = true
+  /// The push services that the backend can send by. Addresses of others are not kept.
+  public var pushServices: Set<PushAddress.Service> = []
+  /// Whether a notice about the security of an account is a push notification as well.
+  public var pushesNotices = false
   /// The relying party of security keys; `nil` to turn them off.
   public var relyingParty: RelyingParty?
 

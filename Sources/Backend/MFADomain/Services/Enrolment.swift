@@ -97,7 +97,9 @@ public struct Enrolment: Sendable {
         subject = try work.admit(application, enrolling: known, for: user, examined)
       }
       let binding = caller.identity.binding
-      let owner = user ?? User(
+      let owner =
+        user
+        ?? User(
           id: newID, username: application.username, createdAt: work.now, createdBy: binding,
           language: caller.languages.tags.first)
       if user == nil {
@@ -351,6 +353,7 @@ extension UnitOfWork {
     try records.removeChallenges(of: device.id)
     try records.removeTrustedDevices(of: user.id, boundTo: device.binding)
     try Linking.void(.user, for: user, in: records)
+    _ = try records.removePushAddress(of: device.id)
     try endSessions(of: user.id, on: device.id)
   }
 }

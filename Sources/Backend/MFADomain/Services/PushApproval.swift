@@ -34,6 +34,7 @@ public struct PushApproval: Sendable {
       try work.records.insert(push)
       try work.note(.pushStarted, of: user, ["push=\(id.text)"])
       work.wakeSockets(of: user.id)
+      try work.pushSignIn(push, of: session)
       return push
     }
   }

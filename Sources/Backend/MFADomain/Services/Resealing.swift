@@ -66,6 +66,10 @@ public struct Resealing: Sendable {
       try records.save(device)
       count += 1
     }
+    for address in try records.pushAddresses(of: user.id) {
+      try records.save(address.with(vault.reseal(address.token, for: PushAddresses.place(address.deviceID))))
+      count += 1
+    }
     if let email = try records.email(of: user.id) {
       try records.saveEmail(vault.reseal(email, for: EmailCodes.place(user.id)), of: user.id)
       count += 1

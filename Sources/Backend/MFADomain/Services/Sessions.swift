@@ -156,14 +156,22 @@ extension UnitOfWork where Initiator == Caller {
 }
 
 extension UnitOfWork {
-  /// Ends all sessions of the user, or those of `device`, with one notice if there were any.
+  /// Ends all sessions of the user, or those of `device`, with one notice if there were any. A device without a session
+  /// gets no push notifications either.
   func endSessions(of userID: UUID, on device: DeviceID? = nil) throws {
+    if let device {
+      _ = try records.removePushAddress(of: device)
+    } else {
+      _ = try records.removePushAddresses(of: userID)
+    }
     guard try records.revokeSessions(of: userID, on: device, sparing: 0, at: now) > 0 else { return }
     try notify(userID, of: .sessionRevoked, concerning: device?.text)
   }
 
-  /// Ends `session`, with a notice.
+  /// Ends `session`, with a notice. Its device has signed out, so it gets no push notifications; an app that has another
+  /// session there registers again.
   fileprivate func revoke(_ session: inout LoginSession) throws {
+    if let device = session.deviceID { _ = try records.removePushAddress(of: device) }
     session.revokedAt = now
     try records.update(session)
     try notify(session.userID, of: .sessionRevoked, concerning: session.id.text)

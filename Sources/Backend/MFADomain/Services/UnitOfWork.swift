@@ -46,7 +46,8 @@ final class UnitOfWork<Initiator: HistoryActor> {
   /// - Parameter concerning: the id of the device, session, trusted device, security key or recovery; `nil` for the
   ///   account as a whole.
   func notify(_ userID: UUID, of kind: Notice.Kind, concerning: String? = nil) throws {
-    _ = try records.append(kind, to: userID, concerning: concerning, at: now)
+    let sequence = try records.append(kind, to: userID, concerning: concerning, at: now)
+    if policy.pushesNotices, kind.isPushed { outgoing.pushedNotices[userID] = sequence }
     wakeSockets(of: userID)
   }
 
@@ -54,6 +55,9 @@ final class UnitOfWork<Initiator: HistoryActor> {
   func wakeSockets(of userID: UUID) {
     if !outgoing.users.contains(userID) { outgoing.users.append(userID) }
   }
+
+  /// Queues a push notification, which goes out after the commit.
+  func send(_ notification: PushNotification) { outgoing.notifications.append(notification) }
 
   /// Appends an entry to the history.
   ///
@@ -79,6 +83,9 @@ struct RecordedRefusal: Error, Sendable, Hashable {
 private struct Outgoing: Sendable {
   var messages: [OutgoingMessage] = []
   var users: [UUID] = []
+  var notifications: [PushNotification] = []
+  /// The last notice of each user that is a push notification as well.
+  var pushedNotices: [UUID: Int64] = [:]
 }
 
 /// The end of a transaction: what it came to, and what goes out after it.
@@ -123,8 +130,11 @@ extension DomainContext {
   ) throws -> Completion<Value> {
     let work = UnitOfWork(records, by: initiator, at: now, in: self)
     do {
-      return Completion(result: .success(try body(work)), outgoing: work.outgoing)
+      let value = try body(work)
+      try work.pushNotices(work.outgoing.pushedNotices)
+      return Completion(result: .success(value), outgoing: work.outgoing)
     } catch let recorded as RecordedRefusal {
+      try work.pushNotices(work.outgoing.pushedNotices)
       return Completion(result: .failure(recorded.refusal), outgoing: work.outgoing)
     }
   }
@@ -132,6 +142,7 @@ extension DomainContext {
   private func finish<Value: Sendable>(_ completion: Completion<Value>) throws -> Value {
     for message in completion.outgoing.messages { outbox.send(message) }
     for userID in completion.outgoing.users { hub.notify(for: userID) }
+    if let pushOutbox { for notification in completion.outgoing.notifications { pushOutbox.send(notification) } }
     return try completion.result.get()
   }
 }

@@ -6,8 +6,9 @@ internal import MFAWire
 /// The operations for approving a sign-in on another device of the user.
 struct PushController {
   let approval: PushApproval
+  let addresses: PushAddresses
 
-  var operations: [Operation] { [start, pending, answer, state] }
+  var operations: [Operation] { [start, pending, answer, state, register, unregister] }
 
   private static let ofBearers: [RefusalCode] = [.sessionRequired, .boundElsewhere, .accountLocked]
 
@@ -55,6 +56,27 @@ struct PushController {
     ) { request, caller in
       let (state, tokens) = try await approval.outcome(of: UUID(wire: request.pushId), for: caller)
       return PushState(state: state.rawValue, token: tokens?.access, refreshToken: tokens?.refresh)
+    }
+  }
+}
+
+extension PushController {
+  private var register: Operation {
+    Operation(
+      MFAOperations.registerPush, "Registers the address of this device at the push service of its platform.",
+      access: .session, refusals: Self.ofBearers + [.invalidRequest, .secondFactorRequired, .forbidden]
+    ) { request, caller in
+      PushAddressState(active: try await addresses.register(request.token, by: caller))
+    }
+  }
+
+  private var unregister: Operation {
+    Operation(
+      MFAOperations.unregisterPush, "Removes the address of this device at the push service.", access: .session,
+      refusals: Self.ofBearers + [.secondFactorRequired]
+    ) { _, caller in
+      try await addresses.unregister(by: caller)
+      return PushAddressState(active: false)
     }
   }
 }

@@ -29,7 +29,7 @@ extension OperationRegistry {
         + AuthenticatorController(authenticator: Authenticator(context), codes: EmailCodes(context)).operations
         + SecurityKeyController(keys: SecurityKeys(context), proof: SecurityKeyProof(context)).operations
         + SessionController(sessions: Sessions(context)).operations
-        + PushController(approval: PushApproval(context)).operations
+        + PushController(approval: PushApproval(context), addresses: PushAddresses(context)).operations
         + NoticeController(notices: Notices(context)).operations
         + RecoveryController(
           recovery: AccountRecovery(context), administration: Administration(context)

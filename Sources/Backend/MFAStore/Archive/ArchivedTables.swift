@@ -4,8 +4,9 @@ internal import MFADomain
 
 /// The tables of a backup, each with its primary key.
 ///
-/// Referenced tables come first. Rows that are of use for minutes only, and sessions, are left out: an older state of
-/// them would accept again what was spent or revoked since the backup.
+/// Referenced tables come first. Rows that are of use for minutes only, sessions and push addresses are left out: an
+/// older state of them would accept again what was spent or revoked since the backup, and notify telephones that have
+/// changed hands. Apps register their addresses again.
 enum ArchivedTables {
   static let all: [(name: String, key: [String])] = [
     ("data_keys", ["number"]), ("users", ["id"]), ("devices", ["id"]), ("totp_factors", ["user_id"]),
@@ -19,7 +20,7 @@ enum ArchivedTables {
   /// The tables that a restore empties.
   static let dropped = [
     "sessions", "challenges", "codes", "pushes", "key_challenges", "federation_challenges",
-    "idempotent_calls",
+    "idempotent_calls", "push_addresses",
   ]
 
   /// The tables that a restore leaves: an identity that was used stays used, and exports of the history continue at
