@@ -654,12 +654,12 @@ if !gateOnly && !fuzzing {
         "ByteCoding", "ForwardProxies", "HTTPClientTransport", "HTTPExchange", "Locking", "MFADomain", "OIDCClient",
         crypto, httpClient, nioSSL, logging,
       ] + nio),
-    // Codes by SMS and e-mail.
+    // Codes by SMS and e-mail, and push notifications.
     target(
       .backend, "MFADelivery",
       [
         "ByteCoding", "ConfigurationEngine", "ForwardProxies", "HTTPClientTransport", "HTTPExchange", "Locking",
-        "MFADomain", "Observability", "Webhooks", httpClient, lifecycle, logging, metrics, nioSSL,
+        "MFADomain", "Observability", "Webhooks", crypto, cryptoExtras, httpClient, lifecycle, logging, metrics, nioSSL,
       ] + nio),
     // The operations by REST and by WebSocket.
     target(

@@ -4,8 +4,8 @@ internal import MFADomain
 /// The texts of messages: by templates, and the built-in English ones for messages without a template.
 ///
 /// A template is a text in UTF-8. Its name has the message, the channel and a language: `code.sms.de.txt`. Without a
-/// language, `code.sms.txt`, it is for all languages that have no template. A template for e-mail begins with a line
-/// `Subject: …` and an empty line. `{{code}}` stands for a value.
+/// language, `code.sms.txt`, it is for all languages that have no template. A template for e-mail or a push notification
+/// begins with a line `Subject: …` and an empty line. `{{code}}` stands for a value.
 public struct MessageTemplates: Sendable, Hashable {
   /// The largest template, in bytes.
   public static let largestFile = 1 << 14
@@ -63,9 +63,22 @@ public struct MessageTemplates: Sendable, Hashable {
   /// The template for a message; `nil` for its built-in text.
   func template(for message: OutgoingMessage) -> MessageTemplate? {
     guard !templates.isEmpty else { return nil }
-    var name = TemplateName(kind: .init(message.content), channel: .init(message.destination), language: "")
+    return template(.init(message.content), .init(message.destination), for: message.languages)
+  }
+
+  /// The title and the body of a push notification by its template; `nil` for the built-in text.
+  func text(of notification: PushNotification, domain: String) -> (title: String, body: String)? {
+    guard let template = template(.init(notification.content), .push, for: notification.languages) else { return nil }
+    let values = [MessagePlaceholder.domain: domain, .service: service].mapValues { $0.withoutControls }
+    return (template.subject(values), template.body(values))
+  }
+
+  private func template(
+    _ kind: TemplateName.Kind, _ channel: TemplateName.Channel, for languages: Languages
+  ) -> MessageTemplate? {
+    var name = TemplateName(kind: kind, channel: channel, language: "")
     name.language =
-      message.languages.lookup { tag in
+      languages.lookup { tag in
         var named = name
         named.language = tag
         return templates[named] != nil
@@ -89,214 +102,9 @@ public struct MessageTemplates: Sendable, Hashable {
   }
 }
 
-/// What a template stands for, as its name has it.
-struct TemplateName: Sendable, Hashable {
-  enum Kind: String, CaseIterable {
-    case code
-    case recoveryStarted = "recovery-started"
-    case recoveryCompleted = "recovery-completed"
-
-    init(_ content: OutgoingMessage.Content) {
-      switch content {
-      case .code: self = .code
-      case .recoveryStarted: self = .recoveryStarted
-      case .recoveryCompleted: self = .recoveryCompleted
-      }
-    }
-
-    /// The placeholders that a template of this kind may have.
-    var placeholders: [MessagePlaceholder] {
-      switch self {
-      case .code: [.code, .domain, .minutes, .service]
-      case .recoveryStarted: [.domain, .readyAt, .service, .stopCode]
-      case .recoveryCompleted: [.domain, .service]
-      }
-    }
-
-    /// The placeholder without which the message is of no use.
-    var required: MessagePlaceholder? {
-      switch self {
-      case .code: .code
-      case .recoveryStarted: .stopCode
-      case .recoveryCompleted: nil
-      }
-    }
-  }
-
-  enum Channel: String, CaseIterable {
-    case sms
-    case email
-
-    init(_ destination: OutgoingMessage.Destination) {
-      switch destination {
-      case .phone: self = .sms
-      case .email: self = .email
-      }
-    }
-  }
-
-  let kind: Kind
-  let channel: Channel
-  /// Empty for all languages without a template.
-  var language: String
-
-  init(kind: Kind, channel: Channel, language: String) {
-    self.kind = kind
-    self.channel = channel
-    self.language = language
-  }
-
-  /// Reads the name of a file: `code.sms.txt` or `code.email.de-ch.txt`.
-  init(_ name: String) throws(TemplateFault) {
-    let parts = name.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-    let known = Kind.allCases.flatMap { kind in Channel.allCases.map { "\(kind.rawValue).\($0.rawValue)" } }
-    guard (3...4).contains(parts.count), parts.last == "txt", let kind = Kind(rawValue: parts[0]),
-      let channel = Channel(rawValue: parts[1])
-    else {
-      let near = Suggestions.nearest(to: parts.prefix(2).joined(separator: "."), in: known)
-      throw TemplateFault(
-        "is not the name of a template: write MESSAGE.CHANNEL.txt or MESSAGE.CHANNEL.LANGUAGE.txt, with one of "
-          + known.joined(separator: ", ") + (near.map { " (did you mean \($0).txt)" } ?? ""))
-    }
-    self.init(kind: kind, channel: channel, language: "")
-    guard parts.count == 4 else { return }
-    guard let tag = Languages.tag(parts[2]) else {
-      throw TemplateFault("has no language tag before .txt: write for example de or pt-BR")
-    }
-    language = tag
-  }
-}
-
-/// A name in a template that stands for a value.
-enum MessagePlaceholder: String, Sendable, Hashable, CaseIterable {
-  case code
-  case domain
-  case minutes
-  case readyAt = "ready_at"
-  case service
-  case stopCode = "stop_code"
-}
-
-/// The reason why a template cannot be used, and its line, counted from 1.
-struct TemplateFault: Error {
-  let line: Int?
-  let reason: String
-
-  init(_ reason: String, line: Int? = nil) {
-    self.line = line
-    self.reason = reason
-  }
-}
-
-/// The parsed text of one message.
-struct MessageTemplate: Sendable, Hashable {
-  private enum Part: Sendable, Hashable {
-    case text(String)
-    case value(MessagePlaceholder)
-  }
-
-  /// The longest template for SMS, in characters: ten parts of a long message hold it with its values.
-  private static let longestSMS = 1000
-  /// The longest subject, in characters.
-  private static let longestSubject = 150
-
-  private let subject: [Part]
-  private let body: [Part]
-
-  init(_ content: [UInt8], for name: TemplateName) throws(TemplateFault) {
-    guard content.count <= MessageTemplates.largestFile else {
-      throw TemplateFault("is larger than \(MessageTemplates.largestFile) bytes")
-    }
-    var text = String(decoding: content, as: UTF8.self)
-    // Decoding replaces malformed UTF-8, and so changes the text.
-    guard text.utf8.elementsEqual(content) else { throw TemplateFault("is not UTF-8") }
-    if text.unicodeScalars.first == "\u{FEFF}" { text.unicodeScalars.removeFirst() }
-    var lines = text.replacing("\r\n", with: "\n").split(separator: "\n", omittingEmptySubsequences: false)
-    for (index, line) in lines.enumerated() where line.unicodeScalars.contains(where: \.isControl) {
-      throw TemplateFault("contains a control character", line: index + 1)
-    }
-    while lines.last?.isEmpty == true { lines.removeLast() }
-    guard !lines.isEmpty else { throw TemplateFault("is empty") }
-    var first = 1
-    if name.channel == .email {
-      let field = "Subject:"
-      guard lines[0].hasPrefix(field), lines.count > 2, lines[1].isEmpty else {
-        throw TemplateFault("must begin with a line `Subject: …` and an empty line, before the text", line: 1)
-      }
-      let title = lines[0].dropFirst(field.count).drop { $0 == " " }
-      guard !title.isEmpty, title.count <= Self.longestSubject else {
-        throw TemplateFault("must have a subject of 1 to \(Self.longestSubject) characters", line: 1)
-      }
-      subject = try Self.parts(of: [title], from: 1, name.kind)
-      lines.removeFirst(2)
-      first = 3
-    } else {
-      subject = []
-    }
-    body = try Self.parts(of: lines, from: first, name.kind)
-    if name.channel == .sms, lines.reduce(lines.count - 1, { $0 + $1.count }) > Self.longestSMS {
-      throw TemplateFault("is longer than \(Self.longestSMS) characters, which is too much for an SMS")
-    }
-    if let required = name.kind.required, !body.contains(.value(required)) {
-      throw TemplateFault("does not contain {{\(required.rawValue)}}, without which the message is of no use")
-    }
-  }
-
-  /// The parts of `lines`, which are numbered from `first`.
-  private static func parts(
-    of lines: [Substring], from first: Int, _ kind: TemplateName.Kind
-  ) throws(TemplateFault) -> [Part] {
-    var parts: [Part] = []
-    for (index, line) in lines.enumerated() {
-      if index > 0 { parts.append(.text("\n")) }
-      var rest = line
-      while let open = rest.firstRange(of: "{{") {
-        parts.append(.text(String(rest[..<open.lowerBound])))
-        rest = rest[open.upperBound...]
-        guard let close = rest.firstRange(of: "}}") else {
-          throw TemplateFault("{{ has no }} in its line", line: first + index)
-        }
-        parts.append(.value(try placeholder(rest[..<close.lowerBound], kind, line: first + index)))
-        rest = rest[close.upperBound...]
-      }
-      parts.append(.text(String(rest)))
-    }
-    return parts
-  }
-
-  private static func placeholder(
-    _ text: Substring, _ kind: TemplateName.Kind, line: Int
-  ) throws(TemplateFault) -> MessagePlaceholder {
-    let name = text.filter { $0 != " " }
-    if let known = MessagePlaceholder(rawValue: name), kind.placeholders.contains(known) { return known }
-    let names = kind.placeholders.map(\.rawValue)
-    let near = Suggestions.nearest(to: name, in: names).map { " (did you mean {{\($0)}})" } ?? ""
-    throw TemplateFault(
-      "{{\(String(name.prefix(40)))}} is unknown in this message: use \(names.map { "{{\($0)}}" }.joined(separator: ", "))"
-        + near, line: line)
-  }
-
-  func subject(_ values: [MessagePlaceholder: String]) -> String { Self.text(subject, values) }
-  func body(_ values: [MessagePlaceholder: String]) -> String { Self.text(body, values) }
-
-  private static func text(_ parts: [Part], _ values: [MessagePlaceholder: String]) -> String {
-    parts.map { part in
-      switch part {
-      case .text(let text): text
-      case .value(let placeholder): values[placeholder] ?? ""
-      }
-    }.joined()
-  }
-}
-
-extension Unicode.Scalar {
-  /// Whether it is a control character other than a tabulator.
-  fileprivate var isControl: Bool { self != "\t" && properties.generalCategory == .control }
-}
-
 extension String {
   /// The text with a space in place of each control character, line ends included.
-  fileprivate var withoutControls: String {
+  var withoutControls: String {
     String(String.UnicodeScalarView(unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
   }
 }

@@ -106,12 +106,21 @@ struct MessageTemplateTests {
           + "an empty line, before the text"
       ),
       ("code.email.txt", "Subject: \n\n{{code}}", "code.email.txt:1: must have a subject of 1 to 150 characters"),
+      (
+        "sign-in.push.txt", "Subject: Hello\n\n" + String(repeating: "a", count: 301),
+        "sign-in.push.txt: is longer than 300 characters, which is too much for a push notification"
+      ),
+      (
+        "notice.push.txt", "Look",
+        "notice.push.txt:1: must begin with a line `Subject: …` and an empty line, before the text"
+      ),
       ("code.sms.d.txt", "{{code}}", "code.sms.d.txt: has no language tag before .txt: write for example de or pt-BR"),
       (
         "code.sms", "{{code}}",
         "code.sms: is not the name of a template: write MESSAGE.CHANNEL.txt or "
           + "MESSAGE.CHANNEL.LANGUAGE.txt, with one of code.sms, code.email, recovery-started.sms, "
-          + "recovery-started.email, recovery-completed.sms, recovery-completed.email (did you mean code.sms.txt)"
+          + "recovery-started.email, recovery-completed.sms, recovery-completed.email, sign-in.push, notice.push "
+          + "(did you mean code.sms.txt)"
       ),
     ])
   func faults(_ name: String, _ text: String, _ reason: String) {
