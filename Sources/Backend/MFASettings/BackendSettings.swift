@@ -76,6 +76,33 @@ public struct BackendSettings: Sendable, Hashable {
     public let sender: EmailAddress
   }
 
+  /// The delivery of push notifications.
+  public struct Push: Sendable, Hashable {
+    /// Apple Push Notification service.
+    public struct APNS: Sendable, Hashable {
+      public let keyFile: String
+      public let keyID: String
+      public let teamID: String
+      /// Another server than Apple's.
+      public let endpoint: String?
+      public let authorityFile: String?
+    }
+
+    /// Firebase Cloud Messaging.
+    public struct FCM: Sendable, Hashable {
+      public let accountFile: String
+      public let endpoint: String
+      public let authorityFile: String?
+    }
+
+    /// `nil` turns it off.
+    public let apns: APNS?
+    /// `nil` turns it off.
+    public let fcm: FCM?
+    /// Whether notices about the security of an account are push notifications as well.
+    public let includesNotices: Bool
+  }
+
   /// Where new entries of the history are copied to.
   public struct AuditExports: Sendable, Hashable {
     public let file: String?
@@ -159,6 +186,7 @@ public struct BackendSettings: Sendable, Hashable {
   public let gate: Gate
   public let texting: Texting
   public let mail: Mail?
+  public let push: Push
   /// The folder with the templates of messages; `nil` for the built-in texts.
   public let templates: String?
   public let domain: String

@@ -96,10 +96,38 @@ enum Keys {
   static let mailSender = Key(
     "email.from", .mailAddress,
     "The sender address of e-mail.")
+  static let apnsKey = Key(
+    "push.apns.key_file", .file, credential: "push.apns.key", example: "AuthKey_ABC123DEFG.p8",
+    "File with the key of the developer account for Apple Push Notification service. No push notifications to Apple's "
+      + "devices if not set.")
+  static let apnsKeyID = Key(
+    "push.apns.key_id", .developerID, example: "ABC123DEFG",
+    "The id of the key.")
+  static let apnsTeamID = Key(
+    "push.apns.team_id", .developerID, example: "DEF123GHIJ",
+    "The id of the team that has the developer account.")
+  static let apnsEndpoint = Key(
+    "push.apns.endpoint", .pushServer, example: "https://apns.example.com",
+    "Another server for all devices. Apple's servers if not set, by the environment of the device's attested key.")
+  static let apnsCA = Key(
+    "push.apns.ca_file", .file, example: "push-ca.pem",
+    "PEM file with the roots that verify the server.")
+  static let fcmAccount = Key(
+    "push.fcm.service_account_file", .file, credential: "push.fcm.account", example: "service-account.json",
+    "JSON file with the service account of the Firebase project. No push notifications to Android devices if not set.")
+  static let fcmEndpoint = Key(
+    "push.fcm.endpoint", .pushServer, default: "https://fcm.googleapis.com",
+    "The server of Firebase Cloud Messaging.")
+  static let fcmCA = Key(
+    "push.fcm.ca_file", .file, example: "push-ca.pem",
+    "PEM file with the roots that verify the server and the token server of the account.")
+  static let pushesNotices = Key(
+    "push.notices", .onOrOff, default: "off",
+    "Whether notices about the security of an account are push notifications as well, at most ten in an hour per user.")
   static let templates = Key(
     "messages.templates", .folder,
-    "Folder with templates of the texts of SMS and e-mail, by language: code.sms.txt, code.email.de.txt. The built-in "
-      + "English texts if not set.")
+    "Folder with templates of the texts of SMS, e-mail and push notifications, by language: code.sms.txt, "
+      + "code.email.de.txt, sign-in.push.txt. The built-in English texts if not set.")
   static let domain = Key(
     "domain", .text, default: "localhost",
     "The domain for which phones autofill codes.")

@@ -133,23 +133,25 @@ extension SettingsBuilder {
     let gate = gate()
     let texting = texting()
     let mail = mail()
+    let push = push()
     let webAuthn = webAuthn()
     let provider = provider()
     let audit = auditExports()
-    guard let listen = value(Keys.listen), let database, let gate, let texting, let policy = policy(),
+    guard let listen = value(Keys.listen), let database, let gate, let texting, let push, let policy = policy(),
       let limits = limits(), let audit, let shutdown = shutdown(), let domain = value(Keys.domain),
       let issuer = value(Keys.issuer), let logLevel = value(Keys.logLevel),
       let logsStatements = value(Keys.logsStatements)
     else { return nil }
     return BackendSettings(
-      listen: listen, database: database, gate: gate, texting: texting, mail: mail, templates: value(Keys.templates),
-      domain: domain, issuer: issuer, webAuthn: webAuthn, provider: provider, policy: policy, limits: limits,
+      listen: listen, database: database, gate: gate, texting: texting, mail: mail, push: push,
+      templates: value(Keys.templates), domain: domain, issuer: issuer, webAuthn: webAuthn, provider: provider,
+      policy: policy, limits: limits,
       audit: audit, admin: value(Keys.adminListen),
       metrics: value(Keys.metricsListen), shutdown: shutdown, logLevel: logLevel, logsStatements: logsStatements)
   }
 
   /// Whether a layer gives a value for `key`, even a faulty one.
-  private func isGiven<Value>(_ key: Key<Value>) -> Bool {
+  func isGiven<Value>(_ key: Key<Value>) -> Bool {
     entries.values[path(key)] != nil || entries.faulty.contains(path(key))
   }
 

@@ -75,6 +75,7 @@ struct DeliveryOptions: ParsableArguments {
 struct MessageProviders: Sendable {
   let phone: (any MessageProvider)?
   let email: (any MessageProvider)?
+  let push: PushProviders
   /// Makes the outbox that writes messages to the log.
   let log: @Sendable (Logger) -> LogOutbox
 }
@@ -86,7 +87,7 @@ extension BackendSettings {
   func messageProviders() throws -> MessageProviders {
     let templates = try messageTemplates()
     return MessageProviders(
-      phone: try smsProvider(templates), email: try mailProvider(templates),
+      phone: try smsProvider(templates), email: try mailProvider(templates), push: try pushProviders(templates),
       log: { LogOutbox(logger: $0, domain: domain, templates: templates) })
   }
 

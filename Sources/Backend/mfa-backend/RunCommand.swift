@@ -58,6 +58,7 @@ struct RunCommand: AsyncParsableCommand {
   var logsStatements = false
 
   @OptionGroup var delivery: DeliveryOptions
+  @OptionGroup var push: PushOptions
 
   @OptionGroup var webAuthn: WebAuthnOptions
 
@@ -73,7 +74,7 @@ struct RunCommand: AsyncParsableCommand {
       FlagSetting("--metrics", "metrics.listen", metrics),
       FlagSetting("--log-level", "log.level", logLevel),
       FlagSetting("--log-sql", "log.sql", logsStatements ? "on" : nil),
-    ].compactMap(\.self) + delivery.flags + webAuthn.flags + provider.flags + limits.flags
+    ].compactMap(\.self) + delivery.flags + push.flags + webAuthn.flags + provider.flags + limits.flags
   }
 
   func run() async throws {
@@ -120,5 +121,7 @@ extension Policy {
     mostMessages = settings.limits.messagesPerHour
     mostMessagesOfAddress = settings.limits.messagesPerHourOfAddress
     mostMessagesOfInstance = settings.limits.messagesPerHourOfKey
+    pushServices = Set([settings.push.apns.map { _ in .apns }, settings.push.fcm.map { _ in .fcm }].compactMap(\.self))
+    pushesNotices = settings.push.includesNotices
   }
 }

@@ -16,7 +16,7 @@ public struct ReadinessCheck: Codable, Sendable, Hashable {
 public struct BackendStatus: Codable, Sendable, Hashable {
   /// The waiting messages of one queue.
   public struct Delivery: Codable, Sendable, Hashable {
-    /// `sms` or `email`.
+    /// `sms`, `email`, `apns` or `fcm`.
     public let kind: String
     /// Where messages go: `off`, `log`, or the name of the provider's server.
     public let provider: String
@@ -24,8 +24,11 @@ public struct BackendStatus: Codable, Sendable, Hashable {
     public let queued: Int
     /// The messages that wait for another attempt.
     public let retrying: Int
+    /// Why the provider is not asked; `nil` if it is.
+    public let fault: String?
 
-    public init(kind: String, provider: String, queued: Int, retrying: Int) {
+    public init(kind: String, provider: String, queued: Int, retrying: Int, fault: String? = nil) {
+      self.fault = fault
       self.kind = kind
       self.provider = provider
       self.queued = queued

@@ -17,13 +17,23 @@ extension BackendStatus {
     rows.append(("sockets", "\(sockets) open"))
     rows += delivery.map { queue in
       let retrying = queue.retrying == 0 ? "" : ", \(queue.retrying) to be tried again"
-      return (queue.kind == "sms" ? "SMS" : "e-mail", "\(queue.provider), \(queue.queued) waiting\(retrying)")
+      let fault = queue.fault.map { ", STOPPED: \($0)" } ?? ""
+      return (Self.name(ofKind: queue.kind), "\(queue.provider), \(queue.queued) waiting\(retrying)\(fault)")
     }
     rows.append(("store at", store))
     rows.append(("configuration", "\(configuration.file.map { "\($0), " } ?? "")loaded \(configuration.loadedAt)"))
     let faults = configuration.fault?.split(whereSeparator: \.isNewline) ?? []
     rows += faults.enumerated().map { ($0 == 0 ? "NOT RELOADED" : "", String($1)) }
     return rows
+  }
+
+  private static func name(ofKind kind: String) -> String {
+    switch kind {
+    case "sms": "SMS"
+    case "email": "e-mail"
+    case "apns": "APNs push"
+    default: kind.uppercased() + " push"
+    }
   }
 
   /// A time in its two largest units.

@@ -43,8 +43,11 @@ struct BackendProbes {
     async let sms = self.sms()
     async let mail = self.mail()
     async let provider = self.provider()
+    async let apns = self.apns()
+    async let fcm = self.fcm()
     async let places = self.places()
-    return await [store, gate, sms, mail, templates, provider].compactMap(\.self) + exports + network + places
+    return await [store, gate, sms, mail, apns, fcm, templates, provider].compactMap(\.self) + exports + network
+      + places
   }
 
   /// How the servers that the backend asks by HTTP are reached, if the environment names a proxy.
@@ -56,6 +59,10 @@ struct BackendProbes {
     case .provider(let url, _, _, _): servers.append(("sms.url", url))
     case .template(let request): servers.append(("sms.http.url", request.origin))
     }
+    if let apns = settings.push.apns {
+      servers.append(("push.apns.key_file", apns.endpoint ?? APNSProvider.production))
+    }
+    if let fcm = settings.push.fcm { servers.append(("push.fcm.endpoint", fcm.endpoint)) }
     if let provider = settings.provider { servers.append(("oidc.issuer", provider.issuer)) }
     return servers.compactMap { key, url in
       guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
@@ -211,6 +218,33 @@ struct BackendProbes {
         hint:
           "stop the process that listens there, or choose another address; systemctl status mfa-backend.socket tells"
           + " whether systemd listens for a backend that does not run")
+    }
+  }
+}
+
+// MARK: Push services
+
+extension BackendProbes {
+  private func apns() async -> ProbeResult? {
+    guard let apns = settings.push.apns, let provider = try? settings.provider(apns) else { return nil }
+    return await probe(
+      provider, "push.apns.key_file",
+      hint: "check push.apns.key_id and push.apns.team_id, and that the key has the service APNs")
+  }
+
+  private func fcm() async -> ProbeResult? {
+    guard let fcm = settings.push.fcm, let provider = try? settings.provider(fcm) else { return nil }
+    return await probe(
+      provider, "push.fcm.service_account_file",
+      hint: "check that the API of Firebase Cloud Messaging is enabled, and that the key of the account was not revoked"
+    )
+  }
+
+  private func probe(_ provider: some PushProvider, _ key: String, hint: String) async -> ProbeResult {
+    do throws(PushFailure) {
+      return passed(key, "\(try await provider.probe()); no device got anything")
+    } catch {
+      return failed(key, error.reason, hint: hint)
     }
   }
 }

@@ -44,6 +44,8 @@ enum FileCheck {
     if let file = settings.mail?.tokenFile {
       judge("email.token_file") { _ = try InputFile.readSecret(file, "the secret file") }
     }
+    if let apns = settings.push.apns { judge("push.apns.key_file") { _ = try settings.provider(apns) } }
+    if let fcm = settings.push.fcm { judge("push.fcm.service_account_file") { _ = try settings.provider(fcm) } }
     judge("messages.templates") { _ = try settings.messageTemplates() }
     judge("audit.file") {
       do throws(AuditExportFault) { try AuditExporter.check(.init(settings.audit)) } catch {

@@ -19,6 +19,7 @@ struct BackendFoundation: Sendable {
   let vault: Vault
   let hub = NotificationHub()
   let outbox: QueuedOutbox
+  let push: PushDelivery
   let exporter: AuditExporter
   let rateLimiter: RateLimiter
   let spent = SpentIdentities()
@@ -43,6 +44,7 @@ struct BackendFoundation: Sendable {
     }
     return BackendFoundation(
       store: store, keys: keys, vault: vault, outbox: QueuedOutbox(phone: nil, email: nil, logger: logger),
+      push: PushDelivery(forgettingIn: store, logger: logger),
       exporter: AuditExporter(AuditExports(store), logger: logger),
       rateLimiter: RateLimiter(limits: RateLimits(settings.limits), clock: .system), log: log, logger: logger)
   }
@@ -72,7 +74,7 @@ struct BackendFoundation: Sendable {
     try await policy.datePolicy(in: store, at: WallClock.system.now())
     let context = DomainContext(
       store: store, vault: vault, outbox: settings.texting == .log ? providers.log(logger) : outbox,
-      tokens: tokens, policy: policy, hub: hub, provider: identityTokens)
+      tokens: tokens, policy: policy, hub: hub, provider: identityTokens, pushOutbox: push)
     let callers = CallerReader(
       gate: verifier, tokens: tokens, clock: .system, entropy: .system, logger: logger)
     let generation = ServiceGeneration(
@@ -84,6 +86,7 @@ struct BackendFoundation: Sendable {
   /// Applies the parts of `settings` that live outside the generation. Cannot fail.
   func apply(_ settings: BackendSettings, _ providers: MessageProviders) {
     outbox.replaceProviders(phone: providers.phone, email: providers.email)
+    push.replaceProviders(providers.push)
     exporter.apply(.init(settings.audit))
     rateLimiter.replace(limits: RateLimits(settings.limits))
     log.setLevel(settings.logLevel)

@@ -1,6 +1,7 @@
 internal import ByteCoding
 internal import Commands
 internal import MFADelivery
+internal import MFADomain
 internal import MFAService
 internal import Metrics
 internal import Observability
@@ -12,6 +13,7 @@ struct BackendGauges {
 
   func register(in exposition: MetricsExposition) {
     createCounters()
+    createPushCounters()
     let started = Double(Timestamp.now().seconds)
     let registry = exposition.registry
     registry.values("mfa_build_info", "The running version.", labels: ["version"]) {
@@ -28,11 +30,20 @@ struct BackendGauges {
       [Sample(Double(live.openSockets))]
     }
     let outbox = runtime.foundation.outbox
+    let push = runtime.foundation.push
     registry.values("mfa_messages_queued", "Messages that wait for their first attempt.", labels: ["kind"]) {
       outbox.waiting.map { Sample(Double($0.queued), $0.kind) }
+        + push.waiting.map { Sample(Double($0.queued), $0.service.rawValue) }
     }
     registry.values("mfa_messages_retrying", "Messages that wait for another attempt.", labels: ["kind"]) {
       outbox.waiting.map { Sample(Double($0.retrying), $0.kind) }
+        + push.waiting.map { Sample(Double($0.retrying), $0.service.rawValue) }
+    }
+    registry.values(
+      "mfa_push_service_up", "Whether a configured push service accepts the credentials, as far as it was asked.",
+      labels: ["kind"]
+    ) {
+      push.waiting.map { Sample($0.fault == nil ? 1 : 0, $0.service.rawValue) }
     }
     registry.values("mfa_store_calls_active", "Database calls in progress or waiting.", labels: ["kind"]) {
       [store = runtime.foundation.store] in
@@ -58,6 +69,15 @@ struct BackendGauges {
       for outcome in ["sent", "failed", "expired", "dropped", "lost"] {
         Metrics.Counter(label: "mfa_messages_total", dimensions: [("kind", kind), ("outcome", outcome)]).increment(
           by: 0)
+      }
+    }
+  }
+
+  private func createPushCounters() {
+    for service in PushAddress.Service.allCases {
+      for outcome in ["sent", "failed", "expired", "dropped", "lost", "unregistered"] {
+        Metrics.Counter(label: "mfa_messages_total", dimensions: [("kind", service.rawValue), ("outcome", outcome)])
+          .increment(by: 0)
       }
     }
   }

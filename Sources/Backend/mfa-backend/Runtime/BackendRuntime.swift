@@ -106,6 +106,11 @@ actor BackendRuntime {
         kind: queue.kind, provider: queue.kind == "sms" ? settings.smsPlace : settings.mailPlace,
         queued: queue.queued, retrying: queue.retrying)
     }
+      + foundation.push.waiting.map { queue in
+        BackendStatus.Delivery(
+          kind: queue.service.rawValue, provider: settings.pushPlace(queue.service), queued: queue.queued,
+          retrying: queue.retrying, fault: queue.fault)
+      }
   }
 
   /// The figures of reloads: how many, whether the last one succeeded, and when the configuration was loaded.

@@ -89,7 +89,7 @@ struct BackendServer {
           AdminRouter(operations, surface: .monitoring), address: MFAServer.Address(place), logger: logger))
     }
     services += [
-      foundation.outbox, foundation.exporter,
+      foundation.outbox, foundation.push, foundation.exporter,
       HistoryHeadService(heads: HistoryHeads(foundation.store, foundation.vault.historyKeys), logger: logger),
       MaintenanceJob(live: runtime.live, logger: logger), health, GateKeyWait(runtime: runtime, logger: logger),
       MFAServer(
