@@ -1,5 +1,6 @@
 public import AndroidKeyAttestation
 public import AppAttest
+internal import ByteCoding
 
 /// An iOS app that the gate admits, and the conditions for its devices.
 public struct AppPolicy: Sendable, Hashable {
@@ -89,9 +90,11 @@ public struct AllowedApps: Sendable {
   /// Checks the risk of a key before its admission. A registration does not call this: a new key has no metric yet.
   ///
   /// - Throws: `.riskTooHigh`, `.riskUnknown` or `.riskOutdated`.
-  func check(_ risk: StoredRisk?, of key: DeviceKey) throws(Denial) {
+  func check(
+    _ risk: StoredRisk?, of key: DeviceKey, registeredAt: Timestamp?, at now: Timestamp
+  ) throws(Denial) {
     guard case .appAttest(let attested) = key.attestation, let policy = policies[attested.appID]?.risk else { return }
-    try policy.check(risk, of: key.app)
+    try policy.check(risk, of: key.app, registeredAt: registeredAt, at: now)
   }
 
   /// Checks a key against the current configuration. Registration, its repetition and admission all call this; the

@@ -44,7 +44,7 @@ public struct AssertionRule: AdmissionRule {
     guard !apps.isEmpty else { throw .notConfigured }
     let (keyID, proof, nonce) = try read(claim.assertion)
     try await challenges.require(nonce, at: now)
-    let device = try await verified(proof, of: keyID, over: nonce)
+    let device = try await verified(proof, of: keyID, over: nonce, at: now)
     try await spend(
       KeyUse(keyID: keyID, counter: device.counter, nonce: nonce, window: window, at: now), for: device.app)
     return .device(device)
@@ -79,7 +79,7 @@ public struct AssertionRule: AdmissionRule {
   }
 
   private func verified(
-    _ proof: Proof, of keyID: KeyID, over nonce: Nonce
+    _ proof: Proof, of keyID: KeyID, over nonce: Nonce, at now: Timestamp
   ) async throws(Denial) -> DevicePrincipal {
     let remembered = known.recall(keyID)
     let (key, isRegistered) =
@@ -99,7 +99,9 @@ public struct AssertionRule: AdmissionRule {
     // The configuration may have changed since the registration, and the app may have been reinstalled from another
     // source.
     try apps.check(key.attested, category: device.category)
-    if apps.judgesRisk { try apps.check(key.risk, of: key.attested) }
+    if apps.judgesRisk {
+      try apps.check(key.risk, of: key.attested, registeredAt: key.registeredAt, at: now)
+    }
     return device
   }
 

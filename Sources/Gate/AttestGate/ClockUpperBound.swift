@@ -1,4 +1,4 @@
-internal import ByteCoding
+public import ByteCoding
 internal import Locking
 
 /// An upper bound of the current time that does not depend on the wall clock: the time that the store knew when it
@@ -27,7 +27,7 @@ public final class ClockUpperBound: Sendable {
   private var isAnchored: Bool { anchor.withLock { $0 != nil } }
 
   /// Returns the bound; `nil` while the store knows no time.
-  func bound(knownTo store: any KeyCatalog) async throws(StoreError) -> Timestamp? {
+  public func bound(knownTo store: any KeyCatalog) async throws(StoreError) -> Timestamp? {
     if !isAnchored, let known = try await store.latestKnownTime() {
       // If two calls race, the first value stays; both are valid.
       anchor.withLock { $0 = $0 ?? Anchor(time: known.advanced(by: Self.slack), at: uptime()) }

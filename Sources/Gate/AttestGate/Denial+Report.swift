@@ -69,7 +69,9 @@ extension Denial {
       RefusalReport(.riskTooHigh, detail: "\(metric), threshold \(threshold)", app: app, followsVerification: true)
     case .riskUnknown(let app): RefusalReport(.riskUnknown, app: app, followsVerification: true)
     case .riskOutdated(let risk, let app):
-      RefusalReport(.riskOutdated, detail: "\(risk.metric) at \(risk.at)", app: app, followsVerification: true)
+      RefusalReport(
+        .riskOutdated, detail: risk.map { "\($0.metric) at \($0.at)" } ?? "no metric since the registration", app: app,
+        followsVerification: true)
 
     case .appNotServed(let app):
       RefusalReport(

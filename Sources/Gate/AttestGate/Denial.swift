@@ -51,7 +51,7 @@ public enum Denial: Error, Sendable, Hashable {
   /// No risk metric of the key was reported yet, and the app requires one.
   case riskUnknown(AppName)
   /// The risk metric of the key is outdated, and the app requires a current one.
-  case riskOutdated(KeyRisk, AppName)
+  case riskOutdated(KeyRisk?, AppName)
 
   /// The key belongs to an app that is no longer configured.
   case appNotServed(AppName)

@@ -1,4 +1,5 @@
 internal import AppAttest
+internal import ByteCoding
 internal import Cryptography
 internal import Locking
 
@@ -6,7 +7,8 @@ internal import Locking
 ///
 /// It saves the lookup and, above all, the construction of the OpenSSL key. The registry checks at each admission that
 /// the key still exists, is not revoked and has a greater counter. A stale entry therefore costs only one verification.
-/// The risk is the only cached value that changes: `forget` evicts a key whose metric has changed. Two generations bound the memory: a key that was not used while `capacity`
+/// The risk is the only cached value that changes: `forget` evicts a key whose metric has changed. Two generations bound
+/// the memory: a key that was not used while `capacity`
 /// others were is evicted.
 final class PublicKeyCache: Sendable {
   struct Key: Sendable {
@@ -14,10 +16,13 @@ final class PublicKeyCache: Sendable {
     let publicKey: P256PublicKey
     let hash: KeyHash
     let risk: StoredRisk?
+    /// `nil` for the decoy.
+    let registeredAt: Timestamp?
 
-    fileprivate init(_ attested: DeviceKey, risk: StoredRisk?) throws(CryptographyError) {
+    fileprivate init(_ attested: DeviceKey, of record: KeyRecord?) throws(CryptographyError) {
       self.attested = attested
-      self.risk = risk
+      risk = record?.risk
+      registeredAt = record?.registeredAt
       publicKey = try attested.makePublicKey()
       hash = KeyHash(of: attested.keyID)
     }
@@ -73,7 +78,7 @@ final class PublicKeyCache: Sendable {
     }
     let attested = record?.key ?? decoy
     do throws(CryptographyError) {
-      let key = try Key(attested, risk: record?.risk)
+      let key = try Key(attested, of: record)
       if record != nil {
         generations.withLock { if $0.changes == changes { keep(key, in: &$0) } }
       }

@@ -29,16 +29,23 @@ public struct RiskPolicy: Sendable, Hashable {
   /// Whether `metric` is above the threshold.
   public func isExceeded(by metric: Int) -> Bool { threshold.map { metric > $0 } ?? false }
 
-  /// Decides about the admission of a key of `app`.
+  /// The age at which a key without a metric will not get one any more: Apple keeps what it counts for about 30 days
+  /// after the last attestation on the device.
+  static let longestUnknown = Duration.seconds(30 * 86_400)
+
+  /// Decides about the admission of a key of `app` at `now`.
   ///
   /// - Throws: `.riskTooHigh`, `.riskUnknown` or `.riskOutdated`.
-  func check(_ risk: StoredRisk?, of app: AppName) throws(Denial) {
+  func check(
+    _ risk: StoredRisk?, of app: AppName, registeredAt: Timestamp?, at now: Timestamp
+  ) throws(Denial) {
     if let metric = risk?.current?.metric {
       guard action != .observe, isExceeded(by: metric) else { return }
       throw .riskTooHigh(metric, threshold: threshold ?? 0, app)
     }
     guard whenUnknown == .refuse else { return }
-    throw if let risk { Denial.riskOutdated(risk.newest, app) } else { Denial.riskUnknown(app) }
+    let isOld = registeredAt.map { now.since($0) > Self.longestUnknown } ?? false
+    throw risk != nil || isOld ? Denial.riskOutdated(risk?.newest, app) : Denial.riskUnknown(app)
   }
 
   /// The time at which a key with `metric` is to be revoked, for an exchange at `now`; `nil` if it is not.

@@ -39,7 +39,8 @@ extension GateComposition {
       roots: try roots(in: settings.appAttest.trust.receiptRootFile, otherwise: AppleRoots.appleRootG3))
     return ReceiptExchangeService(
       apps, storage: riskStorage(settings, memory), transport: try DataServiceClient(places), judge: judge,
-      monitor: memory.receipts)
+      monitor: memory.receipts
+    ) { [memory] () async throws(StoreError) in try await memory.latest.bound(knownTo: memory.store) }
   }
 
   /// The storage for the exchange of receipts, which revokes keys by the policy of their app and reports it.

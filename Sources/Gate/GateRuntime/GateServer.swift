@@ -358,11 +358,11 @@ package actor GateServer {
   func receiptTask(
     by composition: GateComposition, after previous: Task<Void, Never>? = nil
   ) -> Task<Void, Never>? {
-    composition.receiptExchange.map { exchange in
-      Task {
-        await previous?.value
-        await exchange.run()
-      }
+    // Without an exchange, the earlier task stays known until it has ended: a later one waits for it.
+    guard let exchange = composition.receiptExchange else { return previous }
+    return Task {
+      await previous?.value
+      await exchange.run()
     }
   }
 

@@ -15,11 +15,12 @@ struct ReceiptExchangeService: Sendable {
 
   init(
     _ apps: [ExchangeApp], storage: any RiskStorage, transport: any ExchangeTransport, judge: AnswerJudge,
-    monitor: ReceiptExchangeMonitor
+    monitor: ReceiptExchangeMonitor, latestTime: @escaping @Sendable () async throws(StoreError) -> Timestamp?
   ) {
     worker = ExchangeWorker(
       apps: apps, storage: storage, exchange: ReceiptExchanger(transport: transport, judge: judge),
-      interval: .seconds(1) / Self.exchangesPerSecond, clock: MachineClock(), observer: monitor)
+      interval: .seconds(1) / Self.exchangesPerSecond, clock: MachineClock(), observer: monitor,
+      latestTime: latestTime)
     self.monitor = monitor
   }
 

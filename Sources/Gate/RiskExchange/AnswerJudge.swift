@@ -9,6 +9,9 @@ public struct AnswerJudge: Sendable {
   /// fault, which does not make a genuine receipt useless.
   static let mostAhead = Duration.seconds(86400)
 
+  /// How much older than the receipt that was sent an answer may be: two servers of Apple need not agree to the second.
+  static let mostBehind = Duration.seconds(300)
+
   private let verifier: ReceiptVerifier
 
   /// - Parameter roots: The roots of receipts; `AppleRoots.appleRootG3` for real ones.
@@ -71,7 +74,9 @@ public struct AnswerJudge: Sendable {
     guard receipt.creationTime <= now.advanced(by: Self.mostAhead) else {
       throw .createdInFuture(receipt.creationTime)
     }
-    guard receipt.creationTime >= sent.creationTime else { throw .olderThanPrevious(receipt.creationTime) }
+    guard receipt.creationTime >= sent.creationTime.advanced(by: .zero - Self.mostBehind) else {
+      throw .olderThanPrevious(receipt.creationTime)
+    }
     guard let text = receipt.riskMetric else { throw .metricMissing }
     let metric = try RiskMetric.value(of: text)
     guard let notBefore = receipt.renewableFrom else { throw .notBeforeMissing }

@@ -44,6 +44,11 @@ public struct ExchangeWorker: Sendable {
   public static let batch = 32
   /// The wait until the next look for due receipts.
   static let idle = Duration.seconds(15)
+  /// That wait has at most 16 minutes after failures of the store.
+  private static let mostDoublings = 6
+  /// The longest time for which a receipt is put off because its host is paused, and the wait until an expired receipt
+  /// is looked at again if the clock may be ahead.
+  private static let putOff = (host: Duration.seconds(3600), clock: Duration.seconds(86_400))
 
   private let apps: [AppID: ExchangeApp]
   private let storage: any RiskStorage
@@ -52,18 +57,24 @@ public struct ExchangeWorker: Sendable {
   private let clock: any ExchangeClock
   private let observer: any ExchangeObserver
   private let random: @Sendable () -> Double
+  private let latestTime: @Sendable () async throws(StoreError) -> Timestamp?
 
   /// - Parameters:
   ///   - interval: The least time from the begin of an exchange to the begin of the next one.
+  ///   - latestTime: A time that has not passed yet, whatever `clock` says; `nil` if none is known. A receipt that has
+  ///     expired by a later clock is looked at again after it, since a clock that is ahead must not end the exchanges of
+  ///     a key.
   ///   - random: Returns numbers from 0 to 1.
   public init(
     apps: [ExchangeApp], storage: any RiskStorage, exchange: any ReceiptExchange, interval: Duration,
     clock: any ExchangeClock, observer: any ExchangeObserver,
-    random: @escaping @Sendable () -> Double = { .random(in: 0...1) }
+    random: @escaping @Sendable () -> Double = { .random(in: 0...1) },
+    latestTime: @escaping @Sendable () async throws(StoreError) -> Timestamp? = { nil }
   ) {
     self.apps = Dictionary(apps.map { ($0.app, $0) }) { first, _ in first }
     (self.storage, self.exchange, self.interval) = (storage, exchange, interval)
     (self.clock, self.observer, self.random) = (clock, observer, random)
+    self.latestTime = latestTime
   }
 
   /// Works until the task is cancelled.
@@ -83,20 +94,21 @@ public struct ExchangeWorker: Sendable {
           try await storage.endExchange()
           if let ending { throw ending }
         }
-        if state.storeFails { observer.storeFailed(nil) }
-        state.storeFails = false
+        if state.storeFailures > 0 { observer.storeFailed(nil) }
+        state.storeFailures = 0
       } catch {
-        if !state.storeFails, !Task.isCancelled { observer.storeFailed(error) }
-        state.storeFails = true
+        if state.storeFailures == 0, !Task.isCancelled { observer.storeFailed(error) }
+        state.storeFailures = min(state.storeFailures + 1, Self.mostDoublings)
       }
       if Task.isCancelled { break }
       await clock.sleep(for: rest(state))
     }
   }
 
-  /// The time until the next round: `idle`, about, or until the first pause ends if every app is paused.
+  /// The time until the next round: `idle`, about, or until the first pause ends if every app is paused. A store that
+  /// fails doubles it: the answers to what was sent meanwhile would be lost.
   private func rest(_ state: State) -> Duration {
-    let idle = Self.idle * (0.75 + 0.5 * random())
+    let idle = Self.idle * (0.75 + 0.5 * random()) * (1 << state.storeFailures)
     guard openApps(state).isEmpty else { return idle }
     let ends = apps.values.flatMap { app in
       app.environments.compactMap { state.pauses.end(of: .init(app.key.name, $0), at: clock.uptime) }
@@ -107,7 +119,7 @@ public struct ExchangeWorker: Sendable {
   private struct State {
     var pauses = ExchangePauses()
     var nextStart = Duration.zero
-    var storeFails = false
+    var storeFailures = 0
   }
 
   /// Exchanges until nothing is due.
@@ -145,25 +157,35 @@ public struct ExchangeWorker: Sendable {
       // The receipts of a host that fails must not keep those of another host from being read. If the whole app is
       // paused, they are not read again before the end of the pause, and stay due.
       guard openApps(state).contains(app.app) else { return false }
-      let wait = end - clock.uptime + ExchangePauses.absent.greatest * random()
+      guard await waitForTurn(&state) else { return false }
+      let wait = end - clock.uptime + Self.putOff.host * random()
       return try await storage.settle(
         due, as: ReceiptSettlement(next: clock.now.advanced(by: wait), failures: due.failures))
     }
-    let pause = state.nextStart - clock.uptime
-    if pause > .zero { await clock.sleep(for: pause) }
-    guard !Task.isCancelled else { return false }
-    state.nextStart = clock.uptime + interval
+    guard await waitForTurn(&state) else { return false }
     let outcome = await exchange.exchange(due, with: app.key, at: clock.now)
     // A stop may have ended the exchange early. The receipt stays due.
     if Task.isCancelled, case .unusable = outcome.judgement { return false }
     for change in state.pauses.note(outcome.judgement, of: destination, at: clock.uptime, random: random()) {
       observer.changed(change)
     }
-    let settlement = ExchangeSchedule.settlement(
+    var settlement = ExchangeSchedule.settlement(
       after: outcome.judgement, of: due, receipt: outcome.expiration.map { (outcome.notBefore, $0) }, at: clock.now,
       random: random())
+    if case .expired = outcome.judgement, let latest = try await latestTime(), latest < clock.now {
+      settlement = ReceiptSettlement(next: latest.advanced(by: Self.putOff.clock), failures: due.failures)
+    }
     let isStored = if let settlement { try await storage.settle(due, as: settlement) } else { false }
     observer.exchanged(due, outcome.judgement, isStored: isStored)
+    return true
+  }
+
+  /// Waits until the rate allows the next exchange; returns `false` if the task is cancelled.
+  private func waitForTurn(_ state: inout State) async -> Bool {
+    let pause = state.nextStart - clock.uptime
+    if pause > .zero { await clock.sleep(for: pause) }
+    guard !Task.isCancelled else { return false }
+    state.nextStart = clock.uptime + interval
     return true
   }
 }

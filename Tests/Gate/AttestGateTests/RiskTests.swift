@@ -86,6 +86,17 @@ struct RiskTests {
     }
   }
 
+  @Test("A key that has no metric a month after its registration gets none any more: its device is to register another")
+  func tooOld() async throws {
+    for (days, code) in [(29, GateRefusalCode.riskUnknown), (31, .riskOutdated)] {
+      let bench = try Self.bench(RiskPolicy(threshold: 5, action: .refuse, whenUnknown: .refuse))
+      let device = try await bench.registeredDevice()
+      bench.clock.advance(by: .seconds(days * 86_400))
+      let report = try await denial(device, 1, in: bench)?.report
+      #expect(report?.code == code)
+    }
+  }
+
   @Test("A refusal spends neither nonce nor counter, and its values are for the log")
   func unspent() async throws {
     let bench = try Self.bench(RiskPolicy(threshold: 5, action: .refuse))

@@ -91,6 +91,15 @@ struct AnswerTests {
     #expect(try scene.judgement(on: scene.risk { $0.receipt = rule.alter }).fault == rule.code)
   }
 
+  @Test("200: a receipt that is a little older than the one that was sent, by another server's clock, is accepted")
+  func slightlyOlder() throws {
+    let scene = try Scene(registeredAt: Scene.now)
+    let renewed = try scene.judgement(on: scene.risk(at: Scene.now.advanced(by: .seconds(-120))))
+    #expect(renewed.fault == nil)
+    let older = try scene.judgement(on: scene.risk(at: Scene.now.advanced(by: .seconds(-301))))
+    #expect(older.fault == "older_than_previous")
+  }
+
   @Test("200: a receipt of another key, one that another authority signed, and a changed one are refused")
   func forgedReceipts() throws {
     let (scene, other) = (try Scene(), try Scene())

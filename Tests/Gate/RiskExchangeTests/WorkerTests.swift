@@ -37,7 +37,7 @@ struct WorkerTests {
 
   private func worker(
     _ storage: MemoryStorage, _ transport: any ExchangeTransport, _ judge: AnswerJudge, _ clock: SimulatedTime,
-    _ observer: NotingObserver = NotingObserver()
+    _ observer: NotingObserver = NotingObserver(), latest: Timestamp? = nil
   ) throws -> ExchangeWorker {
     let app = try #require(AppID(Scene.app))
     return ExchangeWorker(
@@ -47,7 +47,7 @@ struct WorkerTests {
       ],
       storage: storage,
       exchange: ReceiptExchanger(transport: transport, judge: judge, clock: WallClock { clock.now }),
-      interval: .milliseconds(200), clock: clock, observer: observer)
+      interval: .milliseconds(200), clock: clock, observer: observer, latestTime: { latest })
   }
 
   /// Runs `worker` until its clock has reached its end.
@@ -129,6 +129,31 @@ struct WorkerTests {
     #expect(storage.rows.allSatisfy { $0.risk?.metric == 4 })
     let counts = first.asked.merging(second.asked, uniquingKeysWith: +).values
     #expect(counts.count { $0 == 2 } <= 2 && counts.allSatisfy { (1...2).contains($0) })
+  }
+
+  @Test(
+    "A receipt that has expired by a clock that may be ahead is looked at again; otherwise its metric is outdated",
+    arguments: [
+      (Scene.now.advanced(by: Scene.day), true), (Scene.now.advanced(by: Scene.day * 200), false), (nil, false),
+    ])
+  func clockAhead(latest: Timestamp?, isKept: Bool) async throws {
+    let storage = MemoryStorage()
+    let scenes = try scenes(2, in: storage)
+    let task = LockedValue<Task<Void, Never>?>(nil)
+    let clock = SimulatedTime(from: Scene.now.advanced(by: Scene.day * 120), until: .seconds(60)) {
+      task.withLock { $0 }?.cancel()
+    }
+    let service = SigningService(scenes)
+    let worker = try worker(storage, service, scenes[0].judge, clock, latest: latest)
+    let run = task.withLock { task in
+      let run = Task { await worker.run() }
+      task = run
+      return run
+    }
+    await run.value
+    #expect(service.asked.isEmpty, "an expired receipt is never sent")
+    let due = isKept ? latest?.advanced(by: Scene.day) : nil
+    #expect(storage.rows.allSatisfy { $0.due == due })
   }
 
   @Test("While another gate exchanges, nothing is sent; the store's failures are reported once")
