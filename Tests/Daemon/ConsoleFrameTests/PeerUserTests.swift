@@ -108,22 +108,23 @@ private final class ConnectedPair {
   init(isIPv6: Bool, user: UInt32? = nil) throws {
     let family = isIPv6 ? AF_INET6 : AF_INET
     let loopback = isIPv6 ? [UInt8](repeating: 0, count: 15) + [1] : [127, 0, 0, 1]
-    listener = socket(family, Int32(SOCK_STREAM.rawValue), 0)
-    client = socket(family, Int32(SOCK_STREAM.rawValue), 0)
+    let listener = socket(family, Int32(SOCK_STREAM.rawValue), 0)
+    let client = socket(family, Int32(SOCK_STREAM.rawValue), 0)
     var address = [UInt8](repeating: 0, count: isIPv6 ? 28 : 16)
     withUnsafeBytes(of: UInt16(family)) { address.replaceSubrange(0..<2, with: $0) }
     address.replaceSubrange(isIPv6 ? 8..<24 : 4..<8, with: loopback)
     try #require(Self.call(&address) { bind(listener, $0, $1.pointee) } == 0)
     try #require(listen(listener, 1) == 0)
     try #require(Self.call(&address) { getsockname(listener, $0, $1) } == 0)
-    own = PeerUser.Endpoint(address: loopback, port: Self.port(address))
+    let own = PeerUser.Endpoint(address: loopback, port: Self.port(address))
     // The socket's user is what the kernel reports.
     if let user { try #require(fchown(client, user, user) == 0) }
     try #require(Self.call(&address) { connect(client, $0, $1.pointee) } == 0)
-    server = accept(listener, nil, nil)
+    let server = accept(listener, nil, nil)
     try #require(server >= 0)
     try #require(Self.call(&address) { getsockname(client, $0, $1) } == 0)
-    peer = PeerUser.Endpoint(address: loopback, port: Self.port(address))
+    (self.own, peer) = (own, PeerUser.Endpoint(address: loopback, port: Self.port(address)))
+    (self.listener, self.client, self.server) = (listener, client, server)
   }
 
   private static func port(_ address: [UInt8]) -> UInt16 { UInt16(address[2]) << 8 | UInt16(address[3]) }

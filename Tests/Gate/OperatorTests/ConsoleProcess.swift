@@ -72,7 +72,7 @@ final class RawConnection {
   ///   - ownPort: The port of this end; 0 for a free one.
   ///   - user: The user to whom the kernel counts the socket, which only root can choose; `nil` for this one.
   init(port: UInt16, from ownPort: UInt16 = 0, user: UInt32? = nil) throws {
-    descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var isReused: Int32 = 1
     let size = socklen_t(MemoryLayout<Int32>.size)
     try #require(setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isReused, size) == 0)
@@ -82,7 +82,7 @@ final class RawConnection {
     var address = Self.loopback(port)
     try #require(Self.call(&address) { connect(descriptor, $0, $1.pointee) } == 0)
     try #require(Self.call(&own) { getsockname(descriptor, $0, $1) } == 0)
-    self.ownPort = UInt16(bigEndian: own.sin_port)
+    (self.descriptor, self.ownPort) = (descriptor, UInt16(bigEndian: own.sin_port))
   }
 
   private static func loopback(_ port: UInt16) -> sockaddr_in {
