@@ -32,8 +32,8 @@ struct PushCommandTests {
       #expect(
         text.contains("push.fcm.service_account_file: the server accepts the service account; no device got anything"),
         "\(text)")
-      #expect(try apns.requests().allSatisfy { $0["payload"] == .null })
-      #expect(try fcm.requests("messages:send").allSatisfy { $0["status"] == 400 })
+      #expect(try await apns.requests().allSatisfy { $0["payload"] == .null })
+      #expect(try await fcm.requests("messages:send").allSatisfy { $0["status"] == 400 })
       // A key that was revoked, and an account that was.
       try await fcm.command(["token": 400])
       let other = try await PushServer.with(.apns) { $0.pem }
@@ -170,7 +170,8 @@ struct PushCommandTests {
         _ = try await backend.process.errors.first("the sent message") { $0.contains(#""message sent""#) }
         #expect(try await call("POST", "/auth/token/revoke", [:], closed, token).status == 200)
         #expect(try await call("POST", "/auth/push/start", [:], asking, other).status == 200)
-        #expect(try fcm.requests("messages:send").count == 1 && apns.requests().isEmpty)
+        #expect(try await fcm.requests("messages:send").count == 1)
+        #expect(try await apns.requests().isEmpty)
         #expect(!backend.process.errors.lines.joined().contains(PushNotification.registrationToken))
       }
     }

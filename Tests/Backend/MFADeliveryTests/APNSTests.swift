@@ -116,7 +116,7 @@ struct APNSTests {
       try await server.answer(status, ["reason": .string(reason)])
       let failure = await failure(provider, try .sample(at: clock.now))
       #expect(failure?.kind == kind, "\(failure as Any)")
-      #expect(try server.requests().count == 1)
+      #expect(try await server.requests().count == 1)
       // The next one is sent again.
       try await provider.deliver(.sample(at: clock.now))
     }
@@ -181,7 +181,7 @@ struct APNSTests {
       try await server.command(["now": .number(Double(start + 90000))])
       clock.advance(by: .seconds(1200))
       #expect(await failure(provider, try .sample(at: clock.now)) == APNSAnswer.expiredToken)
-      #expect(try server.requests().count == 6)
+      #expect(try await server.requests().count == 6)
     }
   }
 
@@ -221,7 +221,7 @@ struct APNSTests {
         let distrusting = try provider(server, clock, authorityFile: other.authorityFile)
         let untrusted = await failure(distrusting, try .sample(at: clock.now))
         #expect(untrusted?.kind == .temporary(after: nil, isOfService: true))
-        #expect(try server.requests().isEmpty)
+        #expect(try await server.requests().isEmpty)
         try await server.command(["now": .number(Double(clock.now.seconds))])
         try await server.command(["hang": true])
         let patient = try provider(server, clock, exchangeTime: .milliseconds(500))
@@ -271,7 +271,7 @@ struct APNSTests {
     try await serving { server, provider, clock in
       let failure = await failure(provider, try .sample(app: app, at: clock.now))
       #expect(failure?.kind == .refused)
-      #expect(try server.requests().isEmpty)
+      #expect(try await server.requests().isEmpty)
     }
   }
 
@@ -296,7 +296,7 @@ struct APNSTests {
       // The certificate is valid for the address of the proxy, and not for the name of the server.
       let other = await failure(try provider("other.example.test", relay.url), try .sample(at: clock.now))
       #expect(other?.kind == .temporary(after: nil, isOfService: true))
-      #expect(try server.requests().count == 2)
+      #expect(try await server.requests().count == 2)
       let secure = await failure(
         try provider(PushServer.host, "https://u:hunter2@127.0.0.1:\(relay.port)"), try .sample(at: clock.now))
       #expect(secure?.reason.contains("a proxy without TLS") == true && secure?.reason.contains("hunter2") == false)

@@ -77,14 +77,14 @@ struct FCMTests {
         try await group.waitForAll()
       }
       #expect(try await server.requests(10, "messages:send").allSatisfy { $0["status"] == 200 })
-      #expect(try server.requests("/token").count == 1)
+      #expect(try await server.requests("/token").count == 1)
       clock.advance(by: .seconds(3298))
       try await provider.deliver(.sample(.fcm, at: clock.now))
-      #expect(try server.requests("/token").count == 1)
+      #expect(try await server.requests("/token").count == 1)
       clock.advance(by: .seconds(1))
       try await server.command(["now": .number(Double(clock.now.seconds))])
       try await provider.deliver(.sample(.fcm, at: clock.now))
-      #expect(try server.requests("/token").count == 2)
+      #expect(try await server.requests("/token").count == 2)
       #expect(try await server.requests(12, "messages:send")[11]["authorization"] == "Bearer access-2")
     }
   }
@@ -98,8 +98,8 @@ struct FCMTests {
       #expect(try await server.requests(3, "messages:send").map { $0["status"]?.int } == [200, 401, 200])
       for _ in 0..<2 { try await server.answer(401, ["error": ["status": "UNAUTHENTICATED"]]) }
       #expect(await failure(provider, try .sample(.fcm, at: clock.now)) == FCMAnswer.expiredToken)
-      #expect(try server.requests("/token").count == 3)
-      #expect(try server.requests("messages:send").count == 5)
+      #expect(try await server.requests("/token").count == 3)
+      #expect(try await server.requests("messages:send").count == 5)
     }
   }
 
@@ -126,7 +126,7 @@ struct FCMTests {
       try await server.answer(status, body)
       let failure = await failure(provider, try .sample(.fcm, at: clock.now))
       #expect(failure?.kind == kind, "\(failure as Any)")
-      #expect(try server.requests("messages:send").count == 1)
+      #expect(try await server.requests("messages:send").count == 1)
       try await provider.deliver(.sample(.fcm, at: clock.now))
     }
   }
@@ -151,7 +151,7 @@ struct FCMTests {
   func probe() async throws {
     try await serving { server, provider, clock in
       #expect(try await provider.probe() == "the server accepts the service account")
-      #expect(try server.requests("messages:send").allSatisfy { $0["status"] == 400 })
+      #expect(try await server.requests("messages:send").allSatisfy { $0["status"] == 400 })
       try await server.command(["forget": true])
       try await server.command(["token": 401])
       await #expect(throws: PushFailure.self) { try await provider.probe() }

@@ -102,11 +102,11 @@ struct PushNotificationTests {
       let second = try await asking.call("POST", "/api/v1/auth/push/start", [:], token: askingToken)
       #expect(second.status == 200, "\(second.text)")
       _ = try await servers.backend.process.errors.first("the removed address") { $0.contains("message unregistered") }
-      let count = try apns.requests().count
+      let count = try await apns.requests().count
       let third = try await asking.call("POST", "/api/v1/auth/push/start", [:], token: askingToken)
       #expect(third.status == 200, "\(third.text)")
       // Nothing more is sent but the repetition of the notification that hung, which is to the same address.
-      let later = try apns.requests().dropFirst(count).filter { $0["payload"]?["push"] == third["pushId"] }
+      let later = try await apns.requests().dropFirst(count).filter { $0["payload"]?["push"] == third["pushId"] }
       #expect(later.isEmpty)
     }
   }

@@ -110,9 +110,11 @@ public struct PushServer: Sendable {
     try await command(["answer": .number(Double(status)), "body": body, "headers": headers])
   }
 
-  /// The requests so far whose path has `part`.
-  public func requests(_ part: String = "") throws -> [JSONValue] {
-    try process.output.lines.filter { Self.isRequest($0, part) }.map { try JSONValue(Data($0.utf8)) }
+  /// The requests so far whose path has `part`: all that the server has answered.
+  public func requests(_ part: String = "") async throws -> [JSONValue] {
+    // The output is read by another thread. What is written after the requests is read after them.
+    try await command(["sync": true])
+    return try process.output.lines.filter { Self.isRequest($0, part) }.map { try JSONValue(Data($0.utf8)) }
   }
 
   /// Waits for the first `count` requests whose path has `part`.

@@ -9,6 +9,7 @@ Prints `port N`, then one line of JSON for each request. Lines of JSON on standa
     {"hang": true}                                        no answer to the next request
     {"now": SECONDS}                                      the time of the service, instead of the clock
     {"token": STATUS, "headers": {...}}                   the answer to the next request for an access token
+    {"sync": true}                                        nothing; its answer follows those of the requests before
     {"forget": true}                                      access tokens given so far are not valid any more
 """
 import collections
@@ -48,6 +49,8 @@ def obey():
                 state["now"] = command["now"]
             elif "token" in command:
                 token_answers.append(command)
+            elif "sync" in command:
+                pass
             elif "forget" in command:
                 state["tokens"].clear()
             else:
