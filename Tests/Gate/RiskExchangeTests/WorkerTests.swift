@@ -171,7 +171,8 @@ struct WorkerTests {
     let failing = MemoryStorage { call in call < 5 ? .unreachable(reason: "down") : nil }
     let observer = NotingObserver()
     let more = try self.scenes(1, in: failing)
-    try await run(failing, SigningService(more), more[0].judge, for: .seconds(300), observer)
+    // Each failure doubles the rest.
+    try await run(failing, SigningService(more), more[0].judge, for: .seconds(1200), observer)
     #expect(observer.notes.storeFaults == [true, false] && observer.notes.codes == ["renewed": 1])
   }
 
