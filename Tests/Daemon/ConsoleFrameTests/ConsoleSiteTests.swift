@@ -190,7 +190,7 @@ struct ConsoleSiteTests {
     // Nothing is done at these pages that could say so.
     for target in ["/list?done=evil", "/list?done=stop", "/?done=add"] {
       let text = await bench.send("GET", target, cookie: cookie).text
-      #expect(!text.contains(#"role="status""#) && !text.contains("Added."), "\(target)")
+      #expect(!text.contains(#"class="notice good""#) && !text.contains("Added."), "\(target)")
     }
   }
 
