@@ -4,6 +4,8 @@ internal import ByteCoding
 public struct ConsoleForm: Sendable {
   /// The maximum number of fields.
   static let mostFields = 32
+  /// The maximum bytes of a name, which is a key: hashing a long one with combining marks takes time with their square.
+  static let mostNameBytes = 32
   /// The maximum bytes of a value.
   static let mostBytes = 512
 
@@ -12,7 +14,7 @@ public struct ConsoleForm: Sendable {
   /// Creates an empty form.
   public init() { values = [:] }
 
-  /// Returns `nil` for more fields than allowed, repeated fields, values that are too long, and bytes that are not UTF-8.
+  /// Returns `nil` for more fields than allowed, repeated fields, names and values that are too long, and bytes that are not UTF-8.
   init?(_ text: some Sequence<UInt8>) {
     var values: [String: String] = [:]
     let parts = Array(text).split(separator: UInt8(ascii: "&"))
@@ -20,7 +22,8 @@ public struct ConsoleForm: Sendable {
     for part in parts {
       let halves = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
       guard let name = Self.decoded(halves[0]), let value = Self.decoded(halves.count == 2 ? halves[1] : []),
-        value.utf8.count <= Self.mostBytes, values.updateValue(value, forKey: name) == nil
+        name.utf8.count <= Self.mostNameBytes, value.utf8.count <= Self.mostBytes,
+        values.updateValue(value, forKey: name) == nil
       else { return nil }
     }
     self.values = values

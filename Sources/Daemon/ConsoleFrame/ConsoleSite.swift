@@ -43,7 +43,7 @@ public final class ConsoleSite: Sendable {
     }
   }
 
-  /// Returns the answer to `request`, whose connection belongs to a user whom the site serves.
+  /// Returns the answer to `request`, whose connection `serves` has accepted.
   public func answer(to request: ConsoleRequest) async -> ConsoleResponse {
     guard let host = request.field("Host"), isOwn(host.lowercased()) else {
       return .text(421, "The console answers at the address that it printed, and at no other host.")

@@ -65,7 +65,7 @@ public final class ConsoleResponder: RequestResponder {
       ]), body: Array((text + "\n").utf8), closes: true)
   }
 
-  /// Whether a new connection from `peer` belongs to a user whom the site serves. For `Engine.init(admits:)`: the answer
+  /// Whether a new connection from `peer` belongs to a user that the site serves. For `Engine.init(admits:)`: the answer
   /// belongs to the connection and not to its address, which another user's next connection can have.
   public func admits(_ peer: SocketAddress) -> Bool {
     guard let place = place.withLock(\.self), let own = Self.end(place.address), let peer = Self.end(peer) else {

@@ -70,7 +70,7 @@ final class RawConnection {
   ///
   /// - Parameters:
   ///   - ownPort: The port of this end; 0 for a free one.
-  ///   - user: The user to whom the kernel counts the socket, which only root can choose; `nil` for this one.
+  ///   - user: The user who owns the socket for the kernel, which only root can choose; `nil` for this one.
   init(port: UInt16, from ownPort: UInt16 = 0, user: UInt32? = nil) throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var isReused: Int32 = 1
