@@ -27,11 +27,11 @@ public struct StatusListSource: Sendable {
     if case .file = place { true } else { false }
   }
 
-  /// The path or the URL.
+  /// The path, or the URL without its query, which may hold a key.
   public var text: String {
     switch place {
     case .file(let path): path
-    case .url(let url, _): url
+    case .url(let url, _): MaskedURL.withoutQuery(url)
     }
   }
 

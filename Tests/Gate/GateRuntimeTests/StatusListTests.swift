@@ -235,15 +235,20 @@ struct StatusListTests {
     #expect(revoked.current?.list.count == 1)
   }
 
-  @Test("A server that cannot be reached is a counted failure, and the kept list stays")
+  @Test("A server that cannot be reached is a counted failure, the kept list stays, and no log line has the URL's key")
   func unreachable() async throws {
     try write([[0x77]])
     await refresh().prepare()
-    let refresh = refresh(.url("https://127.0.0.1:1/status", caFile: nil))
+    let lines = LockedValue<[String]>([])
+    let refresh = refresh(
+      .url("https://127.0.0.1:1/status?key=s3cret", caFile: nil),
+      logger: Logger(label: "test") { _ in LineCollector(lines) })
     let task = Task { await refresh.run() }
     defer { task.cancel() }
     let name = "sallyport_android_status_list_failures_total"
     #expect(try await eventually { String(decoding: await registry.exposition(), as: UTF8.self).contains("\(name) 1") })
+    #expect(try await eventually { lines.withLock { $0.contains { $0.contains("https://127.0.0.1:1/status?***") } } })
+    #expect(lines.withLock { $0.allSatisfy { !$0.contains("s3cret") } })
     #expect(revoked.current?.list.count == 1)
   }
 }
