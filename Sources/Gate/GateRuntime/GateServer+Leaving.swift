@@ -17,11 +17,9 @@ extension GateServer {
   ///
   /// - Parameter announce: called when the gate serves.
   package func serve(announce: () -> Void = {}) async {
-    generation.maintenanceTask = maintenanceTask(by: generation.composition)
+    generation.services = BackgroundServices(
+      generation.composition, after: generation.services, logger: logger)
     generation.certificateTask = certificateTask(by: generation.composition)
-    generation.statusListTask = statusListTask(by: generation.composition)
-    generation.upstreamTask = upstreamTask(by: generation.composition)
-    generation.receiptTask = receiptTask(by: generation.composition)
     let following = Task { [changes] in await changes.run() }
     let heartbeat = heartbeat()
     let service = ServiceState(engine: engine, isUpgradeChild: isUpgradeChild)
@@ -40,10 +38,7 @@ extension GateServer {
     isLeaving.withLock { $0 = true }
     for task in tasks { task.cancel() }
     generation.certificateTask?.cancel()
-    generation.statusListTask?.cancel()
-    generation.upstreamTask?.cancel()
-    // Not waited for: what an exchange under way brings is stored, or asked for again.
-    generation.receiptTask?.cancel()
+    generation.services?.leave()
     let cut =
       switch stop {
       case .end(let reason): await end(reason, service)
@@ -56,9 +51,8 @@ extension GateServer {
     admin?.stop()
     metrics?.stop()
     challengeServer?.engine.stop()
-    generation.maintenanceTask?.cancel()
     for task in [heartbeat, following] { task.cancel() }
-    await generation.maintenanceTask?.value
+    await generation.services?.endMaintenance()
     for task in [heartbeat, following] { await task.value }
     service.leave()
     // Last, so that the spans and counts of the shutdown are exported too.
@@ -136,7 +130,7 @@ extension GateServer {
         "linger_seconds": .number(settings.linger.components.seconds),
       ])
     heartbeat.cancel()
-    generation.maintenanceTask?.cancel()
+    generation.services?.cancel()
     let request = await requestWhileLeaving(for: settings.linger)
     if let request { logger.info("stopping", metadata: ["reason": "\(request)"]) }
     return await engine.drain(

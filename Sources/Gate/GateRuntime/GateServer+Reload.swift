@@ -114,17 +114,10 @@ extension GateServer {
       throw error
     }
     GateServer.announce(settings, next.served, with: logger)
-    generation.maintenanceTask?.cancel()
-    generation.statusListTask?.cancel()
-    generation.upstreamTask?.cancel()
-    generation.receiptTask?.cancel()
     let old = generation
     generation = next
     next.responder.begin()
-    generation.maintenanceTask = maintenanceTask(by: next.composition)
-    generation.statusListTask = statusListTask(by: next.composition, after: old.statusListTask)
-    generation.upstreamTask = upstreamTask(by: next.composition)
-    generation.receiptTask = receiptTask(by: next.composition, after: old.receiptTask)
+    generation.services = BackgroundServices(next.composition, after: old.services, logger: logger)
     memory.managed.configure(settings)
     // An order in progress is not interrupted by a change of other settings.
     if old.certificateTask != nil, old.composition.settings.tls.acme == settings.tls.acme,

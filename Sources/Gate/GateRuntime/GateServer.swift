@@ -76,16 +76,10 @@ package actor GateServer {
     var certificates: CertificateFiles
     /// The digests of the files that `tls.acme` names. A keeper reads them once.
     let acmeFiles: ACMEFiles
-    /// The store maintenance, scheduled by these settings.
-    var maintenanceTask: Task<Void, Never>?
+    /// What runs in the background; `nil` before the gate serves.
+    var services: BackgroundServices?
     /// Obtains certificates; `nil` if they come from files.
     var certificateTask: Task<Void, Never>?
-    /// Reads the list of revoked Android certificates; `nil` if none is configured.
-    var statusListTask: Task<Void, Never>?
-    /// Exchanges receipts with Apple; `nil` if no app wants it.
-    var receiptTask: Task<Void, Never>?
-    /// Asks upstreams for their health; `nil` if no route wants it.
-    var upstreamTask: Task<Void, Never>?
   }
 
   /// Opens the store, reads the certificates and starts to listen.
@@ -335,46 +329,6 @@ package actor GateServer {
     memory.revoked.configure(
       maximumAge: list?.maximumAge, source: (list?.place).map { StatusListSource($0).text })
     await composition.statusListRefresh(logger: logger)?.prepare()
-  }
-
-  /// Reads the list of revoked Android certificates with the settings of `composition`, if it has one; runs until the
-  /// task is cancelled.
-  ///
-  /// - Parameter previous: The task of earlier settings, cancelled. It ends first, because both write one cache.
-  func statusListTask(
-    by composition: GateComposition, after previous: Task<Void, Never>? = nil
-  ) -> Task<Void, Never>? {
-    composition.statusListRefresh(logger: logger).map { refresh in
-      Task {
-        await previous?.value
-        await refresh.run()
-      }
-    }
-  }
-
-  /// Exchanges receipts by the settings of `composition`, if an app wants it; runs until the task is cancelled.
-  ///
-  /// - Parameter previous: The task of earlier settings, cancelled. It ends first, because both report to one monitor.
-  func receiptTask(
-    by composition: GateComposition, after previous: Task<Void, Never>? = nil
-  ) -> Task<Void, Never>? {
-    // Without an exchange, the earlier task stays known until it has ended: a later one waits for it.
-    guard let exchange = composition.receiptExchange else { return previous }
-    return Task {
-      await previous?.value
-      await exchange.run()
-    }
-  }
-
-  /// Asks the upstreams of `composition` for their health until the task is cancelled.
-  func upstreamTask(by composition: GateComposition) -> Task<Void, Never>? {
-    composition.upstreamChecks(logger: logger).map { checks in Task { await checks.run() } }
-  }
-
-  /// Starts store maintenance with the settings of `composition`; it runs until the task is cancelled.
-  func maintenanceTask(by composition: GateComposition) -> Task<Void, Never> {
-    let maintenance = composition.maintenance(logger: logger)
-    return Task { await maintenance.run() }
   }
 }
 

@@ -1,0 +1,57 @@
+internal import Logging
+
+/// What runs in the background under one version of the settings, until it is cancelled.
+///
+/// Orders of certificates are not part of it: one in progress outlasts a reload.
+struct BackgroundServices: Sendable {
+  /// Store maintenance. It goes on while the gate shuts down.
+  private let maintenance: Task<Void, Never>
+  /// Reads the list of revoked Android certificates; `nil` if none is configured.
+  private let statusList: Task<Void, Never>?
+  /// Exchanges receipts with Apple; `nil` if no app wants it and no earlier exchange has to end.
+  private let receipts: Task<Void, Never>?
+  /// Asks upstreams for their health; `nil` if no route wants it.
+  private let upstreams: Task<Void, Never>?
+
+  /// Starts the services of `composition`.
+  ///
+  /// - Parameter previous: The services of earlier settings, which are cancelled. Where two would write one cache or
+  ///   report to one monitor, the earlier one ends first.
+  init(_ composition: GateComposition, after previous: BackgroundServices? = nil, logger: Logger) {
+    previous?.cancel()
+    let maintenance = composition.maintenance(logger: logger)
+    self.maintenance = Task { await maintenance.run() }
+    statusList = composition.statusListRefresh(logger: logger).map { [last = previous?.statusList] refresh in
+      Task {
+        await last?.value
+        await refresh.run()
+      }
+    }
+    if let exchange = composition.receiptExchange {
+      receipts = Task { [last = previous?.receipts] in
+        await last?.value
+        await exchange.run()
+      }
+    } else {
+      // It stays known until it has ended: a later one waits for it.
+      receipts = previous?.receipts
+    }
+    upstreams = composition.upstreamChecks(logger: logger).map { checks in Task { await checks.run() } }
+  }
+
+  func cancel() {
+    leave()
+    maintenance.cancel()
+  }
+
+  /// Cancels all but the maintenance. What an exchange under way brings is stored, or asked for again.
+  func leave() {
+    for task in [statusList, receipts, upstreams] { task?.cancel() }
+  }
+
+  /// Cancels the maintenance, and returns when it has ended.
+  func endMaintenance() async {
+    maintenance.cancel()
+    await maintenance.value
+  }
+}
