@@ -163,7 +163,7 @@ struct NetworkServiceTests {
         return error
       }
     }
-    while await gate.received.isEmpty { await Task.yield() }
+    while await gate.received.isEmpty, !Task.isCancelled { await Task.yield() }
     call.cancel()
     #expect(await call.value == .gate(.cancelled))
   }

@@ -192,7 +192,7 @@ struct SocketServiceTests {
     let server = StandInServer { _ in [] }
     let service = try service(server)
     let task = Task { try await unlock(service, token: nil) }
-    while server.received.withLock(\.isEmpty) { await Task.yield() }
+    while server.received.withLock(\.isEmpty), !Task.isCancelled { await Task.yield() }
     task.cancel()
     await #expect(throws: NetworkError.gate(.cancelled)) { try await task.value }
   }

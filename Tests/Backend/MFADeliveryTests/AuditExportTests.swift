@@ -390,7 +390,7 @@ struct AuditExportTests {
           events: ["code.refused", "device.enrolled"]))
       try await exporting(store, settings) { _ in
         // A new export begins with the next entry.
-        while try await store.read({ try $0.auditExport("webhook") }) == nil { await Task.yield() }
+        while try await store.read({ try $0.auditExport("webhook") }) == nil, !Task.isCancelled { await Task.yield() }
         try await append(1, to: store, account: "bob")
         try await append(1, to: store, event: "login.succeeded")
         try await append(1, to: store, event: "device.enrolled", account: nil)

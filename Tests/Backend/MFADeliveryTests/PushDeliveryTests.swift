@@ -45,8 +45,8 @@ struct PushDeliveryTests {
 
     func probe() async throws(PushFailure) -> String { "" }
 
-    func deliver(_ count: Int) async { while delivered.count < count { await Task.yield() } }
-    func ask(_ count: Int) async { while asked < count { await Task.yield() } }
+    func deliver(_ count: Int) async { while delivered.count < count, !Task.isCancelled { await Task.yield() } }
+    func ask(_ count: Int) async { while asked < count, !Task.isCancelled { await Task.yield() } }
   }
 
   /// Addresses that were given up, with the instants.

@@ -40,10 +40,12 @@ struct QueuedOutboxTests {
     }
 
     /// Waits until `count` deliveries are in progress at the same time.
-    func hold(_ count: Int) async { while state.withLock({ $0.inside }) < count { await Task.yield() } }
+    func hold(_ count: Int) async {
+      while state.withLock({ $0.inside }) < count, !Task.isCancelled { await Task.yield() }
+    }
 
     /// Waits until `count` messages are accepted.
-    func take(_ count: Int) async { while codes.count < count { await Task.yield() } }
+    func take(_ count: Int) async { while codes.count < count, !Task.isCancelled { await Task.yield() } }
   }
 
   private func sms(_ code: String, lifetime: Duration = .seconds(300)) throws -> OutgoingMessage {
@@ -193,7 +195,7 @@ struct QueuedOutboxTests {
     let running = Task { try await group.run() }
     let before = log.lines(saying: "delivery attempt failed")
     outbox.send(OutgoingMessage(destination: number, content: .recoveryCompleted, lifetime: .seconds(3600)))
-    while log.lines(saying: "delivery attempt failed") < before + 3 { await Task.yield() }
+    while log.lines(saying: "delivery attempt failed") < before + 3, !Task.isCancelled { await Task.yield() }
     await group.triggerGracefulShutdown()
     try await running.value
     #expect(log.lines(saying: "message lost") == 1)

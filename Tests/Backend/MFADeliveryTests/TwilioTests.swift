@@ -149,7 +149,7 @@ struct TwilioTests {
         logger: Logger(label: "outbox") { _ in SwiftLogNoOpLogHandler() })
       let running = Task { try await outbox.run() }
       outbox.send(try message())
-      while asked.withLock({ $0.count }) < 3 { await Task.yield() }
+      while asked.withLock({ $0.count }) < 3, !Task.isCancelled { await Task.yield() }
       running.cancel()
       try? await running.value
       #expect(asked.withLock { $0.count } == 3)

@@ -143,7 +143,7 @@ struct HeldExecutorTests {
         }
         defer { servers.cancel() }
         for path in [socket, monitoring] {
-          while !FileManager.default.fileExists(atPath: path) { await Task.yield() }
+          while !FileManager.default.fileExists(atPath: path), !Task.isCancelled { await Task.yield() }
         }
         let loops = MultiThreadedEventLoopGroup.singleton.makeIterator().reduce(0) { count, _ in count + 1 }
         var requests: [String] = []

@@ -122,7 +122,7 @@ struct WebhookQueueTests {
       for number in 0..<20 { queue.add(message(number)) }
       let running = Task { await queue.run() }
       await receiver.receives(20)
-      while try bench.count > 0 { await Task.yield() }
+      while try bench.count > 0, !Task.isCancelled { await Task.yield() }
       running.cancel()
       await running.value
       #expect(Set(receiver.got.map(\.id)).count == 20 && receiver.got.count == 20)
@@ -150,7 +150,7 @@ struct WebhookQueueTests {
       let second = bench.queue(to: up)
       let again = Task { await second.run() }
       await up.receives(5)
-      while try bench.count > 0 { await Task.yield() }
+      while try bench.count > 0, !Task.isCancelled { await Task.yield() }
       again.cancel()
       await again.value
       #expect(Set(up.got.map(\.id)) == Set(ids))

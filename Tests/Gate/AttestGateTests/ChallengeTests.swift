@@ -136,7 +136,7 @@ struct ChallengeTests {
 
     func challengeKeys(orStoring candidate: ChallengeKeyRing) async throws(StoreError) -> ChallengeKeyRing {
       calls.withLock { $0 += 1 }
-      while isHeld.withLock({ $0 }) { await Task.yield() }
+      while isHeld.withLock({ $0 }), !Task.isCancelled { await Task.yield() }
       if let fault = fault.withLock({ $0 }) { throw fault }
       return ring.withLock { $0 }
     }
@@ -211,7 +211,7 @@ struct ChallengeTests {
         return calls
       }
       let found = ring.withLock { $0 }
-      while number == 1, isFirstHeld.withLock({ $0 }) { await Task.yield() }
+      while number == 1, isFirstHeld.withLock({ $0 }), !Task.isCancelled { await Task.yield() }
       return found
     }
 
@@ -228,7 +228,7 @@ struct ChallengeTests {
     let storage = OvertakenStorage(old)
     let challenges = Challenges(storage: storage)
     let slow = Task { try await challenges.refresh() }
-    while storage.calls.withLock({ $0 }) == 0 { await Task.yield() }
+    while storage.calls.withLock({ $0 }) == 0, !Task.isCancelled { await Task.yield() }
     // `rotate --now` in another process: every old key is invalid.
     let new = ChallengeKeyRing.random()
     storage.ring.withLock { $0 = new }

@@ -19,12 +19,12 @@ struct VerificationLimiterTests {
           await limiter.begin()
           order.withLock { $0.append(number) }
         }
-        while limiter.countOfWaiting <= number { await Task.yield() }
+        while limiter.countOfWaiting <= number, !Task.isCancelled { await Task.yield() }
       }
       #expect(order.withLock { $0 } == [])
       for finished in 1...4 {
         limiter.end()
-        while order.withLock({ $0.count }) < finished { await Task.yield() }
+        while order.withLock({ $0.count }) < finished, !Task.isCancelled { await Task.yield() }
         #expect(order.withLock { $0 } == Array(0..<finished))
       }
     }

@@ -42,7 +42,9 @@ struct InterruptionTests {
   ) async throws -> ChildProcess.Exit {
     let process = try ChildProcess(Places.product("sallyport"), arguments)
     defer { process.kill() }
-    while !process.hasEnded, try !names(in: folder).contains(where: { $0.hasPrefix(mark) }) { await Task.yield() }
+    while !process.hasEnded, try !names(in: folder).contains(where: { $0.hasPrefix(mark) }), !Task.isCancelled {
+      await Task.yield()
+    }
     process.send(signal)
     return try await process.exit()
   }

@@ -101,7 +101,7 @@ struct NetworkTests {
     #expect(try await store.admit(Fixture.use(of: registration.key, 1, over: nonce)) == .admitted)
     // The health is updated after the answer.
     let start = ContinuousClock.now
-    while store.health != .healthy, .now - start < .seconds(120) { await Task.yield() }
+    while store.health != .healthy, .now - start < .seconds(120), !Task.isCancelled { await Task.yield() }
     #expect(store.health == .healthy)
     await store.close()
   }

@@ -243,7 +243,7 @@ struct FaultTests {
     try await store.open()
     let hold = await QueueHold(store.writes)
     async let waiting = StoreInvariant.tally(3) { _ in try await store.register(Fixture.registration()) }
-    while store.writes.countOfWaiting < 3 { await Task.yield() }
+    while store.writes.countOfWaiting < 3, !Task.isCancelled { await Task.yield() }
     await #expect(throws: StoreError.overloaded) { try await store.register(Fixture.registration()) }
     await hold.release(after: 3)
     #expect(try await waiting == [.inserted: 3])

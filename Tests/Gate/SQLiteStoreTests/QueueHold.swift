@@ -23,7 +23,7 @@ struct QueueHold: Sendable {
 
   /// Waits until `count` calls are waiting, and unblocks the queue.
   func release(after count: Int) async {
-    while queue.countOfWaiting < count { await Task.yield() }
+    while queue.countOfWaiting < count, !Task.isCancelled { await Task.yield() }
     gate.signal()
   }
 }
