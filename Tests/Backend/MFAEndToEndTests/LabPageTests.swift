@@ -27,6 +27,11 @@ struct LabPageServer {
 
 @Suite("The page of the device lab", .serialized, .timeLimit(.minutes(10)))
 struct LabPageTests {
+  /// The last errors of a run, without the frames of the browser's driver.
+  private static func reasons(_ errors: [String]) -> ArraySlice<String> {
+    errors.filter { !$0.contains("<unknown>") }.suffix(5)
+  }
+
   private func serving(_ body: (LabPageServer) async throws -> Void) async throws {
     try await BackendBehindGate.serving { household in
       let server = try await LabPageServer(at: household)
@@ -46,7 +51,7 @@ struct LabPageTests {
         [
           ProjectFile.path("Tests/Backend/Programs/lab_page.py"), server.url, Places.product("authenticator"),
         ] + [environment["SALLYPORT_LAB_SCREENSHOTS"]].compactMap(\.self), within: .seconds(300))
-      #expect(run.exit == .code(0), "\(run.output.joined(separator: "\n")) \(run.errors.suffix(5))")
+      #expect(run.exit == .code(0), "\(run.output.joined(separator: "\n")) \(Self.reasons(run.errors))")
       #expect(run.output.last == "all is well")
       if environment["SALLYPORT_TEST_LAB"] != nil {
         #expect(run.output.contains("axe-core reports nothing serious"))
@@ -97,8 +102,9 @@ struct LabPageTests {
   func socket() async throws {
     try await serving { server in
       let run = try await ChildProcess.run(
-        "/usr/bin/python3", [ProjectFile.path("Tests/Backend/Programs/lab_socket.py"), server.url, "\(server.process.id)"])
-      #expect(run.exit == .code(0), "\(run.output) \(run.errors.suffix(5))")
+        "/usr/bin/python3",
+        [ProjectFile.path("Tests/Backend/Programs/lab_socket.py"), server.url, "\(server.process.id)"])
+      #expect(run.exit == .code(0), "\(run.output) \(Self.reasons(run.errors))")
       let resident = try #require(run.output.last.flatMap { Int($0) })
       #expect(resident <= 64 << 10, "\(resident) KiB")
     }

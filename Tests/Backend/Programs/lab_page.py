@@ -16,6 +16,7 @@ import urllib.request
 
 import pyotp
 from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -33,7 +34,18 @@ options = Options()
 for argument in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,1600"]:
     options.add_argument(argument)
 options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-browser = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+
+
+def started():
+    """A browser. On a busy machine one may not answer the driver in time, so a second one is tried."""
+    try:
+        return webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+    except WebDriverException as error:
+        print("tried again:", str(error).splitlines()[0])
+        return webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+
+
+browser = started()
 
 
 def check(condition, text):
