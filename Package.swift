@@ -609,6 +609,7 @@ if !gateOnly && !fuzzing {
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
+    .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
@@ -630,6 +631,8 @@ if !gateOnly && !fuzzing {
       .daemon, "HTTPClientTransport",
       [
         "ForwardProxies", "HTTPExchange", "Locking", crypto, httpClient, nioSSL,
+        .product(name: "NIOHPACK", package: "swift-nio-http2"),
+        .product(name: "NIOHTTP2", package: "swift-nio-http2"),
         .product(name: "NIOTLS", package: "swift-nio"),
       ] + nio),
 

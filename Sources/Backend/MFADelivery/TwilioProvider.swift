@@ -108,11 +108,7 @@ public struct TwilioProvider: ProbedProvider {
   }
 
   /// Follows no redirects: a message is for the server that the configuration names. It lives as long as the process.
-  private static let client: HTTPClient = {
-    var configuration = HTTPClient.Configuration.singletonConfiguration
-    configuration.redirectConfiguration = .disallow
-    return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
-  }()
+  private static let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: .strict)
 
   /// Sends `request` and returns the status. A body that does not end in time does not change what the status says.
   private static func status(
@@ -152,7 +148,7 @@ public struct TwilioProvider: ProbedProvider {
     request.headers.add(name: "Authorization", value: authorization)
     let status: UInt
     do {
-      var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
+      var configuration = HTTPClient.Configuration.strict
       configuration.connectionPool.retryConnectionEstablishment = false
       let message = request
       status = try await HTTPClient.withHTTPClient(configuration: configuration) { client in

@@ -119,7 +119,7 @@ public enum GateKeySource: Sendable, Hashable {
   }
 
   private static func download(_ url: String, authority: String?, within limit: Duration) async throws -> [UInt8] {
-    var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
+    var configuration = HTTPClient.Configuration.strict
     configuration.timeout = .init(connect: TimeAmount(limit / 2), read: TimeAmount(limit / 2))
     // A refused connection would be tried again until the time is over. The caller decides when to try again.
     configuration.connectionPool.retryConnectionEstablishment = false

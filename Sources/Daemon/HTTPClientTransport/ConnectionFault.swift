@@ -15,6 +15,7 @@ public enum ConnectionFault {
     case let error as SocketAddressError.UnknownHost: "the name \(error.host) has no address"
     case let error as SocketAddressError: reason(of: error)
     case is NIOTooManyBytesError: "the answer is too large"
+    case let error as MalformedAnswer: "the server sent no HTTP: \(error.text)"
     case let error as NIOSSLError: reason(of: error)
     case let error as NIOSSLExtraError where error == .failedToValidateHostname: "the certificate is for another name"
     case is NIOSSLExtraError, is BoringSSLError: "the TLS handshake failed: \(text(of: error))"

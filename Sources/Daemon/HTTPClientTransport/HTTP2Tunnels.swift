@@ -57,14 +57,12 @@ final class HTTP2Tunnels: Sendable {
       return .basic(credentials: String(field.dropFirst(6)))
     }
     configuration.proxy = .server(host: proxy.host, port: Int(proxy.port), authorization: authorization)
-    let check: @Sendable (any Channel) -> EventLoopFuture<Void> = { [pins] channel in
+    configuration.checkConnections { [pins] channel in
       channel.pipeline.handler(type: NIOSSLHandler.self).flatMapThrowing { handler in
         if !HTTPClientTransport.isAddress(host) { try handler.requireName(host) }
         if !pins.isEmpty { try handler.requirePin(among: pins) }
       }
     }
-    configuration.http1_1ConnectionDebugInitializer = check
-    configuration.http2ConnectionDebugInitializer = check
     return configuration
   }
 }

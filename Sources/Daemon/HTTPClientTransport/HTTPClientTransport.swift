@@ -4,6 +4,7 @@ public import ForwardProxies
 public import Foundation
 internal import Glibc
 public import HTTPExchange
+internal import Locking
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
@@ -71,20 +72,33 @@ public final class HTTPClientTransport: HTTPTransport {
     }
   }
 
-  private let client: HTTPClient
+  /// Clients with their open connections, which they close when the last exchange has ended.
+  private final class Clients: Sendable {
+    let direct: HTTPClient
+    let tunnels: HTTP2Tunnels?
+
+    init(_ configuration: HTTPClient.Configuration, _ options: Options) {
+      direct = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+      tunnels = options.offersHTTP2 ? HTTP2Tunnels(configuration, pins: options.pins) : nil
+    }
+
+    deinit { direct.shutdown { _ in } }
+  }
+
+  private let configuration: HTTPClient.Configuration
+  private let clients: LockedValue<Clients>
   private let options: Options
   private let proxied: ProxiedExchange
-  private let tunnels: HTTP2Tunnels?
   /// Why no request is sent: the client's certificate cannot be used.
   private let fault: TransportError?
 
   /// Creates a transport. Nothing is connected yet.
   public init(_ options: Options = Options()) {
     self.options = options
-    var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
+    var configuration = HTTPClient.Configuration.strict
     // Within the time for the exchange, so that a server that cannot be reached is called so.
     configuration.timeout = .init(connect: TimeAmount(min(options.connectTime, options.exchangeTime / 2)))
-    configuration.httpVersion = options.offersHTTP2 ? .automatic : .http1Only
+    if options.offersHTTP2 { configuration.httpVersion = .automatic }
     // A handshake that failed would be tried again until the time is over.
     configuration.connectionPool.retryConnectionEstablishment = false
     var tls = TLSConfiguration.makeClientConfiguration()
@@ -98,33 +112,41 @@ public final class HTTPClientTransport: HTTPTransport {
     }
     configuration.tlsConfiguration = tls
     if !options.pins.isEmpty {
-      // Called after the handshake and before the first request is written; a failure closes the connection.
-      let check: @Sendable (any Channel) -> EventLoopFuture<Void> = { [pins = options.pins] channel in
+      configuration.checkConnections { [pins = options.pins] channel in
         channel.pipeline.handler(type: NIOSSLHandler.self).flatMapThrowing { handler in
           try handler.requirePin(among: pins)
         }
       }
-      configuration.http1_1ConnectionDebugInitializer = check
-      configuration.http2ConnectionDebugInitializer = check
     }
     proxied = ProxiedExchange(options, tls: tls)
-    client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
-    tunnels = options.offersHTTP2 ? HTTP2Tunnels(configuration, pins: options.pins) : nil
-  }
-
-  deinit {
-    // Its connections are idle: an exchange keeps the transport.
-    client.shutdown { _ in }
+    self.configuration = configuration
+    clients = LockedValue(Clients(configuration, options))
   }
 
   /// Sends the request and returns the whole answer.
   ///
-  /// - Throws: `.lost` if the answer is not complete when the time of the exchange is over, however much of it came.
+  /// - Throws: `.lost` if the answer is not complete when the time of the exchange is over, however much of it came. The
+  ///   next request then has a connection of its own.
   public func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
-    try await ExchangeDeadline.within(
-      options.exchangeTime, expired: TransportError.lost("no complete answer within the time allowed"),
-      cancelled: .lost("the request was cancelled")
-    ) { [self] () async throws(TransportError) in try await exchange(request) }
+    let late = TransportError.lost("no complete answer within the time allowed")
+    let clients = clients.withLock(\.self)
+    do throws(TransportError) {
+      return try await ExchangeDeadline.within(
+        options.exchangeTime, expired: late, cancelled: .lost("the request was cancelled")
+      ) { [self] () async throws(TransportError) in try await exchange(request, clients) }
+    } catch {
+      if error == late { leave(clients) }
+      throw error
+    }
+  }
+
+  /// Opens new connections from now on. With HTTP/2, all requests would otherwise go to the one that is silent, for as
+  /// long as they come.
+  private func leave(_ clients: Clients) {
+    guard options.offersHTTP2 else { return }
+    self.clients.withLock { current in
+      if current === clients { current = Clients(configuration, options) }
+    }
   }
 
   /// Returns what a proxy is chosen by; `nil` for a URL without a host, or with another scheme than `http` and `https`.
@@ -141,7 +163,7 @@ public final class HTTPClientTransport: HTTPTransport {
     return inet_aton(host, &v4) == 1 || inet_pton(AF_INET6, host, &v6) == 1
   }
 
-  private func exchange(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
+  private func exchange(_ request: HTTPRequest, _ clients: Clients) async throws(TransportError) -> HTTPResponse {
     if let fault { throw fault }
     if let server = Self.server(of: request.url) {
       let proxy: ForwardProxy?
@@ -151,11 +173,13 @@ public final class HTTPClientTransport: HTTPTransport {
         throw .unreachable(error.description)
       }
       if let proxy {
-        guard let tunnels, server.scheme == .https else { return try await proxied.send(request, through: proxy) }
+        guard let tunnels = clients.tunnels, server.scheme == .https else {
+          return try await proxied.send(request, through: proxy)
+        }
         return try await exchange(request, by: try tunnels.client(for: server.host, through: proxy))
       }
     }
-    return try await exchange(request, by: client)
+    return try await exchange(request, by: clients.direct)
   }
 
   private func exchange(
@@ -166,7 +190,8 @@ public final class HTTPClientTransport: HTTPTransport {
     for field in request.headers { message.headers.add(name: field.name, value: field.value) }
     if request.method == .post { message.body = .bytes(request.body) }
     do {
-      let answer = try await client.execute(message, timeout: TimeAmount(options.exchangeTime))
+      // The limit of the library is longer, so that the reason is always the same.
+      let answer = try await client.execute(message, timeout: TimeAmount(options.exchangeTime + .seconds(5)))
       let body = try await answer.body.collect(upTo: options.largestAnswer)
       return HTTPResponse(
         status: Int(answer.status.code), headers: answer.headers.map { HTTPField($0.name, $0.value) },
@@ -238,6 +263,7 @@ extension TransportError {
       self = .unreachable("\(error)")
     case let error as HTTPClientError where error == .tlsHandshakeTimeout:
       self = .untrusted("no handshake within the time allowed")
+    case let error as MalformedAnswer: self = .malformed(error.text)
     case is HTTPParserError: self = .malformed("\(error)")
     case let error as IOError where error.errnoCode == 111: self = .unreachable("\(error)")
     case let error as ChannelError where error.isConnectTimeout:

@@ -63,7 +63,7 @@ struct AdminClient {
   private static func exchange(
     _ message: HTTPClientRequest, within patience: Duration
   ) async throws -> (UInt, Data) {
-    var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
+    var configuration = HTTPClient.Configuration.strict
     // A socket of a backend that has ended refuses; waiting does not help.
     configuration.connectionPool.retryConnectionEstablishment = false
     return try await HTTPClient.withHTTPClient(configuration: configuration) { client in

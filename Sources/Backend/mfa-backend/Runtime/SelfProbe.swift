@@ -1,5 +1,6 @@
 internal import AsyncHTTPClient
 internal import Foundation
+internal import HTTPClientTransport
 internal import MFASettings
 internal import NIOCore
 internal import NIOHTTP1
@@ -19,7 +20,7 @@ enum SelfProbe {
       case .tcp: "http://\(place)\(document)"
       case .unix(let path): URL(httpURLWithSocketPath: path, uri: document)?.absoluteString ?? ""
       }
-    var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
+    var configuration = HTTPClient.Configuration.strict
     configuration.connectionPool.retryConnectionEstablishment = false
     let status = try? await HTTPClient.withHTTPClient(configuration: configuration) { client in
       try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(5)).status.code
