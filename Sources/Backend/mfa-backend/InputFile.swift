@@ -1,37 +1,37 @@
 internal import Commands
+internal import ConfigurationEngine
 internal import Foundation
 internal import Glibc
 
 /// A file that an option names.
 enum InputFile {
-  /// Reads the whole file.
+  /// Reads a secret file of at most 1 MiB. Prints a warning if the group of the file can read it.
   ///
-  /// - Parameter use: what the file is, for error messages: `the keys file`.
-  /// - Throws: `Failure` if the file cannot be read.
-  static func read(_ path: String, _ use: String) throws(Failure) -> Data {
-    try require(path, use)
-    guard let bytes = FileManager.default.contents(atPath: path) else {
-      throw Failure(.noInput, "\(use) \(path) cannot be read")
-    }
-    return bytes
-  }
-
-  /// Reads a secret file. Prints a warning if the group of the file can read it.
+  /// - Throws: `Failure` if the file cannot be read, or if every user of the machine can read or change it.
   ///
-  /// - Throws: `Failure` if the file cannot be read, or if every user of the machine can read it.
-  ///
-  /// - Parameter warns: whether a warning is printed; `false` for a file that is read often.
+  /// - Parameters:
+  ///   - use: what the file is, for error messages: `the keys file`.
+  ///   - warns: whether a warning is printed; `false` for a file that is read often.
   static func readSecret(_ path: String, _ use: String, warns: Bool = true) throws(Failure) -> Data {
     var status = stat()
-    if stat(path, &status) == 0 {
+    if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
       guard status.st_mode & 0o004 == 0 else {
         throw Failure(
           .configuration, "every user of this machine can read \(use) \(path)",
           hint: "chmod 600 \(path), and replace the secret if other users could have read it")
       }
+      guard status.st_mode & 0o002 == 0 else {
+        throw Failure(
+          .configuration, "every user of this machine can change \(use) \(path)",
+          hint: "chmod 600 \(path), and check its content")
+      }
       if warns, status.st_mode & 0o040 != 0 { Console.tell(.warning("\(use) \(path) is readable by its group")) }
     }
-    return try read(path, use)
+    do throws(FileContentError) {
+      return Data(try FileContent.read(path, acceptsPipe: true))
+    } catch {
+      throw Failure(.noInput, "\(use) \(path) cannot be read: \(error.reason)")
+    }
   }
 
   /// The first line of a secret file that is not empty.
