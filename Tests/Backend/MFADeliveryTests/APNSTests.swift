@@ -103,7 +103,7 @@ struct APNSTests {
     "each answer of Apple has its consequence",
     arguments: [
       (400, "BadDeviceToken", PushFailure.Kind.unregistered(since: nil)),
-      (400, "DeviceTokenNotForTopic", .unregistered(since: nil)), (400, "BadTopic", .refused),
+      (400, "DeviceTokenNotForTopic", .refused), (400, "BadTopic", .refused),
       (400, "", .refused), (403, "InvalidProviderToken", .configuration), (403, "BadCertificate", .configuration),
       (404, "BadPath", .refused), (413, "PayloadTooLarge", .refused), (302, "", .refused),
       (429, "TooManyRequests", .temporary(after: nil, isOfService: false)),
@@ -209,6 +209,10 @@ struct APNSTests {
         #expect(failure == PushFailure(.configuration, "status 403 InvalidProviderToken"))
         await #expect(throws: PushFailure.self) { try await provider.probe() }
         #expect(try await self.provider(server, clock).probe() == "the server accepts the key")
+        for status in [400, 404, 410, 302] {
+          try await server.command(["strange": .number(Double(status))])
+          await #expect(throws: PushFailure.self, "\(status)") { try await self.provider(server, clock).probe() }
+        }
       }
     }
   }
@@ -264,6 +268,17 @@ struct APNSTests {
   func keys(_ text: String) async throws {
     let text = text == "RSA" ? try await PushServer.with(.fcm) { $0.pem } : text
     #expect(throws: PushKeyFault.self) { try APNSKey(pem: text, keyID: "A", teamID: "B") }
+  }
+
+  @Test(
+    "a key of another curve of the same size is none",
+    arguments: [("prime256v1", true), ("secp256k1", false), ("brainpoolP256r1", false), ("secp384r1", false)])
+  func curves(_ name: String, _ isKey: Bool) async throws {
+    let run = try await ChildProcess.run(
+      Places.tool("openssl"), ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:\(name)"])
+    let pem = run.output.joined(separator: "\n")
+    #expect(pem.contains("BEGIN PRIVATE KEY"))
+    #expect(((try? APNSKey(pem: pem, keyID: "A", teamID: "B")) != nil) == isKey)
   }
 
   @Test("an app whose name has no bundle id gets nothing", arguments: ["", "com", ".com.example", "TEAM.\u{E4}"])

@@ -116,7 +116,7 @@ struct FCMTests {
       (400, problem("INVALID_ARGUMENT"), .refused), (403, problem("SENDER_ID_MISMATCH"), .refused),
       (403, problem(nil), .configuration), (404, problem(nil), .configuration),
       (401, problem("THIRD_PARTY_AUTH_ERROR"), .configuration),
-      (429, problem("QUOTA_EXCEEDED"), .temporary(after: nil, isOfService: true)),
+      (429, problem("QUOTA_EXCEEDED"), .throttled(after: nil)),
       (500, problem("INTERNAL"), .temporary(after: nil, isOfService: true)),
       (503, ["no": "JSON of Google's"] as JSONValue, .temporary(after: nil, isOfService: true)),
       (302, [:] as JSONValue, .refused),
@@ -139,7 +139,7 @@ struct FCMTests {
       #expect(first?.kind == .temporary(after: .seconds(30), isOfService: true))
       try await server.answer(429, Self.problem("QUOTA_EXCEEDED"), headers: ["Retry-After": "60"])
       let second = await failure(provider, try .sample(.fcm, at: clock.now))
-      #expect(second?.kind == .temporary(after: .seconds(60), isOfService: true))
+      #expect(second?.kind == .throttled(after: .seconds(60)))
       try await server.command(["forget": true])
       try await server.command(["token": 400])
       let third = await failure(provider, try .sample(.fcm, at: clock.now))
@@ -152,6 +152,11 @@ struct FCMTests {
     try await serving { server, provider, clock in
       #expect(try await provider.probe() == "the server accepts the service account")
       #expect(try await server.requests("messages:send").allSatisfy { $0["status"] == 400 })
+      for status in [400, 302, 405] {
+        try await server.command(["strange": .number(Double(status))])
+        await #expect(throws: PushFailure.self, "\(status)") { try await provider.probe() }
+      }
+      try await server.command(["strange": 0])
       try await server.command(["forget": true])
       try await server.command(["token": 401])
       await #expect(throws: PushFailure.self) { try await provider.probe() }

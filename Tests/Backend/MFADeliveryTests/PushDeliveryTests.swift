@@ -185,6 +185,85 @@ struct PushDeliveryTests {
     }
   }
 
+  @Test("an address that waits for ten minutes holds no place of another one", arguments: [true, false])
+  func heldPlace(isThrottled: Bool) async throws {
+    let long = Duration.seconds(600)
+    let service = ScriptedService([
+      isThrottled ? .throttled(after: long) : .temporary(after: long, isOfService: false)
+    ])
+    try await running([.apns: service], { $0.mostAtOnce = 1 }) { running in
+      running.delivery.send(try .sample(at: running.clock.now))
+      await service.ask(1)
+      running.delivery.send(try .sample(device: 2, at: running.clock.now))
+      await service.deliver(1)
+      #expect(service.delivered.map(\.address.deviceID.text) == ["device-2"])
+      #expect(running.delivery.waiting.first { $0.service == .apns }?.retrying == 1)
+    }
+  }
+
+  @Test("a second address that is throttled shows that the service is, and the same one again does not")
+  func throttledService() async throws {
+    let service = ScriptedService(Array(repeating: .throttled(after: .milliseconds(1)), count: 2))
+    try await running([.fcm: service]) { running in
+      running.delivery.send(try .sample(.fcm, at: running.clock.now))
+      await service.deliver(1)
+      #expect(service.asked == 3)
+    }
+    let busy = ScriptedService(Array(repeating: .throttled(after: .seconds(600)), count: 2))
+    try await running([.fcm: busy]) { running in
+      for device in 1...2 {
+        running.delivery.send(try .sample(.fcm, device: device, at: running.clock.now))
+        await busy.ask(device)
+      }
+      try await running.log.lines(2, saying: "delivery attempt failed")
+      running.delivery.send(try .sample(.fcm, device: 3, at: running.clock.now))
+      while running.delivery.waiting.first(where: { $0.service == .fcm })?.retrying != 3, !Task.isCancelled {
+        await Task.yield()
+      }
+      #expect(busy.asked == 2)
+    }
+  }
+
+  @Test("a refusal of credentials that a reload has replaced stops nothing, and its notification is tried again")
+  func earlierProvider() async throws {
+    let (earlier, later) = (ScriptedService([.configuration], isHeld: true), ScriptedService())
+    try await running([.apns: earlier]) { running in
+      running.delivery.send(try .sample(at: running.clock.now))
+      await earlier.ask(1)
+      running.delivery.replaceProviders([.apns: later])
+      earlier.release()
+      await later.deliver(1)
+      #expect(running.delivery.waiting.allSatisfy { $0.fault == nil })
+      #expect(running.log.lines(saying: "push service stopped") == 0)
+    }
+  }
+
+  @Test("after a stop one notification is a trial; its temporary failure ends the stop, and the others wait")
+  func halfOpen() {
+    let start = ContinuousClock.now
+    var circuit = PushCircuit(pause: .seconds(1), longestPause: .seconds(30), stop: .seconds(600))
+    circuit.refuse("why", at: start)
+    // Of a request that was sent before the refusal.
+    circuit.fail(at: start + .seconds(1), requested: nil, jitter: 1)
+    #expect(circuit.admission(at: start + .seconds(2)) == .stopped)
+    let then = start + .seconds(600)
+    #expect(circuit.admission(at: then) == .open)
+    #expect(circuit.admission(at: then) == .paused(until: then + .seconds(1)))
+    #expect(circuit.fault == "why")
+    circuit.fail(at: then, requested: .seconds(5), jitter: 1)
+    #expect(circuit.fault == nil)
+    #expect(circuit.admission(at: then) == .paused(until: then + .seconds(5)))
+    #expect(circuit.admission(at: then + .seconds(5)) == .open)
+    circuit.refuse("again", at: then)
+    // A trial without a result is given up.
+    let trial = then + .seconds(600)
+    #expect(circuit.admission(at: trial) == .open)
+    #expect(circuit.admission(at: trial + .seconds(29)) != .open)
+    #expect(circuit.admission(at: trial + .seconds(30)) == .open)
+    circuit.succeed()
+    #expect(circuit.admission(at: trial) == .open && circuit.fault == nil)
+  }
+
   @Test("a full queue and a service that is off drop notifications, and no log line has a token")
   func dropped() async throws {
     let service = ScriptedService(isHeld: true)

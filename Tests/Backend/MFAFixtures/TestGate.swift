@@ -65,6 +65,8 @@ public struct AppInstance: Sendable, Hashable {
   public let method: String
   public var environment: String?
   public var address = "192.0.2.1"
+  /// The gate's name of the app.
+  public var name = "AAABBBCCC1.com.example.app"
 
   /// Returns an installation with its own attested key.
   public static func genuine(method: String = "app-attest") -> AppInstance {
@@ -86,7 +88,7 @@ public struct GateClaims: JWTPayload {
   public var jti = UUID().uuidString
   public var iat: Int64
   public var exp: Int64
-  public var app = "AAABBBCCC1.com.example.app"
+  public var app: String
   public var env: String?
   public var method: String
   public var htm: String?
@@ -96,6 +98,7 @@ public struct GateClaims: JWTPayload {
   public var client_ip: String
 
   init(app: AppInstance, at now: Int64) {
+    self.app = app.name
     if app.method == "mtls" { cnf = ["x5t#S256": app.keyHash] } else { sub = app.keyHash }
     iat = now
     exp = now + 60

@@ -141,6 +141,19 @@ struct PushAddressTests {
     }
   }
 
+  @Test(
+    "an app of Apple's whose name has no bundle id is told that it gets none", arguments: ["nodot", ".x", "T.\u{FC}"])
+  func noBundleID(name: String) async throws {
+    try await TestBackend.with(policy: Self.policy) { backend in
+      var app = AppInstance.genuine()
+      app.name = name
+      let phone = TestPhone(app: app)
+      let answer = try await register(backend, phone, try await backend.token(phone))
+      #expect(answer.status == 200 && answer["active"] == false)
+      #expect(try await addresses(backend).isEmpty)
+    }
+  }
+
   @Test("a token moves to the account that reports it last", arguments: TestDatabase.allCases)
   func moved(_ database: TestDatabase) async throws {
     try await TestBackend.with(store: try await database.open(), policy: Self.policy) { backend in

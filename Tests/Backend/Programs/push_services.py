@@ -11,6 +11,7 @@ Prints `port N`, then one line of JSON for each request. Lines of JSON on standa
     {"token": STATUS, "headers": {...}}                   the answer to the next request for an access token
     {"sync": true}                                        nothing; its answer follows those of the requests before
     {"forget": true}                                      access tokens given so far are not valid any more
+    {"strange": STATUS}                                   from now on every answer has this status and no JSON; 0 ends it
 """
 import collections
 import http.server
@@ -27,7 +28,7 @@ import jwt
 
 answers = collections.deque()
 token_answers = collections.deque()
-state = {"now": None, "tokens": set(), "issued": 0, "connections": 0}
+state = {"now": None, "tokens": set(), "issued": 0, "connections": 0, "strange": 0}
 lock = threading.Lock()
 output = threading.Lock()
 
@@ -47,6 +48,8 @@ def obey():
         with lock:
             if "now" in command:
                 state["now"] = command["now"]
+            elif "strange" in command:
+                state["strange"] = command["strange"]
             elif "token" in command:
                 token_answers.append(command)
             elif "sync" in command:
@@ -137,6 +140,10 @@ def serve_apns(certificate, key_file, public_key):
 
     def answer(connection, stream, headers, body, number):
         status, fields, reply, claims, payload = 200, {}, None, None, None
+        if state["strange"]:
+            connection.send_headers(stream, [(":status", str(state["strange"]))])
+            connection.send_data(stream, b"<html>", end_stream=True)
+            return
         try:
             claims = provider_token(headers, key, used)
             payload = check_apns(headers, body)
@@ -278,7 +285,9 @@ def serve_fcm(public_key):
             authorization, message, fields = self.headers.get("Authorization", ""), None, {}
             with lock:
                 isKnown = authorization.removeprefix("Bearer ") in state["tokens"]
-            if self.path != "/v1/projects/demo-project/messages:send":
+            if state["strange"]:
+                status, value = state["strange"], "<html>"
+            elif self.path != "/v1/projects/demo-project/messages:send":
                 status, value = fcm_error(404, "NOT_FOUND")
             elif not isKnown:
                 status, value = fcm_error(401, "UNAUTHENTICATED")

@@ -35,7 +35,9 @@ struct APNSAnswer: Sendable, Hashable {
     func failure(_ kind: PushFailure.Kind) -> PushFailure { PushFailure(kind, text) }
     switch (status, reason) {
     case (200, _): return
-    case (400, "BadDeviceToken"), (400, "DeviceTokenNotForTopic"): throw failure(.unregistered(since: nil))
+    case (400, "BadDeviceToken"): throw failure(.unregistered(since: nil))
+    // The name of a wrong app must not cost all devices their addresses.
+    case (400, "DeviceTokenNotForTopic"): throw failure(.refused)
     case (403, "ExpiredProviderToken"): throw Self.expiredToken
     case (403, _): throw failure(.configuration)
     case (410, _): throw failure(.unregistered(since: unregisteredSince))

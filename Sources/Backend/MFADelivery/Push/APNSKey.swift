@@ -41,7 +41,7 @@ public final class APNSKey: Sendable {
   ///
   /// - Parameter pem: the content of the file `AuthKey_….p8`: a P-256 key as PKCS #8.
   public init(pem: String, keyID: String, teamID: String) throws(PushKeyFault) {
-    guard let key = try? P256.Signing.PrivateKey(pemRepresentation: pem) else {
+    guard let key = try? P256.Signing.PrivateKey(pemRepresentation: pem), Self.namesCurve(pem) else {
       throw PushKeyFault("it is not a P-256 private key as PEM, as the file AuthKey_….p8 of the developer account is")
     }
     self.key = key
@@ -54,6 +54,14 @@ public final class APNSKey: Sendable {
       tokens[identity] = new
       return new
     }
+  }
+
+  /// Whether the PKCS #8 document names the curve P-256: the library accepts the key of another curve of this size.
+  private static func namesCurve(_ pem: String) -> Bool {
+    let lines = pem.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("-----") }
+    // prime256v1, 1.2.840.10045.3.1.7 (RFC 5480 section 2.1.1.1).
+    let curve = Data([0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07])
+    return Data(base64Encoded: lines.joined(), options: .ignoreUnknownCharacters)?.range(of: curve) != nil
   }
 
   /// Returns the token for a request at `now`.

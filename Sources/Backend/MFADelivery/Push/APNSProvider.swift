@@ -59,9 +59,11 @@ public struct APNSProvider: PushProvider {
     let request = HTTPRequest(method: .post, url: url, headers: [HTTPField("apns-push-type", "alert")], body: [])
     try await withToken { token throws(PushFailure) in
       let answer = APNSAnswer(try await send(request, token))
-      // A refusal of this notification is what the probe expects.
-      guard answer.status != 400, answer.status != 404, answer.status != 410 else { return }
-      try answer.judge()
+      // A refusal of this notification is what the probe expects, with Apple's word for it.
+      guard [400, 404, 410].contains(answer.status) else { return try answer.judge() }
+      guard answer.reason != nil else {
+        throw PushFailure(.refused, "status \(answer.status) without a reason: the server is not that of APNs")
+      }
     }
     return "the server accepts the key"
   }
@@ -123,16 +125,5 @@ public struct APNSProvider: PushProvider {
       {"aps":{"alert":\(alert),"sound":"default","category":"\(content.category)","interruption-level":"\(level)"},\
       "\(name)":\(JSONText.quote(value))}
       """.utf8)
-  }
-}
-
-extension PushAddress {
-  /// The bundle id of Apple's app: its name without the team id; `nil` if the name is not of that form.
-  var bundleID: String? {
-    guard let dot = app.firstIndex(of: "."), dot > app.startIndex else { return nil }
-    let id = app[app.index(after: dot)...]
-    // It becomes a header field.
-    guard (1...255).contains(id.utf8.count), id.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
-    return String(id)
   }
 }

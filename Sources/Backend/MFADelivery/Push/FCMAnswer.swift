@@ -55,7 +55,9 @@ struct FCMAnswer: Sendable, Hashable {
     // A token of another project. The file of a wrong project must not cost all devices their addresses.
     case (403, "SENDER_ID_MISMATCH"): throw failure(.refused)
     case (401, _), (403, _), (404, _): throw failure(.configuration)
-    case (429, _), (500..., _): throw failure(.temporary(after: retryAfter, isOfService: true))
+    // The quota of the project or of one device.
+    case (429, _): throw failure(.throttled(after: retryAfter))
+    case (500..., _): throw failure(.temporary(after: retryAfter, isOfService: true))
     default: throw failure(.refused)
     }
   }

@@ -51,9 +51,10 @@ public struct FCMProvider: PushProvider {
       try await send(#"{"validate_only":true,"message":{"token":"check","data":{"check":"1"}}}"#)
     } catch {
       switch error.kind {
-      // A refusal of this message is what the probe expects.
-      case .unregistered, .refused: break
-      case .temporary, .configuration: throw error
+      // A refusal of this message is what the probe expects, with Google's word for it.
+      case .unregistered: break
+      case .refused where error.reason.hasPrefix("status 400 "): break
+      case .refused, .temporary, .throttled, .configuration: throw error
       }
     }
     return "the server accepts the service account"

@@ -20,6 +20,9 @@ public struct PushFailure: Error, Sendable, Hashable {
     /// A later attempt may succeed, not before `after` if the service names a time. `isOfService` is `false` if only
     /// this address is concerned.
     case temporary(after: Duration?, isOfService: Bool)
+    /// There were too many notifications for this address or for all: the service does not say which. A later attempt may
+    /// succeed, not before `after` if the service names a time.
+    case throttled(after: Duration?)
     /// The service refuses the credentials. Every other notification fails in the same way.
     case configuration
     /// The service refuses this notification.
@@ -65,10 +68,10 @@ extension HTTPResponse {
     return .seconds(min(seconds, Self.longestRetryAfter))
   }
 
-  /// A word of the service for the log: letters, digits and underscores, at most 60; `nil` for anything else.
+  /// A word of the service for the log: letters and underscores, at most 60; `nil` for anything else. No token is one.
   static func word(_ text: String?) -> String? {
     guard let text, (1...60).contains(text.utf8.count),
-      text.utf8.allSatisfy({ $0 == 0x5F || (0x30...0x39).contains($0) || (0x41...0x5A).contains($0 & 0xDF) })
+      text.utf8.allSatisfy({ $0 == 0x5F || (0x41...0x5A).contains($0 & 0xDF) })
     else { return nil }
     return text
   }

@@ -26,8 +26,32 @@ final class PushQueue: Sendable {
   private struct State {
     var provider: (any PushProvider)?
     var circuit: PushCircuit
+    /// Counts the providers: what an earlier one was told says nothing of the service now.
+    var generation = 0
+    /// The address that the service last throttled. Only a second one shows that all are.
+    var throttled: [UInt8]?
     var queued = 0
     var retrying = 0
+
+    /// The service has accepted a notification.
+    mutating func judged() {
+      throttled = nil
+      circuit.succeed()
+    }
+
+    /// Returns whom a failure concerns, and what it says of the credentials.
+    mutating func judged(_ failure: PushFailure, of address: PushAddress) -> PushFailure {
+      switch failure.kind {
+      case .throttled(let after):
+        let isOfService = throttled.map { $0 != address.tokenHash } ?? false
+        throttled = address.tokenHash
+        if !isOfService { circuit.succeed() }
+        return PushFailure(.temporary(after: after, isOfService: isOfService), failure.reason)
+      case .unregistered, .temporary(_, isOfService: false): circuit.succeed()
+      case .temporary, .configuration, .refused: break
+      }
+      return failure
+    }
   }
 
   let service: PushAddress.Service
@@ -38,6 +62,7 @@ final class PushQueue: Sendable {
   private let state: LockedValue<State>
   private let queue: AsyncStream<PushNotification>
   private let entrance: AsyncStream<PushNotification>.Continuation
+  private let places: PushPlaces
 
   init(
     _ service: PushAddress.Service, schedule: PushDelivery.Schedule, clock: WallClock, logger: Logger,
@@ -49,6 +74,7 @@ final class PushQueue: Sendable {
     self.logger = logger
     self.forget = forget
     state = LockedValue(State(provider: nil, circuit: schedule.circuit))
+    places = PushPlaces(max(1, schedule.mostAtOnce))
     (queue, entrance) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(schedule.capacity))
   }
 
@@ -56,6 +82,8 @@ final class PushQueue: Sendable {
   func replaceProvider(_ provider: (any PushProvider)?) {
     state.withLock { state in
       state.provider = provider
+      state.generation += 1
+      state.throttled = nil
       state.circuit = schedule.circuit
     }
   }
@@ -93,11 +121,16 @@ final class PushQueue: Sendable {
       var running = 0
       for await notification in queue {
         state.withLock { $0.queued -= 1 }
-        if running == max(1, schedule.mostAtOnce) {
+        if running == max(1, schedule.mostAtOnce) + schedule.capacity {
           await group.next()
           running -= 1
         }
-        group.addTask { await self.deliver(notification) }
+        // So that those that wait for another attempt are as many as can wait for their first one.
+        await places.take()
+        group.addTask {
+          await self.deliver(notification)
+          self.places.leave()
+        }
         running += 1
       }
     }
@@ -105,6 +138,7 @@ final class PushQueue: Sendable {
 
   // MARK: Delivery
 
+  /// Delivers a notification. Its caller has taken a place, which it gives back only while it waits.
   private func deliver(_ notification: PushNotification) async {
     var (attempt, refusals, pause) = (0, 0, schedule.pause)
     let end = min(notification.expiresAt, clock.now().advanced(by: schedule.longestDelivery))
@@ -113,7 +147,9 @@ final class PushQueue: Sendable {
       guard clock.now() < end else {
         return finish(.expired, .warning, ["attempts": .number(attempt)])
       }
-      let (provider, admission) = state.withLock { ($0.provider, $0.circuit.admission(at: .now)) }
+      let (provider, generation, admission) = state.withLock {
+        ($0.provider, $0.generation, $0.circuit.admission(at: .now))
+      }
       // A reload may have turned the service off.
       guard let provider else { return finish(.dropped, .error, ["reason": "the push service is not configured"]) }
       switch admission {
@@ -126,39 +162,47 @@ final class PushQueue: Sendable {
       attempt += 1
       do throws(PushFailure) {
         try await provider.deliver(notification)
-        state.withLock { $0.circuit.succeed() }
+        change(generation) { $0.judged() }
         return finish(.sent, .info, ["attempt": .number(attempt)])
       } catch {
-        if error.isOfAddress { refusals += 1 }
+        let failure = change(generation) { $0.judged(error, of: notification.address) } ?? error
+        if failure.isOfAddress { refusals += 1 }
         let isLast = refusals >= schedule.attemptsOfAddress
-        guard let after = await note(error, of: notification, attempt, isLast: isLast) else { return }
+        guard let after = await note(failure, of: notification, generation, attempt, isLast: isLast) else { return }
         await wait(until: .now + max(after, pause * Double.random(in: 0.75...1.25)), atMost: end)
         pause = min(pause * 2, schedule.longestPause)
       }
     }
   }
 
+  /// Changes the state by a result of the provider of this generation. `nil`, and no change, if that is an earlier one.
+  @discardableResult
+  private func change<Value>(_ generation: Int, _ body: (inout State) -> Value) -> Value? {
+    state.withLock { $0.generation == generation ? body(&$0) : nil }
+  }
+
   /// Records a failure, and returns the least wait before another attempt; `nil` if there is none.
   ///
   /// - Parameter isLast: whether the service has refused the address for a time too often.
   private func note(
-    _ failure: PushFailure, of notification: PushNotification, _ attempt: Int, isLast: Bool
+    _ failure: PushFailure, of notification: PushNotification, _ generation: Int, _ attempt: Int, isLast: Bool
   ) async -> Duration? {
-    let metadata: Logger.Metadata = [
-      "attempt": .number(attempt), "reason": "\(failure.reason)",
-    ]
+    let metadata: Logger.Metadata = ["attempt": .number(attempt), "reason": "\(failure.reason)"]
+    let marked = metadata.merging(["kind": "\(service.rawValue)"]) { first, _ in first }
     switch failure.kind {
     case .unregistered(let since):
-      await forget(notification.address, since ?? clock.now())
+      // Not later than now: the app may have registered it again by the time that a service names.
+      await forget(notification.address, min(since ?? clock.now(), clock.now()))
       finish(.unregistered, .info, metadata)
       return nil
     case .refused:
       finish(.failed, .error, metadata)
       return nil
     case .configuration:
-      state.withLock { $0.circuit.refuse(failure.reason, at: .now) }
-      logger.error(
-        "push service stopped", metadata: metadata.merging(["kind": "\(service.rawValue)"]) { first, _ in first })
+      let isOfProvider: Void? = change(generation) { $0.circuit.refuse(failure.reason, at: .now) }
+      // A reload may have mended it.
+      guard isOfProvider != nil else { return .zero }
+      logger.error("push service stopped", metadata: marked)
       finish(.failed, .error, metadata)
       return nil
     case .temporary where isLast:
@@ -166,23 +210,24 @@ final class PushQueue: Sendable {
       return nil
     case .temporary(let after, let isOfService):
       if isOfService {
-        state.withLock {
-          $0.circuit.fail(at: .now, requested: after, jitter: .random(in: 0.75...1.25))
-        }
+        change(generation) { $0.circuit.fail(at: .now, requested: after, jitter: .random(in: 0.75...1.25)) }
       }
-      logger.notice(
-        "delivery attempt failed",
-        metadata: metadata.merging(["kind": "\(service.rawValue)"]) { first, _ in first })
+      logger.notice("delivery attempt failed", metadata: marked)
+      return after ?? .zero
+    case .throttled(let after):
+      // Judged before; only of an earlier provider.
       return after ?? .zero
     }
   }
 
-  /// Waits until `instant`, and not beyond `end`.
+  /// Waits until `instant`, and not beyond `end`. Others have the place meanwhile.
   private func wait(until instant: ContinuousClock.Instant, atMost end: Timestamp) async {
     let rest = end.since(clock.now())
     state.withLock { $0.retrying += 1 }
-    defer { state.withLock { $0.retrying -= 1 } }
+    places.leave()
     try? await Task.sleep(until: min(instant, .now + max(rest, .zero)), clock: .continuous)
+    await places.take()
+    state.withLock { $0.retrying -= 1 }
   }
 
   /// Logs and counts the result of a notification. The log contains neither the token nor the account.

@@ -89,3 +89,16 @@ public struct PushToken: Sendable, Hashable {
     }
   }
 }
+
+extension PushAddress {
+  /// The bundle id of Apple's app: its name without the team id; `nil` if the name is not of that form.
+  public var bundleID: String? { Self.bundleID(of: app) }
+
+  static func bundleID(of app: String) -> String? {
+    guard let dot = app.firstIndex(of: "."), dot > app.startIndex else { return nil }
+    let id = app[app.index(after: dot)...]
+    // It becomes a header field.
+    guard (1...255).contains(id.utf8.count), id.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
+    return String(id)
+  }
+}

@@ -13,7 +13,8 @@ public struct PushAddresses: Sendable {
   /// one: a telephone that changed hands must not get the pushes of its former owner.
   ///
   /// - Parameter text: the token that the service gave to the app instance.
-  /// - Returns: whether the backend sends by that service. Otherwise the address is not kept.
+  /// - Returns: whether the backend sends by that service: it is set up, and the name of an app of Apple's has a bundle
+  ///   id. Otherwise the address is not kept.
   /// - Throws: `InvalidValue` for a text that is not a token of the service; `.forbidden` for a debug build, whose app is
   ///   not known, and for a session without a device; what `UnitOfWork.session` throws.
   public func register(_ text: String, by caller: Caller) async throws -> Bool {
@@ -24,7 +25,9 @@ public struct PushAddresses: Sendable {
       }
       let service = PushAddress.Service(of: platform)
       let token = try PushToken(text, for: service)
-      guard work.policy.pushServices.contains(service) else {
+      guard work.policy.pushServices.contains(service),
+        service != .apns || PushAddress.bundleID(of: caller.identity.app) != nil
+      else {
         _ = try work.records.removePushAddress(of: deviceID)
         return false
       }
