@@ -22,12 +22,13 @@ public enum TemporaryFileRegistry {
     }
   }
 
-  /// From now on a signal that terminates the process first removes unfinished files, and restores terminals whose
-  /// mode was changed. Signals that the process ignores, as under nohup(1), stay ignored.
+  /// From now on a signal that terminates the process first removes unfinished files, restores terminals whose mode
+  /// was changed, and kills `OwnedProcessGroups`. Signals that the process ignores, as under nohup(1), stay ignored.
   public static func endWithSignals() {
     let numbers = [SIGINT, SIGTERM, SIGHUP].filter { !isIgnored($0) }
     ProcessSignals.hear(numbers) { number in
       TerminalMode.restoreAll()
+      OwnedProcessGroups.killAll()
       paths.withLock { paths in
         for path in paths { unlink(path) }
         // No file is finished from here on: the lock is held until the exit.

@@ -1,8 +1,14 @@
 internal import Glibc
+internal import ProcessSignals
 
 /// A program that gets bytes on its standard input and ends within a time.
 ///
 /// It may close its input early, never read, or never end: the caller is neither killed by SIGPIPE nor kept waiting.
+///
+/// The program has a process group of its own. At the end of its time the group is killed with every child in it, and
+/// also when this program ends before. While this program is in the foreground of a terminal, it shares its group, and
+/// only the started process is killed: the system would stop one of a background group that asks for a password at the
+/// terminal, and Ctrl-C reaches all processes of the foreground group.
 public enum HelperProgram {
   /// What became of it.
   public struct Outcome: Sendable, Hashable {
@@ -25,24 +31,28 @@ public enum HelperProgram {
   /// Runs `command`, which is looked for in PATH.
   ///
   /// - Parameters:
-  ///   - keepsOutput: Whether its standard output is returned. Otherwise a process that it leaves behind may go on.
+  ///   - keepsOutput: Whether its standard output is returned, as far as it is written when the program ends. A process
+  ///     that it leaves behind may go on, and is not waited for.
   ///   - seconds: How long it may take. Then it is killed.
   ///   - sharesErrors: Whether its standard error is that of this program.
   ///   - mostOutput: The most that is kept of its output, in bytes. A program that writes more is killed.
+  ///   - leadsGroup: Whether it has a process group of its own; `nil` unless this program is in the foreground of a
+  ///     terminal.
   /// - Returns: `nil` if it cannot be started.
   public static func run(
     _ command: [String], input: [UInt8], keepsOutput: Bool, within seconds: Int, sharesErrors: Bool = false,
-    mostOutput: Int = mostOutput
+    mostOutput: Int = mostOutput, leadsGroup: Bool? = nil
   ) -> Outcome? {
     // A program that has ended must not end this one.
     signal(SIGPIPE, SIG_IGN)
     guard let toChild = Pipe(), let fromChild = Pipe() else { return nil }
-    guard
-      let id = StartedProgram.start(
-        command, reading: toChild.reader, writing: keepsOutput ? fromChild.writer : nil, sharesErrors: sharesErrors)
-    else {
-      return nil
+    let leadsGroup = leadsGroup ?? !isInForeground
+    func start() -> pid_t? {
+      StartedProgram.start(
+        command, reading: toChild.reader, writing: keepsOutput ? fromChild.writer : nil, sharesErrors: sharesErrors,
+        leadsGroup: leadsGroup)
     }
+    guard let id = leadsGroup ? OwnedProcessGroups.start(start) : start() else { return nil }
     // Not before the start: the program's ends must block.
     toChild.unblock(toChild.writer)
     fromChild.unblock(fromChild.reader)
@@ -52,10 +62,27 @@ public enum HelperProgram {
     if input.isEmpty { toChild.closeWriter() }
     let end = now() + Int64(seconds) * 1000
     var exchange = Exchange(input: input[...], keepsOutput: keepsOutput, mostOutput: mostOutput)
-    while !exchange.isDone, now() < end { exchange.step(toChild, fromChild, until: end) }
+    while !exchange.isDone, now() < end {
+      // Before the pipe is read: what the program has written is in it by then.
+      let hasEnded = hasEnded(id)
+      exchange.step(toChild, fromChild, until: hasEnded ? 0 : min(end, now() + Self.pause))
+      if hasEnded { exchange.finish(fromChild) }
+    }
     toChild.closeWriter()
-    let status = wait(for: id, until: exchange.isDone && exchange.output.count <= mostOutput ? end : 0)
+    let status = wait(for: id, until: exchange.isDone && exchange.output.count <= mostOutput ? end : 0, leadsGroup)
     return Outcome(status: status, output: exchange.output, hasTakenInput: exchange.input.isEmpty)
+  }
+
+  /// The time between two looks at whether the program has ended, in milliseconds. The end of its output comes sooner,
+  /// unless a process that it leaves behind has the pipe.
+  private static let pause: Int64 = 20
+
+  /// Whether this program may read from the terminal.
+  private static var isInForeground: Bool {
+    let terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
+    guard terminal >= 0 else { return false }
+    defer { close(terminal) }
+    return tcgetpgrp(terminal) == getpgrp()
   }
 
   // MARK: The exchange
@@ -89,11 +116,25 @@ public enum HelperProgram {
         // The end of the input, which the program may wait for before it answers.
         if !wantsToWrite { toChild.closeWriter() }
       }
-      guard wanted[1].revents != 0 else { return }
+      if wanted[1].revents != 0 { _ = readOnce(fromChild) }
+    }
+
+    /// Reads what the program has left in the pipe, and ends the exchange. A process that has inherited the pipe is not
+    /// waited for.
+    mutating func finish(_ fromChild: Pipe) {
+      while keepsOutput, readOnce(fromChild) {}
+      keepsOutput = false
+      if wantsToWrite { isBroken = true }
+    }
+
+    /// - Returns: Whether there was something.
+    private mutating func readOnce(_ fromChild: Pipe) -> Bool {
       var buffer = [UInt8](repeating: 0, count: 65_536)
       let count = read(fromChild.reader, &buffer, buffer.count)
+      let isInterrupted = count < 0 && errno == EINTR
       if count > 0 { output += buffer[..<count] }
       if count == 0 || count < 0 && !isPassing(errno) || output.count > mostOutput { keepsOutput = false }
+      return count > 0 || isInterrupted
     }
 
     private func isPassing(_ code: Int32) -> Bool { code == EINTR || code == EAGAIN || code == EWOULDBLOCK }
@@ -107,19 +148,33 @@ public enum HelperProgram {
 
   // MARK: The process
 
+  /// Whether the process has ended. It is left for waitpid(2).
+  private static func hasEnded(_ id: pid_t) -> Bool {
+    var information = siginfo_t()
+    // Where this process ignores SIGCHLD, there is nothing to wait for.
+    guard waitid(P_PID, id_t(id), &information, WEXITED | WNOHANG | WNOWAIT) == 0 else { return errno == ECHILD }
+    return information._sifields._sigchld.si_pid == id
+  }
+
   /// How the process ended; `nil` if it had to be killed.
-  private static func wait(for id: pid_t, until end: Int64) -> Int32? {
-    var status: Int32 = 0
-    while true {
-      let result = waitpid(id, &status, WNOHANG)
-      if result == id { return status }
-      if result < 0 && errno != EINTR { return nil }
-      if now() >= end { break }
+  private static func wait(for id: pid_t, until end: Int64, _ leadsGroup: Bool) -> Int32? {
+    var isKilled = false
+    while !hasEnded(id) {
+      if now() >= end {
+        isKilled = true
+        kill(leadsGroup ? -id : id, SIGKILL)
+        break
+      }
       usleep(2000)
     }
-    kill(id, SIGKILL)
-    while waitpid(id, &status, 0) == -1 && errno == EINTR {}
-    return nil
+    // While the process is not waited for, no other group gets its number.
+    if leadsGroup { OwnedProcessGroups.forget(id) }
+    var status: Int32 = 0
+    while true {
+      let result = waitpid(id, &status, 0)
+      if result == id { return isKilled ? nil : status }
+      guard result < 0, errno == EINTR else { return nil }
+    }
   }
 
   /// A pipe that no other program inherits.

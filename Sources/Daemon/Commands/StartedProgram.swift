@@ -12,9 +12,11 @@ public enum StartedProgram {
   ///   - input: The descriptor that becomes its standard input; `nil` for `/dev/null`.
   ///   - output: The descriptor that becomes its standard output; `nil` for `/dev/null`.
   ///   - sharesErrors: Whether its standard error is that of this program; otherwise it is `/dev/null`.
+  ///   - leadsGroup: Whether it is the leader of a new process group.
   /// - Returns: The id of the process, which the caller waits for; `nil` if there is no such program.
   public static func start(
-    _ command: [String], reading input: Int32?, writing output: Int32?, sharesErrors: Bool = false
+    _ command: [String], reading input: Int32?, writing output: Int32?, sharesErrors: Bool = false,
+    leadsGroup: Bool = false
   ) -> Int32? {
     closeOthersOnExec()
     var actions = posix_spawn_file_actions_t()
@@ -36,7 +38,12 @@ public enum StartedProgram {
     posix_spawnattr_setsigmask(&attributes, &signals)
     sigaddset(&signals, SIGPIPE)
     posix_spawnattr_setsigdefault(&attributes, &signals)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+    var flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
+    if leadsGroup {
+      posix_spawnattr_setpgroup(&attributes, 0)
+      flags |= POSIX_SPAWN_SETPGROUP
+    }
+    posix_spawnattr_setflags(&attributes, Int16(flags))
     var id: pid_t = 0
     var arguments: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) } + [nil]
     defer { arguments.forEach { free($0) } }

@@ -47,6 +47,31 @@ struct HelperProgramTests {
     #expect(outcome.hasSucceeded)
   }
 
+  @Test func `a process that has the output and outlives the program is not waited for`() throws {
+    let outcome = try #require(run("sleep 600 & echo $!; printf rest"))
+    let lines = String(decoding: outcome.output, as: UTF8.self).split(separator: "\n")
+    #expect(outcome.hasSucceeded && lines.last == "rest")
+    let left = try #require(lines.first.flatMap { pid_t($0) })
+    #expect(kill(left, SIGKILL) == 0, "it may go on")
+    // What the program has written before its end is read whole, also beyond what a pipe holds.
+    let whole = try #require(run("sleep 600 & head -c 300000 /dev/zero; kill $!"))
+    #expect(whole.hasSucceeded && whole.output.count == 300_000)
+  }
+
+  @Test func `the children of a program that is killed at the end of its time are killed too`() async throws {
+    try await Places.withTemporaryFolder { folder in
+      // Each has the lock of a file as long as it lives.
+      let script = "(exec 9>'\(folder)/lock'; flock 9; : >'\(folder)/locked'; sleep 600) & sleep 600"
+      let outcome = try #require(
+        HelperProgram.run(
+          ["/bin/sh", "-c", script], input: [], keepsOutput: true, within: 1, leadsGroup: true))
+      #expect(outcome.status == nil)
+      #expect(FileManager.default.fileExists(atPath: folder + "/locked"))
+      let lock = try await ChildProcess.run("/usr/bin/flock", ["-w", "30", folder + "/lock", "true"])
+      #expect(lock.exit == .code(0), "a child lives on")
+    }
+  }
+
   @Test func `signals are those of a new program`() throws {
     let outcome = try #require(run("cat /proc/self/status"))
     let lines = String(decoding: outcome.output, as: UTF8.self).split(separator: "\n")

@@ -1,0 +1,35 @@
+internal import Glibc
+internal import Locking
+
+/// The process groups of programs that must not outlive this process.
+///
+/// They are killed when this process exits, and when a signal terminates it after
+/// `TemporaryFileRegistry.endWithSignals()` was called. SIGKILL leaves them behind.
+public enum OwnedProcessGroups {
+  private static let groups = LockedValue(Set<Int32>())
+
+  /// Calls `spawn`, which starts a program as the leader of a new group and returns its process id. A signal during the
+  /// call waits, so that it finds the group.
+  public static func start(_ spawn: () -> Int32?) -> Int32? {
+    _ = killsAtExit
+    return groups.withLock { groups in
+      let id = spawn()
+      if let id { groups.insert(id) }
+      return id
+    }
+  }
+
+  /// Forgets the group `id`, whose leader has ended. Call it before waitpid(2): the number may belong to another group
+  /// afterwards.
+  public static func forget(_ id: Int32) { groups.withLock { _ = $0.remove(id) } }
+
+  /// Kills every process of every group.
+  static func killAll() {
+    groups.withLock { groups in
+      for id in groups { kill(-id, SIGKILL) }
+      groups = []
+    }
+  }
+
+  private static let killsAtExit: Bool = atexit { OwnedProcessGroups.killAll() } == 0
+}
