@@ -271,7 +271,7 @@ extension TransportError {
     // With TLS 1.3, the request may be on its way by then. The server reads none on a connection that it refuses.
     case let error as BoringSSLError where Self.refusesCertificate(error):
       self = .untrusted("the server refuses the client's certificate, or asks for one: \(error)")
-    default: self = .lost("\(error)")
+    default: self = .lost(ConnectionFault.reason(of: error))
     }
   }
 
