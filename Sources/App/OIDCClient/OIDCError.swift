@@ -32,6 +32,8 @@ public enum OIDCError: Error, Sendable, Hashable {
   case clientKey(String)
   /// There is no attestation of this client that can be used: why.
   case attestation(String)
+  /// The tokens are bound to another key than that of the present attestation.
+  case attestedKeyChanged
   /// The user code of a device grant has expired.
   case deviceCodeExpired
 }
@@ -89,9 +91,17 @@ extension OIDCError {
     case .notOffered: "not_offered"
     case .tokenType: "wrong_token_type"
     case .clientKey: "client_key_unusable"
-    case .attestation: "client_attestation_unusable"
+    case .attestation, .attestedKeyChanged: "client_attestation_unusable"
     case .deviceCodeExpired: "expired_token"
     }
+  }
+}
+
+extension OIDCError {
+  /// Whether the endpoint for challenges that the provider names refuses every request, so that a pause does not help.
+  public var isOfMissingChallengeEndpoint: Bool {
+    guard case .status(let status, ProviderDemands.challengeEndpoint, _) = self else { return false }
+    return (400..<500).contains(status) && status != 429
   }
 }
 
@@ -115,6 +125,8 @@ extension OIDCError: CustomStringConvertible {
     case .tokenType(let type): "the provider issued a token of the type \(type), which was not asked for"
     case .clientKey(let reason): "the client's private key cannot be used: \(reason)"
     case .attestation(let reason): "the client attestation cannot be used: \(reason)"
+    case .attestedKeyChanged:
+      "the client attestation cannot be used: the tokens are bound to another key, so that a new sign-in is needed"
     case .deviceCodeExpired: "the code was not confirmed in time"
     }
   }

@@ -262,7 +262,11 @@ extension ProviderReader {
   /// The hashes of `pins`.
   private mutating func pins() -> Set<[UInt8]> {
     var pins: Set<[UInt8]> = []
-    for (index, element) in (fields.list(.pins) ?? []).enumerated() {
+    let elements = fields.list(.pins)
+    if let elements, elements.isEmpty, !fields.faulty.contains(.pins) {
+      fields.refuse(.pins, "is an empty list, which pins no key; leave it out for that")
+    }
+    for (index, element) in (elements ?? []).enumerated() {
       let hash = element.text.hasPrefix("sha256/") ? Base64.decode(element.text.dropFirst(7)) : nil
       if let hash, hash.count == 32 {
         pins.insert(hash)

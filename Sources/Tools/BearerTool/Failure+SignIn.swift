@@ -21,6 +21,10 @@ extension Failure {
         .protocolFault, message, hint: "for a provider of your own, name its authority with ca_file" + certificate)
     case .transport, .malformed, .tooLarge, .otherIssuer, .redirected, .tokenType:
       self.init(.protocolFault, message, hint: "`bearer providers check \(provider.id)` looks at the provider")
+    case .status where error.isOfMissingChallengeEndpoint:
+      self.init(
+        .retryLater, message,
+        hint: "the provider names an endpoint for challenges that does not answer as one: report this to the provider")
     case .status(let status, _, let pause):
       // A status without an OAuth error says nothing about the grant: a proxy may have answered.
       self.init(
@@ -52,6 +56,10 @@ extension Failure {
     case .clientKey: self.init(.configuration, message, hint: "see private_key_file in the configuration")
     case .attestation:
       self.init(.configuration, message, hint: "see attestation_command and attestation_key_file in the configuration")
+    case .attestedKeyChanged:
+      self.init(
+        .configuration, message,
+        hint: "bring the key back to attestation_key_file, or sign in with the new one: `bearer login \(provider.id)`")
     case .deviceCodeExpired: self.init(.refused, message, hint: "begin again: `bearer login --device \(provider.id)`")
     }
   }
@@ -79,9 +87,13 @@ extension Failure {
 
   /// The token of an exchange is bound to the key of an account.
   static func boundExchange(_ account: Account) -> Failure {
-    Failure(
+    var hint = "--json prints it; dpop: off in the configuration asks for tokens that are not bound"
+    if case .attestation = account.provider.authentication {
+      hint = "--json prints it; its proofs are by the key of attestation_key_file"
+    }
+    return Failure(
       .usage, "token_bound: \(account.name): the new token is bound to a key, so that it is of no use alone",
-      hint: "--json prints it; dpop: off in the configuration asks for tokens that are not bound")
+      hint: hint)
   }
 
   /// Names the setting for the audiences that are neither the client nor trusted.
@@ -102,14 +114,20 @@ extension Failure {
       "this provider asks for a second factor: sign in with the browser, `bearer login \(provider.id)`"
     case "invalid_client_attestation", "use_fresh_attestation":
       "the provider must know the attester's keys and client id; compare the clocks of attester and provider"
-    case "use_attestation_challenge": "the provider asks for a challenge and gives none in its answer"
+    case "use_attestation_challenge":
+      "the provider must give a challenge in its answer, and accept a proof with it: report this to the provider"
+    case "use_dpop_nonce":
+      "the provider must give a nonce in its answer, and accept a proof with it: report this to the provider"
+    case "invalid_dpop_proof": "compare the clocks of this machine and of the provider"
     case "invalid_client", "unauthorized_client": "see client_id, authentication and the secret in the configuration"
     case "invalid_scope": "see scopes in the configuration"
     case "invalid_target": "the provider gives no token for this audience or resource"
     case "unsupported_grant_type", "unsupported_token_type":
       "the provider does not allow this grant to the client, or does not know it"
     case "access_denied": "the sign-in was declined"
-    default: "begin again: `bearer login \(provider.id)`"
+    default:
+      provider.isOfMachine
+        ? "`bearer providers check \(provider.id)` looks at the provider" : "begin again: `bearer login \(provider.id)`"
     }
   }
 }

@@ -8,28 +8,6 @@ import Testing
 
 @Suite("Clients that authenticate by an attestation", .timeLimit(.minutes(1)))
 struct AttestedClientTests {
-  /// Attests with one key, and counts.
-  private final class Attester: ClientAttester {
-    let key = DPoPKey()
-    let calls = Watched<[Bool]>([])
-
-    func attestedClient(isRenewed: Bool) async throws(OIDCError) -> AttestedClient {
-      calls.update { $0.append(isRenewed) }
-      return try AttestedClient(
-        attestation: AttestedClientTests.attestation(by: key, number: calls.value.count), key: key, clientID: "app")
-    }
-  }
-
-  private static func attestation(
-    by key: DPoPKey, number: Int = 1, subject: String = #""app""#, end: String = "1800000600", x: String? = nil
-  ) -> String {
-    let point = key.coordinates
-    let claims =
-      #"{"sub":\#(subject),"exp":\#(end),"number":\#(number),"#
-      + #""cnf":{"jwk":{"kty":"EC","crv":"P-256","x":"\#(x ?? point.x)","y":"\#(point.y)"}}}"#
-    return [#"{"alg":"ES256"}"#, claims, "signature"].map { Base64URL.encode(Array($0.utf8)) }.joined(separator: ".")
-  }
-
   private static func provider(
     _ proof: AttestationProof = .automatic, discovers: Bool = true, dpop: DPoPUse = .automatic
   ) -> IdentityProvider {
@@ -37,7 +15,7 @@ struct AttestedClientTests {
       ? IdentityProvider(
         id: "work", name: "Work", issuer: url("https://login.example.com"), clientID: "app", scopes: [],
         authentication: .attestation(proof), dpop: dpop, variations: ProviderVariations(grant: .clientCredentials))
-      : .plain(authentication: .attestation(proof), dpop: dpop)
+      : .plain(authentication: .attestation(proof), dpop: dpop, issuer: "https://login.example.com")
   }
 
   /// The claims of the JWT in the field `name` of a request.
@@ -48,14 +26,11 @@ struct AttestedClientTests {
   }
 
   private func tokens(
-    _ provider: IdentityProvider, _ more: String = "", attester: (any ClientAttester)? = Attester(),
+    _ provider: IdentityProvider, _ more: String = "", attester: (any ClientAttester)? = SampleAttester(),
     _ answer: @escaping ScriptedTransport.Answer
   ) async throws -> (ScriptedTransport, Result<StoredAccount, OIDCError>) {
     let transport = Discovery.transport(more, keys: { "{}" }, answer)
-    let bench = Bench(transport)
-    let dependencies = SignInDependencies(
-      transport: transport, now: bench.dependencies.now, random: bench.dependencies.random, attester: attester)
-    let client = ProviderClient(provider: provider, dependencies: dependencies)
+    let client = ProviderClient(provider: provider, dependencies: Bench(transport).dependencies(attester))
     do throws(OIDCError) { return (transport, .success(try await client.ownTokens())) } catch {
       return (transport, .failure(error))
     }
@@ -97,7 +72,7 @@ struct AttestedClientTests {
 
   @Test("An attestation that is too old is replaced, once; every demand is met once, and then the refusal counts")
   func demands() async throws {
-    let attester = Attester()
+    let attester = SampleAttester()
     let (transport, result) = try await tokens(Self.provider(dpop: .off), attester: attester) { _, _ in
       .refusal("use_fresh_attestation", status: 401)
     }
@@ -123,7 +98,7 @@ struct AttestedClientTests {
     let more =
       #","token_endpoint_auth_methods_supported":["attest_jwt_client_auth_dpop"],"challenge_endpoint":"#
       + #""https://login.example.com/challenge""#
-    let attester = Attester()
+    let attester = SampleAttester()
     let (transport, result) = try await tokens(Self.provider(), more, attester: attester) { request, _ in
       request.url.path == "/challenge"
         ? .json(#"{"attestation_challenge":"c1"}"#, [HTTPField("DPoP-Nonce", "n1")])
@@ -138,39 +113,118 @@ struct AttestedClientTests {
   }
 
   @Test("The method is that of the document: the combined one where it is the only one, and DPoP is allowed")
-  func method() {
+  func method() throws {
     let (own, both) = ("attest_jwt_client_auth", "attest_jwt_client_auth_dpop")
     for (methods, allows, expected) in [
       (nil, true, .pop), ([own], true, .pop), ([both], true, .dpop), ([own, both], true, .pop), ([both], false, .pop),
       (["none"], true, .pop),
     ] as [([String]?, Bool, AttestationProof)] {
-      #expect(AttestationProof.automatic.chosen(among: methods, allowsDPoP: allows) == expected)
+      #expect(
+        try AttestationProof.automatic.chosen(among: methods, dpopAlgorithms: nil, allowsDPoP: allows) == expected)
     }
-    #expect(AttestationProof.pop.chosen(among: [both], allowsDPoP: true) == .pop)
+    #expect(try AttestationProof.pop.chosen(among: [both], dpopAlgorithms: [], allowsDPoP: true) == .pop)
   }
 
-  @Test("An attestation for another client or key, without an end, or that is no JWT, is refused before it is sent")
-  func unusable() throws {
-    let (key, other) = (DPoPKey(), DPoPKey())
-    func reason(_ text: String, _ key: DPoPKey = key) -> String? {
-      do throws(OIDCError) {
-        _ = try AttestedClient(attestation: text, key: key, clientID: "app")
-        return nil
-      } catch {
-        return "\(error.code): \(error)"
-      }
+  @Test("A combined proof goes to no provider that verifies DPoP with other algorithms alone")
+  func algorithms() async throws {
+    let more = #","token_endpoint_auth_methods_supported":["attest_jwt_client_auth_dpop"]"#
+    let others = more + #","dpop_signing_alg_values_supported":["none","ES256K","RS256","HS256"]"#
+    for proof in [AttestationProof.automatic, .dpop] {
+      let (refused, result) = try await tokens(Self.provider(proof), others) { _, _ in .tokens(1, type: "DPoP") }
+      #expect(result.failure?.code == "not_offered" && refused.count(of: "/token") == 0)
     }
-    #expect(reason(Self.attestation(by: key)) == nil)
-    for (text, part) in [
-      (Self.attestation(by: other), "another key"), (Self.attestation(by: key, x: "AA"), "another key"),
-      (Self.attestation(by: key, subject: #""wallet""#), #"for "wallet", not for this client"#),
-      (Self.attestation(by: key, subject: "[]"), "not for this client"),
-      (Self.attestation(by: key, end: #""soon""#), "no exp"), (Self.attestation(by: key, end: "null"), "no exp"),
-      ("", "no signed JWT"), ("a.b.c", "no signed JWT"), ("a.b", "no signed JWT"), ("a b", "no JWT"),
-      (Self.attestation(by: key) + "\r\nX: 1", "no JWT"), (String(repeating: "a", count: 8193), "no JWT"),
-    ] {
-      let found = try #require(reason(text))
-      #expect(found.hasPrefix("client_attestation_unusable: ") && found.contains(part), "\(found)")
+    let (_, own) = try await tokens(Self.provider(.pop), others) { _, _ in .tokens(1) }
+    _ = try own.get()
+    let (_, known) = try await tokens(
+      Self.provider(), more + #","dpop_signing_alg_values_supported":["RS256","ES256"]"#
+    ) { _, _ in .tokens(1, type: "DPoP") }
+    _ = try known.get()
+  }
+
+  @Test("An own proof is for the issuer, whatever the audience of assertions; without an issuer there is none")
+  func audience() async throws {
+    var provider = IdentityProvider.plain(
+      authentication: .attestation(.pop), issuer: "https://login.example.com",
+      variations: ProviderVariations(assertionAudience: .tokenEndpoint, grant: .clientCredentials))
+    let (transport, result) = try await tokens(provider) { _, _ in .tokens(1) }
+    _ = try result.get()
+    let proof = try claims("OAuth-Client-Attestation-PoP", of: transport.sent.last)
+    #expect(proof["aud"] as? String == "https://login.example.com")
+    #expect(provider.faults.map(\.field) == ["assertion_audience"])
+    provider = .plain(
+      authentication: .attestation(.pop), variations: ProviderVariations(grant: .clientCredentials))
+    #expect(provider.faults.map(\.description) == ["authentication: attestation needs issuer: its proofs are for that"])
+    let (silent, none) = try await tokens(provider) { _, _ in .tokens(1) }
+    #expect(none.failure?.code == "client_attestation_unusable" && silent.sent.isEmpty)
+    #expect(IdentityProvider.plain(authentication: .attestation(.dpop), dpop: .required).faults.isEmpty)
+  }
+
+  @Test("A challenge or nonce that is too long is named, and no proof goes without it", arguments: [1024, 1025])
+  func longest(bytes: Int) async throws {
+    let long = String(repeating: "c", count: bytes)
+    let more = #","challenge_endpoint":"https://login.example.com/challenge""#
+    for (body, fields) in [
+      (#"{"attestation_challenge":"\#(long)"}"#, []),
+      (#"{"attestation_challenge":"c"}"#, [HTTPField("DPoP-Nonce", long)]),
+    ] as [(String, [HTTPField])] {
+      let (transport, result) = try await tokens(Self.provider(dpop: .off), more) { request, _ in
+        request.url.path == "/challenge" ? .json(body, fields) : .tokens(1)
+      }
+      #expect(transport.count(of: "/token") == (bytes > 1024 ? 0 : 1))
+      #expect(result.failure?.code == (bytes > 1024 ? "answer_malformed" : nil))
+      if let failure = result.failure { #expect("\(failure)".contains("longer than 1024 bytes")) }
+    }
+    // In an answer that refuses, the refusal stands: the provider has not looked at the grant.
+    let (transport, result) = try await tokens(Self.provider(dpop: .off)) { _, number in
+      number == 2
+        ? .refusal("use_attestation_challenge", [HTTPField("OAuth-Client-Attestation-Challenge", long)]) : .tokens(1)
+    }
+    #expect(transport.count(of: "/token") == (bytes > 1024 ? 1 : 2))
+    if bytes > 1024 {
+      let text = try #require(result.failure.map { "\($0)" })
+      #expect(text.contains("use_attestation_challenge (the field OAuth-Client-Attestation-Challenge is longer than"))
+    }
+  }
+
+  @Test("Why a demand was not met is said: no value, or the same demand again")
+  func unmet() async throws {
+    let (_, without) = try await tokens(Self.provider(dpop: .off)) { _, _ in .refusal("use_attestation_challenge") }
+    #expect(without.failure.map { "\($0)".contains("(the answer has no field OAuth-Client-Attestation-Chal") } == true)
+    let (_, again) = try await tokens(Self.provider(dpop: .off)) { _, _ in
+      .refusal("use_attestation_challenge", [HTTPField("OAuth-Client-Attestation-Challenge", "c")])
+    }
+    #expect(again.failure.map { "\($0)".contains("(the provider asks for it again after it was given)") } == true)
+  }
+
+  @Test("What the challenge endpoint answers in place of a challenge is named")
+  func challengeFaults() async throws {
+    let more = #","challenge_endpoint":"https://login.example.com/challenge""#
+    for (answer, part) in [
+      (.json(#"{"attestation_challenge":"a","attestation_challenge":"b"}"#), "a member twice"),
+      (.json("[]"), "no JSON object"), (.json("{}"), "attestation_challenge is missing"),
+      (.json("", status: 404), "status 404"), (.json("", status: 500), "status 500"),
+    ] as [(HTTPResponse, String)] {
+      let (transport, result) = try await tokens(Self.provider(dpop: .off), more) { request, _ in
+        request.url.path == "/challenge" ? answer : .tokens(1)
+      }
+      let failure = try #require(result.failure)
+      #expect("\(failure)".contains("the challenge endpoint") && "\(failure)".contains(part), "\(failure)")
+      #expect(failure.isOfMissingChallengeEndpoint == (answer.status == 404))
+      #expect(transport.count(of: "/token") == 0)
+    }
+  }
+
+  @Test("An exchange of a token that is bound to no key is for the key of a combined proof, and for none otherwise")
+  func exchange() async throws {
+    let attester = SampleAttester()
+    let subject = TokenExchange(subject: .init("subject", type: .accessToken))
+    for (proof, type) in [(AttestationProof.dpop, "DPoP"), (.pop, "Bearer")] {
+      let transport = Discovery.transport(keys: { "{}" }) { _, _ in .tokens(1, type: type) }
+      let client = ProviderClient(
+        provider: Self.provider(proof, dpop: proof == .dpop ? .automatic : .off),
+        dependencies: Bench(transport).dependencies(attester))
+      #expect(try await client.exchange(subject).tokens.tokenType == type)
+      #expect((transport.sent.last?.value(of: "DPoP") == nil) == (proof == .pop))
     }
   }
 
@@ -181,7 +235,7 @@ struct AttestedClientTests {
     let sent = ScriptedTransport([])
     let endpoint = TokenEndpoint(
       provider: Self.provider(.dpop, discovers: false),
-      dependencies: SignInDependencies(transport: sent, attester: Attester()))
+      dependencies: SignInDependencies(transport: sent, attester: SampleAttester()))
     await #expect(throws: OIDCError.self) { try await endpoint.redeem(.refreshToken("r"), boundTo: DPoPKey()) }
     #expect(sent.sent.isEmpty)
   }
@@ -191,7 +245,8 @@ struct AttestedClientTests {
     func faults(_ provider: IdentityProvider) -> [String] { provider.faults.map(\.field) }
     #expect(faults(Self.provider(.dpop)) == [] && faults(Self.provider(.pop, dpop: .off)) == [])
     #expect(faults(Self.provider(.dpop, dpop: .off)) == ["attestation_proof"])
-    #expect(faults(.plain(secret: "s", authentication: .attestation(.pop))) == ["client_secret"])
+    let secret = IdentityProvider.plain(secret: "s", authentication: .attestation(.pop), issuer: "https://a.example")
+    #expect(faults(secret) == ["client_secret"])
   }
 }
 

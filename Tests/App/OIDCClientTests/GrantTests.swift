@@ -285,7 +285,7 @@ struct TokenEndpointTests {
     let endpoint = TokenEndpoint(provider: .plain(), dependencies: bench.dependencies)
     _ = try await endpoint.redeem(.refreshToken("r"), boundTo: key)
     let own = try key.proof(
-      method: "GET", url: url("https://api.example.com/a%20b?c=d#e"), accessToken: "access token", jti: "j",
+      method: "GET", url: url("https://u:p@api.example.com/a%20b?c=d#e"), accessToken: "access token", jti: "j",
       now: bench.clock.now)
     let sent = bench.transport.sent.compactMap { $0.value(of: "DPoP") }
     let judged = try await judge((sent + [own]).map { ["token": $0] })

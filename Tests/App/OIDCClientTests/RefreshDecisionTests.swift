@@ -93,7 +93,8 @@ struct RefreshDecisionTests {
     (.refused(ProviderRefusal(error: "invalid_grant")), .tokenRefused("invalid_grant")),
     (.refused(ProviderRefusal(error: "invalid_client")), .requestRefused), (.idToken(.subject), .uncertain),
     (.state, .uncertain), (.redirectIssuer(nil), .uncertain), (.notOffered(""), .notDelivered),
-    (.tokenType(""), .uncertain), (.clientKey(""), .notDelivered), (.deviceCodeExpired, .uncertain),
+    (.tokenType(""), .uncertain), (.clientKey(""), .notDelivered), (.attestation(""), .notDelivered),
+    (.attestedKeyChanged, .notDelivered), (.deviceCodeExpired, .uncertain),
   ]
 
   @Test("C-043 Each error of the request says what became of the refresh token", arguments: errors)

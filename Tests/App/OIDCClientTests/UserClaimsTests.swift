@@ -51,6 +51,23 @@ struct UserClaimsTests {
     }
   }
 
+  @Test("A nonce is repeated once, and one that is too long is named", arguments: [1024, 1025])
+  func nonce(bytes: Int) async throws {
+    let nonce = HTTPField("DPoP-Nonce", String(repeating: "n", count: bytes))
+    let transport = Discovery.transport(Self.endpoint, keys: { "" }) { _, number in
+      number == 2 ? .json("", status: 401, [nonce]) : .json(#"{"sub":"ada"}"#)
+    }
+    let bench = Bench(transport)
+    let account = StoredAccount.sample(at: bench.clock.now, provider: .discovered(), dpopKey: DPoPKey())
+    do throws(OIDCError) {
+      let claims = try await bench.client(.discovered()).userClaims(of: account)
+      #expect(claims.subject == "ada" && bytes == 1024)
+    } catch {
+      #expect("\(error)".hasSuffix("the userinfo endpoint: DPoP-Nonce is longer than 1024 bytes") && bytes > 1024)
+    }
+    #expect(transport.count(of: "/me") == (bytes > 1024 ? 1 : 2))
+  }
+
   @Test("Claims are one line of JSON as the provider wrote it")
   func line() throws {
     let claims = try UserClaims(json: Array("\n{ \"sub\":\n\t\"a\",\r\n\"n\": 12345678901234567890 }\n".utf8))

@@ -128,12 +128,39 @@ struct AttestedSettingsTests {
       ["8:24: attestation_proof: dpop needs dpop: auto or required"]
     ),
     (
+      "attestation_command: [a]\nattestation_key_file: k\nassertion_audience: token_endpoint",
+      ["8:25: assertion_audience: is not used with attestation, whose proofs are for the issuer"]
+    ),
+    (
       "attestation_command: [a]\nattestation_key_file: ''",
       ["7:27: attestation_key_file: has no value"]
     ),
   ])
   func faults(more: String, expected: [String]) {
     #expect(NamedFiles().faults(provider: Self.entry + more) == expected)
+  }
+
+  @Test func `a provider without discovery needs its issuer, which the proofs are for`() {
+    let entry = """
+      type: oauth2
+      token_endpoint: https://a.example/token
+      client_id: c
+      authentication: attestation
+      attestation_command: [a]
+      attestation_key_file: k
+
+      """
+    #expect(
+      NamedFiles().faults(provider: entry)
+        == ["6:21: authentication: attestation needs issuer: its proofs are for that"])
+    #expect(NamedFiles().faults(provider: entry + "issuer: https://a.example") == [])
+    #expect(NamedFiles().faults(provider: entry + "attestation_proof: dpop") == [])
+  }
+
+  @Test func `an empty list of pins is no way to pin nothing`() {
+    #expect(
+      NamedFiles().faults(provider: "issuer: https://a.example\nclient_id: c\npins: []")
+        == ["5:5: pins: is an empty list, which pins no key; leave it out for that"])
   }
 
   @Test func `the keys of an attestation mean nothing with another authentication`() {

@@ -120,6 +120,64 @@ struct AttestedClientTests {
     }
   }
 
+  @Test("A token that is bound to no key is exchanged for one that is bound to the key of the combined proof")
+  func exchange() async throws {
+    try await serving(["--methods", "attest_jwt_client_auth_dpop"]) { provider in
+      let run = try await provider.shell.run("exchange wallet --json --subject-token -", input: "subject")
+      #expect(run.code == 0 && run.output.joined().contains(#""token_type":"DPoP""#), "\(run)")
+      let plain = try await provider.shell.run("exchange wallet --subject-token -", input: "subject")
+      #expect(plain.fault == "token_bound" && plain.errors.last?.contains("attestation_key_file") == true, "\(plain)")
+    }
+  }
+
+  @Test("The program and its children end with bearer")
+  func end() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let shell = try Self.shell(folder, "(exec 9>lock; flock 9; : >locked; sleep 600) & sleep 600")
+      // Without a terminal, as under a service manager.
+      let bearer = try ChildProcess(
+        "/usr/bin/setsid", [try Places.product("bearer"), "token", "wallet"], environment: shell.environment,
+        in: folder)
+      let end = ContinuousClock.now + .seconds(60)
+      while !FileManager.default.fileExists(atPath: folder + "/locked"), ContinuousClock.now < end {
+        try await Task.sleep(for: .milliseconds(5))
+      }
+      bearer.send(SIGTERM)
+      #expect(try await bearer.exit() == .signal(SIGTERM), "\(bearer.errors.lines)")
+      let lock = try await ChildProcess.run("/usr/bin/flock", ["-w", "30", folder + "/lock", "true"], in: folder)
+      #expect(lock.exit == .code(0), "a child lives on")
+    }
+  }
+
+  @Test("A program can ask at the terminal")
+  func question() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let shell = try Self.shell(folder, "printf 'PIN: ' >/dev/tty; read pin </dev/tty; echo got $pin >&2; exit 3")
+      try await Tmux.withTerminal(in: folder) { tmux in
+        try await tmux.start("\(try Places.product("bearer")) token wallet", shell.environment)
+        try await tmux.screen(with: "PIN:")
+        try await tmux.press("1234", "Enter")
+        let screen = try await tmux.screen(with: "ended with exit code 3")
+        #expect(screen.contains { $0.hasPrefix("got 1234") }, "\(screen)")
+      }
+    }
+  }
+
+  /// A configuration whose attestations a script prints.
+  private static func shell(_ folder: String, _ script: String) throws -> BearerShell {
+    let shell = BearerShell(folder)
+    try shell.write(script, to: "attester")
+    try shell.configure([
+      "wallet": [
+        "type: oauth2", "token_endpoint: http://127.0.0.1:1/token", "issuer: http://127.0.0.1:1", "client_id: wallet",
+        "grant: client_credentials", "authentication: attestation",
+        "attestation_command: [/bin/sh, \(folder)/attester]",
+        "attestation_key_file: client.pem",
+      ]
+    ])
+    return shell
+  }
+
   @Test("A program that fails, is missing or prints something else, and a key that others can read, are named")
   func programs() async throws {
     try await Places.withTemporaryFolder { folder in
@@ -135,7 +193,8 @@ struct AttestedClientTests {
       ] {
         try shell.configure([
           "wallet": [
-            "type: oauth2", "token_endpoint: http://127.0.0.1:1/token", "client_id: wallet",
+            "type: oauth2", "token_endpoint: http://127.0.0.1:1/token", "issuer: http://127.0.0.1:1",
+            "client_id: wallet",
             "grant: client_credentials", "authentication: attestation", "attestation_command: \(program)",
             "attestation_key_file: client.pem",
           ]

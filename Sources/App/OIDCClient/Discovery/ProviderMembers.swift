@@ -78,6 +78,15 @@ struct ProviderMembers {
     return Member(name: name, value: number, fault: nil)
   }
 
+  /// A time of a JWT: a number that is written as one (RFC 7519, section 2).
+  func numericDate(_ name: String) -> Member<Double> {
+    guard has(name) else { return absent(name) }
+    guard let number = try? container.decode(Double.self, forKey: Name(stringValue: name)), number.isFinite else {
+      return unusable(name, "a number")
+    }
+    return Member(name: name, value: number, fault: nil)
+  }
+
   /// A truth value.
   func truth(_ name: String) -> Member<Bool> {
     guard has(name) else { return absent(name) }

@@ -30,7 +30,11 @@ public struct ProviderMetadata: Sendable, Hashable {
   /// Whether redirects carry `iss` (RFC 9207).
   public let namesIssuerInRedirects: Bool
   /// Whether tokens can be bound to a P-256 key (RFC 9449).
-  public let offersDPoP: Bool
+  public var offersDPoP: Bool {
+    dpopAlgorithms?.contains(where: SignatureAlgorithm.es256.rawValue.isIdentical) ?? false
+  }
+  /// The signature algorithms of DPoP proofs; `nil` if the document does not say.
+  let dpopAlgorithms: [String]?
   /// The methods of PKCE; `nil` if the document does not say.
   public let challengeMethods: [String]?
   /// The signature algorithms of ID tokens; `nil` if the document does not say.
@@ -89,8 +93,7 @@ public struct ProviderMetadata: Sendable, Hashable {
     challengeEndpoint = endpoint(document.challengeEndpoint)
     requiresPushedRequests = value(document.requiresPushedRequests) ?? false
     namesIssuerInRedirects = value(document.namesIssuerInRedirects) ?? false
-    offersDPoP =
-      value(document.dpopAlgorithms)?.contains(where: SignatureAlgorithm.es256.rawValue.isIdentical) ?? false
+    dpopAlgorithms = value(document.dpopAlgorithms)
     challengeMethods = value(document.challengeMethods)
     signatureAlgorithms = value(document.signatureAlgorithms)
     var aliases: [String: URL] = [:]

@@ -25,25 +25,23 @@ public struct AttestedClient: Sendable, Hashable {
 
   /// Reads an attestation. Its signature is the provider's to verify.
   ///
-  /// - Throws: `.attestation` if it is no such JWT, or is for another key or another client.
-  public init(attestation: String, key: DPoPKey, clientID: String) throws(OIDCError) {
+  /// - Parameter now: The time, which may differ from that of the attester's clock by five minutes.
+  /// - Throws: `.attestation` if it is no such JWT, has ended, or is for another key or another client.
+  public init(attestation: String, key: DPoPKey, clientID: String, now: Date) throws(OIDCError) {
     guard attestation.utf8.count <= Self.longest, attestation.utf8.allSatisfy(Self.isOfToken) else {
       throw .attestation("it is no JWT of at most \(Self.longest) bytes")
     }
     let parts = attestation.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 3, !parts.contains(""), let payload = Base64URL.decode(parts[1]),
-      let claims = try? ProviderJSON.decode(Claims.self, ofToken: payload)
+      let claims = try? ProviderJSON.decode(AttestationClaims.self, ofToken: payload)
     else { throw .attestation("it is no signed JWT with an object of claims") }
-    guard let subject = claims.subject.value, subject.isIdentical(to: clientID) else {
-      throw .attestation("it is for \(ShownValue.quoted(claims.subject.value ?? "")), not for this client")
-    }
-    guard let end = claims.end.value, end.isFinite else { throw .attestation("it has no exp") }
-    guard let x = claims.x?.value, let y = claims.y?.value, key.isKey(x: x, y: y) else {
-      throw .attestation("it is for another key than the one that signs the proofs")
-    }
+    guard let protected = Base64URL.decode(parts[0]),
+      let header = try? ProviderJSON.decode(AttestationHeader.self, ofToken: protected)
+    else { throw .attestation("its header is no JSON object") }
+    try header.judge()
+    expiresAt = try claims.judge(key: key, clientID: clientID, now: now)
     self.attestation = attestation
     self.key = key
-    expiresAt = Date(timeIntervalSince1970: end)
   }
 
   private static func isOfToken(_ byte: UInt8) -> Bool {
@@ -53,32 +51,17 @@ public struct AttestedClient: Sendable, Hashable {
     }
   }
 
-  private struct Claims: Decodable {
-    let subject: Member<String>
-    let end: Member<Double>
-    let x: Member<String>?
-    let y: Member<String>?
-
-    init(from decoder: any Decoder) throws {
-      let members = try ProviderMembers(from: decoder)
-      subject = members.text("sub")
-      end = members.number("exp")
-      let key = members.members(of: "cnf")?.members(of: "jwk")
-      x = key?.text("x")
-      y = key?.text("y")
-    }
-  }
-
   /// The fields of one request: the attestation, and where no DPoP proof stands for it, the proof of its key.
   ///
   /// - Parameters:
-  ///   - audience: The provider, by the name that it gives itself.
+  ///   - audience: The issuer, which a proof of its own is for; `nil` if it is not known.
   ///   - challenge: What the provider asked for.
   func fields(
-    proof: AttestationProof, audience: String, challenge: String?, jti: String, now: Date
+    proof: AttestationProof, audience: String?, challenge: String?, jti: String, now: Date
   ) throws(OIDCError) -> [HTTPField] {
     let field = HTTPField("OAuth-Client-Attestation", attestation)
     guard proof != .dpop else { return [field] }
+    guard let audience else { throw .attestation("its proof needs the issuer of the provider") }
     let claims = ProofClaims(aud: audience, jti: jti, iat: Int(now.timeIntervalSince1970), challenge: challenge)
     return [field, HTTPField("OAuth-Client-Attestation-PoP", try key.token(header: ProofHeader(), payload: claims))]
   }

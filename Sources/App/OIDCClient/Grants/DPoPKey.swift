@@ -35,7 +35,7 @@ public struct DPoPKey: Sendable, Hashable {
   /// A proof for one request (section 4.2).
   ///
   /// - Parameters:
-  ///   - url: Where the request goes. Query and fragment are left out.
+  ///   - url: Where the request goes. Query, fragment, user and password are left out.
   ///   - accessToken: The token that the request carries; `nil` at the token endpoint.
   ///   - nonce: What the server asked for.
   ///   - jti: A random text that is used once.
@@ -44,6 +44,9 @@ public struct DPoPKey: Sendable, Hashable {
   ) throws(OIDCError) -> String {
     let (x, y) = coordinates
     var target = URLComponents(url: url, resolvingAgainstBaseURL: true)
+    // A user and a password are no part of the URL of the request, but a secret.
+    target?.user = nil
+    target?.password = nil
     target?.query = nil
     target?.fragment = nil
     let payload = Payload(

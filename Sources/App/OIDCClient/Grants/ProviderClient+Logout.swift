@@ -12,14 +12,14 @@ extension ProviderClient {
       throw try await metadata()?.fault(of: "revocation_endpoint") ?? .notOffered("revocation")
     }
     let refresh = account.tokens.refreshToken
+    let token = refresh ?? account.tokens.accessToken
     let fields = [
-      ("token", refresh ?? account.tokens.accessToken),
+      ("token", token),
       ("token_type_hint", refresh == nil ? "access_token" : "refresh_token"),
     ]
-    let answer = try await tokenEndpoint(of: provider).post(fields, to: endpoint, called: "the revocation endpoint")
-    guard answer.status == 200 || answer.status == 204 else {
-      throw answer.error(of: "the revocation endpoint", withholding: [refresh ?? account.tokens.accessToken])
-    }
+    let answer = try await tokenEndpoint(of: provider).post(
+      fields, to: endpoint, called: "the revocation endpoint", withholding: [token])
+    guard [200, 204].contains(answer.response.status) else { throw answer.error(of: "the revocation endpoint") }
   }
 
   /// Where a browser ends the session at the provider (RP-Initiated Logout 1.0); `nil` if the provider has no such page.

@@ -20,13 +20,17 @@ extension ProviderClient {
   /// Exchanges a token for another one, for another service or with fewer rights (RFC 8693). The request is sent once,
   /// and the answer is kept nowhere.
   ///
-  /// - Parameter key: The key that the subject token is bound to, and the new one is to be; `nil` for a bearer token.
+  /// - Parameter key: The key that the subject token is bound to, and the new one is to be; `nil` for a bearer
+  ///   token. The DPoP proof of an attested client binds the new token to the key of the attestation.
   /// - Throws: `.refused`, for example with `invalid_target`; `.tokenType` if the new token is bound and none was to
   ///   be.
   public func exchange(
     _ exchange: TokenExchange, boundTo key: DPoPKey? = nil
   ) async throws(OIDCError) -> TokenResponse {
     let provider = try await resolved()
+    var key = key
+    // A provider binds the new token to the key of a proof that it gets, whatever the subject token is.
+    if key == nil { key = try await attestedKey(at: provider) }
     let answer = try await tokenEndpoint(of: provider).redeem(.tokenExchange(exchange), boundTo: key)
     switch answer.tokens.tokenType.lowercased() {
     // A token that is no access token (section 2.2.1).

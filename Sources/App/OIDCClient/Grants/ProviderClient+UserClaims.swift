@@ -16,7 +16,12 @@ extension ProviderClient {
       throw try await metadata()?.fault(of: "userinfo_endpoint") ?? .notOffered("claims about the user")
     }
     var answer = try await ask(endpoint, as: account, nonce: nil, called: name)
-    if answer.status == 401, account.isBound, let nonce = answer.value(of: "DPoP-Nonce"), nonce.utf8.count <= 1024 {
+    if answer.status == 401, account.isBound, let nonce = answer.value(of: ProviderDemands.nonceField),
+      !nonce.isEmpty
+    {
+      guard ProviderDemands.isUsable(nonce) else {
+        throw .malformed("\(name): \(ProviderDemands.nonceField) is \(ProviderDemands.tooLong)")
+      }
       answer = try await ask(endpoint, as: account, nonce: nonce, called: name)
     }
     guard answer.status == 200 else { throw .status(answer.status, of: name, retryAfter: answer.retryAfter) }

@@ -84,9 +84,12 @@ public struct ProviderClient: Sendable {
     }
     // The authentication of most clients names the client, and no field may be there twice.
     let own = provider.authentication == .basic ? fields : fields.filter { $0.0 != "client_id" }
-    let answer = try await tokenEndpoint(of: provider).post(own, to: endpoint, called: PushedRequest.endpoint)
-    guard answer.status == 201 || answer.status == 200 else { throw answer.error(of: PushedRequest.endpoint) }
-    return try PushedRequest(json: answer.body)
+    // What ties the answer to this sign-in.
+    let secrets = fields.filter { ["state", "nonce"].contains($0.0) }.map(\.1)
+    let answer = try await tokenEndpoint(of: provider).post(
+      own, to: endpoint, called: PushedRequest.endpoint, withholding: secrets)
+    guard [200, 201].contains(answer.response.status) else { throw answer.error(of: PushedRequest.endpoint) }
+    return try PushedRequest(json: answer.response.body)
   }
 
   /// Ends it with the URL that the browser was sent to.
@@ -107,9 +110,10 @@ public struct ProviderClient: Sendable {
     }
     let scopes = provider.scopes.isEmpty ? [] : [("scope", provider.scopes.joined(separator: " "))]
     let answer = try await tokenEndpoint(of: provider).post(
-      scopes + provider.variations.orderedParameters, to: endpoint, called: "the device authorization endpoint")
-    guard answer.status == 200 else { throw answer.error(of: "the device authorization endpoint") }
-    return try DeviceAuthorization(json: answer.body, at: dependencies.now())
+      scopes + provider.variations.orderedParameters, to: endpoint, called: "the device authorization endpoint",
+      withholding: [])
+    guard answer.response.status == 200 else { throw answer.error(of: "the device authorization endpoint") }
+    return try DeviceAuthorization(json: answer.response.body, at: dependencies.now())
   }
 
   /// Asks until the person has confirmed the code, refused, or let it expire. A cancelled task stops as if it had expired.
@@ -148,44 +152,6 @@ public struct ProviderClient: Sendable {
     guard provider.allowsPasswordGrant else { throw .notOffered("the password grant: its entry does not allow it") }
     let provider = try await resolved()
     return try await redeem(.password(credentials, scopes: provider.scopes), at: provider, nonce: nil)
-  }
-
-  // MARK: Refresh
-
-  /// Fetches what a refresh of `account` needs, before the refresh token is sent: a token that was exchanged is lost if its
-  /// answer cannot be verified.
-  func prepareRefresh(of account: StoredAccount) async throws(OIDCError) -> IdentityProvider {
-    // A bearer token from before the entry demanded DPoP: its successor would be refused.
-    guard provider.dpop != .required || account.dpopKey != nil else { throw .tokenType(account.tokens.tokenType) }
-    let provider = try await resolved()
-    if account.tokens.idToken != nil, let directory { _ = try await directory.currentKeys() }
-    return provider
-  }
-
-  /// Exchanges the refresh token of `account` at `provider`, which `prepareRefresh` returned. The request is sent once.
-  func refresh(_ account: StoredAccount, at provider: IdentityProvider) async throws(FailedRefresh) -> StoredAccount {
-    let sentAt = dependencies.now()
-    let answer: TokenResponse
-    do throws(OIDCError) {
-      guard let token = account.tokens.refreshToken else { throw .notOffered("a refresh") }
-      answer = try await tokenEndpoint(of: provider).redeem(.refreshToken(token), boundTo: account.dpopKey)
-    } catch {
-      throw FailedRefresh(stage: .exchanging, error: error)
-    }
-    do throws(OIDCError) {
-      var renewed = try await verified(
-        answer, from: provider, nonce: nil, replacing: account, key: account.dpopKey, sentAt: sentAt,
-        needsIDToken: false)
-      // What the provider does not send again stays (RFC 6749, section 6; Core, section 12.2).
-      renewed.keep(from: account)
-      return renewed
-    } catch {
-      var failed = FailedRefresh(stage: .verifying, error: error)
-      if answer.isFor(account.user), error.leavesRefreshToken {
-        failed.refreshToken = answer.tokens.refreshToken ?? account.tokens.refreshToken
-      }
-      throw failed
-    }
   }
 
   /// Fetches discovery document and keys, so that nothing remains to be fetched when a code arrives.
@@ -273,12 +239,15 @@ public struct ProviderClient: Sendable {
     return account
   }
 
-  /// A new key to bind tokens to; `nil` if they are not to be bound.
+  /// The key of the attestation, where its DPoP proof authenticates the client: tokens are bound to it then.
+  func attestedKey(at provider: IdentityProvider) async throws(OIDCError) -> DPoPKey? {
+    guard case .attestation(.dpop) = provider.authentication else { return nil }
+    return try await dependencies.attester?.attestedClient(isRenewed: false).key
+  }
+
+  /// A key to bind tokens to; `nil` if they are not to be bound.
   private func dpopKey(at provider: IdentityProvider) async throws(OIDCError) -> DPoPKey? {
-    if case .attestation(.dpop) = provider.authentication {
-      // The proof of an attested client is by the key of its attestation.
-      return try await dependencies.attester?.attestedClient(isRenewed: false).key
-    }
+    if case .attestation(.dpop) = provider.authentication { return try await attestedKey(at: provider) }
     return switch provider.dpop {
     case .off: nil
     case .required: DPoPKey()
@@ -290,7 +259,7 @@ public struct ProviderClient: Sendable {
   ///
   /// - Parameter old: The account whose tokens a refresh replaces; `nil` at a sign-in. A refresh may answer with the ID
   ///   token of the sign-in, which is then left out of the result.
-  private func verified(
+  func verified(
     _ answer: TokenResponse, from provider: IdentityProvider, nonce: String?, replacing old: StoredAccount?,
     key: DPoPKey?, sentAt: Date, needsIDToken: Bool
   ) async throws(OIDCError) -> StoredAccount {
@@ -366,26 +335,5 @@ public struct ProviderClient: Sendable {
       }
     }
     return token.claims
-  }
-}
-
-extension TokenResponse {
-  /// Whether the ID token, which is not verified, names `user`.
-  fileprivate func isFor(_ user: User?) -> Bool {
-    guard let user, let token = tokens.idToken.flatMap({ try? IDToken($0) }) else { return false }
-    return user.id.isIdentical(to: token.claims.subject)
-  }
-}
-
-extension OIDCError {
-  /// Whether the refresh token of an answer is kept although the answer was refused for this: its ID token could not be
-  /// judged, or its times or audiences are not accepted. After anything else it may be that of another session.
-  fileprivate var leavesRefreshToken: Bool {
-    switch self {
-    case .idToken(.audience), .idToken(.authorizedParty), .idToken(.unknownKey), .idToken(.expired),
-      .idToken(.issuedAt), .transport, .status, .redirected, .tooLarge:
-      true
-    default: false
-    }
   }
 }

@@ -47,55 +47,89 @@ struct TokenEndpoint: Sendable {
 
   private var exchange: DocumentExchange { DocumentExchange(transport: dependencies.transport) }
 
+  /// What a request needs that is fetched before it is sent. An error at this point is not one of the grant, which was
+  /// not sent.
+  struct Preparation: Sendable {
+    /// The attestation of this client; `nil` if it authenticates in another way.
+    fileprivate var client: AttestedClient?
+    fileprivate var demands: ProviderDemands
+  }
+
+  /// Fetches the attestation, and the challenge of a provider that has an endpoint for it.
+  ///
+  /// - Parameter key: The key that the tokens are bound to.
+  /// - Throws: `.attestation`, and the errors of the challenge endpoint.
+  func prepare(boundTo key: DPoPKey?) async throws(OIDCError) -> Preparation {
+    // A program may take a minute to print the attestation, and a challenge does not last that long.
+    let client = try await attestedClient(isRenewed: false, boundTo: key)
+    return Preparation(client: client, demands: try await firstDemands())
+  }
+
   /// Exchanges a grant for tokens. The request is sent once, and once more for each thing that the provider first demands,
   /// which it does before it looks at the grant.
   ///
-  /// - Parameter key: The key that the tokens are to be bound to.
-  func redeem(_ grant: TokenRequest.Grant, boundTo key: DPoPKey? = nil) async throws(OIDCError) -> TokenResponse {
+  /// - Parameters:
+  ///   - key: The key that the tokens are to be bound to.
+  ///   - preparation: What `prepare` returned; `nil` to prepare the request now.
+  func redeem(
+    _ grant: TokenRequest.Grant, boundTo key: DPoPKey? = nil, prepared preparation: Preparation? = nil
+  ) async throws(OIDCError) -> TokenResponse {
     var fields = [("grant_type", grant.description)] + grant.fields
     // The other grants begin with a request of their own, which has the parameters.
     let own = Set(fields.map(\.0))
     fields += provider.variations.parametersOfTokenRequest(thatBegins: grant.beginsSignIn).filter { name, _ in
       !own.contains(name)
     }
-    let answer = try await post(fields, to: provider.tokenEndpoint, key: key)
+    let answer = try await post(
+      fields, to: provider.tokenEndpoint, key: key, prepared: preparation, withholding: grant.secrets)
     // GitHub, for one, names its errors with status 200.
-    guard answer.status == 200, answer.refusal == nil else {
-      throw answer.error(of: "the token endpoint", withholding: grant.secrets)
+    guard answer.response.status == 200, answer.response.refusal == nil else {
+      throw answer.error(of: "the token endpoint")
     }
-    return try TokenResponse(json: answer.body)
+    return try TokenResponse(json: answer.response.body)
   }
 
   /// Sends a form with the client's authentication to an endpoint of the provider, and again with what it demands.
   ///
-  /// - Parameter key: The key of the DPoP proof, if there is to be one.
+  /// - Parameters:
+  ///   - key: The key of the DPoP proof, if there is to be one.
+  ///   - secrets: The secrets among the fields, which no message may repeat.
   func post(
-    _ fields: [(String, String)], to url: URL, called name: String = "the token endpoint", key: DPoPKey? = nil
-  ) async throws(OIDCError) -> HTTPResponse {
-    var demands = try await firstDemands()
+    _ fields: [(String, String)], to url: URL, called name: String = "the token endpoint", key: DPoPKey? = nil,
+    prepared preparation: Preparation? = nil, withholding secrets: [String]
+  ) async throws(OIDCError) -> EndpointAnswer {
+    var state: Preparation
+    if let preparation { state = preparation } else { state = try await prepare(boundTo: key) }
     while true {
-      let client = try await attestedClient(isRenewed: demands.needsRenewal, boundTo: key)
-      let key = usesCombinedProof ? client?.key : key
-      let answer = try await send(fields, to: url, called: name, client, key, demands)
-      guard demands.note(answer, hasDPoP: key != nil, isAttested: client != nil) else { return answer }
+      let proofKey = usesCombinedProof ? state.client?.key : key
+      var answer = try await send(fields, to: url, called: name, state, proofKey)
+      answer.secrets += secrets
+      let isRepeated = state.demands.note(answer.response, hasDPoP: proofKey != nil, isAttested: state.client != nil)
+      guard isRepeated else {
+        answer.unmetDemand = state.demands.unmet
+        return answer
+      }
+      if state.demands.takeRenewal() { state.client = try await attestedClient(isRenewed: true, boundTo: key) }
     }
   }
 
   private func send(
-    _ fields: [(String, String)], to url: URL, called name: String, _ client: AttestedClient?, _ key: DPoPKey?,
-    _ demands: ProviderDemands
-  ) async throws(OIDCError) -> HTTPResponse {
+    _ fields: [(String, String)], to url: URL, called name: String, _ state: Preparation, _ key: DPoPKey?
+  ) async throws(OIDCError) -> EndpointAnswer {
     var headers = DocumentExchange.fields + [HTTPField("Content-Type", "application/x-www-form-urlencoded")]
-    let authentication = try authenticate(client, challenge: demands.challenge)
+    let authentication = try authenticate(state.client, challenge: state.demands.challenge)
     headers += authentication.headers
+    var secrets = authentication.secrets + [state.demands.nonce, state.demands.challenge].compactMap(\.self)
     if let key {
       let proof = try key.proof(
-        method: "POST", url: url, nonce: demands.nonce, jti: dependencies.randomText(), now: dependencies.now())
+        method: "POST", url: url, nonce: state.demands.nonce, jti: dependencies.randomText(), now: dependencies.now())
       headers.append(HTTPField("DPoP", proof))
+      secrets += EndpointAnswer.parts(of: proof)
     }
     let body = FormEncoding.encode(fields + authentication.fields)
-    return try await exchange.send(
+    let response = try await exchange.send(
       HTTPRequest(method: .post, url: url, headers: headers, body: Array(body.utf8)), called: name)
+    return EndpointAnswer(response: response, secrets: secrets)
   }
 
   // MARK: Client attestations
@@ -113,7 +147,7 @@ struct TokenEndpoint: Sendable {
     guard let attester = dependencies.attester else { throw .attestation("this client has no attester") }
     let client = try await attester.attestedClient(isRenewed: isRenewed)
     guard !usesCombinedProof || key == nil || key == client.key else {
-      throw .attestation("the tokens are bound to another key, so that a new sign-in is needed")
+      throw .attestedKeyChanged
     }
     return client
   }
@@ -121,67 +155,58 @@ struct TokenEndpoint: Sendable {
   /// The challenge of a provider that has an endpoint for it; otherwise nothing, until it demands one.
   private func firstDemands() async throws(OIDCError) -> ProviderDemands {
     guard attestationProof != nil, let url = provider.endpoints.challenge else { return ProviderDemands() }
-    let name = "the challenge endpoint"
+    let name = ProviderDemands.challengeEndpoint
     let answer = try await exchange.send(
       HTTPRequest(method: .post, url: url, headers: DocumentExchange.fields), called: name)
-    guard answer.status == 200 else { throw answer.error(of: name) }
-    return ProviderDemands(
-      challenge: try Challenge(json: answer.body, of: name).text, nonce: answer.value(of: "DPoP-Nonce"))
-  }
-
-  private struct Challenge {
-    let text: String
-
-    init(json: [UInt8], of name: String) throws(OIDCError) {
-      struct Document: Decodable {
-        let challenge: Member<String>
-
-        init(from decoder: any Decoder) throws {
-          challenge = try ProviderMembers(from: decoder).text("attestation_challenge", isSecret: true)
-        }
-      }
-      guard let document = try? ProviderJSON.decode(Document.self, unambiguously: json) else {
-        throw .malformed("\(name) answers with no JSON object")
-      }
-      text = try document.challenge.required(in: name)
-    }
+    guard answer.status == 200 else { throw answer.error(of: name, withholding: []) }
+    return try ProviderDemands(challenges: answer)
   }
 
   // MARK: Authentication
 
   /// What proves which client this is.
+  private struct Authentication {
+    var headers: [HTTPField] = []
+    var fields: [(String, String)] = []
+    /// What no message may repeat.
+    var secrets: [String] = []
+  }
+
   private func authenticate(
     _ client: AttestedClient?, challenge: String?
-  ) throws(OIDCError) -> (headers: [HTTPField], fields: [(String, String)]) {
+  ) throws(OIDCError) -> Authentication {
     let identifier = [("client_id", provider.clientID)]
     switch provider.authentication {
-    case .none: return ([], identifier)
+    case .none: return Authentication(fields: identifier)
     case .basic:
+      let secret = provider.clientSecret ?? ""
       // Both parts are encoded as in a form before they are joined (RFC 6749, section 2.3.1).
-      let pair = [provider.clientID, provider.clientSecret ?? ""].map(FormEncoding.encode).joined(separator: ":")
-      return ([HTTPField("Authorization", "Basic " + Base64.encode(Array(pair.utf8)))], [])
-    case .post: return ([], identifier + [("client_secret", provider.clientSecret ?? "")])
+      let pair = [provider.clientID, secret].map(FormEncoding.encode).joined(separator: ":")
+      let encoded = Base64.encode(Array(pair.utf8))
+      return Authentication(
+        headers: [HTTPField("Authorization", "Basic " + encoded)],
+        secrets: [secret, FormEncoding.encode(secret), encoded])
+    case .post:
+      let secret = provider.clientSecret ?? ""
+      return Authentication(
+        fields: identifier + [("client_secret", secret)], secrets: [secret, FormEncoding.encode(secret)])
     case .privateKeyJWT(let pem, let keyID):
       let assertion = ClientAssertion(
         clientID: provider.clientID, audience: provider.audienceOfAssertions,
         jti: dependencies.randomText(), now: dependencies.now())
-      return (
-        [],
-        identifier + [
-          ("client_assertion_type", ClientAssertion.type),
-          (
-            "client_assertion",
-            try assertion.token(pem: pem, keyID: keyID, algorithm: provider.variations.assertionAlgorithm)
-          ),
-        ]
-      )
+      let token = try assertion.token(pem: pem, keyID: keyID, algorithm: provider.variations.assertionAlgorithm)
+      return Authentication(
+        fields: identifier + [("client_assertion_type", ClientAssertion.type), ("client_assertion", token)],
+        secrets: EndpointAnswer.parts(of: token))
     // The connection has the rest (RFC 8705, section 2).
-    case .tlsClientAuth: return ([], identifier)
+    case .tlsClientAuth: return Authentication(fields: identifier)
     case .attestation(let proof):
-      let headers = try client?.fields(
-        proof: proof, audience: provider.audienceOfAssertions, challenge: challenge, jti: dependencies.randomText(),
+      guard let client else { return Authentication(fields: identifier) }
+      let headers = try client.fields(
+        proof: proof, audience: provider.issuer, challenge: challenge, jti: dependencies.randomText(),
         now: dependencies.now())
-      return (headers ?? [], identifier)
+      return Authentication(
+        headers: headers, fields: identifier, secrets: headers.flatMap { EndpointAnswer.parts(of: $0.value) })
     }
   }
 }
@@ -223,33 +248,5 @@ extension TokenRequest.Grant {
 
   private static func field(_ scopes: [String]) -> [(String, String)] {
     scopes.isEmpty ? [] : [("scope", scopes.joined(separator: " "))]
-  }
-}
-
-extension HTTPResponse {
-  /// The error in the body (RFC 6749, section 5.2); `nil` if there is none.
-  var refusal: ProviderRefusal? {
-    struct Document: Decodable {
-      let error: Member<String>
-      let explanation: Member<String>
-
-      init(from decoder: any Decoder) throws {
-        let members = try ProviderMembers(from: decoder)
-        error = members.text("error")
-        explanation = members.text("error_description")
-      }
-    }
-    guard let document = try? ProviderJSON.decode(Document.self, from: body), let error = document.error.value
-    else { return nil }
-    return ProviderRefusal(received: error, explanation: document.explanation.value, retryAfter: retryAfter)
-  }
-
-  /// The error that this answer is, without a text that repeats one of `secrets`. With a status of the server's own
-  /// failure, or of its rate limit, an error in the body says nothing more. Only a device grant is slowed down by one.
-  func error(of name: String, withholding secrets: [String] = []) -> OIDCError {
-    if status == 200 || (400..<500).contains(status), let refusal, status != 429 || refusal.error == "slow_down" {
-      return .refused(refusal.withholding(secrets))
-    }
-    return .status(status, of: name, retryAfter: retryAfter)
   }
 }

@@ -11,11 +11,22 @@ public enum AttestationProof: String, Sendable, Hashable, CaseIterable {
   ///
   /// - Parameters:
   ///   - methods: Those of its document; `nil` if that does not say.
+  ///   - algorithms: Those that its document names for DPoP proofs; `nil` if that does not say.
   ///   - allowsDPoP: Whether tokens may be bound to a key.
-  func chosen(among methods: [String]?, allowsDPoP: Bool) -> AttestationProof {
-    guard self == .automatic else { return self }
-    let offered = methods ?? []
-    return allowsDPoP && !Self.pop.isOffered(among: offered) && Self.dpop.isOffered(among: offered) ? .dpop : .pop
+  /// - Throws: `.notOffered` if only a DPoP proof would do, and the provider verifies none with ES256.
+  func chosen(
+    among methods: [String]?, dpopAlgorithms algorithms: [String]?, allowsDPoP: Bool
+  ) throws(OIDCError) -> AttestationProof {
+    var chosen = self
+    if self == .automatic {
+      let offered = methods ?? []
+      chosen =
+        allowsDPoP && !Self.pop.isOffered(among: offered) && Self.dpop.isOffered(among: offered) ? .dpop : .pop
+    }
+    if chosen == .dpop, let algorithms, !algorithms.contains(where: SignatureAlgorithm.es256.rawValue.isIdentical) {
+      throw .notOffered("attestations with a DPoP proof by ES256")
+    }
+    return chosen
   }
 
   private static let method = "attest_jwt_client_auth"

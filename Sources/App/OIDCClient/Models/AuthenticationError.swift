@@ -58,7 +58,8 @@ extension AuthenticationError {
     case .status(let status, _, _): self = .serverError(statusCode: status)
     case .refused(let refusal) where ["invalid_grant", "access_denied"].contains(refusal.error):
       self = .invalidCredentials
-    case .idToken, .userinfo, .deviceCodeExpired, .state, .redirectIssuer: self = .invalidCredentials
+    case .idToken, .userinfo, .deviceCodeExpired, .state, .redirectIssuer, .attestedKeyChanged:
+      self = .invalidCredentials
     case .refused, .malformed, .tooLarge, .otherIssuer, .redirected, .notOffered, .tokenType, .clientKey, .attestation:
       self = .configurationError("\(error)")
     }

@@ -192,7 +192,8 @@ public struct ConnectionTrust: Sendable, Hashable {
 extension IdentityProvider {
   /// The provider with the endpoints that `metadata` names.
   ///
-  /// - Throws: `.notOffered` if there is no token endpoint, `.malformed` if there is one that cannot be used.
+  /// - Throws: `.notOffered` if there is no token endpoint, or no proof of an attestation that this client can make;
+  ///   `.malformed` if there is a token endpoint that cannot be used.
   func completed(by metadata: ProviderMetadata) throws(OIDCError) -> IdentityProvider {
     // Where the provider expects clients with a certificate (RFC 8705, section 5).
     let aliases = trust.clientCertificate == nil ? [:] : metadata.certificateEndpoints
@@ -211,7 +212,8 @@ extension IdentityProvider {
     var authentication = authentication
     if case .attestation(let proof) = authentication {
       authentication = .attestation(
-        proof.chosen(among: metadata.authenticationMethods, allowsDPoP: dpop != .off))
+        try proof.chosen(
+          among: metadata.authenticationMethods, dpopAlgorithms: metadata.dpopAlgorithms, allowsDPoP: dpop != .off))
     }
     return IdentityProvider(
       id: id, name: name, tokenEndpoint: tokenEndpoint, authorizationEndpoint: metadata.authorizationEndpoint,

@@ -108,6 +108,10 @@ extension IdentityProvider {
     case .attestation(let proof):
       if clientSecret != nil { refuse("client_secret", "is not used with attestation") }
       if proof == .dpop, dpop == .off { refuse("attestation_proof", "dpop needs dpop: auto or required") }
+      if proof != .dpop, issuer == nil { refuse("authentication", "attestation needs issuer: its proofs are for that") }
+      if variations.assertionAudience != nil {
+        refuse("assertion_audience", "is not used with attestation, whose proofs are for the issuer")
+      }
     }
     if isOfMachine {
       if authentication == .none {

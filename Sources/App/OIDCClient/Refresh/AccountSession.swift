@@ -263,15 +263,15 @@ public actor AccountSession {
 
   /// Sends the refresh token of `old` once. The store says so before, and has the new tokens before they are returned.
   private func attempt(_ old: StoredAccount) async throws(SessionError) -> Result<StoredAccount, FailedRefresh> {
-    let provider: IdentityProvider
-    do throws(OIDCError) { provider = try await client.prepareRefresh(of: old) } catch {
+    let prepared: ProviderClient.PreparedRefresh
+    do throws(OIDCError) { prepared = try await client.prepareRefresh(of: old) } catch {
       return .failure(FailedRefresh(stage: .preparing, error: error))
     }
     var sent = old
     sent.refreshState = .sent(at: client.dependencies.now())
     try write(sent)
     let renewed: StoredAccount
-    do throws(FailedRefresh) { renewed = try await client.refresh(old, at: provider) } catch { return .failure(error) }
+    do throws(FailedRefresh) { renewed = try await client.refresh(old, prepared) } catch { return .failure(error) }
     try write(renewed)
     return .success(renewed)
   }

@@ -75,7 +75,8 @@ extension RefreshState {
 /// A refresh that failed, and how far it came: what the error says about the refresh token depends on it.
 struct FailedRefresh: Error, Hashable {
   enum Stage: Sendable, Hashable, CaseIterable {
-    /// The refresh token was not sent yet: the discovery document or the keys could not be fetched.
+    /// The refresh token was not sent yet: the discovery document, the keys, the attestation of the client or the challenge
+    /// for its proof could not be fetched.
     case preparing
     /// The refresh token was sent, as far as the error does not say otherwise.
     case exchanging
@@ -125,7 +126,8 @@ enum RefreshFailure: Sendable, Hashable {
   private init(ofExchange error: OIDCError) {
     self =
       switch error {
-      case .transport(.unreachable), .transport(.untrusted), .notOffered, .clientKey, .attestation, .otherIssuer:
+      case .transport(.unreachable), .transport(.untrusted), .notOffered, .clientKey, .attestation,
+        .attestedKeyChanged, .otherIssuer:
         .notDelivered
       case .refused(let refusal) where refusal.error == "invalid_grant": .tokenRefused(refusal.error)
       case .refused, .redirected: .requestRefused
