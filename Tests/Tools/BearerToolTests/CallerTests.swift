@@ -221,6 +221,39 @@ struct CallerTests {
     }
   }
 
+  @Test("A command whose token cannot be renewed any more is told so, once, and gets the token of the next sign-in")
+  func stuck() async throws {
+    try await withHostileProvider { shell, provider in
+      try await shell.signIn(provider)
+      try shell.write(try await shell.run("token work").output[0], to: "old")
+      let script = """
+        old=$(cat "$BEARER_TOKEN_FILE"); echo ready
+        while [ "$(cat "$BEARER_TOKEN_FILE")" = "$old" ]; do sleep 0.1; done
+        """
+      try shell.write(script, to: "script")
+      let command = try shell.start("exec work -- bash script")
+      _ = try await command.output.first("the command") { $0 == "ready" }
+      try await provider.control(#"{"fault": "token_answer_lost"}"#)
+      let lost = try await shell.run("token work --rejected old")
+      #expect(lost.fault == "refresh_uncertain", "\(lost)")
+      let warning = try await command.errors.first("the warning") { $0.hasPrefix("warning: ") }
+      #expect(warning.hasPrefix("warning: refresh_uncertain: work: ") && warning.contains("`bearer login work`"))
+      try await provider.control(#"{"fault": null}"#)
+      try await shell.signIn(provider)
+      #expect(try await command.exit() == .code(0), "\(command.errors.lines)")
+      #expect(command.errors.lines == [warning])
+      #expect(try await provider.control().refreshes == 1)
+    }
+  }
+
+  @Test("The URL of a proof has no user and no password", arguments: ["u:p@", "u@", ":p@"])
+  func credentialsInURL(user: String) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let run = try await BearerShell(folder).run("token --header GET https://\(user)h.example/x")
+      #expect(run.code == 64 && run.errors[0].contains("must not contain a user or a password"), "\(run)")
+    }
+  }
+
   /// The versions of ExecCredential that it knows: the first one has been there since Kubernetes 1.22.
   private static func versions(_ kubectl: String) async throws -> [String] {
     struct Output: Decodable {

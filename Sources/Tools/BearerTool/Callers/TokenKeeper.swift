@@ -19,7 +19,8 @@ struct TokenKeeper {
   /// Renews until the task is cancelled. `first` is the account whose token is in the files.
   ///
   /// A renewal whose outcome is not known, or that was refused, is not repeated: a provider with reuse detection would
-  /// end the session. Then only another process, such as `bearer login`, brings the next token.
+  /// end the session. Then only another process, such as `bearer login`, brings the next token, and standard error says
+  /// so once.
   func run(_ first: StoredAccount) async {
     var shown = first
     // What the store had when only another process could go on.
@@ -29,6 +30,12 @@ struct TokenKeeper {
     while (try? await Task.sleep(for: pause)) != nil {
       pause = Self.interval
       if let known = stuck, stored() == known {
+        if told != Self.uncertain, case .sent = known.refreshState, !isRenewing() {
+          tell(
+            "\(Self.uncertain): \(account.name): the answer to a renewal was lost, and the command gets no further token "
+              + "until another process brings one: `bearer login \(account.words)`")
+          told = Self.uncertain
+        }
         expire(shown)
         continue
       }
@@ -41,7 +48,7 @@ struct TokenKeeper {
         }
         if let known = stored(), case .sent = known.refreshState { stuck = known }
       } catch {
-        if told != error.code { tell(Failure(error, at: account)) }
+        if told != error.code { tell(Failure(error, at: account).message) }
         told = error.code
         if error.needsAnotherProcess { stuck = stored() }
         pause = Self.pause
@@ -59,7 +66,7 @@ struct TokenKeeper {
       try files.write(tokens.tokens.accessToken)
       return true
     } catch {
-      tell(error)
+      tell(error.message)
       return false
     }
   }
@@ -68,9 +75,18 @@ struct TokenKeeper {
     if tokens.expiresAt <= Date() { files.clear() }
   }
 
-  private func tell(_ failure: Failure) {
-    StandardError.write(TerminalText.printable("warning: \(failure.message)") + "\n")
+  /// Whether a process has the lock of the account: what the store calls sent may then be answered.
+  private func isRenewing() -> Bool {
+    guard let lock = try? store.lock(session.account) else { return true }
+    lock.release()
+    return false
   }
+
+  private func tell(_ message: String) {
+    StandardError.write(TerminalText.printable("warning: \(message)") + "\n")
+  }
+
+  private static let uncertain = "refresh_uncertain"
 }
 
 extension SessionError {

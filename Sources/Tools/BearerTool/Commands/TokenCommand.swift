@@ -85,6 +85,9 @@ struct TokenCommand: AsyncParsableCommand {
     guard header.isEmpty || (header.count == 2 && URL(string: header[1])?.host() != nil) else {
       throw ValidationError("--header needs a method and a URL")
     }
+    if header.count == 2, let url = URL(string: header[1]), url.user() != nil || url.password() != nil {
+      throw ValidationError("the URL of --header must not contain a user or a password")
+    }
     guard (1...3600).contains(timeout) else { throw ValidationError("--timeout must be 1 to 3600") }
     guard let nonce else { return }
     guard !header.isEmpty else { throw ValidationError("--dpop-nonce needs --header") }
