@@ -21,7 +21,7 @@ public enum DPoPProof {
   /// Makes the proof for one request, to be sent once.
   ///
   /// - Parameters:
-  ///   - url: The URL of the request. The proof contains it without query and fragment.
+  ///   - url: The URL of the request. The proof contains it without query, fragment, user and password.
   ///   - nonce: The value that the server asked for, if any.
   ///   - accessToken: The token that the request carries, if any.
   ///   - now: The time by the client's clock.
@@ -45,6 +45,8 @@ public enum DPoPProof {
 
   private static func target(of url: URL) -> String? {
     guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true), parts.host != nil else { return nil }
+    // A user and a password are no part of the URL of the request, but a secret.
+    (parts.user, parts.password) = (nil, nil)
     (parts.query, parts.fragment) = (nil, nil)
     if parts.path.isEmpty { parts.path = "/" }
     return parts.url?.absoluteString

@@ -4,6 +4,7 @@ internal import ByteCoding
 internal import Commands
 internal import Cryptography
 internal import Foundation
+internal import Glibc
 
 struct TokenCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -15,15 +16,17 @@ struct TokenCommand: AsyncParsableCommand {
       registered first if need be.
 
       With --client-attestation, prints the attestation with which a client authenticates to an authorization server; \
-      with --issuer, the two header lines of one request to that server.
+      with --issuer, the two header lines of one request to that server; with --for, those with a DPoP proof of the \
+      request in place of the other proof. The lines are secrets for some minutes.
 
       Example:
         attest token wss://localhost:6200/ --authority DIR \\
           --audience https://api.example.com \\
-          --for 'GET https://api.example.com/v1/items' > headers
-        curl -H @headers https://api.example.com/v1/items
+          --for 'GET https://api.example.com/v1/items' |
+          curl -H @- https://api.example.com/v1/items
         attest token wss://localhost:6200/ --authority DIR \\
-          --client-attestation wallet --issuer https://as.example.com
+          --client-attestation wallet --for 'POST https://as.example.com/token' |
+          curl -H @- -d grant_type=client_credentials https://as.example.com/token
       """)
 
   @OptionGroup var options: GlobalOptions
@@ -43,12 +46,16 @@ struct TokenCommand: AsyncParsableCommand {
     help: ArgumentHelp("The authorization server, by the URL that it calls itself.", valueName: "url"))
   var issuer: String?
 
-  @Option(help: ArgumentHelp("The challenge that the authorization server gave.", valueName: "text"))
+  @Option(
+    help: ArgumentHelp(
+      "The challenge that the authorization server gave; with --for, the nonce for DPoP proofs.", valueName: "text"))
   var challenge: String?
 
   @Option(
     name: .customLong("for"),
-    help: ArgumentHelp("A request to the service, like 'GET https://api.example.com/x'.", valueName: "request"))
+    help: ArgumentHelp(
+      "A request to the service or the authorization server, like 'GET https://api.example.com/x'.",
+      valueName: "request"))
   var request: String?
 
   @Option(
@@ -60,13 +67,15 @@ struct TokenCommand: AsyncParsableCommand {
     guard (audience == nil) != (clientAttestation == nil) else {
       throw ValidationError("give either --audience or --client-attestation")
     }
-    guard clientAttestation == nil || request == nil else {
-      throw ValidationError("--for goes with --audience; a client attestation is for --issuer")
+    guard issuer == nil || request == nil else {
+      throw ValidationError("--for and --issuer exclude one another: a request has one proof")
     }
     guard clientAttestation != nil || issuer == nil && challenge == nil else {
       throw ValidationError("--issuer and --challenge go with --client-attestation")
     }
-    guard issuer != nil || challenge == nil else { throw ValidationError("--challenge needs --issuer") }
+    guard issuer != nil || request != nil || challenge == nil else {
+      throw ValidationError("--challenge needs --issuer or --for")
+    }
   }
 
   func run() async throws {
@@ -85,7 +94,7 @@ struct TokenCommand: AsyncParsableCommand {
         }
       } else if let clientAttestation {
         let attestation = try await work.session.clientAttestation(for: clientAttestation, boundTo: key)
-        let fields = try self.fields(of: attestation, key)
+        let fields = try self.fields(of: attestation, for: request, key)
         print(attestation.text, fields) { headers in
           AttestationOutput(
             client_attestation: attestation.text, client_id: clientAttestation,
@@ -110,10 +119,16 @@ struct TokenCommand: AsyncParsableCommand {
   }
 
   private func fields(
-    of attestation: ClientAttestation, _ key: FileDPoPKey
+    of attestation: ClientAttestation, for request: ServiceRequest?, _ key: FileDPoPKey
   ) throws(AttestError) -> [HTTPField]? {
-    guard let issuer else { return nil }
     do throws(KeyServiceError) {
+      if let request {
+        let proof = try DPoPProof.make(request.method, request.url, nonce: challenge, key: key)
+        return [
+          HTTPField(ClientAttestation.headerName, attestation.text), HTTPField(DPoPProof.headerName, proof),
+        ]
+      }
+      guard let issuer else { return nil }
       return try attestation.fields(for: issuer, challenge: challenge, key: key)
     } catch {
       throw .keyService(error)
@@ -158,11 +173,11 @@ struct ServiceRequest {
     let parts = text.split(separator: " ")
     guard parts.count == 2, parts[0].utf8.allSatisfy({ (0x41...0x5A).contains($0) }),
       let url = URL(string: String(parts[1])), ["https", "http"].contains(url.scheme?.lowercased()),
-      url.host?.isEmpty == false
+      url.host?.isEmpty == false, url.user() == nil, url.password() == nil
     else {
       throw Failure(
         .usage, "not a request to a service: \(text)",
-        hint: "write its method and its URL: --for 'GET https://api.example.com/items'")
+        hint: "write its method and its URL, without user and password: --for 'GET https://api.example.com/items'")
     }
     method = String(parts[0])
     self.url = url
@@ -173,6 +188,13 @@ struct ServiceRequest {
 enum DPoPKeyFile {
   /// Reads the key, or makes it if there is no file.
   static func key(at path: String) throws(Failure) -> P256PrivateKey {
+    var status = stat()
+    // `bearer` refuses the same file.
+    guard stat(path, &status) != 0 || status.st_mode & 0o066 == 0 else {
+      throw Failure(
+        .badData, "group or others can read or change the key \(path)",
+        hint: "run chmod 600, or remove the file if they may know the key: the next command makes another")
+    }
     let bytes: [UInt8]
     do throws(PrivateFile.AccessError) {
       bytes = try PrivateFile.read(path)

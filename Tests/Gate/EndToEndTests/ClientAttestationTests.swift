@@ -104,4 +104,38 @@ struct ClientAttestationTests {
       #expect(refused == ["not an access token"])
     }
   }
+
+  @Test("The lines of attest token are accepted with either proof, each with the server's value")
+  func command() async throws {
+    let configuration = GateConfiguration(sections: ["tokens: { clients: [{ client_id: wallet, lifetime: 10m }] }"])
+    try await RunningGate.serving(configuration) { gate in
+      var environment = [String: String?].gateless
+      environment["XDG_DATA_HOME"] = gate.folder + "/device"
+      let base = [
+        "token", gate.url, "--authority", gate.folder, "--client-attestation", "wallet", "--challenge", "c-1",
+      ]
+      let url = "\(Self.issuer)/token"
+      var calls: [Call] = []
+      for (more, names) in [
+        (["--issuer", Self.issuer], ["OAuth-Client-Attestation", "OAuth-Client-Attestation-PoP"]),
+        (["--for", "POST \(url)"], ["OAuth-Client-Attestation", "DPoP"]),
+      ] {
+        let (exit, lines, errors) = try await ChildProcess.run(
+          Places.product("attest"), base + more, environment: environment, within: .seconds(20))
+        try #require(exit == .code(0) && lines.count == 2, "\(errors)")
+        #expect(lines.map { String($0.prefix { $0 != ":" }) } == names)
+        let values = lines.map { String($0.drop { $0 != " " }.dropFirst()) }
+        calls.append(
+          Call(
+            attestation: values[0], proof: values[1], challenge: "c-1", dpop: names[1] == "DPoP" ? ["POST", url] : nil))
+      }
+      let results = try await results(calls, of: gate)
+      #expect(results.map { $0["client_id"] as? String } == ["wallet", "wallet"], "\(results)")
+      for wrong in [["--issuer", Self.issuer, "--for", "POST \(url)"], []] {
+        let (exit, _, _) = try await ChildProcess.run(
+          Places.product("attest"), base + wrong, environment: environment, within: .seconds(20))
+        #expect(exit == .code(64))
+      }
+    }
+  }
 }

@@ -197,6 +197,17 @@ struct TokenTests {
       #expect(refused.0 == .code(77) && refused.2.joined().contains("audience_refused"), "\(refused.2)")
       let unusable = try await attest("--audience", "ledger", "--for", "https://api.example.com/")
       #expect(unusable.0 == .code(64) && unusable.2.joined().contains("hint:"), "\(unusable.2)")
+      let secret = try await attest("--audience", "ledger", "--for", "GET https://u:p@api.example.com/")
+      #expect(secret.0 == .code(64) && secret.2.joined().contains("without user and password"), "\(secret.2)")
+
+      // A key that others can read is not used.
+      let key = gate.folder + "/shared.pem"
+      #expect(try await attest("--audience", "ledger", "--key", key).0 == .code(0))
+      try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key)
+      let shared = try await attest("--audience", "ledger", "--key", key)
+      #expect(
+        shared.0 == .code(65) && shared.1.isEmpty && shared.2.joined().contains("group or others can read"),
+        "\(shared.2)")
     }
   }
 
