@@ -75,6 +75,8 @@ struct TokenSettingsTests {
     ("clients: [{ client_id: a, claims: [x] }]", "is not NAME=VALUE, with a name in ASCII without blanks"),
     ("clients: [{ client_id: a, claims: ['sub=x'] }]", "sub is a claim of the gate's own"),
     ("clients: [{ client_id: a, claims: [x=1, x=2] }]", "tokens.clients[0].claims: a claim is there twice"),
+    ("clients: [{ client_id: a, apps: [] }]", "tokens.clients[0].apps: empty list; leave it out for all apps"),
+    ("clients: [{ client_id: 'käufer' }]", "tokens.clients[0].client_id: \"käufer\" is not printable ASCII"),
     ("audiences: ['']", "tokens.audiences[0]: value is empty"),
     ("audiences: [a, a]", "tokens.audiences[1]: given twice"),
     ("audiences: [\"a\\nb\"]", "contains control characters"),

@@ -71,6 +71,13 @@ public struct SettingsBuilder {
     return indices
   }
 
+  /// Refuses an empty list of `key`, where a list that is left out means everything.
+  public mutating func refuseEmptyList<Value>(_ key: Key<Value>, _ indices: Int..., meaning everything: String) {
+    let list = SettingPath(pattern: key.definition.pattern, indices: indices).parent
+    guard entries.containers[list] != nil, entries.indices(of: list).isEmpty, !entries.isFaulty(list) else { return }
+    refuse(list, "empty list; leave it out for \(everything)")
+  }
+
   private func read<Value>(_ key: Key<Value>, _ text: String?) -> Value? {
     guard let text else { return nil }
     do throws(InvalidSetting) {

@@ -27,6 +27,7 @@ extension SettingsBuilder {
     var clients: [GateSettings.Tokens.Client] = []
     for index in elementIndices(of: .root["tokens"]["clients"]) {
       let named = elements(Keys.tokenClientApps, index)
+      refuseEmptyList(Keys.tokenClientApps, index, meaning: "all apps")
       for (position, app) in named.enumerated() where !apps.contains(app) {
         refuse(
           path(Keys.tokenClientApps, index, position), "\(InvalidSetting.quoted(app)) is not in app_attest.apps",

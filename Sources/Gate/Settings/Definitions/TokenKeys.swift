@@ -12,12 +12,12 @@ extension Keys {
     "tokens.url", .publicURL, example: "https://gate.example.com/attest/token",
     "The URL that DPoP proofs must name (`htu`). By default `https://`, the `Host` of the request, `/attest/token`.")
   static let tokenClientID = Key(
-    "tokens.clients[].client_id", .text(form: "the identifier of a client"), example: "wallet",
+    "tokens.clients[].client_id", .clientID, example: "wallet",
     "A client of an authorization server, whose app gets client attestations at `POST /attest/token`.")
   static let tokenClientApps = Key(
     "tokens.clients[].apps[]", .text(form: "`TEAMID.bundle.id`, or an Android package"),
     example: "TEAMID1234.com.example.wallet",
-    "The apps of this client, which `app_attest.apps` has. By default all of them.")
+    "The apps of this client, which `app_attest.apps` has. Left out, all of them; an empty list is refused.")
   static let tokenClientLifetime = Key(
     "tokens.clients[].lifetime", .duration(60_000...86_400_000), default: "1h",
     "How long an attestation is valid, at most `identity.key_overlap`. A revoked key gets no further one.")
@@ -78,6 +78,19 @@ extension Kind where Value == GateSettings.Tokens.Claim {
 }
 
 extension Kind where Value == String {
+  /// An identifier of a client at an authorization server (RFC 6749, appendix A.1).
+  static var clientID: Kind {
+    let text = Kind<String>.text(form: "the identifier of a client, in printable ASCII")
+    return Kind(name: text.name, form: text.form, schema: .matching("^[ -~]+$"), example: "wallet") {
+      value throws(InvalidSetting) in
+      let value = try text.read(value)
+      guard value.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+        throw InvalidSetting("\(InvalidSetting.quoted(value)) is not printable ASCII, as a client_id is (RFC 6749)")
+      }
+      return value
+    }
+  }
+
   /// A URL at which clients reach this gate.
   static var publicURL: Kind {
     Kind(
