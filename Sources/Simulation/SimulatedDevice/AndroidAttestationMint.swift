@@ -9,10 +9,16 @@ public struct AndroidAttestationMint: Sendable {
   /// The phone.
   public let profile: AndroidProfile
 
+  private let device: SimulatedDeviceName?
+
   /// Creates the mint of a phone.
-  public init(authority: AndroidAuthority, profile: AndroidProfile) {
+  ///
+  /// - Parameter device: The phone whose remotely provisioned attestation key signs. It has one key for each kind of
+  ///   hardware, and another one after three weeks. `nil` makes another phone of each chain.
+  public init(authority: AndroidAuthority, profile: AndroidProfile, device: SimulatedDeviceName? = nil) {
     self.authority = authority
     self.profile = profile
+    self.device = device
   }
 
   /// The chain of `key` for `challenge`, made at `instant`: DER, leaf first, root last.
@@ -32,15 +38,15 @@ public struct AndroidAttestationMint: Sendable {
       description: description(challenge: challenge, at: instant))
   }
 
-  /// The attestation key of the phone and the authorities above it. A remotely provisioned key is a new one, with a
-  /// certificate for some weeks.
+  /// The attestation key of the phone and the authorities above it. The certificate of a remotely provisioned key is
+  /// valid for some weeks.
   private func issuers(at instant: Timestamp) throws(CryptographyError) -> [SigningIdentity] {
     let factory = profile.securityLevel == .strongBox ? authority.strongBox : authority.trustedEnvironment
     switch profile.provisioning {
     case .factory: return [factory.key, factory.authority, authority.root]
     case .leaked: return [authority.leakedKey, authority.trustedEnvironment.authority, authority.root]
     case .remote:
-      let key = try authority.remoteKey(title: title, at: instant)
+      let key = try authority.remoteKey(of: device ?? SimulatedDeviceName(), title: title, at: instant)
       return [key, authority.remoteServer, authority.remoteAuthority, authority.root]
     }
   }
@@ -80,19 +86,39 @@ public struct AndroidAttestationMint: Sendable {
 }
 
 extension AndroidAuthority {
-  /// The attestation key of one device, valid for three weeks around `instant`. Its name is its serial number.
+  /// The attestation key of one device for the three weeks with `instant`, and a day more at both ends. Its name is its
+  /// serial number.
   fileprivate func remoteKey(
-    title: String, at instant: Timestamp
+    of device: SimulatedDeviceName, title: String, at instant: Timestamp
   ) throws(CryptographyError) -> SigningIdentity {
-    let key = try ECPrivateKey(.p256)
+    let period = Timestamp(seconds: instant.seconds - instant.seconds % Self.periodOfRemoteKeys)
+    let seed = device.bytes + Array("\(title) \(period.seconds)".utf8)
+    let key = try Self.key(withSeed: SHA256.hash(Array("attestation key ".utf8) + seed))
     var certificate = MintedCertificate(
       subject: [], key: key,
       extensions: MintedCertificate.keyIdentifiers(of: key, under: remoteServer.key) + MintedCertificate.authority()
         + [MintedCertificate.encodedExtension(Self.provisioningInformation, Self.certificatesIssued)],
-      around: instant, days: 21)
+      around: instant, days: 0)
+    certificate.notBefore = period.advanced(by: .seconds(-86_400))
+    certificate.notAfter = period.advanced(by: .seconds(Self.periodOfRemoteKeys + 86_400))
+    certificate.serialNumber = [0x40] + SHA256.hash(Array("serial number ".utf8) + seed).prefix(15)
     certificate.subject = MintedCertificate.name([3: Hex.encode(certificate.serialNumber), 10: title])
     let der = try certificate.signed(by: MintedCertificate(remoteServer.certificate, key: remoteServer.key))
     return SigningIdentity(certificate: try Certificate(der: der), key: key)
+  }
+
+  /// Three weeks, in seconds.
+  private static let periodOfRemoteKeys: Int64 = 21 * 86_400
+
+  /// The key on P-256 whose private number is `seed`, in PKCS #8 without the public key, which OpenSSL computes.
+  private static func key(withSeed seed: [UInt8]) throws(CryptographyError) -> ECPrivateKey {
+    let algorithm: [UInt8] = [
+      0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01,  // id-ecPublicKey
+      0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07,  // prime256v1
+    ]
+    let number = DER.sequence(DER.integer(1), DER.octetString(seed))
+    let der = DER.sequence(DER.integer(0), algorithm, DER.octetString(number))
+    return try ECPrivateKey(P256PrivateKey(pkcs8DER: der))
   }
 
   private static let provisioningInformation = "1.3.6.1.4.1.11129.2.1.30"

@@ -9,11 +9,14 @@ public actor SimulatedAndroidKeyService {
   private let now: @Sendable () -> Timestamp
 
   /// A phone with `profile`, with keys in `keys`, vouched for by `authority`.
+  ///
+  /// - Parameter device: See `AndroidAttestationMint`; `nil` for a new phone.
   public init(
     authority: AndroidAuthority, profile: AndroidProfile, keys: any SimulatedKeyStore,
-    now: @escaping @Sendable () -> Timestamp = { .now() }
+    device: SimulatedDeviceName? = nil, now: @escaping @Sendable () -> Timestamp = { .now() }
   ) {
-    mint = AndroidAttestationMint(authority: authority, profile: profile)
+    mint = AndroidAttestationMint(
+      authority: authority, profile: profile, device: device ?? SimulatedDeviceName())
     self.keys = keys
     self.now = now
   }

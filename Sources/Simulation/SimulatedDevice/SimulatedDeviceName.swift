@@ -1,8 +1,8 @@
 internal import ByteCoding
 internal import Cryptography
 
-/// The name of a simulated device in the token of its receipts, by which the simulated data service counts its keys.
-/// Apple's token is opaque.
+/// The name of a simulated device. On iOS it is in the token of its receipts, by which the simulated data service counts
+/// its keys; Apple's token is opaque. On Android its remotely provisioned attestation key follows from it.
 public struct SimulatedDeviceName: Sendable, Hashable {
   private static let (nameLength, numberLength, randomLength) = (32, 4, 28)
 

@@ -43,7 +43,8 @@ struct Device: Sendable, Hashable {
 
   var platform: Platform { model.platform }
 
-  /// The name of this device in the receipt of its next key, by which `attest dev-apple` counts its keys.
+  /// The name of this device in the receipt of its next key, by which `attest dev-apple` counts its keys. The attestation
+  /// key of an Android device follows from it, by which a gate counts them.
   func receiptName(in store: DeviceStore) -> SimulatedDeviceName {
     let files = try? FileManager.default.contentsOfDirectory(atPath: store.keysFolder(name))
     return SimulatedDeviceName(seed: "\(name) \(createdAt)", attestedKeys: UInt32(clamping: (files?.count ?? 0) + 1))

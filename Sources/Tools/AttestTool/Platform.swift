@@ -37,7 +37,7 @@ extension TestAuthority {
     switch model {
     case .ios(let app): AppAttestKeys(SimulatedKeyService(authority: self, app: app, keys: store, device: name))
     case .android(let profile):
-      SimulatedAndroidKeyService(authority: try androidAuthority(), profile: profile, keys: store)
+      SimulatedAndroidKeyService(authority: try androidAuthority(), profile: profile, keys: store, device: name)
     }
   }
 }

@@ -8,10 +8,13 @@ public struct AndroidPhone: Sendable {
   public let key: P256PrivateKey
   private let mint: AndroidAttestationMint
 
-  public init(of authority: TestAuthority) throws {
+  /// - Parameter device: The phone with a remotely provisioned attestation key; `nil` for one with a factory's key.
+  public init(of authority: TestAuthority, device: SimulatedDeviceName? = nil) throws {
     guard let android = authority.android else { throw Unexpected("an authority without Android") }
     key = try P256PrivateKey()
-    mint = AndroidAttestationMint(authority: android, profile: AndroidProfile(app: authority.androidApp))
+    var profile = AndroidProfile(app: authority.androidApp)
+    if device != nil { profile.provisioning = .remote }
+    mint = AndroidAttestationMint(authority: android, profile: profile, device: device)
   }
 
   public var keyID: String { Base64.encode(SHA256.hash(key.publicKey.x963)) }

@@ -147,6 +147,35 @@ struct AndroidDeviceTests {
     #expect(try Set(serials(profile)).count == 2)
   }
 
+  @Test("A phone keeps its remotely provisioned attestation key for three weeks, one for each kind of hardware")
+  func remoteKeys() throws {
+    let authority = try Self.authority.get()
+    func issuer(
+      of device: SimulatedDeviceName, _ level: AndroidProfile.SecurityLevel = .trustedEnvironment, days: Int64 = 0
+    ) throws -> Certificate {
+      var profile = AndroidProfile(app: Self.app)
+      (profile.provisioning, profile.securityLevel) = (.remote, level)
+      let instant = Self.now.advanced(by: .seconds(days * 86_400))
+      let chain = try AndroidAttestationMint(authority: authority, profile: profile, device: device)
+        .chain(of: P256PrivateKey(), challenge: Self.nonce, at: instant)
+      let certificate = try Certificate(der: chain[1])
+      #expect(certificate.notBefore < instant && instant < certificate.notAfter)
+      return certificate
+    }
+    let phone = SimulatedDeviceName(seed: "phone")
+    let first = try issuer(of: phone)
+    let second = try issuer(of: phone)
+    #expect(first.serialNumber == second.serialNumber)
+    #expect(first.subjectPublicKeyInfo == second.subjectPublicKeyInfo)
+    for other in [
+      try issuer(of: SimulatedDeviceName(seed: "other")), try issuer(of: phone, .strongBox),
+      try issuer(of: phone, days: 21),
+    ] {
+      #expect(other.serialNumber != first.serialNumber)
+      #expect(other.subjectPublicKeyInfo != first.subjectPublicKeyInfo)
+    }
+  }
+
   @Test("A key is attested once, proves nonces without a counter, and keeps its chain")
   func keyService() async throws {
     let keys = MemoryKeyStore()

@@ -105,7 +105,8 @@ struct AttestationCommand: AsyncParsableCommand {
   ) async throws(Failure) -> Attestation {
     let challenge = try PrimitiveDevice.challenge(for: signed)
     let service = SimulatedAndroidKeyService(
-      authority: try work.authority.androidAuthority(), profile: profile, keys: work.keys)
+      authority: try work.authority.androidAuthority(), profile: profile, keys: work.keys,
+      device: work.device.receiptName(in: work.store))
     let (keyID, chain): (String, [[UInt8]])
     do throws(KeyServiceError) {
       keyID = try await service.generateKey()
