@@ -47,26 +47,35 @@ public struct CategoryPolicy: Sendable, Hashable {
 public struct AllowedApps: Sendable {
   private let policies: [AppID: AppPolicy]
   private let androidPolicies: [String: AndroidAppPolicy]
+  /// By package. Keys of other packages are not judged.
+  private let androidRisks: [String: RiskPolicy]
   /// The environment of keys of Android devices: `development` if the trusted roots are simulated ones.
   let androidEnvironment: AttestEnvironment
   /// Whether the risk of any app's keys is judged.
   let judgesRisk: Bool
 
   /// Returns `nil` if an app is listed twice.
+  ///
+  /// - Parameter androidRisks: The risk policies of Android apps, by package.
   public init?(
-    _ policies: [AppPolicy], android: [AndroidAppPolicy] = [], androidEnvironment: AttestEnvironment = .production
+    _ policies: [AppPolicy], android: [AndroidAppPolicy] = [], androidRisks: [String: RiskPolicy] = [:],
+    androidEnvironment: AttestEnvironment = .production
   ) {
     self.policies = Dictionary(policies.map { ($0.appID, $0) }) { first, _ in first }
     androidPolicies = Dictionary(android.map { ($0.package, $0) }) { first, _ in first }
     self.androidEnvironment = androidEnvironment
-    judgesRisk = policies.contains { $0.risk != nil }
+    self.androidRisks = androidRisks
+    judgesRisk = policies.contains { $0.risk != nil } || !androidRisks.isEmpty
     guard self.policies.count == policies.count, androidPolicies.count == android.count else { return nil }
   }
 
   /// An empty list: no key can be registered.
   public static let none = AllowedApps()
 
-  private init() { (policies, androidPolicies, androidEnvironment, judgesRisk) = ([:], [:], .production, false) }
+  private init() {
+    (policies, androidPolicies, androidRisks) = ([:], [:], [:])
+    (androidEnvironment, judgesRisk) = (.production, false)
+  }
 
   public var isEmpty: Bool { policies.isEmpty && androidPolicies.isEmpty }
 
@@ -84,17 +93,40 @@ public struct AllowedApps: Sendable {
   /// The policy of an app, or `nil` if the app is not configured.
   public subscript(appID: AppID) -> AppPolicy? { policies[appID] }
 
-  /// The policies of Android apps, in the order of their packages.
-  var android: [AndroidAppPolicy] { androidPolicies.values.sorted { $0.package < $1.package } }
+  /// The policies of Android apps for a registration at `now`, in the order of their packages. A device whose patches
+  /// are older than the risk policy accepts is refused as one below `min_patch_level`: another key would not help it.
+  func android(at now: Timestamp) -> [AndroidAppPolicy] {
+    let ordered = androidPolicies.values.sorted { $0.package < $1.package }
+    guard !androidRisks.isEmpty else { return ordered }
+    return ordered.map { policy in
+      guard let oldest = androidRisks[policy.package]?.oldestPatchLevel(at: now) else { return policy }
+      var policy = policy
+      policy.minimumPatchLevel = max(oldest, policy.minimumPatchLevel ?? oldest)
+      return policy
+    }
+  }
 
-  /// Checks the risk of a key before its admission. A registration does not call this: a new key has no metric yet.
+  /// Checks the risk of a key before its admission. A registration does not call this: a new key of App Attest has no
+  /// metric yet, and one of Android adds to those of its device.
   ///
-  /// - Throws: `.riskTooHigh`, `.riskUnknown` or `.riskOutdated`.
+  /// - Throws: `.riskTooHigh`, `.riskUnknown`, `.riskOutdated`, `.patchLevelOutdated` or `.deviceRefused`.
   func check(
     _ risk: StoredRisk?, of key: DeviceKey, registeredAt: Timestamp?, at now: Timestamp
   ) throws(Denial) {
-    guard case .appAttest(let attested) = key.attestation, let policy = policies[attested.appID]?.risk else { return }
-    try policy.check(risk, of: key.app, registeredAt: registeredAt, at: now)
+    switch key.attestation {
+    case .appAttest(let attested):
+      try policies[attested.appID]?.risk?.check(risk, of: key.app, registeredAt: registeredAt, at: now)
+    case .android(let attested):
+      try androidRisks[attested.package]?.check(risk, of: attested, key.app, at: now)
+    }
+  }
+
+  /// The metric that upstreams get of a key. Stores count the keys of every Android device; only apps with a risk policy
+  /// show the number.
+  func shownRisk(_ risk: StoredRisk?, of key: DeviceKey) -> KeyRisk? {
+    guard let current = risk?.current else { return nil }
+    guard case .android(let attested) = key.attestation else { return current }
+    return androidRisks[attested.package] == nil ? nil : current
   }
 
   /// Checks a key against the current configuration. Registration, its repetition and admission all call this; the

@@ -95,7 +95,8 @@ public struct AssertionRule: AdmissionRule {
       throw isRegistered ? error : .unknownKey
     }
     guard isRegistered else { throw .unknownKey }
-    let device = DevicePrincipal(key.attested, hash: key.hash, evidence: evidence, risk: key.risk?.current)
+    let device = DevicePrincipal(
+      key.attested, hash: key.hash, evidence: evidence, risk: apps.shownRisk(key.risk, of: key.attested))
     // The configuration may have changed since the registration, and the app may have been reinstalled from another
     // source.
     try apps.check(key.attested, category: device.category)

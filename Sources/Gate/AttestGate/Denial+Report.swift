@@ -73,6 +73,12 @@ extension Denial {
         .riskOutdated, detail: risk.map { "\($0.metric) at \($0.at)" } ?? "no metric since the registration", app: app,
         followsVerification: true)
 
+    // The device may have been updated since: a new key shows it, and the registration refuses one that was not.
+    case .patchLevelOutdated(let level, let oldest, let app):
+      RefusalReport(
+        .riskOutdated, "patch_level", detail: "\(level), oldest accepted \(oldest)", app: app, followsVerification: true
+      )
+
     case .appNotServed(let app):
       RefusalReport(
         app.platform == .ios ? .rpIDMismatch : .appRefused, "app_not_served", app: app, followsVerification: true)

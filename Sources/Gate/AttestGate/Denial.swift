@@ -52,6 +52,8 @@ public enum Denial: Error, Sendable, Hashable {
   case riskUnknown(AppName)
   /// The risk metric of the key is outdated, and the app requires a current one.
   case riskOutdated(KeyRisk?, AppName)
+  /// The security patches that the Android device had when it attested the key are too old for the app's risk policy.
+  case patchLevelOutdated(PatchLevel, oldest: PatchLevel, AppName)
 
   /// The key belongs to an app that is no longer configured.
   case appNotServed(AppName)

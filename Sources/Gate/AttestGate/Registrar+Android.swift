@@ -88,9 +88,10 @@ extension Registrar {
     _ chain: AndroidCertificateChain, challenge: [UInt8], _ list: AndroidStatusList?, at now: Timestamp
   ) throws(Denial) -> AttestedAndroidKey {
     let packages = chain.packageNames
-    let named = apps.android.filter { packages.contains(Array($0.package.utf8)) }
+    let policies = apps.android(at: now)
+    let named = policies.filter { packages.contains(Array($0.package.utf8)) }
     var denial: Denial?
-    for policy in named.isEmpty ? Array(apps.android.prefix(1)) : named {
+    for policy in named.isEmpty ? Array(policies.prefix(1)) : named {
       do throws(AndroidAttestationRejection) {
         return try AndroidAttestationVerifier(
           policy: policy, roots: android.roots, remembering: android.signatures

@@ -44,15 +44,16 @@ public struct Registrar: Sendable {
   let limiter: VerificationLimiter
   private let clock: WallClock
   private let witness: ClockWitness
+  private let enforcement: AttestationKeyEnforcement?
   let stopwatch: Stopwatch
 
   /// Creates a registrar. `verifier` must know the same apps as `apps`. `witness` keeps what registrations show about
-  /// `clock`.
+  /// `clock`. `enforcement` revokes keys because of a registration; `nil` revokes none.
   public init(
     apps: AllowedApps, verifier: AttestationVerifier, android: AndroidVerification = AndroidVerification(),
     challenges: Challenges, registry: any KeyRegistry,
     limiter: VerificationLimiter = VerificationLimiter(width: 1), clock: WallClock = .system,
-    witness: ClockWitness = ClockWitness(), stopwatch: Stopwatch = .none
+    witness: ClockWitness = ClockWitness(), enforcement: AttestationKeyEnforcement? = nil, stopwatch: Stopwatch = .none
   ) {
     self.apps = apps
     self.verifier = verifier
@@ -62,6 +63,7 @@ public struct Registrar: Sendable {
     self.limiter = limiter
     self.clock = clock
     self.witness = witness
+    self.enforcement = enforcement
     self.stopwatch = stopwatch
   }
 
@@ -94,7 +96,9 @@ public struct Registrar: Sendable {
     }
     let key = registration.key
     switch outcome {
-    case .inserted: return RegisteredKey(keyID: key.keyID, app: key.app, isRepetition: false)
+    case .inserted:
+      await enforcement?.enforce(after: key)
+      return RegisteredKey(keyID: key.keyID, app: key.app, isRepetition: false)
     case .sameRequest: return RegisteredKey(keyID: key.keyID, app: key.app, isRepetition: true)
     case .revoked: throw .keyRevoked(key.app)
     case .nonceSpent: throw .nonceUsed

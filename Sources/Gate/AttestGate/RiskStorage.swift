@@ -1,11 +1,13 @@
 public import AppAttest
 public import ByteCoding
 
-/// Apple's risk metric of a key: about how many keys of this app its device attested in the last 30 days.
+/// The risk metric of a key: on iOS about how many keys of this app its device attested in the last 30 days, on Android
+/// the number by `AttestationKeyRisk`.
 public struct KeyRisk: Sendable, Hashable {
-  /// The metric that Apple reported. It is a hint: several attestations of a device may count as one.
+  /// The metric that Apple reported, or that the store counted. It is a hint: several attestations of a device may count
+  /// as one.
   public let metric: Int
-  /// The time at which Apple made the receipt that says so.
+  /// The time at which Apple made the receipt that says so, or of the newest key that is counted.
   public let at: Timestamp
 
   public init(metric: Int, at: Timestamp) {
@@ -16,7 +18,7 @@ public struct KeyRisk: Sendable, Hashable {
 
 /// The risk metric of a key as a store has it.
 public struct StoredRisk: Sendable, Hashable {
-  /// The newest metric that Apple reported.
+  /// The newest metric that Apple reported, or that the store counted when it read the key.
   public let newest: KeyRisk
   /// Whether no exchange follows: the receipt has expired, or Apple does not accept it. The metric then only describes
   /// the past, and policies treat it as unknown.

@@ -47,7 +47,7 @@ enum CatalogStatements {
     "page",
     """
     SELECT * FROM (
-      SELECT \(KeyRecord.columns) FROM \(KeyRecord.tables) WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2
+      SELECT \(KeyRecord.columns) FROM \(KeyRecord.tables(of: "WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2"))
     ) AS seen
     WHERE ($3 IS NULL OR app_id = $3) AND ($8 IS NULL OR (android IS NOT NULL) = $8) AND ($4 IS NULL OR environment = $4)
       AND ($5 IS NULL OR (revoked_at IS NOT NULL) = $5)
@@ -78,7 +78,8 @@ enum CatalogStatements {
       }
       guard !removed.isEmpty else { return nil }
       _ = try connection.ask(
-        [Call(delete, Parameter(ByteStrings(removed.map(\.bytes))))] + removed.flatMap(ChangeStatements.note))
+        AttestationKeyStatements.noteOthers(than: removed)
+          + [Call(delete, Parameter(ByteStrings(removed.map(\.bytes))))] + removed.flatMap(ChangeStatements.note))
       return removed.count
     }
     return count ?? 0
@@ -113,9 +114,10 @@ enum CatalogStatements {
   private static let entries = Statement(
     "entries",
     """
-    SELECT \(KeyRecord.columns), COALESCE(r.receipt, ''::bytea) AS receipt
-    FROM \(KeyRecord.tables) LEFT JOIN receipts AS r ON r.key_id = k.key_id
-    WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2
+    SELECT \(KeyRecord.storedColumns), COALESCE(r.receipt, ''::bytea) AS receipt
+    FROM \(KeyRecord.storedTables(of: "WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2"))
+      LEFT JOIN LATERAL (SELECT receipt FROM receipts WHERE key_id = k.key_id OFFSET 0) AS r ON TRUE
+    ORDER BY k.key_id
     """)
 
   static func count(on connection: PostgresConnection) throws(StoreError) -> Int {
@@ -132,7 +134,10 @@ enum CatalogStatements {
     }
     // A merged entry may carry a revocation or another metric.
     let changed = sorted.filter { $0.record.revokedAt != nil || $0.record.risk != nil }
-    let notes = changed.flatMap { ChangeStatements.note($0.record.key.keyID) }
+    let counted = sorted.map(\.record.key).filter(\.isOfRemoteAttestationKey).map(\.keyID)
+    let notes =
+      changed.flatMap { ChangeStatements.note($0.record.key.keyID) }
+      + (counted.isEmpty ? [] : AttestationKeyStatements.noteOthers(than: counted))
     do throws(TransactionError) {
       let calls = sorted.map(mergeCalls)
       let results = try connection.transaction(calls.flatMap(\.self) + notes)

@@ -10,11 +10,14 @@ enum ChangeStatements {
   /// Returns the statements that record a change of `keyID`, or of the shared keys (`nil`), in the transaction of the
   /// change.
   static func note(_ keyID: KeyID?) -> [Call] {
-    [
-      Call(note, Parameter(keyID?.bytes)), Call(Statement("notify", "SELECT pg_notify('\(channel)', '')")),
-      Call(prune, Parameter(Changes.kept)),
-    ]
+    [Call(note, Parameter(keyID?.bytes)), notify, pruning]
   }
+
+  /// Wakes the gates that listen, at the commit.
+  static let notify = Call(Statement("notify", "SELECT pg_notify('\(channel)', '')"))
+
+  /// Removes the changes that are no longer kept.
+  static let pruning = Call(prune, Parameter(Changes.kept))
 
   private static let note = Statement(
     "note_change",

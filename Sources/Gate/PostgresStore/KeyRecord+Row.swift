@@ -45,15 +45,34 @@ extension StoredRisk {
 }
 
 extension KeyRecord {
-  /// The columns that a record needs in addition to those of `attested_keys AS k`.
+  /// The columns that a record needs in addition to those of a key `k`, from `tables(of:)`. The metric is Apple's, or the
+  /// one that `AttestationKeyStatements` counts.
   static let columns = """
+    k.*, a.evidence AS android, COALESCE(e.metric, c.metric) AS risk,
+    COALESCE(e.measured_at, c.measured_at) AS risk_at, e.due_at IS NULL AND c.metric IS NULL AS risk_outdated
+    """
+
+  /// As `columns`, without counted metrics, from `storedTables(of:)`: copies have what is stored.
+  static let storedColumns = """
     k.*, a.evidence AS android, e.metric AS risk, e.measured_at AS risk_at, e.due_at IS NULL AS risk_outdated
     """
-  /// The tables of `columns`.
-  static let tables = """
-    attested_keys AS k LEFT JOIN android_keys AS a ON a.key_id = k.key_id
-      LEFT JOIN receipt_exchanges AS e ON e.key_id = k.key_id
+
+  /// The tables of `columns`, for the rows of `attested_keys AS k` that `selection` names: its WHERE, ORDER BY and LIMIT.
+  static func tables(of selection: String) -> String {
+    "\(storedTables(of: selection)) LEFT JOIN LATERAL (\(AttestationKeyStatements.counts)) AS c ON TRUE"
+  }
+
+  // The keys are selected first, and OFFSET 0 keeps the planner from joining the tables as a whole: it would read them
+  // from their beginning up to the key.
+  static func storedTables(of selection: String) -> String {
     """
+    (SELECT * FROM attested_keys AS k \(selection)) AS k
+      LEFT JOIN LATERAL (SELECT evidence FROM android_keys WHERE key_id = k.key_id OFFSET 0) AS a ON TRUE
+      LEFT JOIN LATERAL (
+        SELECT metric, measured_at, due_at FROM receipt_exchanges WHERE key_id = k.key_id OFFSET 0
+      ) AS e ON TRUE
+    """
+  }
 }
 
 extension DeviceKey {

@@ -22,8 +22,12 @@ enum KeyStatements {
           Call(insertReceipt, Parameter(registration.key.keyID.bytes), Parameter(registration.receipt)))
       }
       if let evidence = registration.key.androidEvidence {
-        _ = try connection.ask(
-          Call(insertEvidence, Parameter(registration.key.keyID.bytes), Parameter(evidence)))
+        var calls = [Call(insertEvidence, Parameter(registration.key.keyID.bytes), Parameter(evidence))]
+        if registration.key.isOfRemoteAttestationKey {
+          calls.append(AttestationKeyStatements.lock(registration.key.keyID))
+          calls += AttestationKeyStatements.noteOthers(than: [registration.key.keyID])
+        }
+        _ = try connection.ask(calls)
       }
       return .inserted
     }
@@ -96,7 +100,7 @@ enum KeyStatements {
   private static let record = Statement(
     "record",
     """
-    SELECT \(KeyRecord.columns) FROM \(KeyRecord.tables) WHERE k.key_id >= $1 ORDER BY k.key_id LIMIT 1
+    SELECT \(KeyRecord.columns) FROM \(KeyRecord.tables(of: "WHERE k.key_id >= $1 ORDER BY k.key_id LIMIT 1"))
     """)
 
   private static func lookup(_ keyID: KeyID) -> Call { Call(record, Parameter(keyID.bytes)) }
@@ -128,8 +132,9 @@ enum KeyStatements {
         Statement(
           "by_hash",
           """
-          SELECT \(KeyRecord.columns) FROM \(KeyRecord.tables)
-          WHERE k.key_hash >= $1 AND k.key_hash < $2 ORDER BY k.key_hash LIMIT $3
+          SELECT \(KeyRecord.columns)
+          FROM \(KeyRecord.tables(of: "WHERE k.key_hash >= $1 AND k.key_hash < $2 ORDER BY k.key_hash LIMIT $3"))
+          ORDER BY k.key_hash
           """),
         Parameter(prefix), Parameter(prefix + "~"), Parameter(Int64(limit))))
     return try KeyRecord.all(in: answer)

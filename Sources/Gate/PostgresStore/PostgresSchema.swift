@@ -15,6 +15,7 @@ enum PostgresSchema {
     ("shared documents", documents),
     ("keys of Android devices", androidKeys),
     ("risk metrics", risks),
+    ("keys by attestation key", AttestationKeyStatements.index),
   ]
 
   /// The id of the migration lock: an arbitrary number that is the same in every version, and the schema.

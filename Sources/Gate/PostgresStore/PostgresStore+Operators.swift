@@ -106,4 +106,14 @@ extension PostgresStore: RiskStorage {
   }
 }
 
+extension PostgresStore: AttestationKeyStorage {
+  public func revokeKeys(
+    attestedLike keyID: KeyID, above threshold: Int, at now: Timestamp
+  ) async throws(StoreError) -> AttestationKeyRevocation {
+    try await run { connection throws(StoreError) in
+      try AttestationKeyStatements.revoke(attestedLike: keyID, above: threshold, at: now, on: connection)
+    }
+  }
+}
+
 extension PostgresStore: GateStore {}

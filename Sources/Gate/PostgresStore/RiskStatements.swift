@@ -193,9 +193,8 @@ enum RiskStatements {
     "count_risks",
     """
     SELECT app_id, metric, COUNT(*) AS keys FROM (
-      SELECT k.app_id, k.revoked_at, CASE WHEN e.due_at IS NULL THEN NULL ELSE e.metric END AS metric
-      FROM attested_keys AS k LEFT JOIN receipt_exchanges AS e ON e.key_id = k.key_id
-      WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2
+      SELECT k.app_id, k.revoked_at, COALESCE(c.metric, CASE WHEN e.due_at IS NULL THEN NULL ELSE e.metric END) AS metric
+      FROM \(KeyRecord.tables(of: "WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2"))
     ) AS seen WHERE revoked_at IS NULL GROUP BY app_id, metric
     """)
 }

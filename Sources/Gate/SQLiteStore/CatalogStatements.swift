@@ -16,12 +16,15 @@ struct CatalogStatements {
     let rows = try Row.fetchAll(
       db,
       sql: """
-        SELECT * FROM (SELECT * FROM attested_keys WHERE key_id > :start ORDER BY key_id LIMIT :reach) AS seen
+        SELECT * FROM (
+          SELECT k.*, \(AttestationKeyStatements.columns)
+          FROM attested_keys AS k WHERE k.key_id > :start ORDER BY k.key_id LIMIT :reach
+        ) AS seen
         WHERE (:app IS NULL OR app_id = :app) AND (:android IS NULL OR (android IS NOT NULL) = :android) AND (:environment IS NULL OR environment = :environment)
           AND (:revoked IS NULL OR (revoked_at IS NOT NULL) = :revoked)
           AND (:unused IS NULL OR COALESCE(last_seen_at, registered_at) < :unused AND registered_at < :unused)
-          AND (:least IS NULL OR risk BETWEEN :least AND :most AND NOT risk_outdated)
-          AND (:unknown IS NULL OR risk IS NULL OR risk_outdated)
+          AND (:least IS NULL OR \(RiskStatements.metric) BETWEEN :least AND :most)
+          AND (:unknown IS NULL OR \(RiskStatements.metric) IS NULL)
         ORDER BY key_id LIMIT :limit
         """,
       arguments: [
@@ -58,7 +61,11 @@ struct CatalogStatements {
   func keys(hashPrefix prefix: String, limit: Int) throws -> [KeyRecord] {
     // The tilde sorts after every base64url character.
     try Row.fetchAll(
-      db, sql: "SELECT * FROM attested_keys WHERE key_hash >= ? AND key_hash < ? ORDER BY key_hash LIMIT ?",
+      db,
+      sql: """
+        SELECT k.*, \(AttestationKeyStatements.columns)
+        FROM attested_keys AS k WHERE k.key_hash >= ? AND k.key_hash < ? ORDER BY k.key_hash LIMIT ?
+        """,
       arguments: [prefix, prefix + "~", limit]
     ).map { try KeyRecord(row: $0) }
   }
@@ -68,13 +75,18 @@ struct CatalogStatements {
   func remove(_ keys: [KeyID], unusedSince instant: Timestamp?) throws -> Int {
     var count = 0
     for keyID in keys {
-      try db.execute(
-        sql: """
-          DELETE FROM attested_keys WHERE key_id = :key
-            AND (:unused IS NULL OR COALESCE(last_seen_at, registered_at) < :unused AND registered_at < :unused)
-          """,
-        arguments: ["key": Data(keyID.bytes), "unused": instant?.milliseconds])
-      guard db.changesCount == 1 else { continue }
+      let condition = """
+        key_id = :key
+        AND (:unused IS NULL OR COALESCE(last_seen_at, registered_at) < :unused AND registered_at < :unused)
+        """
+      let arguments: StatementArguments = ["key": Data(keyID.bytes), "unused": instant?.milliseconds]
+      guard
+        try Bool.fetchOne(
+          db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM attested_keys WHERE \(condition))"),
+          arguments: arguments) == true
+      else { continue }
+      try AttestationKeyStatements(db: db).noteOthers(than: keyID)
+      try db.execute(sql: "DELETE FROM attested_keys WHERE \(condition)", arguments: arguments)
       count += 1
       try ChangeStatements(db: db).note(keyID)
     }
@@ -111,7 +123,12 @@ struct CatalogStatements {
   func merge(_ entries: [KeyEntry]) throws -> Int {
     var count = 0
     for entry in entries {
-      if try insert(entry) { count += 1 }
+      if try insert(entry) {
+        count += 1
+        if entry.record.key.isOfRemoteAttestationKey {
+          try AttestationKeyStatements(db: db).noteOthers(than: entry.record.key.keyID)
+        }
+      }
       try advance(entry)
       if !entry.receipt.isEmpty {
         try db.execute(

@@ -28,8 +28,12 @@ extension KeyRecord {
 }
 
 extension StoredRisk {
-  /// Returns `nil` for a key without a metric.
+  /// Returns `nil` for a key without a metric. Rows of copies have no counted one.
   fileprivate init?(row: Row) throws(MalformedColumn) {
+    if row.hasColumn("counted"), let count = try row.readIfPresent("counted", { $0 as Int }) {
+      self.init(KeyRisk(metric: count, at: try row.read("counted_at", Timestamp.init(milliseconds:))))
+      return
+    }
     // A backup that an older version wrote has no such column.
     guard row.hasColumn("risk") else { return nil }
     guard let metric = try row.readIfPresent("risk", { $0 as Int }) else { return nil }

@@ -19,6 +19,9 @@ struct KeyStatements {
       try nonces.giveBack(registration.request.nonce)
       return .keyExists
     }
+    if registration.key.isOfRemoteAttestationKey {
+      try AttestationKeyStatements(db: db).noteOthers(than: registration.key.keyID)
+    }
     guard !registration.receipt.isEmpty else { return .inserted }
     try db.cachedStatement(sql: "INSERT INTO receipts (key_id, receipt) VALUES (?, ?)")
       .execute(arguments: [Data(registration.key.keyID.bytes), Data(registration.receipt)])
@@ -142,11 +145,15 @@ struct KeyStatements {
   /// Returns the record of `keyID`. If there is none, the row of the next key is read and discarded, so that both
   /// cases take the same time. Only a key id after the last stored one has no next row.
   func record(of keyID: KeyID) throws -> KeyRecord? {
-    let statement = try db.cachedStatement(
-      sql: "SELECT * FROM attested_keys WHERE key_id >= ? ORDER BY key_id LIMIT 1")
+    let statement = try db.cachedStatement(sql: Self.lookup)
     guard let row = try Row.fetchOne(statement, arguments: [Data(keyID.bytes)]) else { return nil }
     let record = Result { try KeyRecord(row: row) }
     let found = try? row.read("key_id") { KeyID(bytes: Array($0 as Data)) }
     return found == keyID ? try record.get() : nil
   }
+
+  static let lookup = """
+    SELECT k.*, \(AttestationKeyStatements.columns)
+    FROM attested_keys AS k WHERE k.key_id >= ? ORDER BY k.key_id LIMIT 1
+    """
 }

@@ -10,6 +10,9 @@ internal import GRDB
 struct RiskStatements {
   let db: Database
 
+  /// The metric that policies act on, of a row with `AttestationKeyStatements.columns`; NULL for none.
+  static let metric = "COALESCE(counted, CASE WHEN risk_outdated THEN NULL ELSE risk END)"
+
   // MARK: Exchange
 
   func dueReceipts(of apps: [AppID], at now: Timestamp, limit: Int) throws -> [DueReceipt] {
@@ -120,9 +123,10 @@ struct RiskStatements {
     let rows = try Row.fetchAll(
       db,
       sql: """
-        SELECT app_id, CASE WHEN risk_outdated THEN NULL ELSE risk END AS metric, COUNT(*) AS keys
+        SELECT app_id, \(Self.metric) AS metric, COUNT(*) AS keys
         FROM (
-          SELECT app_id, risk, risk_outdated, revoked_at FROM attested_keys WHERE key_id > ? ORDER BY key_id LIMIT ?
+          SELECT app_id, risk, risk_outdated, revoked_at, \(AttestationKeyStatements.columns)
+          FROM attested_keys AS k WHERE key_id > ? ORDER BY key_id LIMIT ?
         ) WHERE revoked_at IS NULL GROUP BY 1, 2
         """, arguments: [start, limit])
     let last = try Row.fetchOne(

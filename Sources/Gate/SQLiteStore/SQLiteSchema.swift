@@ -31,6 +31,9 @@ enum SQLiteSchema {
       try addRisks(in: db)
       try createExchanges(in: db)
     }
+    migrator.registerMigration("7 keys by attestation key") { db in
+      try db.execute(sql: AttestationKeyStatements.index)
+    }
     return migrator
   }
 

@@ -80,4 +80,12 @@ extension SQLiteStore: RiskStorage {
   }
 }
 
+extension SQLiteStore: AttestationKeyStorage {
+  public func revokeKeys(
+    attestedLike keyID: KeyID, above threshold: Int, at now: Timestamp
+  ) async throws(StoreError) -> AttestationKeyRevocation {
+    try await change { try AttestationKeyStatements(db: $0).revoke(attestedLike: keyID, above: threshold, at: now) }
+  }
+}
+
 extension SQLiteStore: GateStore {}

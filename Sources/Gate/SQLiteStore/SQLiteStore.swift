@@ -70,7 +70,10 @@ public struct BatchTally: Sendable, Hashable {
 
 extension SQLiteStore: KeyRegistry {
   public func register(_ registration: Registration) async throws(StoreError) -> Insertion {
-    try await writes.run { try KeyStatements(db: $0).register(registration) }
+    guard registration.key.isOfRemoteAttestationKey else {
+      return try await writes.run { try KeyStatements(db: $0).register(registration) }
+    }
+    return try await change { try KeyStatements(db: $0).register(registration) }
   }
 
   public func record(of keyID: KeyID) async throws(StoreError) -> KeyRecord? {

@@ -21,35 +21,40 @@ struct AndroidBench {
 
   init(
     trusting mint: AndroidMint, _ policies: [AndroidAppPolicy] = [AndroidBench.policy], ios: [AppPolicy] = [],
-    maximumAge: Duration? = nil, stopwatch: Stopwatch = .none
+    risks: [String: RiskPolicy] = [:], maximumAge: Duration? = nil, stopwatch: Stopwatch = .none
   ) throws {
     folder = try TemporaryFolder()
     store = SQLiteStore(path: folder.file("state.db"))
     revocations = RevokedCertificates(maximumAge: maximumAge)
     (registrar, gate) = try Self.rules(
-      mint, policies, ios, .production, revocations, store, challenges, clock, stopwatch)
+      mint, policies, ios, .production, revocations, store, challenges, clock, risks: risks, stopwatch: stopwatch)
   }
 
   /// The same store under another configuration.
   func rules(
-    trusting mint: AndroidMint, _ policies: [AndroidAppPolicy], environment: AttestEnvironment = .production
+    trusting mint: AndroidMint, _ policies: [AndroidAppPolicy] = [AndroidBench.policy],
+    environment: AttestEnvironment = .production, risks: [String: RiskPolicy] = [:],
+    enforcement: AttestationKeyEnforcement? = nil
   ) throws -> (registrar: Registrar, gate: Gate) {
-    try Self.rules(mint, policies, [], environment, revocations, store, challenges, clock)
+    try Self.rules(
+      mint, policies, [], environment, revocations, store, challenges, clock, risks: risks, enforcement: enforcement)
   }
 
   private static func rules(
     _ mint: AndroidMint, _ policies: [AndroidAppPolicy], _ ios: [AppPolicy], _ environment: AttestEnvironment,
     _ revocations: RevokedCertificates, _ store: SQLiteStore, _ challenges: Challenges, _ clock: ManualClock,
-    _ stopwatch: Stopwatch = .none
+    risks: [String: RiskPolicy], enforcement: AttestationKeyEnforcement? = nil, stopwatch: Stopwatch = .none
   ) throws -> (Registrar, Gate) {
-    guard let apps = AllowedApps(ios, android: policies, androidEnvironment: environment) else {
+    guard
+      let apps = AllowedApps(ios, android: policies, androidRisks: risks, androidEnvironment: environment)
+    else {
       throw FixtureError.unexpected
     }
     let registrar = Registrar(
       apps: apps,
       verifier: AttestationVerifier(apps: apps.environments, attestationRoots: [], receiptRoots: []),
       android: AndroidVerification(roots: [try IssuerKey(spki: mint.rootKey)], revocations: revocations),
-      challenges: challenges, registry: store, clock: clock.wallClock)
+      challenges: challenges, registry: store, clock: clock.wallClock, enforcement: enforcement)
     let rule = try AssertionRule(apps: apps, challenges: challenges, registry: store, stopwatch: stopwatch)
     return (registrar, Gate(rules: [rule], clock: clock.wallClock))
   }

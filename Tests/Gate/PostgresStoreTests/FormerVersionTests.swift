@@ -16,14 +16,19 @@ struct FormerVersionTests {
 
     /// Creates the tables of that version in an empty schema.
     init(_ url: String, version: Int = 4) throws(StoreError) {
-      let parameters: ConnectionParameters
-      do { parameters = try ConnectionParameters(url: url) } catch { throw .failed(reason: "\(error)") }
-      connection = try Dialer(parameters: parameters, limits: PostgresStore.Limits()).connect()
+      try self.init(connectedTo: url)
       for migration in PostgresSchema.migrations.prefix(version) {
         for statement in migration.statements { _ = try connection.ask(Call(statement)) }
       }
       _ = try connection.ask(Call("CREATE TABLE sallyport_migrations (version INTEGER NOT NULL PRIMARY KEY)"))
       _ = try connection.ask(Call("INSERT INTO sallyport_migrations SELECT generate_series(1, \(version))"))
+    }
+
+    /// Connects to the tables as they are.
+    init(connectedTo url: String) throws(StoreError) {
+      let parameters: ConnectionParameters
+      do { parameters = try ConnectionParameters(url: url) } catch { throw .failed(reason: "\(error)") }
+      connection = try Dialer(parameters: parameters, limits: PostgresStore.Limits()).connect()
     }
 
     private static let insertKey = Statement(
@@ -38,6 +43,9 @@ struct FormerVersionTests {
 
     private static let insertReceipt = Statement(
       "insert_receipt", "INSERT INTO receipts (key_id, receipt) VALUES ($1, $2)")
+
+    private static let insertEvidence = Statement(
+      "insert_evidence", "INSERT INTO android_keys (key_id, evidence) VALUES ($1, $2)")
 
     private static let select = Statement(
       "record", "SELECT * FROM attested_keys WHERE key_id >= $1 ORDER BY key_id LIMIT 1")
@@ -59,7 +67,8 @@ struct FormerVersionTests {
           Parameter(key.validationCategory.map { Int64($0.rawValue) }), Parameter(key.bundleVersion),
           Parameter(registration.request.nonce.bytes), Parameter(registration.request.attestationDigest.bytes),
           Parameter(registration.registeredAt.milliseconds)),
-        Call(Self.insertReceipt, Parameter(key.keyID.bytes), Parameter(registration.receipt)),
+        key.androidEvidence.map { Call(Self.insertEvidence, Parameter(key.keyID.bytes), Parameter($0)) }
+          ?? Call(Self.insertReceipt, Parameter(key.keyID.bytes), Parameter(registration.receipt)),
       ])
       return answers.allSatisfy { $0.changes == 1 }
     }
@@ -162,6 +171,63 @@ struct FormerVersionTests {
     #expect(try await store.settle(first, as: ReceiptSettlement(receipt: [1], risk: risk, next: Fixture.now)))
     #expect(try await store.record(of: first.key.keyID)?.risk == StoredRisk(risk))
     #expect(try await store.findings(isThorough: true).filter { $0.area == .data } == [])
+    await store.close()
+  }
+
+  @Test("Android keys of the version before are counted, also those that a gate of it registers meanwhile")
+  func attestationKeys() async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let former = try FormerGate(url, version: 6)
+    let serial: [UInt8] = [0x40, 7]
+    let keys = (0..<3).map { _ in Fixture.androidKey(serial: serial) }
+    let factory = Fixture.factoryKey(serial: serial)
+    for key in [keys[0], keys[1], factory] { #expect(try former.register(Fixture.registration(of: key))) }
+    #expect(try former.app(of: keys[0]) == keys[0].app.text)
+
+    let store = PostgresStore(try ConnectionParameters(url: url))
+    func metric(of key: DeviceKey) async throws -> Int? {
+      try await store.record(of: key.keyID)?.risk?.newest.metric
+    }
+    #expect(try await metric(of: keys[0]) == 2)
+    #expect(try await metric(of: factory) == nil)
+    #expect(try former.register(Fixture.registration(of: keys[2])))
+    #expect(try former.app(of: keys[0]) == keys[0].app.text)
+    #expect(try await metric(of: keys[1]) == 3)
+    #expect(try await store.admit(Fixture.use(of: keys[2])) == .admitted)
+    #expect(try await store.findings(isThorough: true).filter { $0.area == .data } == [])
+    await store.close()
+  }
+
+  @Test("An index finds the keys of an attestation key, among keys of many devices")
+  func attestationKeyPlan() async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let store = PostgresStore(try ConnectionParameters(url: url))
+    let key = try await StoreInvariant.registeredAndroidKeys(1, in: store)[0]
+    let former = try FormerGate(connectedTo: url)
+    let keyID = Hex.encode(key.keyID.bytes)
+    _ = try former.connection.ask(
+      Call(
+        """
+        INSERT INTO attested_keys SELECT sha256(n::text::bytea), n::text, public_key, app_id, environment, category,
+          bundle_version, counter, used_counters, registration_nonce, attestation_digest, registered_at
+        FROM attested_keys, generate_series(1, 5000) AS n
+        """))
+    _ = try former.connection.ask(
+      Call(
+        """
+        INSERT INTO android_keys SELECT sha256(n::text::bytea), regexp_replace(evidence, 'serials=.*', 'serials=01,' || n)
+        FROM android_keys, generate_series(1, 5000) AS n
+        """))
+    _ = try former.connection.ask(Call("ANALYZE attested_keys, android_keys"))
+    let selection = "WHERE k.key_id >= '\\x\(keyID)' ORDER BY k.key_id LIMIT 1"
+    let answer = try former.connection.ask(
+      Call(
+        """
+        EXPLAIN SELECT \(KeyRecord.columns) FROM \(KeyRecord.tables(of: selection))
+        """))
+    let plan = try answer.rows.map { try $0.read("QUERY PLAN") { $0 as String } }
+    #expect(plan.contains { $0.contains("android_keys_by_attestation_key") }, "\(plan)")
+    #expect(!plan.contains { $0.contains("Seq Scan") }, "\(plan)")
     await store.close()
   }
 

@@ -155,6 +155,83 @@ struct FormerVersionTests {
     await store.close()
   }
 
+  @Test("Android keys of the version before are counted, also those that a gate of it registers meanwhile")
+  func attestationKeys() async throws {
+    let serial: [UInt8] = [0x40, 7]
+    let keys = (0..<3).map { _ in Fixture.androidKey(serial: serial) }
+    let factory = Fixture.factoryKey(serial: serial)
+    let former = try Self.write([], to: path, version: "6 risk metrics")
+    try await former.write { db in
+      for key in [keys[0], keys[1], factory] { try Self.insert(key, in: db) }
+    }
+    let store = SQLiteStore(path: path)
+    func metric(of key: DeviceKey) async throws -> Int? {
+      try await store.record(of: key.keyID)?.risk?.newest.metric
+    }
+    #expect(try await metric(of: keys[0]) == 2)
+    #expect(try await metric(of: factory) == nil)
+    try await former.write { try Self.insert(keys[2], in: $0) }
+    #expect(try await metric(of: keys[1]) == 3)
+    #expect(try await store.admit(Fixture.use(of: keys[2])) == .admitted)
+    #expect(try await store.findings(isThorough: true).filter { $0.area == .data } == [])
+    await store.close()
+  }
+
+  /// The statement of the version before for a key of Android.
+  private static func insert(_ key: DeviceKey, in db: Database) throws {
+    let request = Fixture.registration(of: key).request
+    try db.cachedStatement(
+      sql: """
+        INSERT INTO attested_keys (
+          key_id, public_key, app_id, environment, counter, used_counters, registration_nonce, attestation_digest,
+          registered_at, key_hash, android
+        ) VALUES (?, ?, ?, ?, 0, -1, ?, ?, ?, ?, ?)
+        """
+    ).execute(arguments: [
+      Data(key.keyID.bytes), Data(key.publicKey), key.app.text, key.environment.rawValue, Data(request.nonce.bytes),
+      Data(request.attestationDigest.bytes), Fixture.now.milliseconds, KeyHash(of: key.keyID).text, key.androidEvidence,
+    ])
+  }
+
+  @Test("An admission of an Android key does not write the index of attestation keys")
+  func admissionLeavesIndex() async throws {
+    let store = SQLiteStore(path: path)
+    try await store.open()
+    await store.close()
+    try await DatabaseQueue(path: path).read { db in
+      let name = "keys_by_attestation_key"
+      let page = try #require(
+        try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = ?", arguments: [name]))
+      func opened(_ sql: String) throws -> Set<Int> {
+        let steps = try Row.fetchAll(db, sql: "EXPLAIN " + sql)
+        return Set(steps.filter { $0["opcode"] == "OpenWrite" }.map { $0["p2"] })
+      }
+      let use =
+        "UPDATE attested_keys SET last_seen_at = 1 WHERE key_id = x'00' AND revoked_at IS NULL AND android IS NOT NULL"
+      #expect(try !opened(use).contains(page))
+      #expect(try opened("UPDATE attested_keys SET android = NULL WHERE key_id = x'00'").contains(page))
+    }
+  }
+
+  @Test(
+    "An index finds the keys of an attestation key",
+    arguments: [
+      AttestationKeyStatements.some, AttestationKeyStatements.active,
+      KeyStatements.lookup.replacing(">= ?", with: ">= ? AND ? IS NOT NULL"),
+    ])
+  func attestationKeyPlan(_ sql: String) async throws {
+    let store = SQLiteStore(path: path)
+    try await store.open()
+    await store.close()
+    let plan = try await DatabaseQueue(path: path).read { db in
+      try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + sql, arguments: [Data(), 1]).map { "\($0["detail"] as String)" }
+    }
+    #expect(plan.contains { $0.contains("INDEX keys_by_attestation_key (<expr>=?)") }, "\(plan)")
+    #expect(
+      !plan.contains { $0.contains("SCAN attested_keys") || $0.contains("SCAN s") || $0.contains("SCAN k") }, "\(plan)")
+    #expect(!plan.contains { $0.contains("TEMP B-TREE") }, "\(plan)")
+  }
+
   @Test(
     "An index finds what is due",
     arguments: [

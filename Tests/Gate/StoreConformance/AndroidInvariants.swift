@@ -13,7 +13,7 @@ extension StoreInvariant {
         #expect(try await store.register(registration) == .inserted)
         let record = KeyRecord(
           key: key, request: registration.request, registeredAt: registration.registeredAt, counter: .zero,
-          lastUsedAt: nil, revokedAt: nil)
+          lastUsedAt: nil, revokedAt: nil, risk: StoredRisk(KeyRisk(metric: 1, at: registration.registeredAt)))
         #expect(try await store.record(of: key.keyID) == record)
         #expect(try await store.receipt(of: key.keyID) == nil)
         #expect(try await store.register(registration) == .sameRequest)

@@ -34,16 +34,24 @@ public enum Fixture {
   }
 
   /// The key of an Android device.
+  ///
+  /// - Parameter serial: The serial number of the attestation key's certificate.
   public static func androidKey(
-    package: String = "com.example.app", patchLevel: PatchLevel? = PatchLevel(year: 2026, month: 5)
+    package: String = "com.example.app", patchLevel: PatchLevel? = PatchLevel(year: 2026, month: 5),
+    provisioning: KeyProvisioning = .remote, serial: [UInt8] = SecureRandom.bytes(16)
   ) -> DeviceKey {
     DeviceKey(
       AttestedAndroidKey(
         publicKey: SecureRandom.bytes(65), package: package,
         signers: [SecureRandom.bytes(32), SecureRandom.bytes(32)], securityLevel: .strongBox, bootState: .selfSigned,
-        bootKey: SecureRandom.bytes(32), patchLevel: patchLevel, provisioning: .remote,
-        serialNumbers: [[1], SecureRandom.bytes(16)]),
+        bootKey: SecureRandom.bytes(32), patchLevel: patchLevel, provisioning: provisioning,
+        serialNumbers: [[1], serial, [2, 0x0A], [0xFF]]),
       environment: .production)
+  }
+
+  /// The key of an Android device with the attestation key of a factory.
+  public static func factoryKey(serial: [UInt8] = SecureRandom.bytes(16)) -> DeviceKey {
+    androidKey(provisioning: .factory, serial: serial)
   }
 
   public static func registration(
