@@ -73,7 +73,7 @@ struct KeyPage {
     ])
   }
 
-  /// The metric that Apple reported, and when.
+  /// The metric, and when it was reported or rose last.
   private func risk(_ record: KeyDescription) -> HTML? {
     guard let risk = record.risk, let at = record.riskAt else { return nil }
     return "\(risk), \(Shown.time(at, at: now))\(record.isRiskOutdated == true ? ", outdated" : "")"

@@ -45,14 +45,7 @@ extension GateComposition {
 
   /// The storage for the exchange of receipts, which revokes keys by the policy of their app and reports it.
   private static func riskStorage(_ settings: GateSettings, _ memory: SharedState) -> RiskEnforcement {
-    RiskEnforcement(memory.store, apps: settings.appAttest.apps.compactMap(AppPolicy.init)) { [memory] revocation in
-      memory.announce(.revoked(key: revocation.key.text, by: .risk))
-      memory.receipts.logger.notice(
-        "key revoked by risk metric",
-        metadata: [
-          "key": "\(revocation.key.short)", "app": "\(revocation.app.text)", "metric": .number(revocation.metric),
-          "threshold": .number(revocation.threshold),
-        ])
-    }
+    RiskEnforcement(
+      memory.store, apps: settings.appAttest.apps.compactMap(AppPolicy.init), report: revocationReport(memory))
   }
 }

@@ -91,7 +91,7 @@ extension SharedState {
 struct GateComposition: Sendable {
   let settings: GateSettings
   let challenges: Challenges
-  private let memory: SharedState
+  let memory: SharedState
   private let assertions: AssertionRule
   private let apps: AllowedApps
   /// Exchanges receipts with Apple; `nil` if no app wants it.
@@ -108,6 +108,7 @@ struct GateComposition: Sendable {
     guard
       let apps = AllowedApps(
         settings.appAttest.apps.compactMap(AppPolicy.init), android: try Self.androidPolicies(settings.appAttest),
+        androidRisks: Self.androidRisks(settings.appAttest),
         androidEnvironment: settings.appAttest.trust.androidRootFile == nil ? .production : .development)
     else {
       throw Self.impossible("app_attest.apps")
@@ -232,7 +233,7 @@ struct GateComposition: Sendable {
         latest: memory.latest),
       identityKeys: IdentityKeyRotation(
         keys: memory.identityKeys, every: settings.identity.keyLife, overlap: settings.identity.keyOverlap),
-      risk: memory.risk, apps: settings.appAttest.apps, logger: logger)
+      risk: memory.risk, apps: RiskApp.all(in: settings.appAttest), logger: logger)
   }
 
   private func tracer() throws(Failure) -> Tracer? {
@@ -255,7 +256,7 @@ struct GateComposition: Sendable {
       android: AndroidVerification(
         roots: try Self.androidRoots(in: trust.androidRootFile), revocations: memory.revoked),
       challenges: challenges, registry: store, limiter: limiter, witness: memory.witness,
-      stopwatch: memory.stopwatch)
+      enforcement: attestationKeyEnforcement, stopwatch: memory.stopwatch)
   }
 
   /// Reads the list of revoked Android certificates; `nil` if none is configured.
@@ -375,19 +376,6 @@ extension AppPolicy {
         allowed: app.allowedCategories.map { Set($0.compactMap { ValidationCategory(name: $0.rawValue) }) },
         whenMissing: app.missingCategory == .refuse ? .refuse : .accept),
       risk: app.risk.map(RiskPolicy.init))
-  }
-}
-
-extension RiskPolicy {
-  fileprivate init(_ risk: GateSettings.App.Risk) {
-    let action: Action =
-      switch risk.action {
-      case .observe: .observe
-      case .refuse: .refuse
-      case .revoke: .revoke
-      }
-    self.init(
-      threshold: risk.threshold, action: action, whenUnknown: risk.whenUnknown == .refuse ? .refuse : .accept)
   }
 }
 

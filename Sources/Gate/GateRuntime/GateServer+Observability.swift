@@ -107,7 +107,7 @@ extension GateServer {
         loops: loops, keyExchange: KeyExchange.groups, tokens: tokens,
         statusList: GateStatus.StatusList(memory.revoked, fault: memory.android.fault, at: now),
         receiptExchange: memory.receipts.status(at: now),
-        risk: memory.risk.states(of: generation.composition.settings.appAttest.apps),
+        risk: memory.risk.states(of: RiskApp.all(in: generation.composition.settings.appAttest)),
         traffic: .init(bytesFromClients: traffic.bytesFromClients, bytesFromUpstreams: traffic.bytesFromUpstreams),
         activity: activity, refusals: refusals, upstreams: memory.metrics.upstreamHealth.states,
         certificates: await certificateStates(at: now),

@@ -1,7 +1,6 @@
 internal import AttestGate
 internal import Logging
 internal import Observability
-internal import Settings
 
 /// Performs store maintenance in the background, off the event loops.
 struct MaintenanceService: Sendable {
@@ -9,7 +8,7 @@ struct MaintenanceService: Sendable {
   let maintenance: StoreMaintenance
   let identityKeys: IdentityKeyRotation
   let risk: RiskFigures
-  let apps: [GateSettings.App]
+  let apps: [RiskApp]
   let logger: Logger
 
   /// Runs until the task is cancelled.

@@ -27,7 +27,7 @@ final class RiskFigures: Sendable {
     self.store = store
     registry.values(
       "sallyport_app_attest_risk_keys",
-      "Registered keys by the risk metric that Apple reported, without revoked ones; counted at most once a minute.",
+      "Registered keys by risk metric, without revoked ones; counted at most once a minute.",
       labels: ["app", "metric"]
     ) { [state] in Self.samples(state.withLock { $0 }) }
   }
@@ -49,9 +49,9 @@ final class RiskFigures: Sendable {
     }
   }
 
-  /// Counts again if it is time, for apps whose receipts are exchanged. Without such apps nothing is read.
-  func refresh(for apps: [GateSettings.App]) async throws(StoreError) {
-    let names = Set(apps.filter { $0.risk != nil }.map(\.name))
+  /// Counts again if it is time. Without apps nothing is read.
+  func refresh(for apps: [RiskApp]) async throws(StoreError) {
+    let names = Set(apps.map(\.name))
     let start = ContinuousClock.now
     let isDue = state.withLock { state in
       if state.apps != names { (state.apps, state.next) = (names, nil) }
@@ -72,25 +72,18 @@ final class RiskFigures: Sendable {
   }
 
   /// The figures for the status; `nil` if no app has a risk policy.
-  func states(of apps: [GateSettings.App]) -> [GateStatus.Risk]? {
+  func states(of apps: [RiskApp]) -> [GateStatus.Risk]? {
     let tally = state.withLock(\.tally)
-    let states = apps.compactMap { app in
-      app.risk.map { risk in
-        let counts = tally?.counts.filter { $0.key.app == app.name }
-        return GateStatus.Risk(
-          app: app.name, action: risk.action.rawValue, threshold: risk.threshold,
-          assessed: counts?.filter { $0.key.metric != nil }.values.reduce(0, +),
-          unknown: counts?.filter { $0.key.metric == nil }.values.reduce(0, +),
-          above: risk.threshold.flatMap { threshold in
-            counts?.filter { $0.key.metric.map { $0 > threshold } ?? false }.values.reduce(0, +)
-          })
-      }
+    let states = apps.map { app in
+      let counts = tally?.counts.filter { $0.key.app == app.name }
+      return GateStatus.Risk(
+        app: app.name, action: app.action.rawValue, threshold: app.threshold,
+        assessed: counts?.filter { $0.key.metric != nil }.values.reduce(0, +),
+        unknown: counts?.filter { $0.key.metric == nil }.values.reduce(0, +),
+        above: app.threshold.flatMap { threshold in
+          counts?.filter { $0.key.metric.map { $0 > threshold } ?? false }.values.reduce(0, +)
+        })
     }
     return states.isEmpty ? nil : states
   }
-}
-
-extension GateSettings.App {
-  /// The text of the app id.
-  fileprivate var name: String { "\(teamID).\(bundleID)" }
 }

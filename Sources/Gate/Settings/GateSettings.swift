@@ -193,6 +193,8 @@ extension GateSettings {
     public var bootKeysFile: String?
     public var leastPatchLevel: Month?
     public var requiresRKP: Bool
+    /// `nil` without a threshold and without an age of patches: nothing is judged.
+    public var risk: Risk?
   }
 
   /// The list of revoked attestation certificates of Android devices.

@@ -23,6 +23,8 @@ public struct GatePlan: Sendable {
   public var risk: String?
   /// Whether the gate serves the app's Android edition, too, with the status list of its authority.
   public var servesAndroid = false
+  /// The members of the Android app's `risk`; `nil` for none.
+  public var androidRisk: String?
   public var isEnforcing = true
   public var challengeTTL = "300s"
   /// `nil` for an SQLite file in the gate's folder.
@@ -48,7 +50,8 @@ public struct GatePlan: Sendable {
     let android = authority.androidApp
     let androidApp =
       servesAndroid
-      ? ", { platform: android, package: \(android.package), signers: [\(Hex.encode(android.signer))] }" : ""
+      ? ", { platform: android, package: \(android.package), signers: [\(Hex.encode(android.signer))]"
+        + (androidRisk.map { ", risk: { \($0) }" } ?? "") + " }" : ""
     let app =
       "{ team_id: \(Self.teamID), bundle_id: \(Self.bundleID), "
       + "environments: [\(isProduction ? "production" : "development")]\(riskText(in: folder)) }"

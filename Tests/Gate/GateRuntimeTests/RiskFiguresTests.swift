@@ -18,7 +18,7 @@ import Testing
 @Suite("The number of keys by risk metric", .timeLimit(.minutes(2)))
 struct RiskFiguresTests {
   /// The apps of a configuration: one with a threshold of 5, and one without a risk policy.
-  private static func apps(in folder: String) throws -> [GateSettings.App] {
+  private static func apps(in folder: String) throws -> [RiskApp] {
     let authority = AuthorityFolder(path: folder + "/authority")
     _ = try authority.loadOrMake(appID: "SALLYPORT1.com.example.app", at: .now())
     let key = folder + "/developer.p8"
@@ -35,10 +35,12 @@ struct RiskFiguresTests {
           bundle_id: com.example.app
           risk: { key_file: developer.p8, key_id: AAABBBCCC1, threshold: 5, action: refuse }
         - { team_id: AAABBBCCC1, bundle_id: com.example.other }
+        - { platform: android, package: com.example.app, signers: [\(String(repeating: "ab", count: 32))], risk: { threshold: 1 } }
+        - { platform: android, package: com.example.other, signers: [\(String(repeating: "ab", count: 32))] }
     """.write(toFile: folder + "/gate.yaml", atomically: true, encoding: .utf8)
     let loader = SettingsLoader(
       file: folder + "/gate.yaml", flags: [], environment: ["HOME": folder], workingDirectory: folder)
-    return try loader.load().appAttest.apps
+    return RiskApp.all(in: try loader.load().appAttest)
   }
 
   /// Registers a key with this metric, or without one.
@@ -68,20 +70,31 @@ struct RiskFiguresTests {
       for metric in [1, 1, 4, 5, 9, 60, nil] { try await register(metric, in: store) }
       let other = Fixture.registration(of: Fixture.key(of: "AAABBBCCC1.com.example.other"))
       #expect(try await store.register(other) == .inserted)
+      for serial in [[1], [1], [2], [3]] as [[UInt8]] {
+        _ = try await store.register(Fixture.registration(of: Fixture.androidKey(serial: serial)))
+      }
+      _ = try await store.register(Fixture.registration(of: Fixture.factoryKey()))
 
       #expect(await lines() == [])
       #expect(figures.states(of: apps)?.first?.text.hasSuffix("refuse above 5, not counted yet") == true)
       try await figures.refresh(for: apps)
+      let android = "com.example.app"
       let expected = [
         "0": 0, "1": 2, "2": 0, "3": 0, "4": 1, "5-9": 2, "10-19": 0, "20-49": 0, "50+": 1, "unknown": 1,
       ]
       let app = "AAABBBCCC1.com.example.app"
+      let onAndroid = expected.mapValues { _ in 0 }.merging(["1": 2, "2": 2, "unknown": 1]) { $1 }
       let samples = Set(
-        expected.map { #"sallyport_app_attest_risk_keys{app="\#(app)",metric="\#($0.key)"} \#($0.value)"# })
+        [(app, expected), (android, onAndroid)].flatMap { app, counts in
+          counts.map { #"sallyport_app_attest_risk_keys{app="\#(app)",metric="\#($0.key)"} \#($0.value)"# }
+        })
       #expect(await lines() == samples)
       let states = try #require(figures.states(of: apps))
       #expect(
-        states == [.init(app: app, action: "refuse", threshold: 5, assessed: 6, unknown: 1, above: 2)])
+        states == [
+          .init(app: app, action: "refuse", threshold: 5, assessed: 6, unknown: 1, above: 2),
+          .init(app: android, action: "observe", threshold: 1, assessed: 4, unknown: 1, above: 2),
+        ])
       #expect(states[0].text == "\(app): refuse above 5, 6 keys with a metric (2 above), 1 without")
 
       // A further count is not due yet.
@@ -89,9 +102,9 @@ struct RiskFiguresTests {
       try await figures.refresh(for: apps)
       #expect(await lines() == samples)
       // A reload that ends the exchange ends the figures.
-      try await figures.refresh(for: apps.filter { $0.risk == nil })
+      try await figures.refresh(for: [])
       #expect(await lines() == [])
-      #expect(figures.states(of: apps.filter { $0.risk == nil }) == nil)
+      #expect(figures.states(of: []) == nil)
       await store.close()
     }
   }

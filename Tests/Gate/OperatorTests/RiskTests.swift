@@ -1,3 +1,4 @@
+import AndroidKeyAttestation
 import AppAttest
 import AttestGate
 import ByteCoding
@@ -61,6 +62,65 @@ struct RiskTests {
       #expect(key.risk == 9 && key.isRiskOutdated == true && key.riskAt == Fixture.now.description)
       let plain = try await sallyport(["keys", "show", try Fixture.hash(0), "--json", "--store", bench.url])
       #expect(plain.output.first?.contains("risk") == false)
+    }
+  }
+
+  /// The entries of one Android device with three keys, of another with one, and of one with a factory's key.
+  private static func androidEntries() throws -> [KeyEntry] {
+    try [0, 0, 0, 1, 2].enumerated().map { number, device in
+      let entry = try Fixture.androidEntry(number)
+      guard case .android(let key) = entry.record.key.attestation else { throw Unexpected("a key of iOS") }
+      let attested = AttestedAndroidKey(
+        publicKey: key.publicKey, package: key.package, signers: key.signers, securityLevel: key.securityLevel,
+        bootState: key.bootState, bootKey: key.bootKey, patchLevel: key.patchLevel,
+        provisioning: device == 2 ? .factory : .remote, serialNumbers: [[1], [0x40, UInt8(device)], [9]])
+      let record = KeyRecord(
+        key: DeviceKey(attested, environment: .production), request: entry.record.request,
+        registeredAt: entry.record.registeredAt, counter: .zero, lastUsedAt: nil, revokedAt: nil)
+      return KeyEntry(record: record, usedCounters: .max, receipt: [])
+    }
+  }
+
+  @Test("Keys of Android devices are listed by the number of keys of their device, also in each kind of copy")
+  func android() async throws {
+    let entries = try Self.androidEntries()
+    let hashes = entries.map { KeyHash(of: $0.record.key.keyID).text }
+    try await StoreBench.with(entries) { bench in
+      func expectNumbers(in url: String) async throws {
+        func list(_ risk: String) async throws -> Set<String> {
+          let listed = try await sallyport(["keys", "list", "--risk", risk, "--platform", "android", "--store", url])
+          #expect(listed.status == 0, "\(listed)")
+          return Set(listed.output.map { String($0.prefix(43)) })
+        }
+        #expect(try await list("2+") == Set(hashes[0...2]))
+        #expect(try await list("1") == [hashes[3]])
+        #expect(try await list("unknown") == [hashes[4]])
+        let shown = try await sallyport(["keys", "show", hashes[0], "--store", url])
+        #expect(shown.output.contains("risk            3"), "\(shown.output)")
+        #expect(shown.output.contains("risk at         2027-01-15T08:00:00Z"))
+        let key = try await sallyport(["keys", "show", hashes[1], "--json", "--store", url]).json(KeyDescription.self)
+        #expect(key.risk == 3 && key.isRiskOutdated == nil && key.provisioning == "remote")
+      }
+      try await expectNumbers(in: bench.url)
+      let (backup, export) = (bench.folder + "/backup.db", bench.folder + "/keys.jsonl")
+      for (name, commands) in [
+        (
+          "restored",
+          [["store", "backup", backup, "--store", bench.url], ["store", "restore", backup, "--store", "URL"]]
+        ),
+        (
+          "imported",
+          [["keys", "export", export, "--store", bench.url], ["keys", "import", export, "--store", "URL"]]
+        ),
+      ] {
+        try FileManager.default.createDirectory(atPath: "\(bench.folder)/\(name)", withIntermediateDirectories: false)
+        let url = "sqlite://\(bench.folder)/\(name)/state.db"
+        for command in commands {
+          let result = try await sallyport(command.map { $0 == "URL" ? url : $0 })
+          #expect(result.status == 0, "\(result)")
+        }
+        try await expectNumbers(in: url)
+      }
     }
   }
 

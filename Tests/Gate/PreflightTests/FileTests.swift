@@ -223,6 +223,33 @@ struct FileTests {
     }
   }
 
+  @Test("What follows from the risk of Android devices is said, at the setting that turns it on")
+  func androidRisk() async throws {
+    try await Bench.with { bench in
+      let signer = String(repeating: "ab", count: 32)
+      for (members, key, text) in [
+        ("threshold: 5", "threshold", "keys of one device are only counted"),
+        ("threshold: 5, action: revoke", "threshold", "more than 5 keys of one device: revoked"),
+        ("action: refuse, max_patch_age: 365d", "max_patch_age", "patches older than 365 days: refused"),
+        (
+          "threshold: 1, action: refuse, max_patch_age: 40d", "threshold",
+          "more than 1 keys of one device: refused; patches older than 40 days: refused"
+        ),
+      ] {
+        let extra = """
+          app_attest:
+            apps:
+              - { team_id: AAABBBCCC1, bundle_id: com.example.app }
+              - { platform: android, package: com.example.app, signers: [\(signer)], risk: { \(members) } }
+          """
+        let results = await Preflight(try bench.settings(extra), store: nil, at: Bench.now).run()
+        let found = results.first { $0.key == "app_attest.apps[1].risk.\(key)" }
+        #expect(found?.outcome == .passed)
+        #expect(found?.text == "com.example.app: \(text)")
+      }
+    }
+  }
+
   @Test("Roots of simulated devices and challenge keys are read")
   func others() async throws {
     try await Bench.with { bench in

@@ -29,9 +29,9 @@ public struct KeyDescription: Codable, Sendable, Hashable {
   public let patchLevel: String?
   /// How the attestation key came into the Android device: `factory`, `remote` or `unknown`.
   public let provisioning: String?
-  /// The newest risk metric that Apple reported.
+  /// The newest risk metric: Apple's on iOS, the number of keys of the device's attestation key on Android.
   public let risk: Int?
-  /// The time of that report.
+  /// The time of Apple's report, or of the newest key that is counted.
   public let riskAt: String?
   /// `true` if the metric is outdated, so that policies treat it as unknown; otherwise absent.
   public let isRiskOutdated: Bool?

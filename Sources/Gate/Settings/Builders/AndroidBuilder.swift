@@ -24,12 +24,13 @@ extension SettingsBuilder {
         hint: "name the certificate's SHA-256, as apksigner verify --print-certs or the Play Console shows it")
     }
     let bootKeys = bootKeys(index)
+    let risk = androidRisk(index)
     guard let package, !signers.isEmpty, let level = value(Keys.securityLevel, index),
       let requiresRKP = value(Keys.requiresRKP, index)
     else { return nil }
     return GateSettings.AndroidApp(
       package: package, signers: signers, securityLevel: level, bootKeysFile: bootKeys,
-      leastPatchLevel: value(Keys.leastPatchLevel, index), requiresRKP: requiresRKP)
+      leastPatchLevel: value(Keys.leastPatchLevel, index), requiresRKP: requiresRKP, risk: risk)
   }
 
   private mutating func bootKeys(_ index: Int) -> String? {

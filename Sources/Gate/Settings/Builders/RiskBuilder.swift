@@ -26,6 +26,37 @@ extension SettingsBuilder {
       keyFile: keyFile, keyID: keyID, threshold: threshold, action: action, whenUnknown: unknown, endpoint: endpoint)
   }
 
+  /// The risk settings of an Android app; `nil` if nothing is judged.
+  mutating func androidRisk(_ index: Int) -> GateSettings.AndroidApp.Risk? {
+    let (threshold, age) = (value(Keys.riskThreshold, index), value(Keys.longestPatchAge, index))
+    guard let action = value(Keys.riskAction, index) else { return nil }
+    let greatest = GateSettings.AndroidApp.Risk.greatestThreshold
+    if let threshold, threshold > greatest {
+      refuse(
+        path(Keys.riskThreshold, index),
+        "\(threshold) is above \(greatest): with platform: android, keys are counted up to "
+          + "\(greatest + 1)", suggestion: "\(greatest)")
+    }
+    if age != nil, action == .observe {
+      refuse(
+        path(Keys.longestPatchAge, index), "without effect with action: observe",
+        hint: "set risk.action: refuse, or remove the key")
+    }
+    guard threshold != nil || age != nil else {
+      if action != .observe,
+        ![Keys.riskThreshold.definition, Keys.longestPatchAge.definition].contains(where: {
+          entries.isFaulty(SettingPath(pattern: $0.pattern, indices: [index]))
+        })
+      {
+        refuse(
+          path(Keys.riskThreshold, index), "missing: action \(action.rawValue) needs it, or max_patch_age",
+          hint: "observe first, and choose a number that few of your users exceed: sallyport keys list --risk 3+")
+      }
+      return nil
+    }
+    return GateSettings.AndroidApp.Risk(threshold: threshold, action: action, longestPatchAge: age)
+  }
+
   /// A default value may be given: printed settings have it.
   private mutating func refuseRiskWithoutKey(_ index: Int) {
     let keys = [

@@ -30,7 +30,7 @@ extension SettingsTable {
     Keys.environments.definition,
     Keys.allowedCategories.definition, Keys.missingCategory.definition,
     Keys.riskKey.definition, Keys.riskKeyID.definition, Keys.riskThreshold.definition, Keys.riskAction.definition,
-    Keys.riskUnknown.definition, Keys.riskEndpoint.definition,
+    Keys.riskUnknown.definition, Keys.riskEndpoint.definition, Keys.longestPatchAge.definition,
     Keys.package.definition, Keys.signers.definition, Keys.securityLevel.definition, Keys.verifiedBoot.definition,
     Keys.bootKeys.definition, Keys.leastPatchLevel.definition, Keys.requiresRKP.definition,
     Keys.statusList.definition, Keys.statusListCA.definition, Keys.statusListRefresh.definition,

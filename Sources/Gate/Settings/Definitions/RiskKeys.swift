@@ -1,6 +1,6 @@
 internal import ConfigurationEngine
 
-// The settings of the risk metric of App Attest.
+// The settings of the risk metric. On iOS Apple counts the keys of a device, on Android the store.
 extension Keys {
   static let riskKey = Key(
     "app_attest.apps[].risk.key_file", .file, only: .ios, example: "AuthKey_AAABBBCCC1.p8",
@@ -9,11 +9,17 @@ extension Keys {
     "app_attest.apps[].risk.key_id", .developerKeyID, only: .ios,
     "The ID of the private key in the developer account. Required with `key_file`.")
   static let riskThreshold = Key(
-    "app_attest.apps[].risk.threshold", .integer(1...1_000_000), only: .ios, example: "5",
-    "The greatest risk metric of a key that is not acted on. Required unless `action` is `observe`.")
+    "app_attest.apps[].risk.threshold", .integer(1...1_000_000), example: "5",
+    "The greatest risk metric of a key that is not acted on; on Android at most 99. Required unless `action` is "
+      + "`observe`, or on Android `max_patch_age` is set.")
   static let riskAction = Key<GateSettings.App.Risk.Action>(
-    "app_attest.apps[].risk.action", .choice(), default: "observe", only: .ios,
+    "app_attest.apps[].risk.action", .choice(), default: "observe",
     "What a metric above `threshold` causes: nothing, refused admissions, or also that the key is revoked.")
+  static let longestPatchAge = Key(
+    "app_attest.apps[].risk.max_patch_age", .duration(2_592_000_000...315_360_000_000), only: .android,
+    example: "365d",
+    "The greatest age of the device's security patches, from the first day of their month. By default any, also an "
+      + "unknown one.")
   static let riskUnknown = Key<GateSettings.App.Risk.Unknown>(
     "app_attest.apps[].risk.when_unknown", .choice(), default: "accept", only: .ios,
     "The rule for keys without a current metric: those that are new, and those that Apple no longer assesses.")
@@ -44,6 +50,20 @@ extension GateSettings.App {
     public var whenUnknown: Unknown
     /// A URL with `https`, or with `http` on loopback; `nil` for Apple's service of each key's environment.
     public var endpoint: String?
+  }
+}
+
+extension GateSettings.AndroidApp {
+  /// What follows from the number of keys that a device's attestation key signed, and from the age of its patches.
+  public struct Risk: Sendable, Hashable {
+    /// The greatest threshold: the store counts one more.
+    public static let greatestThreshold = 99
+
+    /// 1 to `greatestThreshold`. `nil` accepts every number.
+    public var threshold: Int?
+    public var action: GateSettings.App.Risk.Action
+    /// `nil` accepts every age. Never set with `observe`.
+    public var longestPatchAge: Duration?
   }
 }
 

@@ -337,6 +337,9 @@ struct DevCommand: AsyncParsableCommand {
       + "endpoint: \(quoted(server + DataService.path)) }"
   }
 
+  /// The policy of a demonstration for Android, where the gate itself counts: together with that of iOS.
+  private var androidRisk: String { dataService == nil ? "" : ", risk: { threshold: 10, action: refuse }" }
+
   private func write(_ text: String, to path: String) throws(Failure) {
     do {
       try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
@@ -351,7 +354,7 @@ struct DevCommand: AsyncParsableCommand {
     guard !real else { return "  # Real devices: Apple's roots." }
     let app = authority.androidApp
     return """
-          - { platform: android, package: \(quoted(app.package)), signers: [\(quoted(Hex.encode(app.signer)))] }
+          - { platform: android, package: \(quoted(app.package)), signers: [\(quoted(Hex.encode(app.signer)))]\(androidRisk) }
         android: { status_list: \(quoted(folder.androidStatusListPath)), refresh: 1s, max_age: 365d }
         trust:
           attestation_root_file: \(quoted(folder.attestationRootPath))
