@@ -76,4 +76,16 @@ public final class ConsoleAccess: Sendable {
     case .over: true
     }
   }
+
+  /// Waits until the access is over or a signal arrives.
+  public func waitForEnd(or signals: AsyncStream<Void>) async {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { for await _ in signals { return } }
+      group.addTask {
+        while !Task.isCancelled, !self.isOver { try? await Task.sleep(for: .seconds(1)) }
+      }
+      await group.next()
+      group.cancelAll()
+    }
+  }
 }

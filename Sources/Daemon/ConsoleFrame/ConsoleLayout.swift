@@ -108,6 +108,7 @@ struct ConsoleLayout {
 
   /// The links to what the page shows as files, with the same query.
   private func files(_ page: ConsolePage) -> HTML {
+    guard viewer.role >= pages.exportRole else { return .nothing }
     let query = query.map { "?" + $0 } ?? ""
     let path = path == "/" ? "" : path
     let links: [HTML] = [("csv", "CSV", page.table != nil), ("json", "JSON", page.json != nil)].compactMap {

@@ -98,10 +98,17 @@ public protocol ConsolePages: Sendable {
   /// The navigation. The first path is `/`.
   var sections: [ConsoleSection] { get }
   var acts: [ConsoleAct] { get }
+  /// The lowest role that may export what a page shows.
+  var exportRole: ConsoleRole { get }
 
   /// Returns the page at `path`; `nil` if there is none.
   func page(at path: String, _ query: ConsoleForm, for viewer: ConsoleViewer) async throws(ConsoleFault) -> ConsolePage?
 
   /// Does an act, which the role of the person allows.
   func perform(_ act: ConsoleAct, _ form: ConsoleForm) async throws(ConsoleFault)
+}
+
+extension ConsolePages {
+  /// Everything that looks at a page may export it.
+  public var exportRole: ConsoleRole { .view }
 }

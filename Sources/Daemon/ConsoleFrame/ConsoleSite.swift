@@ -103,6 +103,8 @@ public final class ConsoleSite: Sendable {
     }
     let (path, format) = Self.parts(of: request.path)
     do throws(ConsoleFault) {
+      // Before the service is asked.
+      if format != .page { try checkRole(pages.exportRole) }
       guard let page = try await pages.page(at: path, query, for: viewer) else {
         throw ConsoleFault(404, "There is no page at this address.")
       }
@@ -114,6 +116,13 @@ public final class ConsoleSite: Sendable {
         return ConsoleResponse(error.status, Self.html, ConsoleLayout.notice(error).text)
       }
       return page(error.status, layout(viewer, request).fault(error, isPassing: error.status >= 500))
+    }
+  }
+
+  private func checkRole(_ least: ConsoleRole) throws(ConsoleFault) {
+    guard role >= least else {
+      throw ConsoleFault(
+        403, "This console has the role \(role.rawValue): start it with --role \(least.rawValue).")
     }
   }
 
@@ -182,10 +191,8 @@ public final class ConsoleSite: Sendable {
     guard let act = pages.acts.first(where: { request.path.hasSameBytes(as: "/act/\($0.name)") }) else {
       return refusal(404, "There is no such act.")
     }
-    guard role >= act.role else {
-      return refusal(403, "This console has the role \(role.rawValue): start it with --role \(act.role.rawValue).")
-    }
     do throws(ConsoleFault) {
+      try checkRole(act.role)
       try await pages.perform(act, form)
     } catch {
       return page(error.status, layout.fault(error))

@@ -66,7 +66,7 @@ enum ConsoleStyle {
     table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
     th { text-align: left; font-weight: 400; color: var(--dim); font-size: .85rem; }
     th, td { padding: .45rem 1rem .45rem 0; vertical-align: top; } td { overflow-wrap: anywhere; }
-    td:first-child { overflow-wrap: normal; }
+    td:first-child { overflow-wrap: normal; } td .name { overflow-wrap: anywhere; }
     tbody tr > td { border-top: 1px solid var(--line); } .number { text-align: right; } td[role].number { text-align: left; }
     #content > h2 { margin: .4rem 0 -.5rem; }
     td small, dd small { display: block; color: var(--dim); font-size: .85rem; }

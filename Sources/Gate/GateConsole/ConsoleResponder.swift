@@ -1,41 +1,21 @@
 public import ConsoleFrame
 public import LocalBrowser
-internal import Locking
 public import Transport
 
 /// Answers the requests of browsers with the pages of a console.
 public final class ConsoleResponder: RequestResponder {
-  /// Where the console listens, and the site that answers.
-  private struct Place: Sendable {
-    let address: SocketAddress
-    let site: ConsoleSite
-  }
+  private let admission: ConsoleAdmission
 
-  /// `nil` until the port is known.
-  private let place = LockedValue<Place?>(nil)
-  /// The users of which a refused connection was reported.
-  private let refused = LockedValue<Set<PeerUser>>([])
-  private let report: @Sendable (PeerUser) -> Void
-
-  /// The maximum number of users that are reported.
-  private static let mostReports = 16
-
-  /// - Parameter report: Receives a user whose connection was refused, once for each user. Called on the event loop;
-  ///   must not block.
-  public init(report: @escaping @Sendable (PeerUser) -> Void = { _ in }) { self.report = report }
-
-  /// Serves `site` at `address` from now on.
-  public func serve(_ site: ConsoleSite, at address: SocketAddress) {
-    place.withLock { $0 = Place(address: address, site: site) }
-  }
+  /// - Parameter admission: Has the site that answers.
+  public init(_ admission: ConsoleAdmission) { self.admission = admission }
 
   /// Leaves the event loop at once: pages wait for the gate.
   public func respond(to request: Request, from peer: Peer) async -> Disposition {
     guard request.upgrade == nil else { return .respond(Self.refusal(404, "There is no WebSocket here.")) }
-    guard let place = place.withLock(\.self) else { return .respond(Self.refusal(503, "The console starts.")) }
+    guard let site = admission.site else { return .respond(Self.refusal(503, "The console starts.")) }
     return await withTaskExecutorPreference(globalConcurrentExecutor) {
       let query = request.target.firstIndex(of: "?").map { String(request.target[request.target.index(after: $0)...]) }
-      let answer = await place.site.answer(
+      let answer = await site.answer(
         to: ConsoleRequest(
           method: request.method, path: request.path, query: query,
           fields: request.headers.fields.map { ($0.name, $0.value) }, body: request.body))
@@ -67,19 +47,10 @@ public final class ConsoleResponder: RequestResponder {
 
   /// Whether a new connection from `peer` belongs to a user that the site serves. For `Engine.init(admits:)`: the answer
   /// belongs to the connection and not to its address, which another user's next connection can have.
-  public func admits(_ peer: SocketAddress) -> Bool {
-    guard let place = place.withLock(\.self), let own = Self.end(place.address), let peer = Self.end(peer) else {
-      return false
-    }
-    let user = PeerUser(own: own, peer: peer)
-    guard !place.site.serves(user) else { return true }
-    let isNew = refused.withLock { $0.count < Self.mostReports && $0.insert(user).inserted }
-    // A browser closes connections that it does not need, too.
-    if isNew, user != .closed { report(user) }
-    return false
-  }
+  public func admits(_ peer: SocketAddress) -> Bool { Self.end(peer).map(admission.admits) ?? false }
 
-  private static func end(_ address: SocketAddress) -> PeerUser.Endpoint? {
+  /// Returns the end of a connection of the loopback; `nil` for a Unix socket.
+  public static func end(_ address: SocketAddress) -> PeerUser.Endpoint? {
     switch address {
     case .ipv4(let bytes, let port), .ipv6(let bytes, let port): PeerUser.Endpoint(address: bytes, port: port)
     case .unix: nil

@@ -15,7 +15,7 @@ enum GateActs {
   /// The sessions of a key that one act closes at most. A gate with limits has far fewer.
   private static let mostSessions = 1000
 
-  static func perform(_ act: ConsoleAct, _ form: ConsoleForm, _ gate: GateLink) async throws(ConsoleFault) {
+  static func perform(_ act: ConsoleAct, _ form: ConsoleForm, _ gate: ConsoleLink) async throws(ConsoleFault) {
     switch act.name {
     case revoke.name, restore.name:
       _ = try await gate.send("POST", "/v1/keys/\(try key(form).text)/\(act.name)", KeyDescription.self)
@@ -45,11 +45,11 @@ enum GateActs {
     return id
   }
 
-  private static func close(_ id: String, _ gate: GateLink) async throws(ConsoleFault) {
+  private static func close(_ id: String, _ gate: ConsoleLink) async throws(ConsoleFault) {
     _ = try await gate.send("DELETE", "/v1/sessions/\(id)", SessionClosing.self)
   }
 
-  private static func closeAll(of key: KeyName, _ gate: GateLink) async throws(ConsoleFault) {
+  private static func closeAll(of key: KeyName, _ gate: ConsoleLink) async throws(ConsoleFault) {
     let target = "/v1/sessions" + ConsoleForm.query([("key", key.text), ("limit", "\(mostSessions)")])
     for session in try await gate.get(target, SessionListing.self).value.sessions {
       do throws(ConsoleFault) { try await close(session.id, gate) } catch {

@@ -5,13 +5,13 @@ internal import Markup
 
 /// The console of a gate: its pages and acts over the admin server.
 public struct GateConsole: ConsolePages {
-  private let gate: GateLink
+  private let gate: ConsoleLink
   private let clock: WallClock
 
   /// - Parameters:
   ///   - gate: The way to the admin server.
   ///   - clock: The base of relative times.
-  public init(_ gate: GateLink, clock: WallClock = .system) { (self.gate, self.clock) = (gate, clock) }
+  public init(_ gate: ConsoleLink, clock: WallClock = .system) { (self.gate, self.clock) = (gate, clock) }
 
   public var name: String { "sallyport" }
 

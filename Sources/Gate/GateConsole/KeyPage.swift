@@ -9,10 +9,10 @@ struct KeyPage {
   let now: Timestamp
   let viewer: ConsoleViewer
 
-  func page(_ gate: GateLink) async throws(ConsoleFault) -> ConsolePage {
+  func page(_ gate: ConsoleLink) async throws(ConsoleFault) -> ConsolePage {
     let answer = try await gate.get("/v1/keys/\(key.text)", KeyDescription.self)
     let record = answer.value
-    let few = ConsoleForm.query([("key", record.key), ("limit", "\(Parts.rows)")])
+    let few = ConsoleForm.query([("key", record.key), ("limit", "\(ConsoleParts.rows)")])
     let sessions = try await gate.get("/v1/sessions" + few, SessionListing.self).value
     let refusals = try await gate.get("/v1/refusals" + few, RefusalListing.self).value
     let page = SessionsPage(query: ConsoleForm(), now: now, viewer: viewer)
@@ -32,7 +32,7 @@ struct KeyPage {
 
   private func path(_ record: KeyDescription) -> String { "/keys/\(record.key)" }
 
-  private func acts(_ record: KeyDescription, _ sessions: SessionListing, _ gate: GateLink) -> [HTML] {
+  private func acts(_ record: KeyDescription, _ sessions: SessionListing, _ gate: ConsoleLink) -> [HTML] {
     let values = [(name: "key", value: record.key)]
     let change =
       record.state == "active"
@@ -60,7 +60,7 @@ struct KeyPage {
     func text(_ text: String?) -> HTML? { text.map { "\(Shown.text($0))" } }
     func code(_ text: String?) -> HTML? { text.map { "<code>\($0)</code>" } }
     func time(_ text: String?) -> HTML? { text.map { Shown.time($0, at: now) } }
-    return Parts.list([
+    return ConsoleParts.list([
       ("key", code(record.key)), ("key id", code(record.keyID)), ("state", KeysPage.state(record).markup),
       ("app", text(record.app)), ("platform", text(record.platform)), ("environment", text(record.environment)),
       ("registered", time(record.registeredAt)), ("last used", time(record.lastUsedAt) ?? "never"),

@@ -25,7 +25,7 @@ struct KeysPage {
     ]
   }
 
-  func page(_ gate: GateLink) async throws(ConsoleFault) -> ConsolePage {
+  func page(_ gate: ConsoleLink) async throws(ConsoleFault) -> ConsolePage {
     let after = prefix == nil ? query["after"] : nil
     let since = unusedDays.flatMap { Int64($0) }.map {
       now.advanced(by: .seconds(-86_400 * $0)).wholeSecond.description
@@ -33,7 +33,7 @@ struct KeysPage {
     let target =
       "/v1/keys"
       + ConsoleForm.query([
-        ("limit", "\(Parts.rows)"), ("after", after), ("prefix", prefix), ("platform", query["platform"]),
+        ("limit", "\(ConsoleParts.rows)"), ("after", after), ("prefix", prefix), ("platform", query["platform"]),
         ("app", query["app"]), ("state", query["state"]), ("risk", risk),
         ("unused_since", since),
       ])
@@ -41,27 +41,28 @@ struct KeysPage {
     let table = ConsoleTable(
       "Keys", ["key", "app", "platform", "environment", "state", "risk", "last use", "registered"],
       answer.value.keys.map(row), whenEmpty: "No keys that match.")
-    let form = Parts.filters(
+    let form = ConsoleParts.filters(
       "/keys",
       [
-        Parts.field("key", "Key: hash, its beginning, or key id", query, isSearch: true),
-        Parts.field("app", "App", query),
-        Parts.choice("platform", "Platform", [("ios", "iOS"), ("android", "Android")], query),
-        Parts.choice("state", "State", [("active", "active"), ("revoked", "revoked")], query),
-        Parts.choice("risk", "Risk metric", Self.risks.map { ($0, $0) }, query),
-        Parts.choice("unused", "Not used for", Self.days.map { ($0, "\($0) days") }, query),
+        ConsoleParts.field("key", "Key: hash, its beginning, or key id", query, isSearch: true),
+        ConsoleParts.field("app", "App", query),
+        ConsoleParts.choice("platform", "Platform", [("ios", "iOS"), ("android", "Android")], query),
+        ConsoleParts.choice("state", "State", [("active", "active"), ("revoked", "revoked")], query),
+        ConsoleParts.choice("risk", "Risk metric", Self.risks.map { ($0, $0) }, query),
+        ConsoleParts.choice("unused", "Not used for", Self.days.map { ($0, "\($0) days") }, query),
       ])
     return ConsolePage(
       "Keys", command: command(gate), head: form,
-      content: "\(table.markup)\(Parts.pages("/keys", filters, after: after, next: answer.value.next))", table: table,
+      content: "\(table.markup)\(ConsoleParts.pages("/keys", filters, after: after, next: answer.value.next))",
+      table: table,
       json: answer.json)
   }
 
-  private func command(_ gate: GateLink) -> String {
+  private func command(_ gate: ConsoleLink) -> String {
     gate.line(
-      ["keys", "list"] + Parts.option("--prefix", prefix)
-        + ["platform", "app", "state"].flatMap { Parts.option("--\($0)", query[$0]) }
-        + Parts.option("--risk", risk) + Parts.option("--unused-since", unusedDays.map { "\($0)d" }))
+      ["keys", "list"] + ConsoleParts.option("--prefix", prefix)
+        + ["platform", "app", "state"].flatMap { ConsoleParts.option("--\($0)", query[$0]) }
+        + ConsoleParts.option("--risk", risk) + ConsoleParts.option("--unused-since", unusedDays.map { "\($0)d" }))
   }
 
   private func row(_ key: KeyDescription) -> [ConsoleTable.Cell] {

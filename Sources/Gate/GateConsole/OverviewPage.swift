@@ -4,7 +4,7 @@ internal import Markup
 
 /// The state of the gate and its last hour.
 enum OverviewPage {
-  static func page(_ gate: GateLink) async throws(ConsoleFault) -> ConsolePage {
+  static func page(_ gate: ConsoleLink) async throws(ConsoleFault) -> ConsolePage {
     let status = try await gate.get("/v1/status", GateStatus.self).value
     let activity = try await gate.get("/v1/activity", ActivityListing.self).value
     let condition = StatusPage.condition(of: status)

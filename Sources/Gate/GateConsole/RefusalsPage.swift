@@ -20,22 +20,22 @@ struct RefusalsPage {
   /// A hash also for the key id of a device.
   private var key: String? { query["key"].map { KeyName(any: $0)?.text ?? $0 } }
 
-  func page(_ gate: GateLink) async throws(ConsoleFault) -> ConsolePage {
+  func page(_ gate: ConsoleLink) async throws(ConsoleFault) -> ConsolePage {
     let after = query["after"]
     let target =
-      "/v1/refusals" + ConsoleForm.query(filters + [("limit", "\(Parts.rows)"), ("after", after)])
+      "/v1/refusals" + ConsoleForm.query(filters + [("limit", "\(ConsoleParts.rows)"), ("after", after)])
     let answer = try await gate.get(target, RefusalListing.self)
     let table = Self.table(answer.value.refusals, at: now)
-    let form = Parts.filters(
-      "/refusals", Self.fields.map { Parts.field($0.0, $0.1, query, isSearch: $0.0 == "search") })
+    let form = ConsoleParts.filters(
+      "/refusals", Self.fields.map { ConsoleParts.field($0.0, $0.1, query, isSearch: $0.0 == "search") })
     return ConsolePage(
       "Refusals", command: command(gate), head: form,
-      content: "\(table.markup)\(Parts.pages("/refusals", filters, after: after, next: answer.value.next))",
+      content: "\(table.markup)\(ConsoleParts.pages("/refusals", filters, after: after, next: answer.value.next))",
       isLive: after == nil, table: table, json: answer.json)
   }
 
-  private func command(_ gate: GateLink) -> String {
-    let options = filters.flatMap { Parts.option("--\($0.name)", $0.value) }
+  private func command(_ gate: ConsoleLink) -> String {
+    let options = filters.flatMap { ConsoleParts.option("--\($0.name)", $0.value) }
     return gate.line(["refusals"] + options)
   }
 
@@ -66,7 +66,7 @@ struct RefusalsPage {
         refusal.address,
         #"<span><a class="nowrap" href="/refusals?address=\#(ConsoleForm.encoded(refusal.address))">\#(refusal.address)</a>\#(path)</span>"#
       ),
-      Parts.code(refusal.requestID, length: 8),
+      ConsoleParts.code(refusal.requestID, length: 8),
     ]
   }
 }

@@ -5,7 +5,7 @@ internal import Markup
 
 /// The servers of the routes.
 enum UpstreamsPage {
-  static func page(_ gate: GateLink, _ viewer: ConsoleViewer) async throws(ConsoleFault) -> ConsolePage {
+  static func page(_ gate: ConsoleLink, _ viewer: ConsoleViewer) async throws(ConsoleFault) -> ConsolePage {
     let answer = try await gate.get("/v1/upstreams", UpstreamListing.self)
     let changes = viewer.role >= GateActs.drain.role
     let table = ConsoleTable(
@@ -26,17 +26,17 @@ enum UpstreamsPage {
       default: "warn"
       }
     return [
-      .init(server.route), Parts.code(server.upstream),
+      .init(server.route), ConsoleParts.code(server.upstream),
       .init(
         server.condition.rawValue, #"<span><span class="pill \#(tone)">\#(server.condition.rawValue)</span></span>"#),
       server.sessions.map { .init($0) } ?? .init(nil as String?), .init(server.failures),
     ]
   }
 
-  private static func act(_ server: UpstreamServerState, _ gate: GateLink, _ viewer: ConsoleViewer) -> HTML {
+  private static func act(_ server: UpstreamServerState, _ gate: ConsoleLink, _ viewer: ConsoleViewer) -> HTML {
     let values = [(name: "upstream", value: server.upstream), (name: "route", value: server.route ?? "")]
     func line(_ word: String) -> String {
-      gate.line(["upstreams", word] + Parts.option("--route", server.route), operand: server.upstream)
+      gate.line(["upstreams", word] + ConsoleParts.option("--route", server.route), operand: server.upstream)
     }
     guard server.condition == .drained else {
       return viewer.form(
@@ -51,7 +51,7 @@ enum UpstreamsPage {
 
 /// The certificates of the gate.
 enum CertificatesPage {
-  static func page(_ gate: GateLink, _ now: Timestamp) async throws(ConsoleFault) -> ConsolePage {
+  static func page(_ gate: ConsoleLink, _ now: Timestamp) async throws(ConsoleFault) -> ConsolePage {
     let status = try await gate.get("/v1/status", GateStatus.self).value
     let table = ConsoleTable(
       "Certificates", ["name", "subject", "expires", "state", "renewal"],
@@ -84,13 +84,16 @@ enum CertificatesPage {
 
 /// The settings in use.
 enum ConfigurationPage {
-  static func page(_ gate: GateLink) async throws(ConsoleFault) -> ConsolePage {
+  static func page(_ gate: ConsoleLink) async throws(ConsoleFault) -> ConsolePage {
     let answer = try await gate.get("/v1/configuration", ConfigurationListing.self)
     let status = try await gate.get("/v1/status", GateStatus.self).value.configuration
     let table = ConsoleTable(
       "Settings", ["setting", "value", "source"],
       answer.value.settings.map { setting in
-        [Parts.code(setting.key), setting.value.map { Parts.code($0) } ?? .init("not set"), .init(setting.source)]
+        [
+          ConsoleParts.code(setting.key), setting.value.map { ConsoleParts.code($0) } ?? .init("not set"),
+          .init(setting.source),
+        ]
       },
       whenEmpty: "No settings.")
     let fault: HTML =

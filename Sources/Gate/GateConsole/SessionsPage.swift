@@ -11,22 +11,22 @@ struct SessionsPage {
 
   private var key: String? { query["key"].map { KeyName(any: $0)?.text ?? $0 } }
 
-  func page(_ gate: GateLink) async throws(ConsoleFault) -> ConsolePage {
+  func page(_ gate: ConsoleLink) async throws(ConsoleFault) -> ConsolePage {
     let after = query["after"]
     let filters: [(name: String, value: String?)] = [("key", key)]
-    let target = "/v1/sessions" + ConsoleForm.query(filters + [("limit", "\(Parts.rows)"), ("after", after)])
+    let target = "/v1/sessions" + ConsoleForm.query(filters + [("limit", "\(ConsoleParts.rows)"), ("after", after)])
     let answer = try await gate.get(target, SessionListing.self)
     let back = "/sessions" + ConsoleForm.query(filters)
     let table = table(answer.value.sessions, gate, back: back)
     return ConsolePage(
-      "Sessions", command: gate.line(["sessions", "list"] + Parts.option("--key", key)),
-      head: Parts.filters(
-        "/sessions", [Parts.field("key", "Key: hash, its beginning, or key id", query, isSearch: true)]),
-      content: "\(table.markup)\(Parts.pages("/sessions", filters, after: after, next: answer.value.next))",
+      "Sessions", command: gate.line(["sessions", "list"] + ConsoleParts.option("--key", key)),
+      head: ConsoleParts.filters(
+        "/sessions", [ConsoleParts.field("key", "Key: hash, its beginning, or key id", query, isSearch: true)]),
+      content: "\(table.markup)\(ConsoleParts.pages("/sessions", filters, after: after, next: answer.value.next))",
       isLive: true, acts: [GateActs.closeSession], table: table, json: answer.json)
   }
 
-  func table(_ sessions: [SessionDescription], _ gate: GateLink, back: String) -> ConsoleTable {
+  func table(_ sessions: [SessionDescription], _ gate: ConsoleLink, back: String) -> ConsoleTable {
     let closes = viewer.role >= GateActs.closeSession.role
     return ConsoleTable(
       "Open sessions, the oldest first",
@@ -37,7 +37,7 @@ struct SessionsPage {
           question: "The session \(session.id.prefix(8)) is closed with 1001. The device can connect again at once. "
             + "The same: \(gate.line(["sessions", "close"], operand: session.id))")
         return [
-          Parts.code(session.id, length: 8), Parts.key(session.key), .init(session.app), .init(session.route),
+          ConsoleParts.code(session.id, length: 8), Parts.key(session.key), .init(session.app), .init(session.route),
           .init(session.method), .init(session.openedAt, Shown.time(session.openedAt, at: now)),
           .init(session.address),
         ] + (closes ? [.init("", act)] : [])

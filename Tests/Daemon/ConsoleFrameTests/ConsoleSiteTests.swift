@@ -259,4 +259,17 @@ struct ConsoleSiteTests {
     #expect(await bench.send("GET", "/list.json", cookie: cookie).text == "[]")
     #expect(await bench.send("GET", "/none.csv", cookie: cookie).status == 404)
   }
+
+  @Test("Files are for the role that may export, and pages of other roles have no links to them")
+  func exports() async throws {
+    for role in ConsoleRole.allCases {
+      let bench = Bench(role: role, exportRole: .admin)
+      let cookie = try #require(await bench.signIn())
+      let status = role == .admin ? 200 : 403
+      for path in ["/list.csv", "/list.json"] {
+        #expect(await bench.send("GET", path, cookie: cookie).status == status, "\(role) \(path)")
+      }
+      #expect(await bench.send("GET", "/list", cookie: cookie).text.contains("list.csv") == (role == .admin))
+    }
+  }
 }

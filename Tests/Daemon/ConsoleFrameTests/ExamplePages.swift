@@ -15,6 +15,9 @@ final class ExamplePages: ConsolePages {
   let name = "example"
   let sections = [ConsoleSection("/", "Start"), ConsoleSection("/list", "List")]
   let acts = [add, stop]
+  let exportRole: ConsoleRole
+
+  init(exportRole: ConsoleRole = .view) { self.exportRole = exportRole }
 
   func page(
     at path: String, _ query: ConsoleForm, for viewer: ConsoleViewer
@@ -44,12 +47,15 @@ final class ExamplePages: ConsolePages {
 
 /// A console at 127.0.0.1:4000 and its browser.
 final class Bench: Sendable {
-  let pages = ExamplePages()
+  let pages: ExamplePages
   let access: ConsoleAccess
   let site: ConsoleSite
   private let instant = LockedValue(Timestamp(seconds: 1_800_000_000))
 
-  init(role: ConsoleRole = .support, users: Set<UInt32> = [], port: UInt16 = 4000) {
+  init(
+    role: ConsoleRole = .support, users: Set<UInt32> = [], port: UInt16 = 4000, exportRole: ConsoleRole = .view
+  ) {
+    pages = ExamplePages(exportRole: exportRole)
     access = ConsoleAccess(clock: WallClock { [instant] in instant.withLock(\.self) })
     site = ConsoleSite(host: "127.0.0.1", port: port, pages: pages, access: access, role: role, users: users)
   }

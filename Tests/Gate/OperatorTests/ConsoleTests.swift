@@ -191,12 +191,8 @@ struct ConsoleTests {
       let console = try await ConsoleProcess(bench)
       defer { console.process.kill() }
       let cookie = try await console.signIn()
-      let requests = String(
-        repeating: "GET /configuration HTTP/1.1\r\nHost: \(console.host)\r\nCookie: \(cookie)\r\n\r\n", count: 500)
-      let readers = try (0..<5).map { _ in try RawConnection(port: console.port) }
-      for reader in readers { #expect(reader.send(requests) > 0) }
-      for _ in 0..<20 { #expect(try await console.get("/configuration", cookie: cookie).status == 200) }
-      withExtendedLifetime(readers) {}
+      let statuses = try await console.statusesNextToSilentReaders(of: "/configuration", cookie: cookie)
+      #expect(statuses == Array(repeating: 200, count: 20))
     }
   }
 
@@ -208,17 +204,8 @@ struct ConsoleTests {
       let cookie = try await console.signIn()
       #expect(try await console.get("/?a=" + String(repeating: "a", count: 9000), cookie: cookie).status == 431)
       #expect(try await console.post("/act/revoke", String(repeating: "a", count: 9000), cookie: cookie).status == 413)
-      // Clients that send nothing, until the limit closes further ones at once.
-      var silent: [ClientConnection] = []
-      for _ in 0..<28 { silent.append(try await console.connection()) }
-      #expect(try await console.get("/", cookie: cookie).status == 200)
-      for _ in 0..<10 { silent.append(try await console.connection()) }
-      await #expect(throws: (any Error).self) { try await console.get("/", cookie: cookie) }
-      silent.removeAll()
-      // The port is free for others as soon as the kernel has reported the ends.
-      var status: Int?
-      for _ in 0..<100 where status != 200 { status = try? await console.get("/", cookie: cookie).status }
-      #expect(status == 200)
+      let crowd = try await console.crowd("/", cookie: cookie)
+      #expect(crowd == ConsoleProcess.Crowd(next: 200, isRefused: true, after: 200))
     }
   }
 
@@ -229,35 +216,11 @@ struct ConsoleTests {
     try await AdminBench.serving { bench in
       let console = try await ConsoleProcess(bench)
       defer { console.process.kill() }
-      // A sign-in without waiting for its answer does not use the token up.
-      for _ in 0..<5 {
-        let blind = try RawConnection(port: console.port, user: user)
-        blind.send(
-          "POST /session HTTP/1.1\r\nHost: \(console.host)\r\nOrigin: http://\(console.host)\r\n"
-            + "Content-Length: \(console.token.utf8.count)\r\n\r\n\(console.token)")
-        blind.close()
-        #expect(try await console.get("/").status == 401)
-      }
-      let cookie = try await console.signIn()
-      let request = "GET /keys HTTP/1.1\r\nHost: \(console.host)\r\nCookie: \(cookie)\r\n\r\n"
-      for first in [nil, user] {
-        let before = try RawConnection(port: console.port, user: first)
-        before.send(request)
-        #expect(before.firstAnswer().hasPrefix(first == nil ? "HTTP/1.1 200 " : "") == true)
-        before.reset()
-        let after = try RawConnection(port: console.port, from: before.ownPort, user: user)
-        after.send(request)
-        #expect(after.firstAnswer().isEmpty)
-        after.reset()
-        let operators = try RawConnection(port: console.port, from: before.ownPort)
-        operators.send(request)
-        #expect(operators.firstAnswer().hasPrefix("HTTP/1.1 200 "))
-        operators.reset()
-      }
-      // More connections than the console has places for.
-      let many = try (0..<100).map { _ in try RawConnection(port: console.port, user: user) }
-      for _ in 0..<10 { #expect(try await console.get("/", cookie: cookie).status == 200) }
-      withExtendedLifetime(many) {}
+      // A sign-in without waiting for its answer does not use the token up. Then each user has the port of the other.
+      let use = try await console.use(by: user, page: "/keys")
+      #expect(use.blind == Array(repeating: 401, count: 5))
+      #expect(use.turns == [["HTTP/1.1 200 ", "", "HTTP/1.1 200 "], ["", "", "HTTP/1.1 200 "]])
+      #expect(use.crowded == Array(repeating: 200, count: 10))
       _ = try await console.process.errors.first("the note") { $0.contains("(uid \(user))") }
     }
   }

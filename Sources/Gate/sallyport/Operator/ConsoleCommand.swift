@@ -1,6 +1,6 @@
-internal import ArgumentParser
+public import ArgumentParser
 internal import Commands
-internal import ConsoleFrame
+public import ConsoleFrame
 internal import FoundationEssentials
 internal import GateConsole
 internal import GateService
@@ -33,20 +33,8 @@ struct ConsoleCommand: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
 
-  enum Role: String, ExpressibleByArgument, CaseIterable {
-    case view, support, admin
-
-    fileprivate var ofConsole: ConsoleRole {
-      switch self {
-      case .view: .view
-      case .support: .support
-      case .admin: .admin
-      }
-    }
-  }
-
   @Option(help: "What the console may do: view, support or admin.")
-  var role = Role.support
+  var role = ConsoleRole.support
 
   @Option(help: ArgumentHelp("The port on the loopback; 0 selects a free one.", valueName: "port"))
   var port: UInt16 = 0
@@ -62,27 +50,35 @@ struct ConsoleCommand: AsyncParsableCommand {
     _ = try await client.send("GET", "/v1/refusals?limit=1", RefusalListing.self)
     let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     ProcessSignals.hear([SIGINT, SIGTERM]) { _ in signal.yield() }
-    let responder = ConsoleResponder { user in Console.note("a connection was refused: \(Self.reason(user))") }
-    let engine = try start(responder)
+    let admission = ConsoleAdmission { user in
+      Console.note("a connection was refused: \(ConsoleAdmission.reason(user))")
+    }
+    let engine = try start(ConsoleResponder(admission))
     defer { engine.stop() }
     let access = ConsoleAccess()
-    let link = GateLink(options: configuration.config.map { ["-c", $0] } ?? []) { method, target throws(ConsoleFault) in
-      do throws(Failure) { return try await client.ask(method, target) } catch {
+    let options = configuration.config.map { ["-c", $0] } ?? []
+    let link = ConsoleLink(program: "sallyport", service: "gate", options: options) {
+      method, target throws(ConsoleFault) in
+      do throws(Failure) {
+        let answer = try await client.ask(method, target)
+        return ConsoleLink.Reply(status: answer.status, body: answer.body)
+      } catch {
         throw ConsoleFault(502, error.message, hint: "The console keeps asking. Is the gate running?")
       }
     }
-    responder.serve(
+    guard let place = ConsoleResponder.end(engine.address) else { preconditionFailure("a console listens at a port") }
+    admission.serve(
       ConsoleSite(
-        host: Self.host, port: engine.address.port, pages: GateConsole(link), access: access, role: role.ofConsole,
-        users: Self.otherUsers),
-      at: engine.address)
+        host: Self.host, port: engine.address.port, pages: GateConsole(link), access: access, role: role,
+        users: ConsoleAdmission.callers(in: ProcessInfo.processInfo.environment)),
+      at: place)
     engine.startAccepting()
     let address = "http://\(Self.host):\(engine.address.port)/#\(access.token)"
     Console.print(address)
     if !printsOnly, StandardOutput.isTerminal, !SystemBrowser.open(address) {
       Console.note("no browser was started: open the address in one on this machine")
     }
-    await Self.end(of: access, or: signals)
+    await access.waitForEnd(or: signals)
     ProcessSignals.obey([SIGINT, SIGTERM])
     await engine.drain(.goingAway, reason: "", timeout: .seconds(1))
   }
@@ -104,29 +100,6 @@ struct ConsoleCommand: AsyncParsableCommand {
         hint: error.isAddressInUse ? "name another port: --port 0 selects a free one" : "name another port with --port")
     }
   }
-
-  /// Why a connection of `user` is refused.
-  private static func reason(_ user: PeerUser) -> String {
-    switch user {
-    case .other(let id): "it belongs to another user of this machine (uid \(id))"
-    case .own, .root, .closed, .unknown: "the kernel does not say to which user of this machine it belongs"
-    }
-  }
-
-  /// The user of a person who runs the command by `sudo`, and whose browser is their own.
-  private static var otherUsers: Set<UInt32> {
-    Set([ProcessInfo.processInfo.environment["SUDO_UID"].flatMap { UInt32($0) }].compactMap(\.self))
-  }
-
-  /// Waits until the access is over or a signal arrives.
-  private static func end(of access: ConsoleAccess, or signals: AsyncStream<Void>) async {
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask { for await _ in signals { return } }
-      group.addTask {
-        while !Task.isCancelled, !access.isOver { try? await Task.sleep(for: .seconds(1)) }
-      }
-      await group.next()
-      group.cancelAll()
-    }
-  }
 }
+
+extension ConsoleRole: ExpressibleByArgument {}
