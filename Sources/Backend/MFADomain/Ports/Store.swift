@@ -171,6 +171,8 @@ public protocol CodeRecords {
 /// The attempt limits, by subject.
 public protocol AttemptLimiterRecords {
   func limiter(on subject: String) throws -> AttemptLimiter?
+  /// At most `count` limits at an account, by the key of its name, with their subjects.
+  func limiters(onAccount account: String, atMost count: Int) throws -> [(subject: String, limiter: AttemptLimiter)]
   /// - Parameter account: the key of the name of the account that the guesses were made at.
   func save(_ limiter: AttemptLimiter, on subject: String, account: String) throws
   func removeAttemptLimiters(onAccount account: String) throws

@@ -42,7 +42,7 @@ public struct Administration: Sendable {
     }
   }
 
-  private static func account(of user: User, in work: UnitOfWork<Actor>) throws -> Account {
+  static func account(of user: User, in work: UnitOfWork<Actor>) throws -> Account {
     let records = work.records
     return Account(
       user: user, devices: try records.devices(of: user.id),

@@ -2,9 +2,9 @@ internal import ByteCoding
 
 /// Verifies and exports the history.
 public struct AuditTrail: Sendable {
-  private let store: any Store
+  let store: any Store
   private let keys: HistoryKeys?
-  private static let batch = 500
+  static let batch = 500
 
   /// - Parameter keys: the keys of `Vault.historyKeys(in:with:)`. Without them no entry with a key can be verified.
   public init(_ store: any Store, _ keys: HistoryKeys?) {
@@ -65,6 +65,8 @@ public struct AuditTrail: Sendable {
         let batch = try await store.read { try $0.auditEntries(after: after, atMost: Self.batch) }
         for (entry, hash) in batch { try check(entry, hash, known, &position) }
         if batch.count < Self.batch { break }
+        // SQLite reads on this thread, which others need, too.
+        await Task.yield()
       }
       try checkEnd(position, known)
     } catch let fault as Violation {

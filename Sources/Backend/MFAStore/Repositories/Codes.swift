@@ -62,12 +62,20 @@ extension SQLRecords: CodeRecords {
 
 extension SQLRecords: AttemptLimiterRecords {
   func limiter(on subject: String) throws -> AttemptLimiter? {
-    try sql.rows("SELECT * FROM brakes WHERE subject = ?", [.text(subject)]).first.map { row in
-      AttemptLimiter(
-        failuresInARow: try row.int("failures_in_a_row"), windowStart: try row.time("window_start"),
-        failuresInWindow: try row.int("failures_in_window"), lockedUntil: try row.optional("locked_until", row.time),
-        lastUse: try row.time("last_use"))
-    }
+    try sql.rows("SELECT * FROM brakes WHERE subject = ?", [.text(subject)]).first.map(Self.limiter)
+  }
+
+  func limiters(onAccount account: String, atMost count: Int) throws -> [(subject: String, limiter: AttemptLimiter)] {
+    try sql.rows(
+      "SELECT * FROM brakes WHERE account = ? ORDER BY subject LIMIT ?", [.text(account), .integer(count)]
+    ).map { (try $0.text("subject"), try Self.limiter($0)) }
+  }
+
+  private static func limiter(_ row: SQLRow) throws -> AttemptLimiter {
+    AttemptLimiter(
+      failuresInARow: try row.int("failures_in_a_row"), windowStart: try row.time("window_start"),
+      failuresInWindow: try row.int("failures_in_window"), lockedUntil: try row.optional("locked_until", row.time),
+      lastUse: try row.time("last_use"))
   }
 
   func save(_ limiter: AttemptLimiter, on subject: String, account: String) throws {

@@ -1,0 +1,90 @@
+internal import ByteCoding
+
+/// A search among accounts.
+public struct AccountFilter: Sendable, Hashable {
+  public enum State: String, Sendable, Hashable, CaseIterable { case locked, admin }
+
+  /// The maximum bytes of a text.
+  public static let mostBytes = 512
+
+  /// A part of the name, in any case.
+  public var text: String?
+  public var state: State?
+
+  /// Creates a filter that matches every account.
+  public init(text: String? = nil, state: State? = nil) { (self.text, self.state) = (text, state) }
+
+  func matches(_ user: User, _ part: [UInt8]?) -> Bool {
+    switch state {
+    case .locked where user.lockedAt == nil: false
+    case .admin where !user.isAdmin: false
+    default: part.map { Array(user.username.key.utf8).hasPart($0) } ?? true
+    }
+  }
+}
+
+extension Administration {
+  /// The accounts that a search has found.
+  public struct Findings: Sendable, Hashable {
+    public let accounts: [Account]
+    /// The number of accounts that were read.
+    public let examined: Int
+    /// The stored key after which the search continues; `nil` at the end.
+    public let next: String?
+  }
+
+  /// The maximum number of accounts that one search reads.
+  public static let mostExamined = 10_000
+
+  /// Searches the accounts by the keys of their names, after the stored key `key`.
+  ///
+  /// Reads at most `mostExamined` accounts, each batch in a transaction of its own. Without enough matches among them,
+  /// the search can be continued at `next`.
+  ///
+  /// - Parameter count: how many to return; at most 200.
+  /// - Throws: `InvalidValue`
+  public func search(
+    _ filter: AccountFilter, after key: String?, atMost count: Int, by actor: Actor
+  ) async throws -> Findings {
+    guard filter.text?.utf8.count ?? 0 <= AccountFilter.mostBytes else {
+      throw InvalidValue(field: "search", rule: "has at most \(AccountFilter.mostBytes) bytes")
+    }
+    // The keys of names are folded, and so is a part of one. A text that cannot be a name is compared as it is.
+    let part = filter.text.map { text in Array(((try? Username(text).key) ?? text).utf8) }
+    let count = max(1, min(count, 200))
+    var (found, examined, position) = ([Account](), 0, key ?? "")
+    while examined < Self.mostExamined {
+      let (after, room) = (position, count - found.count)
+      let page = try await context.read(by: actor) { work in
+        try work.admit()
+        return try Self.batch(filter, part, after: after, atMost: room, in: work)
+      }
+      found += page.accounts
+      examined += page.examined
+      guard let next = page.next else { return Findings(accounts: found, examined: examined, next: nil) }
+      position = next
+      if found.count >= count { break }
+      await Task.yield()
+    }
+    return Findings(accounts: found, examined: examined, next: position)
+  }
+
+  /// The number of accounts of one transaction.
+  private static let batchSize = 200
+
+  private static func batch(
+    _ filter: AccountFilter, _ part: [UInt8]?, after key: String, atMost count: Int, in work: UnitOfWork<Actor>
+  ) throws -> Findings {
+    let users = try work.records.users(after: key, atMost: batchSize)
+    var accounts: [Account] = []
+    for (index, (key, user)) in users.enumerated() where filter.matches(user, part) {
+      accounts.append(try account(of: user, in: work))
+      if accounts.count == count {
+        let isLast = index == users.count - 1 && users.count < batchSize
+        return Findings(accounts: accounts, examined: index + 1, next: isLast ? nil : key)
+      }
+    }
+    return Findings(
+      accounts: accounts, examined: users.count, next: users.count < batchSize ? nil : users.last?.key)
+  }
+}
