@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Locking
 internal import Logging
 internal import MFADomain
@@ -43,6 +44,7 @@ final class DeliveryQueue: Sendable {
   private let bed: AsyncStream<Waiting>.Continuation
   private let resting = LockedValue(0)
   private let queued = LockedValue(0)
+  private let tally = DeliveryTally()
 
   init(kind: String, provider: (any MessageProvider)?, schedule: QueuedOutbox.Schedule, logger: Logger) {
     self.kind = kind
@@ -58,6 +60,9 @@ final class DeliveryQueue: Sendable {
 
   /// The messages that wait for their first attempt, and those that wait for another one.
   var waiting: (queued: Int, retrying: Int) { (queued.withLock { $0 }, resting.withLock { $0 }) }
+
+  /// The results since the start.
+  var figures: DeliveryFigures { tally.figures }
 
   func send(_ message: OutgoingMessage) {
     guard provider.withLock({ $0 != nil }) else {
@@ -177,6 +182,7 @@ final class DeliveryQueue: Sendable {
     logger.log(
       level: level, "message \(outcome.rawValue)", metadata: metadata.merging(["kind": "\(kind)"]) { first, _ in first }
     )
+    tally.count(sent: outcome == .sent, outcome.rawValue, metadata, at: .now())
     Counter(label: "mfa_messages_total", dimensions: [("kind", kind), ("outcome", outcome.rawValue)]).increment()
   }
 }

@@ -62,13 +62,15 @@ public final class QueuedOutbox: Outbox, Service {
     public let queued: Int
     /// The messages whose provider failed, and that wait for another attempt.
     public let retrying: Int
+    /// The results since the start.
+    public let figures: DeliveryFigures
   }
 
   /// The waiting messages of each queue.
   public var waiting: [Waiting] {
     [("sms", phone), ("email", email)].map { kind, queue in
       let (queued, retrying) = queue.waiting
-      return Waiting(kind: kind, queued: queued, retrying: retrying)
+      return Waiting(kind: kind, queued: queued, retrying: retrying, figures: queue.figures)
     }
   }
 

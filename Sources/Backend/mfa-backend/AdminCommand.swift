@@ -1,8 +1,9 @@
-internal import ArgumentParser
+public import ArgumentParser
 internal import ByteCoding
 internal import Commands
+internal import Foundation
 internal import Glibc
-internal import MFADomain
+public import MFADomain
 internal import MFAService
 internal import MFATokens
 internal import MFAWire
@@ -20,7 +21,8 @@ struct AdminCommand: AsyncParsableCommand {
         mfa-backend admin lock ada -c /etc/mfa/mfa.yaml
       """,
     subcommands: [
-      Users.self, Lock.self, Unlock.self, Reset.self, RemoveDevice.self, Grant.self, Revoke.self, Show.self,
+      Users.self, Details.self, Lock.self, Unlock.self, EndSessions.self, Reset.self, RemoveDevice.self, Grant.self,
+      Revoke.self, Show.self,
       Recoveries.self, CancelRecovery.self, Tokens.self, Tables.self, Rows.self,
     ])
 
@@ -54,20 +56,22 @@ struct AdminCommand: AsyncParsableCommand {
 
         Example:
 
-          mfa-backend admin users
+          mfa-backend admin users --search ada
         """)
+    @Option(help: "Only accounts with this text in their name, in any case.") var search: String?
+    @Option(help: "Only accounts that are locked, or only admins: locked or admin.") var state: AccountFilter.State?
     @OptionGroup var database: DatabaseOptions
     @OptionGroup var format: ResultFormat
 
     func run() async throws {
       try await database.administer { administration, actor in
-        var last: Username?
-        while true {
-          let accounts = try await administration.accounts(after: last, atMost: 200, by: actor)
-          for account in accounts { format.print(AdminCommand.line(account), AccountList.Entry(account)) }
-          guard let name = accounts.last?.user.username, accounts.count == 200 else { return }
-          last = name
-        }
+        let filter = AccountFilter(text: search, state: state)
+        var last: String?
+        repeat {
+          let found = try await administration.search(filter, after: last, atMost: 200, by: actor)
+          for account in found.accounts { format.print(AdminCommand.line(account), AccountList.Entry(account)) }
+          last = found.next
+        } while last != nil
       }
     }
   }
@@ -240,6 +244,8 @@ struct AdminCommand: AsyncParsableCommand {
   }
 }
 
+extension AccountFilter.State: ExpressibleByArgument {}
+
 extension User {
   /// The name for a line of output.
   var shownName: String { PrintedName.quoting(username.text) }
@@ -257,7 +263,8 @@ extension DatabaseOptions {
     }
     let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa-backend")
     let context = DomainContext(store: store, vault: vault, outbox: Silence(), tokens: tokens)
-    try await body(Administration(context), .command(name: "uid \(getuid())"))
+    let name = OperatorName.name(of: getuid(), in: ProcessInfo.processInfo.environment)
+    try await body(Administration(context), .command(name: name))
   }
 }
 

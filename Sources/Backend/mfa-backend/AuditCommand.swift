@@ -3,19 +3,20 @@ internal import ByteCoding
 internal import Commands
 internal import MFADelivery
 internal import MFADomain
+internal import MFAService
 internal import MFASettings
 
-/// The commands that verify and export the audit history.
+/// The commands that verify, search and export the audit history.
 struct AuditCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "audit",
-    abstract: "Checks and exports the history.",
+    abstract: "Checks, searches and exports the history.",
     discussion: """
       Example:
 
         mfa-backend audit verify
       """,
-    subcommands: [Verify.self, Export.self])
+    subcommands: [Verify.self, Search.self, Export.self])
 
   struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -60,7 +61,7 @@ struct AuditCommand: AsyncParsableCommand {
       }
       let verdict = try await AuditTrail(store, keys).verify(
         known: heads.map { ($0.sequence, $0.hash) } + (known.map { [$0] } ?? []))
-      if let fault = verdict.fault { throw AuditCommand.failure(fault) }
+      if let fault = verdict.fault { throw Failure(.problems, fault.text, hint: fault.hint) }
       if verdict.unkeyed > 0 {
         Console.note(
           "note: an older version wrote entries 1 to \(verdict.unkeyed) without a key; entry \(verdict.unkeyed + 1) "
@@ -77,28 +78,6 @@ struct AuditCommand: AsyncParsableCommand {
         throw ValidationError("--known \(known): must be NUMBER:HASH")
       }
       return (sequence, hash)
-    }
-  }
-
-  /// What the fault of a history means to an operator.
-  static func failure(_ fault: AuditTrail.Violation) -> Failure {
-    switch fault {
-    case .changed(let sequence): Failure(.problems, "entry \(sequence) was changed")
-    case .broken(let sequence): Failure(.problems, "entry \(sequence) does not follow the previous entry")
-    case .cutOff(let last, let expected):
-      Failure(.problems, "the history ends with entry \(last), but had \(expected) entries")
-    case .olderKey(let sequence):
-      Failure(
-        .problems, "entry \(sequence) has no key, or an older key than the previous entry",
-        hint: "an older version, or a server that ran during keys reseal, may have written it")
-    case .unknownKey(let sequence, let key):
-      Failure(.problems, "entry \(sequence) uses the key \(key), which is not in the database")
-    case .keyWithoutEntries(let key):
-      Failure(.problems, "no entry uses the newest key, \(key): entries were removed from the end")
-    case .noKey:
-      Failure(
-        .problems, "the database has no key for its history",
-        hint: "mfa-backend run creates the key at its first start; if it ran before, the key was removed")
     }
   }
 

@@ -14,6 +14,7 @@ struct AdminCommandTests {
         (["lock", "ada"], "locked ada and ended its sessions"), (["lock", "ADA"], "ada was locked already"),
         (["unlock", "ada"], "unlocked ada and reset its lockouts"),
         (["unlock", "ada"], "ada was not locked; reset its lockouts"),
+        (["end-sessions", "ada"], "ada had no sessions"),
         (["grant", "ada"], "ada is an admin now"), (["grant", "ada"], "ada was an admin already"),
         (["revoke", "ada"], "ada is no admin any more"), (["revoke", "ada"], "ada was no admin"),
         (["remove-device", "ada", "--device", phone.deviceID], "removed the device \(phone.deviceID) of ada"),
@@ -35,6 +36,10 @@ struct AdminCommandTests {
       try await place.enrol(phone)
       for (command, words) in [
         (["admin", "users"], [#""username":"ada""#, #""locked":false"#, "\"devices\":[\"\(phone.deviceID)\"]"]),
+        (["admin", "show", "ada"], [#""model":"iPhone 15 Pro""#, #""sessions":[]"#, #""username":"ada""#]),
+        (["admin", "users", "--state", "admin"], []), (["admin", "users", "--search", "DA"], [#""username":"ada""#]),
+        (["audit", "search", "--account", "ADA", "--event", "device"], [#""event":"device.enrolled""#]),
+        (["admin", "end-sessions", "ada"], [#"{"changed":false,"username":"ada"}"#]),
         (["admin", "lock", "ada"], [#"{"changed":true,"username":"ada"}"#]),
         (["admin", "lock", "ada"], [#"{"changed":false,"username":"ada"}"#]),
         (["admin", "unlock", "ada"], [#"{"changed":true,"username":"ada"}"#]),
@@ -56,7 +61,9 @@ struct AdminCommandTests {
 
   @Test(
     "An account that does not exist is missing input, which a script can tell from a problem",
-    arguments: [["lock", "bob"], ["history", "bob"], ["remove-device", "ada", "--device", "none"], ["reset", "bob"]])
+    arguments: [
+      ["lock", "bob"], ["history", "bob"], ["remove-device", "ada", "--device", "none"], ["reset", "bob"],
+    ])
   func unknown(command: [String]) async throws {
     try await BackendInstallation.make { place in
       try await place.enrol(TestPhone(username: "ada"))

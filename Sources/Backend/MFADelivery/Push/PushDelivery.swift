@@ -47,6 +47,8 @@ public final class PushDelivery: PushOutbox, Service {
     public let retrying: Int
     /// Why the service is not asked; `nil` if it is.
     public let fault: String?
+    /// The results since the start.
+    public let figures: DeliveryFigures
   }
 
   private let queues: [PushQueue]

@@ -63,6 +63,7 @@ final class PushQueue: Sendable {
   private let queue: AsyncStream<PushNotification>
   private let entrance: AsyncStream<PushNotification>.Continuation
   private let places: PushPlaces
+  private let tally = DeliveryTally()
 
   init(
     _ service: PushAddress.Service, schedule: PushDelivery.Schedule, clock: WallClock, logger: Logger,
@@ -91,7 +92,8 @@ final class PushQueue: Sendable {
   var waiting: PushDelivery.Waiting {
     state.withLock {
       PushDelivery.Waiting(
-        service: service, queued: $0.queued, retrying: $0.retrying, fault: $0.provider == nil ? nil : $0.circuit.fault)
+        service: service, queued: $0.queued, retrying: $0.retrying, fault: $0.provider == nil ? nil : $0.circuit.fault,
+        figures: tally.figures)
     }
   }
 
@@ -235,6 +237,7 @@ final class PushQueue: Sendable {
     logger.log(
       level: level, "message \(outcome.rawValue)",
       metadata: metadata.merging(["kind": "\(service.rawValue)"]) { first, _ in first })
+    tally.count(sent: outcome == .sent, outcome.rawValue, metadata, at: clock.now())
     Counter(label: "mfa_messages_total", dimensions: [("kind", service.rawValue), ("outcome", outcome.rawValue)])
       .increment()
   }

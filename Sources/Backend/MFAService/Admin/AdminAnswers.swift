@@ -26,9 +26,24 @@ public struct BackendStatus: Codable, Sendable, Hashable {
     public let retrying: Int
     /// Why the provider is not asked; `nil` if it is.
     public let fault: String?
+    /// The messages that the provider has accepted since the start.
+    public let sent: UInt64
+    /// The messages that were refused, expired, dropped or lost since the start.
+    public let failed: UInt64
+    /// Why the last one of `failed` was not delivered, as the log has it.
+    public let lastFailure: String?
+    /// When that was, in RFC 3339.
+    public let lastFailureAt: String?
 
-    public init(kind: String, provider: String, queued: Int, retrying: Int, fault: String? = nil) {
+    public init(
+      kind: String, provider: String, queued: Int, retrying: Int, fault: String? = nil, sent: UInt64 = 0,
+      failed: UInt64 = 0, lastFailure: String? = nil, lastFailureAt: String? = nil
+    ) {
       self.fault = fault
+      self.sent = sent
+      self.failed = failed
+      self.lastFailure = lastFailure
+      self.lastFailureAt = lastFailureAt
       self.kind = kind
       self.provider = provider
       self.queued = queued

@@ -40,10 +40,13 @@ public struct AdminRouter: Sendable {
 
   private let operations: BackendOperations
   private let surface: Surface
+  private let accounts: AccountResource?
 
-  public init(_ operations: BackendOperations, surface: Surface) {
+  /// - Parameter accounts: The accounts, only for `.operators`.
+  public init(_ operations: BackendOperations, surface: Surface, accounts: AccountResource? = nil) {
     self.operations = operations
     self.surface = surface
+    self.accounts = surface == .operators ? accounts : nil
   }
 
   private static let methods: [Surface: KeyValuePairs<String, String>] = [
@@ -56,17 +59,25 @@ public struct AdminRouter: Sendable {
 
   /// Answers a request. HEAD is answered like GET; the server leaves out the body.
   ///
-  /// - Parameter accept: The value of `Accept`.
-  func answer(_ method: String, _ target: String, accept: String?) async -> AdminAnswer {
+  /// - Parameters:
+  ///   - accept: The value of `Accept`.
+  ///   - peer: The client of the Unix socket; `nil` for other listeners.
+  func answer(
+    _ method: String, _ target: String, accept: String?, from peer: AdminPeer? = nil
+  ) async -> AdminAnswer {
     let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let path = String(parts.first ?? "")
-    guard let known = Self.methods[surface]?.first(where: { $0.key == path })?.value else {
+    let ofAccounts = accounts == nil ? nil : AccountResource.methods[path]
+    guard let known = ofAccounts ?? Self.methods[surface]?.first(where: { $0.key == path })?.value else {
       return .refusal(404, "not_found", "no such path: \(path)")
     }
     guard method == known || (method == "HEAD" && known == "GET") else {
       var answer = AdminAnswer.refusal(405, "method_not_allowed", "\(path) needs \(known)")
       answer.fields.append(("Allow", known == "GET" ? "GET, HEAD" : known))
       return answer
+    }
+    if ofAccounts != nil, let accounts {
+      return await accounts.answer(path, parts.count == 2 ? parts[1] : "", from: peer)
     }
     let wantsJSON = accept?.lowercased().contains("application/json") == true
     let query = parts.count == 2 ? parts[1].split(separator: "&") : []

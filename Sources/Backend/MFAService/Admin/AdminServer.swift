@@ -140,9 +140,26 @@ private final class AdminConnection: ChannelInboundHandler, Sendable {
       let channel = context.channel
       Task { [router] in
         let answer = await router.answer(
-          request.method.rawValue, request.uri, accept: request.headers.first(name: "Accept"))
+          request.method.rawValue, request.uri, accept: request.headers.first(name: "Accept"),
+          from: await Self.peer(of: channel, request.headers))
         try? await Self.write(answer, to: channel, withBody: request.method != .HEAD)
       }
+    }
+  }
+
+  /// `struct ucred`: process, user and group.
+  private typealias Credentials = (Int32, UInt32, UInt32)
+
+  private static func peer(of channel: any Channel, _ headers: HTTPHeaders) async -> AdminPeer? {
+    guard let options = channel as? any SocketOptionProvider else { return nil }
+    do {
+      let credentials: Credentials = try await options.unsafeGetSocketOption(
+        level: .socket, name: NIOBSDSocket.Option(rawValue: SO_PEERCRED)
+      ).get()
+      let caller = headers.first(name: OperatorName.field).flatMap { UInt32($0) }
+      return AdminPeer(user: credentials.1, caller: caller)
+    } catch {
+      return nil
     }
   }
 

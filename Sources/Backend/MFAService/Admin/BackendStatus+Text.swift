@@ -17,8 +17,9 @@ extension BackendStatus {
     rows.append(("sockets", "\(sockets) open"))
     rows += delivery.map { queue in
       let retrying = queue.retrying == 0 ? "" : ", \(queue.retrying) to be tried again"
+      let failed = queue.failed == 0 ? "" : ", \(queue.failed) not delivered"
       let fault = queue.fault.map { ", STOPPED: \($0)" } ?? ""
-      return (Self.name(ofKind: queue.kind), "\(queue.provider), \(queue.queued) waiting\(retrying)\(fault)")
+      return (Self.name(ofKind: queue.kind), "\(queue.provider), \(queue.queued) waiting\(retrying)\(failed)\(fault)")
     }
     rows.append(("store at", store))
     rows.append(("configuration", "\(configuration.file.map { "\($0), " } ?? "")loaded \(configuration.loadedAt)"))
@@ -27,7 +28,8 @@ extension BackendStatus {
     return rows
   }
 
-  private static func name(ofKind kind: String) -> String {
+  /// The name of a queue for people.
+  public static func name(ofKind kind: String) -> String {
     switch kind {
     case "sms": "SMS"
     case "email": "e-mail"
@@ -37,7 +39,7 @@ extension BackendStatus {
   }
 
   /// A time in its two largest units.
-  static func span(_ seconds: Int64) -> String {
+  public static func span(_ seconds: Int64) -> String {
     switch seconds {
     case ..<60: "\(seconds)s"
     case ..<3600: "\(seconds / 60)m \(seconds % 60)s"

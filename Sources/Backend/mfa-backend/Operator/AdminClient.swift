@@ -24,6 +24,22 @@ struct AdminClient {
   func send<Value: Decodable>(
     _ method: String, _ target: String, _ type: Value.Type, patience: Duration = .seconds(60)
   ) async throws(Failure) -> Value {
+    let (status, body) = try await ask(method, target, within: patience)
+    guard (200..<300).contains(status) else { throw Self.refusal(status, body) }
+    guard let value = try? JSONDecoder().decode(type, from: body) else {
+      throw Failure(
+        .internalError, "the backend's answer has an unknown format",
+        hint: "use the mfa-backend version that the backend runs")
+    }
+    return value
+  }
+
+  /// Sends a request and returns the answer, also a refusal.
+  ///
+  /// - Throws: `Failure` if the backend does not answer.
+  func ask(
+    _ method: String, _ target: String, within patience: Duration
+  ) async throws(Failure) -> (status: UInt, body: Data) {
     guard FileManager.default.fileExists(atPath: socket.path) else {
       throw Self.unavailable(
         socket, "no backend runs here",
@@ -35,12 +51,15 @@ struct AdminClient {
     var request = HTTPClientRequest(url: url.absoluteString)
     request.method = HTTPMethod(rawValue: method)
     request.headers.add(name: "Accept", value: "application/json")
+    if let caller = OperatorName.caller(in: ProcessInfo.processInfo.environment) {
+      request.headers.add(name: OperatorName.field, value: "\(caller)")
+    }
     let message = request
     let socket = socket
     let late = Self.unavailable(
       socket, "no complete answer within \(patience.components.seconds) s",
       "see the backend's log for what it waits for")
-    let (status, body) = try await ExchangeDeadline.within(patience, expired: late, cancelled: late) {
+    return try await ExchangeDeadline.within(patience, expired: late, cancelled: late) {
       () async throws(Failure) in
       do {
         // The limit of the library is longer, so that the reason is always the same.
@@ -51,13 +70,6 @@ struct AdminClient {
           "run the command as the backend's user, and see whether the backend runs")
       }
     }
-    guard (200..<300).contains(status) else { throw Self.refusal(status, body) }
-    guard let value = try? JSONDecoder().decode(type, from: body) else {
-      throw Failure(
-        .internalError, "the backend's answer has an unknown format",
-        hint: "use the mfa-backend version that the backend runs")
-    }
-    return value
   }
 
   private static func exchange(

@@ -5,7 +5,7 @@ internal import Foundation
 internal import MFASettings
 
 /// The options that select a running backend.
-struct OperatorOptions: ParsableArguments {
+struct BackendPlace: ParsableArguments {
   @Option(
     name: [.short, .customLong("config")],
     help: "The backend's configuration file. Default: $MFA_BACKEND_CONFIG, then /etc/mfa/mfa.yaml, if it exists.")
@@ -14,30 +14,13 @@ struct OperatorOptions: ParsableArguments {
   @Option(help: "The backend's socket, unix:/path, in place of admin.listen.")
   var admin: String?
 
-  @Flag(help: "Print the answer as one line of JSON.")
-  var json = false
-
-  /// Sends a request to the backend and prints the answer, with `--json` as one line of JSON.
-  ///
-  /// - Parameters:
-  ///   - patience: A reload may wait for the database and the gate.
-  ///   - text: The answer in words.
-  func ask<Answer: Codable>(
-    _ method: String, _ target: String, _ type: Answer.Type, within patience: Duration = .seconds(60),
-    text: (Answer) -> String
-  ) async throws(Failure) -> Answer {
-    let answer = try await client().send(method, target, type, patience: patience)
-    if json { JSONOutput.print(answer) } else { Console.print(text(answer)) }
-    return answer
-  }
-
   /// The socket of the packaged backend.
   private static func standardSocket(_ environment: [String: String]) -> String {
     StandardPlaces.path("/run/mfa/admin.sock", in: environment)
   }
 
   /// A client for the socket of the configuration; without a configuration, for the socket of the packaged backend.
-  private func client() throws(Failure) -> AdminClient {
+  func client() throws(Failure) -> AdminClient {
     let environment = ProcessInfo.processInfo.environment
     let flags = [FlagSetting("--admin", "admin.listen", admin)].compactMap(\.self)
     let search = ConfigurationSearch.ofBackend(environment)
@@ -63,5 +46,27 @@ struct OperatorOptions: ParsableArguments {
           )
         ])
     }
+  }
+}
+
+/// The options of a command that asks a running backend.
+struct OperatorOptions: ParsableArguments {
+  @OptionGroup var place: BackendPlace
+
+  @Flag(help: "Print the answer as one line of JSON.")
+  var json = false
+
+  /// Sends a request to the backend and prints the answer, with `--json` as one line of JSON.
+  ///
+  /// - Parameters:
+  ///   - patience: A reload may wait for the database and the gate.
+  ///   - text: The answer in words.
+  func ask<Answer: Codable>(
+    _ method: String, _ target: String, _ type: Answer.Type, within patience: Duration = .seconds(60),
+    text: (Answer) -> String
+  ) async throws(Failure) -> Answer {
+    let answer = try await place.client().send(method, target, type, patience: patience)
+    if json { JSONOutput.print(answer) } else { Console.print(text(answer)) }
+    return answer
   }
 }

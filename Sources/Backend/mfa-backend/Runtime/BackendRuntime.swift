@@ -104,12 +104,12 @@ actor BackendRuntime {
     foundation.outbox.waiting.map { queue in
       BackendStatus.Delivery(
         kind: queue.kind, provider: queue.kind == "sms" ? settings.smsPlace : settings.mailPlace,
-        queued: queue.queued, retrying: queue.retrying)
+        queued: queue.queued, retrying: queue.retrying, figures: queue.figures)
     }
       + foundation.push.waiting.map { queue in
         BackendStatus.Delivery(
           kind: queue.service.rawValue, provider: settings.pushPlace(queue.service), queued: queue.queued,
-          retrying: queue.retrying, fault: queue.fault)
+          retrying: queue.retrying, fault: queue.fault, figures: queue.figures)
       }
   }
 
@@ -195,6 +195,17 @@ actor BackendRuntime {
     let new = foundation.verifier(gate)
     try await new.prepare()
     return new
+  }
+}
+
+extension BackendStatus.Delivery {
+  fileprivate init(
+    kind: String, provider: String, queued: Int, retrying: Int, fault: String? = nil, figures: DeliveryFigures
+  ) {
+    self.init(
+      kind: kind, provider: provider, queued: queued, retrying: retrying, fault: fault, sent: figures.sent,
+      failed: figures.failed, lastFailure: figures.lastFailure,
+      lastFailureAt: figures.lastFailureAt.map { "\($0.wholeSecond)" })
   }
 }
 

@@ -81,7 +81,9 @@ struct BackendServer {
     var services: [any Service] = []
     if let admin = settings.admin {
       services.append(
-        AdminServer(AdminRouter(operations, surface: .operators), path: admin.path, logger: logger))
+        AdminServer(
+          AdminRouter(operations, surface: .operators, accounts: AccountResource(runtime.live)), path: admin.path,
+          logger: logger))
     }
     if let place = settings.metrics {
       services.append(

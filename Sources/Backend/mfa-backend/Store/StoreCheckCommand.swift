@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Commands
 internal import Foundation
 internal import MFADomain
+internal import MFAService
 internal import MFASettings
 internal import MFAStore
 
@@ -86,7 +87,7 @@ struct StoreCheckCommand: AsyncParsableCommand {
       guard let fault = verdict.fault else { return [] }
       return [
         Finding(
-          area: "history", text: AuditCommand.failure(fault).message,
+          area: "history", text: fault.text,
           advice: "see who could write to the database; mfa-backend audit verify --head checks against the log")
       ]
     } catch let fault as Vault.Unopenable {
