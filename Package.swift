@@ -680,11 +680,10 @@ if !gateOnly && !fuzzing {
     executable(
       .backend, "mfa-backend",
       [
-        "ByteCoding", "CEarlySignals", "Commands", "ConfigurationEngine", "Databases", "ForwardProxies",
-        "HTTPClientTransport", "HTTPExchange", "Locking", "MFADelivery", "MFADomain", "MFAImports", "MFAService",
-        "MFASettings", "MFAStore", "MFATokens", "MFAWire", "Observability", "ProcessFrame", "ProcessSignals", metrics,
-        httpClient,
-        lifecycle, logging, argumentParser,
+        "ByteCoding", "CEarlySignals", "Commands", "ConfigurationEngine", "ConsoleFrame", "Databases", "ForwardProxies",
+        "HTTPClientTransport", "HTTPExchange", "LocalBrowser", "Locking", "MFADelivery", "MFADomain", "MFAImports",
+        "MFAService", "MFASettings", "MFAStore", "MFATokens", "MFAWire", "Markup", "Observability", "ProcessFrame",
+        "ProcessSignals", metrics, httpClient, lifecycle, logging, argumentParser,
       ] + nio),
 
     // MARK: Tools

@@ -20,7 +20,7 @@ struct MFABackend: AsyncParsableCommand {
     version: ProjectVersion.line(of: "mfa-backend", cryptography: "BoringSSL of swift-crypto"),
     subcommands: [
       RunCommand.self, CheckCommand.self, StatusCommand.self, ReloadCommand.self, DrainCommand.self,
-      StoreCommand.self, AdminCommand.self, AuditCommand.self, KeysCommand.self,
+      ConsoleCommand.self, StoreCommand.self, AdminCommand.self, AuditCommand.self, KeysCommand.self,
     ])
 
   static func main() async {

@@ -25,11 +25,13 @@ struct HelpTests {
     }
     #expect(
       found.sorted() == [
-        "admin cancel-recovery", "admin grant", "admin history", "admin lock", "admin recoveries",
-        "admin remove-device", "admin reset", "admin revoke", "admin rows", "admin tables", "admin tokens assign",
+        "admin cancel-recovery", "admin end-sessions", "admin grant", "admin history", "admin lock", "admin recoveries",
+        "admin remove-device", "admin reset", "admin revoke", "admin rows", "admin show", "admin tables",
+        "admin tokens assign",
         "admin tokens import", "admin tokens list", "admin tokens remove", "admin tokens resync",
         "admin tokens unassign", "admin unlock",
-        "admin users", "audit export", "audit verify", "check", "drain", "keys make", "keys reseal", "keys rotate",
+        "admin users", "audit export", "audit search", "audit verify", "check", "console", "drain", "keys make",
+        "keys reseal", "keys rotate",
         "reload", "run", "status", "store backup", "store check", "store migrate", "store restore",
       ])
     #expect(try await Self.mfa(["serve"]).exit == .code(64))

@@ -1,0 +1,85 @@
+public import ArgumentParser
+internal import Commands
+public import ConsoleFrame
+internal import Foundation
+internal import Glibc
+internal import LocalBrowser
+internal import MFAService
+internal import ProcessSignals
+
+/// Serves the console of a running backend to a browser on this machine.
+///
+/// The console is this process, not the backend's: the backend has no further port, no page code runs in it, and the
+/// person has exactly the rights of a client of the admin socket. The backend writes every act to its history with the
+/// user of this process.
+struct ConsoleCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "console",
+    abstract: "Shows a running backend in the browser: accounts, recoveries, the history, queues.",
+    discussion: """
+      Serves pages on a loopback port of this machine, and asks the backend by its socket, so that it needs neither the \
+      database nor the keys. Prints an address, which works once and within 10 minutes; on a terminal it also starts the \
+      browser ($BROWSER, or xdg-open on a desktop). The console ends with SIGINT or SIGTERM, at sign-out, 12 hours after \
+      the sign-in, or after 10 minutes without one.
+
+      Roles: view changes nothing; support locks and unlocks accounts, ends sessions, removes devices and tokens and \
+      stops recoveries; admin also changes the admin right of accounts and exports what pages show. The history has \
+      every change with the user who runs this command.
+
+      Example: a backend on another machine, whose console is forwarded over SSH; both ports must be the same
+
+        ssh -t -L 7000:127.0.0.1:7000 mfa.example.com sudo mfa-backend console --port 7000 --print
+      """)
+
+  @OptionGroup var place: BackendPlace
+
+  @Option(help: "What the console may do: view, support or admin.")
+  var role = ConsoleRole.support
+
+  @Option(help: ArgumentHelp("The port on the loopback; 0 selects a free one.", valueName: "port"))
+  var port: UInt16 = 0
+
+  @Flag(name: .customLong("print"), help: "Only print the address; start no browser.")
+  var printsOnly = false
+
+  /// The time for one answer of the backend; a check of the history takes the longest.
+  private static let patience = Duration.seconds(50)
+
+  func run() async throws {
+    let client = try place.client()
+    // Whether this backend answers, and whether it knows what the console asks.
+    _ = try await client.send("GET", "/v1/recoveries?limit=1", RecoveryListing.self)
+    let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    ProcessSignals.hear([SIGINT, SIGTERM]) { _ in signal.yield() }
+    let admission = ConsoleAdmission { user in
+      Console.note("a connection was refused: \(ConsoleAdmission.reason(user))")
+    }
+    let server = try await ConsoleServer.start(port: port, admission)
+    let access = ConsoleAccess()
+    let options = place.config.map { ["-c", $0] } ?? []
+    let link = ConsoleLink(program: "mfa-backend", service: "backend", options: options) {
+      method, target throws(ConsoleFault) in
+      do throws(Failure) {
+        let answer = try await client.ask(method, target, within: Self.patience)
+        return ConsoleLink.Reply(status: Int(answer.status), body: Array(answer.body))
+      } catch {
+        throw ConsoleFault(502, error.message, hint: "The console keeps asking. Is the backend running?")
+      }
+    }
+    admission.serve(
+      ConsoleSite(
+        host: "127.0.0.1", port: server.port, pages: BackendConsole(link), access: access, role: role,
+        users: ConsoleAdmission.callers(in: ProcessInfo.processInfo.environment)),
+      at: server.endpoint)
+    let address = "http://127.0.0.1:\(server.port)/#\(access.token)"
+    Console.print(address)
+    if !printsOnly, StandardOutput.isTerminal, !SystemBrowser.open(address) {
+      Console.note("no browser was started: open the address in one on this machine")
+    }
+    await access.waitForEnd(or: signals)
+    ProcessSignals.obey([SIGINT, SIGTERM])
+    await server.stop()
+  }
+}
+
+extension ConsoleRole: ExpressibleByArgument {}

@@ -1,0 +1,107 @@
+internal import ByteCoding
+internal import ConsoleFrame
+internal import MFAService
+internal import Markup
+
+/// The audit history.
+struct HistoryPage {
+  let query: ConsoleForm
+  let now: Timestamp
+
+  private static let days: [Int64] = [1, 7, 30, 90, 365]
+  private var days: Int64? { query["days"].flatMap { Int64($0) }.flatMap { Self.days.contains($0) ? $0 : nil } }
+
+  private static let fields = [
+    ("search", "Search"), ("account", "Account"), ("event", "Event, or its beginning"), ("actor", "By"),
+    ("request", "Request id"),
+  ]
+
+  private var conditions: [(name: String, value: String?)] { Self.fields.map { name, _ in (name, query[name]) } }
+
+  func page(_ backend: ConsoleLink) async throws(ConsoleFault) -> ConsolePage {
+    let before = query["after"]
+    let since = days.map { now.advanced(by: .seconds(-86_400 * $0)).wholeSecond.description }
+    let target =
+      "/v1/history"
+      + ConsoleForm.query(
+        conditions + [("since", since), ("limit", "\(ConsoleParts.rows)"), ("before", before)])
+    let answer = try await backend.get(target, HistoryListing.self)
+    let listing = answer.value
+    let table = Self.table("The history, the newest first", listing.entries, at: now, hasAccounts: true)
+    let filters = conditions + [("days", days.map(String.init))]
+    let form = ConsoleParts.filters(
+      "/history",
+      Self.fields.map { ConsoleParts.field($0.0, $0.1, query, isSearch: $0.0 == "search") } + [
+        ConsoleParts.choice("days", "Within", Self.days.map { ("\($0)", "\($0) d") }, query)
+      ])
+    return ConsolePage(
+      "History", command: command(backend),
+      head: """
+        \(form)<p class="acts"><a class="button" href="/history/check">Check the chain</a></p>
+        """,
+      content: """
+        \(table.markup)\(BackendParts.examined(listing.examined, listing.next != nil, found: listing.entries.count))
+        \(ConsoleParts.pages("/history", filters, after: before, next: listing.next.map(String.init)))
+        """,
+      isLive: before == nil, table: table, json: answer.json)
+  }
+
+  private func command(_ backend: ConsoleLink) -> String {
+    let options = conditions.flatMap { ConsoleParts.option("--\($0.name)", $0.value) }
+    return backend.line(["audit", "search"] + options + ConsoleParts.option("--days", days.map(String.init)))
+  }
+
+  static func table(
+    _ caption: String, _ entries: [HistoryListing.Entry], at now: Timestamp, hasAccounts: Bool = false
+  ) -> ConsoleTable {
+    ConsoleTable(
+      caption, ["time", "event"] + (hasAccounts ? ["account"] : []) + ["detail", "by", "request", "entry"],
+      entries.map { entry in
+        let tone: HTML = entry.isWarning ? #" class="nowrap warn""# : #" class="nowrap""#
+        let event =
+          #"<a href="/history?event=\#(ConsoleForm.encoded(entry.event))"><code\#(tone)>\#(entry.event)</code></a>"#
+          as HTML
+        return [.init(entry.at, Shown.time(entry.at, at: now)), .init(entry.event, event)]
+          + (hasAccounts ? [account(entry.account)] : []) + [
+            .init(entry.detail), ConsoleParts.code(entry.actor, length: 16),
+            ConsoleParts.code(entry.requestId, length: 8), .init(entry.sequence),
+          ]
+      },
+      whenEmpty: "No entries that match.")
+  }
+
+  private static func account(_ key: String?) -> ConsoleTable.Cell {
+    guard let key else { return .init(nil as String?) }
+    return .init(key, #"<a class="name" href="/accounts?search=\#(ConsoleForm.encoded(key))">\#(Shown.text(key))</a>"#)
+  }
+}
+
+/// The check of the history. It reads all entries, so that it is a page of its own.
+enum HistoryCheckPage {
+  static func page(_ backend: ConsoleLink) async throws(ConsoleFault) -> ConsolePage {
+    let answer = try await backend.get("/v1/history/check", HistoryVerdict.self)
+    let verdict = answer.value
+    let notice: HTML =
+      if let fault = verdict.fault {
+        """
+        <div class="notice bad" role="alert"><strong>The history is broken: \(Shown.text(fault))</strong>\
+        <p>Entries were changed, removed or moved. Compare with a copy elsewhere.</p></div>
+        """
+      } else {
+        #"<p class="notice good" role="status">Every entry has its hash and follows the one before it.</p>"#
+      }
+    return ConsolePage(
+      "Check of the history", command: backend.line(["audit", "verify"]),
+      content: """
+        \(notice)
+        <section class="card">\(ConsoleParts.list([
+          ("entries", "\(verdict.entries)"), ("hash of the last one", "<code>\(verdict.hash)</code>"),
+          ("without a key, by an older version", verdict.unkeyed == 0 ? nil : "\(verdict.unkeyed)"),
+        ]))</section>
+        <p class="quiet">Entries that were removed from the end show only with an earlier state: keep number and hash on \
+        another machine, and give them to <code>mfa-backend audit verify --known</code>.</p>
+        <p><a href="/history">Back to the history</a></p>
+        """,
+      json: answer.json)
+  }
+}
