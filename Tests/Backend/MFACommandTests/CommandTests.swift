@@ -284,7 +284,8 @@ struct CommandTests {
       let key = "{\"name\":\"a\",\"key\":\"\(Data(count: 32).base64EncodedString())\"}"
       for (text, status, reason) in [
         (
-          nil, 78, "--keys: keys_file: the keys file \(folder)/keys.json cannot be read: No such file or directory"
+          nil, 78,
+          "--keys: keys_file: the keys file \(folder)/keys.json cannot be read: No such file or directory (ENOENT)"
         ),
         ("{}", 78, "\(folder)/keys.json: not a JSON list of objects with name and key"),
         ("[]", 78, "\(folder)/keys.json: no key"),
