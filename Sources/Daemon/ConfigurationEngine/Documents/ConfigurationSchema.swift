@@ -74,14 +74,27 @@ struct ConfigurationSchema {
     _ condition: ElementCondition, among own: [(steps: [String], key: KeyDefinition)], steps: [String]
   ) -> [(String, JSONNode)] {
     let required = own.filter { $0.key.condition == condition && $0.key.isRequired }
-    var foreign: [String] = []
-    for key in own where key.key.condition != condition && !foreign.contains(key.steps[steps.count]) {
-      foreign.append(key.steps[steps.count])
-    }
     return [
       ("required", .list(required.map { .text($0.steps[steps.count]) })),
-      ("properties", .object(foreign.map { ($0, .literal("false")) })),
+      ("properties", .object(foreign(to: condition, steps: steps))),
     ]
+  }
+
+  /// The members below `steps` that an element with `condition` may not have: sections of which it may have nothing, and
+  /// the foreign members of other sections.
+  private func foreign(to condition: ElementCondition, steps: [String]) -> [(String, JSONNode)] {
+    var names: [String] = []
+    for key in keys where key.steps.starts(with: steps) && key.key.condition.map({ $0 != condition }) == true {
+      if !names.contains(key.steps[steps.count]) { names.append(key.steps[steps.count]) }
+    }
+    return names.map { name in
+      let below = steps + [name]
+      let isForeign = keys.allSatisfy { key in
+        !key.steps.starts(with: below) || key.key.condition.map { $0 != condition } == true
+      }
+      guard !isForeign else { return (name, .literal("false")) }
+      return (name, .object([("properties", .object(foreign(to: condition, steps: below)))]))
+    }
   }
 
   private func value(_ key: KeyDefinition) -> [(String, JSONNode)] {
