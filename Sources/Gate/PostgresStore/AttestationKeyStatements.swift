@@ -40,8 +40,16 @@ enum AttestationKeyStatements {
     [Call(noteOthers, Parameter(ByteStrings(keys.map(\.bytes)))), ChangeStatements.notify, ChangeStatements.pruning]
   }
 
-  private static let noteOthers = Statement(
-    "note_others",
+  /// As `noteOthers`, after a merge that may have added only some of `keys`: those of `keys` that are not alone are
+  /// reported, too.
+  static func noteAll(_ keys: [KeyID]) -> [Call] {
+    [Call(noteAll, Parameter(ByteStrings(keys.map(\.bytes)))), ChangeStatements.notify, ChangeStatements.pruning]
+  }
+
+  private static let noteOthers = Statement("note_others", note("s.key_id <> ALL($1)"))
+  private static let noteAll = Statement("note_all", note("s.keys > 1"))
+
+  private static func note(_ condition: String) -> String {
     """
     WITH others AS MATERIALIZED (
       SELECT DISTINCT s.key_id
@@ -52,14 +60,15 @@ enum AttestationKeyStatements {
           LIMIT \(AttestationKeyRisk.greatest + 1)
         ) AS o
       ) AS s
-      WHERE a.key_id = ANY($1) AND s.key_id <> ALL($1) AND s.keys <= \(AttestationKeyRisk.greatest)
+      WHERE a.key_id = ANY($1) AND \(condition) AND s.keys <= \(AttestationKeyRisk.greatest)
     ), next AS (
       UPDATE change_position SET position = position + (SELECT COUNT(*) FROM others)
       WHERE id = 1 AND EXISTS (SELECT 1 FROM others) RETURNING position
     )
     INSERT INTO changes (position, key_id)
     SELECT next.position + 1 - ROW_NUMBER() OVER (), others.key_id FROM next CROSS JOIN others
-    """)
+    """
+  }
 
   /// Waits for other registrations below the attestation key of `key`, until the end of the transaction. Of two
   /// concurrent ones, the later then sees the key of the earlier one.

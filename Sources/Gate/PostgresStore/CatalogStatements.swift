@@ -137,7 +137,7 @@ enum CatalogStatements {
     let counted = sorted.map(\.record.key).filter(\.isOfRemoteAttestationKey).map(\.keyID)
     let notes =
       changed.flatMap { ChangeStatements.note($0.record.key.keyID) }
-      + (counted.isEmpty ? [] : AttestationKeyStatements.noteOthers(than: counted))
+      + (counted.isEmpty ? [] : AttestationKeyStatements.noteAll(counted))
     do throws(TransactionError) {
       let calls = sorted.map(mergeCalls)
       let results = try connection.transaction(calls.flatMap(\.self) + notes)

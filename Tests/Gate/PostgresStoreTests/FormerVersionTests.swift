@@ -17,9 +17,11 @@ struct FormerVersionTests {
     /// Creates the tables of that version in an empty schema.
     init(_ url: String, version: Int = 4) throws(StoreError) {
       try self.init(connectedTo: url)
+      _ = try connection.ask(Call("BEGIN"))
       for migration in PostgresSchema.migrations.prefix(version) {
         for statement in migration.statements { _ = try connection.ask(Call(statement)) }
       }
+      _ = try connection.ask(Call("COMMIT"))
       _ = try connection.ask(Call("CREATE TABLE sallyport_migrations (version INTEGER NOT NULL PRIMARY KEY)"))
       _ = try connection.ask(Call("INSERT INTO sallyport_migrations SELECT generate_series(1, \(version))"))
     }
@@ -220,12 +222,17 @@ struct FormerVersionTests {
         """))
     _ = try former.connection.ask(Call("ANALYZE attested_keys, android_keys"))
     let selection = "WHERE k.key_id >= '\\x\(keyID)' ORDER BY k.key_id LIMIT 1"
-    let answer = try former.connection.ask(
+    _ = try former.connection.ask(
       Call(
         """
-        EXPLAIN SELECT \(KeyRecord.columns) FROM \(KeyRecord.tables(of: selection))
+        CREATE FUNCTION pg_temp.plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN
+          RETURN QUERY EXECUTE 'EXPLAIN ' || query;
+        END $$
         """))
-    let plan = try answer.rows.map { try $0.read("QUERY PLAN") { $0 as String } }
+    let query = "SELECT \(KeyRecord.columns) FROM \(KeyRecord.tables(of: selection))"
+    let answer = try former.connection.ask(
+      Call(Statement("plan", "SELECT line FROM pg_temp.plan($1) AS line"), Parameter(query)))
+    let plan = try answer.rows.map { try $0.read("line") { $0 as String } }
     #expect(plan.contains { $0.contains("android_keys_by_attestation_key") }, "\(plan)")
     #expect(!plan.contains { $0.contains("Seq Scan") }, "\(plan)")
     await store.close()

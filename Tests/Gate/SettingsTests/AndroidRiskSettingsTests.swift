@@ -57,4 +57,26 @@ struct AndroidRiskSettingsTests {
     let errors = #expect(throws: ConfigurationErrors.self) { try Workspace().load(yaml: yaml) }
     #expect(errors.map { "\($0)".contains("\(Self.path).max_patch_age: only with platform: android") } == true)
   }
+
+  @Test("The schema has each member of risk for the platforms that have it")
+  func schema() async throws {
+    let workspace = try Workspace()
+    let ios = "app_attest: { apps: [{ team_id: AAABBBCCC1, bundle_id: com.example.app, risk: { RISK } }] }"
+    let android = Self.app(", risk: { RISK }")
+    let cases = [
+      (ios, "key_id: AAABBBCCC1, threshold: 5", nil), (ios, "max_patch_age: 365d", "max_patch_age"),
+      (android, "threshold: 5, max_patch_age: 365d", nil), (android, "key_id: AAABBBCCC1", "key_id"),
+      (android, "threshold: 5, when_unknown: refuse", "when_unknown"),
+    ]
+    var files: [String] = []
+    for (number, (document, members, _)) in cases.enumerated() {
+      try workspace.write(document.replacing("RISK", with: members), to: "\(number).yaml")
+      files.append("\(workspace.folder)/\(number).yaml")
+    }
+    for ((_, members, name), verdict) in zip(cases, try await SchemaValidator.verdicts(on: files)) {
+      let errors = verdict.errors.filter { !$0.contains("is a required property") }
+      #expect(errors.count == (name == nil ? 0 : 1), "\(members): \(errors)")
+      #expect(name.map { errors.first?.contains("risk.\($0): False schema") == true } ?? true, "\(members): \(errors)")
+    }
+  }
 }

@@ -45,7 +45,7 @@ public enum Fixture {
         publicKey: SecureRandom.bytes(65), package: package,
         signers: [SecureRandom.bytes(32), SecureRandom.bytes(32)], securityLevel: .strongBox, bootState: .selfSigned,
         bootKey: SecureRandom.bytes(32), patchLevel: patchLevel, provisioning: provisioning,
-        serialNumbers: [[1], serial, [2, 0x0A], [0xFF]]),
+        serialNumbers: [[1], serial, SecureRandom.bytes(16), SecureRandom.bytes(16)]),
       environment: .production)
   }
 
