@@ -32,9 +32,13 @@ public struct ConsoleFault: Error, Sendable, Hashable {
   public let status: Int
   public let text: String
   public let hint: String?
+  /// Whether the page may come back by itself: it asks again until there is an answer.
+  let isPassing: Bool
 
-  public init(_ status: Int, _ text: String, hint: String? = nil) {
+  /// - Parameter isPassing: By default a fault of the service. `false` for what must not be asked again and again.
+  public init(_ status: Int, _ text: String, hint: String? = nil, isPassing: Bool? = nil) {
     (self.status, self.text, self.hint) = (status, text, hint)
+    self.isPassing = isPassing ?? (status >= 500)
   }
 }
 

@@ -115,7 +115,7 @@ public final class ConsoleSite: Sendable {
         // The page stays and shows the fault, until the service answers again.
         return ConsoleResponse(error.status, Self.html, ConsoleLayout.notice(error).text)
       }
-      return page(error.status, layout(viewer, request).fault(error, isPassing: error.status >= 500))
+      return page(error.status, layout(viewer, request).fault(error, isPassing: error.isPassing))
     }
   }
 

@@ -39,6 +39,33 @@ struct BackendConsoleTests {
     }
   }
 
+  @Test("A page from before another operator's lock does not lift it, and an act that changes nothing says so")
+  func stalePage() async throws {
+    try await BackendInstallation.make { place in
+      try await place.serving { backend in
+        let ada = try await place.enrolled(TestPhone(username: "ada"), at: backend)
+        let console = try await ConsoleProcess(place)
+        defer { console.process.kill() }
+        let cookie = try await console.signIn()
+        #expect(try await console.act("lock", "account=\(ada.id)", on: ada.path, cookie: cookie).status == 303)
+        func locked() async throws -> String? {
+          try await place.admin("GET", "/v1/account?id=\(ada.id)")["account"]?["lockedAt"]?.text
+        }
+        let since = try #require(try await locked())
+        let stale = try await console.act("unlock", "account=\(ada.id)&seen=none", on: ada.path, cookie: cookie)
+        #expect(stale.status == 409 && stale.text.contains("has changed meanwhile"))
+        let again = try await console.act("lock", "account=\(ada.id)", on: ada.path, cookie: cookie)
+        #expect(again.status == 409 && again.text.contains("Nothing has changed"))
+        #expect(try await locked() == since)
+        let page = try await console.get(ada.path, cookie: cookie).text
+        let seen = try #require(page.firstMatch(of: /name="seen" value="([^"]+)"/)?.1)
+        let done = try await console.act("unlock", "account=\(ada.id)&seen=\(seen)", on: ada.path, cookie: cookie)
+        #expect(done.status == 303)
+        #expect(try await locked() == nil)
+      }
+    }
+  }
+
   @Test("Each page shows the backend's state and the command that shows the same")
   func pages() async throws {
     try await BackendInstallation.make { place in

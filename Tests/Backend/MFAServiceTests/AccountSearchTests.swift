@@ -52,11 +52,19 @@ struct AccountSearchTests {
       let most = Administration.mostExamined
       try await insert((0..<most + 60).map { "user \($0)" } + ["zoe"], in: backend)
       let administration = Administration(backend.context)
-      let first = try await administration.search(AccountFilter(text: "zoe"), after: nil, atMost: 50, by: actor)
+      let first = try await administration.search(AccountFilter(text: "zo"), after: nil, atMost: 50, by: actor)
       #expect(first.accounts.isEmpty && first.examined == most && first.next != nil)
       let second = try await administration.search(
-        AccountFilter(text: "zoe"), after: first.next, atMost: 50, by: actor)
+        AccountFilter(text: "zo"), after: first.next, atMost: 50, by: actor)
       #expect(second.accounts.map(\.user.username.text) == ["zoe"] && second.examined == 61 && second.next == nil)
+      // The whole name needs no search.
+      let exact = try await administration.search(AccountFilter(text: "ZOE"), after: nil, atMost: 50, by: actor)
+      #expect(exact.accounts.map(\.user.username.text) == ["zoe"])
+      let rest = try await administration.search(
+        AccountFilter(text: "ZOE"), after: exact.next, atMost: 50, by: actor)
+      #expect(rest.accounts.isEmpty && rest.next == nil)
+      let locked = AccountFilter(text: "zoe", state: .locked)
+      #expect(try await administration.search(locked, after: nil, atMost: 50, by: actor).accounts.isEmpty)
     }
   }
 

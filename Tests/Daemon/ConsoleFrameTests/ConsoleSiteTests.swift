@@ -242,6 +242,8 @@ struct ConsoleSiteTests {
     #expect(page.contains(#"id="content" data-live="reload""#) && page.contains(#"id="live""#))
     let form = await bench.send("POST", "/act/add", cookie: cookie, body: "token=\(token)")
     #expect(form.status == 502 && !form.text.contains("data-live"))
+    bench.pages.fault.withLock { $0 = ConsoleFault(503, "too long", isPassing: false) }
+    #expect(await !bench.send("GET", "/list", cookie: cookie).text.contains("data-live"))
     bench.pages.fault.withLock { $0 = nil }
     #expect(await !bench.send("GET", "/none", cookie: cookie).text.contains("data-live"))
     #expect(await bench.send("GET", "/list", ["X-Console-Part": "live"], cookie: cookie).status == 200)

@@ -53,17 +53,25 @@ extension Administration {
     let part = filter.text.map { text in Array(((try? Username(text).key) ?? text).utf8) }
     let count = max(1, min(count, 200))
     var (found, examined, position) = ([Account](), 0, key ?? "")
-    while examined < Self.mostExamined {
+    // The account of exactly this name is on the first page, however many are before it.
+    let exact = count > 1 ? filter.text.flatMap { try? Username($0) } : nil
+    if let exact, key == nil {
+      found += try await context.read(by: actor) { work in
+        try work.admit()
+        guard let user = try work.records.user(named: exact), filter.matches(user, part) else { return [] }
+        return [try Self.account(of: user, in: work)]
+      }
+    }
+    while examined < Self.mostExamined, found.count < count {
       let (after, room) = (position, count - found.count)
       let page = try await context.read(by: actor) { work in
         try work.admit()
-        return try Self.batch(filter, part, after: after, atMost: room, in: work)
+        return try Self.batch(filter, part, besides: exact?.key, after: after, atMost: room, in: work)
       }
       found += page.accounts
       examined += page.examined
       guard let next = page.next else { return Findings(accounts: found, examined: examined, next: nil) }
       position = next
-      if found.count >= count { break }
       await Task.yield()
     }
     return Findings(accounts: found, examined: examined, next: position)
@@ -73,11 +81,13 @@ extension Administration {
   private static let batchSize = 200
 
   private static func batch(
-    _ filter: AccountFilter, _ part: [UInt8]?, after key: String, atMost count: Int, in work: UnitOfWork<Actor>
+    _ filter: AccountFilter, _ part: [UInt8]?, besides exact: String?, after key: String, atMost count: Int,
+    in work: UnitOfWork<Actor>
   ) throws -> Findings {
     let users = try work.records.users(after: key, atMost: batchSize)
     var accounts: [Account] = []
     for (index, (key, user)) in users.enumerated() where filter.matches(user, part) {
+      if let exact, key.utf8.elementsEqual(exact.utf8) { continue }
       accounts.append(try account(of: user, in: work))
       if accounts.count == count {
         let isLast = index == users.count - 1 && users.count < batchSize

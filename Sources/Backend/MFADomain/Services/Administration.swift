@@ -52,25 +52,34 @@ public struct Administration: Sendable {
       securityKeys: try records.securityKeys(of: user.id).count)
   }
 
-  /// Ends the sessions of the account and refuses all its operations until it is unlocked.
+  /// Ends the sessions of the account and refuses all its operations until it is unlocked. An account that is locked
+  /// keeps the time of its lock.
   ///
   /// - Returns: The account before the change.
   @discardableResult
   public func lock(_ username: Username, by actor: Actor) async throws -> User {
     try await change(username, by: actor, .userLocked, .init(.locked)) { user, work in
       var locked = user
-      locked.lockedAt = work.now
+      locked.lockedAt = user.lockedAt ?? work.now
       try work.records.update(locked)
       try work.endSessions(of: user.id)
     }
   }
 
+  /// The lock of an account is not the one that the caller knows.
+  public struct LockHasChanged: Error {}
+
   /// Removes an operator's lock, and the lockouts of all factors.
   ///
+  /// - Parameter condition: whether the account is as the caller knows it, judged in the transaction.
   /// - Returns: The account before the change.
+  /// - Throws: `LockHasChanged` if `condition` does not hold.
   @discardableResult
-  public func unlock(_ username: Username, by actor: Actor) async throws -> User {
+  public func unlock(
+    _ username: Username, by actor: Actor, where condition: @escaping @Sendable (User) -> Bool = { _ in true }
+  ) async throws -> User {
     try await change(username, by: actor, .userUnlocked, .init(.unlocked)) { user, work in
+      guard condition(user) else { throw LockHasChanged() }
       var unlocked = user
       unlocked.lockedAt = nil
       try work.records.update(unlocked)

@@ -103,6 +103,9 @@ public struct AccountResource: Sendable {
     case let value as InvalidValue: .refusal(400, "invalid_request", "\(value.field) \(value.rule)")
     case MFARefusal.notFound, Administration.TokenError.unknownToken:
       .refusal(404, "not_found", "no such account, device, token or recovery")
+    case is Administration.LockHasChanged:
+      .refusal(
+        409, "changed", "the lock of the account has changed meanwhile", hint: "look at the account again")
     case let fault as MFAStoreError:
       .refusal(503, "unavailable", "the database: \(fault.reason)", hint: "see the backend's log, and try again")
     default: .refusal(500, "internal_error", "the backend has failed", hint: "see its log")
@@ -155,7 +158,12 @@ private struct Accounts {
     let name = try await administration.name(of: id(), by: actor)
     switch operation {
     case "lock": return changed(try await administration.lock(name, by: actor)) { $0.lockedAt == nil }
-    case "unlock": return changed(try await administration.unlock(name, by: actor)) { $0.lockedAt != nil }
+    case "unlock":
+      let seen = query["seen"]
+      let user = try await administration.unlock(name, by: actor) { user in
+        seen.map { $0 == user.lockedAt?.wire ?? "none" } ?? true
+      }
+      return changed(user) { $0.lockedAt != nil }
     case "grant": return changed(try await administration.setAdmin(true, name, by: actor)) { !$0.isAdmin }
     case "revoke": return changed(try await administration.setAdmin(false, name, by: actor)) { $0.isAdmin }
     case "end-sessions":

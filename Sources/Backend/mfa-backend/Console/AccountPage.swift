@@ -92,7 +92,8 @@ private struct AccountForms {
       ? .nothing
       : form(
         BackendActs.unlock, "Unlock", ["admin", "unlock"],
-        "Lifts the operator's lock, and forgets the failed attempts of all factors.")
+        "Lifts the operator's lock, and forgets the failed attempts of all factors.",
+        values: [("seen", account.lockedAt ?? "none")])
     let sessions = description.sessions.count
     let end =
       sessions == 0
@@ -131,10 +132,11 @@ private struct AccountForms {
   }
 
   private func form(
-    _ act: ConsoleAct, _ label: String, _ words: [String], _ text: String, isDangerous: Bool = false
+    _ act: ConsoleAct, _ label: String, _ words: [String], _ text: String,
+    values: [(name: String, value: String)] = [], isDangerous: Bool = false
   ) -> HTML {
     page.form(
-      act, label, [], "\(text) The same: \(backend.line(words, operand: username))", isDangerous: isDangerous)
+      act, label, values, "\(text) The same: \(backend.line(words, operand: username))", isDangerous: isDangerous)
   }
 }
 

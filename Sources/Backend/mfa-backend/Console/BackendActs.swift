@@ -25,11 +25,18 @@ enum BackendActs {
     var fields: [(name: String, value: String?)] = [("id", id.text)]
     switch act.name {
     case removeDevice.name: fields.append(("device", try value("device", form)))
+    // The lock that the page showed: an old page must not lift a newer one.
+    case unlock.name: fields.append(("seen", form["seen"]))
     case unassignToken.name: fields.append(("serial", try value("serial", form)))
-    case lock.name, unlock.name, endSessions.name, cancelRecovery.name, grant.name, revoke.name: break
+    case lock.name, endSessions.name, cancelRecovery.name, grant.name, revoke.name: break
     default: throw ConsoleFault(404, "There is no such act.")
     }
-    _ = try await backend.send("POST", "/v1/account/\(act.name)" + ConsoleForm.query(fields), AccountChange.self)
+    let change = try await backend.send(
+      "POST", "/v1/account/\(act.name)" + ConsoleForm.query(fields), AccountChange.self)
+    // It forgets failed attempts, too.
+    guard change.value.changed || act.name == unlock.name else {
+      throw ConsoleFault(409, "Nothing has changed: it was so already.")
+    }
   }
 
   private static func value(_ name: String, _ form: ConsoleForm) throws(ConsoleFault) -> String {

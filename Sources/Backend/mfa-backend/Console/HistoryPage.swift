@@ -79,7 +79,13 @@ struct HistoryPage {
 /// The check of the history. It reads all entries, so that it is a page of its own.
 enum HistoryCheckPage {
   static func page(_ backend: ConsoleLink) async throws(ConsoleFault) -> ConsolePage {
-    let answer = try await backend.get("/v1/history/check", HistoryVerdict.self)
+    let answer: ConsoleLink.Answer<HistoryVerdict>
+    do throws(ConsoleFault) {
+      answer = try await backend.get("/v1/history/check", HistoryVerdict.self)
+    } catch {
+      // A check that was too long would begin again at once.
+      throw ConsoleFault(error.status, error.text, hint: error.hint, isPassing: false)
+    }
     let verdict = answer.value
     let notice: HTML =
       if let fault = verdict.fault {
