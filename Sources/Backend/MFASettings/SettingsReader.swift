@@ -306,7 +306,7 @@ extension SettingsBuilder {
 
   private mutating func webhook() -> BackendSettings.Webhook? {
     let events = elements(Keys.webhookEvents)
-    refuseEmptyList(Keys.webhookEvents, meaning: "all events")
+    warnOfEmptyList(Keys.webhookEvents, meaning: "all events")
     guard let url = value(Keys.webhookURL) else {
       let reason = "has no effect without webhooks.url"
       for key in [Keys.webhookSecret, Keys.webhookCA] where isGiven(key) { refuse(path(key), reason) }

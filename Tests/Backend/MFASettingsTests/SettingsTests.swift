@@ -81,13 +81,6 @@ struct SettingsTests {
     #expect(try read(yaml, environment: environment, flags: [flag]).get().listen == .unix(path: "/run/mfa.sock"))
   }
 
-  @Test("an empty list of events is no way to ask for all of them")
-  func emptyList() throws {
-    #expect(
-      try faults(Self.least + "webhooks: { events: [] }")
-        == ["mfa.yaml:3:13: webhooks.events: empty list; leave it out for all events"])
-  }
-
   @Test("the variables of a container network for a service named mfa-backend are ignored")
   func containerNetwork() throws {
     let environment = [

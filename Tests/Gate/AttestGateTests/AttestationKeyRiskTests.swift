@@ -15,7 +15,7 @@ import Testing
 struct AttestationKeyRiskTests {
   private static let app = AppName(package: AndroidMint.package)
 
-  private static func policies(_ policy: RiskPolicy?) -> [String: RiskPolicy] {
+  private static func ofApp(_ policy: RiskPolicy?) -> [String: RiskPolicy] {
     policy.map { [AndroidMint.package: $0] } ?? [:]
   }
 
@@ -57,14 +57,14 @@ struct AttestationKeyRiskTests {
     arguments: cases)
   func policies(_ policy: RiskPolicy?, _ code: GateRefusalCode?) async throws {
     let mint = try AndroidMint.remote()
-    let bench = try AndroidBench(trusting: mint, risks: Self.policies(policy))
+    let bench = try AndroidBench(trusting: mint, risks: Self.ofApp(policy))
     let keys = try await Self.register(6, of: mint, in: bench)
     let other = try await Self.register(1, of: Self.otherDevice(than: mint), in: bench)[0]
     for key in [keys[0], keys[5]] { #expect(try await denial(key, in: bench)?.report.code == code) }
     #expect(try await denial(other, in: bench) == nil)
 
     let factory = try AndroidMint.factory()
-    let second = try AndroidBench(trusting: factory, risks: Self.policies(policy))
+    let second = try AndroidBench(trusting: factory, risks: Self.ofApp(policy))
     let shared = try await Self.register(6, of: factory, in: second)
     #expect(try await denial(shared[5], in: second) == nil)
   }
@@ -73,7 +73,7 @@ struct AttestationKeyRiskTests {
   func values() async throws {
     let mint = try AndroidMint.remote()
     let bench = try AndroidBench(trusting: mint)
-    let policy = Self.policies(RiskPolicy(threshold: 5, action: .refuse))
+    let policy = Self.ofApp(RiskPolicy(threshold: 5, action: .refuse))
     let gate = try bench.rules(trusting: mint, risks: policy).gate
     let keys = try await Self.register(6, of: mint, in: bench)
     let proof = try keys[0].proof(over: try bench.nonce())
@@ -88,7 +88,7 @@ struct AttestationKeyRiskTests {
   func shown() async throws {
     let mint = try AndroidMint.remote()
     for policy in [RiskPolicy(threshold: 5), nil] {
-      let bench = try AndroidBench(trusting: mint, risks: Self.policies(policy))
+      let bench = try AndroidBench(trusting: mint, risks: Self.ofApp(policy))
       let key = try await Self.register(3, of: mint, in: bench)[0]
       let admission = try await bench.gate.admit(try key.proof(over: try bench.nonce()))
       guard case .device(let device) = admission.principal else {
@@ -103,7 +103,7 @@ struct AttestationKeyRiskTests {
   func revoked() async throws {
     let mint = try AndroidMint.remote()
     let bench = try AndroidBench(trusting: mint)
-    let policy = Self.policies(RiskPolicy(threshold: 3, action: .revoke))
+    let policy = Self.ofApp(RiskPolicy(threshold: 3, action: .revoke))
     let reports = LockedValue<[RiskEnforcement.Revocation]>([])
     let enforcement = AttestationKeyEnforcement(bench.store, policies: policy, clock: bench.clock.wallClock) { report in
       reports.withLock { $0.append(report) }
@@ -127,7 +127,7 @@ struct AttestationKeyRiskTests {
   func notRevoked(_ action: RiskPolicy.Action?) async throws {
     let mint = try AndroidMint.remote()
     let bench = try AndroidBench(trusting: mint)
-    let policy = Self.policies(action.map { RiskPolicy(threshold: 1, action: $0) })
+    let policy = Self.ofApp(action.map { RiskPolicy(threshold: 1, action: $0) })
     let enforcement = AttestationKeyEnforcement(bench.store, policies: policy) { Issue.record("\($0)") }
     let registrar = try bench.rules(trusting: mint, risks: policy, enforcement: enforcement).registrar
     let keys = try await Self.register(3, of: mint, in: bench, by: registrar)
@@ -152,7 +152,7 @@ struct AttestationKeyRiskTests {
     // A factory's certificates stay valid.
     let mint = try AndroidMint.factory()
     let policy = RiskPolicy(threshold: nil, action: action, longestPatchAge: Self.longestAge)
-    let bench = try AndroidBench(trusting: mint, risks: Self.policies(policy))
+    let bench = try AndroidBench(trusting: mint, risks: Self.ofApp(policy))
     let key = try await Self.register(1, of: mint, in: bench)[0]
     #expect(try await denial(key, in: bench) == nil)
     bench.clock.advance(by: try Self.instant(text).since(bench.clock.now))
@@ -165,7 +165,7 @@ struct AttestationKeyRiskTests {
   func patchesOfNewKeys() async throws {
     let mint = try AndroidMint.factory()
     let policy = RiskPolicy(threshold: nil, action: .refuse, longestPatchAge: Self.longestAge)
-    let bench = try AndroidBench(trusting: mint, risks: Self.policies(policy))
+    let bench = try AndroidBench(trusting: mint, risks: Self.ofApp(policy))
     bench.clock.advance(by: try Self.instant("2027-05-02T00:00:00Z").since(bench.clock.now))
     let old = try AndroidBench.mint(below: mint)
     let denial = try await bench.denial(old)
@@ -179,7 +179,7 @@ struct AttestationKeyRiskTests {
     // The stricter of two conditions counts.
     var strict = AndroidBench.policy
     strict.minimumPatchLevel = PatchLevel("2026-07")
-    let registrar = try bench.rules(trusting: mint, [strict], risks: Self.policies(policy)).registrar
+    let registrar = try bench.rules(trusting: mint, [strict], risks: Self.ofApp(policy)).registrar
     var june = try AndroidBench.mint(below: mint)
     june.description.hardware[706] = DER.integer(202_606)
     #expect(try await bench.denial(june, by: registrar)?.report.code == .deviceRefused)
@@ -192,7 +192,7 @@ struct AttestationKeyRiskTests {
     let bench = try AndroidBench(trusting: mint)
     let key = try await Self.register(1, of: mint, in: bench)[0]
     let policy = RiskPolicy(threshold: nil, action: .refuse, longestPatchAge: Self.longestAge)
-    let gate = try bench.rules(trusting: mint, risks: Self.policies(policy)).gate
+    let gate = try bench.rules(trusting: mint, risks: Self.ofApp(policy)).gate
     #expect(try await denial(key, in: bench, at: gate) == .deviceRefused([.patchLevelUnknown], Self.app))
     #expect(try await denial(key, in: bench) == nil)
   }

@@ -170,6 +170,17 @@ struct AndroidSettingsTests {
     #expect(faults.count == 1 && faults[0].hasSuffix(": \(fault)"), "\(faults)")
   }
 
+  @Test(
+    "An empty list that means everything is a warning",
+    arguments: [
+      ("debug_mtls: { allow_subjects: [] }", "debug_mtls.allow_subjects: an empty list means every subject"),
+      ("webhooks: { events: [] }", "webhooks.events: an empty list means all events"),
+    ])
+  func emptyList(_ yaml: String, _ warning: String) throws {
+    let settings = try Workspace().load(yaml: yaml)
+    #expect(settings.warnings.contains { "\($0)".contains(warning) }, "\(settings.warnings)")
+  }
+
   @Test("A missing status list, simulated roots and debug builds next to an Android app are warnings")
   func warnings() throws {
     let app = Self.app("require_rkp: true")

@@ -196,9 +196,6 @@ struct BrokenFileTests {
       "header fields without a name", "telemetry: { otlp: 'http://localhost:4318', headers_file: prose.pem }",
       "1:59: telemetry.headers_file: DIR/prose.pem has no header fields, or a line that is not one"),
     Broken(
-      "an empty list of events", "webhooks: { events: [] }",
-      "1:13: webhooks.events: empty list; leave it out for all events"),
-    Broken(
       "webhooks without secrets", "webhooks: { url: 'https://hooks.example.com' }",
       "1:1: webhooks.secret_file: missing"),
     Broken(
@@ -463,9 +460,6 @@ struct BrokenFileTests {
     Broken(
       "a missing client authority", "debug_mtls: { client_ca_file: nowhere.pem }",
       "1:31: debug_mtls.client_ca_file: cannot read DIR/nowhere.pem: No such file or directory (ENOENT)"),
-    Broken(
-      "an empty list of subjects", "debug_mtls:\n  allow_subjects: []",
-      "2:3: debug_mtls.allow_subjects: empty list; leave it out for every subject"),
     Broken(
       "a subject with blanks", "debug_mtls:\n  allow_subjects: [\"O = Acme, CN=x\"]",
       "2:20: debug_mtls.allow_subjects[0]: \"O = Acme, CN=x\": each part of a subject is TYPE=VALUE, with a comma and "

@@ -73,9 +73,20 @@ public struct SettingsBuilder {
 
   /// Refuses an empty list of `key`, where a list that is left out means everything.
   public mutating func refuseEmptyList<Value>(_ key: Key<Value>, _ indices: Int..., meaning everything: String) {
+    if let list = emptyList(key, indices) { refuse(list, "empty list; leave it out for \(everything)") }
+  }
+
+  /// Warns of an empty list of `key` that means everything, where files of earlier versions may have one.
+  public mutating func warnOfEmptyList<Value>(_ key: Key<Value>, meaning everything: String) {
+    if let list = emptyList(key, []) { warn(list, "an empty list means \(everything); leave it out for that") }
+  }
+
+  private func emptyList<Value>(_ key: Key<Value>, _ indices: [Int]) -> SettingPath? {
     let list = SettingPath(pattern: key.definition.pattern, indices: indices).parent
-    guard entries.containers[list] != nil, entries.indices(of: list).isEmpty, !entries.isFaulty(list) else { return }
-    refuse(list, "empty list; leave it out for \(everything)")
+    guard entries.containers[list] != nil, entries.indices(of: list).isEmpty, !entries.isFaulty(list) else {
+      return nil
+    }
+    return list
   }
 
   private func read<Value>(_ key: Key<Value>, _ text: String?) -> Value? {

@@ -122,7 +122,7 @@ extension SettingsBuilder {
 
   private mutating func debugMTLS(with productionApp: String?) -> GateSettings.DebugMTLS? {
     let subjects = elements(Keys.allowedSubjects)
-    refuseEmptyList(Keys.allowedSubjects, meaning: "every subject")
+    warnOfEmptyList(Keys.allowedSubjects, meaning: "every subject")
     guard let file = value(Keys.clientCA) else {
       guard !entries.isFaulty(path(Keys.clientCA)) else { return nil }
       let reason = "has no effect without debug_mtls.client_ca_file"

@@ -27,7 +27,7 @@ extension SettingsBuilder {
       value(Keys.webhookSecret), value(Keys.webhookCA), value(Keys.webhookFolder)
     )
     let events = elements(Keys.webhookEvents)
-    refuseEmptyList(Keys.webhookEvents, meaning: "all events")
+    warnOfEmptyList(Keys.webhookEvents, meaning: "all events")
     guard let receiver = value(Keys.webhookURL) else {
       guard !entries.isFaulty(path(Keys.webhookURL)) else { return nil }
       let reason = "has no effect without webhooks.url"

@@ -62,7 +62,8 @@ struct GateConfiguration: Sendable {
     if let clientAuthority {
       let subjects = allowedSubjects.map { "\"\($0)\"" }.joined(separator: ", ")
       let lists = revocationList.map { ", crl_file: \($0)" } ?? ""
-      lines.append("debug_mtls: { client_ca_file: \(clientAuthority), allow_subjects: [\(subjects)]\(lists) }")
+      let allowed = allowedSubjects.isEmpty ? "" : ", allow_subjects: [\(subjects)]"
+      lines.append("debug_mtls: { client_ca_file: \(clientAuthority)\(allowed)\(lists) }")
     }
     return lines.joined(separator: "\n") + "\n"
   }
