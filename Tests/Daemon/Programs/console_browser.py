@@ -7,6 +7,7 @@ import time
 from axe_selenium_python import Axe
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -46,7 +47,7 @@ def wait(what, condition, seconds=20):
 
 
 def text(driver):
-    return driver.find_element(By.TAG_NAME, "body").text
+    return driver.execute_script("return document.body ? document.body.innerText : ''")
 
 
 def sign_in(driver, address):
@@ -89,12 +90,12 @@ def press(driver, *names):
     """Goes to each of the controls named so, one after the other, by keyboard alone, and presses Enter there."""
     for expected in names:
         for _ in range(60):
-            driver.switch_to.active_element.send_keys(Keys.TAB)
-            if driver.switch_to.active_element.text == expected:
+            ActionChains(driver).send_keys(Keys.TAB).perform()
+            if driver.execute_script("return document.activeElement.innerText") == expected:
                 break
         else:
             raise AssertionError(f"no way to {expected} by keyboard")
-        driver.switch_to.active_element.send_keys(Keys.ENTER)
+        ActionChains(driver).send_keys(Keys.ENTER).perform()
 
 
 def frame(driver, base, path):
