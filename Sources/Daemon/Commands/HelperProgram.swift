@@ -34,39 +34,40 @@ public enum HelperProgram {
   ///   - keepsOutput: Whether its standard output is returned, as far as it is written when the program ends. A process
   ///     that it leaves behind may go on, and is not waited for.
   ///   - seconds: How long it may take. Then it is killed.
-  ///   - sharesErrors: Whether its standard error is that of this program.
   ///   - mostOutput: The most that is kept of its output, in bytes. A program that writes more is killed.
   ///   - leadsGroup: Whether it has a process group of its own; `nil` unless this program is in the foreground of a
   ///     terminal.
+  ///   - errors: Is called with what it writes to standard error, as it writes it and until it ends, at most 64 KiB:
+  ///     text that is safe to show. `nil` discards it.
   /// - Returns: `nil` if it cannot be started.
   public static func run(
-    _ command: [String], input: [UInt8], keepsOutput: Bool, within seconds: Int, sharesErrors: Bool = false,
-    mostOutput: Int = mostOutput, leadsGroup: Bool? = nil
+    _ command: [String], input: [UInt8], keepsOutput: Bool, within seconds: Int, mostOutput: Int = mostOutput,
+    leadsGroup: Bool? = nil, errors: ((String) -> Void)? = nil
   ) -> Outcome? {
     // A program that has ended must not end this one.
     signal(SIGPIPE, SIG_IGN)
-    guard let toChild = Pipe(), let fromChild = Pipe() else { return nil }
+    guard let toChild = Pipe(), let fromChild = Pipe(), let itsErrors = Pipe() else { return nil }
     let leadsGroup = leadsGroup ?? !isInForeground
     func start() -> pid_t? {
       StartedProgram.start(
-        command, reading: toChild.reader, writing: keepsOutput ? fromChild.writer : nil, sharesErrors: sharesErrors,
-        leadsGroup: leadsGroup)
+        command, reading: toChild.reader, writing: keepsOutput ? fromChild.writer : nil,
+        errors: errors == nil ? nil : itsErrors.writer, leadsGroup: leadsGroup)
     }
     guard let id = leadsGroup ? OwnedProcessGroups.start(start) : start() else { return nil }
     // Not before the start: the program's ends must block.
     toChild.unblock(toChild.writer)
-    fromChild.unblock(fromChild.reader)
+    for pipe in [fromChild, itsErrors] { pipe.unblock(pipe.reader) }
     toChild.closeReader()
-    fromChild.closeWriter()
+    for pipe in [fromChild, itsErrors] { pipe.closeWriter() }
     if !keepsOutput { fromChild.closeReader() }
     if input.isEmpty { toChild.closeWriter() }
     let end = now() + Int64(seconds) * 1000
-    var exchange = Exchange(input: input[...], keepsOutput: keepsOutput, mostOutput: mostOutput)
+    var exchange = Exchange(input: input[...], keepsOutput: keepsOutput, mostOutput: mostOutput, errors: errors)
     while !exchange.isDone, now() < end {
       // Before the pipe is read: what the program has written is in it by then.
       let hasEnded = hasEnded(id)
-      exchange.step(toChild, fromChild, until: hasEnded ? 0 : min(end, now() + Self.pause))
-      if hasEnded { exchange.finish(fromChild) }
+      exchange.step(toChild, fromChild, itsErrors, until: hasEnded ? 0 : min(end, now() + Self.pause))
+      if hasEnded { exchange.finish(fromChild, itsErrors) }
     }
     toChild.closeWriter()
     let status = wait(for: id, until: exchange.isDone && exchange.output.count <= mostOutput ? end : 0, leadsGroup)
@@ -92,24 +93,29 @@ public enum HelperProgram {
     var output: [UInt8] = []
     var keepsOutput: Bool
     private let mostOutput: Int
+    /// Shows what the program writes to standard error; `nil` if that has ended, or is not wanted.
+    private var errors: ((String) -> Void)?
+    private var relay = ErrorRelay()
     private var isBroken = false
 
-    init(input: ArraySlice<UInt8>, keepsOutput: Bool, mostOutput: Int) {
+    init(input: ArraySlice<UInt8>, keepsOutput: Bool, mostOutput: Int, errors: ((String) -> Void)?) {
       self.input = input
       self.keepsOutput = keepsOutput
       self.mostOutput = mostOutput
+      self.errors = errors
     }
 
     private var wantsToWrite: Bool { !input.isEmpty && !isBroken }
-    var isDone: Bool { !wantsToWrite && !keepsOutput }
+    var isDone: Bool { output.count > mostOutput || !wantsToWrite && !keepsOutput && errors == nil }
 
     /// Writes and reads what is possible, and waits for that.
-    mutating func step(_ toChild: Pipe, _ fromChild: Pipe, until end: Int64) {
+    mutating func step(_ toChild: Pipe, _ fromChild: Pipe, _ itsErrors: Pipe, until end: Int64) {
       var wanted = [
         pollfd(fd: wantsToWrite ? toChild.writer : -1, events: Int16(POLLOUT), revents: 0),
         pollfd(fd: keepsOutput ? fromChild.reader : -1, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: errors == nil ? -1 : itsErrors.reader, events: Int16(POLLIN), revents: 0),
       ]
-      guard poll(&wanted, 2, Int32(clamping: max(0, end - now()))) > 0 else { return }
+      guard poll(&wanted, 3, Int32(clamping: max(0, end - now()))) > 0 else { return }
       if wanted[0].revents != 0 {
         let count = input.withUnsafeBytes { Glibc.write(toChild.writer, $0.baseAddress, $0.count) }
         if count > 0 { input = input.dropFirst(count) } else if !isPassing(errno) { isBroken = true }
@@ -117,13 +123,16 @@ public enum HelperProgram {
         if !wantsToWrite { toChild.closeWriter() }
       }
       if wanted[1].revents != 0 { _ = readOnce(fromChild) }
+      if wanted[2].revents != 0 { _ = passErrorsOnce(itsErrors) }
     }
 
     /// Reads what the program has left in the pipe, and ends the exchange. A process that has inherited the pipe is not
     /// waited for.
-    mutating func finish(_ fromChild: Pipe) {
+    mutating func finish(_ fromChild: Pipe, _ itsErrors: Pipe) {
       while keepsOutput, readOnce(fromChild) {}
       keepsOutput = false
+      while errors != nil, !relay.isFull, passErrorsOnce(itsErrors) {}
+      endErrors()
       if wantsToWrite { isBroken = true }
     }
 
@@ -136,6 +145,23 @@ public enum HelperProgram {
       if count == 0 || count < 0 && !isPassing(errno) || output.count > mostOutput { keepsOutput = false }
       return count > 0 || isInterrupted
     }
+
+    /// - Returns: Whether there was something.
+    private mutating func passErrorsOnce(_ itsErrors: Pipe) -> Bool {
+      var buffer = [UInt8](repeating: 0, count: 4096)
+      let count = read(itsErrors.reader, &buffer, buffer.count)
+      let isInterrupted = count < 0 && errno == EINTR
+      if count > 0 { show(relay.text(of: buffer[..<count])) }
+      if count == 0 || count < 0 && !isPassing(errno) { endErrors() }
+      return count > 0 || isInterrupted
+    }
+
+    private mutating func endErrors() {
+      show(relay.end())
+      errors = nil
+    }
+
+    private func show(_ text: String) { if !text.isEmpty { errors?(text) } }
 
     private func isPassing(_ code: Int32) -> Bool { code == EINTR || code == EAGAIN || code == EWOULDBLOCK }
   }

@@ -11,25 +11,26 @@ public enum StartedProgram {
   /// - Parameters:
   ///   - input: The descriptor that becomes its standard input; `nil` for `/dev/null`.
   ///   - output: The descriptor that becomes its standard output; `nil` for `/dev/null`.
-  ///   - sharesErrors: Whether its standard error is that of this program; otherwise it is `/dev/null`.
+  ///   - errors: The descriptor that becomes its standard error; `nil` for `/dev/null`.
   ///   - leadsGroup: Whether it is the leader of a new process group.
   /// - Returns: The id of the process, which the caller waits for; `nil` if there is no such program.
   public static func start(
-    _ command: [String], reading input: Int32?, writing output: Int32?, sharesErrors: Bool = false,
+    _ command: [String], reading input: Int32?, writing output: Int32?, errors: Int32? = nil,
     leadsGroup: Bool = false
   ) -> Int32? {
     closeOthersOnExec()
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    for (descriptor, target, mode) in [(input, STDIN_FILENO, O_RDONLY), (output, STDOUT_FILENO, O_WRONLY)] {
+    for (descriptor, target, mode) in [
+      (input, STDIN_FILENO, O_RDONLY), (output, STDOUT_FILENO, O_WRONLY), (errors, STDERR_FILENO, O_WRONLY),
+    ] {
       if let descriptor {
         posix_spawn_file_actions_adddup2(&actions, descriptor, target)
       } else {
         posix_spawn_file_actions_addopen(&actions, target, "/dev/null", mode, 0)
       }
     }
-    if !sharesErrors { posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) }
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }

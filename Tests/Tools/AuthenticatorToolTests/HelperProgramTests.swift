@@ -42,6 +42,28 @@ struct HelperProgramTests {
     }
   }
 
+  @Test func `what a program writes to standard error is shown without control characters, and bounded`() throws {
+    var shown = ""
+    func errors(_ script: String) throws -> String {
+      shown = ""
+      let outcome = HelperProgram.run(
+        ["/bin/sh", "-c", script], input: [], keepsOutput: true, within: 60, errors: { shown += $0 })
+      #expect(try #require(outcome).status == 0)
+      return shown
+    }
+    // A character arrives in parts; an escape sequence, a carriage return, U+202E and a broken byte are replaced.
+    #expect(
+      try errors(#"printf 'one \303' >&2; sleep 0.1; printf '\251\n\033]0;x\007two\r\342\200\256\377' >&2"#)
+        == "one \u{E9}\n\u{FFFD}]0;x\u{FFFD}two\u{FFFD}\u{FFFD}\u{FFFD}")
+    let long = try errors("head -c 3000000 /dev/zero | tr '\\0' x >&2; echo end >&2")
+    #expect(long.hasPrefix(String(repeating: "x", count: 64 << 10) + "\n(the program's further messages"))
+    #expect(long.utf8.count < 70_000)
+    // What it leaves behind is not waited for, even if that writes for ever.
+    #expect(try errors("yes >&2 & exit 0").utf8.count < 70_000)
+    #expect(try errors("sleep 600 & echo left >&2; kill $!") == "left\n")
+    #expect(try errors("exec 1>&-; sleep 0.2; echo late >&2") == "late\n")
+  }
+
   @Test func `a process that a clipboard program leaves behind is not waited for`() throws {
     let outcome = try #require(run("cat >/dev/null; sleep 5 & exit 0", input: [1], keepsOutput: false))
     #expect(outcome.hasSucceeded)

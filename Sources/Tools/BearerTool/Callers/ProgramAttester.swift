@@ -41,8 +41,8 @@ actor ProgramAttester: ClientAttester {
       DispatchQueue(label: "attester").async { [source] in
         continuation.resume(
           returning: HelperProgram.run(
-            source.command, input: [], keepsOutput: true, within: Self.limit, sharesErrors: true,
-            mostOutput: AttestedClient.longest + 1))
+            source.command, input: [], keepsOutput: true, within: Self.limit, mostOutput: AttestedClient.longest + 1
+          ) { StandardError.write($0) })
       }
     }
     guard let outcome else { throw .attestation("cannot start \(program): check its name and PATH") }
