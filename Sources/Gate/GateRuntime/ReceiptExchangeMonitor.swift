@@ -21,6 +21,8 @@ struct ReceiptExchangeMonitor: ExchangeObserver {
     /// The developer keys that Apple refuses, with their texts.
     var stopped: [DeveloperKey.Name: String] = [:]
     var failing: [ExchangePauses.Destination: String] = [:]
+    /// The pauses of the last worker.
+    var pauses = ExchangePauses()
   }
 
   private let state = LockedValue(State())
@@ -47,17 +49,21 @@ struct ReceiptExchangeMonitor: ExchangeObserver {
   }
 
   /// Notes the begin of a worker, which knows nothing about earlier failures.
-  func began() {
+  ///
+  /// - Returns: The pauses of the last worker.
+  func began() -> ExchangePauses {
     state.withLock {
       $0.isRunning = true
       ($0.stopped, $0.failing, $0.backlogSince) = ([:], [:], nil)
+      return $0.pauses
     }
   }
 
-  func ended() {
+  func ended(with pauses: ExchangePauses) {
     state.withLock {
       $0.isRunning = false
       ($0.stopped, $0.failing, $0.backlogSince) = ([:], [:], nil)
+      $0.pauses = pauses
     }
   }
 

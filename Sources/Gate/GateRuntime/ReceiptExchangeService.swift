@@ -26,19 +26,21 @@ struct ReceiptExchangeService: Sendable {
 
   /// Runs until the task is cancelled. An exchange under way ends first, within `DataServiceClient.patience`.
   func run() async {
-    monitor.began()
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask(executorPreference: executor) { await worker.run() }
+    let pauses = monitor.began().requested(at: MachineClock().uptime)
+    let last = await withTaskGroup(of: ExchangePauses.self) { group in
+      group.addTask(executorPreference: executor) { await worker.run(from: pauses) }
+      return await group.next()
     }
-    monitor.ended()
+    monitor.ended(with: last ?? ExchangePauses())
   }
 }
 
 /// The clocks of the machine.
 private struct MachineClock: ExchangeClock {
-  private let start = ContinuousClock.now
+  /// The same for every worker, so that one can go on with the pauses of another.
+  private static let start = ContinuousClock.now
 
   var now: Timestamp { .now() }
-  var uptime: Duration { ContinuousClock.now - start }
+  var uptime: Duration { ContinuousClock.now - Self.start }
   func sleep(for duration: Duration) async { try? await Task.sleep(for: duration) }
 }

@@ -43,6 +43,8 @@ public struct ExchangePauses: Sendable {
     var isReported = false
     /// By the clock that never jumps.
     var end = Duration.zero
+    /// The end of the wait that the service asked for.
+    var requestedEnd = Duration.zero
   }
 
   private var keys: [DeveloperKey.Name: Pause] = [:]
@@ -52,6 +54,16 @@ public struct ExchangePauses: Sendable {
 
   /// The developer keys that the service refuses.
   public var stopped: Set<DeveloperKey.Name> { Set(keys.keys) }
+
+  /// Returns the pauses that outlast a reload of the settings: those that `Retry-After` asked for. New settings may mend
+  /// what made the others, so that refused keys and hosts without an answer are tried at once.
+  public func requested(at uptime: Duration) -> ExchangePauses {
+    var kept = ExchangePauses()
+    kept.hosts = hosts.compactMapValues { pause in
+      pause.requestedEnd > uptime ? Pause(end: pause.requestedEnd, requestedEnd: pause.requestedEnd) : nil
+    }
+    return kept
+  }
 
   /// Returns when `destination` may be asked, if that is after `uptime`; otherwise `nil`.
   public func end(of destination: Destination, at uptime: Duration) -> Duration? {
@@ -102,6 +114,7 @@ public struct ExchangePauses: Sendable {
     pause.absences = isAbsence ? min(pause.absences + 1, 1 << 20) : 0
     let asked = min(max(retryAfter ?? .zero, .zero), Self.longestRetryAfter)
     let further = pause.absences - Self.failuresOfFailing.absent
+    pause.requestedEnd = uptime + asked
     pause.end = uptime + max(asked, further < 0 ? .zero : ExchangeSchedule.jitter(Self.absent, further, random))
     let isFailing = further >= 0 || pause.strikes >= Self.failuresOfFailing.any
     defer { hosts[destination] = pause }

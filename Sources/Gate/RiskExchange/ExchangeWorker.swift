@@ -78,8 +78,13 @@ public struct ExchangeWorker: Sendable {
   }
 
   /// Works until the task is cancelled.
-  public func run() async {
-    var state = State()
+  public func run() async { _ = await run(from: ExchangePauses()) }
+
+  /// Works until the task is cancelled, at first with the pauses of an earlier worker whose clock had the same `uptime`.
+  ///
+  /// - Returns: The pauses at the end.
+  public func run(from pauses: ExchangePauses) async -> ExchangePauses {
+    var state = State(pauses: pauses)
     while !Task.isCancelled {
       do throws(StoreError) {
         if !openApps(state).isEmpty, try await storage.beginExchange() {
@@ -103,6 +108,7 @@ public struct ExchangeWorker: Sendable {
       if Task.isCancelled { break }
       await clock.sleep(for: rest(state))
     }
+    return state.pauses
   }
 
   /// The time until the next round: `idle`, about, or until the first pause ends if every app is paused. A store that
@@ -117,7 +123,7 @@ public struct ExchangeWorker: Sendable {
   }
 
   private struct State {
-    var pauses = ExchangePauses()
+    var pauses: ExchangePauses
     var nextStart = Duration.zero
     var storeFailures = 0
   }

@@ -72,4 +72,22 @@ struct PauseTests {
     _ = pauses.note(.busy(status: 429, retryAfter: .seconds(1 << 40)), of: production, at: .zero, random: 0)
     #expect(pauses.end(of: production, at: .zero) == .seconds(3600))
   }
+
+  @Test("A reload keeps what Retry-After asked for, and tries refused keys and hosts without an answer at once")
+  func reload() {
+    var pauses = ExchangePauses()
+    _ = pauses.note(.busy(status: 429, retryAfter: .seconds(120)), of: production, at: .zero, random: 0)
+    for _ in 0..<5 { _ = pauses.note(absence, of: development, at: .zero, random: 1) }
+    _ = pauses.note(.unauthorized(clockAhead: nil), of: .init(other, .production), at: .zero, random: 1)
+    var kept = pauses.requested(at: .seconds(100))
+    #expect(kept.end(of: production, at: .seconds(100)) == .seconds(120))
+    #expect(kept.end(of: development, at: .zero) == nil && kept.end(of: .init(other, .production), at: .zero) == nil)
+    #expect(kept.stopped.isEmpty)
+    #expect(kept.requested(at: .seconds(100)).end(of: production, at: .seconds(100)) == .seconds(120))
+    // The next worker counts failures from the start.
+    var changes: [ExchangePauses.Change] = []
+    for _ in 0..<2 { changes += kept.note(absence, of: production, at: .seconds(120), random: 1) }
+    #expect(changes == [] && kept.end(of: production, at: .seconds(120)) == nil)
+    #expect(pauses.requested(at: .seconds(120)).end(of: production, at: .zero) == nil)
+  }
 }
