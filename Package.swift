@@ -426,9 +426,10 @@ let package = Package(
     tests(
       .gate, "ClusterTests",
       [
-        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Databases", "GateProcesses",
-        "Locking", "PostgresServers", "PostgresStore", "SQLiteStore", "SimulatedDevice", "StoreConformance",
-        "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Databases", "GateFixtures",
+        "GateProcesses", "Locking", "PostgresServers", "PostgresStore", "RiskExchange", "SQLiteStore",
+        "SimulatedDevice",
+        "StoreConformance", "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
       ]),
     tests(.gate, "ConformanceTests", ["GateProcesses", "SimulatedDevice", "TestSupport", "sallyport"]),
     tests(

@@ -55,6 +55,7 @@ public struct RiskEnforcement: RiskStorage {
   }
 
   public func beginExchange() async throws(StoreError) -> Bool { try await storage.beginExchange() }
+  public func holdsExchange() async throws(StoreError) -> Bool { try await storage.holdsExchange() }
   public func endExchange() async throws(StoreError) { try await storage.endExchange() }
 
   public func riskTally(after cursor: KeyID?, limit: Int) async throws(StoreError) -> RiskTally {

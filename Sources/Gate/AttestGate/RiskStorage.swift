@@ -52,6 +52,10 @@ public protocol RiskStorage: Sendable {
   /// until it calls `endExchange()` or its connection closes.
   func beginExchange() async throws(StoreError) -> Bool
 
+  /// Returns whether this gate's round still runs. A round ends with its connection, and another gate may have begun one
+  /// since.
+  func holdsExchange() async throws(StoreError) -> Bool
+
   /// Ends this gate's round, so that another gate can begin one.
   func endExchange() async throws(StoreError)
 

@@ -95,6 +95,10 @@ extension PostgresStore: RiskStorage {
     try await run { connection throws(StoreError) in try RiskStatements.beginExchange(on: connection) }
   }
 
+  public func holdsExchange() async throws(StoreError) -> Bool {
+    try await run { connection throws(StoreError) in try RiskStatements.holdsExchange(on: connection) }
+  }
+
   public func endExchange() async throws(StoreError) {
     try await run { connection throws(StoreError) in try RiskStatements.endExchange(on: connection) }
   }

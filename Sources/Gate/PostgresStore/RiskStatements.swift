@@ -23,7 +23,7 @@ enum RiskStatements {
 
   // The subquery is what the partial index answers. OFFSET keeps the planner, which does not know the limit, from reading
   // whole tables for a hash join.
-  private static let newReceipts = Statement(
+  static let newReceipts = Statement(
     "new_receipts",
     """
     SELECT k.*, NULL::text AS android, NULL::bigint AS risk, r.receipt, e.failures, e.registered_at AS queued_at
@@ -35,7 +35,7 @@ enum RiskStatements {
     ORDER BY e.registered_at DESC
     """)
 
-  private static let dueReceipts = Statement(
+  static let dueReceipts = Statement(
     "due_receipts",
     """
     SELECT k.*, NULL::text AS android, NULL::bigint AS risk, r.receipt, e.failures, e.due_at AS queued_at
@@ -125,7 +125,9 @@ enum RiskStatements {
   // MARK: Lease
 
   /// The id of the exchange lock: an arbitrary number that is the same in every version, and the schema.
-  private static let lock = "1935763572, hashtext(current_schema())"
+  private static let lockClass = "1935763572"
+  private static let lockObject = "hashtext(current_schema())"
+  private static let lock = "\(lockClass), \(lockObject)"
 
   static func beginExchange(on connection: PostgresConnection) throws(StoreError) -> Bool {
     let answer = try connection.ask(
@@ -134,6 +136,24 @@ enum RiskStatements {
       try answer.rows.first?.read("taken") { $0 as Bool } ?? false
     }
   }
+
+  // The store may have opened another connection since the round began.
+  static func holdsExchange(on connection: PostgresConnection) throws(StoreError) -> Bool {
+    let answer = try connection.ask(Call(holder))
+    return try StoreError.onMalformed("pg_locks") { () throws(MalformedColumn) in
+      try answer.rows.first?.read("held") { $0 as Bool } ?? false
+    }
+  }
+
+  // pg_locks has the numbers of a lock with two numbers as class and object.
+  private static let holder = Statement(
+    "holds_exchange",
+    """
+    SELECT EXISTS (
+      SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND granted AND objsubid = 2
+        AND (classid, objid) = (\(lockClass)::oid, \(lockObject)::oid)
+    ) AS held
+    """)
 
   // If the lock was released with its connection, the server only warns that it is not held.
   static func endExchange(on connection: PostgresConnection) throws(StoreError) {

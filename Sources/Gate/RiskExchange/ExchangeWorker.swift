@@ -38,7 +38,8 @@ public protocol ExchangeObserver: Sendable {
 /// Exchanges the receipts that are due, one at a time and at a bounded rate, while no other gate of the store does.
 ///
 /// It keeps no state that must survive: a receipt is due until its result is stored, so a worker that is killed at any
-/// moment repeats one exchange at most, and skips none.
+/// moment repeats one exchange at most, and skips none. The same is true of a worker that loses its connection to the
+/// store, whose round then ends.
 public struct ExchangeWorker: Sendable {
   /// The receipts that are read at once. They have at most 16 KiB each.
   public static let batch = 32
@@ -128,6 +129,16 @@ public struct ExchangeWorker: Sendable {
     var storeFailures = 0
   }
 
+  /// What became of a due receipt.
+  private enum Step {
+    /// It was asked about or put off.
+    case worked
+    /// It stays due.
+    case skipped
+    /// The round has ended with its connection to the store. Another gate may exchange the receipt.
+    case lostRound
+  }
+
   /// Exchanges until nothing is due.
   private func round(_ state: inout State) async throws(StoreError) {
     while !Task.isCancelled {
@@ -139,7 +150,11 @@ public struct ExchangeWorker: Sendable {
       var hasProgress = false
       for due in batch {
         guard !Task.isCancelled else { return }
-        if try await work(on: due, &state) { hasProgress = true }
+        switch try await work(on: due, &state) {
+        case .worked: hasProgress = true
+        case .skipped: break
+        case .lostRound: return
+        }
       }
       // A store that returns the same receipts again must not keep a processor busy.
       guard hasProgress else { return }
@@ -155,23 +170,23 @@ public struct ExchangeWorker: Sendable {
     }.map(\.app)
   }
 
-  /// Returns whether the receipt was asked about or put off.
-  private func work(on due: DueReceipt, _ state: inout State) async throws(StoreError) -> Bool {
-    guard let app = apps[due.key.appID] else { return false }
+  private func work(on due: DueReceipt, _ state: inout State) async throws(StoreError) -> Step {
+    guard let app = apps[due.key.appID] else { return .skipped }
     let destination = ExchangePauses.Destination(app.key.name, due.key.environment)
     if let end = state.pauses.end(of: destination, at: clock.uptime) {
       // The receipts of a host that fails must not keep those of another host from being read. If the whole app is
       // paused, they are not read again before the end of the pause, and stay due.
-      guard openApps(state).contains(app.app) else { return false }
-      guard await waitForTurn(&state) else { return false }
+      guard openApps(state).contains(app.app), await waitForTurn(&state) else { return .skipped }
       let wait = end - clock.uptime + Self.putOff.host * random()
-      return try await storage.settle(
-        due, as: ReceiptSettlement(next: clock.now.advanced(by: wait), failures: due.failures))
+      let settlement = ReceiptSettlement(next: clock.now.advanced(by: wait), failures: due.failures)
+      return try await storage.settle(due, as: settlement) ? .worked : .skipped
     }
-    guard await waitForTurn(&state) else { return false }
+    guard await waitForTurn(&state) else { return .skipped }
+    // Right before the request: what another gate exchanges meanwhile is at most the receipt of this one request.
+    guard try await storage.holdsExchange() else { return .lostRound }
     let outcome = await exchange.exchange(due, with: app.key, at: clock.now)
     // A stop may have ended the exchange early. The receipt stays due.
-    if Task.isCancelled, case .unusable = outcome.judgement { return false }
+    if Task.isCancelled, case .unusable = outcome.judgement { return .skipped }
     for change in state.pauses.note(outcome.judgement, of: destination, at: clock.uptime, random: random()) {
       observer.changed(change)
     }
@@ -183,7 +198,7 @@ public struct ExchangeWorker: Sendable {
     }
     let isStored = if let settlement { try await storage.settle(due, as: settlement) } else { false }
     observer.exchanged(due, outcome.judgement, isStored: isStored)
-    return true
+    return .worked
   }
 
   /// Waits until the rate allows the next exchange; returns `false` if the task is cancelled.

@@ -73,6 +73,7 @@ extension SQLiteStore: RiskStorage {
 
   /// Returns `true`: one gate uses the file. If two use it during a graceful upgrade, `settle` accepts one result.
   public func beginExchange() async throws(StoreError) -> Bool { true }
+  public func holdsExchange() async throws(StoreError) -> Bool { true }
   public func endExchange() async throws(StoreError) {}
 
   public func riskTally(after cursor: KeyID?, limit: Int) async throws(StoreError) -> RiskTally {

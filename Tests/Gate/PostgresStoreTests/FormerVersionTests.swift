@@ -248,12 +248,65 @@ struct FormerVersionTests {
     #expect(try await !second.beginExchange())
     // Maintenance has a lock of its own.
     #expect(try await second.beginMaintenance())
+    #expect(try await first.holdsExchange())
+    #expect(try await !second.holdsExchange())
     try await first.endExchange()
+    #expect(try await !first.holdsExchange())
     #expect(try await second.beginExchange())
     await second.close()
     // The server notices a closed connection with a delay.
     while try await !first.beginExchange() { try await Task.sleep(for: .milliseconds(20)) }
+    // A gate that lives on when its connection is lost has lost its round.
+    let process = try await first.run { connection throws(StoreError) in connection.serverProcess }
+    try await PostgresServer.shared().sql("SELECT pg_terminate_backend(\(process))")
+    while (try? await first.holdsExchange()) != false { try await Task.sleep(for: .milliseconds(20)) }
     await first.close()
+  }
+
+  @Test(
+    "An index finds what is due, among many keys, whether the plan knows the parameters or not",
+    arguments: ["force_custom_plan", "force_generic_plan"])
+  func duePlan(_ mode: String) async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let store = PostgresStore(try ConnectionParameters(url: url))
+    #expect(try await store.register(Fixture.registration()) == .inserted)
+    let former = try FormerGate(connectedTo: url)
+    // Half of the keys were exchanged, and are due at different times.
+    for text in [
+      // A busy machine needs longer for these than a gate may.
+      "SET statement_timeout = 0",
+      """
+      INSERT INTO attested_keys SELECT sha256(n::text::bytea), n::text, public_key, app_id, environment, category,
+        bundle_version, counter, used_counters, registration_nonce, attestation_digest, registered_at + n
+      FROM attested_keys, generate_series(1, 20000) AS n
+      """,
+      "INSERT INTO receipts SELECT sha256(n::text::bytea), sha256(n::text::bytea) FROM generate_series(1, 20000) AS n",
+      """
+      UPDATE receipt_exchanges SET is_new = FALSE, metric = 1, measured_at = registered_at, due_at = registered_at + 1000
+      WHERE registered_at % 2 = 0
+      """,
+      "ANALYZE attested_keys, receipts, receipt_exchanges", "SET plan_cache_mode = \(mode)",
+      """
+      CREATE FUNCTION pg_temp.plan(statement text, use text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN
+        EXECUTE statement;
+        RETURN QUERY EXECUTE use;
+      END $$
+      """,
+    ] { _ = try former.connection.ask(Call(text)) }
+    for (index, sql, types, values) in [
+      ("new_receipts", RiskStatements.newReceipts.sql, "text, bigint", "32"),
+      ("due_receipts", RiskStatements.dueReceipts.sql, "text, bigint, bigint", "1800000010000, 32"),
+    ] {
+      let answer = try former.connection.ask(
+        Call(
+          Statement("plan", "SELECT line FROM pg_temp.plan($1, $2) AS line"),
+          Parameter("PREPARE p_\(index) (\(types)) AS \(sql)"),
+          Parameter("EXPLAIN EXECUTE p_\(index) ('AAABBBCCC1.com.example.app', \(values))")))
+      let plan = try answer.rows.map { try $0.read("line") { $0 as String } }
+      #expect(plan.contains { $0.contains("Index Scan") && $0.contains("using \(index)") }, "\(plan)")
+      #expect(!plan.contains { $0.contains("Seq Scan") || $0.contains("Hash") }, "\(plan)")
+    }
+    await store.close()
   }
 
   @Test("A new connection of the former version finds a newer version, so that it refuses")

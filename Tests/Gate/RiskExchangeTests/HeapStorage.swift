@@ -115,6 +115,7 @@ final class HeapStorage: RiskStorage {
     }
   }
 
+  func holdsExchange() async throws(StoreError) -> Bool { isLeased }
   func endExchange() async throws(StoreError) { state.withLock { $0.isLeased = false } }
   func riskTally(after cursor: KeyID?, limit: Int) async throws(StoreError) -> RiskTally { RiskTally() }
 }

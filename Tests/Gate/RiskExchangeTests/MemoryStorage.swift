@@ -20,6 +20,8 @@ final class MemoryStorage: RiskStorage {
     var rows: [Row] = []
     var places: [KeyID: Int] = [:]
     var isLeased = false
+    /// Whether another gate has the lease.
+    var isLost = false
     var mostLeases = 0
     var calls = 0
   }
@@ -46,8 +48,8 @@ final class MemoryStorage: RiskStorage {
   var earliest: Timestamp? { state.withLock { $0.rows.compactMap(\.due).min() } }
   var isLeased: Bool { state.withLock(\.isLeased) }
 
-  /// Ends the round of a gate that was killed, as a closed connection does.
-  func loseConnection() { state.withLock { $0.isLeased = false } }
+  /// Ends the round of a gate that was killed, as a closed connection does. Another gate may begin one then.
+  func loseConnection(to other: Bool = false) { state.withLock { ($0.isLeased, $0.isLost) = (other, other) } }
 
   private func count() throws(StoreError) {
     let number = state.withLock { state in
@@ -100,7 +102,9 @@ final class MemoryStorage: RiskStorage {
 
   func riskTally(after cursor: KeyID?, limit: Int) async throws(StoreError) -> RiskTally { RiskTally() }
 
-  func endExchange() async throws(StoreError) { state.withLock { $0.isLeased = false } }
+  func holdsExchange() async throws(StoreError) -> Bool { state.withLock { $0.isLeased && !$0.isLost } }
+
+  func endExchange() async throws(StoreError) { state.withLock { $0.isLeased = $0.isLost } }
 }
 
 /// A clock that a sleep moves. A long sleep moves it to the next time at which something is due.

@@ -176,6 +176,44 @@ struct WorkerTests {
     #expect(observer.notes.storeFaults == [true, false] && observer.notes.codes == ["renewed": 1])
   }
 
+  @Test("A worker whose round ended during an exchange stores that result, and sends nothing more in this round")
+  func lostRound() async throws {
+    let storage = MemoryStorage()
+    let scenes = try scenes(5, in: storage)
+    // The connection is lost during the second exchange, and another gate begins a round.
+    let service = SigningService(scenes) { number in
+      if number == 2 { storage.loseConnection(to: true) }
+    }
+    try await run(storage, service, scenes[0].judge, for: .seconds(10))
+    #expect(service.asked.count == 2 && storage.rows.count { $0.risk != nil } == 2)
+    storage.loseConnection()
+    try await run(storage, service, scenes[0].judge, for: .seconds(60))
+    #expect(service.asked.count == 5 && service.asked.values.allSatisfy { $0 == 1 })
+  }
+
+  @Test("A worker goes on with the pause of an earlier one")
+  func pauseOfEarlier() async throws {
+    let storage = MemoryStorage()
+    let scenes = try scenes(2, in: storage)
+    let destination = ExchangePauses.Destination(try DeveloperKey.sample().key.name, .development)
+    for (time, count) in [(Duration.seconds(200), 0), (.seconds(400), 2)] {
+      var pauses = ExchangePauses()
+      _ = pauses.note(.busy(status: 429, retryAfter: .seconds(300)), of: destination, at: .zero, random: 0)
+      let (earlier, service) = (pauses.requested(at: .zero), SigningService(scenes))
+      let task = LockedValue<Task<ExchangePauses, Never>?>(nil)
+      let clock = SimulatedTime(from: Scene.now, until: time) { task.withLock { $0 }?.cancel() }
+      let worker = try worker(storage, service, scenes[0].judge, clock)
+      let run = task.withLock { task in
+        let run = Task { await worker.run(from: earlier) }
+        task = run
+        return run
+      }
+      let last = await run.value
+      #expect(service.asked.count == count)
+      #expect((last.end(of: destination, at: .zero) != nil) == (count == 0))
+    }
+  }
+
   @Test("A key that registered again or was removed during the exchange keeps its row")
   func compareAndSet() async throws {
     let storage = MemoryStorage()

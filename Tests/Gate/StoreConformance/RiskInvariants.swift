@@ -222,6 +222,7 @@ extension StoreInvariant {
     StoreInvariant("A round of exchanges can begin again after it has ended") { store async throws in
       for _ in 0..<3 {
         #expect(try await store.beginExchange())
+        #expect(try await store.holdsExchange())
         try await store.endExchange()
       }
     },
