@@ -14,6 +14,11 @@ public struct KeyRisk: Sendable, Hashable {
     self.metric = metric
     self.at = at
   }
+
+  /// The number of the week of `at`, counted from 1970. Gates hear of a metric that stays the same once in a week of its
+  /// exchanges, so that the time that they know of it is not much older than a week.
+  package var week: Int64 { at.milliseconds / Self.millisecondsOfWeek }
+  package static let millisecondsOfWeek: Int64 = 7 * 86_400_000
 }
 
 /// The risk metric of a key as a store has it.
@@ -44,8 +49,8 @@ public protocol RiskStorage: Sendable {
   func dueReceipts(of apps: [AppID], at now: Timestamp, limit: Int) async throws(StoreError) -> [DueReceipt]
 
   /// Stores the result of an exchange, if the stored receipt still is the one of `due` and the key still is registered;
-  /// returns whether it was. A settlement that changes the metric that policies act on, or that revokes the key, is a
-  /// change of the key: all gates are notified.
+  /// returns whether it was. A settlement that changes the metric that policies act on, or the week of its time, or that
+  /// revokes the key, is a change of the key: all gates are notified.
   func settle(_ due: DueReceipt, as settlement: ReceiptSettlement) async throws(StoreError) -> Bool
 
   /// Tries to begin a round of exchanges and returns whether it may run. If several gates ask at once, one gets `true`,

@@ -102,18 +102,20 @@ enum RiskStatements {
   private static let matchReceipt = Statement(
     "match_receipt", "SELECT 1 FROM receipts WHERE key_id = $1 AND receipt = $2 FOR NO KEY UPDATE")
 
-  /// Stores the result, and says whether the metric that policies act on has changed.
+  /// Stores the result, and says whether the metric that policies act on has changed, or the week of its time.
   private static let settle = Statement(
     "settle",
     """
     WITH former AS MATERIALIZED (
-      SELECT CASE WHEN due_at IS NULL THEN NULL ELSE metric END AS metric
+      SELECT CASE WHEN due_at IS NULL THEN NULL ELSE metric END AS metric,
+        measured_at / \(KeyRisk.millisecondsOfWeek) AS week
       FROM receipt_exchanges WHERE key_id = $1 FOR UPDATE
     )
     UPDATE receipt_exchanges AS e SET
       is_new = FALSE, due_at = $2, failures = $3, metric = COALESCE($4, e.metric), measured_at = COALESCE($5, measured_at)
     FROM former WHERE key_id = $1
-    RETURNING former.metric IS DISTINCT FROM CASE WHEN e.due_at IS NULL THEN NULL ELSE e.metric END AS is_changed
+    RETURNING former.metric IS DISTINCT FROM CASE WHEN e.due_at IS NULL THEN NULL ELSE e.metric END
+      OR former.week IS DISTINCT FROM e.measured_at / \(KeyRisk.millisecondsOfWeek) AS is_changed
     """)
 
   private static let replaceReceipt = Statement(

@@ -77,7 +77,9 @@ struct RiskStatements {
         sql: "UPDATE attested_keys SET revoked_at = ? WHERE key_id = ?", arguments: [instant.milliseconds, keyID])
       isRevoked = true
     }
-    if isRevoked || risk?.current?.metric != record.risk?.current?.metric {
+    if isRevoked || risk?.current?.metric != record.risk?.current?.metric
+      || risk?.newest.week != record.risk?.newest.week
+    {
       try ChangeStatements(db: db).note(due.key.keyID)
     }
     return true

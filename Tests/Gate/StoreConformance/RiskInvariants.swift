@@ -118,7 +118,9 @@ extension StoreInvariant {
       for key in keys { #expect(try await store.restore(key.keyID)) }
       #expect(try await due(after: 100, in: store).map(\.key.keyID) == keys.map(\.keyID))
     },
-    StoreInvariant("Every gate hears of a metric that policies act on, and of nothing else of an exchange") {
+    StoreInvariant(
+      "Every gate hears of a metric that policies act on, of an equal one once a week, and of no other exchange"
+    ) {
       store async throws in
       let key = try await key(in: store)
       var position = try await store.changes(after: nil).position
@@ -134,6 +136,10 @@ extension StoreInvariant {
       #expect(try await news(ReceiptSettlement(receipt: [2], risk: risk(2, 2), next: later(3))) == [])
       #expect(try await store.record(of: key.keyID)?.risk?.newest == risk(2, 2))
       #expect(try await news(ReceiptSettlement(receipt: [3], risk: risk(3, 3), next: later(4))) == [.key(key.keyID)])
+      let nextWeek = KeyRisk.millisecondsOfWeek / 1000
+      #expect(
+        try await news(ReceiptSettlement(receipt: [4], risk: risk(3, nextWeek), next: later(5))) == [.key(key.keyID)])
+      #expect(try await news(ReceiptSettlement(receipt: [5], risk: risk(3, nextWeek + 1), next: later(6))) == [])
       #expect(try await news(ReceiptSettlement(next: nil)) == [.key(key.keyID)])
     },
     StoreInvariant("A settlement can revoke the key, once, and gates hear of it") { store async throws in
