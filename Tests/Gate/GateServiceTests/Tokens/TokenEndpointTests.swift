@@ -237,14 +237,17 @@ struct TokenEndpointTests {
     #expect(code(try await answer(to: .token(other, proof: otherProof), by: moved)) == "dpop_refused")
   }
 
-  @Test("A revoked key gets no token, and keeps those that it has until they end")
+  @Test("A revoked key gets no token and no client attestation, and keeps those that it has until they end")
   func revoked() async throws {
     let (headers, proof) = try proofs()
     #expect(try await answer(to: .token(headers, proof: proof)).status == 200)
     #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
-    let (next, nextProof) = try proofs()
-    let response = try await answer(to: .token(next, proof: nextProof))
-    #expect(response.status == 403 && code(response) == "key_revoked")
+    for request in [nil, "client_id=wallet"] {
+      let (next, nextProof) = try proofs()
+      let response = try await answer(
+        to: request.map { .token(next, proof: nextProof, body: $0) } ?? .token(next, proof: nextProof))
+      #expect(response.status == 403 && code(response) == "key_revoked")
+    }
   }
 
   @Test("An unknown key and a wrong signature get the same answer")
