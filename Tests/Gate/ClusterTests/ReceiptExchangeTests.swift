@@ -81,8 +81,17 @@ struct ReceiptExchangeTests {
     }
   }
 
-  @Test("Of two gates on one database one exchanges; when it is killed, the other goes on and skips no key")
-  func killedGate() async throws {
+  /// The long histories kill the gates at other moments.
+  static let seeds = 1...(ProcessInfo.processInfo.environment["SALLYPORT_TEST_CLUSTER"] == "1" ? 10 : 1)
+
+  @Test(
+    "Of two gates on one database one exchanges; when it is killed, the other goes on and skips no key",
+    arguments: seeds)
+  func killedGate(_ seed: Int) async throws {
+    var random = SeededGenerator(seed: UInt64(seed))
+    let moments = (0..<2).map { _ in
+      (count: Int.random(in: 1...12, using: &random), pause: Int.random(in: 0...200, using: &random))
+    }
     try await Places.withTemporaryFolder { path in
       let folder = try Self.folder(path + "/gate")
       let apple = try await DataServiceProcess(folder)
@@ -96,11 +105,17 @@ struct ReceiptExchangeTests {
       defer { for gate in gates { gate.process.kill() } }
       let visitor = try Visitor(to: gates[1])
       for _ in 0..<40 { try await visitor.register(Phone(of: gates[1].authority)) }
-      try await wait(for: "the first exchanges") { apple.statuses.count >= 3 }
+      func pass(_ moment: (count: Int, pause: Int)) async throws {
+        let count = apple.statuses.count + moment.count
+        try await wait(for: "exchanges") { apple.statuses.count >= count }
+        try await Task.sleep(for: .milliseconds(moment.pause))
+      }
+      try await pass(moments[0])
       try await gates[0].crash()
       // A third gate in its place, so that the one that exchanged is replaced whichever it was.
       let third = try await GateProcess(plan, in: path + "/gate")
       defer { third.process.kill() }
+      try await pass(moments[1])
       try await gates[1].crash()
       try await wait(for: "all exchanges") { apple.statuses.count { $0 == 200 } >= 40 }
       // Each kill can lose one result, whose exchange is repeated.
