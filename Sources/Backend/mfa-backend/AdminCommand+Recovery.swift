@@ -23,7 +23,7 @@ extension AdminCommand {
 
     func run() async throws {
       try await database.administer { administration, actor in
-        var last: Username?
+        var last: String?
         while true {
           let found = try await administration.recoveries(after: last, atMost: 200, by: actor)
           for (user, recovery) in found {
@@ -35,8 +35,8 @@ extension AdminCommand {
                 username: user.username.text, startedAt: "\(started)", readyAt: "\(ready)", expiresAt: "\(expires)",
                 address: "\(recovery.address)"))
           }
-          guard let name = found.last?.user.username, found.count == 200 else { return }
-          last = name
+          guard let user = found.last?.user, found.count == 200 else { return }
+          last = Administration.cursor(after: user)
         }
       }
     }

@@ -46,6 +46,83 @@ struct AccountSearchTests {
     }
   }
 
+  /// Accounts whose stored key the rule of today spells otherwise, one of them with a name that it refuses, and one
+  /// whose key another name has by that rule.
+  private func insertKept(in backend: TestBackend) async throws -> [User] {
+    let now = backend.clock.now
+    let users = [(" old ", " old "), ("Zoe", "ZOE"), ("admin", "admin"), ("\u{FF21}dmin", "\u{FF41}dmin")].map {
+      User(id: UUID(), username: Username(kept: $0, key: $1), createdAt: now)
+    }
+    try await backend.context.store.write { records in
+      for user in users {
+        try records.insert(user)
+        try records.insert(
+          Recovery(
+            id: UUID(), userID: user.id, binding: .debugBuild, address: "192.0.2.1", codeHash: [1, 2, 3],
+            startedAt: now, readyAt: now.advanced(by: .seconds(60)), expiresAt: now.advanced(by: .seconds(120))))
+      }
+    }
+    return users
+  }
+
+  @Test("Pages go on after an account whose stored key is an older one", arguments: TestDatabase.allCases)
+  func keptPages(_ database: TestDatabase) async throws {
+    try await TestBackend.with(store: try await database.open()) { backend in
+      let users = try await insertKept(in: backend)
+      let administration = Administration(backend.context)
+      var (recoveries, accounts, found) = ([UUID](), [UUID](), [User?]())
+      var (last, next) = (User?.none, User?.none)
+      for _ in 0..<10 {
+        let page = try await administration.recoveries(
+          after: last.map(Administration.cursor), atMost: 1, by: actor)
+        recoveries += page.map(\.user.id)
+        last = page.last?.user ?? last
+        let further = try await administration.accounts(
+          after: next.map(Administration.cursor), atMost: 1, by: actor)
+        accounts += further.map(\.user.id)
+        next = further.last?.user ?? next
+      }
+      #expect(recoveries == users.map(\.id) && accounts == users.map(\.id))
+      // A client that pages by names does so still.
+      let named = try await administration.accounts(after: "ADMIN", atMost: 10, by: actor)
+      #expect(named.map(\.user.id) == [users[3].id])
+      for text in ["ZOE", " old ", "old"] {
+        let listed = try await administration.search(AccountFilter(text: text), after: nil, atMost: 50, by: actor)
+        found.append(listed.accounts.count == 1 ? listed.accounts[0].user : nil)
+      }
+      #expect(found.map { $0?.id } == [users[1].id, users[0].id, users[0].id])
+      // The name of one account is the key of another: each is found, once.
+      let both = try await administration.search(
+        AccountFilter(text: "\u{FF21}dmin"), after: nil, atMost: 50, by: actor)
+      #expect(both.accounts.map(\.user.id) == [users[3].id, users[2].id])
+      for bad in ["\u{0}", "a\u{0}", "\n"] {
+        await #expect(throws: InvalidValue.self) {
+          try await administration.recoveries(after: bad, atMost: 1, by: actor)
+        }
+        let none = try await administration.search(AccountFilter(text: bad), after: nil, atMost: 50, by: actor)
+        #expect(none.accounts.isEmpty)
+      }
+    }
+  }
+
+  @Test("The history of an account is found by its id, also if the rule of today refuses its name")
+  func keptHistory() async throws {
+    try await TestBackend.with { backend in
+      let administration = Administration(backend.context)
+      for user in try await insertKept(in: backend) {
+        try await administration.lock(administration.name(of: user.id, by: actor), by: actor)
+        var filter = AuditFilter()
+        filter.accountID = user.id
+        let found = try await backend.trail.search(filter, atMost: 10).entries
+        #expect(found.map(\.event) == ["user.locked"] && found.first?.account == user.username.key)
+      }
+      var filter = AuditFilter()
+      filter.accountID = UUID()
+      let unknown = filter
+      await #expect(throws: MFARefusal.notFound) { try await backend.trail.search(unknown, atMost: 10) }
+    }
+  }
+
   @Test("One search reads a bounded number of accounts, and continues where it stopped")
   func boundedAccounts() async throws {
     try await TestBackend.with { backend in

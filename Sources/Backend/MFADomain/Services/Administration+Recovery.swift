@@ -1,16 +1,19 @@
 internal import ByteCoding
 
 extension Administration {
-  /// The open recoveries with their accounts, by the keys of the names, after the account of `name`.
+  /// The open recoveries with their accounts, by the stored keys of the names, after `cursor`.
   ///
-  /// - Parameter count: how many to return; at most 200.
+  /// - Parameters:
+  ///   - cursor: The `cursor(after:)` of the last account of the page before.
+  ///   - count: How many to return; at most 200.
+  /// - Throws: `InvalidValue` for a cursor that is no name and no stored key.
   public func recoveries(
-    after name: Username?, atMost count: Int, by actor: Actor
+    after cursor: String?, atMost count: Int, by actor: Actor
   ) async throws -> [(user: User, recovery: Recovery)] {
     try await context.read(by: actor) { work in
       try work.admit()
       return try work.records.openRecoveries(
-        after: name?.key ?? "", at: work.now, atMost: max(1, min(count, 200))
+        after: try work.position(after: cursor), at: work.now, atMost: max(1, min(count, 200))
       ).map { (user: $0, recovery: $1) }
     }
   }

@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import Foundation
 
 /// A search among accounts.
 public struct AccountFilter: Sendable, Hashable {
@@ -14,11 +15,23 @@ public struct AccountFilter: Sendable, Hashable {
   /// Creates a filter that matches every account.
   public init(text: String? = nil, state: State? = nil) { (self.text, self.state) = (text, state) }
 
-  func matches(_ user: User, _ part: [UInt8]?) -> Bool {
+  /// The parts of which a stored key must have one; empty if every key matches.
+  ///
+  /// Keys are folded, and so is a part of one: by the rule of today, and by the one of older versions. A text that
+  /// cannot be a name, and the stored key of an even older account, are compared as they are.
+  var parts: [[UInt8]] {
+    guard let text else { return [] }
+    let name = try? Username(text)
+    return [text, name?.key, name?.formerKey].compactMap { $0.map { Array($0.utf8) } }
+  }
+
+  func matches(_ user: User, _ parts: [[UInt8]]) -> Bool {
     switch state {
-    case .locked where user.lockedAt == nil: false
-    case .admin where !user.isAdmin: false
-    default: part.map { Array(user.username.key.utf8).hasPart($0) } ?? true
+    case .locked where user.lockedAt == nil: return false
+    case .admin where !user.isAdmin: return false
+    default:
+      let key = Array(user.username.key.utf8)
+      return parts.isEmpty || parts.contains { key.hasPart($0) }
     }
   }
 }
@@ -49,24 +62,26 @@ extension Administration {
     guard filter.text?.utf8.count ?? 0 <= AccountFilter.mostBytes else {
       throw InvalidValue(field: "search", rule: "has at most \(AccountFilter.mostBytes) bytes")
     }
-    // The keys of names are folded, and so is a part of one. A text that cannot be a name is compared as it is.
-    let part = filter.text.map { text in Array(((try? Username(text).key) ?? text).utf8) }
+    let parts = filter.parts
     let count = max(1, min(count, 200))
     var (found, examined, position) = ([Account](), 0, key ?? "")
-    // The account of exactly this name is on the first page, however many are before it.
-    let exact = count > 1 ? filter.text.flatMap { try? Username($0) } : nil
-    if let exact, key == nil {
-      found += try await context.read(by: actor) { work in
-        try work.admit()
-        guard let user = try work.records.user(named: exact), filter.matches(user, part) else { return [] }
-        return [try Self.account(of: user, in: work)]
+    // The account of exactly this name is on the first page, however many are before it, and on no other one.
+    let exact: Account? =
+      if count > 1, let text = filter.text {
+        try await context.read(by: actor) { work in
+          try work.admit()
+          guard let user = try work.user(withNameOrKey: text), filter.matches(user, parts) else { return nil }
+          return try Self.account(of: user, in: work)
+        }
+      } else {
+        nil
       }
-    }
+    if key == nil, let exact { found.append(exact) }
     while examined < Self.mostExamined, found.count < count {
       let (after, room) = (position, count - found.count)
       let page = try await context.read(by: actor) { work in
         try work.admit()
-        return try Self.batch(filter, part, besides: exact?.key, after: after, atMost: room, in: work)
+        return try Self.batch(filter, parts, besides: exact?.user.id, after: after, atMost: room, in: work)
       }
       found += page.accounts
       examined += page.examined
@@ -81,13 +96,12 @@ extension Administration {
   private static let batchSize = 200
 
   private static func batch(
-    _ filter: AccountFilter, _ part: [UInt8]?, besides exact: String?, after key: String, atMost count: Int,
+    _ filter: AccountFilter, _ parts: [[UInt8]], besides exact: UUID?, after key: String, atMost count: Int,
     in work: UnitOfWork<Actor>
   ) throws -> Findings {
     let users = try work.records.users(after: key, atMost: batchSize)
     var accounts: [Account] = []
-    for (index, (key, user)) in users.enumerated() where filter.matches(user, part) {
-      if let exact, key.utf8.elementsEqual(exact.utf8) { continue }
+    for (index, (key, user)) in users.enumerated() where user.id != exact && filter.matches(user, parts) {
       accounts.append(try account(of: user, in: work))
       if accounts.count == count {
         let isLast = index == users.count - 1 && users.count < batchSize
@@ -96,5 +110,14 @@ extension Administration {
     }
     return Findings(
       accounts: accounts, examined: users.count, next: users.count < batchSize ? nil : users.last?.key)
+  }
+}
+
+extension UnitOfWork {
+  /// The account that a person means by `text`: its name, or its key as it is stored.
+  fileprivate func user(withNameOrKey text: String) throws -> User? {
+    if let name = try? Username(text), let user = try records.user(named: name) { return user }
+    // No database has a text with a NUL.
+    return text.utf8.contains(0) ? nil : try records.user(named: text)
   }
 }

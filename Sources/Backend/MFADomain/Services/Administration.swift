@@ -29,17 +29,25 @@ public struct Administration: Sendable {
     public let securityKeys: Int
   }
 
-  /// Accounts by the keys of their names, after the one of `name`, in any case. Paging by the last name of each page
-  /// returns every account that existed at the first page, once each.
+  /// Accounts by the stored keys of their names, after `cursor`. Paging by the `cursor(after:)` of the last account of
+  /// each page returns every account that existed at the first page, once each.
   ///
   /// - Parameter count: how many to return; at most 200.
-  public func accounts(after name: Username?, atMost count: Int, by actor: Actor) async throws -> [Account] {
+  /// - Throws: `InvalidValue` for a cursor that is no name and no stored key.
+  public func accounts(after cursor: String?, atMost count: Int, by actor: Actor) async throws -> [Account] {
     try await context.read(by: actor) { work in
       try work.admit()
-      return try work.records.users(after: name?.key ?? "", atMost: max(1, min(count, 200))).map {
+      return try work.records.users(after: try work.position(after: cursor), atMost: max(1, min(count, 200))).map {
         try Self.account(of: $0.user, in: work)
       }
     }
+  }
+
+  /// The value with which a list of accounts continues after `user`: the name, or the stored key if the name has
+  /// another key by the rule of today. A list that continued at that other key could repeat its pages for ever.
+  public static func cursor(after user: User) -> String {
+    let name = try? Username(user.username.text)
+    return name?.key.hasBytes(of: user.username.key) == true ? user.username.text : user.username.key
   }
 
   static func account(of user: User, in work: UnitOfWork<Actor>) throws -> Account {
@@ -206,6 +214,15 @@ extension Administration.Actor: HistoryActor {
 }
 
 extension UnitOfWork where Initiator == Administration.Actor {
+  /// The stored key after which a list continues: `cursor` itself if an account has it, otherwise the key of the name.
+  ///
+  /// - Throws: `InvalidValue` for a cursor that is no name and no stored key.
+  func position(after cursor: String?) throws -> String {
+    guard let cursor else { return "" }
+    // No database has a text with a NUL.
+    return try !cursor.utf8.contains(0) && records.isAccount(cursor) ? cursor : Username(cursor).key
+  }
+
   /// Admits an operator on the machine, and an admin's session with a recent second factor.
   ///
   /// - Throws: `.forbidden` for other sessions; `.secondFactorRequired`; `.freshProofRequired`.

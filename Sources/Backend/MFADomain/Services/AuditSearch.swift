@@ -1,4 +1,5 @@
 public import ByteCoding
+public import Foundation
 
 /// Which entries of the history a search returns. All conditions must match.
 public struct AuditFilter: Sendable, Hashable {
@@ -7,6 +8,8 @@ public struct AuditFilter: Sendable, Hashable {
 
   /// The name of the account, in any case.
   public var account: Username?
+  /// The id of the account, in place of its name: for each account, also for one whose name the rule of today refuses.
+  public var accountID: UUID?
   /// An event such as `user.locked`, or the beginning of several, such as `user`.
   public var event: String?
   /// A part of the initiator.
@@ -71,13 +74,13 @@ extension AuditTrail {
   /// for long. Without enough matches among them, the search can be continued at `next`.
   ///
   /// - Parameter count: how many to return; at most 1000.
-  /// - Throws: `InvalidValue`; `MFAStoreError`
+  /// - Throws: `InvalidValue`; `MFAStoreError`; `MFARefusal.notFound` for an id that no account has.
   public func search(
     _ filter: AuditFilter, before sequence: Int64? = nil, atMost count: Int
   ) async throws -> AuditFindings {
     try filter.check()
     let count = max(1, min(count, 1000))
-    let account = try await key(of: filter.account)
+    let account = try await key(of: filter)
     var (found, examined, position) = ([AuditEntry](), 0, sequence ?? .max)
     while examined < Self.mostExamined {
       let before = position
@@ -101,8 +104,12 @@ extension AuditTrail {
   }
 
   /// The key under which the history has an account. An account that is not known may still have refusals.
-  private func key(of name: Username?) async throws -> String? {
-    guard let name else { return nil }
+  private func key(of filter: AuditFilter) async throws -> String? {
+    if let id = filter.accountID {
+      guard let user = try await store.read({ try $0.user(id) }) else { throw MFARefusal.notFound }
+      return user.username.key
+    }
+    guard let name = filter.account else { return nil }
     return try await store.read { try $0.user(named: name) }?.username.key ?? name.key
   }
 }

@@ -56,7 +56,11 @@ public struct AccountResource: Sendable {
 
   private static func history(_ query: AdminQuery, in context: DomainContext) async throws -> HistoryListing {
     var filter = AuditFilter()
-    filter.account = try query["account"].map { try Username($0) }
+    if query["id"] == nil {
+      filter.account = try query["account"].map { try Username($0) }
+    } else {
+      filter.accountID = try query.accountID()
+    }
     (filter.event, filter.actor, filter.text) = (query["event"], query["actor"], query["search"])
     filter.requestID = query["request"]
     if let since = query["since"] {
@@ -125,6 +129,18 @@ private struct Accounts {
         throw InvalidValue(field: "state", rule: "is locked or admin")
       }
       return state
+extension AdminQuery {
+  /// The field `id`.
+  ///
+  /// - Throws: `InvalidValue` if it is absent or no id.
+  fileprivate func accountID() throws(InvalidValue) -> UUID {
+    guard let id = self["id"].flatMap({ UUID(text: $0) }) else {
+      throw InvalidValue(field: "id", rule: "is the id of an account")
+    }
+    return id
+  }
+}
+
     }
     let found = try await administration.search(
       AccountFilter(text: query["search"], state: state), after: query["after"], atMost: query.limit, by: actor)
@@ -134,28 +150,22 @@ private struct Accounts {
 
   func details() async throws -> AccountDescription {
     let account: Administration.AccountReference =
-      if query["id"] == nil, let name = query["name"] { .name(try Username(name)) } else { .id(try id()) }
+      if query["id"] == nil, let name = query["name"] { .name(try Username(name)) } else { .id(try query.accountID()) }
     return AccountDescription(try await administration.details(of: account, by: actor))
   }
 
   func recoveries(at now: Timestamp) async throws -> RecoveryListing {
     let found = try await administration.recoveries(
-      after: query["after"].map { try Username($0) }, atMost: query.limit, by: actor)
+      after: query["after"], atMost: query.limit, by: actor)
     return RecoveryListing(
       recoveries: found.map { RecoveryListing.Entry($0.recovery, of: $0.user, at: now) },
-      next: found.count < query.limit ? nil : found.last?.user.username.text)
-  }
-
-  private func id() throws -> UUID {
-    guard let id = query["id"].flatMap({ UUID(text: $0) }) else {
-      throw InvalidValue(field: "id", rule: "is the id of an account")
-    }
-    return id
+      next: found.count < query.limit ? nil : found.last.map { Administration.cursor(after: $0.user) })
   }
 
   /// Changes the account with the id of the query.
   func change(_ operation: String) async throws -> AccountChange {
-    let name = try await administration.name(of: id(), by: actor)
+    let id = try query.accountID()
+    let name = try await administration.name(of: id, by: actor)
     switch operation {
     case "lock": return changed(try await administration.lock(name, by: actor)) { $0.lockedAt == nil }
     case "unlock":

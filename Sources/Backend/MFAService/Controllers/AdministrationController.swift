@@ -22,10 +22,10 @@ struct AdministrationController {
       refusals: Self.ofAdmins
     ) { request, caller in
       let accounts = try await administration.accounts(
-        after: request.after.map { try Username($0) }, atMost: Self.page, by: .session(caller))
+        after: request.after, atMost: Self.page, by: .session(caller))
       return AccountList(
         users: accounts.map(AccountList.Entry.init),
-        next: accounts.count < Self.page ? nil : accounts.last?.user.username.text)
+        next: accounts.count < Self.page ? nil : accounts.last.map { Administration.cursor(after: $0.user) })
     }
   }
 

@@ -78,10 +78,10 @@ struct RecoveryController {
       access: .admin, refusals: Self.ofAdmins
     ) { request, caller in
       let found = try await administration.recoveries(
-        after: request.after.map { try Username($0) }, atMost: Self.page, by: .session(caller))
+        after: request.after, atMost: Self.page, by: .session(caller))
       return RecoveryList(
         recoveries: found.map { .init(username: $0.user.username.text, recovery: OpenRecovery($0.recovery)) },
-        next: found.count < Self.page ? nil : found.last?.user.username.text)
+        next: found.count < Self.page ? nil : found.last.map { Administration.cursor(after: $0.user) })
     }
   }
 

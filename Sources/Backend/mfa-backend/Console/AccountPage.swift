@@ -1,5 +1,6 @@
 internal import ByteCoding
 internal import ConsoleFrame
+internal import MFADomain
 internal import MFAService
 internal import Markup
 
@@ -17,10 +18,12 @@ struct AccountPage {
   func page(_ backend: ConsoleLink) async throws(ConsoleFault) -> ConsolePage {
     let answer = try await backend.get("/v1/account" + ConsoleForm.query([("id", id.text)]), AccountDescription.self)
     let (description, username) = (answer.value, answer.value.account.username)
-    let history = try await entries(of: username, nil, backend)
-    let messages = try await entries(of: username, "code", backend)
+    let history = try await entries(nil, backend)
+    let messages = try await entries("code", backend)
     let tables = AccountTables(description: description, page: self, backend: backend)
-    let link = "/history" + ConsoleForm.query([("account", username)])
+    // The page reads the id; the name is for its form, where it fits.
+    let name = username.utf8.count <= AccountFilter.mostBytes ? username : nil
+    let link = "/history" + ConsoleForm.query([("account", name), ("id", id.text)])
     return ConsolePage(
       "Account \(Shown.text(username))", command: backend.line(["admin", "show"], operand: username),
       head: #"<div class="acts">\#(AccountForms(description: description, page: self, backend: backend).all)</div>"#,
@@ -37,9 +40,10 @@ struct AccountPage {
   }
 
   private func entries(
-    of username: String, _ event: String?, _ backend: ConsoleLink
+  /// By the id of the account, because the rule of today may refuse the name of an old account.
+    _ event: String?, _ backend: ConsoleLink
   ) async throws(ConsoleFault) -> [HistoryListing.Entry] {
-    let query = ConsoleForm.query([("account", username), ("event", event), ("limit", "\(Self.entries)")])
+    let query = ConsoleForm.query([("id", id.text), ("event", event), ("limit", "\(Self.entries)")])
     return try await backend.get("/v1/history" + query, HistoryListing.self).value.entries
   }
 
