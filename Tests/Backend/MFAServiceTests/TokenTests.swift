@@ -203,6 +203,33 @@ struct TokenTests {
     }
   }
 
+  @Test("a form of one account takes no token from another one, and none that has no owner")
+  func foreignForm() async throws {
+    try await TestBackend.with { backend in
+      for name in ["ada", "bob"] { _ = try await backend.enrol(TestPhone(username: name)) }
+      let administration = Administration(backend.context)
+      let ids = try await backend.context.store.read { records in
+        try ["ada", "bob"].compactMap { try records.user(named: $0)?.id }
+      }
+      try #require(ids.count == 2)
+      for number in 1...2 {
+        _ = try await administration.importTokens(
+          [imported("H\(number)", .hotp, counter: 1, secret: number)], from: "csv", changes: true,
+          by: Self.operatorName)
+      }
+      _ = try await administration.assignToken(serial("H1"), to: Username("ada"), by: Self.operatorName)
+      for name in ["H1", "H2"] {
+        await #expect(throws: MFARefusal.notFound) {
+          try await administration.unassignToken(serial(name), of: ids[1], by: Self.operatorName)
+        }
+      }
+      let listed = try await administration.tokens(after: nil, atMost: 10, by: Self.operatorName)
+      #expect(listed.map { $0.owner?.text } == ["ada", nil])
+      let owner = try await administration.unassignToken(serial("H1"), of: ids[0], by: Self.operatorName)
+      #expect(owner?.username.text == "ada")
+    }
+  }
+
   @Test("an account has its app and several tokens, each with its own codes, and at most five tokens")
   func several() async throws {
     try await TestBackend.with { backend in

@@ -1,5 +1,5 @@
 internal import ByteCoding
-internal import Foundation
+public import Foundation
 
 /// The operations of operators on imported tokens, and on authenticators whose clock is wrong.
 extension Administration {
@@ -123,12 +123,16 @@ extension Administration {
 
   /// Takes a token from its account; it stays known with its counter. With the last second factor all trust ends.
   ///
+  /// - Parameter account: The id of the account that must have the token, judged in the transaction of the change;
+  ///   `nil` for any.
   /// - Returns: Its owner until now; `nil` if it had none.
-  /// - Throws: `TokenError.unknownToken`
-  public func unassignToken(_ serial: TokenSerial, by actor: Actor) async throws -> User? {
+  /// - Throws: `TokenError.unknownToken`; `.notFound` if another account has the token, or none.
+  public func unassignToken(_ serial: TokenSerial, of account: UUID? = nil, by actor: Actor) async throws -> User? {
     try await context.write(by: actor) { work in
       try work.admit()
       guard let token = try work.records.token(serial) else { throw TokenError.unknownToken }
+      // A form of one account must not change another one.
+      guard account == nil || token.userID == account else { throw MFARefusal.notFound }
       return try work.unassign(token)
     }
   }
