@@ -175,6 +175,23 @@ struct AccountSearchTests {
     }
   }
 
+  @Test("A search of a time goes on where the clock stepped back")
+  func steppedClock() async throws {
+    try await TestBackend.with { backend in
+      let now = backend.clock.now
+      let start = try await backend.context.store.read { try $0.lastAuditEntry() }?.sequence ?? 0
+      for (offset, seconds) in [(Int64(1), Int64(100)), (2, 0), (3, 200)] {
+        try await append(start + offset...start + offset, to: backend, at: now.advanced(by: .seconds(seconds)))
+      }
+      var filter = AuditFilter()
+      filter.since = now.advanced(by: .seconds(50))
+      // The first entry of the store has the time of the machine.
+      filter.actor = "operator:"
+      let found = try await backend.trail.search(filter, atMost: 10)
+      #expect(found.entries.map(\.sequence) == [start + 3, start + 1] && found.next == nil)
+    }
+  }
+
   @Test("Each condition of a search of the history holds, alone and together", arguments: TestDatabase.allCases)
   func conditions(_ database: TestDatabase) async throws {
     try await TestBackend.with(store: try await database.open()) { backend in

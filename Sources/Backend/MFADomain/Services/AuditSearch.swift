@@ -18,7 +18,7 @@ public struct AuditFilter: Sendable, Hashable {
   public var requestID: String?
   /// A part of any field. Case is ignored for ASCII letters.
   public var text: String?
-  /// Only entries from this time on.
+  /// Only entries from this time on. A clock can step back: an entry of this time may be before an older one.
   public var since: Timestamp?
 
   /// Creates a filter that matches every entry.
@@ -33,6 +33,7 @@ public struct AuditFilter: Sendable, Hashable {
   }
 
   func matches(_ entry: AuditEntry) -> Bool {
+    if let since, entry.at < since { return false }
     if let event, !Self.isEvent(event, of: entry) { return false }
     if let actor, !Self.contains(entry.actor, actor) { return false }
     if let requestID, !entry.requestID.utf8.starts(with: requestID.utf8) { return false }
@@ -88,9 +89,6 @@ extension AuditTrail {
         try $0.auditEntries(before: before, account: account, atMost: Self.batch)
       }
       for entry in batch {
-        if let since = filter.since, entry.at < since {
-          return AuditFindings(entries: found, examined: examined, next: nil)
-        }
         (examined, position) = (examined + 1, entry.sequence)
         if filter.matches(entry) { found.append(entry) }
         if found.count == count {
