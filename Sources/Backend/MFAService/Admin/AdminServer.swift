@@ -1,5 +1,4 @@
 internal import Glibc
-internal import Locking
 public import Logging
 internal import NIOCore
 internal import NIOHTTP1
@@ -8,16 +7,33 @@ public import ServiceLifecycle
 
 /// Serves the operators on a Unix socket with mode 0600.
 ///
-/// One request per connection, on a thread of its own: no client's request can delay an operator. The last service to
-/// stop, so that status and readiness are answered during a shutdown.
+/// One request per connection, within one deadline, on a thread of its own: no client's request can delay an operator.
+/// The last service to stop, so that status and readiness are answered during a shutdown.
 public struct AdminServer: Service {
+  /// The limits of the connections.
+  public struct Limits: Sendable {
+    /// The maximum number of connections. A further one closes the oldest one that has no request in work; if all have
+    /// one, the further one is closed.
+    public var connections = 64
+    /// The maximum bytes of a request.
+    public var bytes = 16 << 10
+    /// The time for the request to arrive.
+    public var request = Duration.seconds(10)
+    /// The time for the whole exchange. Longer than clients wait for the answer.
+    public var exchange = Duration.seconds(75)
+
+    public init() {}
+  }
+
   private let router: AdminRouter
   private let path: String
+  private let limits: Limits
   private let logger: Logger
 
-  public init(_ router: AdminRouter, path: String, logger: Logger) {
+  public init(_ router: AdminRouter, path: String, limits: Limits = Limits(), logger: Logger) {
     self.router = router
     self.path = path
+    self.limits = limits
     self.logger = logger
   }
 
@@ -33,14 +49,16 @@ public struct AdminServer: Service {
   public func run() async throws { try await OperatorThreads.with(serve) }
 
   private func serve(on group: MultiThreadedEventLoopGroup) async throws {
-    let connections = LockedValue(0)
+    let connections = AdminConnections(atMost: limits.connections)
     let descriptor = try bindSocket()
     let own = SocketFile(at: path)
     let channel = try await ServerBootstrap(group: group)
-      .childChannelInitializer { [router] channel in
+      .childChannelInitializer { [router, limits] channel in
         channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.configureHTTPServerPipeline(withPipeliningAssistance: false)
-          try channel.pipeline.syncOperations.addHandler(AdminConnection(router, connections))
+          let pipeline = channel.pipeline.syncOperations
+          try pipeline.addHandler(ByteBudget(limits.bytes))
+          try pipeline.configureHTTPServerPipeline(withPipeliningAssistance: false)
+          try pipeline.addHandler(AdminConnection(router, connections, limits))
         }
       }
       .withBoundSocket(descriptor).get()
@@ -53,7 +71,7 @@ public struct AdminServer: Service {
       channel.close(promise: nil)
     }
     let end = ContinuousClock.now + Self.patience
-    while connections.withLock({ $0 > 0 }), ContinuousClock.now < end {
+    while !connections.isEmpty, ContinuousClock.now < end {
       guard (try? await Task.sleep(for: .milliseconds(10))) != nil else { return }
     }
   }
@@ -105,79 +123,5 @@ private struct SocketFile: Equatable {
     var status = stat()
     guard lstat(path, &status) == 0 else { return nil }
     (device, number) = (status.st_dev, status.st_ino)
-  }
-}
-
-/// One connection to the admin socket, with one request.
-private final class AdminConnection: ChannelInboundHandler, Sendable {
-  typealias InboundIn = HTTPServerRequestPart
-  typealias OutboundOut = HTTPServerResponsePart
-
-  private let router: AdminRouter
-  private let connections: LockedValue<Int>
-  private let head = LockedValue<HTTPRequestHead?>(nil)
-
-  init(_ router: AdminRouter, _ connections: LockedValue<Int>) {
-    self.router = router
-    self.connections = connections
-  }
-
-  func channelActive(context: ChannelHandlerContext) { connections.withLock { $0 += 1 } }
-
-  func channelInactive(context: ChannelHandlerContext) { connections.withLock { $0 -= 1 } }
-
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    switch unwrapInboundIn(data) {
-    case .head(let new): head.withLock { $0 = new }
-    // No request of an operator has a body.
-    case .body: break
-    case .end:
-      let request = head.withLock { head in
-        defer { head = nil }
-        return head
-      }
-      guard let request else { return }
-      let channel = context.channel
-      Task { [router] in
-        let answer = await router.answer(
-          request.method.rawValue, request.uri, accept: request.headers.first(name: "Accept"),
-          from: await Self.peer(of: channel, request.headers))
-        try? await Self.write(answer, to: channel, withBody: request.method != .HEAD)
-      }
-    }
-  }
-
-  /// `struct ucred`: process, user and group.
-  private typealias Credentials = (Int32, UInt32, UInt32)
-
-  private static func peer(of channel: any Channel, _ headers: HTTPHeaders) async -> AdminPeer? {
-    guard let options = channel as? any SocketOptionProvider else { return nil }
-    do {
-      let credentials: Credentials = try await options.unsafeGetSocketOption(
-        level: .socket, name: NIOBSDSocket.Option(rawValue: SO_PEERCRED)
-      ).get()
-      let caller = headers.first(name: OperatorName.field).flatMap { UInt32($0) }
-      return AdminPeer(user: credentials.1, caller: caller)
-    } catch {
-      return nil
-    }
-  }
-
-  func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
-
-  private static func write(_ answer: AdminAnswer, to channel: any Channel, withBody: Bool) async throws {
-    var fields: HTTPHeaders = [
-      "Content-Type": answer.type, "Content-Length": String(answer.body.count), "Cache-Control": "no-store",
-      "Connection": "close",
-    ]
-    for (name, value) in answer.fields { fields.add(name: name, value: value) }
-    let head = HTTPResponseHead(
-      version: .http1_1, status: HTTPResponseStatus(statusCode: answer.status), headers: fields)
-    channel.write(HTTPServerResponsePart.head(head), promise: nil)
-    if withBody {
-      channel.write(HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(bytes: answer.body))), promise: nil)
-    }
-    try await channel.writeAndFlush(HTTPServerResponsePart.end(nil))
-    try await channel.close()
   }
 }

@@ -3,6 +3,7 @@ internal import ConsoleFrame
 internal import Glibc
 internal import LocalBrowser
 internal import Locking
+internal import MFAService
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
@@ -84,29 +85,6 @@ extension PeerUser.Endpoint {
     let bytes = text.split(separator: ".").compactMap { UInt8($0) }
     guard bytes.count == 4 else { return nil }
     self.init(address: bytes, port: port)
-  }
-}
-
-/// Stops reading a connection that sends more than its request may have.
-private final class ByteBudget: ChannelInboundHandler, Sendable {
-  typealias InboundIn = ByteBuffer
-  typealias InboundOut = ByteBuffer
-
-  struct Exceeded: Error {}
-
-  private let rest: LockedValue<Int>
-
-  init(_ bytes: Int) { rest = LockedValue(bytes) }
-
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    let count = unwrapInboundIn(data).readableBytes
-    let (before, after) = rest.withLock { rest in
-      defer { rest = max(-1, rest - count) }
-      return (rest, rest - count)
-    }
-    if after >= 0 { return context.fireChannelRead(data) }
-    // Once: further bytes are discarded.
-    if before >= 0 { context.fireErrorCaught(Exceeded()) }
   }
 }
 

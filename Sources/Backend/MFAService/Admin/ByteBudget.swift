@@ -1,0 +1,25 @@
+internal import Locking
+package import NIOCore
+
+/// Stops reading a connection that sends more than its request may have.
+package final class ByteBudget: ChannelInboundHandler, Sendable {
+  package typealias InboundIn = ByteBuffer
+  package typealias InboundOut = ByteBuffer
+
+  package struct Exceeded: Error {}
+
+  private let rest: LockedValue<Int>
+
+  package init(_ bytes: Int) { rest = LockedValue(bytes) }
+
+  package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let count = unwrapInboundIn(data).readableBytes
+    let (before, after) = rest.withLock { rest in
+      defer { rest = max(-1, rest - count) }
+      return (rest, rest - count)
+    }
+    if after >= 0 { return context.fireChannelRead(data) }
+    // Once: further bytes are discarded.
+    if before >= 0 { context.fireErrorCaught(Exceeded()) }
+  }
+}
