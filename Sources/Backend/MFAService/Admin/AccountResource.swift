@@ -1,6 +1,7 @@
 internal import ByteCoding
 internal import Foundation
 internal import Locking
+public import Logging
 internal import MFADomain
 
 /// What the admin socket answers about accounts and their history.
@@ -9,10 +10,12 @@ internal import MFADomain
 /// the history with the user of the client.
 public struct AccountResource: Sendable {
   private let live: LiveService
+  private let logger: Logger
   /// A check of the history reads all of it: one at a time.
   private let isChecking = LockedValue(false)
 
-  public init(_ live: LiveService) { self.live = live }
+  /// - Parameter logger: Gets a line for each request that failed here, such as for a row that cannot be read.
+  public init(_ live: LiveService, logger: Logger) { (self.live, self.logger) = (live, logger) }
 
   /// The time for the answer to a request that changes nothing.
   private static let patience = Duration.seconds(20)
@@ -46,7 +49,14 @@ public struct AccountResource: Sendable {
       default: return .json(try await accounts.change(String(path.dropFirst("/v1/account/".count))))
       }
     } catch {
-      return Self.refusal(error)
+      let answer = Self.refusal(error)
+      if answer.status >= 500 {
+        let reason = (error as? MFAStoreError)?.reason ?? "\(error)"
+        logger.error(
+          "request of operator failed",
+          metadata: ["path": "\(path)", "operator": "\(peer.name)", "reason": "\(reason)"])
+      }
+      return answer
     }
   }
 
@@ -95,6 +105,8 @@ public struct AccountResource: Sendable {
           isIntact: verdict.fault == nil, entries: verdict.entries, hash: Hex.encode(verdict.lastHash),
           unkeyed: verdict.unkeyed, fault: verdict.fault?.text))
     } catch let fault as MFAStoreError where fault == .late {
+      logger.warning(
+        "check of history not finished", metadata: ["limit_s": "\(Self.patienceForCheck.components.seconds)"])
       return .refusal(
         503, "unavailable", "the check was not finished within \(Self.patienceForCheck.components.seconds) s",
         hint: "mfa-backend audit verify has no such limit")
@@ -117,18 +129,6 @@ public struct AccountResource: Sendable {
   }
 }
 
-/// One request about accounts.
-private struct Accounts {
-  let administration: Administration
-  let actor: Administration.Actor
-  let query: AdminQuery
-
-  func list() async throws -> AccountListing {
-    let state = try query["state"].map { text in
-      guard let state = AccountFilter.State.allCases.first(where: { $0.rawValue.utf8.elementsEqual(text.utf8) }) else {
-        throw InvalidValue(field: "state", rule: "is locked or admin")
-      }
-      return state
 extension AdminQuery {
   /// The field `id`.
   ///
@@ -141,6 +141,18 @@ extension AdminQuery {
   }
 }
 
+/// One request about accounts.
+private struct Accounts {
+  let administration: Administration
+  let actor: Administration.Actor
+  let query: AdminQuery
+
+  func list() async throws -> AccountListing {
+    let state = try query["state"].map { text in
+      guard let state = AccountFilter.State.allCases.first(where: { $0.rawValue.utf8.elementsEqual(text.utf8) }) else {
+        throw InvalidValue(field: "state", rule: "is locked or admin")
+      }
+      return state
     }
     let found = try await administration.search(
       AccountFilter(text: query["search"], state: state), after: query["after"], atMost: query.limit, by: actor)

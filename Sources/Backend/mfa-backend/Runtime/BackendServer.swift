@@ -82,8 +82,9 @@ struct BackendServer {
     if let admin = settings.admin {
       services.append(
         AdminServer(
-          AdminRouter(operations, surface: .operators, accounts: AccountResource(runtime.live)), path: admin.path,
-          logger: logger))
+          AdminRouter(
+            operations, surface: .operators, accounts: AccountResource(runtime.live, logger: logger)),
+          path: admin.path, logger: logger))
     }
     if let place = settings.metrics {
       services.append(
