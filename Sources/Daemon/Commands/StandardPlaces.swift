@@ -16,4 +16,9 @@ public enum StandardPlaces {
     while root.utf8.count > 1, root.hasSuffix("/") { root.removeLast() }
     return root == "/" ? path : root + path
   }
+
+  /// The variables with which a command that is shown to be copied uses the same places, as `NAME=value`.
+  public static func shownVariables(in environment: [String: String]) -> [String] {
+    environment[variable].flatMap { $0.isEmpty ? nil : ["\(variable)=\($0)"] } ?? []
+  }
 }

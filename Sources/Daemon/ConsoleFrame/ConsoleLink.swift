@@ -17,14 +17,21 @@ public struct ConsoleLink: Sendable {
 
   private let ask: Ask
   private let (program, service): (String, String)
-  private let options: [String]
+  private let variables: [String]
+  private let options: Options
+
+  /// Returns the options with which the command of `words` finds the same service, such as `-c` and a file. Without
+  /// them, a copied command could act on another service.
+  public typealias Options = @Sendable (_ words: [String]) -> [String]
 
   /// - Parameters:
   ///   - program: The name of the command.
   ///   - service: What the program runs, such as `gate`.
-  ///   - options: The options with which commands find the same service, such as `-c` and a file.
-  public init(program: String, service: String, options: [String] = [], _ ask: @escaping Ask) {
-    (self.program, self.service, self.options, self.ask) = (program, service, options, ask)
+  ///   - variables: The environment variables with which commands find the same service, as `NAME=value`.
+  public init(
+    program: String, service: String, variables: [String] = [], options: @escaping Options, _ ask: @escaping Ask
+  ) {
+    (self.program, self.service, self.variables, self.options, self.ask) = (program, service, variables, options, ask)
   }
 
   /// Returns the line of a command for the same service, to copy.
@@ -32,7 +39,8 @@ public struct ConsoleLink: Sendable {
   /// - Parameter operand: The last argument, which may begin with a dash.
   public func line(_ words: [String], operand: String? = nil) -> String {
     let last = operand.map { $0.hasPrefix("-") ? ["--", $0] : [$0] } ?? []
-    return Shown.command([program] + words + options + last)
+    let environment = variables.isEmpty ? [] : ["env"] + variables
+    return Shown.command(environment + [program] + words + options(words) + last)
   }
 
   /// An answer of the service and its JSON.

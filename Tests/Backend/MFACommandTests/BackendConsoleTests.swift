@@ -157,6 +157,70 @@ struct BackendConsoleTests {
     }
   }
 
+  @Test("The page of an account shows and does everything if the rule of today refuses its name")
+  func keptName() async throws {
+    try await BackendInstallation.make { place in
+      try await place.serving { backend in
+        let bob = try await place.enrolled(TestPhone(username: "bob"), at: backend)
+        _ = try await BackendInstallation.sql(
+          "UPDATE users SET username = ' bob ', name_key = ' bob ' WHERE name_key = 'bob'", place.folder + "/mfa.db")
+        let console = try await ConsoleProcess(place)
+        defer { console.process.kill() }
+        let cookie = try await console.signIn()
+        #expect(try await console.act("lock", "account=\(bob.id)", on: bob.path, cookie: cookie).status == 303)
+        let page = try await console.get(bob.path, cookie: cookie)
+        #expect(page.status == 200 && page.text.contains("user.locked"), "\(page.text)")
+        let link = try #require(page.text.firstMatch(of: /href="(\/history\?account=[^"]+)"/)?.1)
+        let history = try await console.get(String(link).replacing("&amp;", with: "&"), cookie: cookie)
+        #expect(history.status == 200 && history.text.contains("user.locked"), "\(history.text)")
+      }
+    }
+  }
+
+  @Test("Shown commands find the backend of the console, and its database")
+  func shownCommands() async throws {
+    try await BackendInstallation.make { place in
+      try await place.serving { backend in
+        let ada = try await place.enrolled(TestPhone(username: "ada"), at: backend)
+        let socket = "unix:" + place.socket
+        for (options, ofStatus) in [
+          (["--admin", socket], "--admin \(socket)"),
+          (["--admin", socket, "-c", place.file], "-c \(place.file) --admin \(socket)"),
+          (["-c", place.file], "-c \(place.file)"), ([], "-c \(place.file)"),
+        ] as [([String], String)] {
+          let console = try await ConsoleProcess(
+            "mfa-backend", options,
+            environment: ["SUDO_UID": nil, "MFA_BACKEND_CONFIG": options.isEmpty ? place.file : nil])
+          defer { console.process.kill() }
+          let cookie = try await console.signIn()
+          let overview = try await console.get("/", cookie: cookie).text
+          #expect(overview.contains("mfa-backend status \(ofStatus)<"), "\(options)")
+          let page = try await console.get(ada.path, cookie: cookie).text
+          for words in ["show", "lock", "reset"] {
+            #expect(page.contains("mfa-backend admin \(words) -c \(place.file) ada"), "\(options) \(words)")
+          }
+        }
+      }
+    }
+  }
+
+  @Test("A row that cannot be read is a line of the log")
+  func unreadableRow() async throws {
+    try await BackendInstallation.make { place in
+      try await place.serving { backend in
+        _ = try await place.enrolled(TestPhone(username: "ada"), at: backend)
+        _ = try await BackendInstallation.sql("UPDATE users SET created_at = 'x'", place.folder + "/mfa.db")
+        #expect(try await place.admin("GET", "/v1/accounts").status >= 500)
+        let line = try await backend.process.errors.first("the line about the row") {
+          $0.contains("request of operator failed")
+        }
+        let fields = try JSONValue(Data(line.utf8))
+        #expect(fields["path"] == "/v1/accounts" && fields["operator"] == .string("uid \(getuid())"))
+        #expect(fields["reason"]?.text?.contains("created_at") == true, "\(line)")
+      }
+    }
+  }
+
   @Test("The history names the person who called sudo")
   func sudo() async throws {
     try await BackendInstallation.make { place in

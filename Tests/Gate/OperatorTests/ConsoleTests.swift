@@ -52,6 +52,21 @@ struct ConsoleTests {
     }
   }
 
+  @Test("Shown commands find the gate of the console, also if a variable names it")
+  func shownCommands() async throws {
+    try await AdminBench.serving { bench in
+      let file = bench.config[1]
+      for (options, environment) in [(["-c", file], [:]), ([], ["SALLYPORT_CONFIG": file])]
+        as [([String], [String: String?])]
+      {
+        let console = try await ConsoleProcess("sallyport", options, environment: environment)
+        defer { console.process.kill() }
+        let page = try await console.get("/refusals", cookie: try await console.signIn()).text
+        #expect(page.contains("sallyport refusals -c \(file)<"), "\(options)")
+      }
+    }
+  }
+
   @Test("Each page of a console shows the gate's state and the command that shows the same")
   func pages() async throws {
     try await AdminBench.serving { bench in

@@ -56,9 +56,14 @@ struct ConsoleCommand: AsyncParsableCommand {
     }
     let server = try await ConsoleServer.start(port: port, admission)
     let access = ConsoleAccess()
-    let options = place.config.map { ["-c", $0] } ?? []
-    let link = ConsoleLink(program: "mfa-backend", service: "backend", options: options) {
-      method, target throws(ConsoleFault) in
+    let options = place.shownOptions(client)
+    let ofDatabase = try await databaseOptions(client)
+    let link = ConsoleLink(
+      program: "mfa-backend", service: "backend",
+      variables: StandardPlaces.shownVariables(in: ProcessInfo.processInfo.environment),
+      // These commands work on the database, and know no socket.
+      options: { ["admin", "audit"].contains($0.first) ? ofDatabase : options }
+    ) { method, target throws(ConsoleFault) in
       do throws(Failure) {
         let answer = try await client.ask(method, target, within: Self.patience)
         return ConsoleLink.Reply(status: Int(answer.status), body: Array(answer.body))
@@ -78,6 +83,17 @@ struct ConsoleCommand: AsyncParsableCommand {
     }
     await access.waitForEnd(or: signals)
     ProcessSignals.obey([SIGINT, SIGTERM])
+
+  /// The options of shown commands that work on the database of the backend.
+  ///
+  /// A socket says nothing about the database, but the backend reports its file. Where no file is known, the commands
+  /// have a word in its place, so that a copied one fails instead of acting on the database of another backend.
+  private func databaseOptions(_ client: AdminClient) async throws(Failure) -> [String] {
+    guard place.namesSocket else { return place.shownConfiguration }
+    let status = try await client.send("GET", "/v1/status", BackendStatus.self)
+    if let file = status.configuration.file, file.hasPrefix("/") { return ["-c", file] }
+    return place.shownConfiguration.isEmpty ? ["-c", "FILE-OF-THE-BACKEND"] : place.shownConfiguration
+  }
     await server.stop()
   }
 }

@@ -108,10 +108,18 @@ enum HistoryCheckPage {
           ("entries", "\(verdict.entries)"), ("hash of the last one", "<code>\(verdict.hash)</code>"),
           ("without a key, by an older version", verdict.unkeyed == 0 ? nil : "\(verdict.unkeyed)"),
         ]))</section>
-        <p class="quiet">Entries that were removed from the end show only with an earlier state: keep number and hash on \
-        another machine, and give them to <code>mfa-backend audit verify --known</code>.</p>
+        \(verdict.isIntact ? later(verdict, backend) : .nothing)
         <p><a href="/history">Back to the history</a></p>
         """,
       json: answer.json)
   }
 }
+
+  /// How a later check finds that entries were removed from the end.
+  private static func later(_ verdict: HistoryVerdict, _ backend: ConsoleLink) -> HTML {
+    let line = backend.line(["audit", "verify", "--known", "\(verdict.entries):\(verdict.hash)"])
+    return """
+      <p class="quiet">Entries that were removed from the end show only with an earlier state. Keep this line on another \
+      machine, and run it later: <code>\(Shown.text(line))</code></p>
+      """
+  }

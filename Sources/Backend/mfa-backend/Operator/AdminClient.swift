@@ -14,6 +14,9 @@ struct AdminClient {
 
   init(_ socket: BackendSettings.AdminSocket) { self.socket = socket }
 
+  /// The path of the socket.
+  var path: String { socket.path }
+
   /// The time for requests that wait for nothing: the backend answers them with what it knows.
   static let patienceForState = Duration.seconds(10)
 

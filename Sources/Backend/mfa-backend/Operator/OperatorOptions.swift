@@ -19,14 +19,30 @@ struct BackendPlace: ParsableArguments {
     StandardPlaces.path("/run/mfa/admin.sock", in: environment)
   }
 
+  private static let socketVariable = SettingsTable.backend.variable(for: .root["admin"]["listen"])
+
+  /// Whether the user names the socket, by an option or a variable.
+  var namesSocket: Bool { admin != nil || ProcessInfo.processInfo.environment[Self.socketVariable] != nil }
+
+  /// The option that names the configuration file for a command that is shown to be copied; empty if the user names no
+  /// file.
+  var shownConfiguration: [String] {
+    let named = config ?? ConfigurationSearch.ofBackend(ProcessInfo.processInfo.environment).namedFile
+    return named.map { ["-c", ShownPath.absolute($0)] } ?? []
+  }
+
+  /// The options with which a command that is shown to be copied asks the backend of `client`.
+  func shownOptions(_ client: AdminClient) -> [String] {
+    shownConfiguration + (namesSocket ? ["--admin", "unix:" + client.path] : [])
+  }
+
   /// A client for the socket of the configuration; without a configuration, for the socket of the packaged backend.
   func client() throws(Failure) -> AdminClient {
     let environment = ProcessInfo.processInfo.environment
     let flags = [FlagSetting("--admin", "admin.listen", admin)].compactMap(\.self)
     let search = ConfigurationSearch.ofBackend(environment)
     let file = config ?? (admin == nil ? search.file : search.namedFile)
-    let variable = SettingsTable.backend.variable(for: .root["admin"]["listen"])
-    if file == nil, admin == nil, environment[variable] == nil {
+    if file == nil, !namesSocket {
       let socket = Self.standardSocket(environment)
       guard FileManager.default.fileExists(atPath: socket) else {
         throw Failure(

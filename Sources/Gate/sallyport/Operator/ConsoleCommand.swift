@@ -56,9 +56,10 @@ struct ConsoleCommand: AsyncParsableCommand {
     let engine = try start(ConsoleResponder(admission))
     defer { engine.stop() }
     let access = ConsoleAccess()
-    let options = configuration.config.map { ["-c", $0] } ?? []
-    let link = ConsoleLink(program: "sallyport", service: "gate", options: options) {
-      method, target throws(ConsoleFault) in
+    let options = configuration.shownOptions
+    let link = ConsoleLink(
+      program: "sallyport", service: "gate", variables: configuration.shownVariables, options: { _ in options }
+    ) { method, target throws(ConsoleFault) in
       do throws(Failure) {
         let answer = try await client.ask(method, target)
         return ConsoleLink.Reply(status: answer.status, body: answer.body)

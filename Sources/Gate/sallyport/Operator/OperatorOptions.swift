@@ -16,9 +16,22 @@ struct ConfigurationOption: ParsableArguments {
     help: "The gate's configuration file (YAML; default: SALLYPORT_CONFIG, otherwise the gate that is running).")
   var config: String?
 
+  private static let adminVariable = "SALLYPORT_ADMIN__LISTEN"
+  /// The address of an admin server that a variable names.
+  private var namedAddress: String? { ProcessInfo.processInfo.environment[Self.adminVariable] }
+
   /// Whether the user names a gate: by its configuration, or by the address of its admin server. Then no other gate is
   /// asked.
-  private var namesGate: Bool { file != nil || ProcessInfo.processInfo.environment["SALLYPORT_ADMIN__LISTEN"] != nil }
+  private var namesGate: Bool { file != nil || namedAddress != nil }
+
+  /// The options with which a command that is shown to be copied asks the same gate; empty if the user names no file.
+  var shownOptions: [String] { file.map { ["-c", ShownPath.absolute($0)] } ?? [] }
+
+  /// The variables with which a command that is shown to be copied asks the same gate.
+  var shownVariables: [String] {
+    StandardPlaces.shownVariables(in: ProcessInfo.processInfo.environment)
+      + (namedAddress.map { ["\(Self.adminVariable)=\($0)"] } ?? [])
+  }
 
   private var file: String? { config ?? ConfigurationSearch.ofProcess.namedFile }
 
