@@ -4,6 +4,13 @@ import Testing
 
 @Suite("The user of a connection on loopback")
 struct PeerUserTests {
+  @Test("A process by sudo of another user starts no browser", arguments: ["1000", "4294967296", "-1", "root", " "])
+  func foreignBrowser(_ caller: String) {
+    #expect(SystemBrowser.isForeign(0, in: ["SUDO_UID": caller]))
+    #expect(!SystemBrowser.isForeign(0, in: [:]) && !SystemBrowser.isForeign(0, in: ["SUDO_UID": ""]))
+    #expect(!SystemBrowser.isForeign(1000, in: ["SUDO_UID": "1000"]))
+  }
+
   private static let head =
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 

@@ -12,7 +12,7 @@ struct BearerShell {
     [
       "BEARER_CONFIG": folder + "/bearer.yaml", "BEARER_STORE": folder + "/store", "HOME": folder, "BROWSER": nil,
       "DISPLAY": nil, "WAYLAND_DISPLAY": nil, "XDG_CONFIG_HOME": nil, "XDG_STATE_HOME": nil, "XDG_DATA_HOME": nil,
-      "DBUS_SESSION_BUS_ADDRESS": nil,
+      "DBUS_SESSION_BUS_ADDRESS": nil, "SUDO_UID": nil,
     ]
   }
 

@@ -5,6 +5,20 @@ import Testing
 
 @Suite("The process of the browser", .timeLimit(.minutes(2)))
 struct BrowserProcessTests {
+  @Test func `no browser starts as another user by sudo, and the address is printed`() async throws {
+    try await withHostileProvider { shell, _ in
+      try shell.write("#!/bin/sh\necho >started\n", to: "idle")
+      try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: shell.folder + "/idle")
+      let login = try shell.start(
+        "login --timeout 30 work",
+        environment: ["BROWSER": shell.folder + "/idle", "SUDO_UID": "\(getuid() + 1)"])
+      defer { login.kill() }
+      _ = try await login.errors.first("the address") { $0.hasPrefix("http://") }
+      #expect(login.errors.lines.contains { $0.contains("it would run as uid \(getuid()) by sudo") })
+      #expect(!FileManager.default.fileExists(atPath: shell.folder + "/started"))
+    }
+  }
+
   @Test func `a browser starts with the usual signals and its three streams alone`() async throws {
     try await withHostileProvider { shell, _ in
       let pipe = shell.folder + "/facts"

@@ -19,8 +19,8 @@ struct ConsoleCommand: AsyncParsableCommand {
     discussion: """
       Serves pages on a loopback port of this machine, and asks the backend by its socket, so that it needs neither the \
       database nor the keys. Prints an address, which works once and within 10 minutes; on a terminal it also starts the \
-      browser ($BROWSER, or xdg-open on a desktop). The console ends with SIGINT or SIGTERM, at sign-out, 12 hours after \
-      the sign-in, or after 10 minutes without one.
+      browser ($BROWSER, or xdg-open on a desktop), but not as another user by sudo. The console ends with SIGINT or \
+      SIGTERM, at sign-out, 12 hours after the sign-in, or after 10 minutes without one.
 
       Roles: view changes nothing; support locks and unlocks accounts, ends sessions, removes devices and tokens and \
       stops recoveries; admin also changes the admin right of accounts and exports what pages show. The history has \
@@ -78,11 +78,11 @@ struct ConsoleCommand: AsyncParsableCommand {
       at: server.endpoint)
     let address = "http://127.0.0.1:\(server.port)/#\(access.token)"
     Console.print(address)
-    if !printsOnly, StandardOutput.isTerminal, !SystemBrowser.open(address) {
-      Console.note("no browser was started: open the address in one on this machine")
-    }
+    if !printsOnly, StandardOutput.isTerminal, let note = SystemBrowser.open(address).note { Console.note(note) }
     await access.waitForEnd(or: signals)
     ProcessSignals.obey([SIGINT, SIGTERM])
+    await server.stop()
+  }
 
   /// The options of shown commands that work on the database of the backend.
   ///
@@ -93,8 +93,6 @@ struct ConsoleCommand: AsyncParsableCommand {
     let status = try await client.send("GET", "/v1/status", BackendStatus.self)
     if let file = status.configuration.file, file.hasPrefix("/") { return ["-c", file] }
     return place.shownConfiguration.isEmpty ? ["-c", "FILE-OF-THE-BACKEND"] : place.shownConfiguration
-  }
-    await server.stop()
   }
 }
 

@@ -20,8 +20,9 @@ struct ConsoleCommand: AsyncParsableCommand {
     abstract: "Shows a running gate in the browser: refusals, keys, sessions, upstreams, certificates, settings.",
     discussion: """
       Serves pages on a loopback port of this machine, and asks the gate by its admin server. Prints an address, which \
-      works once and within 10 minutes; on a terminal it also starts the browser ($BROWSER, or xdg-open on a desktop). \
-      The console ends with SIGINT or SIGTERM, at sign-out, 12 hours after the sign-in, or after 10 minutes without one.
+      works once and within 10 minutes; on a terminal it also starts the browser ($BROWSER, or xdg-open on a desktop), \
+      but not as another user by sudo. The console ends with SIGINT or SIGTERM, at sign-out, 12 hours after the \
+      sign-in, or after 10 minutes without one.
 
       Roles: view changes nothing; support revokes and restores keys and closes sessions; admin also drains and resumes \
       upstreams. The gate logs every change with the user who runs this command.
@@ -76,9 +77,7 @@ struct ConsoleCommand: AsyncParsableCommand {
     engine.startAccepting()
     let address = "http://\(Self.host):\(engine.address.port)/#\(access.token)"
     Console.print(address)
-    if !printsOnly, StandardOutput.isTerminal, !SystemBrowser.open(address) {
-      Console.note("no browser was started: open the address in one on this machine")
-    }
+    if !printsOnly, StandardOutput.isTerminal, let note = SystemBrowser.open(address).note { Console.note(note) }
     await access.waitForEnd(or: signals)
     ProcessSignals.obey([SIGINT, SIGTERM])
     await engine.drain(.goingAway, reason: "", timeout: .seconds(1))

@@ -30,7 +30,9 @@ struct BrowserSignIn {
     let request = try await client.begin(redirectURI: listener.redirectURI, nonce: nonce)
     // Every user of the machine can read the arguments of a program, so the browser gets a short address of this port.
     let address = await listener.begin(sendingTo: request.url) { request.isAnswered(by: $0) }
-    if !(startsBrowser && SystemBrowser.open(address)) {
+    let outcome = startsBrowser ? SystemBrowser.open(address) : .missing
+    if outcome != .started {
+      if case .refused = outcome, let note = outcome.note { Console.note(note) }
       let limit = request.lifetime.map { " within \($0) s" } ?? ""
       StandardError.write("open this address in a browser on this machine, once\(limit):\n\n\(address)\n\n")
     }
