@@ -83,7 +83,7 @@ struct BackendConsoleTests {
             [
               "mfa-backend admin show", "iPhone 15 Pro", "kitchen", "second factor", "/act/remove-device",
               "/act/end-sessions", "/act/cancel-recovery", "/act/grant", "recovery.started", "device.enrolled",
-              "mfa-backend admin reset", "Failed attempts", "code.refused",
+              "mfa-backend admin reset", "Failed attempts", "code.refused", "refusals.repeated",
             ]
           ),
           ("/recoveries", ["mfa-backend admin recoveries", "ada", "waiting", "/act/cancel-recovery"]),

@@ -34,13 +34,14 @@ struct AccountPage {
         \(HistoryPage.table("Messages and codes, the newest first", messages, at: now).markup)
         <h2>Timeline</h2>
         \(HistoryPage.table("The history of the account, the newest first", history, at: now).markup)
+        \(HistoryPage.noteOnRefusals)
         <p><a href="\(link)">The whole history of the account</a></p>
         """,
       isLive: true, acts: BackendActs.all, json: answer.json)
   }
 
-  private func entries(
   /// By the id of the account, because the rule of today may refuse the name of an old account.
+  private func entries(
     _ event: String?, _ backend: ConsoleLink
   ) async throws(ConsoleFault) -> [HistoryListing.Entry] {
     let query = ConsoleForm.query([("id", id.text), ("event", event), ("limit", "\(Self.entries)")])

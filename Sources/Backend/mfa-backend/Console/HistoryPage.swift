@@ -1,5 +1,6 @@
 internal import ByteCoding
 internal import ConsoleFrame
+internal import MFADomain
 internal import MFAService
 internal import Markup
 
@@ -18,11 +19,11 @@ struct HistoryPage {
 
   private var conditions: [(name: String, value: String?)] { Self.fields.map { name, _ in (name, query[name]) } }
 
-  func page(_ backend: ConsoleLink) async throws(ConsoleFault) -> ConsolePage {
   /// The account of which a page has led here, in place of the name: the rule of today may refuse the name of an old
   /// account. The form drops it, because its field for the name must count.
   private var id: String? { query["id"].flatMap { AccountID($0) }?.text }
 
+  func page(_ backend: ConsoleLink) async throws(ConsoleFault) -> ConsolePage {
     let before = query["after"]
     let since = days.map { now.advanced(by: .seconds(-86_400 * $0)).wholeSecond.description }
     let target =
@@ -44,7 +45,8 @@ struct HistoryPage {
         \(form)<p class="acts"><a class="button" href="/history/check">Check the chain</a></p>
         """,
       content: """
-        \(table.markup)\(BackendParts.examined(listing.examined, listing.next != nil, found: listing.entries.count))
+        \(table.markup)\(Self.noteOnRefusals)
+        \(BackendParts.examined(listing.examined, listing.next != nil, found: listing.entries.count))
         \(ConsoleParts.pages("/history", filters, after: before, next: listing.next.map(String.init)))
         """,
       isLive: before == nil, table: table, json: answer.json)
@@ -80,6 +82,15 @@ struct HistoryPage {
   }
 }
 
+extension HistoryPage {
+  /// Says which refusals have no entry of their own.
+  static let noteOnRefusals: HTML = """
+    <p class="quiet">Of refusals of one kind, the first \(RefusalTally.mostInFull) within \
+    \(RefusalTally.window.components.seconds / 60) minutes have an entry each. The others follow after this time as one \
+    entry <code>refusals.repeated</code>, with their number and the request id of the last one.</p>
+    """
+}
+
 /// The check of the history. It reads all entries, so that it is a page of its own.
 enum HistoryCheckPage {
   static func page(_ backend: ConsoleLink) async throws(ConsoleFault) -> ConsolePage {
@@ -113,7 +124,6 @@ enum HistoryCheckPage {
         """,
       json: answer.json)
   }
-}
 
   /// How a later check finds that entries were removed from the end.
   private static func later(_ verdict: HistoryVerdict, _ backend: ConsoleLink) -> HTML {
@@ -123,3 +133,4 @@ enum HistoryCheckPage {
       machine, and run it later: <code>\(Shown.text(line))</code></p>
       """
   }
+}
