@@ -2,6 +2,7 @@ import AppAttest
 import AttestGate
 import Foundation
 import GateService
+import Locking
 import Logging
 import SQLiteStore
 import Testing
@@ -10,9 +11,10 @@ import Transport
 @Suite("The operations of the admin server", .timeLimit(.minutes(2)))
 struct AdminRouterTests {
   private static func answer(
-    _ method: String, _ target: String, body: String = "", over store: SQLiteStore, readiness: [ReadinessCheck] = []
+    _ method: String, _ target: String, body: String = "", over store: SQLiteStore, readiness: [ReadinessCheck] = [],
+    log: LockedValue<[String]> = LockedValue([])
   ) async -> Response {
-    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let logger = Logger(label: "test") { _ in LineCollector(lines: log) }
     let sessions = LiveSessions()
     let router = AdminRouter(
       [
@@ -23,6 +25,20 @@ struct AdminRouterTests {
       to: Request(
         id: "id", method: method, target: target, path: String(target.prefix { $0 != "?" }), headers: HeaderFields(),
         body: Array(body.utf8)))
+  }
+
+  /// Collects the lines of a log.
+  private struct LineCollector: LogHandler {
+    let lines: LockedValue<[String]>
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.trace
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+      get { metadata[key] }
+      set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) { lines.withLock { $0.append("\(event.message) \(event.metadata ?? [:])") } }
   }
 
   /// The body of every refusal.
@@ -149,8 +165,11 @@ struct AdminRouterTests {
   func unready() async throws {
     let store = SQLiteStore(path: "/nowhere/state.db")
     #expect(await Self.answer("GET", "/readyz", over: store).text == "not ready\n")
-    let refused = await Self.answer("GET", "/v1/keys", over: store)
+    let log = LockedValue<[String]>([])
+    let refused = await Self.answer("GET", "/v1/keys", over: store, log: log)
     #expect(refused.status == 503)
+    let lines = log.withLock(\.self)
+    #expect(lines.count == 1 && lines[0].hasPrefix("request of operator failed"), "\(lines)")
     #expect(refused.text.contains("store_unavailable"))
     let ready = await Self.answer(
       "GET", "/readyz?verbose", over: store, readiness: [ReadinessCheck("other") { .ready("fine") }])

@@ -16,7 +16,8 @@ public struct KeyResource: AdminResource {
   /// - Parameters:
   ///   - sessions: The sessions of this gate; `nil` if the resource works on a store alone.
   ///   - announce: Hears of each change that the store confirmed.
-  ///   - logger: Gets a line for each change, and for each change that the store did not confirm.
+  ///   - logger: Gets a line for each change, for each change that the store did not confirm, and for each request
+  ///     that the store could not answer.
   public init(
     store: any KeyRegistry & KeyCatalog, sessions: LiveSessions?, announce: EventAnnouncer = .silent, logger: Logger,
     clock: WallClock = .system
@@ -222,7 +223,13 @@ public struct KeyResource: AdminResource {
   }
 
   private func asking<Value>(_ body: () async throws(StoreError) -> Value) async throws(AdminError) -> Value {
-    do throws(StoreError) { return try await body() } catch { throw .storeUnavailable(error) }
+    do throws(StoreError) { return try await body() } catch {
+      // A fault of one record is no fault of the store, of which another service logs the state.
+      logger.error(
+        "request of operator failed",
+        metadata: ["step": "\(error.step)", "reason": "\(error)", "advice": "\(error.advice)"])
+      throw .storeUnavailable(error)
+    }
   }
 }
 
