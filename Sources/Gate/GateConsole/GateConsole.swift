@@ -36,7 +36,7 @@ public struct GateConsole: ConsolePages {
     case "/sessions": return try await SessionsPage(query: query, now: now, viewer: viewer).page(gate)
     case "/upstreams": return try await UpstreamsPage.page(gate, viewer)
     case "/certificates": return try await CertificatesPage.page(gate, now)
-    case "/configuration": return try await ConfigurationPage.page(gate)
+    case "/configuration": return try await ConfigurationPage.page(gate, now)
     default:
       guard path.hasPrefix("/keys/"), let key = KeyName(path.dropFirst("/keys/".count)) else { return nil }
       return try await KeyPage(key: key, now: now, viewer: viewer).page(gate)

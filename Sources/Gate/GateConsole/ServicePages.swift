@@ -84,7 +84,7 @@ enum CertificatesPage {
 
 /// The settings in use.
 enum ConfigurationPage {
-  static func page(_ gate: ConsoleLink) async throws(ConsoleFault) -> ConsolePage {
+  static func page(_ gate: ConsoleLink, _ now: Timestamp) async throws(ConsoleFault) -> ConsolePage {
     let answer = try await gate.get("/v1/configuration", ConfigurationListing.self)
     let status = try await gate.get("/v1/status", GateStatus.self).value.configuration
     let table = ConsoleTable(
@@ -107,8 +107,25 @@ enum ConfigurationPage {
       content: """
         <p class="quiet">Loaded \(status.loadedAt)\(status.file.map { " from \(Shown.text($0))" } ?? ""). Secrets are \
         masked.</p>
-        \(fault)\(table.markup)
+        \(fault)
+        <h2>Changed by reloads</h2>
+        \(changes(answer.value.changes ?? [], at: now).markup)
+        <h2>In use</h2>
+        \(table.markup)
         """,
       table: table, json: answer.json)
+  }
+
+  private static func changes(_ changes: [SettingChange], at now: Timestamp) -> ConsoleTable {
+    ConsoleTable(
+      "Settings that reloads have changed, the newest first", ["time", "setting", "before", "since then"],
+      changes.map { change in
+        [
+          .init(change.at, Shown.time(change.at, at: now)), ConsoleParts.code(change.key),
+          change.before.map { ConsoleParts.code($0) } ?? .init("not set"),
+          change.after.map { ConsoleParts.code($0) } ?? .init("not set"),
+        ]
+      },
+      whenEmpty: "Since its start the gate has not changed a setting by a reload. Secrets are masked and not compared.")
   }
 }

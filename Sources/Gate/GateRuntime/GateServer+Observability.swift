@@ -116,11 +116,21 @@ extension GateServer {
     }
   }
 
-  /// The settings in use, with masked secrets.
-  var settingDescriptions: [SettingDescription] {
-    generation.composition.settings.effective.map {
-      SettingDescription(key: $0.key, value: $0.text, source: $0.origin.label)
-    }
+  /// The settings in use and their changes, with masked secrets.
+  var configurationListing: ConfigurationListing {
+    ConfigurationListing(settings: Self.descriptions(of: generation.composition.settings), changes: settingChanges)
+  }
+
+  /// Remembers which settings the reload from `old` to the ones in use has changed.
+  func noteChanges(from old: GateSettings) {
+    let changes = SettingChange.changes(
+      from: Self.descriptions(of: old), to: Self.descriptions(of: generation.composition.settings),
+      at: Timestamp(seconds: Timestamp.now().seconds).description)
+    settingChanges = Array((changes + settingChanges).prefix(SettingChange.most))
+  }
+
+  private static func descriptions(of settings: GateSettings) -> [SettingDescription] {
+    settings.effective.map { SettingDescription(key: $0.key, value: $0.text, source: $0.origin.label) }
   }
 
   private var tokens: GateStatus.Tokens? {

@@ -116,6 +116,7 @@ extension GateServer {
     GateServer.announce(settings, next.served, with: logger)
     let old = generation
     generation = next
+    noteChanges(from: old.composition.settings)
     next.responder.begin()
     generation.services = BackgroundServices(next.composition, after: old.services, logger: logger)
     memory.managed.configure(settings)

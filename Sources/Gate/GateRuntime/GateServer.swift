@@ -29,6 +29,8 @@ package actor GateServer {
   var generation: Generation {
     didSet { certificates.withLock { $0 = generation.served } }
   }
+  /// What reloads have changed since the start, the newest first, at most `SettingChange.most`.
+  var settingChanges: [SettingChange] = []
   /// The contents of the files that are read only at start.
   nonisolated let secrets: SecretFiles
   /// Whether the gate is shutting down; `/readyz` then reports the gate as not ready.
@@ -251,7 +253,9 @@ package actor GateServer {
       UpstreamResource(memory.metrics.upstreamHealth, logger: logger),
       RefusalResource(memory.metrics.refusalLog),
       ActivityResource(activity),
-      ConfigurationResource { [weak self] in await self?.settingDescriptions ?? [] },
+      ConfigurationResource { [weak self] in
+        await self?.configurationListing ?? ConfigurationListing(settings: [], changes: nil)
+      },
       LifeResource(
         reload: { [weak self] asker in
           await self?.reload(because: Self.request(of: asker)) ?? .refused("the gate is shutting down")

@@ -67,6 +67,28 @@ struct ConsoleTests {
     }
   }
 
+  @Test("The page of the configuration has what reloads have changed, without secrets")
+  func changes() async throws {
+    try await AdminBench.serving { bench in
+      let file = bench.config[1]
+      let console = try await ConsoleProcess(bench)
+      defer { console.process.kill() }
+      let cookie = try await console.signIn()
+      #expect(try await console.get("/configuration", cookie: cookie).text.contains("has not changed a setting"))
+      let text = try String(contentsOfFile: file, encoding: .utf8)
+      for limit in ["1KiB", "2KiB"] {
+        try (text + "session: { max_message: \(limit) }\n").write(toFile: file, atomically: true, encoding: .utf8)
+        #expect(try await sallyport(["reload"] + bench.config).status == 0)
+      }
+      let json = try await console.get("/configuration.json", cookie: cookie).body
+      let changes = try #require(AdminJSON.value(ConfigurationListing.self, in: json)?.changes)
+      #expect(changes.map(\.key) == ["session.max_message", "session.max_message"], "\(changes)")
+      #expect(changes.first?.before == changes.last?.after && changes.first?.after != changes.first?.before)
+      let page = try await console.get("/configuration", cookie: cookie).text
+      #expect(page.contains("Settings that reloads have changed") && !page.contains("has not changed a setting"))
+    }
+  }
+
   @Test("Each page of a console shows the gate's state and the command that shows the same")
   func pages() async throws {
     try await AdminBench.serving { bench in

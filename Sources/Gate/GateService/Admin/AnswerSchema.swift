@@ -49,7 +49,9 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
     case .refusalEntry: Self.refusalContent
     case .refusalListing: .members(["refusals": .list(of: .refusalEntry), "newest": .string], ["next": .string])
     case .configurationListing:
-      .members(["settings": .list(.members(["key": .string, "source": .string], ["value": .string]))])
+      .members(
+        ["settings": .list(.members(["key": .string, "source": .string], ["value": .string]))],
+        ["changes": .list(.members(["at": .instant, "key": .string], ["before": .string, "after": .string]))])
     case .activityListing: .members(["minutes": .list(Self.minuteContent)])
     case .document: ["type": "object", "required": ["openapi", "info", "paths"]]
     }
