@@ -12,6 +12,11 @@ struct AccountPage {
 
   /// The number of entries of the history that the page has.
   private static let entries = 25
+  /// The kinds of events for which the page has a link, and their names.
+  private static let kinds = [
+    ("device", "devices"), ("session", "sessions"), ("code", "codes"), ("user", "locks and rights"),
+    ("recovery", "recoveries"),
+  ]
 
   var path: String { "/accounts/\(id.text)" }
 
@@ -23,7 +28,11 @@ struct AccountPage {
     let tables = AccountTables(description: description, page: self, backend: backend)
     // The page reads the id; the name is for its form, where it fits.
     let name = username.utf8.count <= AccountFilter.mostBytes ? username : nil
-    let link = "/history" + ConsoleForm.query([("account", name), ("id", id.text)])
+    func link(_ event: String?, _ label: String) -> HTML {
+      let query = ConsoleForm.query([("account", name), ("id", id.text), ("event", event)])
+      return #"<a class="nowrap" href="/history\#(query)">\#(label)</a> "#
+    }
+    let kinds = Self.kinds.map { event, label in link(event, label) }
     return ConsolePage(
       "Account \(Shown.text(username))", command: backend.line(["admin", "show"], operand: username),
       head: #"<div class="acts">\#(AccountForms(description: description, page: self, backend: backend).all)</div>"#,
@@ -32,10 +41,12 @@ struct AccountPage {
         \(tables.all)
         <h2>Messages and codes</h2>
         \(HistoryPage.table("Messages and codes, the newest first", messages, at: now).markup)
+        <p class="quiet">After <code>code.sent</code> the queue of the provider has the message. What could not be \
+        delivered is under <a href="/queues">Queues</a>.</p>
         <h2>Timeline</h2>
         \(HistoryPage.table("The history of the account, the newest first", history, at: now).markup)
         \(HistoryPage.noteOnRefusals)
-        <p><a href="\(link)">The whole history of the account</a></p>
+        <p>\(link(nil, "The whole history of the account")) Only: \(kinds)</p>
         """,
       isLive: true, acts: BackendActs.all, json: answer.json)
   }
