@@ -84,6 +84,7 @@ struct BackendConsoleTests {
               "mfa-backend admin show", "iPhone 15 Pro", "kitchen", "second factor", "/act/remove-device",
               "/act/end-sessions", "/act/cancel-recovery", "/act/grant", "recovery.started", "device.enrolled",
               "mfa-backend admin reset", "Failed attempts", "code.refused", "refusals.repeated",
+              String(ada.phone.app.keyHash.prefix(12)) + "</code>", "event=device",
             ]
           ),
           ("/recoveries", ["mfa-backend admin recoveries", "ada", "waiting", "/act/cancel-recovery"]),
@@ -231,6 +232,7 @@ struct BackendConsoleTests {
         let cookie = try await console.signIn()
         #expect(try await console.act("lock", "account=\(ada.id)", on: ada.path, cookie: cookie).status == 303)
         let page = try await console.get("/history?actor=4711&event=user", cookie: cookie).text
+        #expect(page.contains(">operator:uid \(getuid()) by sudo of uid 4711<"))
         #expect(page.contains("operator:uid \(getuid()) by sudo of uid 4711") && page.contains("user.locked"))
       }
     }

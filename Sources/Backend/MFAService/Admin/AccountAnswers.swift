@@ -34,6 +34,9 @@ public struct AccountDescription: Codable, Sendable, Hashable {
     public let unlock: String?
     /// Whether the gate has verified the attestation of the app instance; not for a debug build.
     public let isAttested: Bool
+    /// The hash of the attested key of the app instance, by which the gate's commands and console find it; `nil` for a
+    /// debug build.
+    public let gateKey: String?
     public let getsPush: Bool
     public let enrolledAt: String
     public let lastUsedAt: String?
@@ -201,9 +204,10 @@ extension AccountDescription {
 
 extension AccountDescription.Device {
   fileprivate init(_ device: MFADomain.Device, getsPush: Bool) {
+    let key: String? = if case .attestedKey(let hash) = device.binding { hash } else { nil }
     self.init(
       id: device.id.text, model: device.model.text, method: device.method.rawValue, unlock: device.authMethod?.rawValue,
-      isAttested: device.isAttested, getsPush: getsPush, enrolledAt: device.enrolledAt.wire,
+      isAttested: device.isAttested, gateKey: key, getsPush: getsPush, enrolledAt: device.enrolledAt.wire,
       lastUsedAt: device.lastUsed?.wire)
   }
 }

@@ -38,12 +38,12 @@ struct AccountTables {
   private var devices: ConsoleTable {
     table(
       "Devices, the oldest first",
-      ["model", "device", "proof", "unlocked by", "app instance", "push", "last use", "enrolled"],
+      ["model", "device", "proof", "unlocked by", "key at the gate", "push", "last use", "enrolled"],
       description.devices, BackendActs.removeDevice, whenEmpty: "No devices."
     ) { device in
       [
         .init(device.model), ConsoleParts.code(device.id, length: 16), .init(device.method), .init(device.unlock),
-        .init(device.isAttested ? "attested" : "debug build"), .init(device.getsPush ? "yes" : "no"),
+        Self.gateKey(of: device), .init(device.getsPush ? "yes" : "no"),
         time(device.lastUsedAt, "never"), time(device.enrolledAt),
       ]
     } form: { device in
@@ -53,6 +53,12 @@ struct AccountTables {
         BackendActs.removeDevice, "Remove", [("device", device.id)],
         "The device \(device.id) leaves the account, with its sessions and trust. The same: \(line)", isDangerous: true)
     }
+  }
+
+  private static func gateKey(of device: AccountDescription.Device) -> ConsoleTable.Cell {
+    guard let key = device.gateKey else { return .init(device.isAttested ? "attested" : "debug build") }
+    let shown = Shown.text(key)
+    return .init(hash: key, #"<code class="nowrap" title="\#(shown)">\#(String(shown.prefix(12)))</code>"#)
   }
 
   private var sessions: ConsoleTable {

@@ -69,11 +69,16 @@ struct HistoryPage {
           as HTML
         return [.init(entry.at, Shown.time(entry.at, at: now)), .init(entry.event, event)]
           + (hasAccounts ? [account(entry.account)] : []) + [
-            .init(entry.detail), ConsoleParts.code(entry.actor, length: 16),
+            .init(entry.detail), initiator(entry.actor),
             ConsoleParts.code(entry.requestId, length: 8), .init(entry.sequence),
           ]
       },
       whenEmpty: "No entries that match.")
+  }
+
+  /// An operator in full, and the beginning of an app instance's key.
+  private static func initiator(_ actor: String) -> ConsoleTable.Cell {
+    actor.hasPrefix("operator:") ? .init(actor) : ConsoleParts.code(actor, length: 16)
   }
 
   private static func account(_ key: String?) -> ConsoleTable.Cell {
