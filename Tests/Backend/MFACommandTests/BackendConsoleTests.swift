@@ -76,7 +76,7 @@ struct BackendConsoleTests {
         defer { console.process.kill() }
         let cookie = try await console.signIn()
         for (path, texts) in [
-          ("/", ["mfa-backend status -c", "open sockets", "gate keys", place.database]),
+          ("/", ["mfa-backend status -c", "open sockets", "gate keys", place.database, #"action="/accounts""#]),
           ("/accounts?search=AD", ["mfa-backend admin users --search AD", ada.path, "active"]),
           (
             ada.path,

@@ -20,6 +20,9 @@ enum OverviewPage {
     let tone = status.ready ? "good" : "bad"
     return ConsolePage(
       "Overview", command: backend.line(["status"]),
+      // Most questions begin with an account.
+      head: ConsoleParts.filters(
+        "/accounts", [ConsoleParts.field("search", "Account: name, or a part of it", ConsoleForm(), isSearch: true)]),
       content: """
         <p><span class="pill \(tone)">\(status.ready ? "ready" : "not ready")</span> \(Shown.text(status.version)) · up \
         \(BackendStatus.span(status.uptimeSeconds)) · listening on \(Shown.text(status.address))</p>
