@@ -54,9 +54,11 @@ public struct DatabaseBrowser: Sendable {
       "last_used_at",
     ],
     "oath_tokens": [
-      "id", "serial", "maker", "user_id", "kind", "algorithm", "digits", "period", "next", "drift", "created_at",
+      "id", "serial", "maker", "name", "user_id", "kind", "algorithm", "digits", "period", "next", "drift",
+      "created_at",
       "assigned_at", "last_used_at",
     ],
+    "app_offers": ["session_id", "id", "user_id", "name", "algorithm", "digits", "period", "expires_at"],
     "key_challenges": ["session_id", "ceremony", "expires_at", "used"],
     "federated_identities": ["user_id", "issuer", "subject", "created_at", "last_used_at"],
     "federation_challenges": ["id", "binding", "expires_at", "used"],

@@ -36,6 +36,7 @@ struct MFASchema {
       Step(historyKeys),
       Step(creators) { try SQLRecords(sql: $0).renewNameKeys() }, Step(federation),
       Step(idempotentCalls), Step(drifts + languages), Step(tokens), Step(exports), Step(pushAddresses),
+      Step(addedApps),
     ]
   }
 
@@ -198,6 +199,21 @@ struct MFASchema {
         drift BIGINT NOT NULL, created_at BIGINT NOT NULL, assigned_at BIGINT, last_used_at BIGINT)
       """,
       "CREATE INDEX oath_tokens_by_user ON oath_tokens (user_id)",
+    ]
+  }
+
+  /// The authenticator apps that users have added: tokens with a name. Those of older versions are of operators.
+  private var addedApps: [String] {
+    [
+      "ALTER TABLE oath_tokens ADD COLUMN name TEXT",
+      """
+      CREATE TABLE app_offers (
+        session_id TEXT NOT NULL PRIMARY KEY REFERENCES sessions (id) ON DELETE CASCADE, id TEXT NOT NULL,
+        user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE, name TEXT NOT NULL, secret \(blob) NOT NULL,
+        algorithm TEXT NOT NULL, digits BIGINT NOT NULL, period BIGINT NOT NULL, expires_at BIGINT NOT NULL)
+      """,
+      "CREATE INDEX app_offers_by_user ON app_offers (user_id)",
+      "CREATE INDEX app_offers_by_end ON app_offers (expires_at)",
     ]
   }
 

@@ -85,7 +85,10 @@ extension AccountDescription {
 
   private var factors: [String] {
     (authenticatorSince.map { ["authenticator since \($0)"] } ?? [])
-      + tokens.map { "token \($0.serial) \(PrintedName.quoting($0.maker)) \($0.kind)" }
+      + tokens.map { token in
+        token.name.map { "app \(token.serial) \(PrintedName.quoting($0))" }
+          ?? "token \(token.serial) \(PrintedName.quoting(token.maker)) \(token.kind)"
+      }
       + securityKeys.map { "security-key \($0.id) \(PrintedName.quoting($0.name)) since \($0.createdAt)" }
       + (hasEmail ? ["email confirmed"] : []) + (account.backupCodes > 0 ? ["backup-codes \(account.backupCodes)"] : [])
       + identities.map { "provider \(PrintedName.quoting($0.issuer)) since \($0.connectedAt)" }

@@ -147,7 +147,8 @@ extension AdminCommand.Tokens {
 
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      commandName: "list", abstract: "Lists the imported tokens by serial number, one per line, without secrets.",
+      commandName: "list",
+      abstract: "Lists tokens and the apps that users have added by serial number, one per line, without secrets.",
       discussion: """
         Example:
 
@@ -159,6 +160,8 @@ extension AdminCommand.Tokens {
     /// A token, for programs.
     private struct Line: Encodable {
       let serial, type, manufacturer: String
+      /// The user's name for an app that the user has added.
+      let name: String?
       let user: String?
       let counter, drift: Int64
       let lastUsedAt: String?
@@ -174,11 +177,13 @@ extension AdminCommand.Tokens {
             let place = token.kind == .hotp ? "counter=\(token.next)" : "drift=\(token.drift)"
             let owner = entry.owner.map { PrintedName.quoting($0.text) } ?? "-"
             let used = token.lastUsedAt.map { "\($0.wholeSecond)" }
+            let name = token.name.map { " name=\(PrintedName.quoting($0.text))" } ?? ""
             format.print(
-              "\(token.serial.text) \(token.kind.rawValue) user=\(owner) \(place) used=\(used ?? "never")",
+              "\(token.serial.text) \(token.kind.rawValue) user=\(owner) \(place) used=\(used ?? "never")\(name)",
               Line(
                 serial: token.serial.text, type: token.kind.rawValue, manufacturer: token.maker,
-                user: entry.owner?.text, counter: token.kind == .hotp ? token.next : 0, drift: token.drift,
+                name: token.name?.text, user: entry.owner?.text, counter: token.kind == .hotp ? token.next : 0,
+                drift: token.drift,
                 lastUsedAt: used))
           }
           guard let serial = tokens.last?.token.serial, tokens.count == 200 else { return }
@@ -261,7 +266,7 @@ extension AdminCommand.Tokens {
 
   struct Remove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      commandName: "remove", abstract: "Removes a token with its secret.",
+      commandName: "remove", abstract: "Removes a token, or an app that a user has added, with its secret.",
       discussion: """
         Example:
 
@@ -334,10 +339,14 @@ extension Administration.TokenError {
       Failure(
         .problems, "the token \(serial) belongs to an account",
         hint: "take it from there first: mfa-backend admin tokens unassign \(serial)")
+    case .isOfUser:
+      Failure(
+        .problems, "\(serial) is an app that its user has added, which no other account gets",
+        hint: "mfa-backend admin tokens remove \(serial) removes it with its secret")
     case .tooMany:
       Failure(
-        .problems, "the account has \(OATHToken.mostOfAccount) tokens, which is the limit",
-        hint: "unassign one of them first")
+        .problems, "the account has \(OATHToken.mostOfAccount) tokens and added apps, which is the limit",
+        hint: "unassign or remove one of them first")
     case .sameSecret:
       Failure(
         .problems, "the account \(user) has an authenticator with the same secret",

@@ -19,8 +19,8 @@ public struct NoticeEntry: WireValue {
   public var kind: String
   /// The time of the event, ISO 8601 in UTC.
   public var at: String
-  /// The id of the device, session, trusted device, security key or recovery concerned; absent if the notice concerns
-  /// the whole account.
+  /// The id of the device, session, trusted device, security key, authenticator or recovery concerned; absent if the
+  /// notice concerns the whole account.
   public var concerning: String?
 
   /// Creates the entry.

@@ -87,6 +87,21 @@ public enum MFAOperations {
   /// `POST /auth/mfa/disable`.
   public static let disableAuthenticator = WireOperation<CodeRequest, MessageResponse>(
     "mfa.disable", .post, "/auth/mfa/disable")
+  /// `POST /auth/mfa/authenticators`.
+  public static let offerAuthenticator = WireOperation<AppRequest, AuthenticatorAppOffer>(
+    "mfa.offer-authenticator", .post, "/auth/mfa/authenticators")
+  /// `POST /auth/mfa/authenticators/confirm`.
+  public static let confirmOfferedAuthenticator = WireOperation<AppCodeRequest, AuthenticatorEntry>(
+    "mfa.confirm-authenticator", .post, "/auth/mfa/authenticators/confirm")
+  /// `GET /auth/mfa/authenticators`.
+  public static let authenticators = WireOperation<EmptyRequest, AuthenticatorList>(
+    "mfa.authenticators", .get, "/auth/mfa/authenticators")
+  /// `POST /auth/mfa/authenticators/rename`.
+  public static let renameAuthenticator = WireOperation<RenameAuthenticatorRequest, AuthenticatorEntry>(
+    "mfa.rename-authenticator", .post, "/auth/mfa/authenticators/rename")
+  /// `DELETE /auth/mfa/authenticators/{id}`.
+  public static let removeAuthenticator = WireOperation<AuthenticatorReference, MessageResponse>(
+    "mfa.remove-authenticator", .delete, "/auth/mfa/authenticators/{id}")
   /// `POST /auth/mfa/regenerate-backup-codes`.
   public static let regenerateBackupCodes = WireOperation<CodeRequest, BackupCodes>(
     "mfa.regenerate-backup-codes", .post, "/auth/mfa/regenerate-backup-codes")

@@ -64,8 +64,8 @@ extension BackendInstallation {
     return try #require(answer["token"]?.text, "\(answer.text)")
   }
 
-  /// An account with an authenticator, backup codes, a session, a trusted device named `name`, wrong guesses and an open
-  /// recovery.
+  /// An account with an authenticator, an added app named Tablet, backup codes, a session, a trusted device named
+  /// `name`, wrong guesses and an open recovery.
   func fullAccount(
     _ phone: TestPhone, trusting name: String, model: String = "iPhone 15 Pro", at backend: BackendProcess
   ) async throws -> ConsoleAccount {
@@ -75,17 +75,18 @@ extension BackendInstallation {
     let secret = try #require(offer["secret"]?.text, "\(offer.text)")
     let codes = (0..<(offer["backup_codes"]?.count ?? 0)).compactMap { offer["backup_codes"]?[$0]?.text }
     try #require(codes.count > 2)
-    let program = """
-      import base64, hmac, struct, sys, time
-      key = base64.b32decode(sys.argv[1] + "=" * (-len(sys.argv[1]) % 8))
-      digest = hmac.new(key, struct.pack(">Q", int(time.time()) // 30), "sha1").digest()
-      at = digest[-1] & 15
-      print("%06d" % ((struct.unpack(">I", digest[at:at + 4])[0] & 0x7fffffff) % 1000000))
-      """
-    let code = try await ChildProcess.run(Places.tool("python3"), ["-c", program, secret]).output.joined()
+    let code = try await Self.code(of: secret)
     let confirmed = try await post(
       "/auth/mfa/verify-enrollment", ["code": .string(code)], at: backend, as: phone.app, token: first)
     try #require(confirmed.status == 200, "\(confirmed.text)")
+    let further = try await post(
+      "/auth/mfa/authenticators", ["name": "Tablet"], at: backend, as: phone.app, token: first)
+    let seed = try #require(further["secret"]?.text, "\(further.text)")
+    let added = try await post(
+      "/auth/mfa/authenticators/confirm",
+      ["id": further["id"] ?? .null, "code": .string(try await Self.code(of: seed))], at: backend, as: phone.app,
+      token: first)
+    try #require(added.status == 200, "\(added.text)")
     let second = try await signIn(phone, at: backend)
     let trusted = try await post(
       "/auth/mfa/verify-login",
@@ -103,6 +104,18 @@ extension BackendInstallation {
     try #require(recovery.status == 200, "\(recovery.text)")
     let tokens = [first, second, trusted["token"]?.text, recovery["recoveryToken"]?.text].compactMap(\.self)
     return ConsoleAccount(
-      phone: phone, id: account.id, secrets: account.secrets + [secret, code] + codes + tokens)
+      phone: phone, id: account.id, secrets: account.secrets + [secret, code, seed] + codes + tokens)
+  }
+
+  /// The code of an authenticator with this secret now.
+  private static func code(of secret: String) async throws -> String {
+    let program = """
+      import base64, hmac, struct, sys, time
+      key = base64.b32decode(sys.argv[1] + "=" * (-len(sys.argv[1]) % 8))
+      digest = hmac.new(key, struct.pack(">Q", int(time.time()) // 30), "sha1").digest()
+      at = digest[-1] & 15
+      print("%06d" % ((struct.unpack(">I", digest[at:at + 4])[0] & 0x7fffffff) % 1000000))
+      """
+    return try await ChildProcess.run(Places.tool("python3"), ["-c", program, secret]).output.joined()
   }
 }

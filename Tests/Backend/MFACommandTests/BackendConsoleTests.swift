@@ -83,8 +83,8 @@ struct BackendConsoleTests {
             [
               "mfa-backend admin show", "iPhone 15 Pro", "kitchen", "second factor", "/act/remove-device",
               "/act/end-sessions", "/act/cancel-recovery", "/act/grant", "recovery.started", "device.enrolled",
-              "mfa-backend admin reset", "Failed attempts", "code.refused", "refusals.repeated",
-              String(ada.phone.app.keyHash.prefix(12)) + "</code>", "event=device",
+              "mfa-backend admin reset", "Failed attempts", "code.refused", "refusals.repeated", "Tokens and added apps",
+              "Tablet", String(ada.phone.app.keyHash.prefix(12)) + "</code>", "event=device",
             ]
           ),
           ("/recoveries", ["mfa-backend admin recoveries", "ada", "waiting", "/act/cancel-recovery"]),
@@ -151,6 +151,18 @@ struct BackendConsoleTests {
           let refused = try await console.act(act, values, on: "/accounts", cookie: cookie)
           #expect([400, 404].contains(refused.status), "\(act) \(values): \(refused.status)")
         }
+        // An app that its user has added is removed, and never given away.
+        let app = try #require(shown["tokens"]?[0])
+        let serial = try #require(app["serial"]?.text)
+        #expect(app["name"] == "Tablet" && serial.hasPrefix("app-"), "\(app)")
+        let taken = try await console.act(
+          "unassign-token", "account=\(ada.id)&serial=\(serial)", on: ada.path, cookie: cookie)
+        #expect(taken.status == 409 && taken.text.contains("the user has added"), "\(taken.text)")
+        let refused = try await place.operate("admin", "tokens", "unassign", serial)
+        #expect(refused.exit == .code(1) && refused.errors.first?.contains("its user has added") == true, "\(refused)")
+        #expect(try await place.operate("admin", "tokens", "list").output.joined().contains(" name="))
+        #expect(try await place.operate("admin", "show", "ada").output.contains { $0.hasPrefix("app \(serial) ") })
+        #expect(try await place.operate("admin", "tokens", "remove", serial).output == ["removed \(serial) of ada"])
         #expect(try await place.users() == ["ada devices=0 mfa", "bob devices=1"])
         let missing = try await place.admin("GET", "/v1/history?account=bob&actor=operator")
         #expect(missing["entries"]?.count == 0)

@@ -2,6 +2,7 @@ import ByteCoding
 import Foundation
 import MFADomain
 @testable import MFAStore
+import OneTimePasswords
 import PostgresServers
 import TestSupport
 import Testing
@@ -81,6 +82,51 @@ struct PostgresRestoreTests {
         try ["syslog", "webhook", "restored"].map { try SQLRecords(sql: sql).auditExport($0)?.position }
       }
       #expect(found == [position(3, 1), position(2, 1), position(3, 1)])
+    }
+  }
+
+  @Test(
+    "apps that users have added come back with a restore, and offers of apps do not", arguments: TestDatabase.allCases)
+  func addedApps(_ database: TestDatabase) async throws {
+    try await Places.withTemporaryFolder { folder in
+      var archive = StoreArchive(path: folder + "/mfa.db")
+      if database == .postgres {
+        let server = try await PostgresServer.shared()
+        try await server.sql("CREATE DATABASE added")
+        archive = StoreArchive(postgres: server.url(schema: "public").replacing("/postgres?", with: "/added?"))
+      }
+      _ = try archive.migrate()
+      let now = Timestamp(seconds: 1_767_225_600)
+      let user = User(id: UUID(), username: try Username("ada"), createdAt: now)
+      let session = LoginSession(
+        id: UUID(), userID: user.id, deviceID: nil, binding: .debugBuild, scope: .full, methods: ["mfa"],
+        authenticatedAt: now, createdAt: now, expiresAt: now.advanced(by: .seconds(60)), rotatedAt: now)
+      let (id, sealed) = (UUID(), Sealed(bytes: [1, 2, 3]))
+      let app = try #require(
+        OATHToken(
+          id: id, serial: try TokenSerial("app-x"), maker: "", name: try AppName("Tablet"), userID: user.id,
+          kind: .totp,
+          secret: sealed, algorithm: .sha256, digits: 8, period: 30, next: 7, drift: 1, createdAt: now,
+          assignedAt: now, lastUsedAt: now))
+      let offer = AppOffer(
+        id: UUID(), sessionID: session.id, userID: user.id, name: try AppName("Laptop"), secret: sealed,
+        parameters: .standard, expiresAt: now.advanced(by: AppOffer.lifetime))
+      try archive.replacing(["codes"]) { sql in
+        let records = SQLRecords(sql: sql)
+        try records.insert(user)
+        try records.insert(session)
+        try records.insert(app)
+        try records.save(offer)
+        #expect(try records.appOffer(to: session.id) == offer)
+      }
+      let backup = try StoreBackup.write(archive, named: "apps", to: folder + "/backup.db", at: now)
+      try archive.replacing(["codes"]) { try SQLRecords(sql: $0).removeToken(id) }
+      try backup.restore(into: archive, with: .ephemeral(.system), at: now.advanced(by: .seconds(1)))
+      let (apps, offers) = try archive.reading { sql in
+        let records = SQLRecords(sql: sql)
+        return (try records.tokens(of: user.id), try records.appOffers(of: user.id))
+      }
+      #expect(apps == [app] && offers == [])
     }
   }
 }

@@ -99,7 +99,7 @@ public struct Notice: Sendable, Hashable {
   public enum Kind: String, Sendable, Hashable {
     case deviceEnrolled, deviceRemoved, methodChanged, locked, unlocked, sessionRevoked, trustRevoked, mfaEnabled,
       mfaDisabled, emailConfirmed, securityKeyAdded, securityKeyRemoved, recoveryStarted, recoveryCancelled,
-      recoveryCompleted, identityConnected, identityDisconnected
+      recoveryCompleted, identityConnected, identityDisconnected, authenticatorAdded, authenticatorRemoved
     /// A security key's count of signatures did not grow: there may be a copy of it.
     case securityKeySuspected
   }
@@ -109,8 +109,8 @@ public struct Notice: Sendable, Hashable {
   public let sequence: Int64
   public let kind: Kind
   public let at: Timestamp
-  /// The subject: the id of a device, session, trusted device, security key or recovery; `nil` for the account as a
-  /// whole.
+  /// The subject: the id of a device, session, trusted device, security key, authenticator or recovery; `nil` for the
+  /// account as a whole.
   public let concerning: String?
 
   public init(userID: UUID, sequence: Int64, kind: Kind, at: Timestamp, concerning: String?) {

@@ -2,8 +2,10 @@ public import ByteCoding
 public import Foundation
 public import OneTimePasswords
 
-/// An authenticator that an operator has imported: a hardware token, or a secret of another server. It belongs to one
-/// account at most.
+/// An authenticator in addition to the first app of an account. There are two origins:
+///
+/// - An operator has imported it: a hardware token, or a secret of another server. It belongs to one account at most.
+/// - A user has added it: a further authenticator app. It has a name, and exists as long as it belongs to its user.
 public struct OATHToken: Sendable, Hashable {
   public enum Kind: String, Sendable, Hashable, CaseIterable {
     /// The counter is the time (RFC 6238).
@@ -12,7 +14,7 @@ public struct OATHToken: Sendable, Hashable {
     case hotp
   }
 
-  /// How many tokens an account may have. Each of them makes a guess more likely to be right.
+  /// How many tokens and added apps together an account may have. Each of them makes a guess more likely to be right.
   public static let mostOfAccount = 5
   /// The greatest counter of an import.
   public static let largestCounter: Int64 = 1 << 48
@@ -21,6 +23,8 @@ public struct OATHToken: Sendable, Hashable {
   public let serial: TokenSerial
   /// The maker, or another text for display.
   public let maker: String
+  /// The user's name for an app that the user has added; `nil` for a token of operators.
+  public var name: AppName?
   /// The owner; `nil` for a token that is not assigned.
   public var userID: UUID?
   public let kind: Kind
@@ -41,7 +45,8 @@ public struct OATHToken: Sendable, Hashable {
 
   /// `nil` if digits or period are outside their bounds.
   public init?(
-    id: UUID, serial: TokenSerial, maker: String, userID: UUID?, kind: Kind, secret: Sealed, algorithm: TOTPAlgorithm,
+    id: UUID, serial: TokenSerial, maker: String, name: AppName? = nil, userID: UUID?, kind: Kind, secret: Sealed,
+    algorithm: TOTPAlgorithm,
     digits: Int, period: Int, next: Int64, drift: Int64, createdAt: Timestamp, assignedAt: Timestamp? = nil,
     lastUsedAt: Timestamp? = nil
   ) {
@@ -51,6 +56,7 @@ public struct OATHToken: Sendable, Hashable {
     self.id = id
     self.serial = serial
     self.maker = maker
+    self.name = name
     self.userID = userID
     self.kind = kind
     self.secret = secret
@@ -76,6 +82,9 @@ public struct TokenSerial: Sendable, Hashable {
     }
     self.text = text
   }
+
+  /// The number of an app that a user has added.
+  init(ofApp id: UUID) { text = "app-\(id.text)" }
 }
 
 /// A token as a file describes it.

@@ -197,11 +197,11 @@ public protocol FactorRecords {
   func saveEmail(_ email: Sealed?, of userID: UUID) throws
 }
 
-/// The tokens that operators have imported.
+/// The tokens that operators have imported, and the authenticator apps that users have added.
 public protocol TokenRecords {
   /// - Throws: if a token with this serial number is there.
   func insert(_ token: OATHToken) throws
-  /// Updates the columns that can change: the owner, the secret, the counter, the drift and the times.
+  /// Updates the columns that can change: the name, the owner, the secret, the counter, the drift and the times.
   func update(_ token: OATHToken) throws
   func token(_ serial: TokenSerial) throws -> OATHToken?
   /// The tokens of the user, by serial number.
@@ -209,6 +209,15 @@ public protocol TokenRecords {
   /// At most `count` tokens after the serial number `serial`, in its order.
   func tokens(after serial: String, atMost count: Int) throws -> [OATHToken]
   func removeToken(_ id: UUID) throws
+  /// Inserts the offer, or replaces the one of its session.
+  func save(_ offer: AppOffer) throws
+  /// The newest offer to the session. It may have expired.
+  func appOffer(to sessionID: UUID) throws -> AppOffer?
+  /// The offers to all sessions of the user.
+  func appOffers(of userID: UUID) throws -> [AppOffer]
+  func removeAppOffer(to sessionID: UUID) throws
+  func removeAppOffers(of userID: UUID) throws
+  func removeAppOffers(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 /// The security keys of users, and the challenges of their ceremonies.

@@ -45,6 +45,10 @@ public enum MFARefusal: Error, Sendable, Hashable {
   /// The credential is registered already, by whomever.
   case securityKeyExists
   case tooManySecurityKeys(limit: Int)
+  /// The account has the most tokens and added authenticator apps.
+  case tooManyAuthenticators(limit: Int)
+  /// It is the last authenticator of the account; only `mfa.disable` removes it.
+  case lastAuthenticator
   /// The operator has not configured an identity provider.
   case federationOff
   /// The answer with an ID token is refused. The client does not learn the reason.
@@ -112,6 +116,8 @@ extension MFARefusal {
     case .securityKeyRefused(let fault), .registrationRefused(let fault): fault.rawValue
     case .securityKeyExists: "credential_known"
     case .tooManySecurityKeys: "too_many_keys"
+    case .tooManyAuthenticators: "too_many_authenticators"
+    case .lastAuthenticator: "last_authenticator"
     case .federationOff: "identity_provider_off"
     case .federationRefused(let fault): fault.rawValue
     case .identityConnected: "identity_connected"

@@ -19,7 +19,9 @@ extension Administration {
     case unknownAccount
     /// The token belongs to an account.
     case isAssigned
-    /// The account has the most tokens.
+    /// The user of the account has added the app, so only its removal takes it from the account.
+    case isOfUser
+    /// The account has the most tokens and added apps.
     case tooMany
     /// The account has an authenticator with the secret of this token.
     case sameSecret
@@ -126,13 +128,14 @@ extension Administration {
   /// - Parameter account: The id of the account that must have the token, judged in the transaction of the change;
   ///   `nil` for any.
   /// - Returns: Its owner until now; `nil` if it had none.
-  /// - Throws: `TokenError.unknownToken`; `.notFound` if another account has the token, or none.
+  /// - Throws: `TokenError.unknownToken`; `TokenError.isOfUser`; `.notFound` if another account has the token, or none.
   public func unassignToken(_ serial: TokenSerial, of account: UUID? = nil, by actor: Actor) async throws -> User? {
     try await context.write(by: actor) { work in
       try work.admit()
       guard let token = try work.records.token(serial) else { throw TokenError.unknownToken }
       // A form of one account must not change another one.
       guard account == nil || token.userID == account else { throw MFARefusal.notFound }
+      guard token.name == nil else { throw TokenError.isOfUser }
       return try work.unassign(token)
     }
   }
@@ -203,21 +206,29 @@ extension Administration {
 }
 
 extension OATHToken {
+  /// The detail of an entry in the history about this token.
+  var detail: String { "serial=\(serial.text)" }
+
   /// The vault's place for the secret of a token.
   static func place(_ id: UUID) -> String { "token:\(id.text)" }
 }
 
 extension UnitOfWork {
-  /// Takes a token from its owner.
+  /// Takes a token from its owner. An app that the owner has added is removed: no other account may get its secret.
   ///
   /// - Parameter notifies: whether the owner's devices are notified if it was the last second factor.
   func unassign(_ token: OATHToken, notifies: Bool = true) throws -> User? {
     guard let user = try token.userID.flatMap({ try records.user($0) }) else { return nil }
-    var free = token
-    free.userID = nil
-    free.assignedAt = nil
-    try records.update(free)
-    try note(.tokenUnassigned, of: user, ["serial=\(token.serial.text)"])
+    if token.name != nil {
+      try records.removeToken(token.id)
+      try note(.appRemoved, of: user, [token.detail])
+    } else {
+      var free = token
+      free.userID = nil
+      free.assignedAt = nil
+      try records.update(free)
+      try note(.tokenUnassigned, of: user, [token.detail])
+    }
     if notifies, try records.secondFactorSince(of: user.id) == nil {
       try records.removeTrustedDevices(of: user.id, boundTo: nil)
       try notify(user.id, of: .mfaDisabled)
@@ -232,11 +243,11 @@ extension UnitOfWork {
     try notify(user.id, of: .mfaEnabled)
   }
 
-  /// The secrets of the user's app, also of one that is only offered, and tokens.
+  /// The secrets of the user's first app, also of one that is only offered, of the added apps and of the tokens.
   ///
   /// No account gets one of them twice: each authenticator has its own counter and drift, so a code that is spent in one
   /// of them could be accepted from the other later.
-  fileprivate func secrets(of user: User) throws -> [[UInt8]] {
+  func secrets(of user: User) throws -> [[UInt8]] {
     let ofApp = try records.totp(of: user.id).map { try vault.open($0.secret, for: Authenticator.place(user.id)) }
     let ofTokens = try records.tokens(of: user.id).map { try vault.open($0.secret, for: OATHToken.place($0.id)) }
     return (ofApp.map { [$0] } ?? []) + ofTokens
@@ -270,7 +281,7 @@ extension UnitOfWork {
       let number = try (numbers[username.key] ?? records.tokens(of: owner.id).count) + 1
       numbers[username.key] = number
       if number > OATHToken.mostOfAccount {
-        refuse(token, "user: an account has at most \(OATHToken.mostOfAccount) tokens")
+        refuse(token, "user: an account has at most \(OATHToken.mostOfAccount) tokens and added apps")
       }
       var secrets = try known[username.key] ?? Set(self.secrets(of: owner))
       if !secrets.insert(token.secret).inserted {

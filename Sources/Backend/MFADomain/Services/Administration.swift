@@ -106,6 +106,7 @@ public struct Administration: Sendable {
       let records = work.records
       try records.removeTOTP(of: user.id)
       for token in try records.tokens(of: user.id) { _ = try work.unassign(token, notifies: false) }
+      try records.removeAppOffers(of: user.id)
       try records.removeSecurityKeys(of: user.id)
       _ = try records.removeFederatedIdentities(of: user.id)
       try records.replaceBackupCodes(of: user.id, with: [])

@@ -22,6 +22,12 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case totpOffered = "totp.offered"
   case totpConfirmed = "totp.confirmed"
   case totpRemoved = "totp.removed"
+  /// A further authenticator app of a user.
+  case appOffered = "app.offered"
+  case appAdded = "app.added"
+  case appRenamed = "app.renamed"
+  /// The first app is named `first`.
+  case appRemoved = "app.removed"
   /// An operator has imported tokens.
   case tokensImported = "tokens.imported"
   case tokenAssigned = "token.assigned"
@@ -210,7 +216,8 @@ extension AuditEvent {
       .roleChanged, .factorReset, .recoveryStarted, .recoveryCancelled, .recoveryCompleted, .refusalsRepeated,
       .historyKeyed, .securityKeyRegistered, .securityKeyRenamed, .securityKeyRemoved, .securityKeyAccepted,
       .securityKeyCloned, .securityKeyChanged, .identityConnected, .identityDisconnected, .identityAccepted,
-      .tokensImported, .tokenAssigned, .tokenUnassigned, .tokenRemoved, .tokenResynchronised:
+      .appOffered, .appAdded, .appRenamed, .appRemoved, .tokensImported, .tokenAssigned, .tokenUnassigned,
+      .tokenRemoved, .tokenResynchronised:
       false
     }
   }

@@ -52,19 +52,10 @@ public struct Authenticator: Sendable {
       guard var factor = try work.records.totp(of: user.id) else { throw MFARefusal.notEnabled }
       guard factor.confirmedAt == nil else { throw MFARefusal.alreadyEnabled }
       try work.records.admitToFactors(session)
-      let subject = AttemptLimiter.secondFactor(of: user.id)
-      var limiter = try work.records.limiter(on: subject) ?? AttemptLimiter(at: now)
-      if let refusal = limiter.refusal(at: now) {
-        throw try work.refuseSecondFactor(.codeThrottled, refusal, of: user)
-      }
-      limiter.count(at: now)
       let secret = try work.vault.open(factor.secret, for: Self.place(user.id))
-      guard let step = factor.parameters.matchingStep(guess.text, secret, at: now, after: factor.lastStep) else {
-        try work.records.save(limiter, on: subject, account: user.username.key)
-        throw try work.refuseSecondFactor(.codeRefused, .codeInvalid(.wrong), of: user)
+      let step = try work.countGuess(at: user) {
+        factor.parameters.matchingStep(guess.text, secret, at: now, after: factor.lastStep)
       }
-      limiter.release(at: now)
-      try work.records.save(limiter, on: subject, account: user.username.key)
       factor.lastStep = step
       factor.confirmedAt = now
       try work.records.save(factor)
@@ -75,8 +66,8 @@ public struct Authenticator: Sendable {
     }
   }
 
-  /// Removes the authenticator, the tokens that an operator has assigned, the backup codes, the address for codes by e-mail, all security keys and all trust, by
-  /// a code of the second factor.
+  /// Removes the authenticator, the apps that the user has added, the tokens that an operator has assigned, the backup
+  /// codes, the address for codes by e-mail, all security keys and all trust, by a code of the second factor.
   ///
   /// - Throws: what `UnitOfWork.judgeSecondFactor` refuses.
   public func disable(_ code: String, by caller: Caller) async throws {
@@ -84,6 +75,7 @@ public struct Authenticator: Sendable {
       let records = work.records
       try records.removeTOTP(of: user.id)
       for token in try records.tokens(of: user.id) { _ = try work.unassign(token, notifies: false) }
+      try records.removeAppOffers(of: user.id)
       try records.replaceBackupCodes(of: user.id, with: [])
       try records.saveEmail(nil, of: user.id)
       try records.removeSecurityKeys(of: user.id)

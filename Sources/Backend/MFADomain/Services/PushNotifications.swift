@@ -69,7 +69,7 @@ extension Notice.Kind {
     switch self {
     case .deviceEnrolled, .deviceRemoved, .methodChanged, .mfaDisabled, .emailConfirmed, .securityKeyAdded,
       .securityKeyRemoved, .securityKeySuspected, .recoveryStarted, .recoveryCompleted, .identityConnected,
-      .identityDisconnected, .locked:
+      .identityDisconnected, .authenticatorAdded, .authenticatorRemoved, .locked:
       true
     case .unlocked, .sessionRevoked, .trustRevoked, .mfaEnabled, .recoveryCancelled: false
     }

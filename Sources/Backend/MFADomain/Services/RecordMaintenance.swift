@@ -63,6 +63,7 @@ public struct RecordMaintenance: Sendable {
     { try $0.removeCodes(createdBefore: $1.advanced(by: .seconds(-7200)), atMost: portion) },
     { try $0.removePushes(createdBefore: $1.advanced(by: .seconds(-7200)), atMost: portion) },
     { try $0.removeKeyChallenges(expiredBefore: $1, atMost: portion) },
+    { try $0.removeAppOffers(expiredBefore: $1, atMost: portion) },
     { try $0.removeFederationChallenges(expiredBefore: $1, atMost: portion) },
     { try $0.removeIdempotentCalls(startedBefore: $1.advanced(by: IdempotentCall.lifetime * -1), atMost: portion) },
     { try $0.removeSessions(expiredBefore: $1, atMost: portion) },

@@ -79,6 +79,11 @@ public struct Resealing: Sendable {
       try records.save(factor)
       count += 1
     }
+    for var offer in try records.appOffers(of: user.id) {
+      offer.secret = try vault.reseal(offer.secret, for: OATHToken.place(offer.id))
+      try records.save(offer)
+      count += 1
+    }
     return count
   }
 }

@@ -85,6 +85,24 @@ extension UnitOfWork {
     }
   }
 
+  /// Counts a guess at the second factor of `user`, and returns what `match` finds.
+  ///
+  /// - Throws: `RecordedRefusal` with the refusal of the attempt limit, before `match` is called; with `.codeInvalid` if
+  ///   it finds nothing.
+  func countGuess<Match>(at user: User, _ match: () throws -> Match?) throws -> Match {
+    let subject = AttemptLimiter.secondFactor(of: user.id)
+    var limiter = try records.limiter(on: subject) ?? AttemptLimiter(at: now)
+    if let refusal = limiter.refusal(at: now) { throw try refuseSecondFactor(.codeThrottled, refusal, of: user) }
+    limiter.count(at: now)
+    guard let found = try match() else {
+      try records.save(limiter, on: subject, account: user.username.key)
+      throw try refuseSecondFactor(.codeRefused, .codeInvalid(.wrong), of: user)
+    }
+    limiter.release(at: now)
+    try records.save(limiter, on: subject, account: user.username.key)
+    return found
+  }
+
   /// Records that a guess at the second factor was refused or not compared, and returns the refusal to throw.
   func refuseSecondFactor(_ event: AuditEvent, _ refusal: MFARefusal, of user: User) throws -> RecordedRefusal {
     try note(event, of: user, ["factor=second", "reason=\(refusal.cause)"])

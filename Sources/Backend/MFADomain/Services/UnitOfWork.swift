@@ -43,8 +43,8 @@ final class UnitOfWork<Initiator: HistoryActor> {
 
   /// Appends a notice to the user's notices, and notifies the user's open sockets after the commit.
   ///
-  /// - Parameter concerning: the id of the device, session, trusted device, security key or recovery; `nil` for the
-  ///   account as a whole.
+  /// - Parameter concerning: the id of the device, session, trusted device, security key, authenticator or recovery;
+  ///   `nil` for the account as a whole.
   func notify(_ userID: UUID, of kind: Notice.Kind, concerning: String? = nil) throws {
     let sequence = try records.append(kind, to: userID, concerning: concerning, at: now)
     if policy.pushesNotices, kind.isPushed { outgoing.pushedNotices[userID] = sequence }

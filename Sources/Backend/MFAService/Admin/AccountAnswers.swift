@@ -71,9 +71,11 @@ public struct AccountDescription: Codable, Sendable, Hashable {
     public let isBackedUp: Bool
   }
 
-  /// A hardware token that operators have assigned.
+  /// A hardware token that operators have assigned, or an authenticator app that the user has added.
   public struct Token: Codable, Sendable, Hashable {
     public let serial: String
+    /// The user's name for an app that the user has added; `nil` for a token.
+    public let name: String?
     public let maker: String
     public let kind: String
     public let lastUsedAt: String?
@@ -240,7 +242,8 @@ extension AccountDescription.SecurityKey {
 extension AccountDescription.Token {
   fileprivate init(_ token: OATHToken) {
     self.init(
-      serial: token.serial.text, maker: token.maker, kind: token.kind.rawValue, lastUsedAt: token.lastUsedAt?.wire)
+      serial: token.serial.text, name: token.name?.text, maker: token.maker, kind: token.kind.rawValue,
+      lastUsedAt: token.lastUsedAt?.wire)
   }
 }
 

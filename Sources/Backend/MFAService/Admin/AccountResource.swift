@@ -119,6 +119,10 @@ public struct AccountResource: Sendable {
     case let value as InvalidValue: .refusal(400, "invalid_request", "\(value.field) \(value.rule)")
     case MFARefusal.notFound, Administration.TokenError.unknownToken:
       .refusal(404, "not_found", "no such account, device, token or recovery")
+    case Administration.TokenError.isOfUser:
+      .refusal(
+        409, "of_user", "the user has added this authenticator app",
+        hint: "mfa-backend admin tokens remove removes it with its secret")
     case is Administration.LockHasChanged:
       .refusal(
         409, "changed", "the lock of the account has changed meanwhile", hint: "look at the account again")

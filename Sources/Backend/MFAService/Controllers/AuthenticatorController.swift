@@ -19,7 +19,8 @@ struct AuthenticatorController {
       MFAOperations.enrollAuthenticator, "Creates a secret for an authenticator, and backup codes.",
       access: .session, refusals: Self.ofBearers + [.freshProofRequired, .alreadyEnabled]
     ) { request, caller in
-      let offer = try await authenticator.offer(try TOTPParameters(request), by: caller)
+      let offer = try await authenticator.offer(
+        try TOTPParameters(algorithm: request.algorithm, digits: request.digits), by: caller)
       return AuthenticatorOffer(secret: offer.secret, qrCodeURL: offer.uri, backupCodes: offer.backupCodes)
     }
   }
@@ -76,11 +77,12 @@ struct AuthenticatorController {
 }
 
 extension TOTPParameters {
-  fileprivate init(_ request: AuthenticatorRequest) throws(InvalidValue) {
-    guard let algorithm = Algorithm(rawValue: request.algorithm ?? "SHA1") else {
+  /// The parameters that a request asks for; `nil` for the default.
+  init(algorithm name: String?, digits: Int?) throws(InvalidValue) {
+    guard let algorithm = Algorithm(rawValue: name ?? "SHA1") else {
       throw InvalidValue(field: "algorithm", rule: "must be SHA1, SHA256 or SHA512")
     }
-    guard let parameters = TOTPParameters(checkedAlgorithm: algorithm, digits: request.digits ?? 6, period: 30) else {
+    guard let parameters = TOTPParameters(checkedAlgorithm: algorithm, digits: digits ?? 6, period: 30) else {
       throw InvalidValue(field: "digits", rule: "must be 6, 7 or 8")
     }
     self = parameters

@@ -27,6 +27,7 @@ extension OperationRegistry {
           secondFactor: SecondFactor(context), codes: EmailCodes(context), trust: Trust(context)
         ).operations
         + AuthenticatorController(authenticator: Authenticator(context), codes: EmailCodes(context)).operations
+        + AuthenticatorAppController(apps: AuthenticatorApps(context)).operations
         + SecurityKeyController(keys: SecurityKeys(context), proof: SecurityKeyProof(context)).operations
         + SessionController(sessions: Sessions(context)).operations
         + PushController(approval: PushApproval(context), addresses: PushAddresses(context)).operations

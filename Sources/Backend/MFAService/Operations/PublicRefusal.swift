@@ -30,6 +30,8 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
   case notEnabled = "not_enabled"
   case securityKeyExists = "key_exists"
   case tooManySecurityKeys = "too_many_keys"
+  case tooManyAuthenticators = "too_many_authenticators"
+  case lastAuthenticator = "last_authenticator"
   case recoveryPending = "recovery_pending"
   case identityConnected = "identity_connected"
   case idempotencyKeyReused = "idempotency_key_reused"
@@ -47,7 +49,8 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
     case .methodNotAllowed: 405
     case .requestTimeout: 408
     case .deviceExists, .tooManyDevices, .tooManyAccounts, .noPhoneNumber, .noEmailAddress, .alreadyEnabled,
-      .notEnabled, .securityKeyExists, .tooManySecurityKeys, .recoveryPending, .identityConnected, .requestInProgress:
+      .notEnabled, .securityKeyExists, .tooManySecurityKeys, .tooManyAuthenticators, .lastAuthenticator,
+      .recoveryPending, .identityConnected, .requestInProgress:
       409
     case .codeExpired: 410
     case .payloadTooLarge: 413
@@ -184,6 +187,13 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case .securityKeyExists: self.init(.securityKeyExists, "This security key is already registered")
     case .tooManySecurityKeys(let limit):
       self.init(.tooManySecurityKeys, "An account has at most \(limit) security keys")
+    case .tooManyAuthenticators(let limit):
+      self.init(.tooManyAuthenticators, "An account has at most \(limit) added authenticators and tokens")
+    case .lastAuthenticator:
+      self.init(
+        .lastAuthenticator,
+        "This is the last authenticator of the account: add another one first, or use mfa.disable, which turns the "
+          + "second factor off")
     }
   }
 

@@ -20,7 +20,7 @@ enum ArchivedTables {
   /// The tables that a restore empties.
   static let dropped = [
     "sessions", "challenges", "codes", "pushes", "key_challenges", "federation_challenges",
-    "idempotent_calls", "push_addresses",
+    "idempotent_calls", "push_addresses", "app_offers",
   ]
 
   /// The tables that a restore leaves: an identity that was used stays used, and exports of the history continue at

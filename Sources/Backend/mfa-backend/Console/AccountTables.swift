@@ -14,7 +14,8 @@ struct AccountTables {
 
   var all: [HTML] {
     let optional: [(String, ConsoleTable)] = [
-      ("Failed attempts", lockouts), ("Security keys", keys), ("Tokens", tokens), ("Trusted devices", trust),
+      ("Failed attempts", lockouts), ("Security keys", keys), ("Tokens and added apps", tokens),
+      ("Trusted devices", trust),
     ]
     let tables = [("Devices", devices), ("Sessions", sessions)] + optional.filter { !$0.1.rows.isEmpty }
     return tables.map { title, table in "<h2>\(title)</h2>\n\(table.markup)\n" }
@@ -116,12 +117,19 @@ struct AccountTables {
 
   private var tokens: ConsoleTable {
     table(
-      "Tokens that operators have assigned", ["serial", "maker", "kind", "last use"], description.tokens,
-      BackendActs.unassignToken, whenEmpty: "No tokens."
+      "Tokens that operators have assigned, and apps that the user has added",
+      ["serial", "name or maker", "kind", "last use"], description.tokens, BackendActs.unassignToken,
+      whenEmpty: "No tokens."
     ) { token in
-      [ConsoleParts.code(token.serial), .init(token.maker), .init(token.kind), time(token.lastUsedAt, "never")]
+      [
+        ConsoleParts.code(token.serial), .init(token.name ?? token.maker),
+        .init(token.name == nil ? token.kind : "app"),
+        time(token.lastUsedAt, "never"),
+      ]
     } form: { token in
-      page.form(
+      // An app that the user has added can be removed only, which is no act of the console.
+      guard token.name == nil else { return .nothing }
+      return page.form(
         BackendActs.unassignToken, "Take back", [("serial", token.serial)],
         "The token \(token.serial) belongs to no account then, and keeps its counter. The same: "
           + backend.line(["admin", "tokens", "unassign"], operand: token.serial))
