@@ -266,6 +266,16 @@ struct AppCommandTests {
       #expect(keys.count == 1 && keys[0].hasPrefix(key) && !keys[0].hasSuffix("never"), "\(keys)")
       _ = try await factor("remove-key", String(key.prefix { $0 != "\t" }))
       #expect(try await factor("keys").isEmpty)
+      // The app of a new phone takes the place of the first one.
+      let further = try JSONValue(
+        Data(try #require(try await factor("add-app", "--name", "New phone", "--json").first).utf8))
+      let (added, seed) = (try #require(further["id"]?.text), try #require(further["secret"]?.text))
+      let shown = try await ChildProcess.run(Places.tool("oathtool"), ["--totp", "-b", seed])
+      #expect(try await factor("confirm-app", added, shown.output[0]) == ["\(added)\tNew phone"])
+      #expect(try await factor("rename-app", added, "Phone") == ["\(added)\tPhone"])
+      #expect(try await factor("remove-app", "first") == ["Authenticator removed"])
+      let apps = try await factor("apps")
+      #expect(apps.count == 1 && apps[0].hasPrefix("\(added)\tapp\tPhone\t"), "\(apps)")
       let codes = try await factor("backup-codes", backup[2])
       #expect(codes.count == 10 && !codes.contains(backup[2]), "\(codes)")
       #expect(try await factor("off", codes[0]).count == 1)
@@ -273,7 +283,7 @@ struct AppCommandTests {
       #expect(try await factor("status").contains("second factor: off"))
       let logs = household.gate.process.errors.lines + [try String(contentsOfFile: household.log, encoding: .utf8)]
       #expect(logs.contains { $0.contains("mfa.verify-login") } && logs.contains { $0.contains("key registered") })
-      for text in kept + [secret] + backup + codes {
+      for text in kept + [secret, seed] + backup + codes {
         #expect(!logs.contains { $0.contains(text) }, "a secret is in a log: \(text)")
       }
     }

@@ -19,7 +19,9 @@ struct FactorCommand: ParsableCommand {
       """,
     subcommands: [
       FactorSetupCommand.self, FactorConfirmCommand.self, FactorStatusCommand.self, FactorBackupCodesCommand.self,
-      FactorKeysCommand.self, FactorAddKeyCommand.self, FactorRemoveKeyCommand.self, FactorOffCommand.self,
+      FactorAppsCommand.self, FactorAddAppCommand.self, FactorConfirmAppCommand.self, FactorRenameAppCommand.self,
+      FactorRemoveAppCommand.self, FactorKeysCommand.self, FactorAddKeyCommand.self, FactorRemoveKeyCommand.self,
+      FactorOffCommand.self,
     ])
 }
 
@@ -39,12 +41,9 @@ struct FactorSetupCommand: AsyncParsableCommand {
   func run() async throws {
     let app = try await MobileApp(options)
     app.print(try await app.call(MFAOperations.enrollAuthenticator, AuthenticatorRequest())) { offer in
-      let picture = StandardOutput.isTerminal ? try? QRCode(offer.qr_code_url).terminalText() : nil
       let codes = offer.backup_codes.map { "  \(TerminalText.printable($0))\n" }.joined()
       return """
-        \(picture ?? "")secret: \(TerminalText.printable(offer.secret))
-        uri: \(TerminalText.printable(offer.qr_code_url))
-        backup codes:
+        \(MobileApp.authenticatorText(secret: offer.secret, uri: offer.qr_code_url))backup codes:
         \(codes)
         """
     }
@@ -164,6 +163,12 @@ extension MobileApp {
   /// Prints an answer: with --json as it is, otherwise as `text` has it.
   func print<Answer: Encodable>(_ answer: Answer, as text: (Answer) -> String) {
     if printsJSON { JSONOutput.print(answer) } else { StandardOutput.write(text(answer)) }
+  }
+
+  /// Returns the lines for a new authenticator, on a terminal with the QR code.
+  static func authenticatorText(secret: String, uri: String) -> String {
+    let picture = StandardOutput.isTerminal ? try? QRCode(uri).terminalText() : nil
+    return (picture ?? "") + "secret: \(TerminalText.printable(secret))\nuri: \(TerminalText.printable(uri))\n"
   }
 
   /// Prints the fields of `rows` with tabs between them, a line for each.
