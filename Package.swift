@@ -336,6 +336,7 @@ let package = Package(
     library(.tools, "CArgon2", pkgConfig: "libargon2", package: "libargon2-dev"),
     library(.tools, "CKeyutils", pkgConfig: "libkeyutils", package: "libkeyutils-dev"),
     library(.tools, "CPNG", pkgConfig: "libpng", package: "libpng-dev"),
+    library(.tools, "CSodium", pkgConfig: "libsodium", package: "libsodium-dev"),
     library(.tools, "CTurboJPEG", pkgConfig: "libturbojpeg", package: "libturbojpeg0-dev"),
     executable(.tools, "attest", ["AttestTool", "Commands", "ProcessSignals", "TransportEngine"]),
     // The client tool.
@@ -592,7 +593,7 @@ if !gateOnly {
     .target(
       name: "VaultFormats",
       dependencies: [
-        "AuthenticatorVault", "ByteCoding", "CArgon2", "OneTimePasswords", crypto, cryptoExtras, protobuf,
+        "AuthenticatorVault", "ByteCoding", "CArgon2", "CSodium", "OneTimePasswords", crypto, cryptoExtras, protobuf,
       ],
       path: Room.tools.source("VaultFormats"), exclude: ["OTPMigration.proto"], swiftSettings: ownSettings),
     // A vault on several devices.

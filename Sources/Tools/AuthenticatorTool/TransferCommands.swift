@@ -15,6 +15,9 @@ extension Failure {
       let names = VaultFormat.allCases.map(\.rawValue).joined(separator: ", ")
       self.init(.badData, "\(path): \(error)", hint: "--format names it: \(names)")
     case .malformed, .notAuthentic, .keyDerivation, .tooLarge, .tooComplex: self.init(.badData, "\(path): \(error)")
+    case .memory:
+      self.init(
+        .unavailable, "\(path): \(error)", hint: "close other programs, or import it on a machine with more memory")
     case .malformedTable:
       self.init(.badData, "\(path): \(error)", hint: "export it from the app again, and do not edit it")
     case .wrongPassword: self.init(.refused, "\(path): \(error)", hint: "nothing was written; try again")

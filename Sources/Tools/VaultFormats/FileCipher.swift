@@ -55,13 +55,28 @@ enum FileCipher {
     }
   }
 
+  /// What is left to other programs, and to the rest of this one.
+  private static let reserve = 64 << 20
+
+  /// Checks that a key derivation with so many bytes of memory does not get this process killed. A kernel that
+  /// overcommits memory gives it, and kills the process that uses it.
+  ///
+  /// - Throws: `.memory`
+  static func checkMemory(_ bytes: Int) throws(VaultFormatError) {
+    guard let available = MemoryAllowance.available() else { return }
+    let left = max(0, available - reserve)
+    guard bytes <= left else { throw .memory(needed: bytes >> 20, available: left >> 20) }
+  }
+
   /// A key of 32 bytes by Argon2id (RFC 9106), version 1.3.
   ///
   /// - Parameter salt: At least 8 bytes.
-  /// - Throws: `.keyDerivation` if a parameter is out of range, or the memory cannot be had.
+  /// - Throws: `.memory` if the machine does not have it; `.keyDerivation` if a parameter is out of range, or the memory
+  ///   is not given.
   static func argon2id(
     _ password: String, salt: Data, passes: UInt32, kibibytes: UInt32, lanes: UInt32
   ) throws(VaultFormatError) -> SymmetricKey {
+    try checkMemory(Int(kibibytes) << 10)
     let (password, salt) = (Array(password.utf8), Array(salt))
     var key = [UInt8](repeating: 0, count: 32)
     let code = argon2id_hash_raw(
@@ -73,11 +88,13 @@ enum FileCipher {
   }
 
   /// Decrypts; `nil` if the tag does not match.
-  static func open(nonce: Data, ciphertext: Data, tag: Data, with key: SymmetricKey) -> Data? {
+  static func open(
+    nonce: Data, ciphertext: Data, tag: Data, with key: SymmetricKey, authenticating other: Data = Data()
+  ) -> Data? {
     guard nonce.count == 12, tag.count == 16, let nonce = try? AES.GCM.Nonce(data: nonce),
       let box = try? AES.GCM.SealedBox(nonce: nonce, ciphertext: ciphertext, tag: tag)
     else { return nil }
-    return try? AES.GCM.open(box, using: key)
+    return try? AES.GCM.open(box, using: key, authenticating: other)
   }
 
   /// Encrypts with a new nonce.

@@ -27,16 +27,11 @@ public enum EntryLink {
 /// Lists of `otpauth` links, one a line, as many authenticators write them.
 enum LinkList {
   /// The lines of a file for each entry that it may have: others are empty, or remarks.
-  private static let linesForEntry = 10
+  static let linesForEntry = 10
 
   static func read(
     _ bytes: [UInt8], as format: VaultFormat, at time: Int64, most: Int
   ) throws(VaultFormatError) -> ImportedFile {
-    if format == .ente, bytes.first(where: { !" \t\r\n".utf8.contains($0) }) == UInt8(ascii: "{") {
-      throw .unsupported(
-        "the export of ente Auth is encrypted (Argon2id, XChaCha20-Poly1305), which is not read",
-        hint: "export it as plain text, or with `ente auth decrypt` of its command-line tool")
-    }
     var file = ImportedFile(format)
     let lines = try lines(of: bytes, most: most)
     guard lines.count <= most else { throw .tooLarge }

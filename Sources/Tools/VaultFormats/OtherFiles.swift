@@ -197,9 +197,20 @@ enum BitwardenFile {
   }
 }
 
-/// Proton Authenticator's plain export.
+/// Proton Authenticator's export, plain or encrypted with a password.
 enum ProtonFile {
   private struct Export: Decodable { let entries: EntryList<Entry>? }
+
+  /// AES-256-GCM under a key of Argon2id with 2 passes, 19 MiB and one lane.
+  private struct Encrypted: Decodable {
+    let version: Int
+    let salt: String
+    /// A nonce of 12 bytes, the ciphertext and its tag.
+    let content: String
+  }
+
+  /// What an encrypted export authenticates in addition to its content.
+  private static let purpose = Data("proton.authenticator.export.v1".utf8)
 
   private struct Entry: Decodable {
     let content: Content
@@ -211,11 +222,31 @@ enum ProtonFile {
     let name: String?
   }
 
-  static func read(_ data: Data, at time: Int64, most: Int) throws(VaultFormatError) -> ImportedFile {
-    guard let entries = try JSONDecoder.file(Export.self, data, .proton, most: most).entries?.items else {
-      throw .unsupported(
-        "the export of Proton Authenticator is encrypted, which is not read", hint: "export it without a password")
+  private static func decrypted(_ export: Encrypted, password: () throws -> String) throws -> Data {
+    guard export.version == 1 else {
+      throw VaultFormatError.unsupported(
+        "the export of Proton Authenticator has version \(export.version), which is not known",
+        hint: "export it without a password")
     }
+    guard let salt = Data(base64Encoded: export.salt), salt.count == 16,
+      let box = Data(base64Encoded: export.content), box.count >= 12 + 16
+    else { throw VaultFormatError.malformed(.proton) }
+    let key = try FileCipher.argon2id(try password(), salt: salt, passes: 2, kibibytes: 19 << 10, lanes: 1)
+    guard
+      let plain = FileCipher.open(
+        nonce: box.prefix(12), ciphertext: box.dropFirst(12).dropLast(16), tag: box.suffix(16), with: key,
+        authenticating: purpose)
+    else { throw VaultFormatError.wrongPassword }
+    return plain
+  }
+
+  static func read(_ data: Data, at time: Int64, most: Int, password: () throws -> String) throws -> ImportedFile {
+    var export = try JSONDecoder.file(Export.self, data, .proton, most: most)
+    if export.entries == nil {
+      let plain = try decrypted(JSONDecoder.file(Encrypted.self, data, .proton, most: most), password: password)
+      export = try JSONDecoder.file(Export.self, plain, .proton, most: most)
+    }
+    guard let entries = export.entries?.items else { throw VaultFormatError.malformed(.proton) }
     var file = ImportedFile(.proton)
     file.add(entries, named: { $0.content.name ?? "" }) { entry throws(EntryFault) in
       var read = try SecretOrLink.entry(entry.content.uri, issuer: entry.content.name, account: nil, at: time)
@@ -226,7 +257,7 @@ enum ProtonFile {
   }
 }
 
-/// Stratum's plain backup, earlier Authenticator Pro.
+/// Stratum's backup, earlier Authenticator Pro: plain or encrypted with a password.
 enum StratumFile {
   private struct Backup: Decodable {
     let Authenticators: EntryList<Entry>
@@ -256,10 +287,31 @@ enum StratumFile {
     let Counter: Int64?
   }
 
-  static func read(_ data: Data, at time: Int64, most: Int) throws(VaultFormatError) -> ImportedFile {
-    if data.first == UInt8(ascii: "A") {
-      throw .unsupported("the backup of Stratum is encrypted, which is not read", hint: "back up without a password")
+  /// What begins an encrypted backup.
+  private static let beginning = Data("AUTHENTICATORPRO".utf8)
+
+  /// Decrypts: the beginning, 16 bytes of salt, a nonce of 12, the ciphertext of AES-256-GCM and its tag, under a key of
+  /// Argon2id with 3 passes, 64 MiB and four lanes.
+  private static func decrypted(_ data: Data, password: () throws -> String) throws -> Data {
+    guard data.starts(with: beginning) else {
+      throw VaultFormatError.unsupported(
+        "the backup is encrypted as earlier versions of Stratum did, which is not read",
+        hint: "restore it in Stratum, and back up again")
     }
+    let rest = data.dropFirst(beginning.count)
+    guard rest.count >= 16 + 12 + 16 else { throw VaultFormatError.malformed(.stratum) }
+    let key = try FileCipher.argon2id(
+      try password(), salt: rest.prefix(16), passes: 3, kibibytes: 64 << 10, lanes: 4)
+    let box = rest.dropFirst(28)
+    guard
+      let plain = FileCipher.open(
+        nonce: Data(rest.dropFirst(16).prefix(12)), ciphertext: box.dropLast(16), tag: box.suffix(16), with: key)
+    else { throw VaultFormatError.wrongPassword }
+    return plain
+  }
+
+  static func read(_ data: Data, at time: Int64, most: Int, password: () throws -> String) throws -> ImportedFile {
+    let data = data.first == UInt8(ascii: "A") ? try decrypted(data, password: password) : data
     let backup = try JSONDecoder.file(Backup.self, data, .stratum, most: most)
     let names = Dictionary((backup.Categories ?? []).map { ($0.Id, $0.Name) }) { first, _ in first }
     let bindings = Dictionary(grouping: backup.AuthenticatorCategories ?? [], by: \.AuthenticatorSecret)

@@ -9,19 +9,19 @@ public enum VaultFormat: String, CaseIterable, Sendable {
   case twoFAS = "2fas"
   /// Links `otpauth-migration://` of Google Authenticator, one a line.
   case google
-  /// Links `otpauth://` of ente Auth, one a line, with groups and notes.
+  /// Links `otpauth://` of ente Auth, one a line, with groups and notes, plain or encrypted.
   case ente
   /// Links `otpauth://`, one a line.
   case otpauth
   /// andOTP, plain or encrypted with a password.
   case andOTP = "andotp"
-  /// Bitwarden and Bitwarden Authenticator, JSON or CSV, plain or JSON encrypted with a password (PBKDF2).
+  /// Bitwarden and Bitwarden Authenticator, JSON or CSV, plain or JSON encrypted with a password.
   case bitwarden
   /// FreeOTP+.
   case freeOTP = "freeotp"
-  /// Proton Authenticator, plain.
+  /// Proton Authenticator, plain or encrypted.
   case proton
-  /// Stratum (Authenticator Pro), plain.
+  /// Stratum (Authenticator Pro), plain or encrypted.
   case stratum
   /// OTPClient, plain.
   case otpClient = "otpclient"
@@ -92,8 +92,10 @@ public enum VaultFormatError: Error, Sendable, Hashable {
   case wrongPassword
   /// It was changed, or cut off: its authentication tag does not match.
   case notAuthentic
-  /// It asks for more memory than 256 MiB, or for an impossible key derivation.
+  /// It asks for more memory than 256 MiB, or 1 GiB in an export of ente Auth, or for an impossible key derivation.
   case keyDerivation(String)
+  /// Its key derivation needs so many MiB, and the machine or the limits of the process leave fewer.
+  case memory(needed: Int, available: Int)
   /// The file is of a kind that is not read or written: what, and what to do.
   case unsupported(String, hint: String)
   /// It is longer than 64 MiB, or has more than 10,000 entries.
@@ -112,6 +114,8 @@ extension VaultFormatError: CustomStringConvertible {
     case .wrongPassword: "wrong password"
     case .notAuthentic: "the file was changed or cut off: its authentication tag does not match"
     case .keyDerivation(let what): "the file asks for an impossible key derivation: \(what)"
+    case .memory(let needed, let available):
+      "the file's key derivation needs \(needed) MiB of memory, and \(available) MiB are available"
     case .unsupported(let what, _): what
     case .tooLarge: "the file is longer than 64 MiB, or has more than 10,000 entries"
     case .tooComplex:
@@ -152,6 +156,7 @@ public enum VaultReader {
       case .aegis: try AegisFile.read(data, at: time, most: most, password: password)
       case .twoFAS: try TwoFASFile.read(data, at: time, most: most, password: password)
       case .google: try MigrationLinks.read(bytes, at: time, most: most)
+      case .ente where isObject(bytes): try EnteFile.read(data, at: time, most: most, password: password)
       case .ente, .otpauth: try LinkList.read(bytes, as: format, at: time, most: most)
       case .andOTP: try AndOTPFile.read(data, at: time, most: most, password: password)
       case .bitwarden where isObject(bytes):
@@ -160,8 +165,8 @@ public enum VaultReader {
       case .bitwarden, .onePassword, .keePassXC: try PasswordTable.read(bytes, as: format, at: time, most: most)
       case .maFile: try SteamFile.read(data, at: time, most: most)
       case .freeOTP: try FreeOTPFile.read(data, at: time, most: most)
-      case .proton: try ProtonFile.read(data, at: time, most: most)
-      case .stratum: try StratumFile.read(data, at: time, most: most)
+      case .proton: try ProtonFile.read(data, at: time, most: most, password: password)
+      case .stratum: try StratumFile.read(data, at: time, most: most, password: password)
       case .otpClient: try OTPClientFile.read(data, at: time, most: most)
       }
     guard file.entries.count + file.faults.count + file.discarded.count <= most else { throw VaultFormatError.tooLarge }

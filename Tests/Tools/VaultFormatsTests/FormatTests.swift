@@ -301,8 +301,9 @@ struct FormatTests {
     #expect(throws: VaultFormatError.malformed(.aegis)) { try read("{", as: .aegis) }
     for text in [
       #"{"encrypted":true,"encKeyValidation_DO_NOT_EDIT":"x","items":null}"#,
-      #"{"version":1,"salt":"x","content":"y"}"#,
-      "AUTHENTICATORPRO....", #"{"services":[],"schemaVersion":9}"#,
+      #"{"version":2,"salt":"x","content":"y"}"#, "AuthenticatorPro....",
+      #"{"version":2,"kdfParams":{"memLimit":1,"opsLimit":1,"salt":""},"encryptedData":"","encryptionNonce":""}"#,
+      #"{"services":[],"schemaVersion":9}"#,
       #"{"header":{"slots":null,"params":null},"db":{"version":9,"entries":[]}}"#,
     ] {
       #expect {

@@ -100,18 +100,6 @@ struct WorldTests {
     #expect(try Vault(json: vault.json()) == vault && vault.entries.isEmpty)
   }
 
-  @Test(
-    "A file that is not read is named in one sentence, with what to do",
-    arguments: [("ente_encrypted.json", "ente Auth is encrypted")])
-  func unread(_ name: String, _ sentence: String) throws {
-    #expect {
-      try file(own + name)
-    } throws: { error in
-      guard case VaultFormatError.unsupported(let what, let hint) = error else { return false }
-      return what.contains(sentence) && !hint.isEmpty
-    }
-  }
-
   @Test func `files of apps are known by their first bytes`() throws {
     for (bytes, sentence) in [
       ([0xAC, 0xED, 0, 5, 0x73], "FreeOTP 2"), (Array("OTPClient\0\u{2}".utf8), "OTPClient"),
