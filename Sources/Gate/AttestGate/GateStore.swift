@@ -1,6 +1,6 @@
 /// The persistent state of a gate. Every store passes the `StoreConformance` suite.
 public protocol GateStore: KeyRegistry, KeyCatalog, ChallengeKeyStorage, IdentityKeyStorage, ChangeFeed,
-  ClusterMembership, RiskStorage, AttestationKeyStorage
+  ClusterMembership, RiskStorage, AttestationKeyStorage, DecisionStorage
 {
   /// The kind and location of the store for logs, without user and password.
   var place: String { get }

@@ -3,8 +3,8 @@ public import ByteCoding
 
 /// Periodic maintenance of the store. It keeps the store from growing without bound and secrets from getting old.
 ///
-/// It deletes spent nonces once they are too old for any node to accept them, rotates the challenge keys, and, if
-/// configured, removes keys that have not been used for a long time.
+/// It deletes spent nonces once they are too old for any node to accept them, rotates the challenge keys, removes old
+/// decisions, and, if configured, keys that have not been used for a long time.
 public struct StoreMaintenance: Sendable {
   /// The optional parts of a maintenance run.
   public struct Plan: Sendable, Hashable {
@@ -13,10 +13,13 @@ public struct StoreMaintenance: Sendable {
     /// The time after which an unused key is removed; `nil` for never. A clock that is set ahead while the gate runs
     /// shortens it by at most a day.
     public var longestUnused: Duration?
+    /// Which decisions about keys are kept; `nil` leaves them alone. A clock that is set ahead shortens the time as above.
+    public var decisions: DecisionRetention?
 
-    public init(rotation: Duration? = nil, longestUnused: Duration? = nil) {
+    public init(rotation: Duration? = nil, longestUnused: Duration? = nil, decisions: DecisionRetention? = nil) {
       self.rotation = rotation
       self.longestUnused = longestUnused
+      self.decisions = decisions
     }
   }
 
@@ -31,7 +34,9 @@ public struct StoreMaintenance: Sendable {
     }
   }
 
-  private let store: any KeyRegistry & KeyCatalog & ClusterMembership
+  public typealias Store = KeyRegistry & KeyCatalog & ClusterMembership & DecisionStorage
+
+  private let store: any Store
   private let challenges: Challenges
   private let plan: Plan
   private let clock: WallClock
@@ -39,7 +44,7 @@ public struct StoreMaintenance: Sendable {
 
   /// - Parameter latest: Limits what a clock that is set ahead can remove. Use one instance for the whole process.
   public init(
-    store: any KeyRegistry & KeyCatalog & ClusterMembership, challenges: Challenges, plan: Plan = Plan(),
+    store: any Store, challenges: Challenges, plan: Plan = Plan(),
     clock: WallClock = .system, latest: ClockUpperBound = ClockUpperBound()
   ) {
     self.store = store
@@ -67,9 +72,12 @@ public struct StoreMaintenance: Sendable {
     let now = clock.now()
     try await store.forgetNonces(issuedBy: now.advanced(by: .zero - challenges.greatestAge))
     var report = Report(ring: try await challenges.tend(at: now, every: plan.rotation))
-    if let longest = plan.longestUnused, let latest = try await latest.bound(knownTo: store) {
+    guard plan.longestUnused != nil || plan.decisions != nil else { return report }
+    let latest = try await latest.bound(knownTo: store)
+    if let longest = plan.longestUnused, let latest {
       report.removedKeys = try await removeKeys(unusedSince: min(now, latest).advanced(by: .zero - longest))
     }
+    if let decisions = plan.decisions { try await store.forgetDecisions(decisions, at: min(now, latest ?? now)) }
     return report
   }
 

@@ -16,6 +16,7 @@ enum PostgresSchema {
     ("keys of Android devices", androidKeys),
     ("risk metrics", risks),
     ("keys by attestation key", AttestationKeyStatements.index),
+    ("decisions about keys", DecisionStatements.tables),
   ]
 
   /// The id of the migration lock: an arbitrary number that is the same in every version, and the schema.

@@ -120,4 +120,42 @@ extension PostgresStore: AttestationKeyStorage {
   }
 }
 
+extension PostgresStore: DecisionStorage {
+  public func store(_ decisions: [KeyDecision], atMost limit: Int) async throws(StoreError) {
+    try await runForHistory { connection throws(StoreError) in
+      try DecisionStatements.store(decisions, atMost: limit, on: connection)
+    }
+  }
+
+  public func decisions(of keyID: KeyID, before position: Int64?, limit: Int) async throws(StoreError) -> DecisionPage {
+    try await run { connection throws(StoreError) in
+      try DecisionStatements.page(of: keyID, before: position, limit: limit, on: connection)
+    }
+  }
+
+  public func forgetDecisions(_ retention: DecisionRetention, at now: Timestamp) async throws(StoreError) {
+    let instant = now.advanced(by: .zero - retention.longest)
+    // Reads first: without old decisions nothing is written.
+    if try await run({ connection throws(StoreError) in
+      try DecisionStatements.hasOld(before: instant, on: connection)
+    }) {
+      while !Task.isCancelled,
+        try await runForHistory({ connection throws(StoreError) in
+          try DecisionStatements.deleteOld(before: instant, on: connection)
+        })
+      {}
+    }
+    var excess = try await run { connection throws(StoreError) in
+      try DecisionStatements.excess(over: retention.most, on: connection)
+    }
+    while excess > 0, !Task.isCancelled {
+      let count = min(excess, DecisionStatements.portion)
+      try await runForHistory { connection throws(StoreError) in
+        try DecisionStatements.deleteOldest(count, on: connection)
+      }
+      excess -= count
+    }
+  }
+}
+
 extension PostgresStore: GateStore {}

@@ -46,6 +46,8 @@ public final class PostgresStore: Sendable {
   private let admissions: [ConnectionWorker<KeyUse, Admittance>]
   private let lookups: ConnectionWorker<KeyID, KeyRecord?>
   private let jobs: ConnectionWorker<StoreJob, Bool>
+  /// Writes decisions about keys, on a connection of its own. Its faults are no faults of the store.
+  private let history: ConnectionWorker<StoreJob, Bool>
   let listener: NoticeListener
 
   /// Creates a store in the database of `parameters`. Opens no connection yet.
@@ -65,12 +67,13 @@ public final class PostgresStore: Sendable {
     ) {
       (connection, keys) throws(StoreError) in try KeyStatements.records(of: keys, on: connection)
     }
-    jobs = ConnectionWorker(
-      "jobs", dialer: dialer, health: record, mostAtOnce: 1, probe: ProbeStatements.write
-    ) {
-      (connection, jobs) throws(StoreError) in
+    let perform: ConnectionWorker<StoreJob, Bool>.Work = { (connection, jobs) throws(StoreError) in
       jobs.map { job in job(connection).map { .failure($0) } ?? .success(true) }
     }
+    jobs = ConnectionWorker(
+      "jobs", dialer: dialer, health: record, mostAtOnce: 1, probe: ProbeStatements.write, work: perform)
+    history = ConnectionWorker(
+      "history", dialer: dialer, health: StoreHealthRecord(), mostAtOnce: 1, probe: ProbeStatements.read, work: perform)
     listener = NoticeListener(dialer: dialer)
   }
 
@@ -96,6 +99,7 @@ public final class PostgresStore: Sendable {
     for worker in admissions { worker.close() }
     lookups.close()
     jobs.close()
+    history.close()
     listener.close()
   }
 
@@ -103,8 +107,22 @@ public final class PostgresStore: Sendable {
   func run<Value: Sendable>(
     _ body: @escaping @Sendable (PostgresConnection) throws(StoreError) -> Value
   ) async throws(StoreError) -> Value {
+    try await Self.run(on: jobs, body)
+  }
+
+  /// Runs `body` on the connection for decisions about keys, one after another.
+  func runForHistory<Value: Sendable>(
+    _ body: @escaping @Sendable (PostgresConnection) throws(StoreError) -> Value
+  ) async throws(StoreError) -> Value {
+    try await Self.run(on: history, body)
+  }
+
+  private static func run<Value: Sendable>(
+    on worker: ConnectionWorker<StoreJob, Bool>,
+    _ body: @escaping @Sendable (PostgresConnection) throws(StoreError) -> Value
+  ) async throws(StoreError) -> Value {
     let outcome = LockedValue<Value?>(nil)
-    _ = try await jobs.run { connection in
+    _ = try await worker.run { connection in
       do throws(StoreError) {
         let value = try body(connection)
         outcome.withLock { $0 = value }

@@ -34,6 +34,7 @@ enum SQLiteSchema {
     migrator.registerMigration("7 keys by attestation key") { db in
       try db.execute(sql: AttestationKeyStatements.index)
     }
+    migrator.registerMigration("8 decisions about keys") { db in try db.execute(sql: DecisionStatements.table) }
     return migrator
   }
 

@@ -89,4 +89,28 @@ extension SQLiteStore: AttestationKeyStorage {
   }
 }
 
+extension SQLiteStore: DecisionStorage {
+  public func store(_ decisions: [KeyDecision], atMost limit: Int) async throws(StoreError) {
+    try await history.run { try DecisionStatements(db: $0).store(decisions, atMost: limit) }
+  }
+
+  public func decisions(of keyID: KeyID, before position: Int64?, limit: Int) async throws(StoreError) -> DecisionPage {
+    try await reads.run { try DecisionStatements(db: $0).page(of: keyID, before: position, limit: limit) }
+  }
+
+  public func forgetDecisions(_ retention: DecisionRetention, at now: Timestamp) async throws(StoreError) {
+    let instant = now.advanced(by: .zero - retention.longest)
+    // Reads first: without old decisions nothing is written.
+    if try await reads.run({ try DecisionStatements(db: $0).hasOld(before: instant) }) {
+      while !Task.isCancelled, try await history.run({ try DecisionStatements(db: $0).deleteOld(before: instant) }) {}
+    }
+    var excess = try await reads.run { try DecisionStatements(db: $0).excess(over: retention.most) }
+    while excess > 0, !Task.isCancelled {
+      let count = min(excess, DecisionStatements.portion)
+      try await history.run { try DecisionStatements(db: $0).deleteOldest(count) }
+      excess -= count
+    }
+  }
+}
+
 extension SQLiteStore: GateStore {}

@@ -13,6 +13,8 @@ public final class SQLiteStore: Sendable {
   private let file: DatabaseFile
   let writes: StoreQueue
   let reads: StoreQueue
+  /// Writes decisions about keys, in transactions of its own. Its faults are no faults of the store.
+  let history: StoreQueue
   private let record = StoreHealthRecord()
   let notifier = ChangeNotifier()
 
@@ -28,6 +30,7 @@ public final class SQLiteStore: Sendable {
     file = DatabaseFile(path: path, busyTimeout: busyTimeout)
     writes = StoreQueue(file: file, access: .write, health: record, mostWaiting: mostWaiting)
     reads = StoreQueue(file: file, access: .read, health: record, mostWaiting: mostWaiting)
+    history = StoreQueue(file: file, access: .write, health: StoreHealthRecord(), mostWaiting: mostWaiting)
   }
 
   public var place: String { "sqlite://\(path)" }

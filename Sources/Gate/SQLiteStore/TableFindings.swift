@@ -42,7 +42,7 @@ enum TableFindings {
   private static let rules =
     [
       StoreRule(
-        "SELECT COUNT(*) FROM pragma_foreign_key_check", "receipts without a key",
+        "SELECT COUNT(*) FROM pragma_foreign_key_check", "receipts or decisions without a key",
         advice: "\(StoreRule.restore); the keys themselves work")
     ]
     + StoreRule.all(

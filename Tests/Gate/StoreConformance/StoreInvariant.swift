@@ -18,5 +18,5 @@ public struct StoreInvariant: Sendable, CustomStringConvertible {
 
   public static let all =
     registrations + admissions + counters + races + nonces + challengeKeys + identityKeys + catalog + copies + changes
-    + membership + androidKeys + risks + attestationKeys + everythingAtOnce
+    + membership + androidKeys + risks + attestationKeys + decisions + everythingAtOnce
 }
