@@ -38,9 +38,17 @@ public struct GateConsole: ConsolePages {
     case "/certificates": return try await CertificatesPage.page(gate, now)
     case "/configuration": return try await ConfigurationPage.page(gate, now)
     default:
-      guard path.hasPrefix("/keys/"), let key = KeyName(path.dropFirst("/keys/".count)) else { return nil }
+      guard path.hasPrefix("/keys/") else { return nil }
+      let (name, hasDecisions) = Self.parts(of: path.dropFirst("/keys/".count))
+      guard let key = KeyName(name) else { return nil }
+      if hasDecisions { return try await DecisionsPage(key: key, query: query, now: now).page(gate) }
       return try await KeyPage(key: key, now: now, viewer: viewer).page(gate)
     }
+  }
+
+  private static func parts(of path: Substring) -> (name: Substring, hasDecisions: Bool) {
+    let ending = "/decisions"
+    return path.hasSuffix(ending) ? (path.dropLast(ending.count), true) : (path, false)
   }
 
   public func perform(_ act: ConsoleAct, _ form: ConsoleForm) async throws(ConsoleFault) {

@@ -3,7 +3,7 @@ internal import ConsoleFrame
 internal import GateService
 internal import Markup
 
-/// One key: its record, its sessions and its refusals.
+/// One key: its record, its sessions, its last decisions and its refusals at this gate.
 struct KeyPage {
   let key: KeyName
   let now: Timestamp
@@ -15,6 +15,7 @@ struct KeyPage {
     let few = ConsoleForm.query([("key", record.key), ("limit", "\(ConsoleParts.rows)")])
     let sessions = try await gate.get("/v1/sessions" + few, SessionListing.self).value
     let refusals = try await gate.get("/v1/refusals" + few, RefusalListing.self).value
+    let decisions = try await DecisionsPage.listing(of: record.key, gate).value
     let page = SessionsPage(query: ConsoleForm(), now: now, viewer: viewer)
     return ConsolePage(
       "Key \(record.key.prefix(12))", command: gate.line(["keys", "show"], operand: record.key),
@@ -23,7 +24,11 @@ struct KeyPage {
         <section class="card">\(details(record))</section>
         <h2>Sessions</h2>
         \(page.table(sessions.sessions, gate, back: path(record)).markup)
-        <h2>Refusals</h2>
+        <h2>Decisions</h2>
+        \(DecisionsPage.table(decisions.decisions, at: now).markup)
+        <p class="command"><a href="\(DecisionsPage.path(of: record.key))">All decisions, with CSV and JSON</a> \
+        <code>\(Shown.text(DecisionsPage.command(for: record.key, gate)))</code></p>
+        <h2>Refusals at this gate since its start</h2>
         \(RefusalsPage.table(refusals.refusals, at: now).markup)
         """,
       isLive: true, acts: [GateActs.revoke, GateActs.restore, GateActs.closeSession, GateActs.closeSessions],

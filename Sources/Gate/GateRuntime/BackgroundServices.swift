@@ -1,3 +1,4 @@
+internal import GateService
 internal import Logging
 
 /// What runs in the background under one version of the settings, until it is cancelled.
@@ -12,6 +13,8 @@ struct BackgroundServices: Sendable {
   private let receipts: Task<Void, Never>?
   /// Asks upstreams for their health; `nil` if no route wants it.
   private let upstreams: Task<Void, Never>?
+  /// Stores decisions about keys; `nil` if none are kept. It goes on while the gate shuts down.
+  private let decisions: Task<Void, Never>?
 
   /// Starts the services of `composition`.
   ///
@@ -37,21 +40,33 @@ struct BackgroundServices: Sendable {
       receipts = previous?.receipts
     }
     upstreams = composition.upstreamChecks(logger: logger).map { checks in Task { await checks.run() } }
+    if let writer = composition.decisionWriter(logger: logger) {
+      decisions = Task { [last = previous?.decisions] in
+        await last?.value
+        await writer.run()
+      }
+    } else {
+      composition.memory.metrics.decisions.close()
+      decisions = previous?.decisions
+    }
   }
 
   func cancel() {
     leave()
     maintenance.cancel()
+    decisions?.cancel()
   }
 
-  /// Cancels all but the maintenance. What an exchange under way brings is stored, or asked for again.
+  /// Cancels all but the services of the store. What an exchange under way brings is stored, or asked for again.
   func leave() {
     for task in [statusList, receipts, upstreams] { task?.cancel() }
   }
 
-  /// Cancels the maintenance, and returns when it has ended.
+  /// Cancels the services of the store, and returns when they have ended. The last decisions are stored then.
   func endMaintenance() async {
     maintenance.cancel()
+    decisions?.cancel()
     await maintenance.value
+    await decisions?.value
   }
 }

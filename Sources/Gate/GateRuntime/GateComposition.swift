@@ -229,7 +229,9 @@ struct GateComposition: Sendable {
       store: store,
       maintenance: StoreMaintenance(
         store: store, challenges: challenges,
-        plan: .init(rotation: settings.appAttest.challengeKeyRotation, longestUnused: settings.pruneUnusedAfter),
+        plan: .init(
+          rotation: settings.appAttest.challengeKeyRotation, longestUnused: settings.pruneUnusedAfter,
+          decisions: decisionRetention),
         latest: memory.latest),
       identityKeys: IdentityKeyRotation(
         keys: memory.identityKeys, every: settings.identity.keyLife, overlap: settings.identity.keyOverlap),

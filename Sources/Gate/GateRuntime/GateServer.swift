@@ -249,6 +249,7 @@ package actor GateServer {
     openResources + [
       StatusResource { await self.status },
       KeyResource(store: memory.store, sessions: memory.sessions, announce: memory.announce, logger: logger),
+      DecisionResource(store: memory.store),
       SessionResource(memory.sessions, logger: logger),
       UpstreamResource(memory.metrics.upstreamHealth, logger: logger),
       RefusalResource(memory.metrics.refusalLog),

@@ -63,7 +63,7 @@ extension GateResponder {
       try spendUpgrade(of: peer)
       if request.headers.asksForForeignUpgrade { throw .foreignUpgrade }
       let (admission, identity) = try await admitted(claim, request, from: peer, to: nil, in: context)
-      count(admission)
+      count(admission, in: context)
       context.logger.log(
         level: .info, "forward-auth request admitted",
         context.fields(app: admission.principal.app, key: admission.principal.keyHash))

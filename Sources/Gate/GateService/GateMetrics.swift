@@ -12,6 +12,8 @@ public final class GateMetrics: Sendable {
   public let upstreamHealth: UpstreamHealth
   /// The last refusals.
   public let refusalLog: RefusalLog
+  /// The decisions about keys that wait to be stored.
+  public let decisions: DecisionQueue
 
   private let challenges: Counter
   private let registrations: CounterFamily
@@ -55,6 +57,10 @@ public final class GateMetrics: Sendable {
     self.registry = registry
     upstreamHealth = UpstreamHealth(clock: clock)
     refusalLog = RefusalLog(clock: clock)
+    decisions = DecisionQueue(
+      dropped: registry.counters(
+        "sallyport_decisions_dropped_total", "Decisions about keys that were not stored for the console."
+      ).counter())
     challenges = registry.counters("sallyport_challenges_total", "Issued nonces.").counter()
     registrations = registry.counters(
       "sallyport_registrations_total", "Answered registration requests.", labels: ["result", "code"])

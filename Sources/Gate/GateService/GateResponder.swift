@@ -279,7 +279,7 @@ public final class GateResponder: RequestResponder {
     let session = try sessions.add(
       record, since: revocationEpoch, atMost: limiter.sessions, ofKey: limiter.sessionsOfKey,
       isSocket: request.upgrade != nil)
-    count(admission)
+    count(admission, in: context)
     let head = UpstreamHead(
       request: request, route: route, peer: peer, admission: admission, identity: identity, sanitizer: sanitizer,
       trace: context.trace)
@@ -336,9 +336,11 @@ public final class GateResponder: RequestResponder {
     return (admission, identity)
   }
 
-  /// Counts an admission, unless only monitor mode allowed it.
-  func count(_ admission: Admission) {
-    if admission.overruled == nil { metrics.admitted(by: admission.principal.method) }
+  /// Counts and keeps an admission, unless only monitor mode allowed it.
+  func count(_ admission: Admission, in context: RequestContext) {
+    guard admission.overruled == nil else { return }
+    metrics.admitted(by: admission.principal.method)
+    context.keep(admission)
   }
 
   private func decided(

@@ -70,7 +70,7 @@ final class GateSession: RelayPlan {
     fields.append("code", "upstream_refused")
     fields.append("step", fault.step)
     context.logger.log(level: .notice, "upgrade refused by upstream", fields)
-    context.metrics.refusalLog.noteUpstreamRefusal(
+    context.metrics.noteUpstreamRefusal(
       status: refusal.status, step: fault.step, context.subject(app: principal.app, key: principal.keyHash))
     return Response(status: refusal.status, headers: answerFields(from: refusal.headers), body: refusal.body)
   }

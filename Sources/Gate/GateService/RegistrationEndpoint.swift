@@ -55,6 +55,6 @@ struct RegistrationEndpoint: Sendable {
 
   private func refuse(_ refusal: RequestRefusal, in context: RequestContext, key: KeyHash? = nil) -> Response {
     context.metrics.refusedRegistration(refusal.code.rawValue)
-    return context.refuse(refusal, key: key)
+    return context.refuse(refusal, key: key, mayProveKey: false)
   }
 }

@@ -59,6 +59,9 @@ struct RequestContext: Sendable {
     RefusalLog.Subject(requestID: id, address: address, endpoint: endpoint, path: path, app: app, key: key)
   }
 
+  /// Keeps the admission of a device for the page of its key.
+  func keep(_ admission: Admission) { metrics.decisions.note(admission, requestID: id, from: address) }
+
   /// Returns an answer with status 200.
   func ok(json body: String) -> Response {
     Response(status: 200, headers: headers(type: "application/json"), body: Array(body.utf8))
@@ -77,10 +80,14 @@ struct RequestContext: Sendable {
   /// - Parameters:
   ///   - key: The key that the client claimed, if any.
   ///   - closes: Whether the connection is closed after the answer, regardless of the request.
-  func refuse(_ refusal: RequestRefusal, key: KeyHash? = nil, closes: Bool = false) -> Response {
+  ///   - mayProveKey: Whether the request may have had a signature of the key. A registration has none.
+  func refuse(
+    _ refusal: RequestRefusal, key: KeyHash? = nil, closes: Bool = false, mayProveKey: Bool = true
+  ) -> Response {
     let report = refusal.report
     return refuse(
-      refusal, report, subject(app: report.app, key: key), logging: fields(app: report.app, key: key), closes: closes)
+      refusal, report, subject(app: report.app, key: key), logging: fields(app: report.app, key: key), closes: closes,
+      provesKey: mayProveKey && refusal.provesKey)
   }
 
   /// Logs and answers a failed upstream for a client that was admitted. `fields` are those of its session's log
@@ -95,7 +102,8 @@ struct RequestContext: Sendable {
     metrics.upstreamFailed(fault, on: route)
     let refusal = RequestRefusal.upstreamUnavailable(fault)
     return refuse(
-      refusal, refusal.report, subject(app: principal.app, key: principal.keyHash), logging: fields, closes: false)
+      refusal, refusal.report, subject(app: principal.app, key: principal.keyHash), logging: fields, closes: false,
+      provesKey: true)
   }
 
   /// Logs at the level `debug` which fields of the client do not reach the upstream, if any.
@@ -131,7 +139,7 @@ struct RequestContext: Sendable {
 
   private func refuse(
     _ refusal: RequestRefusal, _ report: RefusalReport, _ subject: RefusalLog.Subject, logging known: LogFields,
-    closes: Bool
+    closes: Bool, provesKey: Bool
   ) -> Response {
     let status = report.code.definition.status
     var fields = known
@@ -141,7 +149,7 @@ struct RequestContext: Sendable {
     fields.append("detail", report.detail)
     logger.log(level: Self.level(of: report.code), "request refused", fields)
     metrics.refused(report.code.rawValue, status: status)
-    metrics.refusalLog.note(report, status: status, subject)
+    metrics.note(report, status: status, subject, provesKey: provesKey)
     return response(report, status: status, fields: refusal.fields, closes: closes)
   }
 
@@ -159,7 +167,7 @@ struct RequestContext: Sendable {
     fields.append("detail", report.detail)
     logger.log(level: .notice, "refusal not enforced", fields)
     metrics.wouldRefuse(report.code.rawValue)
-    metrics.refusalLog.note(report, status: nil, subject(app: report.app, key: key))
+    metrics.note(report, status: nil, subject(app: report.app, key: key), provesKey: denial.provesKey)
   }
 
   private func response(_ report: RefusalReport, status: Int, fields: HeaderFields, closes: Bool) -> Response {

@@ -18,6 +18,8 @@ public struct GateSettings: Sendable, Hashable {
   public var mostWaitingForStore: Int
   /// How long a key may stay unused before it is removed; `nil` for no limit.
   public var pruneUnusedAfter: Duration?
+  /// `nil`: no decisions about keys are kept.
+  public var decisions: Decisions?
   /// The default state folder, which the gate creates with mode 0700 if necessary. `nil` if `store.url` names another
   /// store, whose folder must exist.
   public var stateFolder: String?
@@ -51,6 +53,16 @@ public struct GateSettings: Sendable, Hashable {
 }
 
 extension GateSettings {
+  /// Which decisions about keys are kept for operators.
+  public struct Decisions: Sendable, Hashable {
+    /// The maximum age.
+    public var keep: Duration
+    /// The maximum number of each kind about one key.
+    public var mostOfKey: Int
+    /// The maximum number in the store.
+    public var most: Int
+  }
+
   public struct Listen: Sendable, Hashable {
     /// An IPv4 or IPv6 address; `::` accepts both.
     public var address: String

@@ -26,7 +26,8 @@ struct OpenAPITests {
         operations == [
           "delete /v1/keys/{key}", "delete /v1/sessions/{id}", "get /", "get /livez", "get /metrics", "get /readyz",
           "get /status", "get /v1/activity", "get /v1/configuration", "get /v1/keys", "get /v1/keys/{key}",
-          "get /v1/openapi.json", "get /v1/refusals", "get /v1/sessions", "get /v1/status", "get /v1/upstreams",
+          "get /v1/keys/{key}/decisions", "get /v1/openapi.json", "get /v1/refusals", "get /v1/sessions",
+          "get /v1/status", "get /v1/upstreams",
           "post /v1/drain", "post /v1/keys/{key}/restore",
           "post /v1/keys/{key}/revoke", "post /v1/reload", "post /v1/upgrade", "post /v1/upstreams/drain",
           "post /v1/upstreams/resume",

@@ -5,6 +5,8 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
   case key = "Key"
   case keyListing = "KeyListing"
   case keyRemoval = "KeyRemoval"
+  case decision = "Decision"
+  case decisionListing = "DecisionListing"
   case session = "Session"
   case sessionListing = "SessionListing"
   case sessionClosing = "SessionClosing"
@@ -32,6 +34,8 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
     case .key: Self.keyContent
     case .keyListing: .members(["keys": .list(of: .key)], ["next": .string])
     case .keyRemoval: .members(["key": .string, "removed": .truth])
+    case .decision: Self.decisionContent
+    case .decisionListing: .members(["key": .string, "decisions": .list(of: .decision)], ["next": .string])
     case .session: Self.sessionContent
     case .sessionListing: .members(["sessions": .list(of: .session)], ["next": .string])
     case .sessionClosing: .members(["id": .string, "closed": .truth])
@@ -69,6 +73,15 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
       "patch_level": .string, "provisioning": ["enum": ["factory", "remote", "unknown"]],
       "risk": .count, "risk_at": .instant, "risk_outdated": .truth,
       "key_id": .string, "public_key": .string, "sessions": .count,
+    ])
+
+  private static let decisionContent = JSONContent.members(
+    [
+      "at": .instant, "outcome": ["enum": .list(DecisionDescription.Outcome.allCases.map { .text($0.rawValue) })],
+      "verified": .truth, "app": .string, "address": .string, "request_id": .string, "count": .count,
+    ],
+    [
+      "code": .string, "step": .string, "status": .count, "detail": .string, "advice": .string, "since": .instant,
     ])
 
   private static let sessionContent = JSONContent.members(

@@ -139,19 +139,9 @@ public struct KeyResource: AdminResource {
     KeyDescription(whole: record, sessions: sessions?.count(of: record.key.keyID))
   }
 
-  /// Returns the one key that `text` names.
-  ///
-  /// - Throws: `.malformedKey`, `.unknownKey`, `.ambiguousKey` or `.storeUnavailable`.
+  /// Returns the one key that `text` names; throws as `KeyLookup` does.
   private func record(named text: String) async throws(AdminError) -> KeyRecord {
-    guard let name = KeyName(text) else { throw .malformedKey }
-    let records = try await asking { () throws(StoreError) in
-      try await store.keys(hashPrefix: name.text, limit: AdminRefusal.mostCandidates + 1)
-    }
-    guard let record = records.first else { throw .unknownKey }
-    guard records.count == 1 else {
-      throw .ambiguousKey(candidates: KeyHash.distinct(records.map { KeyHash(of: $0.key.keyID).text }))
-    }
-    return record
+    try await KeyLookup(catalog: store).record(named: text)
   }
 
   // MARK: Changing
@@ -230,14 +220,6 @@ public struct KeyResource: AdminResource {
         metadata: ["step": "\(error.step)", "reason": "\(error)", "advice": "\(error.advice)"])
       throw .storeUnavailable(error)
     }
-  }
-}
-
-extension KeyHash {
-  /// The beginnings of `hashes`, as long as in the log, or longer where two hashes would look the same.
-  fileprivate static func distinct(_ hashes: [String]) -> [String] {
-    let length = (16...KeyName.length).first { length in Set(hashes.map { $0.prefix(length) }).count == hashes.count }
-    return hashes.map { String($0.prefix(length ?? KeyName.length)) }
   }
 }
 

@@ -80,14 +80,15 @@ public final class RefusalLog: Sendable {
   }
 
   /// Records that `subject` was refused, or would have been if `status` is `nil`.
-  func note(_ report: RefusalReport, status: Int?, _ subject: Subject) {
+  @discardableResult
+  func note(_ report: RefusalReport, status: Int?, _ subject: Subject) -> RefusalRing.Entry {
     note(
       code: report.code.rawValue, status: status, step: report.step, detail: report.detail, text: report.text,
       advice: report.code.definition.advice.rawValue, subject)
   }
 
   /// Records that an upstream refused the opening handshake of `subject`, which the gate had admitted.
-  func noteUpstreamRefusal(status: Int, step: String, _ subject: Subject) {
+  func noteUpstreamRefusal(status: Int, step: String, _ subject: Subject) -> RefusalRing.Entry {
     note(
       code: "upstream_refused", status: status, step: step, detail: nil,
       text: "The server of the app refused the opening handshake", advice: nil, subject)
@@ -95,7 +96,7 @@ public final class RefusalLog: Sendable {
 
   private func note(
     code: String, status: Int?, step: String, detail: String?, text: String, advice: String?, _ subject: Subject
-  ) {
+  ) -> RefusalRing.Entry {
     let at = clock.now()
     let (path, detail, text) = (
       subject.path.map(Self.bounded), detail.map(Self.bounded), Self.bounded(text)
@@ -112,6 +113,7 @@ public final class RefusalLog: Sendable {
       state.last &+= 1
       return state.records.append(entry, numbered: state.last, of: block)
     }
+    return entry
   }
 
   /// Returns the beginning of `text`, with an ellipsis if something is missing.

@@ -37,6 +37,8 @@ struct RefusalRing {
 
   init(capacity: Int, share: Int) { (self.capacity, self.share) = (capacity, share) }
 
+  var isEmpty: Bool { places.isEmpty }
+
   /// The records, the newest first.
   var newestFirst: [(number: UInt64, entry: Entry)] {
     var found: [(number: UInt64, entry: Entry)] = []

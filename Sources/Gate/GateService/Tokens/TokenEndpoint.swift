@@ -173,6 +173,7 @@ public struct TokenEndpoint: Sendable {
       // Counts only a proved key. Otherwise a client could use up another client's limit by claiming its key.
       try limiter.spend(.upgradesPerKey, of: device.keyID)
       context.metrics.admitted(by: admission.principal.method)
+      context.keep(admission)
       return (device, admission.principal.method)
     } catch {
       context.metrics.refusedAdmission(error.code.rawValue)

@@ -26,12 +26,13 @@ extension SettingsBuilder {
     refuseSharedAddresses(listen, admin, value(Keys.metricsListen), tls?.acme?.httpListen)
     guard let listen, let tls, let appAttest, let session, let store, let limits, let identity, let log = log(),
       let mostWaitingForStore = value(Keys.mostWaitingForStore), let pruneUnusedAfter = pruneUnusedAfter(session),
-      let unreadyDelay = value(Keys.unreadyDelay), let drainTimeout = value(Keys.drainTimeout),
+      let decisions = decisions(), let unreadyDelay = value(Keys.unreadyDelay),
+      let drainTimeout = value(Keys.drainTimeout),
       let linger = value(Keys.linger)
     else { return nil }
     return GateSettings(
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
-      store: store, mostWaitingForStore: mostWaitingForStore, pruneUnusedAfter: pruneUnusedAfter,
+      store: store, mostWaitingForStore: mostWaitingForStore, pruneUnusedAfter: pruneUnusedAfter, decisions: decisions,
       stateFolder: stateFolder(of: store), limits: limits, identity: identity, tokens: tokens, admin: admin,
       metrics: value(Keys.metricsListen), telemetry: telemetry, webhooks: webhooks, log: log,
       unreadyDelay: unreadyDelay,
@@ -59,6 +60,13 @@ extension SettingsBuilder {
         "must be longer than session.max_age; otherwise an open session could lose its key")
     }
     return longest
+  }
+
+  private func decisions() -> GateSettings.Decisions?? {
+    guard let keep = value(Keys.keepDecisions), let mostOfKey = value(Keys.mostDecisionsOfKey),
+      let most = value(Keys.mostDecisions)
+    else { return nil }
+    return .some(keep.map { GateSettings.Decisions(keep: $0, mostOfKey: mostOfKey, most: most) })
   }
 
   mutating func store() -> GateSettings.Store? {

@@ -182,6 +182,16 @@ enum Keys {
   static let pruneUnusedAfter = Key(
     "store.prune_unused_after", .durationOrOff(86_400_000...31_536_000_000), default: "off",
     "How long a key may stay unused before it is removed. Its device must then attest a new key.")
+  static let keepDecisions = Key(
+    "store.keep_decisions", .durationOrOff(3_600_000...31_536_000_000), default: "30d",
+    "How long the decisions about a key, with the client's address, are kept for `sallyport keys decisions` and the "
+      + "console. `off` keeps none.")
+  static let mostDecisionsOfKey = Key(
+    "store.max_decisions_per_key", .integer(1...100_000), default: "1000",
+    "How many admissions and how many refusals of one key are kept at most. The oldest leave.")
+  static let mostDecisions = Key(
+    "store.max_decisions", .integer(1...1_000_000_000), default: "1000000",
+    "How many decisions are kept in all, of about 300 bytes each. The oldest leave.")
   static let issuer = Key(
     "identity.issuer", .nameOrURL(form: "a name, or the URL of the gate"), default: "sallyport",
     "`iss` of the identity assertions for upstreams.")

@@ -69,7 +69,8 @@ struct AdminClient {
   /// Works on the store without a gate. Running gates notice changes within 2 s.
   static func over(_ store: any GateStore) -> AdminClient {
     let silent = Logger(label: "sallyport") { _ in SwiftLogNoOpLogHandler() }
-    let router = AdminRouter([KeyResource(store: store, sessions: nil, logger: silent)], access: .anyone)
+    let router = AdminRouter(
+      [KeyResource(store: store, sessions: nil, logger: silent), DecisionResource(store: store)], access: .anyone)
     return AdminClient { method, target throws(Failure) in
       await router.response(
         to: Request(

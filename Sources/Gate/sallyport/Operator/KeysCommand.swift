@@ -10,7 +10,7 @@ internal import GateService
 struct KeysCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "keys",
-    abstract: "Lists, revokes, restores, removes and copies registered keys.",
+    abstract: "Lists, explains, revokes, restores, removes and copies registered keys.",
     discussion: """
       Finds the running gate by its admin socket; if no gate runs, works on the store, and gates that share it notice \
       within 2 seconds. Export and import always work on the store.
@@ -20,7 +20,8 @@ struct KeysCommand: AsyncParsableCommand {
         sallyport keys list --app AAABBBCCC1.com.example.app --state revoked
       """,
     subcommands: [
-      KeysListCommand.self, KeysShowCommand.self, KeysRevokeCommand.self, KeysRestoreCommand.self,
+      KeysListCommand.self, KeysShowCommand.self, KeysDecisionsCommand.self, KeysRevokeCommand.self,
+      KeysRestoreCommand.self,
       KeysRemoveCommand.self, KeysExportCommand.self, KeysImportCommand.self,
     ])
 }
