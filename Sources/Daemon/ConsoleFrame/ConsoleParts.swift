@@ -33,9 +33,11 @@ public enum ConsoleParts {
   }
 
   /// Returns a form that filters the list at `path`.
-  public static func filters(_ path: String, _ fields: [HTML]) -> HTML {
+  ///
+  /// - Parameter sort: The order that the form keeps.
+  public static func filters(_ path: String, _ fields: [HTML], sort: ConsoleSort? = nil) -> HTML {
     """
-    <form class="filters card" method="get" action="\(path)" role="search">\(fields)<button>Filter</button>
+    <form class="filters card" method="get" action="\(path)" role="search">\(fields)\(sort?.field ?? .nothing)<button>Filter</button>
     <a href="\(path)">Reset</a></form>
     """
   }

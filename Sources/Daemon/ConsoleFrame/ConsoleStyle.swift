@@ -67,6 +67,8 @@ enum ConsoleStyle {
     th { text-align: left; font-weight: 400; color: var(--dim); font-size: .85rem; }
     th, td { padding: .45rem 1rem .45rem 0; vertical-align: top; } td { overflow-wrap: anywhere; }
     td:first-child { overflow-wrap: normal; } td .name { overflow-wrap: anywhere; }
+    th a { color: inherit; } th[aria-sort] { color: var(--ink); font-weight: 600; }
+    th[aria-sort=ascending] a::after { content: " \\2191"; } th[aria-sort=descending] a::after { content: " \\2193"; }
     tbody tr > td { border-top: 1px solid var(--line); } .number { text-align: right; } td[role].number { text-align: left; }
     #content > h2 { margin: .4rem 0 -.5rem; }
     td small, dd small { display: block; color: var(--dim); font-size: .85rem; }
@@ -92,6 +94,9 @@ enum ConsoleStyle {
       header nav { flex-basis: 100%; order: 3; }
       .scroll { padding: 0 1rem; } table[role], tbody[role], tr[role], td[role] { display: block; width: auto; }
       thead[role] { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+      .sorted thead[role] { position: static; width: auto; height: auto; overflow: visible; clip-path: none; }
+      .sorted thead tr { display: flex; flex-wrap: wrap; gap: .2rem 1rem; }
+      .sorted th { display: none; padding: 0; } .sorted th:has(a) { display: block; }
       tr[role] { padding: .6rem 0; } tr[role] + tr { border-top: 1px solid var(--line); }
       tbody tr > td[role] { border: 0; padding: .1rem 0; text-align: left; display: grid; grid-template-columns: 6.5rem 1fr;
         gap: .5rem; }

@@ -51,18 +51,25 @@ public struct ConsoleTable: Sendable {
   public let columns: [String]
   public let rows: [[Cell]]
   public let whenEmpty: String
+  private let sort: ConsoleSort?
 
-  public init(_ caption: String, _ columns: [String], _ rows: [[Cell]], whenEmpty: String) {
-    (self.caption, self.columns, self.rows, self.whenEmpty) = (caption, columns, rows, whenEmpty)
+  /// - Parameter sort: The order of the rows, which links in the head change; `nil` for rows that cannot be sorted.
+  public init(
+    _ caption: String, _ columns: [String], _ rows: [[Cell]], whenEmpty: String, sort: ConsoleSort? = nil
+  ) {
+    (self.caption, self.columns, self.rows, self.whenEmpty, self.sort) = (caption, columns, rows, whenEmpty, sort)
   }
 
   /// The table for a page. Its parts have roles: on a narrow screen the style sheet shows rows as cards, and browsers
   /// would no longer announce a table.
   public var markup: HTML {
     guard !rows.isEmpty else { return #"<p class="card empty">\#(whenEmpty)</p>"# }
-    let headings = columns.map { #"<th role="columnheader" scope="col">\#($0)</th>"# as HTML }
+    let headings = columns.map { heading -> HTML in
+      sort?.cell(heading) ?? #"<th role="columnheader" scope="col">\#(heading)</th>"#
+    }
+    let tone: HTML = sort == nil ? .nothing : #" class="sorted""#
     return """
-      <div class="card scroll"><table role="table"><caption class="unseen">\(caption)</caption>
+      <div class="card scroll"><table role="table"\(tone)><caption class="unseen">\(caption)</caption>
       <thead role="rowgroup"><tr role="row">\(headings)</tr></thead>
       <tbody role="rowgroup">\(rows.map(row))</tbody></table></div>
       """

@@ -3,7 +3,7 @@ public import ByteCoding
 
 /// The operations on registered keys that operators need.
 ///
-/// Lists are read in pages, in key id order. A page costs the same at any position, and no call blocks the store for
+/// Lists are read in pages, in key id order unless another one is asked for. A page costs the same at any position, and no call blocks the store for
 /// long, however many keys there are.
 public protocol KeyCatalog: Sendable {
   /// Returns at most `limit` keys that match `selection` and follow `cursor` (`nil`: from the start).
@@ -12,6 +12,11 @@ public protocol KeyCatalog: Sendable {
   /// follow.
   /// - Throws: `.corrupt` if one of them cannot be read.
   func keys(_ selection: KeySelection, after cursor: KeyID?, limit: Int) async throws(StoreError) -> KeyPage
+
+  /// As `keys`, in another order, for which the cursor is still the id of the last key.
+  func keys(
+    _ selection: KeySelection, in order: KeyOrder, after cursor: KeyID?, limit: Int
+  ) async throws(StoreError) -> KeyPage
 
   /// As `keys`, but a key that cannot be read is named in `KeyPage.unreadable` and does not fail the call.
   func readableKeys(_ selection: KeySelection, after cursor: KeyID?, limit: Int) async throws(StoreError) -> KeyPage

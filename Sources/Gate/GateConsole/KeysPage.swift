@@ -30,17 +30,18 @@ struct KeysPage {
     let since = unusedDays.flatMap { Int64($0) }.map {
       now.advanced(by: .seconds(-86_400 * $0)).wholeSecond.description
     }
+    let sort = ConsoleSort("/keys", [("key", "key")], query, keeping: filters)
     let target =
       "/v1/keys"
       + ConsoleForm.query([
         ("limit", "\(ConsoleParts.rows)"), ("after", after), ("prefix", prefix), ("platform", query["platform"]),
         ("app", query["app"]), ("state", query["state"]), ("risk", risk),
-        ("unused_since", since),
+        ("unused_since", since), ("sort", sort.choice),
       ])
     let answer = try await gate.get(target, KeyListing.self)
     let table = ConsoleTable(
       "Keys", ["key", "app", "platform", "environment", "state", "risk", "last use", "registered"],
-      answer.value.keys.map(row), whenEmpty: "No keys that match.")
+      answer.value.keys.map(row), whenEmpty: "No keys that match.", sort: sort)
     let form = ConsoleParts.filters(
       "/keys",
       [
@@ -50,19 +51,22 @@ struct KeysPage {
         ConsoleParts.choice("state", "State", [("active", "active"), ("revoked", "revoked")], query),
         ConsoleParts.choice("risk", "Risk metric", Self.risks.map { ($0, $0) }, query),
         ConsoleParts.choice("unused", "Not used for", Self.days.map { ($0, "\($0) days") }, query),
-      ])
+      ], sort: sort)
+    let pages = ConsoleParts.pages(
+      "/keys", filters + [("sort", sort.choice)], after: after, next: answer.value.next)
     return ConsolePage(
-      "Keys", command: command(gate), head: form,
-      content: "\(table.markup)\(ConsoleParts.pages("/keys", filters, after: after, next: answer.value.next))",
+      "Keys", command: command(gate, sort), head: form,
+      content: "\(table.markup)\(pages)",
       table: table,
       json: answer.json)
   }
 
-  private func command(_ gate: ConsoleLink) -> String {
+  private func command(_ gate: ConsoleLink, _ sort: ConsoleSort) -> String {
     gate.line(
       ["keys", "list"] + ConsoleParts.option("--prefix", prefix)
         + ["platform", "app", "state"].flatMap { ConsoleParts.option("--\($0)", query[$0]) }
-        + ConsoleParts.option("--risk", risk) + ConsoleParts.option("--unused-since", unusedDays.map { "\($0)d" }))
+        + ConsoleParts.option("--sort", sort.choice) + ConsoleParts.option("--risk", risk)
+        + ConsoleParts.option("--unused-since", unusedDays.map { "\($0)d" }))
   }
 
   private func row(_ key: KeyDescription) -> [ConsoleTable.Cell] {

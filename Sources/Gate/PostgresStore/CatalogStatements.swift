@@ -9,9 +9,10 @@ enum CatalogStatements {
 
   /// A key that cannot be read is named in the page.
   static func keys(
-    _ selection: KeySelection, after cursor: KeyID?, limit: Int, on connection: PostgresConnection
+    _ selection: KeySelection, in order: KeyOrder = .id, after cursor: KeyID?, limit: Int,
+    on connection: PostgresConnection
   ) throws(StoreError) -> KeyPage {
-    let start = Parameter(cursor?.bytes ?? [])
+    let (page, end, start) = statements(for: order, after: cursor)
     let answers = try connection.ask([
       Call(
         page, start, Parameter(Int64(KeyPage.reach)), Parameter(selection.app),
@@ -43,23 +44,52 @@ enum CatalogStatements {
     }
   }
 
-  private static let page = Statement(
-    "page",
-    """
-    SELECT * FROM (
-      SELECT \(KeyRecord.columns) FROM \(KeyRecord.tables(of: "WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2"))
-    ) AS seen
-    WHERE ($3 IS NULL OR app_id = $3) AND ($8 IS NULL OR (android IS NOT NULL) = $8) AND ($4 IS NULL OR environment = $4)
+  /// Returns the statements of a page, and the value after which it begins.
+  private static func statements(
+    for order: KeyOrder, after cursor: KeyID?
+  ) -> (page: Statement, end: Statement, start: Parameter) {
+    switch order {
+    case .id: (pageByID, end, Parameter(cursor?.bytes ?? []))
+    case .hash: (pageByHash, endByHash, Parameter(cursor.map { KeyHash(of: $0).text } ?? ""))
+    // The tilde sorts after every base64url character.
+    case .hashDescending:
+      (pageByHashDescending, endByHashDescending, Parameter(cursor.map { KeyHash(of: $0).text } ?? "~"))
+    }
+  }
+
+  private static let pageByID = makePage("page", "key_id >", "key_id")
+  private static let pageByHash = makePage("page_by_hash", "key_hash >", "key_hash")
+  private static let pageByHashDescending = makePage("page_by_hash_descending", "key_hash <", "key_hash DESC")
+
+  private static func makePage(_ name: String, _ range: String, _ order: String) -> Statement {
+    Statement(
+      name,
+      """
+      SELECT * FROM (
+        SELECT \(KeyRecord.columns)
+        FROM \(KeyRecord.tables(of: "WHERE k.\(range) $1 ORDER BY k.\(order) LIMIT $2"))
+      ) AS seen
+      WHERE \(conditions)
+      ORDER BY \(order) LIMIT $7
+      """)
+  }
+
+  private static let conditions = """
+    ($3 IS NULL OR app_id = $3) AND ($8 IS NULL OR (android IS NOT NULL) = $8) AND ($4 IS NULL OR environment = $4)
       AND ($5 IS NULL OR (revoked_at IS NOT NULL) = $5)
       AND ($6 IS NULL OR COALESCE(last_seen_at, registered_at) < $6 AND registered_at < $6)
       AND ($9 IS NULL OR risk BETWEEN $9 AND $10 AND NOT risk_outdated)
       AND ($11 IS NULL OR risk IS NULL OR risk_outdated)
-    ORDER BY key_id LIMIT $7
-    """)
+    """
 
   /// Selects the last key of a page's scan range, if the range is full.
-  static let end = Statement(
-    "page_end", "SELECT key_id FROM attested_keys WHERE key_id > $1 ORDER BY key_id LIMIT 1 OFFSET $2")
+  static let end = makeEnd("page_end", "key_id >", "key_id")
+  private static let endByHash = makeEnd("page_end_by_hash", "key_hash >", "key_hash")
+  private static let endByHashDescending = makeEnd("page_end_by_hash_descending", "key_hash <", "key_hash DESC")
+
+  private static func makeEnd(_ name: String, _ range: String, _ order: String) -> Statement {
+    Statement(name, "SELECT key_id FROM attested_keys WHERE \(range) $1 ORDER BY \(order) LIMIT 1 OFFSET $2")
+  }
 
   // MARK: Removal
 

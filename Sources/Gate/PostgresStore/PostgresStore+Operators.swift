@@ -9,6 +9,14 @@ extension PostgresStore: KeyCatalog {
     try await readableKeys(selection, after: cursor, limit: limit).withoutUnreadable()
   }
 
+  public func keys(
+    _ selection: KeySelection, in order: KeyOrder, after cursor: KeyID?, limit: Int
+  ) async throws(StoreError) -> KeyPage {
+    try await run { connection throws(StoreError) in
+      try CatalogStatements.keys(selection, in: order, after: cursor, limit: limit, on: connection)
+    }.withoutUnreadable()
+  }
+
   public func readableKeys(
     _ selection: KeySelection, after cursor: KeyID?, limit: Int
   ) async throws(StoreError) -> KeyPage {

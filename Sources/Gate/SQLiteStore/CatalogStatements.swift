@@ -11,21 +11,25 @@ struct CatalogStatements {
   // MARK: Lists
 
   /// A key that cannot be read is named in the page.
-  func keys(_ selection: KeySelection, after cursor: KeyID?, limit: Int) throws -> KeyPage {
-    let start = Data(cursor?.bytes ?? [])
+  func keys(
+    _ selection: KeySelection, in order: KeyOrder = .id, after cursor: KeyID?, limit: Int
+  ) throws -> KeyPage {
+    let (column, start) = Self.start(of: order, after: cursor)
+    let range = "\(column) \(order == .hashDescending ? "<" : ">")"
+    let sorted = "\(column) \(order == .hashDescending ? "DESC" : "ASC")"
     let rows = try Row.fetchAll(
       db,
       sql: """
         SELECT * FROM (
           SELECT k.*, \(AttestationKeyStatements.columns)
-          FROM attested_keys AS k WHERE k.key_id > :start ORDER BY k.key_id LIMIT :reach
+          FROM attested_keys AS k WHERE k.\(range) :start ORDER BY k.\(sorted) LIMIT :reach
         ) AS seen
         WHERE (:app IS NULL OR app_id = :app) AND (:android IS NULL OR (android IS NOT NULL) = :android) AND (:environment IS NULL OR environment = :environment)
           AND (:revoked IS NULL OR (revoked_at IS NOT NULL) = :revoked)
           AND (:unused IS NULL OR COALESCE(last_seen_at, registered_at) < :unused AND registered_at < :unused)
           AND (:least IS NULL OR \(RiskStatements.metric) BETWEEN :least AND :most)
           AND (:unknown IS NULL OR \(RiskStatements.metric) IS NULL)
-        ORDER BY key_id LIMIT :limit
+        ORDER BY \(sorted) LIMIT :limit
         """,
       arguments: [
         "start": start, "reach": KeyPage.reach, "app": selection.app,
@@ -44,9 +48,19 @@ struct CatalogStatements {
       return KeyPage(records, unreadable: unreadable, next: try rows.last.map(Self.keyID))
     }
     let end = try Row.fetchOne(
-      db, sql: "SELECT key_id FROM attested_keys WHERE key_id > ? ORDER BY key_id LIMIT 1 OFFSET ?",
+      db, sql: "SELECT key_id FROM attested_keys WHERE \(range) ? ORDER BY \(sorted) LIMIT 1 OFFSET ?",
       arguments: [start, KeyPage.reach - 1])
     return KeyPage(records, unreadable: unreadable, next: try end.map(Self.keyID))
+  }
+
+  /// Returns the column of `order`, and the value after which a page begins.
+  private static func start(of order: KeyOrder, after cursor: KeyID?) -> (String, any DatabaseValueConvertible) {
+    switch order {
+    case .id: ("key_id", Data(cursor?.bytes ?? []))
+    case .hash: ("key_hash", cursor.map { KeyHash(of: $0).text } ?? "")
+    // The tilde sorts after every base64url character.
+    case .hashDescending: ("key_hash", cursor.map { KeyHash(of: $0).text } ?? "~")
+    }
   }
 
   private static func keyID(in row: Row) throws -> KeyID {

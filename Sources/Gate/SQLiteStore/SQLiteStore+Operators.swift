@@ -9,6 +9,13 @@ extension SQLiteStore: KeyCatalog {
     try await readableKeys(selection, after: cursor, limit: limit).withoutUnreadable()
   }
 
+  public func keys(
+    _ selection: KeySelection, in order: KeyOrder, after cursor: KeyID?, limit: Int
+  ) async throws(StoreError) -> KeyPage {
+    try await reads.run { try CatalogStatements(db: $0).keys(selection, in: order, after: cursor, limit: limit) }
+      .withoutUnreadable()
+  }
+
   public func readableKeys(
     _ selection: KeySelection, after cursor: KeyID?, limit: Int
   ) async throws(StoreError) -> KeyPage {

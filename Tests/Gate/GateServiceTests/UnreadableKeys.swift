@@ -41,6 +41,12 @@ final class UnreadableKeys: KeyRegistry, KeyCatalog {
     try await store.keys(selection, after: cursor, limit: limit)
   }
 
+  func keys(
+    _ selection: KeySelection, in order: KeyOrder, after cursor: KeyID?, limit: Int
+  ) async throws(StoreError) -> KeyPage {
+    try await store.keys(selection, in: order, after: cursor, limit: limit)
+  }
+
   func readableKeys(
     _ selection: KeySelection, after cursor: KeyID?, limit: Int
   ) async throws(StoreError) -> KeyPage {

@@ -102,7 +102,12 @@ struct ConsoleTests {
         ("/refusals", ["sallyport refusals", "No refusals"]),
         ("/keys?state=active", ["sallyport keys list --state active", hash]),
         ("/keys?key=\(ConsoleTests.encoded(phone.keyID))", ["--prefix \(hash)", "active"]),
-        ("/sessions", ["sallyport sessions list", hash, "/act/close-session"]),
+        (
+          "/keys?sort=-key",
+          ["sallyport keys list --sort=-key", hash, #"aria-sort="descending"><a href="/keys?sort=key"#]
+        ),
+        ("/sessions", ["sallyport sessions list", hash, "/act/close-session", #"aria-sort="ascending"><a href="#]),
+        ("/sessions?sort=client", ["sallyport sessions list --sort client", hash, "/sessions?sort=-client"]),
         ("/upstreams", ["sallyport upstreams list", "available", "/act/drain"]),
         ("/certificates", ["CN=", "from files"]),
         ("/configuration", ["sallyport check --effective", "app_attest.enforcement", "gate.yaml:"]),

@@ -11,6 +11,28 @@ extension StoreInvariant {
         #expect(try await list(.all, in: store, limit: limit) == sorted(ids), "limit \(limit)")
       }
     },
+    StoreInvariant("Keys are listed in the order of their hashes too, and descending, on pages of any size") {
+      store async throws in
+      let keys = try await registeredKeys(12, in: store) + (try await registeredAndroidKeys(11, in: store))
+      func listed(_ order: KeyOrder, _ selection: KeySelection = .all, limit: Int) async throws -> [String] {
+        var (hashes, cursor): ([String], KeyID?) = ([], nil)
+        repeat {
+          let page = try await store.keys(selection, in: order, after: cursor, limit: limit)
+          hashes += page.records.map { KeyHash(of: $0.key.keyID).text }
+          cursor = page.next
+        } while cursor != nil
+        return hashes
+      }
+      func hashes(_ keys: [DeviceKey]) -> [String] {
+        keys.map { KeyHash(of: $0.keyID).text }.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+      }
+      for limit in [1, 7, 23, 100] {
+        #expect(try await listed(.hash, limit: limit) == hashes(keys), "limit \(limit)")
+        #expect(try await listed(.hashDescending, limit: limit) == hashes(keys).reversed(), "limit \(limit)")
+      }
+      #expect(try await listed(.hash, KeySelection(platform: .android), limit: 3) == hashes(Array(keys[12...])))
+      #expect(try await listed(.id, limit: 5).sorted() == hashes(keys).sorted())
+    },
     StoreInvariant("An empty store has one page, without keys and without a next page") { store async throws in
       #expect(try await store.keys(.all, after: nil, limit: 10) == KeyPage([], next: nil))
     },

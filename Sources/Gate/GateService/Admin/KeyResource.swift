@@ -32,11 +32,12 @@ public struct KeyResource: AdminResource {
   public var operations: [AdminOperation] {
     [
       AdminOperation(
-        "GET", "/v1/keys", "Lists keys, in the order of their ids.",
+        "GET", "/v1/keys", "Lists keys, in the order of their ids or hashes.",
         parameters: [
           .after, .limit, .choice("platform", of: ["ios", "android"]), AdminParameter("app"),
           .choice("state", of: ["active", "revoked"]),
           AdminParameter("unused_since", schema: ["type": "string", "format": "date-time"]), .keyName("prefix"),
+          .choice("sort", of: KeyOrder.allCases.map(\.rawValue)),
           AdminParameter("risk", schema: ["type": "string", "pattern": "^(unknown|[0-9]{1,9}([+]|-[0-9]{1,9})?)$"]),
         ],
         answers: AdminAnswers(200, schema: .keyListing, refusals: [503])
@@ -71,11 +72,11 @@ public struct KeyResource: AdminResource {
 
   private func list(_ request: AdminRequest) async throws(AdminError) -> KeyListing {
     let limit = try request.limit()
-    let selection = try Self.selection(request)
+    let (selection, order) = (try Self.selection(request), try Self.order(request))
     guard let prefix = request.parameter("prefix") else {
       let cursor = try Self.cursor(request)
       let page = try await asking { () throws(StoreError) in
-        try await store.keys(selection, after: cursor, limit: limit)
+        try await store.keys(selection, in: order, after: cursor, limit: limit)
       }
       return KeyListing(
         keys: page.records.map(KeyDescription.init), next: page.next.map { Base64URL.encode($0.bytes) })
@@ -89,7 +90,8 @@ public struct KeyResource: AdminResource {
     let records = try await asking { () throws(StoreError) in
       try await store.keys(hashPrefix: name.text, limit: limit)
     }
-    return KeyListing(keys: records.filter(selection.picks).map(KeyDescription.init), next: nil)
+    let picked = records.filter(selection.picks).map(KeyDescription.init)
+    return KeyListing(keys: order == .hashDescending ? picked.reversed() : picked, next: nil)
   }
 
   private static func selection(_ request: AdminRequest) throws(AdminError) -> KeySelection {
@@ -125,6 +127,15 @@ public struct KeyResource: AdminResource {
       selection.risk = risk
     }
     return selection
+  }
+
+  private static func order(_ request: AdminRequest) throws(AdminError) -> KeyOrder {
+    guard let text = request.parameter("sort") else { return .id }
+    guard let order = KeyOrder.allCases.first(where: { $0.rawValue.hasSameBytes(as: text) }) else {
+      throw .malformedParameter(
+        "sort", rule: "must be " + KeyOrder.allCases.map(\.rawValue).joined(separator: ", "))
+    }
+    return order
   }
 
   private static func cursor(_ request: AdminRequest) throws(AdminError) -> KeyID? {

@@ -19,8 +19,8 @@ public struct SessionResource: AdminResource {
   public var operations: [AdminOperation] {
     [
       AdminOperation(
-        "GET", "/v1/sessions", "Lists open sessions, the oldest first.",
-        parameters: [.after, .limit, .keyName("key")],
+        "GET", "/v1/sessions", "Lists open sessions, by default the oldest first.",
+        parameters: [.after, .limit, .keyName("key"), .choice("sort", of: SessionOrder.texts)],
         answers: AdminAnswers(200, schema: .sessionListing)
       ) { request throws(AdminError) in .json(try list(request)) },
       AdminOperation(
@@ -45,10 +45,19 @@ public struct SessionResource: AdminResource {
       guard let name = KeyName(text) else { throw .malformedKey }
       selects = { KeyHash(of: $0).text.hasPrefix(name.text) }
     }
-    let page = sessions.page(where: selects, after: start, limit: try request.limit())
+    let page = sessions.page(
+      where: selects, in: try Self.order(request), after: start, limit: try request.limit())
     let now = clock.now()
     return SessionListing(
       sessions: page.records.map { SessionDescription($0, at: now) }, next: page.next.map(String.init))
+  }
+
+  private static func order(_ request: AdminRequest) throws(AdminError) -> SessionOrder {
+    guard let text = request.parameter("sort") else { return SessionOrder(.opened) }
+    guard let order = SessionOrder(text) else {
+      throw .malformedParameter("sort", rule: "must be one of " + SessionOrder.texts.joined(separator: ", "))
+    }
+    return order
   }
 
   /// The least number of characters that name a session.

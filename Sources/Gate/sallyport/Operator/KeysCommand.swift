@@ -45,6 +45,11 @@ struct KeysListCommand: AsyncParsableCommand {
 
   enum State: String, ExpressibleByArgument, CaseIterable { case active, revoked }
   enum Platform: String, ExpressibleByArgument, CaseIterable { case ios, android }
+  /// The orders of `KeyOrder` that are not that of pages without another one.
+  enum Order: String, ExpressibleByArgument, CaseIterable {
+    case hash = "key"
+    case hashDescending = "-key"
+  }
 
   @OptionGroup var options: StoreOptions
 
@@ -68,6 +73,9 @@ struct KeysListCommand: AsyncParsableCommand {
 
   @Option(help: "Only keys whose hash starts with this; 6 characters or more.")
   var prefix: String?
+
+  @Option(help: "Sort by the hash: key, or --sort=-key for descending. By default keys are in the order of their ids.")
+  var sort: Order?
 
   @Option(help: "The maximum number of keys.")
   var limit: Int?
@@ -97,7 +105,7 @@ struct KeysListCommand: AsyncParsableCommand {
       let query = Query(
         ("limit", "\(min(rest, 500))"), ("after", cursor), ("platform", platform?.rawValue), ("app", app),
         ("state", state?.rawValue), ("unused_since", unusedSince?.description), ("prefix", prefix),
-        ("risk", risk?.text))
+        ("risk", risk?.text), ("sort", sort?.rawValue))
       let page = try await client.send("GET", "/v1/keys" + query.text, KeyListing.self)
       if json {
         for key in page.keys { Console.print(JSONText.encoding(key)) }

@@ -23,7 +23,7 @@ struct SessionsCommand: AsyncParsableCommand {
 struct SessionsListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
-    abstract: "Lists open sessions, oldest first.",
+    abstract: "Lists open sessions, by default the oldest first.",
     discussion: """
       Prints a table on a terminal, otherwise tab-separated lines: id, key, app, route, method, opening time, age in \
       seconds, client. With --json, one line of JSON per session.
@@ -40,8 +40,18 @@ struct SessionsListCommand: AsyncParsableCommand {
     transform: KeyArgument.name)
   var key: KeyName?
 
+  @Option(
+    help: "Sort by opened, key, app, route, method or client; with a dash in front descending, as in --sort=-opened.")
+  var sort: String?
+
   @Flag(help: "Print each session as one line of JSON.")
   var json = false
+
+  func validate() throws {
+    guard sort.map({ SessionOrder($0) != nil }) ?? true else {
+      throw ValidationError("--sort must be one of \(SessionOrder.texts.joined(separator: ", "))")
+    }
+  }
 
   func run() async throws {
     let client = try await configuration.client()
@@ -54,7 +64,7 @@ struct SessionsListCommand: AsyncParsableCommand {
     let now = Timestamp.now()
     var cursor: String?
     repeat {
-      let query = Query(("limit", "500"), ("after", cursor), ("key", key?.text))
+      let query = Query(("limit", "500"), ("after", cursor), ("key", key?.text), ("sort", sort))
       let page = try await client.send("GET", "/v1/sessions" + query.text, SessionListing.self)
       if json {
         for session in page.sessions { Console.print(JSONText.encoding(session)) }
