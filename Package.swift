@@ -399,9 +399,9 @@ let package = Package(
     program(
       .gate, "gate-bench", in: "GateBenchmark",
       [
-        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Databases", "GateFixtures",
-        "GateService", "GateWire", "Locking", "Observability", "PostgresStore", "SQLiteStore", "SimulatedDevice",
-        "Transport", argumentParser, logging,
+        "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "ConsoleFrame", "Cryptography", "Databases",
+        "GateConsole", "GateFixtures", "GateService", "GateWire", "Locking", "Observability", "PostgresStore",
+        "SQLiteStore", "SimulatedDevice", "Transport", argumentParser, logging,
       ]),
     support(
       .gate, "StoreConformance",

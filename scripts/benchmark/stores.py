@@ -5,6 +5,7 @@ on the machine affects both. Keys are distributed like real ones, whose ids are 
 admission reads them.
 """
 
+import base64
 import contextlib
 import hashlib
 import json
@@ -33,7 +34,8 @@ def rows(count):
     for number in range(count):
         key = hashlib.sha256(b"key %d" % number).digest()
         more = os.urandom(129)
-        yield (key, key.hex()[:43], more[:65], "AAABBBCCC1.com.example.app", "production", 4, "42", 0, -1, more[65:97],
+        name = base64.urlsafe_b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
+        yield (key, name, more[:65], "AAABBBCCC1.com.example.app", "production", 4, "42", 0, -1, more[65:97],
                more[97:], REGISTERED)
 
 
@@ -75,7 +77,7 @@ class Postgres:
         server.sql(f"""
             SET search_path = {self.schema}; SET synchronous_commit = off; SET maintenance_work_mem = '512MB';
             INSERT INTO attested_keys ({COLUMNS})
-            SELECT key, left(encode(key, 'hex'), 43), public || 'x', 'AAABBBCCC1.com.example.app', 'production', 4, '42', 0,
+            SELECT key, rtrim(translate(encode(sha256(key), 'base64'), '+/', '-_'), '='), public || 'x', 'AAABBBCCC1.com.example.app', 'production', 4, '42', 0,
               -1, left_half, right_half, {REGISTERED}
             FROM (SELECT sha256(('key ' || n)::bytea) AS key, sha512(('public ' || n)::bytea) AS public,
                 sha256(('nonce ' || n)::bytea) AS left_half, sha256(('digest ' || n)::bytea) AS right_half

@@ -218,7 +218,9 @@ public final class LiveSessions: Sendable {
     after place: UInt64, limit: Int
   ) -> (records: [SessionRecord], next: UInt64?) {
     let numbers = numbers(where: selects)
-    guard order.column == .opened else { return page(of: numbers, in: order, from: Int(clamping: place), limit: limit) }
+    guard order.column == .opened else {
+      return sortedPage(of: numbers, in: order, from: Int(clamping: place), limit: limit)
+    }
     let sorted =
       order.isDescending
       ? numbers.filter { place == 0 || $0 < place }.sorted(by: >) : numbers.filter { $0 > place }.sorted()
@@ -230,7 +232,7 @@ public final class LiveSessions: Sendable {
   /// The number of records that are copied at once under the lock.
   private static let portion = 4096
 
-  private func page(
+  private func sortedPage(
     of numbers: [UInt64], in order: SessionOrder, from start: Int, limit: Int
   ) -> (records: [SessionRecord], next: UInt64?) {
     typealias Entry = (value: [UInt8], number: UInt64, record: SessionRecord)
@@ -245,7 +247,7 @@ public final class LiveSessions: Sendable {
       let part = numbers[index..<min(index + Self.portion, numbers.count)]
       let records = state.withLock { state in part.map { ($0, state.places[$0]?.record) } }
       for case (let number, let record?) in records {
-        let entry = (order.value(of: record), number, record)
+        let entry: Entry = (order.value(of: record), number, record)
         if end <= 1000 { first.add(entry) } else { all.append(entry) }
       }
     }

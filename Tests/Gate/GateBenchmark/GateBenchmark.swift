@@ -25,7 +25,7 @@ struct GateBenchmark: ParsableCommand {
       """,
     subcommands: [
       Admissions.self, Registrations.self, Refusals.self, Verifications.self, AndroidVerifications.self, Mint.self,
-      Costs.self, StoreRounds.self,
+      Costs.self, StoreRounds.self, ConsolePages.self,
     ])
 }
 
