@@ -43,8 +43,11 @@ enum DecisionStatements {
   /// The id of the lock: an arbitrary number that is the same in every version, and the schema.
   private static let lock = "1935763574, hashtext(current_schema())"
 
-  /// A statement by itself: the following ones have later snapshots and see what the previous lock holder did.
-  private static let take = Call(Statement("lock_decisions", "SELECT pg_advisory_xact_lock(\(lock))"))
+  /// Takes the lock. A statement by itself: the following ones have later snapshots and see what the previous lock holder
+  /// did. A crash of the server may lose the last decisions, so that their commit waits for no disk and no standby.
+  private static let take = Call(
+    Statement(
+      "lock_decisions", "SELECT set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock(\(lock))"))
 
   // MARK: Writing
 
