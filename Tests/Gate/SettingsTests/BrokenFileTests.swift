@@ -436,6 +436,12 @@ struct BrokenFileTests {
       "a store with a limit of zero waiting calls", "store: { max_waiting: 0 }",
       "1:23: store.max_waiting: 0 is out of range: 1 to 1000000"),
     Broken(
+      "a store that keeps decisions for a minute", "store: { keep_decisions: 1m }",
+      "1:26: store.keep_decisions: 1m is out of range: 1h to 365d"),
+    Broken(
+      "a store that keeps no decision of a key", "store: { max_decisions_per_key: 0 }",
+      "1:33: store.max_decisions_per_key: 0 is out of range: 1 to 100000"),
+    Broken(
       "a header of the gate that is to be kept", "identity: { keep_headers: [X-Fine, x-attest-app] }",
       "1:36: identity.keep_headers[1]: x-attest-app is set or used by the gate, so that a client's is always removed"),
     Broken(
