@@ -13,8 +13,9 @@ final class PKey: @unchecked Sendable {
   /// Takes over `handle`.
   init(owning handle: OpaquePointer) { self.handle = handle }
 
-  /// The key in a `SubjectPublicKeyInfo`; `nil` if OpenSSL cannot read it.
+  /// The key in a `SubjectPublicKeyInfo`; `nil` if OpenSSL cannot read it, or must not (`PublicKeyForm`).
   convenience init?(spki: ArraySlice<UInt8>) {
+    guard PublicKeyForm.fault(of: spki) == nil else { return nil }
     OpenSSLErrors.clear()
     let parsed = spki.withUnsafeBufferPointer { bytes in
       var cursor = bytes.baseAddress

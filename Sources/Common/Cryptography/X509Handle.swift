@@ -7,8 +7,11 @@ final class X509Handle: @unchecked Sendable {
   let certificate: Certificate
   private let pointer: OpaquePointer
 
-  /// - Throws: `malformedCertificate` if OpenSSL cannot parse it.
+  /// - Throws: `malformedCertificate` if OpenSSL cannot parse it, or must not (`PublicKeyForm`).
   init(_ certificate: Certificate) throws(CryptographyError) {
+    if let fault = PublicKeyForm.fault(of: certificate.fields.subjectPublicKeyInfo) {
+      throw .malformedCertificate(fault)
+    }
     OpenSSLErrors.clear()
     let parsed = certificate.der.withUnsafeBufferPointer { bytes in
       var cursor = bytes.baseAddress

@@ -107,7 +107,7 @@ struct IssuerKeyTests {
     #expect(throws: ASN1Error.self) { try large.unsignedInteger() }
   }
 
-  private static let rsaPEM = """
+  static let rsaPEM = """
     -----BEGIN CERTIFICATE-----
     MIIC/TCCAeWgAwIBAgIUY74N7fzcdokgs/K2DGPQ4ENgPv4wDQYJKoZIhvcNAQEL
     BQAwDjEMMAoGA1UEAwwDUlNBMB4XDTI2MTEyNTEzMjI1N1oXDTQ2MTEyMDEzMjI1

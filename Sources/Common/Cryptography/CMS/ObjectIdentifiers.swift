@@ -17,6 +17,10 @@ extension ObjectIdentifier {
   static let ecdsaWithSHA384 = ObjectIdentifier(encoded: [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x03])
   /// 1.2.840.113549.1.1.11
   static let rsaWithSHA256 = ObjectIdentifier(encoded: pkcs + [1, 11])
+  /// 1.2.840.113549.1.1.1
+  static let rsaKey = ObjectIdentifier(encoded: pkcs + [1, 1])
+  /// 1.2.840.10045.2.1
+  static let ellipticCurveKey = ObjectIdentifier(encoded: [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01])
 
   /// 1.2.840.113549.1
   private static let pkcs: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01]

@@ -163,6 +163,7 @@ extension EventLoop {
         beginLingeringClose(session)
         return
       }
+      if !http.clientAuthorities.isEmpty { CertificateGuard.remove(from: tls) }
       let certificate = PeerCertificate(verifiedBy: tls, trusting: http.clientAuthorities)
       http.peer = Peer(address: http.address, verifiedCertificate: certificate, endpoint: http.peer.endpoint)
       http.handshakeEndedAt = now

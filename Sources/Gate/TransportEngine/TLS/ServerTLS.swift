@@ -205,7 +205,10 @@ public final class ServerTLS: Sendable {
     SSL_CTX_set_alpn_select_cb(context, selectHTTP11, nil)
     do throws(SetupError) {
       try loadCertificate(context)
-      if let clientAuthority { try askForCertificates(of: clientAuthority, in: context) }
+      if let clientAuthority {
+        CertificateGuard.install(in: context)
+        try askForCertificates(of: clientAuthority, in: context)
+      }
     } catch {
       SSL_CTX_free(context)
       throw error
