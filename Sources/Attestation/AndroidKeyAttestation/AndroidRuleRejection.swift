@@ -158,6 +158,18 @@ public struct AndroidAttestationRejection: Error, Sendable, Hashable {
   init(_ rules: [AndroidRuleRejection]) { self.rules = rules }
   init(_ rule: AndroidRuleRejection) { rules = [rule] }
 
+  /// Whether another policy could accept the chain.
+  public var isByPolicyAlone: Bool {
+    rules.allSatisfy { rule in
+      switch rule.step {
+      case .securityLevel, .boot, .patchLevel, .app, .provisioning: true
+      case .format, .nameChaining, .signatures, .root, .authorities, .validity, .revocation, .attestationExtension,
+        .keyDescription, .challenge, .origin, .purpose, .key:
+        false
+      }
+    }
+  }
+
   /// The words for the broken rules, for logs.
   public var codes: [String] { rules.map(\.code) }
 }

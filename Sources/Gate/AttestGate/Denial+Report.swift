@@ -294,5 +294,5 @@ extension StoreError {
 
 extension Denial {
   /// Object identifiers come from the client, so the text can have any length.
-  fileprivate static func bounded(_ text: String) -> String { String(text.prefix(200)) }
+  fileprivate static func bounded(_ text: String) -> String { String(decoding: text.utf8.prefix(200), as: UTF8.self) }
 }

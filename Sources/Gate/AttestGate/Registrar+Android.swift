@@ -98,6 +98,8 @@ extension Registrar {
         ).verify(chain, challenge: challenge, statusList: list, at: now)
       } catch {
         denial = denial ?? .androidAttestationRefused(error)
+        // No other policy would accept it, and each would verify the signatures of up to ten certificates.
+        guard error.isByPolicyAlone else { break }
       }
     }
     throw denial ?? .platformNotConfigured(.android)

@@ -26,6 +26,7 @@ extension GateSettings {
     var limits = EngineLimits()
     limits.connectionsPerAddress = self.limits.perAddress.connections
     limits.maxHead = listen.maxHead
+    limits.descriptorCeiling = DescriptorLimit.ceilingOfClients
     return limits
   }
 }

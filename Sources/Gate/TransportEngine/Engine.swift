@@ -33,6 +33,10 @@ public struct EngineLimits: Sendable, Hashable {
   /// limit are closed before TLS.
   public var connectionsPerAddress: Int?
 
+  /// Clients and upstreams get no descriptor of this number or above. The rest of the process's descriptors is for
+  /// listeners of operators and probes, the store, and files.
+  public var descriptorCeiling: Int32 = .max
+
   public init() {}
 }
 
@@ -48,7 +52,7 @@ public enum EngineEvent: Sendable, Hashable {
   /// A connection got the certificate of a TLS-ALPN-01 challenge, and was closed.
   case challengeAnswered(address: SocketAddress)
   /// The process has no descriptors or no memory for another connection. The listener pauses
-  /// for a moment and continues.
+  /// for a moment and continues. Connections wait in the kernel's queue meanwhile.
   case acceptPaused(reason: String)
   /// A connection was closed before TLS and before any request.
   case connectionRefused(ConnectionRefusal, address: SocketAddress, detail: String? = nil)

@@ -21,6 +21,10 @@ final class Forward {
   var isOnKeptConnection = false
   /// Whether the upstream accepts another request on the connection.
   var keepsConnection = false
+  /// How many interim responses the upstream has sent.
+  var interimResponses = 0
+  /// Far more than any server sends (RFC 9110 section 15.2); each one renews the time that it has.
+  static let mostInterimResponses = 64
   /// Whether `head` has been sent to the upstream.
   var isSent = false
   private let startedAt: Milliseconds

@@ -84,7 +84,15 @@ extension EventLoop {
           forwardFailed(session, forward, .misbehaved("it switched protocols without an upgrade request"))
           return
         }
-        if head.status < 200 { continue }
+        if head.status < 200 {
+          forward.interimResponses += 1
+          guard forward.interimResponses <= Forward.mostInterimResponses else {
+            forwardFailed(
+              session, forward, .misbehaved("it sent more than \(Forward.mostInterimResponses) interim responses"))
+            return
+          }
+          continue
+        }
         guard beginAnswer(session, http, forward, head) else { return }
       }
     }

@@ -2,7 +2,8 @@ internal import Transport
 
 /// The `Sec-WebSocket-Extensions` field (RFC 6455 section 9.1).
 enum ExtensionList {
-  /// Returns the names of the extensions in order; empty if the field is missing, `nil` if the list is malformed.
+  /// Returns the names of the extensions in order; empty if the field is missing, `nil` if the list is malformed or has
+  /// more than `HeaderFields.mostElements`.
   ///
   /// Empty elements are skipped (RFC 9110 section 5.6.1.2).
   ///
@@ -18,6 +19,7 @@ enum ExtensionList {
           return nil
         }
         names.append(name)
+        guard names.count <= HeaderFields.mostElements else { return nil }
         while scanner.take(";") {
           guard scanner.token() != nil else { return nil }
           if scanner.take("="), scanner.token() == nil, !scanner.quotedString() { return nil }

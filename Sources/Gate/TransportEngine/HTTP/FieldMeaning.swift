@@ -4,19 +4,25 @@ extension HeaderFields {
   /// Returns the tokens of a comma-separated list over all fields called `name` (RFC 9110
   /// section 5.6.1), case preserved.
   ///
-  /// Empty elements are skipped. Returns `nil` if an element is not a token.
+  /// Empty elements are skipped. Returns `nil` if an element is not a token, or if there are more than `mostElements`.
   func tokens(of name: FieldName) -> [String]? {
     var tokens: [String] = []
     for value in values(of: name) {
-      for element in value.utf8.split(separator: UInt8(ascii: ",")) {
+      var rest = value.utf8[...]
+      while !rest.isEmpty {
+        let element = rest.prefix { $0 != UInt8(ascii: ",") }
+        rest = rest[element.endIndex...].dropFirst()
         let token = element.trimmingWhitespace()
         if token.isEmpty { continue }
-        guard token.allSatisfy(ByteSet.token.contains) else { return nil }
+        guard tokens.count < Self.mostElements, token.allSatisfy(ByteSet.token.contains) else { return nil }
         tokens.append(String(Substring(token)))
       }
     }
     return tokens
   }
+
+  /// Far more than a list of options or subprotocols has. Each element costs as much as a whole ordinary field.
+  static let mostElements = 64
 
   /// Returns the options of `Connection` (RFC 9110 section 7.6.1), in lowercase.
   func connectionOptions() throws(HeadError) -> [String] {

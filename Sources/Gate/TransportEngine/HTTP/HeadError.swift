@@ -44,7 +44,7 @@ enum HeadError: String, Error, Sendable, CaseIterable {
   case hostRepeated = "the Host field is repeated"
   case hostSyntax = "the Host field is not a host and an optional port"
   case hostDiffers = "the Host field names another host than the request target: send the same in both"
-  case connectionSyntax = "the Connection field is not a list of tokens"
+  case connectionSyntax = "the Connection field is not a list of at most 64 tokens"
   case expectation = "an expectation other than 100-continue cannot be met"
 
   // Body framing

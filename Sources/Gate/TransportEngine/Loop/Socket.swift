@@ -16,6 +16,22 @@ enum Socket {
     return try attempt("socket") { socket(family, type, 0) }
   }
 
+  /// The same, or `EMFILE` if the descriptor's number is not below `ceiling`.
+  static func make(for address: SocketAddress, below ceiling: Int32) throws(SystemCallError) -> Int32 {
+    let fd = try make(for: address)
+    guard fd < ceiling else {
+      close(fd)
+      throw SystemCallError("socket", number: EMFILE)
+    }
+    return fd
+  }
+
+  /// Takes a byte that the peer has sent. Returns whether there was one, even if the connection was reset since.
+  static func takeByte(from fd: Int32) -> Bool {
+    var byte: UInt8 = 0
+    return read(fd, &byte, 1) > 0
+  }
+
   static func set(_ option: Int32, level: Int32 = SOL_SOCKET, to value: Int32, on fd: Int32) {
     var value = value
     setsockopt(fd, level, option, &value, socklen_t(MemoryLayout<Int32>.size))

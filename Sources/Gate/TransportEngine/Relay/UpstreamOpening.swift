@@ -57,7 +57,7 @@ extension EventLoop {
     while let address = http.request.attempt.next() {
       do throws(SystemCallError) {
         upstream.pointee.socket = SocketState()
-        upstream.pointee.socket.fd = try Socket.make(for: address)
+        upstream.pointee.socket.fd = try Socket.make(for: address, below: service?.limits.descriptorCeiling ?? .max)
         if case .unix = address {} else { Socket.disableDelay(on: upstream.pointee.socket.fd) }
         var outcome: Int32? = try Socket.connect(upstream.pointee.socket.fd, to: address) ? 0 : nil
         // Within a machine the attempt ends before connect(2) returns, which does not say so.

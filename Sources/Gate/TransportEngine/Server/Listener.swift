@@ -84,19 +84,36 @@ final class Listener: LoopChannel {
         }
       }
       guard accepted >= 0 else {
-        if errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM { pause(in: loop) }
-        return errno == ECONNABORTED || errno == EINTR
+        let code = errno
+        if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(code) { pause(in: loop, SystemCallError.text(of: code)) }
+        return code == ECONNABORTED || code == EINTR
+      }
+      // The kernel gives the lowest free number.
+      guard accepted < ceiling(in: loop) else {
+        pause(in: loop, "the descriptors that are left are for operators")
+        close(accepted)
+        return false
       }
       loop.adopt(accepted, from: Socket.address(from: storage))
     }
     return true
   }
 
+  private func ceiling(in loop: EventLoop) -> Int32 { loop.service?.limits.descriptorCeiling ?? .max }
+
+  /// Whether a client would get a descriptor now. A connection that was accepted to learn it would be lost.
+  private func hasDescriptor(in loop: EventLoop) -> Bool {
+    let probe = fcntl(fd, F_DUPFD_CLOEXEC, 0)
+    guard probe >= 0 else { return false }
+    close(probe)
+    return probe < ceiling(in: loop)
+  }
+
   /// Pauses when the process is out of descriptors or memory: epoll would report the same connection again and again.
-  private func pause(in loop: EventLoop) {
+  private func pause(in loop: EventLoop, _ reason: String) {
     guard !isPaused else { return }
     isPaused = true
-    loop.service?.report(.acceptPaused(reason: SystemCallError.text(of: errno)))
+    loop.service?.report(.acceptPaused(reason: reason))
     loop.unwatch(fd)
     loop.timers.schedule(timer, at: loop.now + 200)
   }
@@ -104,6 +121,10 @@ final class Listener: LoopChannel {
   override func abandon(in loop: EventLoop) { stop(in: loop) }
 
   override func expired(in loop: EventLoop) {
+    guard hasDescriptor(in: loop) else {
+      loop.timers.schedule(timer, at: loop.now + 200)
+      return
+    }
     isPaused = false
     watch(in: loop)
   }

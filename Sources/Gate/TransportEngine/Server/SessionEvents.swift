@@ -56,6 +56,12 @@ extension EventLoop {
       }
       return
     }
+    if session.pointee.phase == .handshake, events & Readiness.failed != 0,
+      let http = session.pointee.http, case .first = http.hello.stage
+    {
+      resetBeforeAnswer(session, http)
+      return
+    }
     if session.pointee.phase == .connection {
       // One check per event: a second one might already see the next attempt.
       if side == .upstream { connected(session) } else { watchWaitingClient(session) }
@@ -135,6 +141,17 @@ extension EventLoop {
   }
 
   // MARK: TLS
+
+  /// The client has reset the connection before its ClientHello was answered. The kernel keeps what it sent, and the
+  /// answer would cost as much as any other handshake.
+  private func resetBeforeAnswer(_ session: SessionRef, _ http: HTTPConnection) {
+    if http.hello.hasSeenBytes || Socket.takeByte(from: session.pointee.ends.pointee.socket.fd) {
+      reportHandshake(session, "the client reset the connection")
+    } else {
+      service?.report(.connectionUnused(address: http.address))
+    }
+    destroy(session)
+  }
 
   private func handshakeReadable(_ session: SessionRef) {
     guard let http = session.pointee.http else { return }

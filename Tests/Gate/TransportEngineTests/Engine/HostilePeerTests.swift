@@ -87,6 +87,40 @@ extension EngineTests {
       #expect(String(decoding: answers, as: UTF8.self).hasSuffix("Connection: close\r\n\r\nGET / 0"))
     }
 
+    @Test("The last descriptors of the process are not for clients")
+    func descriptorCeiling() async throws {
+      let paused = LockedValue<[String]>([])
+      var limits = EngineLimits()
+      // Every descriptor has this number or a higher one.
+      limits.descriptorCeiling = 0
+      let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: 1), engineLimits: limits) { event in
+        if case .acceptPaused(let reason) = event { paused.withLock { $0.append(reason) } }
+      }
+      #expect(try gate.connect().readToEnd().isEmpty)
+      #expect(paused.withLock { $0 } == ["the descriptors that are left are for operators"])
+      limits.descriptorCeiling = .max
+      try await gate.limit(limits)
+      let client = try gate.connect()
+      try client.send("GET / HTTP/1.0\r\n\r\n")
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 400 "))
+    }
+
+    @Test("An upstream gets none of the last descriptors, and the client gets 502")
+    func descriptorCeilingOfUpstreams() async throws {
+      let listener = try RawListener()
+      let gate = try TestGate(upstream: .webSocket(host: "127.0.0.1", port: listener.port))
+      let client = try gate.connect()
+      let request = TestGate.upgrade()
+      try client.send(String(request.prefix(10)))
+      // The client has its descriptor before the ceiling changes.
+      while await gate.held().inbox == 0, !Task.isCancelled { await Task.yield() }
+      var limits = EngineLimits()
+      limits.descriptorCeiling = 0
+      try await gate.limit(limits)
+      try client.send(String(request.dropFirst(10)))
+      #expect(String(decoding: try client.readToEnd(), as: UTF8.self).hasPrefix("HTTP/1.1 502 "))
+    }
+
     @Test("A client that resets while its service does not read uses no CPU time")
     func resetBeforeStalledService() async throws {
       let listener = try RawListener()

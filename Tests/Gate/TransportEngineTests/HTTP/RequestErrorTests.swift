@@ -93,6 +93,7 @@ import Transport
     (.connectionSyntax, ["Host: a", "Connection: keep alive"]),
     (.connectionSyntax, ["Host: a", "Connection: \"close\""]),
     (.connectionSyntax, ["Host: a", "Connection: close", "Connection: a;b"]),
+    (.connectionSyntax, ["Host: a", "Connection: close", "Connection: " + String(repeating: "a,", count: 64)]),
   ]
 
   static let hosts: [(HeadError, [String])] = [

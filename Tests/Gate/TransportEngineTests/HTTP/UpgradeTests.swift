@@ -144,4 +144,15 @@ import Transport
     let headers = HeaderFields(values.map { .init(name: "sec-websocket-extensions", value: $0) })
     #expect(ExtensionList.names(in: headers) == names)
   }
+
+  @Test("Lists have 64 elements at most")
+  func mostElements() {
+    for (count, isAccepted) in [(64, true), (65, false)] {
+      let value = String(repeating: "a, ,", count: count)
+      let headers = HeaderFields(
+        ["Connection", "Sec-WebSocket-Extensions"].map { .init(name: $0, value: value) })
+      #expect((headers.tokens(of: "Connection")?.count == count) == isAccepted)
+      #expect((ExtensionList.names(in: headers)?.count == count) == isAccepted)
+    }
+  }
 }
