@@ -103,6 +103,77 @@ struct AuthenticatorTests {
     }
   }
 
+  @Test(
+    "B-082 a session of another device that began before the first authenticator waits for its code",
+    arguments: TestDatabase.allCases)
+  func earlierSession(_ database: TestDatabase) async throws {
+    try await TestBackend.with(store: try await database.open()) { backend in
+      let (phone, other) = (TestPhone(), TestPhone())
+      let token = try await backend.token(phone)
+      #expect(try await backend.link(other, to: phone, token: token).status == 200)
+      let earlier = try await backend.signIn(other)
+      let authenticator = try await backend.offerAuthenticator(phone, token: token)
+      let first: JSONValue = ["code": .string(authenticator.code())]
+      #expect(try await backend.post("/auth/mfa/verify-enrollment", first, as: phone.app, token: token).status == 200)
+      backend.clock.advance(by: .seconds(30))
+      let removal = try await backend.post(
+        "/mfa/unenroll", phone.naming, as: other.app, token: earlier["token"]?.text)
+      #expect(removal.status == 403 && removal["code"] == "mfa_required")
+      let renewed = try await backend.post(
+        "/auth/token/refresh", ["refreshToken": earlier["refreshToken"] ?? nil], as: other.app)
+      #expect(renewed.status == 200 && renewed["scope"] == "mfa")
+      // The session that has given the code stays full, and the other one is full after a code.
+      let own = try await backend.get("/auth/mfa/status", as: phone.app, token: token)
+      #expect(own["challenge_required"] == false)
+      let proved = try await backend.verifyLogin(
+        authenticator.code(), other, token: renewed["token"]?.text ?? "")
+      #expect(proved.status == 200)
+      let history = try await Administration(backend.context).history(
+        of: Username(phone.username), before: nil, atMost: 1000, by: AppScene.operatorName)
+      #expect(history.contains { $0.event == "totp.confirmed" && $0.detail == "sessions=1" })
+    }
+  }
+
+  @Test("B-082 a trusted device keeps its session when the operator assigns a token as a further factor")
+  func furtherFactor() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      let proved = try await backend.verifyLogin(
+        authenticator.code(), phone, token: backend.pendingToken(phone), ["trust_device": true])
+      let challenge = try await backend.challenge(phone)
+      var body = try #require(try backend.proof(phone, of: challenge).members)
+      body["trustToken"] = proved["trust_token"] ?? nil
+      let trusted = try await backend.post("/auth/verify-signature", .object(body), as: phone.app)
+      #expect(trusted["scope"] == "full")
+      let token = try ImportedToken(
+        place: "line 1", serial: "H1", kind: .hotp, secret: Array("12345678901234567890".utf8), period: 30,
+        counter: 0, drift: 0, username: Username(phone.username))
+      _ = try await Administration(backend.context).importTokens(
+        [token], from: "pskc", changes: true, by: AppScene.operatorName)
+      let status = try await backend.get("/auth/mfa/status", as: phone.app, token: trusted["token"]?.text)
+      #expect(status["challenge_required"] == false)
+    }
+  }
+
+  @Test("B-082 sessions wait for the token that an operator assigns as the first factor")
+  func firstToken() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let session = try await backend.token(phone)
+      let token = try ImportedToken(
+        place: "line 1", serial: "H1", kind: .hotp, secret: Array("12345678901234567890".utf8), period: 30,
+        counter: 0, drift: 0, username: nil)
+      let administration = Administration(backend.context)
+      _ = try await administration.importTokens([token], from: "pskc", changes: true, by: AppScene.operatorName)
+      _ = try await administration.assignToken(
+        TokenSerial("H1"), to: Username(phone.username), by: AppScene.operatorName)
+      let status = try await backend.get("/auth/mfa/status", as: phone.app, token: session)
+      #expect(status["challenge_required"] == true)
+      #expect(try await backend.get("/devices/testuser", as: phone.app, token: session).status == 403)
+    }
+  }
+
   @Test("B-081 new backup codes invalidate the old ones")
   func regenerate() async throws {
     try await TestBackend.with { backend in

@@ -93,7 +93,7 @@ struct EmailCodeTests {
   func addingAddress() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
-      // This session was full before there was a second factor, and remains full.
+      // This session was full before there was a second factor, and has not given it.
       let early = try await backend.token(phone)
       let later = try await backend.signIn(phone)["token"]?.text ?? ""
       let authenticator = try await backend.offerAuthenticator(phone, token: later)

@@ -66,6 +66,10 @@ extension Administration {
     return try await context.write(by: actor) { work in
       try work.admit()
       let (result, owners) = try work.check(tokens)
+      var withoutFactor: Set<UUID> = []
+      for owner in owners.values {
+        if try work.records.secondFactorSince(of: owner.id) == nil { withoutFactor.insert(owner.id) }
+      }
       for (id, token) in zip(ids, tokens) {
         let owner = token.username.flatMap { owners[$0.key] }
         guard
@@ -80,7 +84,7 @@ extension Administration {
       try work.note(.tokensImported, account: nil, ["count=\(tokens.count)", "source=\(source)"])
       for token in tokens {
         guard let owner = token.username.flatMap({ owners[$0.key] }) else { continue }
-        try work.announce(token.serial, to: owner)
+        try work.announce(token.serial, to: owner, isFirst: withoutFactor.remove(owner.id) != nil)
       }
       return result
     }
@@ -115,10 +119,11 @@ extension Administration {
       guard try work.records.tokens(of: user.id).count < OATHToken.mostOfAccount else { throw TokenError.tooMany }
       let secret = try work.vault.open(token.secret, for: OATHToken.place(token.id))
       guard try !work.secrets(of: user).contains(secret) else { throw TokenError.sameSecret }
+      let isFirst = try work.records.secondFactorSince(of: user.id) == nil
       token.userID = user.id
       token.assignedAt = work.now
       try work.records.update(token)
-      try work.announce(serial, to: user)
+      try work.announce(serial, to: user, isFirst: isFirst)
       return user
     }
   }
@@ -238,8 +243,11 @@ extension UnitOfWork {
   }
 
   /// Records that `user` has got a token, and notifies the user's devices.
-  fileprivate func announce(_ serial: TokenSerial, to user: User) throws {
-    try note(.tokenAssigned, of: user, ["serial=\(serial.text)"])
+  ///
+  /// - Parameter isFirst: whether it is the first second factor of the account. All sessions then wait for it.
+  fileprivate func announce(_ serial: TokenSerial, to user: User, isFirst: Bool) throws {
+    try note(
+      .tokenAssigned, of: user, ["serial=\(serial.text)"] + (isFirst ? beginSecondFactor(of: user) : []))
     try notify(user.id, of: .mfaEnabled)
   }
 

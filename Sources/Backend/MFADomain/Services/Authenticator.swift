@@ -41,7 +41,8 @@ public struct Authenticator: Sendable {
       backupCodes: codes)
   }
 
-  /// Sets the offered authenticator up by a code of it, which is spent.
+  /// Sets the offered authenticator up by a code of it, which is spent. If it is the first second factor of the account,
+  /// all other sessions wait for it from then on.
   ///
   /// - Throws: `.notEnabled` without an offer; `.alreadyEnabled`; `.codeInvalid`; the refusal of the attempt limit.
   public func confirm(_ code: String, by caller: Caller) async throws {
@@ -56,12 +57,13 @@ public struct Authenticator: Sendable {
       let step = try work.countGuess(at: user) {
         factor.parameters.matchingStep(guess.text, secret, at: now, after: factor.lastStep)
       }
+      let isFirst = try work.records.secondFactorSince(of: user.id) == nil
       factor.lastStep = step
       factor.confirmedAt = now
       try work.records.save(factor)
       session.prove(SecondFactorMethod.totp.reference, at: now)
       try work.records.update(session)
-      try work.note(.totpConfirmed, of: user)
+      try work.note(.totpConfirmed, of: user, isFirst ? work.beginSecondFactor(of: user) : [])
       try work.notify(user.id, of: .mfaEnabled)
     }
   }

@@ -23,3 +23,18 @@ extension FactorRecords where Self: SecurityKeyRecords & TokenRecords {
     try session.methods.contains("mfa") || secondFactorSince(of: session.userID) == nil
   }
 }
+
+extension UnitOfWork {
+  /// Makes all sessions wait for the second factor that have not given one, once `user` has the first second factor.
+  /// Otherwise they could be renewed for 30 days and change the account without it.
+  ///
+  /// The transaction excludes all other writers. A sign-in or a renewal at the same time is either complete, and then
+  /// its session waits too, or sees the factor.
+  ///
+  /// - Returns: the detail for the history's entry about the factor.
+  func beginSecondFactor(of user: User) throws -> [String] {
+    let held = try records.holdSessionsWithoutFactor(of: user.id, at: now)
+    wakeSockets(of: user.id)
+    return held > 0 ? ["sessions=\(held)"] : []
+  }
+}

@@ -40,7 +40,8 @@ public struct SecurityKeys: Sendable {
   }
 
   /// Registers the credential that a client made, under a display name. The challenge is spent in every case. A session
-  /// that must set a second factor up is full from then on.
+  /// that must set a second factor up is full from then on. If the key is the first second factor of the account, all
+  /// other sessions wait for it from then on.
   ///
   /// A wrong response costs the challenge and has no attempt limit, because there is nothing to guess.
   ///
@@ -80,7 +81,8 @@ public struct SecurityKeys: Sendable {
       try work.records.insert(key)
       session.prove(SecondFactorMethod.securityKey.reference, at: work.now)
       try work.records.update(session)
-      try work.note(.securityKeyRegistered, of: user, [key.detail])
+      try work.note(
+        .securityKeyRegistered, of: user, [key.detail] + (isFirst ? work.beginSecondFactor(of: user) : []))
       try work.notify(user.id, of: .securityKeyAdded, concerning: key.id.text)
       if isFirst { try work.notify(user.id, of: .mfaEnabled) }
       return key

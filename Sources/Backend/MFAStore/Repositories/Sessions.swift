@@ -50,6 +50,16 @@ extension SQLRecords: SessionRecords {
       [.time(now)] + whose + whose + [.integer(spared)])
   }
 
+  func holdSessionsWithoutFactor(of userID: UUID, at now: Timestamp) throws -> Int {
+    let pending = SQLValue.text(LoginSession.Scope.pending.rawValue)
+    return try sql.run(
+      """
+      UPDATE sessions SET scope = ? WHERE user_id = ? AND revoked_at IS NULL AND expires_at > ? AND scope <> ?
+        AND (' ' || methods || ' ') NOT LIKE '% mfa %'
+      """,
+      [pending, .uuid(userID), .time(now), pending])
+  }
+
   func removeSessions(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int {
     try remove(count, of: "sessions", by: "id", where: "expires_at < ?", [.time(instant)])
   }
