@@ -89,6 +89,36 @@ struct EmailCodeTests {
     }
   }
 
+  @Test("B-074 an address that was confirmed before the first authenticator is no factor next to it")
+  func addressBeforeFactor() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let address: JSONValue = ["email": "user@example.com"]
+      #expect(try await backend.post("/auth/mfa/email", address, as: phone.app, token: token).status == 200)
+      let given: JSONValue = ["email": "user@example.com", "code": .string(backend.outbox.lastCode ?? "")]
+      #expect(try await backend.post("/auth/mfa/email/verify", given, as: phone.app, token: token).status == 200)
+      let authenticator = try await backend.offerAuthenticator(phone, token: token)
+      let first: JSONValue = ["code": .string(authenticator.code())]
+      #expect(try await backend.post("/auth/mfa/verify-enrollment", first, as: phone.app, token: token).status == 200)
+      let status = try await backend.get("/auth/mfa/status", as: phone.app, token: token)
+      #expect(status["methods"] == ["totp", "backup_code"])
+      let pending = try await backend.pendingToken(phone)
+      let refused = try await resend(backend, phone, pending)
+      #expect(refused.status != 200, "\(refused)")
+      let history = try await Administration(backend.context).history(
+        of: Username(phone.username), before: nil, atMost: 1000, by: AppScene.operatorName)
+      #expect(history.contains { $0.event == "totp.confirmed" && $0.detail == "email=forgotten" })
+      // The session has given the factor, so it may add the address again.
+      backend.clock.advance(by: .seconds(60))
+      #expect(try await backend.post("/auth/mfa/email", address, as: phone.app, token: token).status == 200)
+      let again: JSONValue = ["email": "user@example.com", "code": .string(backend.outbox.lastCode ?? "")]
+      #expect(try await backend.post("/auth/mfa/email/verify", again, as: phone.app, token: token).status == 200)
+      let later = try await backend.get("/auth/mfa/status", as: phone.app, token: token)
+      #expect(later["methods"] == ["totp", "email", "backup_code"])
+    }
+  }
+
   @Test("B-074 only a session with its second factor adds an address, and the user gets a notice")
   func addingAddress() async throws {
     try await TestBackend.with { backend in

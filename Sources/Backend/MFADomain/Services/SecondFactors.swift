@@ -26,7 +26,8 @@ extension FactorRecords where Self: SecurityKeyRecords & TokenRecords {
 
 extension UnitOfWork {
   /// Makes all sessions wait for the second factor that have not given one, once `user` has the first second factor.
-  /// Otherwise they could be renewed for 30 days and change the account without it.
+  /// Otherwise they could be renewed for 30 days and change the account without it. An address for codes by e-mail is
+  /// forgotten: any session could confirm it before, so it would be a second factor that no factor has admitted.
   ///
   /// The transaction excludes all other writers. A sign-in or a renewal at the same time is either complete, and then
   /// its session waits too, or sees the factor.
@@ -34,7 +35,9 @@ extension UnitOfWork {
   /// - Returns: the detail for the history's entry about the factor.
   func beginSecondFactor(of user: User) throws -> [String] {
     let held = try records.holdSessionsWithoutFactor(of: user.id, at: now)
+    let hadAddress = try records.email(of: user.id) != nil
+    if hadAddress { try records.saveEmail(nil, of: user.id) }
     wakeSockets(of: user.id)
-    return held > 0 ? ["sessions=\(held)"] : []
+    return (held > 0 ? ["sessions=\(held)"] : []) + (hadAddress ? ["email=forgotten"] : [])
   }
 }
