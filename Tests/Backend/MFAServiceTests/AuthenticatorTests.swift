@@ -1,5 +1,6 @@
 import MFADomain
 import MFAFixtures
+import OneTimePasswords
 import Testing
 
 @Suite("Authenticators and backup codes")
@@ -171,6 +172,42 @@ struct AuthenticatorTests {
       let status = try await backend.get("/auth/mfa/status", as: phone.app, token: session)
       #expect(status["challenge_required"] == true)
       #expect(try await backend.get("/devices/testuser", as: phone.app, token: session).status == 403)
+    }
+  }
+
+  @Test("B-081 the backup codes of an offer replace those of an operator's token when it is confirmed, not before")
+  func codesOfOffer() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let secret = Array("12345678901234567890".utf8)
+      let imported = try ImportedToken(
+        place: "line 1", serial: "H1", kind: .hotp, secret: secret, period: 30, counter: 0, drift: 0,
+        username: Username(phone.username))
+      _ = try await Administration(backend.context).importTokens(
+        [imported], from: "pskc", changes: true, by: AppScene.operatorName)
+      func code(_ counter: UInt64) throws -> String {
+        try OneTimePassword(digits: 6).code(secret: secret, counter: counter)
+      }
+      let pending = try await backend.pendingToken(phone)
+      let session = try await backend.verifyLogin(code(0), phone, token: pending)["token"]?.text ?? ""
+      let made = try await backend.post(
+        "/auth/mfa/regenerate-backup-codes", ["code": .string(code(1))], as: phone.app, token: session)
+      let printed = try #require(made["backup_codes"]?[0]?.text)
+      let offer = try await backend.offerAuthenticator(phone, token: session)
+      #expect(Set(offer.backupCodes).count == 10)
+      let next = try await backend.pendingToken(phone)
+      #expect(try await backend.verifyLogin(offer.backupCodes[0], phone, token: next).status == 401)
+      #expect(try await backend.verifyLogin(printed, phone, token: next).status == 200)
+      let first: JSONValue = ["code": .string(offer.code())]
+      #expect(try await backend.post("/auth/mfa/verify-enrollment", first, as: phone.app, token: session).status == 200)
+      let other = try #require(made["backup_codes"]?[1]?.text)
+      let last = try await backend.pendingToken(phone)
+      #expect(try await backend.verifyLogin(other, phone, token: last).status == 401)
+      for code in offer.backupCodes {
+        let waiting = try await backend.pendingToken(phone)
+        #expect(try await backend.verifyLogin(code, phone, token: waiting).status == 200, "\(code)")
+      }
     }
   }
 

@@ -17,13 +17,13 @@ public struct Authenticator: Sendable {
     public let backupCodes: [String]
   }
 
-  /// Offers a new secret. It is not in use until a code of it was given. Another offer replaces it.
+  /// Offers a new secret with backup codes. Neither is in use until a code of it was given, and backup codes that belong
+  /// to other authenticators of the account are good until then. Another offer replaces it.
   ///
   /// - Throws: `.alreadyEnabled` if an authenticator is set up.
   public func offer(_ parameters: TOTPParameters, by caller: Caller) async throws -> Offer {
     let secret = context.entropy.bytes(parameters.secretLength)
-    let codes = BackupCode.makeAll(context.entropy)
-    let username = try await context.write(by: caller) { work in
+    let (username, codes) = try await context.write(by: caller) { work in
       let (session, user) = try work.freshSession(scope: .setup)
       guard try work.records.totp(of: user.id)?.confirmedAt == nil else { throw MFARefusal.alreadyEnabled }
       try work.records.admitToFactors(session)
@@ -31,9 +31,8 @@ public struct Authenticator: Sendable {
         TOTPFactor(
           userID: user.id, secret: work.vault.seal(secret, for: Self.place(user.id)), parameters: parameters,
           createdAt: work.now))
-      try work.records.replaceBackupCodes(of: user.id, with: codes.map { Self.hash($0, of: user.id, work.vault) })
       try work.note(.totpOffered, of: user)
-      return user.username.text
+      return (user.username.text, Self.backupCodes(ofOffer: secret, to: user.id, work.vault))
     }
     let text = Base32.encode(secret)
     return Offer(
@@ -41,8 +40,8 @@ public struct Authenticator: Sendable {
       backupCodes: codes)
   }
 
-  /// Sets the offered authenticator up by a code of it, which is spent. If it is the first second factor of the account,
-  /// all other sessions wait for it from then on.
+  /// Sets the offered authenticator up by a code of it, which is spent. The backup codes of the offer replace all others.
+  /// If it is the first second factor of the account, all other sessions wait for it from then on.
   ///
   /// - Throws: `.notEnabled` without an offer; `.alreadyEnabled`; `.codeInvalid`; the refusal of the attempt limit.
   public func confirm(_ code: String, by caller: Caller) async throws {
@@ -61,6 +60,10 @@ public struct Authenticator: Sendable {
       factor.lastStep = step
       factor.confirmedAt = now
       try work.records.save(factor)
+      let codes = Self.backupCodes(ofOffer: secret, to: user.id, work.vault)
+      try work.records.replaceBackupCodes(of: user.id, with: codes.map { Self.hash($0, of: user.id, work.vault) })
+      // A code that is replaced may have begun it.
+      _ = try work.cancelRecovery(of: user, .codesReplaced)
       session.prove(SecondFactorMethod.totp.reference, at: now)
       try work.records.update(session)
       try work.note(.totpConfirmed, of: user, isFirst ? work.beginSecondFactor(of: user) : [])
@@ -117,6 +120,20 @@ public struct Authenticator: Sendable {
 
   /// The vault's place for a user's secret.
   static func place(_ userID: UUID) -> String { "user:\(userID.text):totp" }
+
+  /// The ten different backup codes of an offer. They follow from its secret and a key of the vault, so that nothing is
+  /// stored before the offer is confirmed.
+  private static func backupCodes(ofOffer secret: [UInt8], to userID: UUID, _ vault: Vault) -> [String] {
+    let offer = Base32.encode(secret)
+    var (codes, number): ([String], Int) = ([], 0)
+    while codes.count < BackupCode.count {
+      let place = String(number)
+      let code = BackupCode.derive { vault.hash(userID.text, offer, place, String($0), as: "backup code of an offer") }
+      if !codes.contains(code) { codes.append(code) }
+      number += 1
+    }
+    return codes
+  }
 
   static func hash(_ code: String, of userID: UUID, _ vault: Vault) -> [UInt8] {
     vault.hash(userID.uuidString, code, as: "backup code")
