@@ -41,18 +41,22 @@ struct HeapedMarksTests {
     }
   }
 
-  @Test("a message of a socket with more marks is refused with the id null, and a long method is unknown")
+  @Test(
+    "a message of a socket with more marks is refused with its id if that is readable, and a long method is unknown")
   func refusedMessages() async throws {
     try await TestBackend.with { backend in
       try await TestSocket.with(backend, as: .genuine()) { socket in
         let text = "a" + Self.marks(20_000)
-        for message in [
-          "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\(text)\"}",
-          "{\"jsonrpc\":\"2.0\",\"id\":\"\(text)\",\"method\":\"auth.initiate\"}",
-          "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"auth.initiate\",\"params\":{\"\(text)\":1}}",
-        ] {
+        for (message, id) in [
+          ("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\(text)\"}", 1),
+          (
+            "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"auth.initiate\",\"params\":{\"username\":\"\(text)\"}}", 2
+          ), ("{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"a\",\"params\":{\"y\":\"\(text)\"}}", "x"),
+          ("{\"jsonrpc\":\"2.0\",\"id\":\"\(text)\",\"method\":\"auth.initiate\"}", .null),
+          ("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"auth.initiate\",\"params\":{\"\(text)\":1}}", .null),
+        ] as [(String, JSONValue)] {
           try await socket.send(message)
-          let error = try await socket.next { $0["id"] == .null }["error"]
+          let error = try await socket.next { $0["id"] == id }["error"]
           #expect(error?["code"] == -32602, "\(error ?? .null)")
           #expect(error?["data"]?["error"] == "A text has more than 30 combining marks in a row", "\(error ?? .null)")
         }

@@ -26,7 +26,7 @@ struct RPCRequest: Decodable {
 
   /// Parses one message.
   ///
-  /// - Throws: `RPCError.parse`, `.invalidRequest` or `.invalidParameters`, to be answered with the id `null`.
+  /// - Throws: `RPCError.parse`, `.invalidRequest` or `.invalidParameters`, to be answered with `RPCID(ofRefused:for:)`.
   init(_ text: [UInt8]) throws(RPCError) {
     guard StreamSafeText.accepts(json: text) else {
       throw .invalidParameters(PublicRefusal(OperationInputError.heapedMarks))
@@ -42,11 +42,34 @@ struct RPCRequest: Decodable {
   }
 }
 
+/// A message of which only the id is read.
+private struct IdentifiedMessage: Decodable {
+  let id: RPCID?
+}
+
 /// The id of a request.
 enum RPCID: Codable, Sendable, Hashable {
   case text(String)
   case number(Int64)
   case null
+
+  /// Reads the id for the answer to a message that `RPCRequest(_:)` has refused. It is `null` if the message has no
+  /// readable id (JSON-RPC 2.0, section 5), and if the id itself may be the text that was refused.
+  init(ofRefused text: [UInt8], for error: RPCError) {
+    // The grammar admits only ASCII names of members, and no other member is decoded, so no text with many combining
+    // marks is compared.
+    guard case .invalidParameters = error, JSONGrammar.accepts(text),
+      let id = try? JSONDecoder().decode(IdentifiedMessage.self, from: Data(text)).id
+    else {
+      self = .null
+      return
+    }
+    if case .text(let word) = id, !word.utf8.allSatisfy({ $0 < 0x80 }) {
+      self = .null
+    } else {
+      self = id
+    }
+  }
 
   init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()

@@ -84,7 +84,14 @@ final class SocketConversation: Sendable {
   func refuseAsBusy(_ text: [UInt8]) throws {
     let fault = OperationInputError.tooFast(retryAfter: .seconds(1))
     live.current.registry.logUnserved(fault, requestID: caller.requestID, by: caller.identity)
-    guard let id = (try? RPCRequest(text))?.id else { return }
+    let named: RPCID?
+    do throws(RPCError) {
+      named = try RPCRequest(text).id
+    } catch {
+      let readable = RPCID(ofRefused: text, for: error)
+      named = readable == .null ? nil : readable
+    }
+    guard let id = named else { return }
     let error = RPCError.refused(PublicRefusal(fault))
     try send(RPCAnswer.failure(error, id: id, requestID: caller.requestID))
   }
@@ -96,7 +103,8 @@ final class SocketConversation: Sendable {
       request = try RPCRequest(text)
     } catch {
       live.current.registry.logUnserved(error, requestID: caller.requestID, by: caller.identity)
-      return try send(RPCAnswer.failure(error, id: .null, requestID: caller.requestID))
+      let id = RPCID(ofRefused: text, for: error)
+      return try send(RPCAnswer.failure(error, id: id, requestID: caller.requestID))
     }
     let outcome: Result<[UInt8], RPCError>
     do throws(RPCError) {
