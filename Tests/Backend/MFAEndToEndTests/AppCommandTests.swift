@@ -383,6 +383,10 @@ struct AppCommandTests {
         run.exit == .code(77) && run.errors.first == "error: the device signs in by codes already", "\(run.errors)")
       run = try await app.run("signin", "--messages", household.log)
       #expect(run.output == ["signed in as ada"], "\(run.errors)")
+      // The server sends no second code within a minute, and the first one is spent.
+      run = try await app.run("signin", "--messages", household.log)
+      #expect(run.exit == .code(77) && run.errors.first?.contains("no new code came") == true, "\(run.errors)")
+      #expect(run.errors.last?.hasPrefix("hint: try again in ") == true, "\(run.errors)")
     }
   }
 

@@ -4,6 +4,7 @@ internal import Commands
 internal import DeviceLab
 internal import MFAClient
 internal import MFAViewModels
+internal import MFAWire
 
 struct SignInCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -39,7 +40,9 @@ struct SignInCommand: AsyncParsableCommand {
     if await model.state.phase == .enteringCode {
       guard let code = try await code(app, after: seen, in: inbox) else {
         throw Failure(
-          .noInput, "the server has sent a code, and there is no terminal to enter it",
+          .noInput,
+          messages == nil
+            ? "the server has sent a code, and there is no terminal to enter it" : "no code came to the log",
           hint: "--messages FILE names the log of a backend that writes codes to it")
       }
       await model.enter(code: code)
@@ -59,14 +62,41 @@ struct SignInCommand: AsyncParsableCommand {
     }
   }
 
-  /// The code that the phone receives after `count` earlier ones.
+  /// The code that the phone receives after `count` earlier ones; `nil` without a terminal, and if the log has none.
+  ///
+  /// The server answers the begin of a sign-in alike if a limit keeps it from sending a code. If none comes, the server
+  /// is asked for one: then the last one counts if it is new and unused, or another one comes, or the server refuses.
+  ///
+  /// - Throws: a failure that says when to try again if no code is sent because of a limit.
   private func code(_ app: MobileApp, after count: Int, in inbox: LogMessages?) async throws(Failure) -> String? {
     guard let inbox, let number = app.services.app.phoneNumber else { return try await app.console.ask("Code:") }
-    for _ in 0..<500 {
+    if let code = try await newCode(to: number, after: count, in: inbox, tries: count > 0 ? 100 : 500) { return code }
+    do throws(NetworkError) {
+      _ = try await app.services.backend.call(
+        MFAOperations.requestOTP, RequestOTPRequest(username: app.services.app.username, phoneNumber: number))
+    } catch {
+      guard case .refused(let refusal) = error, refusal.code == "rate_limited" else { throw app.failure("\(error)") }
+      let wait = refusal.retryAfter.map { "in \($0.components.seconds) s" } ?? "later"
+      throw Failure(.refused, "no new code came: the server may not send another one yet", hint: "try again \(wait)")
+    }
+    if let code = try await newCode(to: number, after: count, in: inbox, tries: 200) { return code }
+    do throws(MessageSourceError) {
+      return try inbox.codes(to: number).last
+    } catch {
+      throw Failure(.noInput, "\(error)")
+    }
+  }
+
+  /// The newest code to `number` once there are more than `count`; `nil` if none comes.
+  ///
+  /// - Parameter tries: How often the log is read, every 10 ms.
+  private func newCode(
+    to number: String, after count: Int, in inbox: LogMessages, tries: Int
+  ) async throws(Failure) -> String? {
+    for _ in 0..<tries {
       do throws(MessageSourceError) {
         let codes = try inbox.codes(to: number)
-        // The server does not send another code while the last one is new.
-        if codes.count > count || (count > 0 && codes.count == count) { return codes.last }
+        if codes.count > count { return codes.last }
       } catch {
         throw Failure(.noInput, "\(error)")
       }
