@@ -289,6 +289,47 @@ struct AppCommandTests {
     }
   }
 
+  @Test("B-008 an account with a security key alone, and a taken name, get the hints that help")
+  func keyHints() async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try await CommandLineApp(household)
+      _ = try await app.run("enroll", "--user", "ada", "--answers", "approve,approve")
+      _ = try await app.run("signin", "--answers", "approve")
+      let key = try await app.run(in: "factor", ["add-key", "--answers", "approve"])
+      #expect(key.exit == .code(0), "\(key.errors)")
+      let codes = try await app.run(in: "factor", ["backup-codes", "000000"])
+      #expect(codes.exit == .code(77) && codes.errors.last?.contains("attest factor setup URL") == true, "\(codes)")
+      let asked = try await app.run("signin", "--answers", "approve")
+      #expect(
+        asked.output == ["signed in as ada; the second factor is missing: `attest verify URL --kind security-key`"],
+        "\(asked)")
+      let list = try await app.run(in: "trust", ["list"])
+      #expect(list.exit == .code(77) && list.errors.last?.contains("attest verify URL") == true, "\(list)")
+      let other = try await CommandLineApp(household, device: "other")
+      let taken = try await other.run("enroll", "--user", "ada", "--answers", "approve,approve")
+      #expect(taken.exit == .code(77) && taken.errors.last?.contains("another --user") == true, "\(taken)")
+    }
+  }
+
+  @Test("B-008 an account that must have a second factor is led to its set-up")
+  func setupHints() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let file = folder + "/policy.yaml"
+      try "version: 1\npolicy: { second_factor_for: everyone, grace_period: 0s }\n".write(
+        toFile: file, atomically: true, encoding: .utf8)
+      try await BackendBehindGate.serving(options: ["-c", file]) { household in
+        let app = try await CommandLineApp(household)
+        _ = try await app.run("enroll", "--user", "ada", "--answers", "approve,approve")
+        let run = try await app.run("signin", "--answers", "approve")
+        #expect(run.output.first?.contains("attest factor setup URL") == true, "\(run)")
+        let status = try await app.run(in: "factor", ["status"])
+        #expect(status.output.first == "second factor: off, needed now: `attest factor setup URL`", "\(status)")
+        let list = try await app.run(in: "trust", ["list"])
+        #expect(list.exit == .code(77) && list.errors.last?.contains("attest factor setup URL") == true, "\(list)")
+      }
+    }
+  }
+
   @Test("B-008 what a command cannot do is said with the way there")
   func factorRefusals() async throws {
     try await BackendBehindGate.serving { household in

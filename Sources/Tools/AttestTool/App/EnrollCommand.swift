@@ -36,7 +36,11 @@ struct EnrollCommand: AsyncParsableCommand {
     guard case .enrolled(let method, let authMethod) = state.phase else {
       let hint = with == nil && state.options.contains(.usePasscode) ? "--with passcode uses the passcode" : nil
       let failure = app.failure(state.errorText ?? state.message)
-      throw Failure(failure.status, failure.message, hint: failure.hint ?? hint)
+      let taken =
+        app.lastRefusalCode == "session_required"
+        ? "if the account exists: another --user, or its own device; an operator resets it by `mfa-backend admin reset`"
+        : nil
+      throw Failure(failure.status, failure.message, hint: failure.hint ?? taken ?? hint)
     }
     let line = ["user": state.username, "method": method.rawValue, "authMethod": authMethod?.rawValue ?? "none"]
     let text =

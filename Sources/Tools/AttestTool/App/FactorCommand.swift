@@ -88,8 +88,11 @@ struct FactorStatusCommand: AsyncParsableCommand {
     let app = try await MobileApp(options)
     app.print(try await app.call(MFAOperations.status, EmptyRequest())) { status in
       let kinds = status.methods.map(TerminalText.printable).joined(separator: ", ")
+      let end = status.in_grace_period ? status.grace_period_end : nil
+      let needed = "needed \(end.map { "from \(TerminalText.printable($0)) on" } ?? "now"): `attest factor setup URL`"
+      let off = status.required ? "off, \(needed)" : "off"
       let lines = [
-        ("second factor", status.enabled ? "on" : "off"), ("kinds of codes", kinds.isEmpty ? "none" : kinds),
+        ("second factor", status.enabled ? "on" : off), ("kinds of codes", kinds.isEmpty ? "none" : kinds),
         ("backup codes left", String(status.backup_codes_remaining)),
         ("security keys", String(status.security_keys_count)),
         ("trusted devices", String(status.trusted_devices_count)),

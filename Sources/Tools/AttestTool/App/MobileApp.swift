@@ -75,9 +75,25 @@ struct MobileApp {
         .unavailable, text ?? refusal.message,
         hint: "try again later; the backend's log has the request \(refusal.requestID)")
     }
-    return Failure(
-      .refused, text ?? "refused",
-      hint: needsSignIn ? "`attest signin URL` begins a session, which the server asks for" : advice.flatMap(hint))
+    let signIn = needsSignIn ? "`attest signin URL` begins a session, which the server asks for" : nil
+    return Failure(.refused, text ?? "refused", hint: hintForRefusal ?? signIn ?? advice.flatMap(hint))
+  }
+
+  /// The code of the backend's last refusal; `nil` if the last request was not refused.
+  var lastRefusalCode: String? { faults.lastRefusal?.code }
+
+  /// The command for the second factor that the last refusal asks for; `nil` for other refusals.
+  private var hintForRefusal: String? {
+    guard let code = lastRefusalCode else { return nil }
+    switch code {
+    case "mfa_required" where services.sessions.load()?.scope == "mfa_setup":
+      return "`attest factor setup URL` sets up the second factor that the account must have"
+    case "mfa_required":
+      return "`attest verify URL CODE` gives the second factor, `attest verify URL --kind security-key` by a key"
+    case "not_enabled":
+      return "codes need an authenticator: `attest factor setup URL` sets one up; `attest factor keys URL` lists keys"
+    default: return nil
+    }
   }
 
   /// The commands that do what the app offers.

@@ -57,9 +57,20 @@ struct SignInCommand: AsyncParsableCommand {
     } else if options.global.json {
       JSONOutput.print(["user": state.username, "scope": session.scope])
     } else {
-      let rest = needsSecondFactor ? "; the second factor is missing: `attest verify URL CODE`" : ""
+      var rest = ""
+      if needsSecondFactor {
+        rest = "; the second factor is missing: `attest verify URL \(await secondFactor(of: app))`"
+      } else if session.scope == "mfa_setup" {
+        rest = "; the account must have a second factor: `attest factor setup URL`"
+      }
       StandardOutput.write("signed in as \(TerminalText.printable(state.username))\(rest)\n")
     }
+  }
+
+  /// The argument of `attest verify` for the account: a code, or a security key if it has nothing else.
+  private func secondFactor(of app: MobileApp) async -> String {
+    let status = try? await app.services.session.call(MFAOperations.status, EmptyRequest())
+    return status?.methods == ["webauthn"] ? "--kind security-key" : "CODE"
   }
 
   /// The code that the phone receives after `count` earlier ones; `nil` without a terminal, and if the log has none.
