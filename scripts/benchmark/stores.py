@@ -96,10 +96,14 @@ class Postgres:
 
 
 class Server:
-    """A PostgreSQL server on a Unix socket, with Debian's defaults and 1 GB of shared buffers."""
+    """A PostgreSQL server on a Unix socket, with Debian's defaults and 1 GB of shared buffers.
 
-    def __init__(self, folder):
+    `settings` are further ones, such as `checkpoint_timeout=1h`.
+    """
+
+    def __init__(self, folder, settings=()):
         self.folder = folder / "pg"
+        self.settings = "".join(f" -c {setting}" for setting in settings)
         self.tools = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))[-1]
         self.folder.mkdir(mode=0o700)
         self.prefix = []
@@ -114,7 +118,7 @@ class Server:
         data = self.folder / "data"
         self._run("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C")
         self._run("pg_ctl", "-D", data, "-w", "-l", self.folder / "log", "-o",
-                  f"-k {self.folder} -c listen_addresses= -c shared_buffers=1GB -c max_wal_size=4GB", "start")
+                  f"-k {self.folder} -c listen_addresses= -c shared_buffers=1GB -c max_wal_size=4GB{self.settings}", "start")
         self.pid = int((data / "postmaster.pid").read_text().split()[0])
         return self
 
