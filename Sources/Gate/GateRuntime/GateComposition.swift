@@ -1,4 +1,3 @@
-internal import AndroidKeyAttestation
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
@@ -6,86 +5,12 @@ internal import Commands
 internal import ConfigurationEngine
 internal import Cryptography
 internal import GateService
-internal import Glibc
-internal import Locking
 internal import Logging
 internal import Observability
 internal import Preflight
 internal import Settings
 internal import Transport
 internal import TransportEngine
-
-/// State that lives as long as the process and survives reloads.
-struct SharedState: Sendable {
-  let store: any GateStore
-  let identityKeys: IdentityKeys
-  let sessions = LiveSessions()
-  let metrics = GateMetrics(connectionRefusals: ConnectionRefusal.allCases.map(\.rawValue))
-  let rates = RateLedger()
-  let gates = NodeCount()
-  let latest = ClockUpperBound()
-  /// Whether registrations show that this machine's clock is wrong.
-  let witness: ClockWitness
-  /// `nil` without `telemetry.otlp`.
-  let telemetry: TelemetryExporter?
-  /// `nil` without `webhooks.url`.
-  let webhooks: GateWebhooks?
-  let announce: EventAnnouncer
-  let managed: ManagedCertificates
-  let revoked = RevokedCertificates(maximumAge: nil)
-  let android: AndroidMetrics
-  let receipts: ReceiptExchangeMonitor
-  let risk: RiskFigures
-  /// Fixed at the start, like the event loops.
-  let processors = ProcessorAllowance.current
-  /// Run what unknown senders ask for, each kind on threads of its own, so that neither delays the other. One processor
-  /// is left if there are several.
-  let registrations: WorkerExecutor
-  let tokens: WorkerExecutor
-
-  init(_ settings: GateSettings, logger: Logger) throws(Failure) {
-    if let settings = settings.telemetry {
-      telemetry = try TelemetryExporter(settings, registry: metrics.registry, logger: logger)
-    } else {
-      telemetry = nil
-    }
-    if let settings = settings.webhooks {
-      webhooks = try GateWebhooks(settings, registry: metrics.registry, logger: logger)
-    } else {
-      webhooks = nil
-    }
-    announce = webhooks?.announcer ?? .silent
-    (registrations, tokens) = (
-      WorkerExecutor(threads: processors.count - 1), WorkerExecutor(threads: processors.count - 1)
-    )
-    do throws(StartError) { try settings.store.judge() } catch { throw Failure(error) }
-    store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
-    identityKeys = IdentityKeys(storage: store)
-    managed = ManagedCertificates(metrics: metrics)
-    receipts = ReceiptExchangeMonitor(registry: metrics.registry, logger: logger)
-    android = AndroidMetrics(registry: metrics.registry, revoked: revoked)
-    risk = RiskFigures(store: store, registry: metrics.registry)
-    witness = ClockWitness { Self.note($0, logger) }
-  }
-
-  private static func note(_ fault: ClockWitness.Fault?, _ logger: Logger) {
-    guard let fault else {
-      logger.notice("clock in time again: registrations are accepted")
-      return
-    }
-    logger.error(
-      "clock wrong: registrations are refused as clock_wrong",
-      metadata: [
-        "ahead_seconds": .number(fault.ahead.components.seconds), "reason": "\(fault.text)",
-        "hint": "set the clock (timedatectl)",
-      ])
-  }
-}
-
-extension SharedState {
-  /// Measures the steps of decisions.
-  var stopwatch: Stopwatch { telemetry == nil ? metrics.stopwatch : metrics.tracingStopwatch }
-}
 
 /// The services of a gate, built from its settings and rebuilt when those change.
 struct GateComposition: Sendable {
@@ -276,36 +201,6 @@ struct GateComposition: Sendable {
     UpstreamChecks(settings.routes, health: metrics.upstreamHealth, logger: logger)
   }
 
-  private static func androidPolicies(
-    _ settings: GateSettings.AppAttest
-  ) throws(Failure) -> [AndroidAppPolicy] {
-    var policies: [AndroidAppPolicy] = []
-    for app in settings.androidApps {
-      policies.append(
-        AndroidAppPolicy(
-          package: app.package, signers: Set(app.signers),
-          minimumSecurityLevel: app.securityLevel == .strongbox ? .strongBox : .trustedEnvironment,
-          allowedBootKeys: try bootKeys(of: app),
-          minimumPatchLevel: app.leastPatchLevel.flatMap { PatchLevel(year: $0.year, month: $0.month) },
-          requiresRemoteProvisioning: app.requiresRKP))
-    }
-    return policies
-  }
-
-  private static func bootKeys(of app: GateSettings.AndroidApp) throws(Failure) -> Set<[UInt8]> {
-    guard let file = app.bootKeysFile else { return [] }
-    do throws(StartError) {
-      return try AndroidFiles.bootKeys(in: file, for: "app_attest.apps: \(app.package): boot_keys_file")
-    } catch {
-      throw Failure(error)
-    }
-  }
-
-  private static func androidRoots(in file: String?) throws(Failure) -> [IssuerKey] {
-    guard let file else { return GoogleRoots.all }
-    do throws(StartError) { return try AndroidFiles.roots(in: file) } catch { throw Failure(error) }
-  }
-
   private func routes() throws(Failure) -> RouteTable {
     let routes = settings.routes.compactMap {
       GateService.Route(
@@ -365,19 +260,6 @@ extension Gate.Enforcement {
     case .monitor: self = .monitor
     case .off: self = .off
     }
-  }
-}
-
-extension AppPolicy {
-  init?(_ app: GateSettings.App) {
-    guard let appID = AppID(teamID: app.teamID, bundleID: app.bundleID) else { return nil }
-    self.init(
-      appID: appID,
-      environments: Set(app.environments.compactMap { AttestEnvironment(rawValue: $0.rawValue) }),
-      categories: CategoryPolicy(
-        allowed: app.allowedCategories.map { Set($0.compactMap { ValidationCategory(name: $0.rawValue) }) },
-        whenMissing: app.missingCategory == .refuse ? .refuse : .accept),
-      risk: app.risk.map(RiskPolicy.init))
   }
 }
 
