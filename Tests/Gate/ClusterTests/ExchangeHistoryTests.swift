@@ -180,7 +180,7 @@ private struct SilentObserver: ExchangeObserver {
 /// Whether the long histories were requested with `scripts/test --cluster`.
 private let runsHistories = ProcessInfo.processInfo.environment["SALLYPORT_TEST_CLUSTER"] == "1"
 
-@Suite("Histories of receipt exchanges", .serialized, .timeLimit(.minutes(5)))
+@Suite("Histories of receipt exchanges", .serialized, .timeLimit(.minutes(30)))
 struct ExchangeHistoryTests {
   @Test(
     "Gates that are killed or lose their connections at any moment skip no receipt, and repeat one exchange at most",
