@@ -90,7 +90,7 @@ final class Listener: LoopChannel {
       }
       // The kernel gives the lowest free number.
       guard accepted < ceiling(in: loop) else {
-        pause(in: loop, "the descriptors that are left are for operators")
+        pause(in: loop, "only descriptors for operators are left: raise LimitNOFILE or ulimit -n")
         close(accepted)
         return false
       }

@@ -56,7 +56,7 @@ extension EventLoop {
       }
       return
     }
-    if session.pointee.phase == .handshake, events & Readiness.failed != 0,
+    if events & Readiness.failed != 0, session.pointee.phase == .handshake,
       let http = session.pointee.http, case .first = http.hello.stage
     {
       resetBeforeAnswer(session, http)

@@ -97,7 +97,7 @@ extension EngineTests {
         if case .acceptPaused(let reason) = event { paused.withLock { $0.append(reason) } }
       }
       #expect(try gate.connect().readToEnd().isEmpty)
-      #expect(paused.withLock { $0 } == ["the descriptors that are left are for operators"])
+      #expect(paused.withLock { $0 } == ["only descriptors for operators are left: raise LimitNOFILE or ulimit -n"])
       limits.descriptorCeiling = .max
       try await gate.limit(limits)
       let client = try gate.connect()
