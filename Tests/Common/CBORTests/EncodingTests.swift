@@ -9,7 +9,9 @@ struct EncodingTests {
     let keys: [CBORValue] = [.boolean(false), .array([-1]), .array([100]), "z", "aa", -1, 100, 10]
     let map = CBORValue.map(CBORMap(keys.map { CBORMap.Pair($0, 0) }))
     let sorted: [CBORValue] = [10, 100, -1, "z", "aa", .array([100]), .array([-1]), .boolean(false)]
-    #expect(map.encoded == [0xA8] + sorted.flatMap { $0.encoded + [0] })
+    // Without its type, the compiler tries literals for many seconds.
+    let pairs: [UInt8] = sorted.flatMap { $0.encoded + [0] }
+    #expect(map.encoded == [0xA8] + pairs)
   }
 
   @Test("The encoding does not depend on the order of pairs", arguments: 0..<20)
