@@ -56,7 +56,9 @@ import Testing
     for bytes in Self.groups {
       let word = bytes.withUnsafeBufferPointer { EightBytes($0, at: 0).lowercase }
       let lowercase = bytes.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
-      #expect((0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64(8 * $0)) } == lowercase, "\(bytes)")
+      // Without their type, the compiler tries numbers for seconds.
+      let letters: [UInt8] = (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64(8 * $0)) }
+      #expect(letters == lowercase, "\(bytes)")
     }
   }
 
