@@ -72,7 +72,7 @@ struct KeysPage {
   private func row(_ key: KeyDescription) -> [ConsoleTable.Cell] {
     [
       Parts.key(key.key), .init(key.app), .init(key.platform), .init(key.environment), Self.state(key),
-      .init(key.risk.map(String.init) ?? ""),
+      .init(key.riskText),
       key.lastUsedAt.map { .init($0, Shown.time($0, at: now)) } ?? .init("never"),
       .init(key.registeredAt, Shown.time(key.registeredAt, at: now)),
     ]

@@ -164,7 +164,8 @@ struct RiskTests {
 
   /// Settles the first exchange of the phone's key in the store of a running gate, as another gate of it would.
   private func settle(
-    _ phone: Phone, _ metric: Int, of bench: AdminBench, by action: RiskPolicy.Action
+    _ phone: Phone, _ metric: Int?, of bench: AdminBench, by action: RiskPolicy.Action,
+    next: Timestamp? = .now().advanced(by: .seconds(3600))
   ) async throws -> [RiskEnforcement.Revocation] {
     let store = SQLiteStore(path: bench.gate.folder.path + "/state.db")
     let app = try #require(AppID(teamID: GatePlan.teamID, bundleID: GatePlan.bundleID))
@@ -176,8 +177,7 @@ struct RiskTests {
     let late = Timestamp.now().advanced(by: .seconds(100_000_000))
     let due = try await storage.dueReceipts(of: [app], at: late, limit: 10)
     let receipt = try #require(due.first { $0.key.keyID.base64 == phone.keyID })
-    let settlement = ReceiptSettlement(
-      risk: KeyRisk(metric: metric, at: .now()), next: .now().advanced(by: .seconds(3600)))
+    let settlement = ReceiptSettlement(risk: metric.map { KeyRisk(metric: $0, at: .now()) }, next: next)
     #expect(try await storage.settle(receipt, as: settlement))
     await store.close()
     return reports.withLock { $0 }
@@ -222,6 +222,45 @@ struct RiskTests {
       #expect(key.risk == 6 && key.state == "revoked")
       let status = try await sallyport(["status"] + bench.config)
       #expect(status.output.contains { $0.contains("revoke above 5") }, "\(status.output)")
+    }
+  }
+
+  @Test("Commands and console show the same of each state: never asked, refused, reported, too high, outdated")
+  func shown() async throws {
+    try await AdminBench.serving(risk: "\(Self.keyed), threshold: 5, action: refuse") { bench in
+      var expected: [String: String] = [:]
+      for (metric, isSettled, next, text) in [
+        (nil, false, nil, "-"), (nil, true, Timestamp.now().advanced(by: .seconds(3600)), "-"),
+        (3, true, Timestamp.now().advanced(by: .seconds(3600)), "3"),
+        (9, true, Timestamp.now().advanced(by: .seconds(3600)), "9"), (7, true, nil, "7 outdated"),
+      ] as [(Int?, Bool, Timestamp?, String)] {
+        let (phone, hash) = try await bench.registeredPhone()
+        if isSettled { _ = try await settle(phone, metric, of: bench, by: .refuse, next: next) }
+        expected[hash] = text
+      }
+      let lines = try await sallyport(["keys", "list"] + bench.config).output.map {
+        $0.split(separator: "\t").map(String.init)
+      }
+      #expect(Dictionary(uniqueKeysWithValues: lines.map { ($0[0], $0.last ?? "") }) == expected)
+      for (filter, texts) in [
+        ("unknown", ["-", "-", "7 outdated"]), ("2+", ["3", "9"]), ("5+", ["9"]), ("10+", []),
+      ] as [(String, [String])] {
+        let lines = try await sallyport(["keys", "list", "--risk", filter] + bench.config).output
+        #expect(lines.compactMap { $0.split(separator: "\t").last.map(String.init) }.sorted() == texts, "\(filter)")
+      }
+      let console = try await ConsoleProcess(bench)
+      defer { console.process.kill() }
+      let cookie = try await console.signIn()
+      for (hash, text) in expected {
+        // An outdated metric that looks like a current one would explain no refusal.
+        let file = try await console.get("/keys.csv?key=\(hash)", cookie: cookie).text
+        let row = try #require(file.split(separator: "\r\n").last).split(
+          separator: ",", omittingEmptySubsequences: false)
+        #expect(row.count > 5 && row[5] == (text == "-" ? "" : text), "\(row)")
+        let page = try await console.get("/keys/\(hash)", cookie: cookie).text
+        #expect(page.contains("risk metric") == (text != "-"), "\(text)")
+        #expect(page.contains(", outdated") == text.hasSuffix("outdated"), "\(text)")
+      }
     }
   }
 }

@@ -89,6 +89,12 @@ public struct KeyDescription: Codable, Sendable, Hashable {
   }
 }
 
+extension KeyDescription {
+  /// The metric and whether it is outdated, as lists show it; `nil` without a metric: the key has no receipt, or no
+  /// exchange has brought one yet.
+  public var riskText: String? { risk.map { isRiskOutdated == true ? "\($0) outdated" : "\($0)" } }
+}
+
 /// A page of keys.
 public struct KeyListing: Codable, Sendable, Hashable {
   public let keys: [KeyDescription]

@@ -204,11 +204,6 @@ struct KeyArguments: ParsableArguments {
   }
 }
 
-extension KeyDescription {
-  /// The metric, and whether it is outdated; `nil` if none was reported.
-  fileprivate var riskText: String? { risk.map { isRiskOutdated == true ? "\($0) outdated" : "\($0)" } }
-}
-
 /// A URL query string.
 struct Query {
   let text: String
