@@ -11,6 +11,9 @@ internal import TransportEngine
 ///
 /// It has its own engine and thread, so that operators' requests cannot delay a session.
 package enum AdminServer {
+  /// The maximum number of connections. Clients that send nothing make room for newer ones.
+  static let connections = 64
+
   /// Starts the admin server. Returns `nil` if `settings` is `nil`.
   static func start(
     _ settings: GateSettings.Admin?, _ resources: [any AdminResource], _ inherited: InheritedSockets, logger: Logger
@@ -19,6 +22,7 @@ package enum AdminServer {
     let access: AdminAccess = if let file = settings.tokenFile { .bearer(try token(in: file)) } else { .anyone }
     var limits = EngineLimits()
     limits.maxBody = 16 << 10
+    limits.connectionsPerLoop = connections
     // An upgrade waits for the new process to start.
     limits.decisionTimeout = .seconds(60)
     guard let address = settings.address.socket else {

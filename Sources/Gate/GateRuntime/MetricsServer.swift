@@ -22,6 +22,7 @@ enum MetricsServer {
     }
     var limits = EngineLimits()
     limits.maxBody = 0
+    limits.connectionsPerLoop = 1024
     do throws(Engine.StartError) {
       let engine = try SideListener.start(
         .metrics, at: address, inherited, AdminRouter(resources, access: .anyone), limits,

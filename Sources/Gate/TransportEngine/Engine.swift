@@ -32,6 +32,10 @@ public struct EngineLimits: Sendable, Hashable {
   /// The maximum number of simultaneous connections from one address; `nil` for no limit. Connections over the
   /// limit are closed before TLS.
   public var connectionsPerAddress: Int?
+  /// The maximum number of simultaneous connections of each loop, at least 1; `nil` for no limit. A further one takes the
+  /// place of the one that has waited longest for its client; if each has a request in work, the further one is closed.
+  /// For listeners of operators and probes, which idle clients must not lock out.
+  public var connectionsPerLoop: Int?
 
   /// Clients and upstreams get no descriptor of this number or above. The rest of the process's descriptors is for
   /// listeners of operators and probes, the store, and files.

@@ -109,6 +109,38 @@ struct AdminServerTests {
     }
   }
 
+  /// Opens a connection to the admin socket that says nothing.
+  private static func idleConnection(to path: String) throws -> Int32 {
+    let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    let status = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    guard status == 0 else { throw Unexpected("connect: \(errno)") }
+    return descriptor
+  }
+
+  @Test("Idle connections to the admin socket lock no operator out: the oldest ones make room")
+  func idleConnections() async throws {
+    try await AdminBench.serving { bench in
+      let (_, hash) = try await bench.registeredPhone()
+      let idle = try (0..<200).map { _ in try Self.idleConnection(to: bench.socket) }
+      defer { for descriptor in idle { close(descriptor) } }
+      #expect(try await bench.ask("GET", "/livez").status == 200)
+      #expect(try await sallyport(["keys", "revoke", hash] + bench.config).status == 0)
+      // At most 64 have a place, and those that asked took one, too.
+      let ended = idle.prefix { descriptor in
+        var byte = UInt8(0)
+        return recv(descriptor, &byte, 1, Int32(MSG_DONTWAIT)) == 0
+      }
+      #expect(ended.count >= 200 - 64 && ended.count < 200, "\(ended.count)")
+    }
+  }
+
   @Test("A file that is not a socket is not replaced")
   func occupied() async throws {
     try await AdminBench.serving { bench in

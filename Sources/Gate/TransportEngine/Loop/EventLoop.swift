@@ -39,6 +39,9 @@ final class EventLoop: @unchecked Sendable {
   /// The number of sessions, in any phase.
   @exclusivity(unchecked)
   var sessionCount = 0
+  /// The number of times that the loop began to wait for a client. Milliseconds would not order a flood.
+  @exclusivity(unchecked)
+  private var waits: UInt64 = 0
   /// The traffic of the sessions that have ended.
   @exclusivity(unchecked)
   var ended = EngineTraffic()
@@ -75,6 +78,11 @@ final class EventLoop: @unchecked Sendable {
     now = monotonicMilliseconds()
     timers = TimerWheel(now: now)
     watch(wakeUp, events: Readiness.input, data: Self.wakeUpData)
+  }
+
+  func nextWaitOrder() -> UInt64 {
+    waits &+= 1
+    return waits
   }
 
   deinit {

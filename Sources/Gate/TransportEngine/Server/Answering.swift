@@ -19,6 +19,7 @@ extension EventLoop {
   func answer(_ session: SessionRef, _ response: Response) {
     guard let service, let http = session.pointee.http else { return }
     session.pointee.phase = .answer
+    session.pointee.waitOrder = nextWaitOrder()
     if response.closes { http.request.closesAfterAnswer = true }
     http.answered += 1
     http.forwardedPatience = nil

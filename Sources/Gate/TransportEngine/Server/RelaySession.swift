@@ -70,6 +70,14 @@ enum Phase {
   case conversation
   /// The client: the end of its stream, during a lingering close.
   case lingeringClose
+
+  /// Whether nothing is in work for the client, which must send or read before anything follows.
+  var waitsForClient: Bool {
+    switch self {
+    case .preface, .handshake, .head, .body, .answer, .lingeringClose: true
+    case .decision, .connection, .upstreamHandshake, .upgrade, .forward, .relay, .bridge, .conversation: false
+    }
+  }
 }
 
 /// A connection that a client opened, from TLS to the end of the relay. Plain memory that only its loop touches.
@@ -90,6 +98,8 @@ struct RelaySession {
   var end: SessionSummary.End?
   /// The gate closes this session: no frames are relayed after its Close frame.
   var isClosedByGate = false
+  /// The place in the order in which clients began to be waited for, while `Phase.waitsForClient`.
+  var waitOrder: UInt64 = 0
   /// When a closing session is cut off.
   var closeDeadline: Milliseconds?
   var pingToken: UInt64 = 0

@@ -7,6 +7,7 @@ extension EventLoop {
   func startRequest(_ session: SessionRef) {
     guard let service, let http = session.pointee.http else { return }
     session.pointee.phase = .head
+    session.pointee.waitOrder = nextWaitOrder()
     http.request = RequestState(id: makeRequestID())
     let isIdle = http.answered > 0 && http.inbox.isEmpty
     schedule(session, after: isIdle ? service.limits.keepAliveTimeout : service.limits.headTimeout)

@@ -10,6 +10,10 @@ extension EventLoop {
       Glibc.close(fd)
       return
     }
+    guard makeRoom(in: service) else {
+      Glibc.close(fd)
+      return
+    }
     if let proxies = service.proxies, !proxies.trusts(address) {
       service.report(.connectionRefused(.untrustedProxy, address: address))
       Glibc.close(fd)
@@ -32,6 +36,7 @@ extension EventLoop {
     if case .unix = address { http.peer.process = Socket.process(connectedTo: fd) }
     http.clientAuthorities = service.tls?.clientAuthorities ?? []
     session.pointee.http = http
+    session.pointee.waitOrder = nextWaitOrder()
     let client = session.pointee.ends
     client.pointee.socket.fd = fd
     client.pointee.socket.tls = tls

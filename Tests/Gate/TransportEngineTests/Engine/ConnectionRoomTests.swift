@@ -1,0 +1,71 @@
+import Testing
+import Transport
+
+@testable import TransportEngine
+
+extension EngineTests {
+  @Suite("Room for connections", .timeLimit(.minutes(2)))
+  struct ConnectionRoomTests {
+    private static let request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+    private static func gate(_ most: Int, _ upstream: RawListener) throws -> TestGate {
+      var limits = EngineLimits()
+      limits.connectionsPerLoop = most
+      return try TestGate(upstream: .webSocket(host: "127.0.0.1", port: upstream.port), engineLimits: limits)
+    }
+
+    /// Sends a request and reads the answer, so that the engine has surely accepted the connection.
+    private static func ask(_ client: ScriptedSocket) throws {
+      try client.send(request)
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 200 "))
+      _ = try client.read("GET / 0".utf8.count)
+    }
+
+    @Test("A further connection takes the place of the one that has waited longest for its client")
+    func idle() async throws {
+      let gate = try Self.gate(4, RawListener())
+      let clients = try (0..<4).map { _ in
+        let client = try gate.connect()
+        try Self.ask(client)
+        return client
+      }
+      // The first client is heard again, so the second one has waited longest.
+      try Self.ask(clients[0])
+      let newer = try gate.connect()
+      try Self.ask(newer)
+      #expect(try clients[1].readSome() == [])
+      for client in [clients[0], clients[2], clients[3], newer] { try Self.ask(client) }
+      // A request that does not arrive completely is waited for, too: bytes give it no longer time.
+      try clients[0].send("GET / HT")
+      try Self.ask(clients[2])
+      try clients[0].send("TP/1.1\r\n")
+      for client in [clients[3], newer, clients[2]] { try Self.ask(client) }
+      try Self.ask(gate.connect())
+      #expect(try clients[0].readToEnd() == [])
+      _ = gate
+    }
+
+    @Test("A flood of idle connections leaves the newest ones")
+    func flood() async throws {
+      let gate = try Self.gate(8, RawListener())
+      let clients = try (0..<100).map { _ in try gate.connect() }
+      try Self.ask(gate.connect())
+      for client in clients.prefix(93) { #expect(try client.readSome() == []) }
+      for client in clients.suffix(7) { try Self.ask(client) }
+      _ = gate
+    }
+
+    @Test("A session in work keeps its connection, and a further connection is closed")
+    func busy() async throws {
+      let listener = try RawListener()
+      let gate = try Self.gate(2, listener)
+      let sessions = try [gate.open(through: listener), gate.open(through: listener)]
+      #expect(try gate.connect().readToEnd() == [])
+      for (client, backend) in sessions {
+        try backend.send(FrameTrackerTests.frame(1, [7], mask: nil))
+        #expect(try client.read(3) == [0x81, 1, 7])
+      }
+      _ = gate
+    }
+  }
+}
