@@ -20,7 +20,7 @@ extension AdminCommand {
 
     func run() async throws {
       try await account.database.administer { administration, actor in
-        let details = try await administration.details(of: .name(Username(account.name)), by: actor)
+        let details = try await administration.details(of: .name(account.username(administration, actor)), by: actor)
         let shown = AccountDescription(details)
         account.format.print(shown.text, shown)
       }
@@ -40,7 +40,7 @@ extension AdminCommand {
 
     func run() async throws {
       try await account.database.administer {
-        let (user, count) = try await $0.endSessions(of: Username(account.name), by: $1)
+        let (user, count) = try await $0.endSessions(of: account.username($0, $1), by: $1)
         account.print(
           count == 0
             ? "\(user.shownName) had no sessions"

@@ -55,11 +55,11 @@ extension AdminCommand {
     func run() async throws {
       try await account.database.administer { administration, actor in
         do {
-          let user = try await administration.cancelRecovery(Username(account.name), by: actor)
+          let user = try await administration.cancelRecovery(account.username(administration, actor), by: actor)
           account.print("stopped the recovery of \(user.shownName)", of: user, changed: true)
         } catch MFARefusal.notFound {
           throw Failure(
-            .noInput, "no recovery of \(account.name) is open",
+            .noInput, "no recovery of \(account.shown) is open",
             hint: "mfa-backend admin recoveries lists the open ones")
         }
       }

@@ -14,7 +14,9 @@ struct AdminCommand: AsyncParsableCommand {
     commandName: "admin",
     abstract: "Lists, locks, unlocks and resets accounts.",
     discussion: """
-      The commands work on the database and its keys file, also while a backend runs.
+      The commands work on the database and its keys file, also while a backend runs. An account with a name that an \
+      earlier version accepted, and that is refused today, is named by its id: --id in place of the name. admin users \
+      --json prints the ids.
 
       Example:
 
@@ -29,14 +31,65 @@ struct AdminCommand: AsyncParsableCommand {
   /// The account that a command works on, and its database.
   struct Account: ParsableArguments {
     @Argument(help: "The username of the account.")
-    var name: String
+    var name: String?
+
+    @Option(help: "The id of the account, in place of its username.", transform: accountID)
+    var id: UUID?
 
     @OptionGroup var database: DatabaseOptions
     @OptionGroup var format: ResultFormat
 
+    func validate() throws {
+      guard (name == nil) != (id == nil) else {
+        throw ValidationError(name == nil ? "write the username of the account, or --id" : "write a username or --id")
+      }
+    }
+
+    private static func accountID(_ text: String) throws(ValidationError) -> UUID {
+      guard let id = UUID(text: text) else {
+        throw ValidationError("--id is not the id of an account; mfa-backend admin users --json prints the ids")
+      }
+      return id
+    }
+
+    /// The account's name. That of an `id` is as the database has it, also if today's rule refuses it.
+    ///
+    /// - Throws: `Failure` for a name that today's rule refuses; `.notFound` for an id without an account.
+    func username(_ administration: Administration, _ actor: Administration.Actor) async throws -> Username {
+      if let id { return try await administration.name(of: id, by: actor) }
+      do throws(InvalidValue) {
+        return try Username(name ?? "")
+      } catch {
+        throw Failure(
+          .problems, "\(error.field) \(error.rule)",
+          hint: "an account that an earlier version named so has an id: mfa-backend admin users --json, then --id")
+      }
+    }
+
+    /// The account as the operator named it.
+    var shown: String { name ?? id?.text ?? "" }
+
     /// Prints what the command did: `text`, or with `--json` whether it changed the account.
     func print(_ text: String, of user: User, changed: Bool) {
       format.print(text, Change(username: user.username.text, changed: changed))
+    }
+  }
+
+  /// An account in the words of the REST interface, with its id.
+  private struct IdentifiedEntry: Encodable {
+    private enum Key: String, CodingKey { case id }
+
+    private let id: String
+    private let entry: AccountList.Entry
+
+    init(_ account: Administration.Account) {
+      (id, entry) = (account.user.id.text, AccountList.Entry(account))
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      try entry.encode(to: encoder)
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(id, forKey: .id)
     }
   }
 
@@ -69,7 +122,7 @@ struct AdminCommand: AsyncParsableCommand {
         var last: String?
         repeat {
           let found = try await administration.search(filter, after: last, atMost: 200, by: actor)
-          for account in found.accounts { format.print(AdminCommand.line(account), AccountList.Entry(account)) }
+          for account in found.accounts { format.print(AdminCommand.line(account), IdentifiedEntry(account)) }
           last = found.next
         } while last != nil
       }
@@ -89,7 +142,7 @@ struct AdminCommand: AsyncParsableCommand {
 
     func run() async throws {
       try await account.database.administer {
-        let user = try await $0.lock(Username(account.name), by: $1)
+        let user = try await $0.lock(account.username($0, $1), by: $1)
         let isNew = user.lockedAt == nil
         account.print(
           isNew ? "locked \(user.shownName) and ended its sessions" : "\(user.shownName) was locked already",
@@ -111,7 +164,7 @@ struct AdminCommand: AsyncParsableCommand {
 
     func run() async throws {
       try await account.database.administer {
-        let user = try await $0.unlock(Username(account.name), by: $1)
+        let user = try await $0.unlock(account.username($0, $1), by: $1)
         let wasLocked = user.lockedAt != nil
         account.print(
           wasLocked
@@ -135,7 +188,7 @@ struct AdminCommand: AsyncParsableCommand {
 
     func run() async throws {
       try await account.database.administer {
-        let code = try await $0.resetFactors(Username(account.name), by: $1)
+        let code = try await $0.resetFactors(account.username($0, $1), by: $1)
         account.format.print(
           code,
           ResetResponse(temporaryCode: code, expiresIn: Int(Administration.codeLifetime.components.seconds)))
@@ -157,7 +210,7 @@ struct AdminCommand: AsyncParsableCommand {
 
     func run() async throws {
       try await account.database.administer {
-        let user = try await $0.removeDevice(DeviceID(device), of: Username(account.name), by: $1)
+        let user = try await $0.removeDevice(DeviceID(device), of: account.username($0, $1), by: $1)
         account.print("removed the device \(device) of \(user.shownName)", of: user, changed: true)
       }
     }
@@ -176,7 +229,7 @@ struct AdminCommand: AsyncParsableCommand {
 
     func run() async throws {
       try await account.database.administer {
-        let user = try await $0.setAdmin(true, Username(account.name), by: $1)
+        let user = try await $0.setAdmin(true, account.username($0, $1), by: $1)
         account.print(
           user.isAdmin ? "\(user.shownName) was an admin already" : "\(user.shownName) is an admin now",
           of: user, changed: !user.isAdmin)
@@ -197,7 +250,7 @@ struct AdminCommand: AsyncParsableCommand {
 
     func run() async throws {
       try await account.database.administer {
-        let user = try await $0.setAdmin(false, Username(account.name), by: $1)
+        let user = try await $0.setAdmin(false, account.username($0, $1), by: $1)
         account.print(
           user.isAdmin ? "\(user.shownName) is no admin any more" : "\(user.shownName) was no admin",
           of: user, changed: user.isAdmin)
@@ -227,7 +280,7 @@ struct AdminCommand: AsyncParsableCommand {
     func run() async throws {
       try await account.database.administer { administration, actor in
         let entries = try await administration.history(
-          of: Username(account.name), before: before, atMost: last, by: actor)
+          of: account.username(administration, actor), before: before, atMost: last, by: actor)
         for entry in entries {
           account.format.print(
             "\(entry.sequence) \(entry.at) \(entry.event) \(entry.detail) \(entry.actor)", History.Entry(entry))

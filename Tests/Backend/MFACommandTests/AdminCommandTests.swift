@@ -75,6 +75,47 @@ struct AdminCommandTests {
     }
   }
 
+  @Test("an account whose name today's rule refuses is named by its id, which the list has as JSON")
+  func keptName() async throws {
+    try await BackendInstallation.make { place in
+      let phone = TestPhone(username: "bob")
+      try await place.enrol(phone)
+      _ = try await BackendInstallation.sql(
+        "UPDATE users SET username = ' bob ', name_key = ' bob ' WHERE name_key = 'bob'", place.folder + "/mfa.db")
+      let named = try await place.operate("admin", "lock", " bob ")
+      #expect(named.exit == .code(1) && named.errors.last?.contains("--id") == true, "\(named)")
+      #expect(try await place.operate("admin", "lock", "bob").exit == .code(66))
+      let list = try #require(try await place.operate("admin", "users", "--json").output.first)
+      let id = try #require(list.firstMatch(of: /"id":"([^"]+)"/)?.1)
+      for (command, output) in [
+        (["lock"], #"locked " bob " and ended its sessions"#),
+        (["unlock"], #"unlocked " bob " and reset its lockouts"#),
+        (["end-sessions"], #"" bob " had no sessions"#), (["grant"], #"" bob " is an admin now"#),
+        (["revoke"], #"" bob " is no admin any more"#),
+        (["remove-device", "--device", phone.deviceID], #"removed the device \#(phone.deviceID) of " bob ""#),
+      ] {
+        let run = try await ChildProcess.run(
+          Places.product("mfa-backend"), ["admin"] + command + ["--id", String(id), "-c", place.file])
+        #expect(run.exit == .code(0) && run.output == [output] && run.errors == [], "\(command): \(run)")
+      }
+      let history = try await place.operate("admin", "history", "--id", String(id))
+      #expect(history.output.count { $0.contains("user.locked") } == 1, "\(history)")
+      #expect(try await place.operate("admin", "show", "--id", String(id)).exit == .code(0))
+      #expect(try await place.operate("admin", "reset", "--id", String(id)).output.first?.utf8.count == 8)
+      let none = try await place.operate("admin", "cancel-recovery", "--id", String(id))
+      #expect(none.exit == .code(66) && none.errors.first == "error: no recovery of \(id) is open", "\(none)")
+      // Neither, both, no id at all, and the id of no account.
+      for (wrong, code) in [
+        ([], 64), (["bob", "--id", String(id)], 64), (["--id", "bob"], 64),
+        (["--id", "00000000-0000-4000-8000-000000000000"], 66),
+      ] as [([String], Int32)] {
+        let run = try await ChildProcess.run(
+          Places.product("mfa-backend"), ["admin", "lock"] + wrong + ["-c", place.file])
+        #expect(run.exit == .code(code), "\(wrong): \(run)")
+      }
+    }
+  }
+
   @Test("a list quotes a name that could be read as something else, and escapes what a terminal would not show")
   func quotedNames() async throws {
     try await BackendInstallation.make { place in

@@ -83,7 +83,8 @@ struct BackendConsoleTests {
             [
               "mfa-backend admin show", "iPhone 15 Pro", "kitchen", "second factor", "/act/remove-device",
               "/act/end-sessions", "/act/cancel-recovery", "/act/grant", "recovery.started", "device.enrolled",
-              "mfa-backend admin reset", "Failed attempts", "code.refused", "refusals.repeated", "Tokens and added apps",
+              "mfa-backend admin reset", "Failed attempts", "code.refused", "refusals.repeated",
+              "Tokens and added apps",
               "Tablet", String(ada.phone.app.keyHash.prefix(12)) + "</code>", "event=device",
             ]
           ),
@@ -183,6 +184,7 @@ struct BackendConsoleTests {
         #expect(try await console.act("lock", "account=\(bob.id)", on: bob.path, cookie: cookie).status == 303)
         let page = try await console.get(bob.path, cookie: cookie)
         #expect(page.status == 200 && page.text.contains("user.locked"), "\(page.text)")
+        #expect(page.text.contains("mfa-backend admin show --id \(bob.id) -c \(place.file)"), "\(page.text)")
         let link = try #require(page.text.firstMatch(of: /href="(\/history\?account=[^"]+)"/)?.1)
         let history = try await console.get(String(link).replacing("&amp;", with: "&"), cookie: cookie)
         #expect(history.status == 200 && history.text.contains("user.locked"), "\(history.text)")

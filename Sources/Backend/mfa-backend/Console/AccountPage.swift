@@ -34,7 +34,7 @@ struct AccountPage {
     }
     let kinds = Self.kinds.map { event, label in link(event, label) }
     return ConsolePage(
-      "Account \(Shown.text(username))", command: backend.line(["admin", "show"], operand: username),
+      "Account \(Shown.text(username))", command: backend.line(["admin", "show"], account: id.text, named: username),
       head: #"<div class="acts">\#(AccountForms(description: description, page: self, backend: backend).all)</div>"#,
       content: """
         <section class="card">\(details(description))</section>
@@ -142,17 +142,19 @@ private struct AccountForms {
     """
     <details class="act"><summary class="button plain">Lost every device…</summary><div class="question"><p>A code for a \
     new device is a secret, so that no page has one. After you have checked who asks, run this on the machine of the \
-    backend, and read the code to the user:</p><p><code>\(Shown.text(backend.line(["admin", "reset"], operand: username)))\
+    backend, and read the code to the user:</p><p><code>\(Shown.text(line(["admin", "reset"])))\
     </code></p></div></details>
     """
   }
+
+  private func line(_ words: [String]) -> String { backend.line(words, account: page.id.text, named: username) }
 
   private func form(
     _ act: ConsoleAct, _ label: String, _ words: [String], _ text: String,
     values: [(name: String, value: String)] = [], isDangerous: Bool = false
   ) -> HTML {
     page.form(
-      act, label, values, "\(text) The same: \(backend.line(words, operand: username))", isDangerous: isDangerous)
+      act, label, values, "\(text) The same: \(line(words))", isDangerous: isDangerous)
   }
 }
 
@@ -165,5 +167,12 @@ extension AccountPage {
     viewer.form(
       act, label, values: [("account", id.text)] + values, back: path, question: Shown.text(question),
       isDangerous: isDangerous)
+  }
+}
+
+extension ConsoleLink {
+  /// Returns the command for an account: by its name, or by its id if today's rule refuses the name.
+  func line(_ words: [String], account id: String, named name: String) -> String {
+    (try? Username(name)) == nil ? line(words + ["--id", id]) : line(words, operand: name)
   }
 }

@@ -49,7 +49,7 @@ struct AccountTables {
       ]
     } form: { device in
       let line = backend.line(
-        ["admin", "remove-device"] + ConsoleParts.option("--device", device.id), operand: username)
+        ["admin", "remove-device"] + ConsoleParts.option("--device", device.id), account: page.id.text, named: username)
       return page.form(
         BackendActs.removeDevice, "Remove", [("device", device.id)],
         "The device \(device.id) leaves the account, with its sessions and trust. The same: \(line)", isDangerous: true)

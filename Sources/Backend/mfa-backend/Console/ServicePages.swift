@@ -119,7 +119,8 @@ struct RecoveriesPage {
   }
 
   private func act(_ recovery: RecoveryListing.Entry, _ backend: ConsoleLink) -> HTML {
-    let line = backend.line(["admin", "cancel-recovery"], operand: recovery.username)
+    let line = backend.line(
+      ["admin", "cancel-recovery"], account: recovery.account, named: recovery.username)
     return viewer.form(
       BackendActs.cancelRecovery, "Stop", values: [("account", recovery.account)], back: "/recoveries",
       question: Shown.text("The recovery of \(recovery.username) ends. The same: \(line)"))
