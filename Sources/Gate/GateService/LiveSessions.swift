@@ -180,7 +180,7 @@ public final class LiveSessions: Sendable {
 
   /// All sessions, the oldest first.
   public var records: [SessionRecord] {
-    page(after: 0, limit: .max).records
+    page(limit: .max).records
   }
 
   /// Records that any key may have changed, and returns the keys that have a session.
@@ -206,60 +206,38 @@ public final class LiveSessions: Sendable {
     }
   }
 
-  /// Returns the sessions after `place` whose keys `selects` accepts (`nil`: all sessions), the oldest first unless
+  /// Returns the sessions after `cursor` whose keys `selects` accepts (`nil`: all sessions), the oldest first unless
   /// `order` says otherwise, at most `limit`.
   ///
-  /// Sorts outside the lock, which the event loops need too, so that a long list does not delay sessions.
+  /// One pass that keeps no more than the page, outside the lock, which the event loops need too. Every session that is
+  /// open during the whole list is on exactly one page, also where values are equal or sessions end meanwhile.
   ///
-  /// - Parameter place: The `next` of the page before in the same order; 0 for the first page. By other values than the
-  ///   opening, it is a position, so that sessions that end meanwhile let others be missing on the next page.
+  /// - Parameter cursor: The `next` of the page before in the same order; `nil` for the first page.
   public func page(
-    where selects: (@Sendable (KeyID) -> Bool)? = nil, in order: SessionOrder = SessionOrder(.opened),
-    after place: UInt64, limit: Int
-  ) -> (records: [SessionRecord], next: UInt64?) {
-    let numbers = numbers(where: selects)
-    guard order.column == .opened else {
-      return sortedPage(of: numbers, in: order, from: Int(clamping: place), limit: limit)
-    }
-    let sorted =
-      order.isDescending
-      ? numbers.filter { place == 0 || $0 < place }.sorted(by: >) : numbers.filter { $0 > place }.sorted()
-    let page = sorted.prefix(limit)
-    let records = state.withLock { state in page.compactMap { state.places[$0]?.record } }
-    return (records, sorted.count > page.count ? page.last : nil)
-  }
-
-  /// The number of records that are copied at once under the lock.
-  private static let portion = 4096
-
-  private func sortedPage(
-    of numbers: [UInt64], in order: SessionOrder, from start: Int, limit: Int
-  ) -> (records: [SessionRecord], next: UInt64?) {
-    typealias Entry = (value: [UInt8], number: UInt64, record: SessionRecord)
-    func precedes(_ one: Entry, _ other: Entry) -> Bool {
-      if one.value == other.value { return one.number < other.number }
-      return one.value.lexicographicallyPrecedes(other.value) != order.isDescending
-    }
-    guard start < numbers.count else { return ([], nil) }
-    let end = start + min(limit, numbers.count - start)
-    var (first, all) = (FirstElements<Entry>(end, by: precedes), [Entry]())
-    for index in stride(from: 0, to: numbers.count, by: Self.portion) {
-      let part = numbers[index..<min(index + Self.portion, numbers.count)]
-      let records = state.withLock { state in part.map { ($0, state.places[$0]?.record) } }
-      for case (let number, let record?) in records {
-        let entry: Entry = (order.value(of: record), number, record)
-        if end <= 1000 { first.add(entry) } else { all.append(entry) }
+    where selects: (@Sendable (KeyHash) -> Bool)? = nil, in order: SessionOrder = SessionOrder(.opened),
+    after cursor: SessionCursor? = nil, limit: Int
+  ) -> (records: [SessionRecord], next: SessionCursor?) {
+    let numbers = state.withLock { Array($0.places.keys) }
+    var selection = SessionSelection(order, after: cursor, limit: limit)
+    var places: [(number: UInt64, place: Place)] = []
+    places.reserveCapacity(min(numbers.count, Self.portion))
+    for start in stride(from: 0, to: numbers.count, by: Self.portion) {
+      places.removeAll(keepingCapacity: true)
+      state.withLock { state in
+        for number in numbers[start..<min(start + Self.portion, numbers.count)] {
+          if let place = state.places[number] { places.append((number, place)) }
+        }
+      }
+      for (number, place) in places {
+        if let selects, place.record.principal.keyHash.map(selects) != true { continue }
+        selection.add(place.record, number: number)
       }
     }
-    let sorted = end <= 1000 ? first.sorted : all.sorted(by: precedes)
-    return (sorted.dropFirst(start).prefix(end - start).map(\.record), end < numbers.count ? UInt64(end) : nil)
+    return selection.page()
   }
 
-  private func numbers(where selects: (@Sendable (KeyID) -> Bool)?) -> [UInt64] {
-    guard let selects else { return state.withLock { Array($0.places.keys) } }
-    let keys = state.withLock { Array($0.byKey.keys) }.filter(selects)
-    return state.withLock { state in keys.flatMap { state.byKey[$0] ?? [] } }
-  }
+  /// The number of places that are copied at once under the lock.
+  private static let portion = 4096
 
   /// Returns the newest sessions first, at most `limit`.
   public func newest(_ limit: Int) -> [SessionRecord] {

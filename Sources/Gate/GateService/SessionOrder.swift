@@ -22,21 +22,29 @@ public struct SessionOrder: Sendable, Hashable {
   /// All texts that `init(_:)` reads.
   public static let texts = Column.allCases.flatMap { [$0.rawValue, "-" + $0.rawValue] }
 
-  /// The value by which `record` is sorted, to be compared as bytes.
-  func value(of record: SessionRecord) -> [UInt8] {
+  /// Calls `body` with the value by which `record` is sorted, to be compared as bytes. Empty for `opened`, which the
+  /// number of the session sorts.
+  func withValue<Result>(of record: SessionRecord, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
     switch column {
-    case .opened: []
-    case .key: Array((record.principal.keyHash?.text ?? "").utf8)
-    case .app: Array((record.principal.app?.text ?? "").utf8)
-    case .route: Array(record.route.utf8)
-    case .method: Array(record.principal.method.utf8)
+    case .opened: body(UnsafeBufferPointer(start: nil, count: 0))
+    case .key: Self.withBytes(of: record.principal.keyHash?.text ?? "", body)
+    case .app: Self.withBytes(of: record.principal.app?.text ?? "", body)
+    case .route: Self.withBytes(of: record.route, body)
+    case .method: Self.withBytes(of: record.principal.method, body)
     case .client:
       switch record.address {
-      case .ipv4(let bytes, let port): Self.value(4, bytes, port)
-      case .ipv6(let bytes, let port): Self.value(6, bytes, port)
-      case .unix(let path): Array(path.utf8)
+      case .ipv4(let bytes, let port): Self.value(4, bytes, port).withUnsafeBufferPointer(body)
+      case .ipv6(let bytes, let port): Self.value(6, bytes, port).withUnsafeBufferPointer(body)
+      case .unix(let path): Self.withBytes(of: path, body)
       }
     }
+  }
+
+  private static func withBytes<Result>(
+    of text: String, _ body: (UnsafeBufferPointer<UInt8>) -> Result
+  ) -> Result {
+    var text = text
+    return text.withUTF8(body)
   }
 
   /// The numbers of an address, so that 9.0.0.1 precedes 10.0.0.1.
@@ -46,31 +54,5 @@ public struct SessionOrder: Sendable, Hashable {
     value.append(UInt8(port >> 8))
     value.append(UInt8(port & 0xFF))
     return value
-  }
-}
-
-/// The first ones of many values, in order, without sorting all of them.
-struct FirstElements<Element> {
-  private let count: Int
-  private let precedes: (Element, Element) -> Bool
-  private(set) var sorted: [Element] = []
-
-  /// - Parameters:
-  ///   - count: How many are kept. Meant for some hundreds.
-  init(_ count: Int, by precedes: @escaping (Element, Element) -> Bool) {
-    (self.count, self.precedes) = (max(0, count), precedes)
-  }
-
-  mutating func add(_ element: Element) {
-    if sorted.count >= count {
-      guard let last = sorted.last, precedes(element, last) else { return }
-      sorted.removeLast()
-    }
-    var (low, high) = (0, sorted.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if precedes(element, sorted[middle]) { high = middle } else { low = middle + 1 }
-    }
-    sorted.insert(element, at: low)
   }
 }

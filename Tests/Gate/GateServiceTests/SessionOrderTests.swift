@@ -23,12 +23,14 @@ struct SessionOrderTests {
 
   private func ids(_ text: String, limit: Int, in sessions: LiveSessions) throws -> [String] {
     let order = try #require(SessionOrder(text))
-    var (found, place): ([String], UInt64) = ([], 0)
+    var (found, cursor): ([String], SessionCursor?) = ([], nil)
     while true {
-      let page = sessions.page(in: order, after: place, limit: limit)
+      let page = sessions.page(in: order, after: cursor, limit: limit)
       found += page.records.map(\.id)
       guard let next = page.next else { return found }
-      place = next
+      // As clients send it back.
+      let read: SessionCursor = try #require(SessionCursor(next.text(in: order), in: order))
+      cursor = read
     }
   }
 
@@ -45,7 +47,8 @@ struct SessionOrderTests {
         #expect(try ids(text, limit: limit, in: sessions).joined() == expected, "\(text) \(limit)")
       }
     }
-    #expect(sessions.page(in: SessionOrder(.route), after: .max, limit: 5).records.isEmpty)
+    let end = SessionCursor(value: Array("/c".utf8), number: 0)
+    #expect(sessions.page(in: SessionOrder(.route), after: end, limit: 5).records.isEmpty)
     for text in ["", "-", "--opened", "Opened", "age"] { #expect(SessionOrder(text) == nil, "\(text)") }
   }
 
@@ -59,15 +62,80 @@ struct SessionOrderTests {
     #expect(try ids("client", limit: 700, in: sessions) == expected)
   }
 
-  @Test("The first ones of many values are those of a sort")
-  func first() {
+  @Test("Pages of random sessions are those of a full sort, in every order and for every length")
+  func random() throws {
     var generator = SystemRandomNumberGenerator()
-    for count in [0, 1, 5, 50] {
-      let values = (0..<200).map { _ in Int.random(in: 0..<40, using: &generator) }
-      var first = FirstElements<Int>(count, by: <)
-      for value in values { first.add(value) }
-      #expect(first.sorted == Array(values.sorted().prefix(count)))
+    let sessions = LiveSessions()
+    // Many equal values, values with a common beginning, and values of which one is the beginning of another.
+    let routes = ["", "/", "/a", "/aa", "/aaaaaaaa", "/aaaaaaa", "/aaaaaaab", "/aaaaaaabc", "/é", "/e\u{301}", "/b"]
+    let places = (0..<300).map { _ in
+      (route: routes.randomElement(using: &generator) ?? "", host: UInt8.random(in: 0..<4, using: &generator))
     }
+    let kept = try open(places, in: sessions)
+    defer { withExtendedLifetime(kept) {} }
+    let byRoute = places.indices.sorted { one, other in
+      let (first, second) = (Array(places[one].route.utf8), Array(places[other].route.utf8))
+      return first == second ? one < other : first.lexicographicallyPrecedes(second)
+    }
+    let byHost = places.indices.sorted { (places[$0].host, $0) < (places[$1].host, $1) }
+    func descending(_ sorted: [Int], _ isEqual: (Int, Int) -> Bool) -> [Int] {
+      // Equal values stay in the order of their opening.
+      var groups: [[Int]] = []
+      for index in sorted {
+        if let last = groups.last?.last, isEqual(last, index) {
+          groups[groups.count - 1].append(index)
+        } else {
+          groups.append([index])
+        }
+      }
+      return groups.reversed().flatMap(\.self)
+    }
+    for (text, expected) in [
+      ("route", byRoute),
+      ("-route", descending(byRoute) { places[$0].route.utf8.elementsEqual(places[$1].route.utf8) }),
+      ("client", byHost), ("-client", descending(byHost) { places[$0].host == places[$1].host }),
+      ("opened", Array(places.indices)), ("-opened", places.indices.reversed()), ("app", Array(places.indices)),
+      ("-method", Array(places.indices)),
+    ] {
+      for limit in [1, 7, 50, 299, 300, 1001] {
+        #expect(try ids(text, limit: limit, in: sessions) == expected.map(String.init), "\(text) \(limit)")
+      }
+    }
+  }
+
+  @Test("A list that goes on has each remaining session once, also if sessions end and open meanwhile")
+  func changes() throws {
+    for text in ["route", "-route", "opened"] {
+      let sessions = LiveSessions()
+      var kept = try open((0..<90).map { (route: "/\($0 % 3)", host: UInt8(1)) }, in: sessions)
+      let order = try #require(SessionOrder(text))
+      let first = sessions.page(in: order, limit: 40)
+      // All sessions that were shown end, that of the cursor too, and a third of the others.
+      let shown = Set(first.records.map(\.id))
+      kept.removeAll { shown.contains($0.record.id) || (Int($0.record.id) ?? 0) % 9 == 0 }
+      let remaining = Set(kept.map(\.record.id))
+      var (found, cursor): ([String], SessionCursor?) = ([], first.next)
+      while let next = cursor {
+        let page = sessions.page(in: order, after: next, limit: 7)
+        found += page.records.map(\.id)
+        cursor = page.next
+      }
+      #expect(found.count == remaining.count && Set(found) == remaining, "\(text)")
+    }
+  }
+
+  @Test("A cursor of another order, and any other text, is refused")
+  func cursors() throws {
+    let (opened, route) = (SessionOrder(.opened), SessionOrder(.route))
+    for (text, order) in [
+      ("7.", opened), ("7", route), ("", opened), ("-1", opened), ("x.", route), ("7.ä", route), ("7.a.b", route),
+      ("18446744073709551616", opened), ("7." + String(repeating: "A", count: 6000), route),
+    ] {
+      #expect(SessionCursor(text, in: order) == nil, "\(text)")
+    }
+    let cursor = SessionCursor(value: [0, 255], number: .max)
+    #expect(SessionCursor(cursor.text(in: route), in: route) == cursor)
+    #expect(SessionCursor("18446744073709551615", in: opened)?.number == .max)
   }
 
   @Test("The operation lists sessions in the order of its parameter, and refuses others")
@@ -87,5 +155,10 @@ struct SessionOrderTests {
       #expect(listing?.sessions.map(\.route) == routes, "\(query)")
     }
     #expect(await answer("?sort=age").status == 400)
+    let page = AdminJSON.value(SessionListing.self, in: await answer("?sort=route&limit=1").body)
+    let next = try #require(page?.next)
+    let last = AdminJSON.value(SessionListing.self, in: await answer("?sort=route&limit=1&after=\(next)").body)
+    #expect(last?.sessions.map(\.route) == ["/b"] && last?.next == nil)
+    #expect(await answer("?after=\(next)").status == 400)
   }
 }

@@ -1,4 +1,3 @@
-internal import AppAttest
 internal import AttestGate
 public import ByteCoding
 public import Logging
@@ -33,23 +32,22 @@ public struct SessionResource: AdminResource {
   }
 
   private func list(_ request: AdminRequest) throws(AdminError) -> SessionListing {
-    var start: UInt64 = 0
-    if let text = request.parameter("after") {
-      guard let place = UInt64(text) else {
+    let order = try Self.order(request)
+    let cursor = try request.parameter("after").map { text throws(AdminError) in
+      guard let cursor = SessionCursor(text, in: order) else {
         throw .malformedParameter("after", rule: "must be the next value of the previous page")
       }
-      start = place
+      return cursor
     }
-    var selects: (@Sendable (KeyID) -> Bool)?
+    var selects: (@Sendable (KeyHash) -> Bool)?
     if let text = request.parameter("key") {
       guard let name = KeyName(text) else { throw .malformedKey }
-      selects = { KeyHash(of: $0).text.hasPrefix(name.text) }
+      selects = { $0.text.hasPrefix(name.text) }
     }
-    let page = sessions.page(
-      where: selects, in: try Self.order(request), after: start, limit: try request.limit())
+    let page = sessions.page(where: selects, in: order, after: cursor, limit: try request.limit())
     let now = clock.now()
     return SessionListing(
-      sessions: page.records.map { SessionDescription($0, at: now) }, next: page.next.map(String.init))
+      sessions: page.records.map { SessionDescription($0, at: now) }, next: page.next?.text(in: order))
   }
 
   private static func order(_ request: AdminRequest) throws(AdminError) -> SessionOrder {
