@@ -92,30 +92,18 @@ struct KeysListCommand: AsyncParsableCommand {
   }
 
   private func list(at client: AdminClient) async throws(Failure) {
-    var table = Table(
+    let table = Table(
       [
         .init(heading: "KEY"), .init(heading: "APP", loss: .middle), .init(heading: "ENVIRONMENT", loss: .all(2)),
         .init(heading: "STATE"), .init(heading: "COUNTER", loss: .all(3)), .init(heading: "LAST USED"),
         .init(heading: "REGISTERED", loss: .all(1)), .init(heading: "RISK", loss: risk == nil ? .all(4) : .nothing),
       ], whenEmpty: selectsAll ? "no keys yet" : "no such keys")
-    let now = Timestamp.now()
-    var rest = limit ?? .max
-    var cursor: String?
-    repeat {
-      let query = Query(
-        ("limit", "\(min(rest, 500))"), ("after", cursor), ("platform", platform?.rawValue), ("app", app),
-        ("state", state?.rawValue), ("unused_since", unusedSince?.description), ("prefix", prefix),
-        ("risk", risk?.text), ("sort", sort?.rawValue))
-      let page = try await client.send("GET", "/v1/keys" + query.text, KeyListing.self)
-      if json {
-        for key in page.keys { Console.print(JSONText.encoding(key)) }
-      } else {
-        table.print(page.keys.map { Self.row($0, in: table, at: now) })
-      }
-      rest -= page.keys.count
-      cursor = page.next
-    } while cursor != nil && rest > 0
-    if !json { table.end() }
+    try await client.printList(
+      KeyListing.self, at: "/v1/keys",
+      [
+        ("platform", platform?.rawValue), ("app", app), ("state", state?.rawValue),
+        ("unused_since", unusedSince?.description), ("prefix", prefix), ("risk", risk?.text), ("sort", sort?.rawValue),
+      ], limit: limit, in: json ? nil : table, row: Self.row)
   }
 
   private var selectsAll: Bool {
@@ -208,8 +196,10 @@ struct KeyArguments: ParsableArguments {
 struct Query {
   let text: String
 
+  init(_ parameters: (name: String, value: String?)...) { self.init(parameters) }
+
   /// Omits parameters without a value.
-  init(_ parameters: (name: String, value: String?)...) {
+  init(_ parameters: [(name: String, value: String?)]) {
     let parts = parameters.compactMap { name, value in value.map { "\(name)=\(Self.encoded($0))" } }
     text = parts.isEmpty ? "" : "?" + parts.joined(separator: "&")
   }

@@ -38,27 +38,14 @@ struct KeysDecisionsCommand: AsyncParsableCommand {
   }
 
   private func list(at client: AdminClient) async throws(Failure) {
-    var table = Table(
+    let table = Table(
       [
         .init(heading: "TIME"), .init(heading: "DECISION"), .init(heading: "RULE", loss: .middle),
         .init(heading: "DEVICE SHOULD", loss: .all(2)), .init(heading: "COUNT", loss: .all(1)),
         .init(heading: "CLIENT"), .init(heading: "REQUEST", loss: .all(3)),
       ], whenEmpty: "no stored decisions about this key; store.keep_decisions may be off")
-    let now = Timestamp.now()
-    var rest = limit ?? .max
-    var cursor: String?
-    repeat {
-      let query = Query(("limit", "\(min(rest, 500))"), ("after", cursor))
-      let page = try await client.send("GET", "/v1/keys/\(key.text)/decisions" + query.text, DecisionListing.self)
-      if json {
-        for decision in page.decisions { Console.print(JSONText.encoding(decision)) }
-      } else {
-        table.print(page.decisions.map { Self.row($0, in: table, at: now) })
-      }
-      rest -= page.decisions.count
-      cursor = page.next
-    } while cursor != nil && rest > 0
-    if !json { table.end() }
+    try await client.printList(
+      DecisionListing.self, at: "/v1/keys/\(key.text)/decisions", limit: limit, in: json ? nil : table, row: Self.row)
   }
 
   private static func row(_ decision: DecisionDescription, in table: Table, at now: Timestamp) -> [String] {

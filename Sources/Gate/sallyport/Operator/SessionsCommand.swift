@@ -55,25 +55,15 @@ struct SessionsListCommand: AsyncParsableCommand {
 
   func run() async throws {
     let client = try await configuration.client()
-    var table = Table(
+    let table = Table(
       [
         .init(heading: "SESSION"), .init(heading: "KEY"), .init(heading: "APP", loss: .middle),
         .init(heading: "ROUTE", loss: .middle), .init(heading: "METHOD", loss: .all(2)), .init(heading: "OPENED"),
         .init(heading: "CLIENT", loss: .all(1)),
       ], whenEmpty: key == nil ? "no open sessions" : "no open sessions of this key")
-    let now = Timestamp.now()
-    var cursor: String?
-    repeat {
-      let query = Query(("limit", "500"), ("after", cursor), ("key", key?.text), ("sort", sort))
-      let page = try await client.send("GET", "/v1/sessions" + query.text, SessionListing.self)
-      if json {
-        for session in page.sessions { Console.print(JSONText.encoding(session)) }
-      } else {
-        table.print(page.sessions.map { Self.row($0, in: table, at: now) })
-      }
-      cursor = page.next
-    } while cursor != nil
-    if !json { table.end() }
+    try await client.printList(
+      SessionListing.self, at: "/v1/sessions", [("key", key?.text), ("sort", sort)], in: json ? nil : table,
+      row: Self.row)
   }
 
   private static func row(_ session: SessionDescription, in table: Table, at now: Timestamp) -> [String] {
