@@ -28,7 +28,7 @@ public enum AndroidRuleRejection: Error, Sendable, Hashable {
   case virtualMachine(Int)
   /// More authorities are below an issuer than it allows.
   case pathLength(Int, allowed: Int)
-  /// An issuer has a critical extension that is not known here; the text is its identifier.
+  /// A certificate has a critical extension that is not known here; the text is its identifier.
   case criticalExtension(Int, identifier: String)
   /// The validity of an issuer has not begun.
   case notYetValid(Int, notBefore: Timestamp, at: Timestamp)

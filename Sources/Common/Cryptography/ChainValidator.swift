@@ -29,7 +29,8 @@ public struct ChainValidator: Sendable {
   ///
   /// `intermediates` may have any order and may contain a root, but no certificate outside the chain: each received
   /// byte is covered by a signature or pinned. The validity of every certificate, including the root, contains both
-  /// of its ends. Unknown extensions are ignored unless they are critical; critical ones are refused.
+  /// of its ends. An extension that is not processed is ignored unless it is critical; a critical one is refused (RFC 5280
+  /// section 4.2). The root is pinned, so that its extensions say nothing more.
   public func validate(
     leaf: Certificate, intermediates: [Certificate], at instant: Timestamp
   ) throws(ChainRejection) -> [Certificate] {
@@ -40,6 +41,7 @@ public struct ChainValidator: Sendable {
       at: instant, signatureFault: signatureFault)
     try Self.checkValidity(of: chain, at: instant)
     try Self.checkAuthority(of: chain)
+    try Self.checkCriticalExtensions(of: chain)
     let certificates = chain.map(\.certificate)
     for certificate in intermediates where !certificates.contains(certificate) && !store.roots.contains(certificate) {
       throw .strayCertificate(subject: certificate.subject)
@@ -94,6 +96,22 @@ public struct ChainValidator: Sendable {
       guard leaf.withPointer({ X509_get_key_usage($0) }) & UInt32(KU_DIGITAL_SIGNATURE) != 0 else {
         throw .leafMustNotSign(subject: leaf.certificate.subject)
       }
+    }
+  }
+
+  /// basicConstraints and keyUsage are processed above and by OpenSSL; names and their constraints by OpenSSL. It also
+  /// knows certificate policies, extended key usages and CRL distribution points, and processes none of them here.
+  private static let processedExtensions: Set<ObjectIdentifier> = [
+    .basicConstraints, .keyUsage, .nameConstraints, .subjectAlternativeName,
+  ]
+
+  private static func checkCriticalExtensions(of chain: [X509Handle]) throws(ChainRejection) {
+    for certificate in chain.dropLast().map(\.certificate) {
+      let unknown = certificate.fields.extensions.first {
+        $0.isCritical && !processedExtensions.contains($0.identifier)
+      }
+      guard let unknown else { continue }
+      throw .criticalExtension(subject: certificate.subject, identifier: "\(unknown.identifier)")
     }
   }
 }

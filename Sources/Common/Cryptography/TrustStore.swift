@@ -94,6 +94,9 @@ private final class SignatureStep {
     let parameters = X509_STORE_CTX_get0_param(context)
     X509_VERIFY_PARAM_set_time(parameters, Int(instant.seconds))
     X509_VERIFY_PARAM_set_auth_level(parameters, 2)
+    // `ChainValidator` refuses critical extensions that nothing processes, and names them. OpenSSL also accepts those
+    // that it can parse.
+    X509_VERIFY_PARAM_set_flags(parameters, UInt(X509_V_FLAG_IGNORE_CRITICAL))
     guard X509_STORE_CTX_set_ex_data(context, Self.index, Unmanaged.passUnretained(self).toOpaque()) == 1 else {
       throw .operationFailed(OpenSSLErrors.take())
     }

@@ -247,7 +247,8 @@ extension ChainRejection {
   fileprivate var code: GateRefusalCode {
     switch self {
     case .expired, .notYetValid: .certExpired
-    case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .strayCertificate, .unexpectedLength:
+    case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .criticalExtension, .strayCertificate,
+      .unexpectedLength:
       .chainUntrusted
     // The gate itself failed, mostly for lack of memory. This says nothing about the certificates.
     case .operationFailed: .overloaded
@@ -261,6 +262,7 @@ extension ChainRejection {
     case .expired(_, let notAfter, _): "not valid after \(notAfter)"
     case .untrusted(_, let reason): reason
     case .issuerIsNoAuthority: "issuer is not a certificate authority"
+    case .criticalExtension(_, let identifier): "critical extension \(identifier) is not processed"
     case .leafIsAuthority: "leaf is a certificate authority"
     case .leafMustNotSign: "leaf key usage does not allow signatures"
     case .strayCertificate: "certificate outside the chain"

@@ -191,8 +191,8 @@ extension ChainRejection {
   fileprivate var isOfDates: Bool {
     switch self {
     case .notYetValid, .expired: true
-    case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .strayCertificate, .unexpectedLength,
-      .operationFailed:
+    case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .criticalExtension, .strayCertificate,
+      .unexpectedLength, .operationFailed:
       false
     }
   }

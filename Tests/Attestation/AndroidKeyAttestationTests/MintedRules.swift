@@ -116,7 +116,8 @@ struct BrokenRule: Sendable, CustomTestStringConvertible {
     BrokenRule("an extension of a leaf that is critical by 66", "malformed_certificate[0]") {
       $0.mint.certificates[0].extensions.append(MintedCertificate.encodedExtension("1.2.3", critical: 0x42, []))
     } twin: {
-      $0.mint.certificates[0].extensions.append(MintedCertificate.encodedExtension("1.2.3", critical: 1, []))
+      $0.mint.certificates[0].extensions.append(
+        MintedCertificate.encodedExtension("2.5.29.19", critical: 1, DER.sequence()))
     },
     BrokenRule("an issuer of version 1 with extensions", "malformed_certificate[1]") {
       $0.mint.certificates[1].version = DER.context(0, DER.integer(0))
@@ -249,6 +250,17 @@ struct BrokenRule: Sendable, CustomTestStringConvertible {
       $0.mint.certificates[2].extensions = MintedCertificate.authority(pathLength: 0)
     } twin: {
       $0.mint.certificates[2].extensions = MintedCertificate.authority(pathLength: 1)
+    },
+    BrokenRule("an unknown critical extension of a leaf", "critical_extension[0]") {
+      $0.mint.certificates[0].extensions.append(MintedCertificate.encodedExtension("1.2.3", critical: 0xFF, []))
+    } twin: {
+      $0.mint.certificates[0].extensions.append(MintedCertificate.encodedExtension("1.2.3", []))
+    },
+    BrokenRule("critical certificate policies of an authority", "critical_extension[2]") {
+      $0.mint.certificates[2].extensions.append(
+        MintedCertificate.encodedExtension("2.5.29.32", critical: 0xFF, DER.sequence()))
+    } twin: {
+      $0.mint.certificates[2].extensions.append(MintedCertificate.encodedExtension("2.5.29.32", DER.sequence()))
     },
     BrokenRule("an unknown critical extension of an authority", "critical_extension[2]") {
       $0.mint.certificates[2].extensions.append(MintedCertificate.encodedExtension("1.2.3", critical: 0xFF, []))

@@ -111,7 +111,7 @@ extension BrokenRule {
       let oid = try unwrap(ObjectIdentifier("1.2.3.4"))
       $0.alterations.leaf = { $0.extensions.append(CertificateExtension(oid, isCritical: true, value: DER.null)) }
     } isExpected: {
-      if case .untrustedChain(.untrusted) = $0 { true } else { false }
+      if case .untrustedChain(.criticalExtension(_, "1.2.3.4")) = $0 { true } else { false }
     },
     BrokenRule("a leaf that is an authority", .certificateChain) {
       $0.alterations.leaf = {

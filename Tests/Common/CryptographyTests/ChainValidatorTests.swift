@@ -142,6 +142,33 @@ struct ChainValidatorTests {
     }
   }
 
+  /// With contents that OpenSSL parses, which therefore would accept them as critical.
+  static let unprocessed: [(identifier: String, value: [UInt8])] = [
+    // certificatePolicies with anyPolicy, policyMappings, policyConstraints that require a policy, inhibitAnyPolicy,
+    // extKeyUsage for signing code, cRLDistributionPoints.
+    ("2.5.29.32", [0x30, 0x08, 0x30, 0x06, 0x06, 0x04, 0x55, 0x1D, 0x20, 0x00]),
+    ("2.5.29.33", [0x30, 0x0A, 0x30, 0x08, 0x06, 0x02, 0x2A, 0x03, 0x06, 0x02, 0x2A, 0x04]),
+    ("2.5.29.36", [0x30, 0x03, 0x80, 0x01, 0x00]), ("2.5.29.54", [0x02, 0x01, 0x00]),
+    ("2.5.29.37", [0x30, 0x0A, 0x06, 0x08, 0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x03]),
+    ("2.5.29.31", [0x30, 0x0A, 0x30, 0x08, 0xA0, 0x06, 0xA0, 0x04, 0x86, 0x02, 0x61, 0x3A]), ("1.2.3.4", [5, 0]),
+  ]
+
+  @Test("A critical extension that is not processed is refused by its name, below the root", arguments: unprocessed)
+  func refusesUnprocessed(identifier: String, value: [UInt8]) throws {
+    let extended = try #require(ObjectIdentifier(identifier))
+    for isCritical in [false, true] {
+      let add: (inout CertificateTemplate) -> Void = {
+        $0.extensions.append(CertificateExtension(extended, isCritical: isCritical, value: value))
+      }
+      for (pki, subject) in [
+        (try SmallPKI(leaf: add), "CN=Leaf"), (try SmallPKI(intermediate: add), "CN=Intermediate"),
+      ] {
+        let expected = ChainRejection.criticalExtension(subject: subject, identifier: identifier)
+        #expect(pki.rejection() == (isCritical ? expected : nil), "\(subject)")
+      }
+    }
+  }
+
   @Test("Name constraints of an issuer are checked only after its signature is verified", arguments: [true, false])
   func verifiesBeforeNames(_ isSigned: Bool) throws {
     let pki = try SmallPKI()

@@ -68,6 +68,8 @@ extension AndroidAttestationVerifier {
   /// chains. Further below, a certificate without the right belongs to the key of an app: the device signs it with a
   /// factory key for every app that asks, and the app could attest anything with it. Such certificates state no
   /// authority. Certificates of Google's server that are no authorities are not for attestation.
+  ///
+  /// A critical extension that is not known here is refused in every certificate, the leaf too (RFC 5280 section 4.2).
   func brokenAuthorities(of chain: AndroidCertificateChain) -> [AndroidRuleRejection] {
     let isBelowFirst = chain.issuerPositions == 1..<3
     return chain.certificates.enumerated().dropFirst().flatMap { position, certificate -> [AndroidRuleRejection] in
@@ -86,11 +88,11 @@ extension AndroidAttestationVerifier {
       if let allowed = rights.pathLength, position - 1 > allowed {
         broken.append(.pathLength(position, allowed: allowed))
       }
-      if let unknown = rights.unknownCriticalExtension {
-        broken.append(.criticalExtension(position, identifier: "\(unknown)"))
-      }
       return broken
     }
+      + chain.certificates.enumerated().compactMap { position, certificate in
+        certificate.unknownCriticalExtension.map { .criticalExtension(position, identifier: "\($0)") }
+      }
   }
 
   /// The extension of a certificate that Google's server issues for a key in a protected virtual machine (Android

@@ -8,8 +8,6 @@ struct IssuerRights {
   let statesConstraints: Bool
   /// How many authorities may be below this one; `nil` for any number.
   let pathLength: Int?
-  /// The first critical extension that is not known here.
-  let unknownCriticalExtension: ObjectIdentifier?
 
   init(_ certificate: Certificate) {
     let constraints = certificate.extensionValue(oid: "2.5.29.19").flatMap { try? Self.basicConstraints($0) }
@@ -17,13 +15,7 @@ struct IssuerRights {
     isAuthority = constraints?.isAuthority == true && signsCertificates
     statesConstraints = constraints != nil
     pathLength = constraints?.pathLength
-    unknownCriticalExtension =
-      certificate.extensions.first { $0.isCritical && !Self.known.contains($0.identifier) }?
-      .identifier
   }
-
-  private static let known = Set(
-    ["2.5.29.15", "2.5.29.19", KeyDescription.extensionIdentifier].compactMap(ObjectIdentifier.init))
 
   private static func basicConstraints(
     _ value: [UInt8]
@@ -44,4 +36,14 @@ struct IssuerRights {
     guard let content = try? file.next(.bitString).content, file.isAtEnd, content.count >= 2 else { return false }
     return content[content.startIndex + 1] & 0x04 != 0
   }
+}
+
+extension Certificate {
+  /// The first critical extension that is not known here; `nil` if there is none.
+  var unknownCriticalExtension: ObjectIdentifier? {
+    extensions.first { $0.isCritical && !Self.knownExtensions.contains($0.identifier) }?.identifier
+  }
+
+  private static let knownExtensions = Set(
+    ["2.5.29.15", "2.5.29.19", KeyDescription.extensionIdentifier].compactMap(ObjectIdentifier.init))
 }

@@ -11,6 +11,7 @@ extension ObjectIdentifier {
   static let keyUsage = ObjectIdentifier(encoded: [0x55, 0x1D, 15])
   static let subjectAlternativeName = ObjectIdentifier(encoded: [0x55, 0x1D, 17])
   static let basicConstraints = ObjectIdentifier(encoded: [0x55, 0x1D, 19])
+  static let nameConstraints = ObjectIdentifier(encoded: [0x55, 0x1D, 30])
   static let listNumber = ObjectIdentifier(encoded: [0x55, 0x1D, 20])
   static let authorityKeyIdentifier = ObjectIdentifier(encoded: [0x55, 0x1D, 35])
   static let extendedKeyUsage = ObjectIdentifier(encoded: [0x55, 0x1D, 37])
