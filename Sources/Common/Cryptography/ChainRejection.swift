@@ -15,6 +15,8 @@ public enum ChainRejection: Error, Sendable, Hashable {
   /// A certificate below the root has a critical extension that is not processed, such as certificate policies. The
   /// identifier is in dotted form.
   case criticalExtension(subject: String, identifier: String)
+  /// An extension of a certificate cannot be read, critical or not, or contradicts another one.
+  case unreadableExtension(subject: String)
   /// The first certificate is an authority itself.
   case leafIsAuthority(subject: String)
   /// The first certificate's key is not for signatures (keyUsage without digitalSignature).
@@ -38,6 +40,8 @@ extension ChainRejection: CustomStringConvertible {
     case .issuerIsNoAuthority(let subject): "\(subject) issued a certificate but is not an authority"
     case .criticalExtension(let subject, let identifier):
       "the certificate of \(subject) has the critical extension \(identifier), which is not processed here"
+    case .unreadableExtension(let subject):
+      "the certificate of \(subject) has an extension that cannot be read, or that contradicts another one"
     case .leafIsAuthority(let subject): "the first certificate, of \(subject), is an authority"
     case .leafMustNotSign(let subject): "the key of \(subject) is not for signatures"
     case .strayCertificate(let subject): "the certificate of \(subject) is not part of the chain"

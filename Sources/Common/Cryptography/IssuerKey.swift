@@ -97,6 +97,11 @@ extension Certificate {
 
   /// Whether the certificate is signed by an algorithm that `IssuerKey` verifies.
   public var hasKnownSignatureAlgorithm: Bool { CertificateSignatureAlgorithm(fields.signatureAlgorithm) != nil }
+
+  /// Whether the certificate is signed by an algorithm for keys of the kind of `key`.
+  public func hasSignatureAlgorithm(for key: IssuerKey) -> Bool {
+    CertificateSignatureAlgorithm(fields.signatureAlgorithm)?.fits(key.kind) ?? false
+  }
 }
 
 /// The algorithm of a certificate's signature.

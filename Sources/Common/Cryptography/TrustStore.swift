@@ -110,8 +110,29 @@ private final class SignatureStep {
     let code = X509_STORE_CTX_get_error(context)
     let culprit = X509_STORE_CTX_get_current_cert(context)
     let certificate = candidates.first { $0.isSame(as: culprit) } ?? candidates.first
+    if let certificate, let fault = linkFault(of: certificate, code) { return fault }
     let reason = X509_verify_cert_error_string(Int(code)).map { String(cString: $0) } ?? "error \(code)"
     return .untrusted(subject: certificate?.certificate.subject ?? "", reason: reason)
+  }
+
+  /// The reason why OpenSSL does not even try an issuer, or a certificate at all, if that is why it found no issuer.
+  private func linkFault(of certificate: X509Handle, _ code: CInt) -> ChainRejection? {
+    let subject = certificate.certificate.subject
+    if certificate.hasUnreadableExtension { return .unreadableExtension(subject: subject) }
+    let codesWithoutIssuer = [
+      X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
+      X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE,
+    ]
+    guard codesWithoutIssuer.contains(code) else { return nil }
+    let named = candidates.filter {
+      $0 !== certificate && $0.certificate.subjectName == certificate.certificate.issuerName
+    }
+    if let issuer = named.first(where: \.hasUnreadableExtension) {
+      return .unreadableExtension(subject: issuer.certificate.subject)
+    }
+    return named.lazy.compactMap { certificate.issuanceFault(under: $0) }.first.map {
+      .untrusted(subject: subject, reason: $0)
+    }
   }
 
   func holds(in context: OpaquePointer) -> Bool {

@@ -48,6 +48,21 @@ final class X509Handle: @unchecked Sendable {
     }
   }
 
+  /// Why `issuer` may not have issued this certificate, by names, key identifiers, the algorithm of the signature and
+  /// the usage of its key; `nil` if it may.
+  func issuanceFault(under issuer: X509Handle) -> String? {
+    OpenSSLErrors.clear()
+    defer { OpenSSLErrors.clear() }
+    let code = withPointer { subject in issuer.withPointer { X509_check_issued($0, subject) } }
+    return code == X509_V_OK ? nil : Self.reason(code)
+  }
+
+  /// Whether OpenSSL cannot read an extension that it knows, or two extensions contradict each other. It then takes the
+  /// certificate as one without any extension, and as no issuer and no subject of one.
+  var hasUnreadableExtension: Bool {
+    withPointer { X509_get_extension_flags($0) } & UInt32(EXFLAG_INVALID) != 0
+  }
+
   private static func reason(_ code: CInt) -> String {
     X509_verify_cert_error_string(Int(code)).map { String(cString: $0) } ?? "error \(code)"
   }

@@ -247,7 +247,8 @@ extension ChainRejection {
   fileprivate var code: GateRefusalCode {
     switch self {
     case .expired, .notYetValid: .certExpired
-    case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .criticalExtension, .strayCertificate,
+    case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .criticalExtension, .unreadableExtension,
+      .strayCertificate,
       .unexpectedLength:
       .chainUntrusted
     // The gate itself failed, mostly for lack of memory. This says nothing about the certificates.
@@ -263,6 +264,7 @@ extension ChainRejection {
     case .untrusted(_, let reason): reason
     case .issuerIsNoAuthority: "issuer is not a certificate authority"
     case .criticalExtension(_, let identifier): "critical extension \(identifier) is not processed"
+    case .unreadableExtension: "unreadable or contradictory extension"
     case .leafIsAuthority: "leaf is a certificate authority"
     case .leafMustNotSign: "leaf key usage does not allow signatures"
     case .strayCertificate: "certificate outside the chain"

@@ -191,7 +191,8 @@ extension ChainRejection {
   fileprivate var isOfDates: Bool {
     switch self {
     case .notYetValid, .expired: true
-    case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .criticalExtension, .strayCertificate,
+    case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .criticalExtension, .unreadableExtension,
+      .strayCertificate,
       .unexpectedLength, .operationFailed:
       false
     }

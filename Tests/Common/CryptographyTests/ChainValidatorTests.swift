@@ -169,6 +169,49 @@ struct ChainValidatorTests {
     }
   }
 
+  @Test("An extension that OpenSSL cannot read is refused by that rule, also if it is not critical")
+  func refusesUnreadable() throws {
+    let keyIdentifier = try #require(ObjectIdentifier("2.5.29.14"))
+    for value in [[UInt8(0xFF)], [0x04, 0x02, 1, 2]] {
+      let add: (inout CertificateTemplate) -> Void = {
+        $0.extensions.append(CertificateExtension(keyIdentifier, value: value))
+      }
+      let isReadable = value.count == 4
+      for (pki, subject) in [
+        (try SmallPKI(leaf: add), "CN=Leaf"), (try SmallPKI(intermediate: add), "CN=Intermediate"),
+      ] {
+        #expect(pki.rejection() == (isReadable ? nil : .unreadableExtension(subject: subject)))
+      }
+    }
+  }
+
+  @Test("An algorithm that does not fit the issuer's key is refused by that rule, and not as a missing issuer")
+  func refusesOtherAlgorithm() throws {
+    let pki = try SmallPKI()
+    // ecdsa-with-SHA256 and sm2-with-SM3, which is as long, and for another kind of key.
+    let (ecdsa, sm2) =
+      ([0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x02], [0x2A, 0x81, 0x1C, 0xCF, 0x55, 0x01, 0x83, 0x75])
+      as ([UInt8], [UInt8])
+    var der = pki.leaf.der
+    var found = 0
+    for start in 0...(der.count - ecdsa.count) where Array(der[start..<start + ecdsa.count]) == ecdsa {
+      der.replaceSubrange(start..<start + ecdsa.count, with: sm2)
+      found += 1
+    }
+    #expect(found == 2)
+    let leaf = try Certificate(der: der)
+    #expect(
+      throws: ChainRejection.untrusted(
+        subject: "CN=Leaf", reason: "subject signature algorithm and issuer public key algorithm mismatch")
+    ) {
+      try ChainValidator(roots: [pki.root]).validate(
+        leaf: leaf, intermediates: [pki.intermediate], at: SmallPKI.middle)
+    }
+    // The same for a verifier that walks the chain itself.
+    #expect(pki.leaf.hasSignatureAlgorithm(for: try IssuerKey(spki: pki.intermediate.subjectPublicKeyInfo)))
+    #expect(!leaf.hasSignatureAlgorithm(for: try IssuerKey(spki: pki.intermediate.subjectPublicKeyInfo)))
+  }
+
   @Test("Name constraints of an issuer are checked only after its signature is verified", arguments: [true, false])
   func verifiesBeforeNames(_ isSigned: Bool) throws {
     let pki = try SmallPKI()

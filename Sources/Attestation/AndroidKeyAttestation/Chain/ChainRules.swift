@@ -18,7 +18,7 @@ extension AndroidAttestationVerifier {
       do throws(CryptographyError) {
         let key = try IssuerKey(spki: issuer.subjectPublicKeyInfo)
         if !signatures.signed(certificate, by: key) {
-          broken.append(.signature(position, reason: Self.reason(certificate)))
+          broken.append(.signature(position, reason: Self.reason(certificate, key)))
         }
       } catch {
         broken.append(.signature(position, reason: "\(error)"))
@@ -47,10 +47,14 @@ extension AndroidAttestationVerifier {
     }
   }
 
-  private static func reason(_ certificate: Certificate) -> String {
-    certificate.hasKnownSignatureAlgorithm
-      ? "the issuer's key did not make it"
-      : "its algorithm is not ECDSA with SHA-256 or SHA-384, or RSA with SHA-256"
+  private static func reason(_ certificate: Certificate, _ key: IssuerKey) -> String {
+    guard certificate.hasKnownSignatureAlgorithm else {
+      return "its algorithm is not ECDSA with SHA-256 or SHA-384, or RSA with SHA-256"
+    }
+    guard certificate.hasSignatureAlgorithm(for: key) else {
+      return "its algorithm is for keys of another kind than the issuer's: ECDSA needs a curve, RSA a modulus"
+    }
+    return "the issuer's key did not make it"
   }
 
   func brokenRoot(of chain: AndroidCertificateChain) -> [AndroidRuleRejection] {
