@@ -34,20 +34,22 @@ extension Denial {
     case .nonceRefused(let fault): RefusalReport(fault.code, fault.step, detail: fault.detail)
     case .nonceUsed: RefusalReport(.nonceUsed, "nonce_spent", followsVerification: true)
 
-    // Registrations have their own concurrency limiter, off the event loops.
+    // A chain of certificates costs milliseconds, although off the event loops. The nonce stays valid.
     case .attestationRefused(let rejection):
       RefusalReport(
         rejection.code, "attestation_" + rejection.step, text: rejection.text, detail: rejection.detail,
-        app: rejection.appID.map(AppName.init))
+        app: rejection.appID.map(AppName.init), followsVerification: rejection.followsVerification)
     case .androidAttestationRefused(let rejection): rejection.report
     case .receiptNotFresh(let created, let now):
       RefusalReport(
         .clockWrong, "attestation_receipt_freshness",
-        detail: "\(ClockWitness.text(ahead: now.since(created))): receipt created \(created), now \(now)")
+        detail: "\(ClockWitness.text(ahead: now.since(created))): receipt created \(created), now \(now)",
+        followsVerification: true)
     case .receiptTooOld(let created, let now):
       RefusalReport(
-        .receiptRefused, "attestation_receipt_freshness", detail: "receipt created \(created), sent \(now)")
-    case .keyExists: RefusalReport(.keyExists)
+        .receiptRefused, "attestation_receipt_freshness", detail: "receipt created \(created), sent \(now)",
+        followsVerification: true)
+    case .keyExists: RefusalReport(.keyExists, followsVerification: true)
 
     // An unknown key costs as much as a wrong signature: the gate verifies with a decoy key.
     case .unknownKey: RefusalReport(.keyRefused, "key_unknown", followsVerification: true)
@@ -192,7 +194,8 @@ extension AndroidAttestationRejection {
   fileprivate var report: RefusalReport {
     RefusalReport(
       rules.first?.refusalCode ?? .malformedAttestation, "android_" + (rules.first?.step.rawValue ?? "format"),
-      text: AndroidRuleRejection.text(of: rules), detail: AndroidRuleRejection.detail(of: rules))
+      text: AndroidRuleRejection.text(of: rules), detail: AndroidRuleRejection.detail(of: rules),
+      followsVerification: rules.contains { $0.step != .format })
   }
 }
 
@@ -239,6 +242,22 @@ extension AssertionRejection {
     case .malformedAuthenticatorData(let fault): fault.description
     case .counterNotGreater(let found, let last): "\(found.value) after \(last.value)"
     case .unexpectedMembers, .invalidSignature, .rpIDMismatch: nil
+    }
+  }
+}
+
+extension AttestationRejection {
+  /// Whether a chain of certificates was verified before. `false` for an attestation that is malformed, and if the gate
+  /// itself failed.
+  fileprivate var followsVerification: Bool {
+    switch self {
+    case .notCBOR, .unexpectedMembers, .unexpectedFormat, .unexpectedCertificateCount, .malformedCertificate,
+      .malformedAuthenticatorData, .untrustedChain(.operationFailed), .receipt(.untrustedChain(.operationFailed)):
+      false
+    case .untrustedChain, .unexpectedLeafKey, .nonceMissing, .malformedNonce, .nonceMismatch, .keyIDMismatch,
+      .rpIDMismatch, .counterNotZero, .unknownEnvironment, .environmentNotAllowed, .credentialIDMismatch,
+      .credentialKeyMismatch, .receipt:
+      true
     }
   }
 }

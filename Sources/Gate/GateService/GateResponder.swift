@@ -128,7 +128,9 @@ public final class GateResponder: RequestResponder {
     if let refusal = Self.refusal(of: request, at: endpoint) { return .respond(context.refuse(refusal)) }
     switch endpoint {
     case .challenge: return .respond(await challenge(from: peer, in: context))
-    case .registration: return .respond(await registration.answer(request, from: peer, in: context))
+    case .registration:
+      return .respond(
+        await registration.answer(request, from: peer, closesRefused: closesRefused, in: context))
     case .keySet: return .respond(await keySet(in: context))
     case .verification:
       return .respond(await verify(request, from: peer, closesRefused: closesRefused, in: context))

@@ -13,7 +13,11 @@ struct RegistrationEndpoint: Sendable {
   let executor: any TaskExecutor
   let announce: EventAnnouncer
 
-  func answer(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
+  /// - Parameter closesRefused: Whether the connection may be closed after a refusal that cost the verification of a
+  ///   chain of certificates: the next attempt then costs the client a handshake. An app can retry on a new connection.
+  func answer(
+    _ request: Request, from peer: Peer, closesRefused: Bool, in context: RequestContext
+  ) async -> Response {
     do throws(RequestRefusal) {
       try limiter.spend(.registrationsPerAddress, of: peer)
     } catch {
@@ -21,11 +25,11 @@ struct RegistrationEndpoint: Sendable {
     }
     // Parsing 64 KiB of JSON and verifying certificate chains takes about a millisecond, too long for an event loop.
     return await withTaskExecutorPreference(executor) {
-      await register(request.body, in: context)
+      await register(request.body, closesRefused: closesRefused, in: context)
     }
   }
 
-  private func register(_ body: [UInt8], in context: RequestContext) async -> Response {
+  private func register(_ body: [UInt8], closesRefused: Bool, in context: RequestContext) async -> Response {
     let claim: RegistrationBody
     do throws(RegistrationBody.ParseError) {
       claim = try RegistrationBody(json: body)
@@ -49,12 +53,15 @@ struct RegistrationEndpoint: Sendable {
       }
       return context.ok(json: JSONText.object(["status": "registered"]))
     } catch {
-      return refuse(.denied(error), in: context, key: claim.claimedKey)
+      return refuse(
+        .denied(error), in: context, key: claim.claimedKey, closes: closesRefused && error.report.followsVerification)
     }
   }
 
-  private func refuse(_ refusal: RequestRefusal, in context: RequestContext, key: KeyHash? = nil) -> Response {
+  private func refuse(
+    _ refusal: RequestRefusal, in context: RequestContext, key: KeyHash? = nil, closes: Bool = false
+  ) -> Response {
     context.metrics.refusedRegistration(refusal.code.rawValue)
-    return context.refuse(refusal, key: key, mayProveKey: false)
+    return context.refuse(refusal, key: key, closes: closes, mayProveKey: false)
   }
 }

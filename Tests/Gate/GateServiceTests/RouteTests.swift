@@ -15,6 +15,33 @@ struct RouteTests {
   private let service: ServiceBench
   init() throws { service = try ServiceBench(GateBench()) }
 
+  @Test("A registration that is refused after the verification of its chain closes the connection, and no other does")
+  func refusedRegistration() async throws {
+    let bench = service.bench
+    func ends(_ claim: RegistrationClaim, code: String, by service: ServiceBench) async throws -> Bool {
+      let answer = try await service.answer(to: .registration(claim))
+      #expect(answer.headers.first("X-Attest-Error") == code)
+      return answer.closes
+    }
+    let genuine = try bench.device().registration(over: bench.nonce(), at: bench.clock.now)
+    // The nonce of another attestation: only the verification of the chain shows it.
+    let moved = RegistrationClaim(
+      keyID: genuine.keyID, attestation: genuine.attestation, nonce: try bench.nonce().text)
+    #expect(try await ends(moved, code: "nonce_mismatch", by: service))
+    let malformed = RegistrationClaim(keyID: genuine.keyID, attestation: "AAAA", nonce: genuine.nonce)
+    #expect(try await !ends(malformed, code: "malformed_attestation", by: service))
+    let unknown = RegistrationClaim(keyID: genuine.keyID, attestation: genuine.attestation, nonce: "AAAA")
+    #expect(try await !ends(unknown, code: "nonce_invalid", by: service))
+    // Others use the connection of a trusted proxy, too.
+    let range = try #require(AddressRange(bytes: [192, 0, 2, 7], length: 32))
+    #expect(try await !ends(moved, code: "nonce_mismatch", by: ServiceBench(bench, trustedProxies: [range])))
+    // Nothing was spent: the app registers on a new connection.
+    let response = try await service.answer(to: .registration(genuine))
+    #expect(response.status == 200 && !response.closes)
+    let again = try await service.answer(to: .registration(genuine))
+    #expect(again.status == 200 && !again.closes)
+  }
+
   @Test("E-005 A challenge is answered immediately, with strings only, and must not be cached")
   func challenge() throws {
     guard
