@@ -45,6 +45,26 @@ struct HeadScanner {
     return try fieldLines()
   }
 
+  /// Like `request()`, for a head that arrives in pieces: no line is scanned again that was complete before.
+  ///
+  /// - Parameter fields: The field lines that the scan of fewer of the same bytes found; `nil` for a first scan. If the
+  ///   head is incomplete, those that are complete now; `nil` before the end of the request line.
+  mutating func request(continuing fields: inout ScannedFields?) throws(HeadError) -> Extent? {
+    var found: ScannedFields
+    if let earlier = fields {
+      found = earlier
+      // The only reference, so that no list is copied when it grows.
+      fields = nil
+      position = found.range.upperBound
+    } else {
+      guard try requestLine() else { return try outOfBytes() }
+      found = ScannedFields(at: position)
+    }
+    if let extent = try fieldLines(&found) { return extent }
+    fields = found
+    return nil
+  }
+
   /// Returns the extent of a response head; `nil` while the head is incomplete and valid so far.
   mutating func response() throws(HeadError) -> Extent? {
     skipsSpaceBeforeColon = true
@@ -182,6 +202,12 @@ extension HeadScanner {
   /// Scans `*( field-line CRLF ) CRLF` (RFC 9112 section 2.1).
   private mutating func fieldLines() throws(HeadError) -> Extent? {
     var fields = ScannedFields(at: position)
+    return try fieldLines(&fields)
+  }
+
+  /// Adds the lines to `fields`.
+  @inline(__always)
+  private mutating func fieldLines(_ fields: inout ScannedFields) throws(HeadError) -> Extent? {
     while let byte = next {
       if byte == .carriageReturn {
         guard try literal("\r\n", else: .lineEnd) else { break }

@@ -65,6 +65,23 @@ extension RequestHead {
     }
   }
 
+  /// Parses the head at the front of `bytes`, of which fewer were parsed before: it takes time in proportion to the
+  /// bytes of the head, however many pieces it has.
+  ///
+  /// - Parameter fields: What the calls for fewer bytes found; `nil` for the first call.
+  static func parse(
+    _ bytes: UnsafeBufferPointer<UInt8>, continuing fields: inout ScannedFields?, limits: HeadLimits,
+    unread: StaticString?
+  ) -> HeadParse {
+    var scanner = HeadScanner(bytes, limits: limits, unread: unread)
+    do throws(HeadError) {
+      guard let extent = try scanner.request(continuing: &fields) else { return .incomplete }
+      return .head(try RequestHead(bytes, extent: extent, unread: unread), length: extent.length)
+    } catch {
+      return .fault(error.requestError)
+    }
+  }
+
   private init(
     _ bytes: UnsafeBufferPointer<UInt8>, extent: HeadScanner.Extent, unread: StaticString?
   ) throws(HeadError) {

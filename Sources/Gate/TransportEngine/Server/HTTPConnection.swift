@@ -22,6 +22,8 @@ final class HTTPConnection {
   /// Plaintext from the client that is not yet parsed. It may hold the beginning of the next request.
   @exclusivity(unchecked)
   var inbox: [UInt8] = []
+  /// The complete lines of a head of which `inbox` has the beginning; `nil` unless it arrived in more than two pieces.
+  var scannedFields: ScannedFields?
   /// The number of requests that were answered on this connection.
   @exclusivity(unchecked)
   var answered = 0

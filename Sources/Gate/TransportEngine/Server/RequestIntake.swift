@@ -101,9 +101,22 @@ extension EventLoop {
         awaitMore(session)
         return
       }
-      let gathered = http.inbox
-      http.inbox = []
-      gathered.withUnsafeBufferPointer { parseHead(session, http, $0) }
+      var gathered: [UInt8] = []
+      swap(&gathered, &http.inbox)
+      if gathered.first == .carriageReturn, !http.request.hasSkippedLine {
+        gathered.withUnsafeBufferPointer { parseHead(session, http, $0) }
+        return
+      }
+      let result = gathered.withUnsafeBufferPointer {
+        RequestHead.parse($0, continuing: &http.scannedFields, limits: headLimits, unread: service?.unreadPaths)
+      }
+      if case .incomplete = result {
+        http.inbox = gathered
+        awaitMore(session)
+        return
+      }
+      http.scannedFields = nil
+      gathered.withUnsafeBufferPointer { headParsed(session, http, result, $0) }
     }
   }
 
@@ -114,7 +127,13 @@ extension EventLoop {
       skipEmptyLine(session, http, bytes)
       return
     }
-    switch RequestHead.parse(bytes, limits: headLimits, unread: service?.unreadPaths) {
+    headParsed(session, http, RequestHead.parse(bytes, limits: headLimits, unread: service?.unreadPaths), bytes)
+  }
+
+  private func headParsed(
+    _ session: SessionRef, _ http: HTTPConnection, _ result: HeadParse, _ bytes: UnsafeBufferPointer<UInt8>
+  ) {
+    switch result {
     case .incomplete:
       http.inbox = Array(bytes)
       awaitMore(session)

@@ -13,6 +13,28 @@ extension RequestHead {
   }
 }
 
+extension RequestHead {
+  /// Parses `bytes` as they arrive in pieces of `size` bytes, like a connection: a piece without a line feed completes
+  /// nothing. Returns the outcome, and the number of bytes that the calls scanned together.
+  static func parse(
+    _ bytes: [UInt8], inPiecesOf size: Int, limits: HeadLimits = .standard
+  ) -> (outcome: HeadParse, scanned: Int) {
+    var (fields, start, scanned): (ScannedFields?, Int, Int) = (nil, 0, 0)
+    var outcome = HeadParse.incomplete
+    while start < bytes.count, outcome == .incomplete {
+      let end = min(start + size, bytes.count)
+      if bytes[start..<end].contains(UInt8(ascii: "\n")) || end == bytes.count {
+        scanned += end - (fields?.range.upperBound ?? 0)
+        outcome = bytes[..<end].withUnsafeBufferPointer {
+          parse($0, continuing: &fields, limits: limits, unread: nil)
+        }
+      }
+      start = end
+    }
+    return (outcome, scanned)
+  }
+}
+
 extension ResponseHead {
   static func parse(_ bytes: [UInt8], limits: HeadLimits = .response()) -> ResponseParse {
     bytes.withUnsafeBufferPointer { parse($0, limits: limits) }

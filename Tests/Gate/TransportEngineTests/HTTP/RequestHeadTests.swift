@@ -66,6 +66,9 @@ import Transport
     let result = checkSplits(bytes, incomplete: .incomplete) { RequestHead.parse($0) }
     #expect(result.broken == nil)
     #expect(result.settledAt == bytes.count)
+    for size in [1, 2, 7, 30] {
+      #expect(RequestHead.parse(bytes, inPiecesOf: size).outcome == RequestHead.parse(bytes))
+    }
   }
 
   @Test(
@@ -83,6 +86,9 @@ import Transport
     let text = request("GET \(sent) HTTP/1.1", host: host)
     let outcome = RequestHead.parse(text)
     #expect(checkSplits(Array(text.utf8), incomplete: .incomplete) { RequestHead.parse($0) }.broken == nil)
+    for size in [1, 2, 7, 30] {
+      #expect(RequestHead.parse(Array(text.utf8), inPiecesOf: size).outcome == RequestHead.parse(text))
+    }
     guard let target else {
       #expect(outcome == .fault(HeadError.emptySegment.requestError))
       return
@@ -90,6 +96,36 @@ import Transport
     let head = try #require(outcome.head)
     #expect(head.target == target && head.path == path && head.query == query)
     #expect(head.headers.values(of: "Host") == [host])
+  }
+
+  @Test("A head in many pieces is scanned in proportion to its length, and no complete line is scanned twice")
+  func pieces() throws {
+    let limits = HeadLimits.request(bytes: 256 << 10)
+    let lines = (0..<1000).map { "X-\($0): " + String(repeating: "v", count: 240) }
+    let bytes = Array(request("GET / HTTP/1.1", lines).utf8)
+    for size in [100, 251, 1400] {
+      let result = RequestHead.parse(bytes, inPiecesOf: size, limits: limits)
+      #expect(result.outcome == RequestHead.parse(bytes, limits: limits), "\(size)")
+      #expect(result.outcome.head?.headers.fields.count == 1001)
+      // Once from the start of the last incomplete line for each piece.
+      #expect(result.scanned <= bytes.count + (bytes.count / size + 1) * (size + 251), "\(size): \(result.scanned)")
+    }
+    // What was scanned is not looked at again: a fault that is put there later is not found.
+    var fields: ScannedFields?
+    let half = bytes.count / 2
+    let first = bytes[..<half].withUnsafeBufferPointer {
+      RequestHead.parse($0, continuing: &fields, limits: limits, unread: nil)
+    }
+    let resumed = try #require(fields?.range.upperBound)
+    #expect(first == .incomplete && half - resumed < 251)
+    var altered = bytes
+    altered[resumed - 10] = 0
+    let length = try altered.withUnsafeBufferPointer { altered in
+      var scanner = HeadScanner(altered, limits: limits)
+      return try scanner.request(continuing: &fields)?.length
+    }
+    #expect(length == bytes.count)
+    #expect(fields == nil)
   }
 
   @Test(
