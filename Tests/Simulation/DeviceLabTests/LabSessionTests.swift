@@ -163,6 +163,13 @@ struct LabSessionTests {
     }
   }
 
+  @Test("What a code is sent with stands before its entry, which sends itself when it is full")
+  func rememberBeforeCode() throws {
+    let remember = try #require(LabPage.document.firstRange(of: #"id="challenge-remember""#))
+    let entry = try #require(LabPage.document.firstRange(of: #"id="challenge-input""#))
+    #expect(remember.lowerBound < entry.lowerBound)
+  }
+
   @Test("A page that was closed receives nothing; the next one is shown everything, with the log")
   func reopened() async throws {
     let (lab, first, second) = (try session(), Page(), Page())

@@ -120,6 +120,8 @@ public enum LabPage {
     <div id="challenge-tabs" class="tabs" role="tablist" aria-label="Kinds of codes"></div>
     <div id="challenge-panel" role="tabpanel">
     <p id="challenge-error" class="alert" role="alert"></p>
+    <label class="switch"><input type="checkbox" id="challenge-remember">\
+    <span>Remember this device for 30 days</span></label>
     <form id="challenge-form" class="field">
     <label id="challenge-label" for="challenge-input"></label>
     <div class="row"><input id="challenge-input" autocomplete="one-time-code"><button id="challenge-verify" \
@@ -130,8 +132,6 @@ public enum LabPage {
     <circle cx="18" cy="18" r="15"></circle><circle id="challenge-ring" cx="18" cy="18" r="15" pathLength="30">\
     </circle></svg><span id="challenge-seconds" role="timer"></span></p>
     <div id="challenge-actions" class="actions"></div>
-    <label class="switch"><input type="checkbox" id="challenge-remember">\
-    <span>Remember this device for 30 days</span></label>
     </div>
     </section>
     """
