@@ -289,6 +289,40 @@ struct AppCommandTests {
     }
   }
 
+  @Test("By commands alone an account gets an address for codes, and signs in with one", arguments: ["rest", "socket"])
+  func email(_ way: String) async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try await CommandLineApp(household)
+      _ = try await app.run("enroll", "--user", "ada", "--answers", "approve,approve")
+      _ = try await app.run("signin", "--answers", "approve", "--by", way)
+      func codes() throws -> [String] {
+        try String(contentsOfFile: household.log, encoding: .utf8)
+          .matches(of: /E-mail to ada@example\.com: Your OTP is ([0-9]+)/).map { String($0.1) }
+      }
+      let sent = try await app.run(in: "factor", ["email", "ada@example.com", "--by", way])
+      #expect(sent.output == ["Verification code sent"], "\(sent)")
+      #expect(sent.errors.last == "hint: `attest factor email URL ADDRESS CODE` with the code that was sent")
+      let wrong = try await app.run(in: "factor", ["email", "ada@example.com", "000000", "--by", way])
+      #expect(wrong.exit == .code(77), "\(wrong)")
+      let code = try #require(try codes().last)
+      let confirmed = try await app.run(in: "factor", ["email", "ada@example.com", code, "--by", way])
+      #expect(confirmed.output == ["E-mail address verified"], "\(confirmed)")
+
+      let setup = try await app.run(in: "factor", ["setup", "--json", "--by", way])
+      let offer = try JSONValue(Data(try #require(setup.output.first).utf8))
+      let secret = try #require(offer["secret"]?.text)
+      let shown = try await ChildProcess.run(Places.tool("oathtool"), ["--totp", "-b", secret])
+      _ = try await app.run(in: "factor", ["confirm", shown.output[0], "--by", way])
+      _ = try await app.run("signin", "--answers", "approve", "--by", way)
+      _ = try await app.run("verify", "--kind", "email", "--by", way)
+      let second = try #require(try codes().last)
+      #expect(second != code)
+      #expect(try await app.run("verify", second, "--kind", "email", "--by", way).output == ["verified ada"])
+      let none = try await app.run(in: "factor", ["email", "ada", "--by", way])
+      #expect(none.exit == .code(77), "\(none)")
+    }
+  }
+
   @Test("B-008 an account with a security key alone, and a taken name, get the hints that help")
   func keyHints() async throws {
     try await BackendBehindGate.serving { household in

@@ -20,7 +20,8 @@ struct FactorCommand: ParsableCommand {
     subcommands: [
       FactorSetupCommand.self, FactorConfirmCommand.self, FactorStatusCommand.self, FactorBackupCodesCommand.self,
       FactorAppsCommand.self, FactorAddAppCommand.self, FactorConfirmAppCommand.self, FactorRenameAppCommand.self,
-      FactorRemoveAppCommand.self, FactorKeysCommand.self, FactorAddKeyCommand.self, FactorRemoveKeyCommand.self,
+      FactorRemoveAppCommand.self, FactorEmailCommand.self, FactorKeysCommand.self, FactorAddKeyCommand.self,
+      FactorRemoveKeyCommand.self,
       FactorOffCommand.self,
     ])
 }
