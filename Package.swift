@@ -557,7 +557,8 @@ let package = Package(
       .tools, "AttestToolTests",
       [
         "AndroidKeyAttestation", "AttestClient", "AttestTool", "ByteCoding", "Commands", "Cryptography", "GateWire",
-        "Locking", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
+        "Locking", "MFAClient", "MFAWire", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest",
+        "sallyport",
       ]),
   ]
 )

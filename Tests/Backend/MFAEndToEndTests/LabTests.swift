@@ -56,6 +56,16 @@ struct LabTests {
     }
   }
 
+  @Test("A limit of attempts that does not end soon fails the scenario, with the time to wait")
+  func limited() async throws {
+    try await BackendBehindGate.serving(options: ["--ip-code-requests", "1/1h"]) { household in
+      let run = try await run(["A-S07", "--by", "rest"], at: household)
+      #expect(run.exit == .code(1), "\(run.output + run.errors)")
+      #expect(run.errors.first == "error: 1 of 1 scenarios failed")
+      #expect(run.errors.last?.hasPrefix("hint: the server limits attempts of one address: run it again in ") == true)
+    }
+  }
+
   @Test(
     "A wrong argument is an error that says what to do",
     arguments: [

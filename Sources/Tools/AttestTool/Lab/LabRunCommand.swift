@@ -15,7 +15,8 @@ struct LabRunCommand: AsyncParsableCommand {
     abstract: "Play the scenarios of the requirements against a gate and the MFA backend behind it.",
     discussion: """
       Each scenario has an account, a phone and an App Attest key of its own. A line each: passed or failed. The exit \
-      code is 1 if one fails. Only the documented API is used, so that other servers can be judged, too.
+      code is 1 if one fails. Only the documented API is used, so that other servers can be judged, too. A scenario that \
+      reaches the server's limits of attempts is played once more after the pause that the server asks for, up to a minute.
 
       Example:
         attest lab run wss://localhost:6200/ --authority DIR --messages b.log
@@ -48,9 +49,11 @@ struct LabRunCommand: AsyncParsableCommand {
     let inbox = try LabInbox.open(messages)
     let gate = try LabGate(options, url: url)
     var cases: [JUnitReport.Case] = []
+    var limit: Duration?
     for way in by.map({ [$0] }) ?? LabWay.allCases {
       for scenario in scenarios {
-        let result = try await play(scenario, by: way, at: gate, inbox)
+        let (result, wait) = try await play(scenario, by: way, at: gate, inbox)
+        if let wait, !result.report.hasPassed { limit = max(limit ?? .zero, wait) }
         report(result)
         cases.append(result)
       }
@@ -63,7 +66,8 @@ struct LabRunCommand: AsyncParsableCommand {
       StandardOutput.write("\(cases.count) played in \(Self.text(time)), \(verdict)\n")
     }
     if failures > 0 {
-      throw Failure(.problems, "\(failures) of \(cases.count) scenarios failed")
+      throw Failure(
+        .problems, "\(failures) of \(cases.count) scenarios failed", hint: limit.map { LabPatience.hint(for: $0) })
     }
   }
 
@@ -76,14 +80,29 @@ struct LabRunCommand: AsyncParsableCommand {
     return Scenario.all.filter { ids.isEmpty || ids.contains($0.id) }
   }
 
+  /// Plays a scenario, and once more if it fails at a limit of attempts that ends soon. Returns the wait that the last
+  /// limit asked for, too; `nil` without a limit.
   private func play(
     _ scenario: Scenario, by way: LabWay, at gate: LabGate, _ inbox: LogMessages
-  ) async throws(Failure) -> JUnitReport.Case {
-    let player = ScenarioPlayer(
-      backend: try gate.makeBackend(by: way), messages: inbox, log: EventLog(now: { .now() }))
-    let start = ContinuousClock.now
-    let report = await player.play(scenario, as: .random(for: scenario.id))
-    return JUnitReport.Case(report: report, way: way.rawValue, duration: ContinuousClock.now - start)
+  ) async throws(Failure) -> (result: JUnitReport.Case, limit: Duration?) {
+    var attempt = 1
+    while true {
+      let backend = LimitedBackend(try gate.makeBackend(by: way))
+      let player = ScenarioPlayer(backend: backend, messages: inbox, log: EventLog(now: { .now() }))
+      let start = ContinuousClock.now
+      let report = await player.play(scenario, as: .random(for: scenario.id))
+      let result = JUnitReport.Case(report: report, way: way.rawValue, duration: ContinuousClock.now - start)
+      guard !report.hasPassed, let pause = LabPatience.pause(after: backend.longestWait, attempt: attempt),
+        (try? await Task.sleep(for: announced(pause, before: scenario))) != nil
+      else { return (result, backend.longestWait) }
+      attempt += 1
+    }
+  }
+
+  private func announced(_ pause: Duration, before scenario: Scenario) -> Duration {
+    StandardError.write(
+      "note: \(scenario.id) reached a limit of attempts; it is played again in \(Self.text(pause))\n")
+    return pause
   }
 
   private func report(_ result: JUnitReport.Case) {
