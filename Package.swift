@@ -126,7 +126,7 @@ let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v16)],
   // `AttestClient`, `ByteCoding`, `GateWire`, `HTTPExchange`, `URLSessionExchange`, `MFAClient`, `MFAViewModels`,
-  // `MFAWire` and `OIDCClient` are for Apple's platforms, too; the others need OpenSSL and Linux.
+  // `IDTokens`, `MFAWire` and `OIDCClient` are for Apple's platforms, too; the others need OpenSSL and Linux.
   products: [
     .library(name: "AndroidKeyAttestation", targets: ["AndroidKeyAttestation"]),
     .library(name: "AppAttest", targets: ["AppAttest"]),
@@ -172,6 +172,8 @@ let package = Package(
     target(.common, "CBOR", ["CLibCBOR"]),
     // Certificates, ASN.1, CMS, signatures and sealed boxes, with OpenSSL.
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
+    // The rules of ID tokens and of documents of OpenID providers, without cryptography.
+    target(.common, "IDTokens", ["ByteCoding"]),
     // Values behind locks, threads of their own.
     target(.common, "Locking"),
     // Signals, and files that a signal must not leave behind.
@@ -581,7 +583,7 @@ if !gateOnly {
     target(
       .app, "OIDCClient",
       [
-        "ByteCoding", "HTTPExchange", "Locking", crypto, cryptoExtras, jwtKit,
+        "ByteCoding", "HTTPExchange", "IDTokens", "Locking", crypto, cryptoExtras, jwtKit,
         .target(name: "ProcessSignals", condition: .when(platforms: [.linux])),
       ]),
 

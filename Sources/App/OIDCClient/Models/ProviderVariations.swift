@@ -1,9 +1,10 @@
 public import Foundation
+public import IDTokens
 
 /// What a sign-in at one provider needs, and at others does not.
 public struct ProviderVariations: Sendable, Hashable {
   /// The difference between the clocks of provider and client that is allowed, in seconds, unless the entry names another.
-  public static let usualClockSkew: TimeInterval = 300
+  public static let usualClockSkew = IDTokenExpectation.usualLeeway
   /// The largest difference that can be allowed, in seconds.
   public static let largestClockSkew: TimeInterval = 900
   /// The most parameters.

@@ -1,29 +1,13 @@
-internal import Foundation
-
 /// A member of a provider's document. It is judged when it is used: a member that nothing uses refuses no document.
-struct Member<Value: Sendable & Hashable>: Sendable, Hashable {
-  let name: String
+package struct Member<Value: Sendable & Hashable>: Sendable, Hashable {
+  package let name: String
   /// The value; `nil` if the member is absent or unusable.
-  let value: Value?
+  package let value: Value?
   /// Why the value cannot be used, such as `expires_in is "soon", not a number`; `nil` if it can, or is absent.
-  let fault: String?
-
-  /// The value; `nil` if it is absent.
-  ///
-  /// - Throws: `.malformed` with the name, the value and `document`.
-  func usable(in document: String) throws(OIDCError) -> Value? {
-    if let fault { throw .malformed("\(document): \(fault)") }
-    return value
-  }
-
-  /// The value, which must be there.
-  func required(in document: String) throws(OIDCError) -> Value {
-    guard let value = try usable(in: document) else { throw .malformed("\(document): \(name) is missing") }
-    return value
-  }
+  package let fault: String?
 
   /// The member with another value; `nil` from `transform` makes it unusable for `reason`.
-  func map<Other>(_ transform: (Value) -> Other?, otherwise reason: (Value) -> String) -> Member<Other> {
+  package func map<Other>(_ transform: (Value) -> Other?, otherwise reason: (Value) -> String) -> Member<Other> {
     guard let value else { return Member<Other>(name: name, value: nil, fault: fault) }
     let other = transform(value)
     return Member<Other>(name: name, value: other, fault: other == nil ? "\(name) is \(reason(value))" : nil)
@@ -34,7 +18,7 @@ struct Member<Value: Sendable & Hashable>: Sendable, Hashable {
 ///
 /// `null`, an empty text and an empty list are no value: some providers write them in place of leaving a member out. A
 /// number may be written as a text.
-struct ProviderMembers {
+package struct ProviderMembers {
   private let container: KeyedDecodingContainer<Name>
 
   private struct Name: CodingKey {
@@ -45,10 +29,10 @@ struct ProviderMembers {
   }
 
   /// - Throws: An error of the decoder if there is no object.
-  init(from decoder: any Decoder) throws { container = try decoder.container(keyedBy: Name.self) }
+  package init(from decoder: any Decoder) throws { container = try decoder.container(keyedBy: Name.self) }
 
   /// Whether the object has the member with a value other than `null`.
-  func has(_ name: String) -> Bool {
+  package func has(_ name: String) -> Bool {
     let key = Name(stringValue: name)
     return container.contains(key) && (try? container.decodeNil(forKey: key)) == false
   }
@@ -56,7 +40,7 @@ struct ProviderMembers {
   /// A text.
   ///
   /// - Parameter isSecret: Whether no message may contain the value.
-  func text(_ name: String, isSecret: Bool = false) -> Member<String> {
+  package func text(_ name: String, isSecret: Bool = false) -> Member<String> {
     guard has(name) else { return absent(name) }
     guard let text = try? container.decode(String.self, forKey: Name(stringValue: name)) else {
       return unusable(name, "a text", isSecret: isSecret)
@@ -65,7 +49,7 @@ struct ProviderMembers {
   }
 
   /// A finite number, or a text that is one.
-  func number(_ name: String) -> Member<Double> {
+  package func number(_ name: String) -> Member<Double> {
     guard has(name) else { return absent(name) }
     let key = Name(stringValue: name)
     var number = try? container.decode(Double.self, forKey: key)
@@ -79,7 +63,7 @@ struct ProviderMembers {
   }
 
   /// A time of a JWT: a number that is written as one (RFC 7519, section 2).
-  func numericDate(_ name: String) -> Member<Double> {
+  package func numericDate(_ name: String) -> Member<Double> {
     guard has(name) else { return absent(name) }
     guard let number = try? container.decode(Double.self, forKey: Name(stringValue: name)), number.isFinite else {
       return unusable(name, "a number")
@@ -88,7 +72,7 @@ struct ProviderMembers {
   }
 
   /// A truth value.
-  func truth(_ name: String) -> Member<Bool> {
+  package func truth(_ name: String) -> Member<Bool> {
     guard has(name) else { return absent(name) }
     let key = Name(stringValue: name)
     if let value = try? container.decode(Bool.self, forKey: key) { return Member(name: name, value: value, fault: nil) }
@@ -101,7 +85,7 @@ struct ProviderMembers {
   }
 
   /// The members of an object; `nil` if it is absent, or no object.
-  func members(of name: String) -> ProviderMembers? {
+  package func members(of name: String) -> ProviderMembers? {
     guard has(name), let inner = try? container.nestedContainer(keyedBy: Name.self, forKey: Name(stringValue: name))
     else { return nil }
     return ProviderMembers(container: inner)
@@ -112,7 +96,7 @@ struct ProviderMembers {
   /// A list of texts. One text is a list of one.
   ///
   /// - Parameter keepsEmpty: Whether empty elements stay, where each element counts.
-  func texts(_ name: String, keepsEmpty: Bool = false) -> Member<[String]> {
+  package func texts(_ name: String, keepsEmpty: Bool = false) -> Member<[String]> {
     guard has(name) else { return absent(name) }
     let key = Name(stringValue: name)
     var texts: [String]
@@ -136,11 +120,11 @@ struct ProviderMembers {
 }
 
 /// A value as a message shows it, shortened.
-struct ShownValue: Decodable {
+package struct ShownValue: Decodable {
   private enum Kind { case text(String), number(Double), truth(Bool), list, object, other }
   private let kind: Kind
 
-  init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     let value = try decoder.singleValueContainer()
     if let text = try? value.decode(String.self) {
       kind = .text(text)
@@ -162,7 +146,7 @@ struct ShownValue: Decodable {
     init?(intValue: Int) { nil }
   }
 
-  func text(isSecret: Bool) -> String {
+  package func text(isSecret: Bool) -> String {
     switch kind {
     case .text(let text): isSecret ? "a text" : Self.quoted(text)
     case .number(let number): isSecret ? "a number" : Self.text(number)
@@ -173,10 +157,10 @@ struct ShownValue: Decodable {
     }
   }
 
-  static func text(_ number: Double) -> String { Int(exactly: number).map { "\($0)" } ?? "\(number)" }
+  package static func text(_ number: Double) -> String { Int(exactly: number).map { "\($0)" } ?? "\(number)" }
 
   /// Scalars are counted: a character may have any number of combining marks.
-  static func quoted(_ text: String) -> String {
+  package static func quoted(_ text: String) -> String {
     let start = text.unicodeScalars.prefix(100)
     return "\"\(String(start))\(start.endIndex == text.unicodeScalars.endIndex ? "" : "…")\""
   }

@@ -1,8 +1,10 @@
 /// Rule 3: `aud` contains this client, under one of its identifiers, and no audience that it does not trust.
-struct AudienceRule: IDTokenRule {
-  let statement = "aud is this client"
+package struct AudienceRule: IDTokenRule {
+  package let statement = "aud is this client"
 
-  func check(_ token: IDToken, _ expected: IDTokenExpectation) throws(IDTokenRejection) {
+  package init() {}
+
+  package func check(_ token: IDToken, _ expected: IDTokenExpectation) throws(IDTokenRejection) {
     try token.claims.judge("aud")
     let audiences = token.claims.audiences
     guard audiences.contains(where: expected.isClient),

@@ -1,7 +1,14 @@
-public import Foundation
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
 
 /// What the client knows about the sign-in that an ID token is for.
 public struct IDTokenExpectation: Sendable, Hashable {
+  /// The difference between the clocks of provider and client that is usually allowed, in seconds.
+  public static let usualLeeway: TimeInterval = 300
+
   /// The issuer, exactly as in its discovery document.
   public var issuer: String
   /// The client identifier.
@@ -25,13 +32,13 @@ public struct IDTokenExpectation: Sendable, Hashable {
   public var longestAge: TimeInterval
 
   /// Whether a token that has expired is accepted, as that of an earlier sign-in.
-  var ignoresExpiry = false
+  package var ignoresExpiry = false
 
   /// Creates an expectation.
   public init(
     issuer: String, clientID: String, otherClientIDs: Set<String> = [], trustedAudiences: Set<String> = [],
     nonce: String? = nil, accessToken: String? = nil, subject: String? = nil, time: Date,
-    leeway: TimeInterval = ProviderVariations.usualClockSkew, longestAge: TimeInterval = 600
+    leeway: TimeInterval = Self.usualLeeway, longestAge: TimeInterval = 600
   ) {
     self.issuer = issuer
     self.clientID = clientID
@@ -46,15 +53,15 @@ public struct IDTokenExpectation: Sendable, Hashable {
   }
 
   /// Whether a token of that time was issued too long ago to be of this sign-in.
-  func isTooOld(_ issued: Date) -> Bool { time.timeIntervalSince(issued) > longestAge + leeway }
+  package func isTooOld(_ issued: Date) -> Bool { time.timeIntervalSince(issued) > longestAge + leeway }
 
   /// Whether a token has expired, or does not say when it does.
-  func hasExpired(_ claims: IDToken.Claims) -> Bool {
+  package func hasExpired(_ claims: IDToken.Claims) -> Bool {
     claims.expiresAt.map { time >= $0.addingTimeInterval(leeway) } ?? true
   }
 
   /// Whether `name` is this client.
-  func isClient(_ name: String) -> Bool {
+  package func isClient(_ name: String) -> Bool {
     name.isIdentical(to: clientID) || otherClientIDs.contains(where: name.isIdentical)
   }
 }

@@ -1,5 +1,9 @@
 internal import ByteCoding
-public import Foundation
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
 
 /// An ID token that was read and not yet verified (OpenID Connect Core 1.0, section 2; RFC 7515, section 7.1).
 public struct IDToken: Sendable, Hashable {
@@ -130,9 +134,30 @@ extension IDToken.Claims: Decodable {
   /// Judges the claim called `name`, for the rule that uses it.
   ///
   /// - Throws: `.malformed` if it has a value of another type.
-  func judge(_ name: String) throws(IDTokenRejection) {
+  package func judge(_ name: String) throws(IDTokenRejection) {
     if let fault = faults[name] { throw .malformed(fault) }
   }
+}
+
+extension IDToken {
+  /// Returns the texts of a claim that is a list of texts, or one text; empty if it is absent.
+  ///
+  /// - Throws: `.malformed` if it has a value of another type.
+  package func texts(of claim: String) throws(IDTokenRejection) -> [String] {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 3, let json = Base64URL.decode(parts[1]),
+      let all = try? ProviderJSON.decode(AllMembers.self, ofToken: json)
+    else { throw .malformed("its claims are not a JSON object") }
+    let member = all.members.texts(claim)
+    if let fault = member.fault { throw .malformed(fault) }
+    return member.value ?? []
+  }
+}
+
+/// The members of an object, to be read by their names.
+private struct AllMembers: Decodable {
+  let members: ProviderMembers
+  init(from decoder: any Decoder) throws { members = try ProviderMembers(from: decoder) }
 }
 
 extension IDToken: CustomStringConvertible, CustomReflectable {

@@ -3,10 +3,12 @@
 ///
 /// OpenID Connect Core registers no type for ID tokens. Providers send none, `JWT`, or a word of their own. Types of other
 /// tokens end in `+jwt`.
-struct TypeRule: IDTokenRule {
-  let statement = "typ is that of an ID token, or general"
+package struct TypeRule: IDTokenRule {
+  package let statement = "typ is that of an ID token, or general"
 
-  func check(_ token: IDToken, _ expected: IDTokenExpectation) throws(IDTokenRejection) {
+  package init() {}
+
+  package func check(_ token: IDToken, _ expected: IDTokenExpectation) throws(IDTokenRejection) {
     guard let found = token.type else { return }
     var type = found.lowercased()
     // The prefix may be left out where there is no other slash (RFC 7515, section 4.1.9).

@@ -1,6 +1,3 @@
-internal import Foundation
-internal import JWTKit
-
 /// Verifies ID tokens: OpenID Connect Core 1.0, section 3.1.3.7, in its order, after the kind of the token.
 public struct IDTokenVerifier: Sendable {
   /// A rule, and what came of it.
@@ -14,14 +11,20 @@ public struct IDTokenVerifier: Sendable {
   private static let beforeSignature: [any IDTokenRule] = [
     TypeRule(), IssuerRule(), AudienceRule(), AuthorizedPartyRule(),
   ]
-  private static let afterSignature: [any IDTokenRule] = [
-    AlgorithmRule(), ExpiryRule(), IssuedAtRule(), NotBeforeRule(), NonceRule(), AccessTokenHashRule(), SubjectRule(),
-  ]
+  private var afterSignature: [any IDTokenRule] {
+    [
+      AlgorithmRule(), ExpiryRule(), IssuedAtRule(), NotBeforeRule(), NonceRule(),
+      AccessTokenHashRule(cryptography: cryptography), SubjectRule(),
+    ]
+  }
 
   private let keys: ProviderKeys
+  private let cryptography: any IDTokenCryptography
 
   /// Uses the keys of the provider.
-  public init(keys: ProviderKeys) { self.keys = keys }
+  package init(keys: ProviderKeys, cryptography: any IDTokenCryptography) {
+    (self.keys, self.cryptography) = (keys, cryptography)
+  }
 
   /// Verifies a token.
   ///
@@ -44,8 +47,29 @@ public struct IDTokenVerifier: Sendable {
     }
     var findings = Self.beforeSignature.map(finding)
     var rejection: IDTokenRejection?
-    do throws(IDTokenRejection) { try await keys.verify(token) } catch { rejection = error }
+    do throws(IDTokenRejection) { try await verifySignature(of: token) } catch { rejection = error }
     findings.append(Finding(statement: "the signature is that of a key of the provider", rejection: rejection))
-    return findings + Self.afterSignature.map(finding)
+    return findings + afterSignature.map(finding)
   }
+
+  private func verifySignature(of token: IDToken) async throws(IDTokenRejection) {
+    let (key, algorithm) = try keys.key(for: token)
+    try await cryptography.verify(token, with: key, algorithm)
+  }
+}
+
+/// The hash functions of signature algorithms.
+package enum IDTokenHash: Sendable { case sha256, sha384, sha512 }
+
+/// The cryptography of ID tokens: apps have swift-crypto, services have OpenSSL.
+package protocol IDTokenCryptography: Sendable {
+  /// Verifies the signature of a token. The key is one for the algorithm.
+  ///
+  /// - Throws: `.unknownKey` if the numbers of the key are not usable, `.signature`.
+  func verify(
+    _ token: IDToken, with key: ProviderKey, _ algorithm: SignatureAlgorithm
+  ) async throws(IDTokenRejection)
+
+  /// Returns the digest of `bytes`.
+  func digest(_ hash: IDTokenHash, of bytes: [UInt8]) -> [UInt8]
 }

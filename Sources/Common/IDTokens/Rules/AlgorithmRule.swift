@@ -1,9 +1,11 @@
 /// Rules 7 and 8: the algorithm is one of those accepted, all with a public key. `none` and HMAC are never accepted: with
 /// HMAC, a public key would be the secret.
-struct AlgorithmRule: IDTokenRule {
-  let statement = "the algorithm has a public key"
+package struct AlgorithmRule: IDTokenRule {
+  package let statement = "the algorithm has a public key"
 
-  func check(_ token: IDToken, _ expected: IDTokenExpectation) throws(IDTokenRejection) {
+  package init() {}
+
+  package func check(_ token: IDToken, _ expected: IDTokenExpectation) throws(IDTokenRejection) {
     guard SignatureAlgorithm(rawValue: token.algorithm) != nil else { throw .algorithm(token.algorithm) }
   }
 }
@@ -34,7 +36,7 @@ public enum SignatureAlgorithm: String, Sendable, Hashable, CaseIterable {
   case ed25519 = "Ed25519"
 
   /// The names that a key for this algorithm may have as its `alg`. The two of Ed25519 have one meaning.
-  var namesOfKey: [String] {
+  package var namesOfKey: [String] {
     switch self {
     case .eddsa, .ed25519: [Self.eddsa.rawValue, Self.ed25519.rawValue]
     default: [rawValue]

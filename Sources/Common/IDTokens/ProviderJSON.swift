@@ -1,5 +1,9 @@
 internal import ByteCoding
-internal import Foundation
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
 
 /// Decodes JSON of providers, and of tokens whose signature is not verified yet.
 ///
@@ -7,11 +11,11 @@ internal import Foundation
 /// square of its combining marks: a name of 60 KB costs seconds. So the names are bounded in length and number first.
 package enum ProviderJSON {
   /// The longest name of a member, in bytes. Claims that are URLs have about 100.
-  static let longestName = 256
+  package static let longestName = 256
   /// The most members of all objects of a document.
-  static let mostMembers = 8192
+  package static let mostMembers = 8192
   /// The most members of all objects of a token, which anybody can write.
-  static let mostTokenMembers = 2048
+  package static let mostTokenMembers = 2048
 
   /// A document with a name that is too long, or with too many members.
   package struct Unbounded: Error {}
@@ -28,14 +32,14 @@ package enum ProviderJSON {
   /// Decodes a part of a token.
   ///
   /// - Throws: Also `Ambiguous` (RFC 7515, section 4; RFC 7519, section 4).
-  static func decode<Value: Decodable>(_ type: Value.Type, ofToken bytes: [UInt8]) throws -> Value {
+  package static func decode<Value: Decodable>(_ type: Value.Type, ofToken bytes: [UInt8]) throws -> Value {
     try decode(type, from: bytes, members: mostTokenMembers, eachOnce: true)
   }
 
   /// Decodes a document that two readers must not read differently.
   ///
   /// - Throws: Also `Ambiguous`.
-  static func decode<Value: Decodable>(_ type: Value.Type, unambiguously bytes: [UInt8]) throws -> Value {
+  package static func decode<Value: Decodable>(_ type: Value.Type, unambiguously bytes: [UInt8]) throws -> Value {
     try decode(type, from: bytes, members: mostMembers, eachOnce: true)
   }
 
@@ -49,7 +53,7 @@ package enum ProviderJSON {
 
   /// Whether each text before a colon has at most 256 bytes as it is written, and there are at most `most` of them. The
   /// decoder judges everything else.
-  static func isBounded(_ bytes: [UInt8], members most: Int = mostMembers) -> Bool {
+  package static func isBounded(_ bytes: [UInt8], members most: Int = mostMembers) -> Bool {
     var members = 0
     for case .name(let name) in JSONOutline(bytes) {
       members += 1
@@ -62,5 +66,5 @@ package enum ProviderJSON {
 extension String {
   /// Whether both texts have the same bytes. `==` takes canonically equivalent ones for the same, and its time grows with
   /// the square of the combining marks.
-  func isIdentical(to other: String?) -> Bool { other.map { utf8.elementsEqual($0.utf8) } ?? false }
+  package func isIdentical(to other: String?) -> Bool { other.map { utf8.elementsEqual($0.utf8) } ?? false }
 }

@@ -1,4 +1,8 @@
-internal import Foundation
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
 
 /// Rule 10: the token was issued not long ago, and not in the future.
 struct IssuedAtRule: IDTokenRule {
