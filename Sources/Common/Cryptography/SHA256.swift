@@ -29,6 +29,7 @@ final class DigestAlgorithm: @unchecked Sendable {  // an EVP_MD is constant and
 
   static let sha256 = DigestAlgorithm("SHA256")
   static let sha384 = DigestAlgorithm("SHA384")
+  static let sha512 = DigestAlgorithm("SHA512")
 
   func hash(_ message: [UInt8]) -> [UInt8] {
     hash { update in message.withUnsafeBufferPointer(update) }
@@ -56,7 +57,7 @@ final class DigestAlgorithm: @unchecked Sendable {  // an EVP_MD is constant and
   }
 
   private init(_ name: String) {
-    // Both digests are in OpenSSL's default provider, without which it could not start at all.
+    // All digests are in OpenSSL's default provider, without which it could not start at all.
     guard let method = EVP_MD_fetch(nil, name, nil) else {
       fatalError("OpenSSL lacks \(name): \(OpenSSLErrors.take())")
     }
