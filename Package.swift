@@ -197,7 +197,11 @@ let package = Package(
     // The browser of this machine: starts it, and names the user whose connection comes to a port of the loopback.
     target(.daemon, "LocalBrowser", ["Commands"]),
     // The frame of a console in the browser: sign-in, forms, pages, tables, charts.
-    target(.daemon, "ConsoleFrame", ["ByteCoding", "Commands", "Cryptography", "LocalBrowser", "Locking", "Markup"]),
+    target(
+      .daemon, "ConsoleFrame",
+      ["ByteCoding", "Commands", "ConsoleSettings", "Cryptography", "LocalBrowser", "Locking", "Markup"]),
+    // The settings of a console over TLS: keys, kinds, faults.
+    target(.daemon, "ConsoleSettings", ["ConfigurationEngine"]),
     // Sessions of PostgreSQL, group commit, files of SQLite.
     target(.daemon, "Databases", ["CLinux", "CPostgres", "Locking"]),
     // Log lines, metrics and traces.
@@ -258,7 +262,7 @@ let package = Package(
     // Export and import of keys.
     target(.gate, "KeyTransfer", ["AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
     // The gate's configuration: keys, layers, documents.
-    target(.gate, "Settings", ["ByteCoding", "Commands", "ConfigurationEngine"]),
+    target(.gate, "Settings", ["ByteCoding", "Commands", "ConfigurationEngine", "ConsoleSettings"]),
     // Certificates by ACME (RFC 8555).
     target(
       .gate, "ACME",
@@ -270,8 +274,8 @@ let package = Package(
     target(
       .gate, "Preflight",
       [
-        "ACME", "AndroidKeyAttestation", "AttestGate", "ByteCoding", "ConfigurationEngine", "Cryptography",
-        "ForwardProxies", "Settings", "Transport", "TransportEngine",
+        "ACME", "AndroidKeyAttestation", "AttestGate", "ByteCoding", "ConfigurationEngine", "ConsoleServing",
+        "Cryptography", "ForwardProxies", "Settings", "Transport", "TransportEngine",
       ]),
     // Receipts of App Attest, exchanged with Apple for the risk metric.
     target(.gate, "RiskExchange", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Locking"]),
@@ -286,19 +290,25 @@ let package = Package(
         "Observability", "PostgresStore", "Preflight", "ProcessFrame", "ProcessSignals", "RiskExchange", "SQLiteStore",
         "Settings", "Transport", "TransportEngine", "Webhooks", logging,
       ]),
-    // The pages of the gate's console.
+    // The server of a console: on the loopback, and over TLS for people on other machines.
     target(
-      .gate, "GateConsole",
-      ["ByteCoding", "ConsoleFrame", "GateService", "LocalBrowser", "Locking", "Markup", "Transport"]),
+      .gate, "ConsoleServing",
+      [
+        "ByteCoding", "Commands", "ConfigurationEngine", "ConsoleFrame", "ConsoleSettings", "Cryptography",
+        "ForwardProxies", "IDTokens", "LocalBrowser", "Observability", "ProcessFrame", "ProcessSignals", "Transport",
+        "TransportEngine", logging,
+      ]),
+    // The pages of the gate's console.
+    target(.gate, "GateConsole", ["ByteCoding", "ConsoleFrame", "GateService", "Markup"]),
     // The gate's program.
     executable(
       .gate, "sallyport",
       [
         "AndroidKeyAttestation", "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority",
-        "Commands", "ConfigurationEngine", "ConsoleFrame", "Cryptography", "Explanations", "GateConsole",
-        "GateRuntime", "GateService", "KeyTransfer", "LocalBrowser", "Locking", "Preflight", "ProcessSignals",
-        "QREncoding", "RiskExchange", "Settings", "SimulatedDevice", "Transport", "TransportEngine", logging,
-        argumentParser,
+        "Commands", "ConfigurationEngine", "ConsoleFrame", "ConsoleServing", "ConsoleSettings", "Cryptography",
+        "Explanations", "GateConsole", "GateRuntime", "GateService", "KeyTransfer", "LocalBrowser", "Locking",
+        "Observability", "Preflight", "ProcessSignals", "QREncoding", "RiskExchange", "Settings", "SimulatedDevice",
+        "Transport", "TransportEngine", logging, argumentParser,
       ]),
 
     // MARK: App
@@ -499,7 +509,9 @@ let package = Package(
       ]),
     tests(.gate, "PackagingTests", ["TestSupport", "attest", "sallyport"]),
     tests(.gate, "CheckCommandTests", ["ByteCoding", "SimulatedDevice", "TestSupport", "sallyport"]),
-    tests(.gate, "SettingsTests", ["ByteCoding", "Commands", "ConfigurationEngine", "Settings", "TestSupport"]),
+    tests(
+      .gate, "SettingsTests",
+      ["ByteCoding", "Commands", "ConfigurationEngine", "ConsoleSettings", "Settings", "TestSupport"]),
     tests(
       .gate, "TransportEngineTests",
       [
@@ -680,15 +692,16 @@ if !gateOnly && !fuzzing {
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
       ] + nio),
     // The backend's configuration.
-    target(.backend, "MFASettings", ["ByteCoding", "ConfigurationEngine", "MFADomain"]),
+    target(.backend, "MFASettings", ["ByteCoding", "ConfigurationEngine", "ConsoleSettings", "MFADomain"]),
     // The backend's program.
     executable(
       .backend, "mfa-backend",
       [
-        "ByteCoding", "CEarlySignals", "Commands", "ConfigurationEngine", "ConsoleFrame", "Databases", "ForwardProxies",
-        "HTTPClientTransport", "HTTPExchange", "LocalBrowser", "Locking", "MFADelivery", "MFADomain", "MFAImports",
-        "MFAService", "MFASettings", "MFAStore", "MFATokens", "MFAWire", "Markup", "Observability", "ProcessFrame",
-        "ProcessSignals", metrics, httpClient, lifecycle, logging, argumentParser,
+        "ByteCoding", "CEarlySignals", "Commands", "ConfigurationEngine", "ConsoleFrame", "ConsoleServing",
+        "ConsoleSettings", "Databases", "ForwardProxies", "HTTPClientTransport", "HTTPExchange", "LocalBrowser",
+        "Locking", "MFADelivery", "MFADomain", "MFAImports", "MFAService", "MFASettings", "MFAStore", "MFATokens",
+        "MFAWire", "Markup", "Observability", "ProcessFrame", "ProcessSignals", metrics, httpClient, lifecycle, logging,
+        argumentParser,
       ] + nio),
 
     // MARK: Tools

@@ -1,4 +1,5 @@
 public import ConfigurationEngine
+public import ConsoleSettings
 internal import Glibc
 public import MFADomain
 
@@ -200,6 +201,8 @@ public struct BackendSettings: Sendable, Hashable {
   public let audit: AuditExports
   /// The path of the operators' Unix socket; `nil` for none.
   public internal(set) var admin: AdminSocket?
+  /// The console over TLS; `nil` for none. Another process serves it.
+  public internal(set) var console: ConsoleSettings?
   public internal(set) var metrics: ListenPlace?
   public internal(set) var shutdown: Shutdown
   public let logLevel: String

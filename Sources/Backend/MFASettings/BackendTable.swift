@@ -1,4 +1,5 @@
 public import ConfigurationEngine
+internal import ConsoleSettings
 
 extension SettingsTable {
   /// The settings of the backend. An empty variable counts as unset.
@@ -22,7 +23,9 @@ extension SettingsTable {
     return hasPort || isService || words == ["NAME"] || words.first == "ENV"
   }
 
-  private static let backendKeys: [KeyDefinition] = [
+  private static let backendKeys: [KeyDefinition] = keysToAdmin + ConsoleKeys.definitions + keysAfterAdmin
+
+  private static let keysToAdmin: [KeyDefinition] = [
     Keys.version.definition, Keys.listen.definition, Keys.database.definition, Keys.databasePassword.definition,
     Keys.keysFile.definition, Keys.gateKeys.definition, Keys.gateCA.definition, Keys.gateIssuer.definition,
     Keys.gateAudience.definition, Keys.smsSink.definition, Keys.smsURL.definition, Keys.smsAccount.definition,
@@ -47,7 +50,11 @@ extension SettingsTable {
     Keys.auditSyslog.definition, Keys.auditFacility.definition, Keys.auditCA.definition,
     Keys.webhookURL.definition, Keys.webhookSecret.definition, Keys.webhookEvents.definition,
     Keys.webhookCA.definition,
-    Keys.adminListen.definition, Keys.metricsListen.definition, Keys.unreadyDelay.definition,
+    Keys.adminListen.definition,
+  ]
+
+  private static let keysAfterAdmin: [KeyDefinition] = [
+    Keys.metricsListen.definition, Keys.unreadyDelay.definition,
     Keys.drainTimeout.definition, Keys.logLevel.definition, Keys.logsStatements.definition,
   ]
 }

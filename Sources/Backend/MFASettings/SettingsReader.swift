@@ -1,4 +1,5 @@
 public import ConfigurationEngine
+public import ConsoleSettings
 public import Foundation
 internal import MFADomain
 
@@ -77,11 +78,34 @@ public struct SettingsReader: Sendable {
     return admin
   }
 
+  /// Reads only the settings for `console --serve`. Faults of other settings are ignored.
+  ///
+  /// - Returns: `nil` if the console is off.
+  /// - Throws: `ConfigurationErrors` with the faults of these settings.
+  public func readConsole() throws(ConfigurationErrors) -> ConsolePlaces? {
+    let (reading, builder) = readLayers()
+    var assembly = builder
+    let console = assembly.console(hasAdminServer: assembly.isGiven(Keys.adminListen))
+    let (admin, logLevel) = (assembly.value(Keys.adminListen), assembly.value(Keys.logLevel))
+    let sections = ["admin", Keys.logLevel.definition.pattern]
+    let faults = assembly.faults(besides: reading.dotenvFaults, of: sections).map(\.hinted)
+    guard faults.isEmpty, let logLevel else { throw ConfigurationErrors(faults: faults) }
+    guard let console, let admin else { return nil }
+    return ConsolePlaces(console: console, admin: admin, logLevel: logLevel)
+  }
+
   private func readLayers() -> (reading: SettingsLayers.Reading, builder: SettingsBuilder) {
     var reading = layers.read(.backend, fileNamedBy: Self.fileVariable)
     reading.entries.addCredentials(of: .backend, environment: layers.environment)
     return (reading, SettingsBuilder(reading.entries, .backend))
   }
+}
+
+/// The settings for the console over TLS.
+public struct ConsolePlaces: Sendable, Hashable {
+  public let console: ConsoleSettings
+  public let admin: BackendSettings.AdminSocket
+  public let logLevel: String
 }
 
 extension BackendSettings {
@@ -137,6 +161,7 @@ extension SettingsBuilder {
     let webAuthn = webAuthn()
     let provider = provider()
     let audit = auditExports()
+    let console = console(hasAdminServer: isGiven(Keys.adminListen))
     guard let listen = value(Keys.listen), let database, let gate, let texting, let push, let policy = policy(),
       let limits = limits(), let audit, let shutdown = shutdown(), let domain = value(Keys.domain),
       let issuer = value(Keys.issuer), let logLevel = value(Keys.logLevel),
@@ -146,7 +171,7 @@ extension SettingsBuilder {
       listen: listen, database: database, gate: gate, texting: texting, mail: mail, push: push,
       templates: value(Keys.templates), domain: domain, issuer: issuer, webAuthn: webAuthn, provider: provider,
       policy: policy, limits: limits,
-      audit: audit, admin: value(Keys.adminListen),
+      audit: audit, admin: value(Keys.adminListen), console: console,
       metrics: value(Keys.metricsListen), shutdown: shutdown, logLevel: logLevel, logsStatements: logsStatements)
   }
 

@@ -1,5 +1,4 @@
 public import ByteCoding
-internal import Cryptography
 internal import Locking
 
 /// The access to one console: a token for one sign-in, and the session that it opens.
@@ -33,13 +32,10 @@ public final class ConsoleAccess: Sendable {
 
   public init(clock: WallClock = .system) {
     self.clock = clock
-    let bytes = Self.secret()
+    let bytes = ConsoleSecret.make()
     token = String(decoding: bytes, as: UTF8.self)
     state = LockedValue(.waiting(token: bytes, until: clock.now().advanced(by: Self.tokenLifetime)))
   }
-
-  /// 256 random bits in base64url.
-  private static func secret() -> [UInt8] { Array(Base64URL.encode(SecureRandom.bytes(32)).utf8) }
 
   /// Opens the session if `token` is the one that was printed, in time and for the first time. Check and use are one
   /// step: of several browsers with the token, one gets the session.
@@ -50,7 +46,7 @@ public final class ConsoleAccess: Sendable {
         return nil
       }
       let session = Session(
-        cookie: Self.secret(), formToken: Self.secret(), endsAt: now.advanced(by: Self.sessionLifetime))
+        cookie: ConsoleSecret.make(), formToken: ConsoleSecret.make(), endsAt: now.advanced(by: Self.sessionLifetime))
       state = .open(session)
       return session
     }

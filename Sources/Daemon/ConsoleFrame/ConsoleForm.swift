@@ -15,14 +15,16 @@ public struct ConsoleForm: Sendable {
   public init() { values = [:] }
 
   /// Returns `nil` for more fields than allowed, repeated fields, names and values that are too long, and bytes that are not UTF-8.
-  init?(_ text: some Sequence<UInt8>) {
+  ///
+  /// - Parameter mostBytes: The maximum bytes of a value.
+  init?(_ text: some Sequence<UInt8>, mostBytes: Int = Self.mostBytes) {
     var values: [String: String] = [:]
     let parts = Array(text).split(separator: UInt8(ascii: "&"))
     guard parts.count <= Self.mostFields else { return nil }
     for part in parts {
       let halves = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
       guard let name = Self.decoded(halves[0]), let value = Self.decoded(halves.count == 2 ? halves[1] : []),
-        name.utf8.count <= Self.mostNameBytes, value.utf8.count <= Self.mostBytes,
+        name.utf8.count <= Self.mostNameBytes, value.utf8.count <= mostBytes,
         values.updateValue(value, forKey: name) == nil
       else { return nil }
     }

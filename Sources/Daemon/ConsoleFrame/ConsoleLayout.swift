@@ -12,7 +12,7 @@ struct ConsoleLayout {
     2 0 0 0-4 0v7z"/></svg>
     """
 
-  private static func head(_ title: String) -> HTML {
+  private static func head(_ title: String, _ further: HTML = .nothing) -> HTML {
     """
     <!doctype html>
     <html lang="en">
@@ -22,7 +22,7 @@ struct ConsoleLayout {
     <title>\(title)</title>
     <link rel="stylesheet" href="/console.css">
     <link rel="icon" href="/icon.svg">
-    <script src="/console.js" defer></script>
+    <script src="/console.js" defer></script>\(further)
     </head>
     """
   }
@@ -44,14 +44,33 @@ struct ConsoleLayout {
     return page.text
   }
 
-  /// The page after signing out. The process ends then, so that the page says how to begin again.
-  static func signedOutPage(_ name: String) -> String {
+  /// The page after signing out.
+  ///
+  /// - Parameter isOver: Whether the process ends with the session, so that the page says how to begin again.
+  static func signedOutPage(_ name: String, isOver: Bool) -> String {
+    let rest: HTML =
+      isOver
+      ? "The console has ended: run the command again for a new address."
+      : #"<a href="/">Sign in again</a>"#
+    return lonePage("Signed out · \(name)", name, #"<p role="status">Signed out. \#(rest)</p>"#)
+  }
+
+  /// A page without navigation.
+  ///
+  /// - Parameters:
+  ///   - next: The path of the page to which the browser goes by itself; `nil` to stay.
+  ///   - isSignIn: Whether the script looks for a session that the browser has. A link of another site comes without its
+  ///     cookie.
+  static func lonePage(
+    _ title: String, _ name: String, _ content: HTML, next: String? = nil, isSignIn: Bool = false
+  ) -> String {
+    let refresh: HTML = if let next { #"<meta http-equiv="refresh" content="0; url=\#(next)">"# } else { .nothing }
     let page: HTML = """
-      \(head("Signed out · \(name)"))
+      \(head(title, refresh))
       <body class="alone">
-      <main>
+      <main\(isSignIn ? " id=\"entrance\"" : .nothing)>
       <h1>\(name) console</h1>
-      <p role="status">Signed out. The console has ended: run the command again for a new address.</p>
+      \(content)
       </main>
       </body>
       </html>
@@ -124,6 +143,7 @@ struct ConsoleLayout {
       let here: HTML = isHere ? #" aria-current="page""# : .nothing
       return #"<li><a href="\#(section.path)"\#(here)>\#(section.title)</a></li>"#
     }
+    let person: HTML = if let person = viewer.person { "\(person) · " } else { .nothing }
     let document: HTML = """
       \(Self.head("\(title) · \(pages.name)"))
       <body>
@@ -132,7 +152,7 @@ struct ConsoleLayout {
       <p class="brand">\(pages.name)</p>
       <nav aria-label="Pages"><ul>\(links)</ul></nav>
       <form method="post" action="/sign-out"><input type="hidden" name="token" value="\(viewer.formToken)">\
-      <span class="quiet">role \(viewer.role.rawValue)</span> <button class="plain">Sign out</button></form>
+      <span class="quiet">\(person)role \(viewer.role.rawValue)</span> <button class="plain">Sign out</button></form>
       </header>
       <main id="main" tabindex="-1">
       \(content)

@@ -12,13 +12,16 @@ public struct ConsoleLink: Sendable {
 
   /// Sends a request without a body and returns the answer, within one deadline.
   ///
+  /// - Parameter person: The person at a console over TLS; `nil` on the loopback.
   /// - Throws: `ConsoleFault` if the service does not answer.
-  public typealias Ask = @Sendable (_ method: String, _ target: String) async throws(ConsoleFault) -> Reply
+  public typealias Ask =
+    @Sendable (_ method: String, _ target: String, _ person: String?) async throws(ConsoleFault) -> Reply
 
   private let ask: Ask
   private let (program, service): (String, String)
   private let variables: [String]
   private let options: Options
+  private var person: String?
 
   /// Returns the options with which the command of `words` finds the same service, such as `-c` and a file. Without
   /// them, a copied command could act on another service.
@@ -43,6 +46,13 @@ public struct ConsoleLink: Sendable {
     return Shown.command(environment + [program] + words + options(words) + last)
   }
 
+  /// Returns the same way for requests of the person who looks at a page.
+  public func asked(by viewer: ConsoleViewer) -> ConsoleLink {
+    var link = self
+    link.person = viewer.person
+    return link
+  }
+
   /// An answer of the service and its JSON.
   public struct Answer<Value: Decodable & Sendable>: Sendable {
     public let value: Value
@@ -58,7 +68,7 @@ public struct ConsoleLink: Sendable {
   public func send<Value: Decodable & Sendable>(
     _ method: String, _ target: String, _ type: Value.Type
   ) async throws(ConsoleFault) -> Answer<Value> {
-    let reply = try await ask(method, target)
+    let reply = try await ask(method, target, person)
     guard (200..<300).contains(reply.status) else {
       let refusal = Self.value(Refusal.self, in: reply.body)
       throw ConsoleFault(

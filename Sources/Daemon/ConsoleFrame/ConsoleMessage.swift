@@ -10,11 +10,17 @@ public struct ConsoleRequest: Sendable {
   public let fields: [(name: String, value: String)]
   /// At most a few KiB, which the server limits.
   public let body: [UInt8]
+  /// The client certificate of the connection; `nil` without one.
+  public let certificate: ConsoleCertificate?
+  /// The address of the client, for the log; `nil` on the loopback.
+  public let address: String?
 
   public init(
-    method: String, path: String, query: String?, fields: [(name: String, value: String)], body: [UInt8]
+    method: String, path: String, query: String?, fields: [(name: String, value: String)], body: [UInt8],
+    certificate: ConsoleCertificate? = nil, address: String? = nil
   ) {
     (self.method, self.path, self.query, self.fields, self.body) = (method, path, query, fields, body)
+    (self.certificate, self.address) = (certificate, address)
   }
 
   /// Returns the value of the header field `name` if it occurs once; `nil` if it is absent or repeated.
@@ -26,6 +32,15 @@ public struct ConsoleRequest: Sendable {
   /// Returns the values of the header field `name`.
   func values(of name: String) -> [String] {
     fields.filter { $0.name.lowercased().hasSameBytes(as: name.lowercased()) }.map(\.value)
+  }
+
+  /// Returns the values of the cookies called `name`.
+  func cookies(_ name: String) -> [String] {
+    let prefix = name + "="
+    return values(of: "Cookie").flatMap { $0.split(separator: ";") }.compactMap { part -> String? in
+      let pair = part.drop { $0 == " " }
+      return pair.utf8.starts(with: prefix.utf8) ? String(pair.utf8.dropFirst(prefix.utf8.count)) : nil
+    }
   }
 }
 

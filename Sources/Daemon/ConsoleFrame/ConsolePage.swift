@@ -67,7 +67,13 @@ public struct ConsoleAct: Sendable {
 /// What a page knows about the person who looks at it.
 public struct ConsoleViewer: Sendable {
   public let role: ConsoleRole
+  /// The name of the person, at most 384 bytes; `nil` on the loopback, where the service knows the user.
+  public let person: String?
   let formToken: String
+
+  init(role: ConsoleRole, formToken: String, person: String? = nil) {
+    (self.role, self.formToken, self.person) = (role, formToken, person)
+  }
 
   /// Returns a form with a button that does an act; nothing if the role does not allow it.
   ///
@@ -108,8 +114,8 @@ public protocol ConsolePages: Sendable {
   /// Returns the page at `path`; `nil` if there is none.
   func page(at path: String, _ query: ConsoleForm, for viewer: ConsoleViewer) async throws(ConsoleFault) -> ConsolePage?
 
-  /// Does an act, which the role of the person allows.
-  func perform(_ act: ConsoleAct, _ form: ConsoleForm) async throws(ConsoleFault)
+  /// Does an act, which the role of `viewer` allows.
+  func perform(_ act: ConsoleAct, _ form: ConsoleForm, for viewer: ConsoleViewer) async throws(ConsoleFault)
 }
 
 extension ConsolePages {

@@ -18,6 +18,13 @@ enum ConsoleScript {
           .catch(() => { signIn.textContent = "The console does not answer. Run the command again."; });
         return;
       }
+      if (byId("entrance")) {
+        // A link of another site comes without the cookie of a session that the browser has.
+        fetch(location.href, { headers: { "X-Console-Part": "live" } })
+          .then(answer => { if (answer.ok) location.replace(location.pathname + location.search); })
+          .catch(() => {});
+        return;
+      }
       if (location.hash.length > 40) history.replaceState(null, "", location.pathname + location.search);
 
       for (const button of document.querySelectorAll("[data-copy]")) {

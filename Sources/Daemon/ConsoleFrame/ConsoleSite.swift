@@ -9,12 +9,20 @@ internal import Markup
 /// origin, and have the token of the session, which only a page of this origin can read. The server must close
 /// connections of users that the site does not serve, before it reads a request: `serves(_:)`.
 public final class ConsoleSite: Sendable {
+  /// Who may look at the console.
+  private enum Entry: Sendable {
+    /// The person who started it, on the loopback, with one session.
+    case owner(ConsoleAccess, ConsoleRole)
+    /// The people of the settings, over TLS.
+    case people(ConsoleEntrance)
+  }
+
+  private let scheme: String
   /// The values of `Host` that name the console.
   private let hosts: [String]
   private let cookieName: String
   private let pages: any ConsolePages
-  private let access: ConsoleAccess
-  private let role: ConsoleRole
+  private let entry: Entry
   private let users: Set<UInt32>
 
   /// - Parameters:
@@ -24,11 +32,30 @@ public final class ConsoleSite: Sendable {
     host: String, port: UInt16, pages: any ConsolePages, access: ConsoleAccess, role: ConsoleRole,
     users: Set<UInt32> = []
   ) {
+    scheme = "http://"
     // Browsers leave out the default port (RFC 9110, section 4.2.3).
     hosts = ["\(host):\(port)"] + (port == 80 ? [host] : [])
     // Cookies belong to a host and not to a port: another console on this machine has another name.
     cookieName = "console-\(port)"
-    (self.pages, self.access, self.role, self.users) = (pages, access, role, users)
+    entry = .owner(access, role)
+    (self.pages, self.users) = (pages, users)
+  }
+
+  /// Creates a console over TLS for the people of the settings.
+  ///
+  /// - Parameters:
+  ///   - host: The host of its address in lower case, an IPv6 address in brackets.
+  ///   - port: The port of its address, which may be another one than that of the listener.
+  public init(host: String, port: UInt16, pages: any ConsolePages, people: ConsolePeople) {
+    scheme = "https://"
+    let shown = port == 443 ? host : "\(host):\(port)"
+    hosts = ["\(host):\(port)"] + (port == 443 ? [host] : [])
+    cookieName = "__Host-console-\(port)"
+    entry = .people(
+      ConsoleEntrance(
+        people: people, name: pages.name, origin: "https://" + shown, sessionCookie: cookieName,
+        signInCookie: "__Host-console-sign-in-\(port)"))
+    (self.pages, users) = (pages, [])
   }
 
   /// Whether connections of `user` are served. An unknown user is another one.
@@ -51,31 +78,65 @@ public final class ConsoleSite: Sendable {
     switch request.method {
     case "GET": return await get(request)
     case "POST":
-      guard let origin = request.field("Origin")?.lowercased(), origin.hasPrefix("http://"),
-        isOwn(String(origin.dropFirst("http://".count))),
+      guard let origin = request.field("Origin")?.lowercased(), origin.hasPrefix(scheme),
+        isOwn(String(origin.dropFirst(scheme.count))),
         // Older browsers send none.
         request.values(of: "Sec-Fetch-Site").isEmpty
           || request.field("Sec-Fetch-Site")?.hasSameBytes(as: "same-origin") == true
       else { return .text(403, "Only a page of the console can send this.") }
-      return request.path.hasSameBytes(as: "/session") ? signIn(request) : await perform(request)
+      switch entry {
+      case .owner(let access, _) where request.path.hasSameBytes(as: "/session"): return signIn(request, access)
+      case .people(let entrance) where request.path.hasSameBytes(as: ConsoleEntrance.certificatePath):
+        return entrance.signInByCertificate(request)
+      case .owner, .people: return await perform(request)
+      }
     default: return .text(405, "Use GET or POST here.", [("Allow", "GET, POST")])
     }
   }
 
   private func isOwn(_ host: String) -> Bool { hosts.contains { host.hasSameBytes(as: $0) } }
 
-  private func session(of request: ConsoleRequest) -> ConsoleAccess.Session? {
-    let prefix = cookieName + "="
-    let cookies = request.values(of: "Cookie").flatMap { $0.split(separator: ";") }.compactMap { part -> String? in
-      let pair = part.drop { $0 == " " }
-      return pair.hasPrefix(prefix) ? String(pair.dropFirst(prefix.count)) : nil
-    }
-    return access.session(of: cookies)
+  // MARK: Sessions
+
+  /// The session of a request.
+  private struct Caller {
+    let viewer: ConsoleViewer
+    let formToken: [UInt8]
+    let signOut: @Sendable () -> Void
   }
 
-  // MARK: Signing in
+  /// Returns the session of `request`; `nil` if there is none.
+  private func caller(of request: ConsoleRequest) -> Caller? {
+    let cookies = request.cookies(cookieName)
+    switch entry {
+    case .owner(let access, let role):
+      guard let session = access.session(of: cookies) else { return nil }
+      return Caller(
+        viewer: ConsoleViewer(role: role, formToken: String(decoding: session.formToken, as: UTF8.self)),
+        formToken: session.formToken, signOut: { access.signOut() })
+    case .people(let entrance):
+      let people = entrance.people
+      guard let caller = people.caller(cookies, request.certificate) else { return nil }
+      let session = caller.session
+      return Caller(
+        viewer: ConsoleViewer(
+          role: caller.role, formToken: String(decoding: session.formToken, as: UTF8.self), person: session.person.name),
+        formToken: session.formToken,
+        signOut: {
+          people.sessions.end(session)
+          people.report(.signedOut(session.person))
+        })
+    }
+  }
 
-  private func signIn(_ request: ConsoleRequest) -> ConsoleResponse {
+  private func signInPage(for request: ConsoleRequest) -> ConsoleResponse {
+    switch entry {
+    case .owner: page(401, ConsoleLayout.signInPage(pages.name))
+    case .people(let entrance): entrance.page(for: request)
+    }
+  }
+
+  private func signIn(_ request: ConsoleRequest, _ access: ConsoleAccess) -> ConsoleResponse {
     guard let session = access.signIn(request.body) else {
       return .text(403, "This address was used before, or is too old. Run the console command again.")
     }
@@ -94,8 +155,14 @@ public final class ConsoleSite: Sendable {
     case "/icon.svg": return ConsoleResponse(200, "image/svg+xml", ConsoleLayout.icon)
     default: break
     }
-    guard let session = session(of: request) else { return page(401, ConsoleLayout.signInPage(pages.name)) }
-    let viewer = ConsoleViewer(role: role, formToken: String(decoding: session.formToken, as: UTF8.self))
+    if case .people(let entrance) = entry {
+      switch request.path {
+      case ConsoleEntrance.providerPath: return await entrance.begin(request)
+      case ConsoleEntrance.callbackPath: return await entrance.finish(request)
+      default: break
+      }
+    }
+    guard let viewer = caller(of: request)?.viewer else { return signInPage(for: request) }
     guard let query = ConsoleForm((request.query ?? "").utf8) else {
       return page(
         400,
@@ -104,7 +171,7 @@ public final class ConsoleSite: Sendable {
     let (path, format) = Self.parts(of: request.path)
     do throws(ConsoleFault) {
       // Before the service is asked.
-      if format != .page { try checkRole(pages.exportRole) }
+      if format != .page { try checkRole(pages.exportRole, of: viewer) }
       guard let page = try await pages.page(at: path, query, for: viewer) else {
         throw ConsoleFault(404, "There is no page at this address.")
       }
@@ -119,11 +186,13 @@ public final class ConsoleSite: Sendable {
     }
   }
 
-  private func checkRole(_ least: ConsoleRole) throws(ConsoleFault) {
-    guard role >= least else {
-      throw ConsoleFault(
-        403, "This console has the role \(role.rawValue): start it with --role \(least.rawValue).")
+  private func checkRole(_ least: ConsoleRole, of viewer: ConsoleViewer) throws(ConsoleFault) {
+    guard viewer.role < least else { return }
+    guard viewer.person == nil else {
+      throw ConsoleFault(403, "Your role is \(viewer.role.rawValue): this needs the role \(least.rawValue).")
     }
+    throw ConsoleFault(
+      403, "This console has the role \(viewer.role.rawValue): start it with --role \(least.rawValue).")
   }
 
   private func layout(_ viewer: ConsoleViewer, _ request: ConsoleRequest) -> ConsoleLayout {
@@ -139,7 +208,7 @@ public final class ConsoleSite: Sendable {
     return (path, .page)
   }
 
-  private static let html = "text/html; charset=utf-8"
+  static let html = "text/html; charset=utf-8"
 
   private func page(_ status: Int, _ document: String) -> ConsoleResponse {
     ConsoleResponse(status, Self.html, document)
@@ -171,8 +240,8 @@ public final class ConsoleSite: Sendable {
   // MARK: Acts
 
   private func perform(_ request: ConsoleRequest) async -> ConsoleResponse {
-    guard let session = session(of: request) else { return page(401, ConsoleLayout.signInPage(pages.name)) }
-    let viewer = ConsoleViewer(role: role, formToken: String(decoding: session.formToken, as: UTF8.self))
+    guard let caller = caller(of: request) else { return signInPage(for: request) }
+    let viewer = caller.viewer
     let layout = layout(viewer, request)
     func refusal(_ status: Int, _ text: String) -> ConsoleResponse {
       page(status, layout.fault(ConsoleFault(status, text)))
@@ -181,19 +250,19 @@ public final class ConsoleSite: Sendable {
     guard type == "application/x-www-form-urlencoded", let form = ConsoleForm(request.body) else {
       return refusal(400, "The form is too long or malformed.")
     }
-    guard let token = form["token"], constantTimeEqual(Array(token.utf8), session.formToken) else {
+    guard let token = form["token"], constantTimeEqual(Array(token.utf8), caller.formToken) else {
       return refusal(403, "The form has no valid token. Reload the page, and try again.")
     }
     if request.path.hasSameBytes(as: "/sign-out") {
-      access.signOut()
-      return page(200, ConsoleLayout.signedOutPage(pages.name))
+      caller.signOut()
+      return page(200, ConsoleLayout.signedOutPage(pages.name, isOver: viewer.person == nil))
     }
     guard let act = pages.acts.first(where: { request.path.hasSameBytes(as: "/act/\($0.name)") }) else {
       return refusal(404, "There is no such act.")
     }
     do throws(ConsoleFault) {
-      try checkRole(act.role)
-      try await pages.perform(act, form)
+      try checkRole(act.role, of: viewer)
+      try await pages.perform(act, form, for: viewer)
     } catch {
       return page(error.status, layout.fault(error))
     }
@@ -215,7 +284,7 @@ public final class ConsoleSite: Sendable {
   }
 
   /// Returns `path` if it leads to a page of this console; `nil` for other addresses and for a header of its own.
-  private static func ownPath(_ path: String) -> String? {
+  static func ownPath(_ path: String) -> String? {
     let isPlain = path.utf8.allSatisfy { byte in
       switch byte {
       case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -28,7 +28,7 @@ public struct GateConsole: ConsolePages {
   public func page(
     at path: String, _ query: ConsoleForm, for viewer: ConsoleViewer
   ) async throws(ConsoleFault) -> ConsolePage? {
-    let now = clock.now()
+    let (now, gate) = (clock.now(), gate.asked(by: viewer))
     switch path {
     case "/": return try await OverviewPage.page(gate)
     case "/refusals": return try await RefusalsPage(query: query, now: now).page(gate)
@@ -51,7 +51,9 @@ public struct GateConsole: ConsolePages {
     return path.hasSuffix(ending) ? (path.dropLast(ending.count), true) : (path, false)
   }
 
-  public func perform(_ act: ConsoleAct, _ form: ConsoleForm) async throws(ConsoleFault) {
-    try await GateActs.perform(act, form, gate)
+  public func perform(
+    _ act: ConsoleAct, _ form: ConsoleForm, for viewer: ConsoleViewer
+  ) async throws(ConsoleFault) {
+    try await GateActs.perform(act, form, gate.asked(by: viewer))
   }
 }

@@ -1,13 +1,13 @@
 internal import FoundationEssentials
 internal import Glibc
-internal import Logging
-internal import Observability
-internal import Settings
+public import Logging
+public import Observability
+public import Settings
 
 /// Selects the format and destination of log lines.
-enum LogOutput {
+public enum LogOutput {
   /// Returns a logger for standard error in the format of `settings`, and the sink that buffers its lines.
-  static func make(_ settings: GateSettings.Log) -> (logger: Logger, sink: LineSink) {
+  public static func make(_ settings: GateSettings.Log) -> (logger: Logger, sink: LineSink) {
     let isTerminal = isatty(STDERR_FILENO) == 1
     let isText =
       switch settings.format {

@@ -43,7 +43,9 @@ public struct Preflight: Sendable {
     let network = ProxyProbe(settings: settings, proxies: proxies).run()
     let risk = RiskProbe(settings: settings).run()
     let webhooks = WebhookProbe(settings: settings).run()
-    return await listener + files + summaries + network + webhooks + authority + android + risk + upstreams + stored
+    let console = ConsoleProbe(settings: settings).run()
+    return await listener + files + console + summaries + network + webhooks + authority + android + risk + upstreams
+      + stored
   }
 
   /// What the listener and the tokens offer, which cannot fail.

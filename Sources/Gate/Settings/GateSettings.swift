@@ -1,4 +1,5 @@
 public import ConfigurationEngine
+public import ConsoleSettings
 
 /// The complete configuration of a gate. Every value is given or defaulted, and has been validated alone and against
 /// the others.
@@ -29,6 +30,8 @@ public struct GateSettings: Sendable, Hashable {
   public var tokens: Tokens?
   /// `nil`: the gate has no admin server.
   public var admin: Admin?
+  /// `nil`: there is no console for people on other machines.
+  public var console: ConsoleSettings?
   /// `nil`: only the admin server provides metrics.
   public var metrics: ListeningAddress?
   /// `nil`: nothing is exported.

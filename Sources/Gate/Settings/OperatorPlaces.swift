@@ -1,4 +1,5 @@
 public import ConfigurationEngine
+public import ConsoleSettings
 
 /// The settings for operators' commands: the store and the admin server.
 public struct OperatorPlaces: Sendable, Hashable {
@@ -10,6 +11,13 @@ public struct OperatorPlaces: Sendable, Hashable {
     self.store = store
     self.admin = admin
   }
+}
+
+/// The settings for the console over TLS.
+public struct ConsolePlaces: Sendable, Hashable {
+  public var console: ConsoleSettings
+  public var admin: GateSettings.Admin
+  public var log: GateSettings.Log
 }
 
 /// The settings for commands that work on the store.
@@ -24,12 +32,26 @@ public struct StorePlaces: Sendable, Hashable {
 }
 
 extension SettingsLoader {
-  /// Loads only these settings. Faults elsewhere in the configuration are ignored, so that an operator can still
-  /// manage keys.
+  /// Loads only these settings. Faults elsewhere in the configuration are ignored, also of the console, so that an operator
+  /// can still manage keys.
   public func loadPlaces() throws(ConfigurationErrors) -> OperatorPlaces {
-    try load(["store", "admin"]) { assembly in
+    try load(["store", "admin"], besides: "admin.console") { assembly in
       let admin = assembly.admin()
       return assembly.store().map { OperatorPlaces(store: $0, admin: admin) }
+    }
+  }
+
+  /// Loads only the settings for `console --serve`. Faults elsewhere in the configuration are ignored.
+  ///
+  /// - Returns: `nil` if the console is off.
+  /// - Throws: `ConfigurationErrors` with the faults of these settings.
+  public func loadConsole() throws(ConfigurationErrors) -> ConsolePlaces? {
+    try load(["admin", "log"]) { assembly -> ConsolePlaces?? in
+      let admin = assembly.admin()
+      let console = assembly.console(hasAdminServer: admin != nil)
+      guard let log = assembly.log() else { return nil }
+      guard let console, let admin else { return .some(nil) }
+      return ConsolePlaces(console: console, admin: admin, log: log)
     }
   }
 
@@ -44,13 +66,18 @@ extension SettingsLoader {
   }
 
   /// Returns the result of `read`, if no key in `sections` is faulty.
+  ///
+  /// - Parameter section: A part of the sections whose faults are ignored.
   private func load<Places>(
-    _ sections: [String], _ read: (inout SettingsBuilder) -> Places?
+    _ sections: [String], besides section: String? = nil, _ read: (inout SettingsBuilder) -> Places?
   ) throws(ConfigurationErrors) -> Places {
     let (reading, builder) = readLayers()
     var assembly = builder
     let places = read(&assembly)
-    let faults = assembly.faults(besides: reading.dotenvFaults, of: sections)
+    let faults = assembly.faults(besides: reading.dotenvFaults, of: sections).filter { fault in
+      guard let key = fault.key, let section else { return true }
+      return key != section && !key.hasPrefix(section + ".")
+    }
     guard let places, faults.isEmpty else { throw ConfigurationErrors(faults: faults) }
     return places
   }

@@ -138,6 +138,7 @@ def id_token(provider, family, access, now, refreshed):
     digest = hashlib.sha256(access.encode()).digest()
     claims = {"iss": provider.issuer, "sub": family.subject, "aud": family.client, "iat": now, "auth_time": now,
               "exp": now + settings.id_token_lifetime, "at_hash": unpadded(digest[:16]), "email": "user@example.com"}
+    claims.update(settings.claims or {})
     if family.nonce and not refreshed:
         claims["nonce"] = family.nonce
     changes = {

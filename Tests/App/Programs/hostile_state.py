@@ -58,6 +58,8 @@ class Settings:
     dpop_required: bool = False
     push_required: bool = False  # The browser must bring a pushed request (RFC 9126).
     retry_after: int = 1  # Seconds, in the answers of the faults with Retry-After.
+    claims: dict | None = None  # Further claims of ID tokens, such as groups.
+    redirect_uri: str | None = None  # The one redirect of a web application, besides those on loopback.
 
 
 @dataclasses.dataclass
@@ -250,7 +252,9 @@ class Provider:
             raise self.refused(400, "invalid_request", "the request must be pushed")
         if query.get("response_type") != "code" or query.get("code_challenge_method") != "S256":
             raise self.refused(400, "invalid_request", "response_type must be code, with PKCE S256")
-        if not query.get("redirect_uri", "").startswith(("http://127.0.0.1:", "http://[::1]:", "http://localhost:")):
+        redirect = query.get("redirect_uri", "")
+        if (redirect != self.settings.redirect_uri
+                and not redirect.startswith(("http://127.0.0.1:", "http://[::1]:", "http://localhost:"))):
             raise self.refused(400, "invalid_request", "redirect_uri must be a loopback address")
         code = secrets.token_urlsafe()
         with self.lock:

@@ -173,8 +173,10 @@ public struct ConsoleAnswer: Sendable {
   public struct Fields: Sendable {
     let fields: [(name: String, value: String)]
 
-    public func first(_ name: String) -> String? {
-      fields.first { $0.name.lowercased() == name.lowercased() }?.value
+    public func first(_ name: String) -> String? { all(name).first }
+
+    public func all(_ name: String) -> [String] {
+      fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     }
   }
 

@@ -39,9 +39,10 @@ final class ExamplePages: ConsolePages {
     }
   }
 
-  func perform(_ act: ConsoleAct, _ form: ConsoleForm) async throws(ConsoleFault) {
+  func perform(_ act: ConsoleAct, _ form: ConsoleForm, for viewer: ConsoleViewer) async throws(ConsoleFault) {
     if let fault = fault.withLock(\.self) { throw fault }
-    done.withLock { $0.append("\(act.name) \(form["what"] ?? "")") }
+    let person = viewer.person.map { " by \($0)" } ?? ""
+    done.withLock { $0.append("\(act.name) \(form["what"] ?? "")\(person)") }
   }
 }
 

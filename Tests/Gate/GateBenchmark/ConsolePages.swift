@@ -87,7 +87,7 @@ private final class ConsoleBench: Sendable {
         SessionResource(sessions, logger: silent), RefusalResource(metrics.refusalLog),
       ], access: .anyone)
     let link = ConsoleLink(program: "sallyport", service: "gate", options: { _ in [] }) {
-      method, target throws(ConsoleFault) in
+      method, target, _ throws(ConsoleFault) in
       let answer = await router.response(
         to: Request(
           id: "bench", method: method, target: target, path: String(target.prefix { $0 != "?" }),

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Glibc
 internal import Locking
 internal import NIOCore
@@ -138,7 +139,8 @@ final class AdminConnection: ChannelInboundHandler, Sendable {
         level: .socket, name: NIOBSDSocket.Option(rawValue: SO_PEERCRED)
       ).get()
       let caller = headers.first(name: OperatorName.field).flatMap { UInt32($0) }
-      return AdminPeer(user: credentials.1, caller: caller)
+      let person = AdminPeer.person(in: headers.first(name: ConsolePersonField.name))
+      return AdminPeer(user: credentials.1, caller: caller, person: person)
     } catch {
       return nil
     }

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Foundation
 
 /// The process at the other end of the admin socket, as the kernel names it (SO_PEERCRED in unix(7)).
@@ -5,14 +6,19 @@ struct AdminPeer: Sendable, Hashable {
   let user: UInt32
   /// The user who called `sudo`, as the client says. A client of this socket can do all that it could pretend.
   let caller: UInt32?
+  /// The person at a console over TLS, as the client says.
+  var person: String?
 
-  /// The name for the history.
-  var name: String { Self.name(of: user, calledBy: caller) }
+  /// The name for the history. A person's name has no quotation marks, so that it cannot pretend another suffix.
+  var name: String { Self.name(of: user, calledBy: caller) + (person.map { " for \"\($0)\"" } ?? "") }
 
   static func name(of user: UInt32, calledBy caller: UInt32?) -> String {
     let suffix = caller.flatMap { $0 == user ? nil : " by sudo of uid \($0)" } ?? ""
     return "uid \(user)\(suffix)"
   }
+
+  /// Returns the person that a request names: `nil` if it names none, or in a form that is not valid.
+  static func person(in field: String?) -> String? { field.flatMap(ConsolePersonField.decode) }
 }
 
 /// The user who runs a command, for the history.

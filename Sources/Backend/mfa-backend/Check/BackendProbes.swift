@@ -1,6 +1,7 @@
 internal import AsyncHTTPClient
 internal import Commands
 internal import ConfigurationEngine
+internal import ConsoleServing
 internal import ForwardProxies
 internal import Foundation
 internal import Glibc
@@ -47,7 +48,16 @@ struct BackendProbes {
     async let fcm = self.fcm()
     async let places = self.places()
     return await [store, gate, sms, mail, apns, fcm, templates, provider].compactMap(\.self) + exports + network
-      + places
+      + console + places
+  }
+
+  /// The files of the console over TLS, which may run as another user.
+  private var console: [ProbeResult] {
+    guard let console = settings.console else { return [] }
+    return ConsoleFiles(of: console).findings.map { finding in
+      ProbeResult(
+        finding.outcome, finding.key, from: diagnostics.origin(of: finding.key), finding.text, hint: finding.hint)
+    }
   }
 
   /// How the servers that the backend asks by HTTP are reached, if the environment names a proxy.

@@ -30,7 +30,7 @@ struct BackendConsole: ConsolePages {
   func page(
     at path: String, _ query: ConsoleForm, for viewer: ConsoleViewer
   ) async throws(ConsoleFault) -> ConsolePage? {
-    let now = clock.now()
+    let (now, backend) = (clock.now(), backend.asked(by: viewer))
     switch path {
     case "/": return try await OverviewPage.page(backend, now)
     case "/accounts": return try await AccountsPage(query: query, now: now).page(backend)
@@ -44,8 +44,8 @@ struct BackendConsole: ConsolePages {
     }
   }
 
-  func perform(_ act: ConsoleAct, _ form: ConsoleForm) async throws(ConsoleFault) {
-    try await BackendActs.perform(act, form, backend)
+  func perform(_ act: ConsoleAct, _ form: ConsoleForm, for viewer: ConsoleViewer) async throws(ConsoleFault) {
+    try await BackendActs.perform(act, form, backend.asked(by: viewer))
   }
 }
 

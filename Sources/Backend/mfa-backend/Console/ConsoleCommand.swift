@@ -29,23 +29,39 @@ struct ConsoleCommand: AsyncParsableCommand {
       Example: a backend on another machine, whose console is forwarded over SSH; both ports must be the same
 
         ssh -t -L 7000:127.0.0.1:7000 mfa.example.com sudo mfa-backend console --port 7000 --print
+
+      With --serve it is a service for people on other machines instead: over TLS at admin.console.listen, with a \
+      sign-in by client certificates or OpenID Connect, and the roles of the configuration.
+
+        mfa-backend console --serve -c /etc/mfa/mfa.yaml
       """)
 
   @OptionGroup var place: BackendPlace
 
-  @Option(help: "What the console may do: view, support or admin.")
-  var role = ConsoleRole.support
+  @Flag(help: "Serve people on other machines, by the settings of admin.console.")
+  var serve = false
 
-  @Option(help: ArgumentHelp("The port on the loopback; 0 selects a free one.", valueName: "port"))
-  var port: UInt16 = 0
+  @Option(help: "What the console may do: view, support or admin (default: support).")
+  var role: ConsoleRole?
+
+  @Option(help: ArgumentHelp("The port on the loopback (default: a free one).", valueName: "port"))
+  var port: UInt16?
 
   @Flag(name: .customLong("print"), help: "Only print the address; start no browser.")
   var printsOnly = false
+
+  func validate() throws {
+    guard !serve || role == nil && port == nil && !printsOnly && place.admin == nil else {
+      throw ValidationError(
+        "--serve takes address and roles from the configuration: leave --role, --port, --print and --admin out")
+    }
+  }
 
   /// The time for one answer of the backend; a check of the history takes the longest.
   private static let patience = Duration.seconds(50)
 
   func run() async throws {
+    guard !serve else { return try await ServedConsole(place: place, patience: Self.patience).run() }
     let client = try place.client()
     // Whether this backend answers, and whether it knows what the console asks.
     _ = try await client.send("GET", "/v1/recoveries?limit=1", RecoveryListing.self)
@@ -54,7 +70,7 @@ struct ConsoleCommand: AsyncParsableCommand {
     let admission = ConsoleAdmission { user in
       Console.note("a connection was refused: \(ConsoleAdmission.reason(user))")
     }
-    let server = try await ConsoleServer.start(port: port, admission)
+    let server = try await ConsoleServer.start(port: port ?? 0, admission)
     let access = ConsoleAccess()
     let options = place.shownOptions(client)
     let ofDatabase = try await databaseOptions(client)
@@ -63,7 +79,7 @@ struct ConsoleCommand: AsyncParsableCommand {
       variables: StandardPlaces.shownVariables(in: ProcessInfo.processInfo.environment),
       // These commands work on the database, and know no socket.
       options: { ["admin", "audit"].contains($0.first) ? ofDatabase : options }
-    ) { method, target throws(ConsoleFault) in
+    ) { method, target, _ throws(ConsoleFault) in
       do throws(Failure) {
         let answer = try await client.ask(method, target, within: Self.patience)
         return ConsoleLink.Reply(status: Int(answer.status), body: Array(answer.body))
@@ -73,7 +89,7 @@ struct ConsoleCommand: AsyncParsableCommand {
     }
     admission.serve(
       ConsoleSite(
-        host: "127.0.0.1", port: server.port, pages: BackendConsole(link), access: access, role: role,
+        host: "127.0.0.1", port: server.port, pages: BackendConsole(link), access: access, role: role ?? .support,
         users: ConsoleAdmission.callers(in: ProcessInfo.processInfo.environment)),
       at: server.endpoint)
     let address = "http://127.0.0.1:\(server.port)/#\(access.token)"

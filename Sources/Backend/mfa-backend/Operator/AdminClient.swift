@@ -1,4 +1,5 @@
 internal import AsyncHTTPClient
+internal import ByteCoding
 internal import Commands
 internal import Foundation
 internal import HTTPClientTransport
@@ -39,9 +40,10 @@ struct AdminClient {
 
   /// Sends a request and returns the answer, also a refusal.
   ///
+  /// - Parameter person: The person at a console over TLS, for the history.
   /// - Throws: `Failure` if the backend does not answer.
   func ask(
-    _ method: String, _ target: String, within patience: Duration
+    _ method: String, _ target: String, within patience: Duration, for person: String? = nil
   ) async throws(Failure) -> (status: UInt, body: Data) {
     guard FileManager.default.fileExists(atPath: socket.path) else {
       throw Self.unavailable(
@@ -56,6 +58,9 @@ struct AdminClient {
     request.headers.add(name: "Accept", value: "application/json")
     if let caller = OperatorName.caller(in: ProcessInfo.processInfo.environment) {
       request.headers.add(name: OperatorName.field, value: "\(caller)")
+    }
+    if let person {
+      request.headers.add(name: ConsolePersonField.name, value: ConsolePersonField.encode(person))
     }
     let message = request
     let socket = socket

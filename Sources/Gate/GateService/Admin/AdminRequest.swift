@@ -7,6 +7,8 @@ public struct AdminRequest: Sendable {
   public let id: String
   /// The process of the client; `nil` over TCP, and for a request without a connection.
   public let process: PeerProcess?
+  /// The person at a console over TLS, as the client names them; `nil` without one.
+  public let person: String?
   public let headers: HeaderFields
   /// The body, at most as long as the engine's limit. Empty for methods other than POST and PUT.
   public let body: [UInt8]
@@ -19,6 +21,13 @@ public struct AdminRequest: Sendable {
     id = request.id
     self.process = process
     headers = request.headers
+    person = try request.headers.first(named: ConsolePersonField.name).map { value throws(AdminError) in
+      guard let person = ConsolePersonField.decode(value) else {
+        throw .malformedParameter(
+          ConsolePersonField.name, rule: "must be a name of at most 384 bytes, percent-encoded UTF-8")
+      }
+      return person
+    }
     body = request.body
     self.values = values
     parameters = try Self.parameters(in: request.target, of: operation)

@@ -5,10 +5,12 @@ internal import Transport
 
 /// The person who asks the admin server for a change, for the log.
 enum OperatorIdentity {
-  /// Returns the fields of a log line about a change that `request` asked for: its id, and the user and process at the
-  /// other end of the Unix socket. Over TCP the kernel names neither.
+  /// Returns the fields of a log line about a change that `request` asked for: its id, the user and process at the other
+  /// end of the Unix socket, and the person at a console over TLS, as the client names them. Over TCP the kernel names
+  /// neither user nor process.
   static func fields(of request: AdminRequest) -> Logger.Metadata {
     var fields: Logger.Metadata = ["request_id": "\(request.id)"]
+    if let person = request.person { fields["person"] = "\(person)" }
     guard let process = request.process else { return fields }
     fields["uid"] = .number(process.user)
     if let name = name(of: process.user) { fields["user"] = "\(name)" }

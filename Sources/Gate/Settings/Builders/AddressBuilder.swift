@@ -1,16 +1,21 @@
 internal import ConfigurationEngine
+internal import ConsoleSettings
 
 extension SettingsBuilder {
   /// Refuses listeners that share an address: the second one could not start.
   mutating func refuseSharedAddresses(
-    _ listen: GateSettings.Listen?, _ admin: GateSettings.Admin?, _ metrics: GateSettings.ListeningAddress?,
-    _ acme: GateSettings.ListeningAddress?
+    _ listen: GateSettings.Listen?, _ admin: GateSettings.Admin?, _ console: ConsoleSettings?,
+    _ metrics: GateSettings.ListeningAddress?, _ acme: GateSettings.ListeningAddress?
   ) {
     var taken: [(key: String, address: String, port: UInt16)] = []
     if let listen { taken.append(("listen", listen.address, listen.port)) }
     if case .loopback(let address, let port)? = admin?.address {
       refuse(address, port, at: path(Keys.adminListen), among: taken)
       taken.append(("admin.listen", address, port))
+    }
+    if let console = console?.listen {
+      refuse(console.address, console.port, at: path(ConsoleKeys.listen), among: taken)
+      taken.append(("admin.console.listen", console.address, console.port))
     }
     if let metrics {
       refuse(metrics.address, metrics.port, at: path(Keys.metricsListen), among: taken)

@@ -1,4 +1,5 @@
 internal import ConfigurationEngine
+internal import ConsoleSettings
 
 extension SettingsBuilder {
   private static let certificateHint =
@@ -21,9 +22,10 @@ extension SettingsBuilder {
     let tokens = tokens(
       besides: routes, for: apps.map { "\($0.teamID).\($0.bundleID)" } + androidApps.map(\.package))
     let admin = admin()
+    let console = console(hasAdminServer: admin != nil || entries.isFaulty(path(Keys.adminListen)))
     let telemetry = telemetry()
     let webhooks = webhooks(beside: store)
-    refuseSharedAddresses(listen, admin, value(Keys.metricsListen), tls?.acme?.httpListen)
+    refuseSharedAddresses(listen, admin, console, value(Keys.metricsListen), tls?.acme?.httpListen)
     guard let listen, let tls, let appAttest, let session, let store, let limits, let identity, let log = log(),
       let mostWaitingForStore = value(Keys.mostWaitingForStore), let pruneUnusedAfter = pruneUnusedAfter(session),
       let decisions = decisions(), let unreadyDelay = value(Keys.unreadyDelay),
@@ -34,6 +36,7 @@ extension SettingsBuilder {
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
       store: store, mostWaitingForStore: mostWaitingForStore, pruneUnusedAfter: pruneUnusedAfter, decisions: decisions,
       stateFolder: stateFolder(of: store), limits: limits, identity: identity, tokens: tokens, admin: admin,
+      console: console,
       metrics: value(Keys.metricsListen), telemetry: telemetry, webhooks: webhooks, log: log,
       unreadyDelay: unreadyDelay,
       drainTimeout: drainTimeout, linger: linger,

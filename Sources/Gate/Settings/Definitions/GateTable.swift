@@ -1,4 +1,5 @@
 public import ConfigurationEngine
+internal import ConsoleSettings
 
 extension SettingsTable {
   /// The settings of the gate.
@@ -11,7 +12,9 @@ extension SettingsTable {
 
   private static let gatePrefix = "SALLYPORT_"
 
-  private static let gateKeys: [KeyDefinition] = [
+  private static let gateKeys: [KeyDefinition] = keysToAdmin + ConsoleKeys.definitions + keysAfterAdmin
+
+  private static let keysToAdmin: [KeyDefinition] = [
     Keys.version.definition,
     Keys.address.definition, Keys.port.definition, Keys.loops.definition,
     Keys.proxyProtocol.definition, Keys.trustedProxies.definition, Keys.forwardedFor.definition,
@@ -59,7 +62,11 @@ extension SettingsTable {
     Keys.tokenAudience.definition, Keys.tokenLifetime.definition, Keys.tokenURL.definition,
     Keys.tokenClientID.definition, Keys.tokenClientApps.definition, Keys.tokenClientLifetime.definition,
     Keys.tokenClientClaims.definition,
-    Keys.adminListen.definition, Keys.adminGroup.definition, Keys.adminToken.definition, Keys.metricsListen.definition,
+    Keys.adminListen.definition, Keys.adminGroup.definition, Keys.adminToken.definition,
+  ]
+
+  private static let keysAfterAdmin: [KeyDefinition] = [
+    Keys.metricsListen.definition,
     Keys.telemetryCollector.definition, Keys.telemetryEncoding.definition, Keys.telemetrySample.definition,
     Keys.telemetryCA.definition,
     Keys.telemetryHeaders.definition,

@@ -29,19 +29,39 @@ struct AdminClient {
       case .unknown(let reason): throw unavailable(admin, reason)
       }
     }
+    let headers = try headers(for: admin)
+    guard try await connect(to: admin) != nil else { return nil }
+    return AdminClient { method, target throws(Failure) in try await ask(admin, method, target, headers) }
+  }
+
+  /// Asks the gate at `admin` for a person at a console, and returns any answer.
+  ///
+  /// - Parameter person: For the log of the gate; `nil` for the user of this process.
+  static func ask(
+    _ admin: GateSettings.Admin, _ method: String, _ target: String, for person: String?
+  ) async throws(Failure) -> Response {
+    var headers = try headers(for: admin)
+    if let person { headers.append(ConsolePersonField.name, ConsolePersonField.encode(person)) }
+    return try await ask(admin, method, target, headers)
+  }
+
+  private static func headers(for admin: GateSettings.Admin) throws(Failure) -> HeaderFields {
     var headers = HeaderFields([.init(name: "Host", value: "localhost")])
     if let file = admin.tokenFile { headers.append("Authorization", try AdminServer.token(in: file).field) }
-    guard try await connect(to: admin) != nil else { return nil }
-    return AdminClient { [headers] method, target throws(Failure) in
-      // A new connection for each request: the gate closes idle ones while a command waits for the operator's answer.
-      guard let connection = try await connect(to: admin) else {
-        throw unavailable(admin, "the gate no longer listens")
-      }
-      do throws(ClientError) {
-        return try await connection.send(method, target, headers: headers)
-      } catch {
-        throw unavailable(admin, error.description)
-      }
+    return headers
+  }
+
+  /// Makes a new connection for each request: the gate closes idle ones while a command waits for the operator's answer.
+  private static func ask(
+    _ admin: GateSettings.Admin, _ method: String, _ target: String, _ headers: HeaderFields
+  ) async throws(Failure) -> Response {
+    guard let connection = try await connect(to: admin) else {
+      throw unavailable(admin, "the gate does not listen")
+    }
+    do throws(ClientError) {
+      return try await connection.send(method, target, headers: headers)
+    } catch {
+      throw unavailable(admin, error.description)
     }
   }
 

@@ -1,6 +1,7 @@
 public import ArgumentParser
 internal import Commands
 public import ConsoleFrame
+internal import ConsoleServing
 internal import FoundationEssentials
 internal import GateConsole
 internal import GateService
@@ -30,22 +31,41 @@ struct ConsoleCommand: AsyncParsableCommand {
       Example: a gate on another machine, whose console is forwarded over SSH; both ports must be the same
 
         ssh -t -L 7000:127.0.0.1:7000 gate.example.com sallyport console --port 7000 --print
+
+      With --serve it is a service for people on other machines instead: over TLS at admin.console.listen, with a \
+      sign-in by client certificates or OpenID Connect, and the roles of the configuration.
+
+        sallyport console --serve -c /etc/sallyport/sallyport.yaml
       """)
 
   @OptionGroup var configuration: ConfigurationOption
 
-  @Option(help: "What the console may do: view, support or admin.")
-  var role = ConsoleRole.support
+  @Flag(help: "Serve people on other machines, by the settings of admin.console.")
+  var serve = false
 
-  @Option(help: ArgumentHelp("The port on the loopback; 0 selects a free one.", valueName: "port"))
-  var port: UInt16 = 0
+  @Option(help: "What the console may do: view, support or admin (default: support).")
+  var role: ConsoleRole?
+
+  @Option(help: ArgumentHelp("The port on the loopback (default: a free one).", valueName: "port"))
+  var port: UInt16?
 
   @Flag(name: .customLong("print"), help: "Only print the address; start no browser.")
   var printsOnly = false
 
+  func validate() throws {
+    guard !serve || role == nil && port == nil && !printsOnly else {
+      throw ValidationError("--serve takes address and roles from admin.console: leave --role, --port and --print out")
+    }
+  }
+
   private static let host = "127.0.0.1"
 
   func run() async throws {
+    guard !serve else {
+      let console = ServedConsole(
+        file: configuration.servedFile, options: configuration.shownOptions, variables: configuration.shownVariables)
+      return try await console.run()
+    }
     let client = try await configuration.client()
     // Whether this gate answers, and whether it knows what the console asks.
     _ = try await client.send("GET", "/v1/refusals?limit=1", RefusalListing.self)
@@ -60,7 +80,7 @@ struct ConsoleCommand: AsyncParsableCommand {
     let options = configuration.shownOptions
     let link = ConsoleLink(
       program: "sallyport", service: "gate", variables: configuration.shownVariables, options: { _ in options }
-    ) { method, target throws(ConsoleFault) in
+    ) { method, target, _ throws(ConsoleFault) in
       do throws(Failure) {
         let answer = try await client.ask(method, target)
         return ConsoleLink.Reply(status: answer.status, body: answer.body)
@@ -71,7 +91,7 @@ struct ConsoleCommand: AsyncParsableCommand {
     guard let place = ConsoleResponder.end(engine.address) else { preconditionFailure("a console listens at a port") }
     admission.serve(
       ConsoleSite(
-        host: Self.host, port: engine.address.port, pages: GateConsole(link), access: access, role: role,
+        host: Self.host, port: engine.address.port, pages: GateConsole(link), access: access, role: role ?? .support,
         users: ConsoleAdmission.callers(in: ProcessInfo.processInfo.environment)),
       at: place)
     engine.startAccepting()
@@ -92,7 +112,7 @@ struct ConsoleCommand: AsyncParsableCommand {
     limits.decisionTimeout = .seconds(60)
     do throws(Engine.StartError) {
       return try Engine(
-        listeningAt: .ipv4([127, 0, 0, 1], port: port), loops: 1, tls: nil, responder: responder, limits: limits,
+        listeningAt: .ipv4([127, 0, 0, 1], port: port ?? 0), loops: 1, tls: nil, responder: responder, limits: limits,
         accepts: false, admits: { responder.admits($0) })
     } catch {
       throw Failure(

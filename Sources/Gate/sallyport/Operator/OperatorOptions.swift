@@ -33,6 +33,9 @@ struct ConfigurationOption: ParsableArguments {
       + (namedAddress.map { ["\(Self.adminVariable)=\($0)"] } ?? [])
   }
 
+  /// The configuration file of a service of this program: the named one, otherwise the standard one if it exists.
+  var servedFile: String? { file ?? ConfigurationSearch.ofProcess.file }
+
   private var file: String? { config ?? ConfigurationSearch.ofProcess.namedFile }
 
   /// The places of the named configuration, or of the one that is found.

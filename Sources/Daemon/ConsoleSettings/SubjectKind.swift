@@ -1,8 +1,8 @@
-internal import ConfigurationEngine
+public import ConfigurationEngine
 
 extension Kind where Value == String {
-  /// The subject of a certificate as this gate writes it (RFC 2253): `CN=alice,O=Example`.
-  static var subject: Kind {
+  /// The subject of a certificate as both services write it (RFC 2253): `CN=alice,O=Example`.
+  public static var subject: Kind {
     let text = Kind.text(form: "a subject in the form of RFC 2253: `CN=MudApp Debug Client`")
     return Kind(name: text.name, form: text.form, schema: text.schema, example: text.example) {
       value throws(InvalidSetting) in
