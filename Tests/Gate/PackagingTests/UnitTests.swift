@@ -131,6 +131,25 @@ struct DebianFilesTests {
     }
   }
 
+  @Test(
+    "A console over TLS is a service of its own, with the user of its service, and cannot reach the database",
+    arguments: [
+      ("sallyport-console", "sallyport", "sallyport console"), ("mfa-console", "mfa-backend", "mfa-backend console"),
+    ])
+  func consoles(_ name: String, _ service: String, _ command: String) throws {
+    let unit = try ProjectFile.text("config/systemd/\(name).service")
+    let ofService = try ProjectFile.text("config/systemd/\(service).service")
+    for key in ["User", "Group", "SystemCallArchitectures", "CapabilityBoundingSet", "NoNewPrivileges"] {
+      #expect(setting(key, in: unit) == setting(key, in: ofService))
+    }
+    let file = try #require(setting("ExecStart", in: ofService).first?.split(separator: " ").last)
+    #expect(setting("ExecStart", in: unit) == ["/usr/bin/\(command) --serve -c \(file)"])
+    let folder = try #require(setting("StateDirectory", in: ofService).first)
+    #expect(setting("InaccessiblePaths", in: unit) == ["-/var/lib/\(folder)"])
+    #expect(setting("StateDirectory", in: unit).isEmpty && setting("RuntimeDirectory", in: unit).isEmpty)
+    #expect(try ProjectFile.text("config/debian/rules").contains(" \(name).service"))
+  }
+
   @Test("The package makes the user and the folders of the unit, and the files that the configuration names")
   func places() throws {
     let unit = try ProjectFile.text("config/systemd/sallyport.service")
