@@ -143,6 +143,33 @@ public struct ServedConsoleProcess: Sendable {
   }
 }
 
+extension ServedConsoleProcess {
+  /// Begins a sign-in, and returns where the provider sends the browser, with the cookie of the sign-in.
+  public func begin(at provider: ProviderProcess) async throws -> (redirect: String, cookie: String?) {
+    let begun = try await send("GET", "/sign-in/provider?back=/")
+    guard let address = begun.headers.first("Location"), let redirect = try await provider.redirect(from: address)
+    else {
+      throw Refused(text: begun.text)
+    }
+    return (redirect, begun.headers.first("Set-Cookie").map { String($0.prefix { $0 != ";" }) })
+  }
+
+  /// Signs in at `provider`, and returns the answer to its redirect.
+  public func signIn(at provider: ProviderProcess) async throws -> ConsoleAnswer {
+    let (redirect, cookie) = try await begin(at: provider)
+    return try await send("GET", redirect, cookie: cookie)
+  }
+}
+
+extension ConsoleAnswer {
+  /// The cookie of the session that this answer of a console over TLS opens.
+  public var session: String? {
+    headers.all("Set-Cookie").first { $0.hasPrefix(ServedConsoleProcess.sessionCookie + "=") }.map {
+      String($0.prefix { $0 != ";" })
+    }
+  }
+}
+
 /// A provider at which people of a console sign in: the well-behaved one of `hostile_provider.py`, or with one fault.
 public struct ProviderProcess: Sendable {
   public let issuer: String

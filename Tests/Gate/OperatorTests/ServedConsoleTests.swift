@@ -188,28 +188,3 @@ struct ServedConsoleTests {
     }
   }
 }
-
-extension ServedConsoleProcess {
-  /// Begins a sign-in, and returns where the provider sends the browser, with the cookie of the sign-in.
-  func begin(at provider: ProviderProcess) async throws -> (redirect: String, cookie: String?) {
-    let begun = try await send("GET", "/sign-in/provider?back=/keys")
-    let address = try #require(begun.headers.first("Location"), "\(begun.text)")
-    let redirect = try #require(try await provider.redirect(from: address))
-    return (redirect, begun.headers.first("Set-Cookie").map { String($0.prefix { $0 != ";" }) })
-  }
-
-  /// Signs in at `provider`, and returns the answer to its redirect.
-  func signIn(at provider: ProviderProcess) async throws -> ConsoleAnswer {
-    let (redirect, cookie) = try await begin(at: provider)
-    return try await send("GET", redirect, cookie: cookie)
-  }
-}
-
-extension ConsoleAnswer {
-  /// The cookie of the session that this answer opens.
-  var session: String? {
-    headers.all("Set-Cookie").first { $0.hasPrefix(ServedConsoleProcess.sessionCookie + "=") }.map {
-      String($0.prefix { $0 != ";" })
-    }
-  }
-}
