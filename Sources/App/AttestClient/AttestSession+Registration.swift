@@ -1,6 +1,6 @@
 internal import ByteCoding
 internal import Foundation
-internal import GateWire
+internal import Wire
 
 /// The state of an unfinished registration.
 enum UnfinishedRegistration: Sendable, Hashable {

@@ -1,6 +1,6 @@
 public import ByteCoding
 public import struct Foundation.URL
-internal import GateWire
+internal import Wire
 internal import Locking
 
 /// One installation's standing with one gate: registers its key once, and opens connections with assertions of it.

@@ -1,6 +1,6 @@
 internal import ByteCoding
 internal import Foundation
-public import GateWire
+public import Wire
 
 /// The gate's answer to a request that it did not grant.
 public struct GateRefusal: Error, Sendable, Hashable {

@@ -1,6 +1,6 @@
 internal import ByteCoding
 internal import Foundation
-public import GateWire
+public import Wire
 
 /// An open WebSocket whose messages are texts.
 public protocol MessageSocket: Sendable {

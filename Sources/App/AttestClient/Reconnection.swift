@@ -1,4 +1,4 @@
-public import GateWire
+public import Wire
 
 /// When to open another socket after one ended or was refused: growing pauses that differ from device to device, so
 /// that many devices do not return to a gate at the same moment.

@@ -1,4 +1,4 @@
-public import HTTPExchange
+public import Wire
 
 /// Why an exchange with a provider failed. Each case has its code, for scripts.
 public enum OIDCError: Error, Sendable, Hashable {

@@ -1,7 +1,6 @@
-public import ForwardProxies
+public import Wire
 internal import Foundation
 internal import HTTPClientTransport
-internal import HTTPExchange
 public import MFADomain
 
 /// Sends SMS by one HTTP request each, which follows a template. Redirects are not followed: the code and the token

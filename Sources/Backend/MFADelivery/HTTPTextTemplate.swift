@@ -1,6 +1,6 @@
 internal import ByteCoding
 internal import Foundation
-internal import HTTPExchange
+internal import Wire
 
 /// The request that hands one SMS to a provider, with placeholders for its values.
 public struct HTTPTextTemplate: Sendable, Hashable {

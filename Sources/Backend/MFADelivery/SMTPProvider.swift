@@ -1,7 +1,7 @@
 internal import ByteCoding
 internal import Foundation
 internal import HTTPClientTransport
-internal import HTTPExchange
+internal import Wire
 internal import Locking
 public import MFADomain
 internal import NIOCore

@@ -1,9 +1,8 @@
 internal import AsyncHTTPClient
 internal import ByteCoding
-public import ForwardProxies
+public import Wire
 internal import Foundation
 internal import HTTPClientTransport
-internal import HTTPExchange
 public import MFADomain
 internal import NIOCore
 internal import NIOHTTP1

@@ -1,6 +1,5 @@
 internal import Locking
 public import MFADomain
-public import MFATokens
 
 /// The part of the service that follows from the settings and that a reload replaces as a whole.
 public struct ServiceGeneration: Sendable {

@@ -1,7 +1,6 @@
 internal import Hummingbird
 internal import HummingbirdCore
 public import Logging
-internal import MFATokens
 internal import NIOCore
 public import ServiceLifecycle
 

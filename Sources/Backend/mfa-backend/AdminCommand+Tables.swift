@@ -1,7 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
 internal import Commands
-internal import MFASettings
 internal import MFAStore
 
 extension AdminCommand {

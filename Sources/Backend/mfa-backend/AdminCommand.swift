@@ -5,7 +5,6 @@ internal import Foundation
 internal import Glibc
 public import MFADomain
 internal import MFAService
-internal import MFATokens
 internal import MFAWire
 
 /// The commands that change accounts, run on the machine with the database and the keys.

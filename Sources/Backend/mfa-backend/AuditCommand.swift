@@ -4,7 +4,6 @@ internal import Commands
 internal import MFADelivery
 internal import MFADomain
 internal import MFAService
-internal import MFASettings
 
 /// The commands that verify, search and export the audit history.
 struct AuditCommand: AsyncParsableCommand {

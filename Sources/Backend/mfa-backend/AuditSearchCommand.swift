@@ -3,7 +3,6 @@ internal import ByteCoding
 internal import Commands
 internal import MFADomain
 internal import MFAService
-internal import MFASettings
 
 extension AuditCommand {
   struct Search: AsyncParsableCommand {

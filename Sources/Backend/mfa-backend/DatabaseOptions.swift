@@ -7,7 +7,6 @@ internal import Foundation
 internal import Glibc
 internal import Logging
 internal import MFADomain
-internal import MFASettings
 internal import MFAStore
 
 /// The database of a command, and the keys that seal its secrets.

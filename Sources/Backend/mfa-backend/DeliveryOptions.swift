@@ -5,7 +5,6 @@ internal import Foundation
 internal import Logging
 internal import MFADelivery
 internal import MFADomain
-internal import MFASettings
 
 /// The options for the delivery of SMS and e-mail.
 struct DeliveryOptions: ParsableArguments {

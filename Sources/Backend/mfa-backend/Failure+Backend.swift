@@ -1,8 +1,7 @@
 internal import Commands
 internal import ConfigurationEngine
 internal import MFADomain
-internal import MFASettings
-internal import MFATokens
+internal import MFAService
 
 extension Failure {
   /// What an error of the backend means to its operator.

@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import ConfigurationEngine
 internal import MFADomain
 internal import MFAService
-internal import MFASettings
 
 /// The limits for callers.
 struct LimitOptions: ParsableArguments {

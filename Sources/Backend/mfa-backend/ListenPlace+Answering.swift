@@ -1,5 +1,4 @@
 internal import Glibc
-internal import MFASettings
 
 extension ListenPlace {
   /// Whether a process listens at this Unix socket. Binding would replace its name and make that process unreachable.

@@ -1,8 +1,7 @@
 internal import ArgumentParser
 internal import Commands
 internal import ConfigurationEngine
-internal import MFASettings
-internal import MFATokens
+internal import MFAService
 
 /// The options for an identity provider.
 struct ProviderOptions: ParsableArguments {

@@ -6,7 +6,6 @@ internal import Foundation
 internal import Logging
 internal import MFADelivery
 internal import MFADomain
-internal import MFASettings
 
 /// The options for push notifications.
 struct PushOptions: ParsableArguments {

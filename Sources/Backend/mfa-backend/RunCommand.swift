@@ -3,7 +3,6 @@ internal import Commands
 internal import ConfigurationEngine
 internal import MFADomain
 internal import MFAService
-internal import MFASettings
 
 /// Serves until SIGTERM, SIGINT or a drain request.
 struct RunCommand: AsyncParsableCommand {

@@ -3,7 +3,6 @@ internal import ByteCoding
 internal import Commands
 internal import Foundation
 internal import MFADomain
-internal import MFAImports
 
 extension AdminCommand {
   /// The commands on imported authenticators: hardware tokens, and secrets of other servers.

@@ -1,7 +1,6 @@
 internal import ArgumentParser
 internal import ConfigurationEngine
 internal import MFADomain
-internal import MFASettings
 
 /// The options for security keys.
 struct WebAuthnOptions: ParsableArguments {

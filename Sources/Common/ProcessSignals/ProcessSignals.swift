@@ -1,4 +1,4 @@
-internal import CSignals
+internal import CLinux
 @preconcurrency internal import Dispatch
 internal import Glibc
 internal import Locking

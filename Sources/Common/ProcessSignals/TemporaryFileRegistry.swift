@@ -1,4 +1,4 @@
-internal import CSignals
+internal import CLinux
 internal import Glibc
 internal import Locking
 

@@ -1,4 +1,4 @@
-public import LocalBrowser
+public import Commands
 internal import Locking
 
 /// Which connections a console serves: those of the users that its site serves, by the kernel's answer.

@@ -1,4 +1,4 @@
-public import Markup
+public import ByteCoding
 
 /// A chart of the last minutes, with a bar for each minute and the series on top of each other.
 public struct ConsoleChart: Sendable {

@@ -1,4 +1,4 @@
-public import ConsoleSettings
+public import ConfigurationEngine
 
 extension ConsoleDirectory {
   /// The roles of the settings.

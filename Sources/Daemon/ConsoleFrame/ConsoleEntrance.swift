@@ -1,5 +1,4 @@
 internal import ByteCoding
-internal import Markup
 
 /// The sign-in pages of a console over TLS.
 ///

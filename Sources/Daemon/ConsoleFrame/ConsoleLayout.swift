@@ -1,4 +1,4 @@
-internal import Markup
+internal import ByteCoding
 
 /// The frame around the pages of a console.
 struct ConsoleLayout {

@@ -1,4 +1,4 @@
-public import Markup
+public import ByteCoding
 
 /// A page of a console, before the frame around it.
 public struct ConsolePage: Sendable {

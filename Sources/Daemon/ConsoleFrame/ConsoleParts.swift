@@ -1,4 +1,4 @@
-public import Markup
+public import ByteCoding
 
 /// Parts of pages that several consoles have.
 public enum ConsoleParts {

@@ -1,6 +1,5 @@
 internal import ByteCoding
-public import LocalBrowser
-internal import Markup
+public import Commands
 
 /// A console: decides about each request of a browser, and asks the pages of the service.
 ///

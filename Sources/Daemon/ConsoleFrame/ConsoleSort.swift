@@ -1,4 +1,4 @@
-public import Markup
+public import ByteCoding
 
 /// The order of a list, which links in the head of its table change. The service sorts, so that the order is that of the
 /// whole list, and not of a page.

@@ -1,6 +1,5 @@
 public import ByteCoding
 internal import Commands
-public import Markup
 
 /// A table, for a page and for a file.
 public struct ConsoleTable: Sendable {

@@ -1,6 +1,5 @@
 internal import AsyncHTTPClient
-internal import ForwardProxies
-internal import HTTPExchange
+internal import Wire
 internal import Locking
 internal import NIOCore
 internal import NIOSSL

@@ -1,9 +1,8 @@
 internal import AsyncHTTPClient
 internal import Crypto
-public import ForwardProxies
+public import Wire
 public import Foundation
 internal import Glibc
-public import HTTPExchange
 internal import Locking
 internal import NIOCore
 internal import NIOHTTP1

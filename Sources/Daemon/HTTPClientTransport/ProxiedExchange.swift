@@ -1,6 +1,5 @@
-internal import ForwardProxies
+internal import Wire
 internal import Foundation
-internal import HTTPExchange
 internal import Locking
 internal import NIOCore
 internal import NIOHTTP1

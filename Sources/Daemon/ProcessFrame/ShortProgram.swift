@@ -1,4 +1,4 @@
-internal import CUpgradeChild
+internal import CServiceProcess
 internal import Dispatch
 internal import Glibc
 

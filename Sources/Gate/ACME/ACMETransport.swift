@@ -1,4 +1,4 @@
-public import ForwardProxies
+public import Wire
 internal import Locking
 public import Transport
 internal import TransportEngine

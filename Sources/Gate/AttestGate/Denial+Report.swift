@@ -2,7 +2,7 @@ internal import AndroidKeyAttestation
 internal import AppAttest
 internal import ByteCoding
 internal import Cryptography
-public import GateWire
+public import Wire
 
 extension Denial {
   /// The public code. An unknown key and a wrong signature have the same one.

@@ -1,4 +1,4 @@
-public import GateWire
+public import Wire
 
 /// Everything that follows from one refusal: the answer to the client and the log line for the operator.
 public struct RefusalReport: Sendable, Hashable {

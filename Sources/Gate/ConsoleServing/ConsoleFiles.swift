@@ -1,5 +1,4 @@
 public import ConfigurationEngine
-public import ConsoleSettings
 internal import Cryptography
 public import TransportEngine
 

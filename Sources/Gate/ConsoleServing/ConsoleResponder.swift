@@ -1,5 +1,5 @@
 public import ConsoleFrame
-public import LocalBrowser
+public import Commands
 public import Transport
 
 /// Answers the requests of browsers with the pages of a console.

@@ -1,7 +1,6 @@
 public import Commands
-internal import ConfigurationEngine
+public import ConfigurationEngine
 public import ConsoleFrame
-public import ConsoleSettings
 internal import FoundationEssentials
 internal import Glibc
 public import Logging

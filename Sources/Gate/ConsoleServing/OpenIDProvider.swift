@@ -1,6 +1,6 @@
 internal import ByteCoding
 internal import ConsoleFrame
-internal import ConsoleSettings
+internal import ConfigurationEngine
 internal import Cryptography
 internal import FoundationEssentials
 internal import IDTokens

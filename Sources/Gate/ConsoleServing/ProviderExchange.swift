@@ -1,5 +1,5 @@
 internal import ConsoleFrame
-internal import ForwardProxies
+internal import Wire
 internal import Transport
 internal import TransportEngine
 

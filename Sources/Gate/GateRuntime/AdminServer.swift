@@ -2,7 +2,6 @@ package import Commands
 internal import ConfigurationEngine
 package import GateService
 internal import Logging
-internal import Preflight
 internal import Settings
 internal import Transport
 internal import TransportEngine

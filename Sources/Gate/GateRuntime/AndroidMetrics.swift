@@ -4,7 +4,6 @@ internal import AttestGate
 internal import ByteCoding
 internal import Locking
 internal import Observability
-internal import Preflight
 
 /// Metrics of the list of revoked Android attestation certificates.
 struct AndroidMetrics: Sendable {

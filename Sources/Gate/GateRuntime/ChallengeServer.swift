@@ -1,7 +1,6 @@
 internal import Commands
 internal import GateService
 internal import Logging
-internal import Preflight
 internal import Settings
 internal import TransportEngine
 

@@ -2,8 +2,7 @@ internal import ACME
 internal import AppAttest
 internal import ByteCoding
 internal import Commands
-internal import ForwardProxies
-internal import RiskExchange
+internal import Wire
 internal import Settings
 internal import Transport
 internal import TransportEngine

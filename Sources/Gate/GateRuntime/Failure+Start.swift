@@ -1,6 +1,5 @@
 package import Commands
 package import ConfigurationEngine
-package import Preflight
 
 extension Failure {
   /// A fault that keeps a gate from starting.

@@ -3,7 +3,6 @@ internal import AppAttest
 internal import AttestGate
 internal import Commands
 internal import Cryptography
-internal import Preflight
 internal import Settings
 
 extension GateComposition {

@@ -4,8 +4,6 @@ internal import Commands
 internal import GateService
 internal import Logging
 internal import Observability
-internal import Preflight
-internal import RiskExchange
 internal import Settings
 
 extension GateComposition {

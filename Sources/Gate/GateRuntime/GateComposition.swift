@@ -7,7 +7,6 @@ internal import Cryptography
 internal import GateService
 internal import Logging
 internal import Observability
-internal import Preflight
 internal import Settings
 internal import Transport
 internal import TransportEngine

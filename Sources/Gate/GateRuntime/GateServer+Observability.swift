@@ -8,7 +8,6 @@ internal import Cryptography
 internal import GateService
 internal import Glibc
 internal import Locking
-internal import Preflight
 internal import Settings
 internal import TransportEngine
 

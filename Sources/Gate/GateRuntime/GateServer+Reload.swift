@@ -4,7 +4,6 @@ internal import ConfigurationEngine
 internal import GateService
 internal import Locking
 internal import Logging
-internal import Preflight
 internal import Settings
 internal import TransportEngine
 

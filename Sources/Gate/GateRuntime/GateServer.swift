@@ -10,7 +10,6 @@ internal import Glibc
 internal import Locking
 internal import Logging
 internal import Observability
-internal import Preflight
 internal import ProcessFrame
 package import Settings
 internal import Transport

@@ -1,13 +1,13 @@
 internal import ByteCoding
+internal import ConfigurationEngine
 internal import Commands
-internal import ForwardProxies
+internal import Wire
 internal import GateService
 internal import Logging
 internal import Observability
 internal import Settings
 internal import Transport
 internal import TransportEngine
-internal import Webhooks
 
 /// Tells a server of the operator's about registrations, revocations and bursts of refusals.
 struct GateWebhooks: Sendable {
@@ -31,7 +31,9 @@ struct GateWebhooks: Sendable {
       client: try ServerClient(
         to: settings.receiver, caFile: settings.caFile, section: "webhooks", proxies: proxies))
     queue = WebhookQueue(
-      spool, mostWaiting: settings.mostWaiting, secretFile: settings.secretFile, to: receiver,
+      spool, mostWaiting: settings.mostWaiting, secretFile: settings.secretFile,
+      secrets: WebhookSecretFile.secrets(ofFile:),
+      to: receiver,
       at: "\(settings.receiver.host):\(settings.receiver.port)", program: "sallyport", registry: registry,
       logger: logger)
     (events, refusalsPerMinute) = (settings.events, settings.refusalsPerMinute)

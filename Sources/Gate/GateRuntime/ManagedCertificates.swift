@@ -9,7 +9,6 @@ internal import Locking
 internal import Logging
 internal import Observability
 internal import PostgresStore
-internal import Preflight
 internal import Settings
 internal import TransportEngine
 

@@ -5,7 +5,6 @@ internal import GateService
 internal import Locking
 internal import Logging
 internal import Observability
-internal import RiskExchange
 
 /// Logs, counts and describes the exchange of receipts with Apple. It survives reloads.
 ///

@@ -1,7 +1,6 @@
 internal import AttestGate
 internal import ByteCoding
 internal import Locking
-internal import RiskExchange
 
 /// Exchanges receipts with Apple in the background, on a thread of its own.
 struct ReceiptExchangeService: Sendable {

@@ -2,7 +2,6 @@ internal import ByteCoding
 internal import Cryptography
 internal import Logging
 internal import Observability
-internal import Preflight
 internal import Settings
 internal import TransportEngine
 

@@ -1,5 +1,5 @@
 internal import Commands
-internal import ForwardProxies
+internal import Wire
 internal import Settings
 internal import Transport
 internal import TransportEngine

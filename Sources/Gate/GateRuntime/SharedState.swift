@@ -5,7 +5,6 @@ internal import GateService
 internal import Locking
 internal import Logging
 internal import Observability
-internal import Preflight
 internal import Settings
 internal import TransportEngine
 

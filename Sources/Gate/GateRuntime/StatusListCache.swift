@@ -2,7 +2,6 @@ internal import AttestGate
 internal import ByteCoding
 internal import ConfigurationEngine
 internal import Glibc
-internal import Preflight
 internal import ProcessSignals
 internal import Settings
 

@@ -6,7 +6,6 @@ internal import GateService
 internal import Locking
 internal import Logging
 internal import Observability
-internal import Preflight
 
 /// Reads the list of revoked Android attestation certificates at an interval, and revokes the keys whose chains have one
 /// of them.

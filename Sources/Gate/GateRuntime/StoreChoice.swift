@@ -5,7 +5,6 @@ internal import Databases
 internal import FoundationEssentials
 internal import Glibc
 internal import PostgresStore
-package import Preflight
 internal import SQLiteStore
 package import Settings
 

@@ -1,7 +1,7 @@
 internal import ByteCoding
 internal import Commands
 internal import ConfigurationEngine
-internal import ForwardProxies
+internal import Wire
 internal import GateService
 internal import Locking
 internal import Logging

@@ -2,7 +2,6 @@ internal import GateService
 internal import Locking
 internal import Logging
 internal import Observability
-internal import Preflight
 internal import Settings
 internal import Transport
 internal import TransportEngine

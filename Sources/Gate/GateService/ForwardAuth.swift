@@ -1,5 +1,5 @@
 internal import AttestGate
-internal import GateWire
+internal import Wire
 internal import Logging
 internal import Observability
 internal import Transport

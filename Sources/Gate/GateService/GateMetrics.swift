@@ -1,6 +1,6 @@
 public import AttestGate
 public import ByteCoding
-internal import GateWire
+internal import Wire
 internal import Locking
 public import Observability
 internal import Transport

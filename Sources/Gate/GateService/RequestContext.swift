@@ -1,6 +1,6 @@
 internal import AttestGate
 internal import ByteCoding
-internal import GateWire
+internal import Wire
 internal import Logging
 internal import Observability
 internal import Transport

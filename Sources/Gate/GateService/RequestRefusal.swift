@@ -1,6 +1,6 @@
 internal import AppAttest
 internal import AttestGate
-internal import GateWire
+internal import Wire
 internal import Transport
 
 /// Why the gate refuses a client's request.

@@ -1,5 +1,4 @@
 public import ConfigurationEngine
-public import ConsoleSettings
 
 /// The complete configuration of a gate. Every value is given or defaulted, and has been validated alone and against
 /// the others.

@@ -1,5 +1,4 @@
 public import ConfigurationEngine
-public import ConsoleSettings
 
 /// The settings for operators' commands: the store and the admin server.
 public struct OperatorPlaces: Sendable, Hashable {

@@ -3,9 +3,7 @@ internal import ArgumentParser
 internal import ByteCoding
 internal import Commands
 internal import Cryptography
-internal import Explanations
 internal import GateRuntime
-internal import RiskExchange
 
 /// Runs the gate's verification and explains the result of each rule.
 struct VerifyCommand: ParsableCommand {

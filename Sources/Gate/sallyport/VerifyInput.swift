@@ -2,7 +2,6 @@ internal import AppAttest
 internal import ArgumentParser
 internal import ByteCoding
 internal import Commands
-internal import Explanations
 internal import GateRuntime
 internal import Glibc
 

@@ -1,6 +1,5 @@
 internal import ByteCoding
 internal import Commands
-internal import Explanations
 internal import FoundationEssentials
 internal import GateRuntime
 

@@ -1,4 +1,4 @@
-internal import CTurboJPEG
+internal import CPictures
 
 /// JPEG (ISO/IEC 10918), by libjpeg-turbo.
 enum JPEGImage {

@@ -1,4 +1,4 @@
-internal import CPNG
+internal import CPictures
 
 /// PNG (ISO/IEC 15948), by libpng's simplified functions, which return errors and never jump.
 enum PNGImage {

@@ -1,4 +1,4 @@
-internal import CZXing
+internal import CPictures
 
 /// Reads the QR codes of a picture.
 public enum QRReader {

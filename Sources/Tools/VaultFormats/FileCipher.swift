@@ -1,4 +1,4 @@
-internal import CArgon2
+internal import CVaultCiphers
 internal import Crypto
 internal import CryptoExtras
 internal import Foundation

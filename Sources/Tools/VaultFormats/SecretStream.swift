@@ -1,4 +1,4 @@
-internal import CSodium
+internal import CVaultCiphers
 internal import Crypto
 internal import Foundation
 

@@ -1,4 +1,3 @@
-internal import AttestTool
 internal import Commands
 internal import Glibc
 internal import ProcessSignals

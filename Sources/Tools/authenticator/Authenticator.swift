@@ -1,4 +1,3 @@
-internal import AuthenticatorTool
 internal import Commands
 internal import Glibc
 internal import ProcessSignals

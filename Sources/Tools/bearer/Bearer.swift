@@ -1,4 +1,3 @@
-internal import BearerTool
 internal import Commands
 internal import Glibc
 internal import ProcessSignals

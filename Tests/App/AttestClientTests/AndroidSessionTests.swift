@@ -2,7 +2,7 @@ import AndroidKeyAttestation
 import ByteCoding
 import Cryptography
 import Foundation
-import GateWire
+import Wire
 import Locking
 import SimulatedDevice
 import Testing

@@ -1,6 +1,6 @@
 import AttestClient
 import Foundation
-import GateWire
+import Wire
 import Locking
 import Testing
 

@@ -1,5 +1,5 @@
 import AttestClient
-import GateWire
+import Wire
 import Testing
 
 @Suite("Reconnection")

@@ -2,7 +2,7 @@ import AttestClient
 import ByteCoding
 import Cryptography
 import Foundation
-import GateWire
+import Wire
 import Testing
 
 @Suite("Registration of a key")

@@ -1,7 +1,7 @@
 import AttestClient
 import ByteCoding
 import Foundation
-import GateWire
+import Wire
 import Locking
 
 /// A simulated gate with unique challenges and scripted answers.

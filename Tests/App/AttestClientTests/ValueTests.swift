@@ -1,7 +1,7 @@
 import AttestClient
 import ByteCoding
 import Foundation
-import GateWire
+import Wire
 import Testing
 
 @Suite("Messages of the gate")

@@ -1,6 +1,6 @@
 import ByteCoding
 import Foundation
-import HTTPExchange
+import Wire
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 import ByteCoding
 import Crypto
 import Foundation
-import HTTPExchange
+import Wire
 import Locking
 import TestSupport
 

@@ -1,5 +1,5 @@
 import Foundation
-import HTTPExchange
+import Wire
 import Testing
 
 @testable import OIDCClient

@@ -1,10 +1,10 @@
 import Foundation
-import HTTPExchange
+import Wire
 import TestSupport
 import Testing
 import Transport
 import TransportEngine
-import URLSessionExchange
+import AttestClient
 
 #if canImport(FoundationNetworking)
   import FoundationNetworking

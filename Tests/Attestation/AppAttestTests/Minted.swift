@@ -1,7 +1,6 @@
 import AppAttest
 import ByteCoding
 import Cryptography
-import Explanations
 import SimulatedDevice
 import Testing
 

@@ -2,7 +2,6 @@ import AppAttest
 import ByteCoding
 import CBOR
 import Cryptography
-import Explanations
 import SimulatedDevice
 import Testing
 

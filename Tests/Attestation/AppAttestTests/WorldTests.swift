@@ -1,6 +1,5 @@
 import ByteCoding
 import Cryptography
-import Explanations
 import TestSupport
 import Testing
 

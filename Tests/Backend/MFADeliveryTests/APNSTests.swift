@@ -1,6 +1,6 @@
 import ByteCoding
 import Foundation
-import ForwardProxies
+import Wire
 @testable import MFADelivery
 import MFADomain
 import MFAFixtures

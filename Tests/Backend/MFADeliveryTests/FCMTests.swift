@@ -1,5 +1,5 @@
 import ByteCoding
-import ForwardProxies
+import Wire
 import Foundation
 @testable import MFADelivery
 import MFADomain

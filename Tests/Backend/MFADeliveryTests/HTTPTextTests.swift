@@ -1,6 +1,6 @@
 import ByteCoding
 import Foundation
-import ForwardProxies
+import Wire
 import Hummingbird
 import Locking
 import Logging

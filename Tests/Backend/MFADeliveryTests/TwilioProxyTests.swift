@@ -1,4 +1,4 @@
-import ForwardProxies
+import Wire
 import Foundation
 import MFADelivery
 import MFADomain

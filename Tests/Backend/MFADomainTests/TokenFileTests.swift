@@ -1,7 +1,6 @@
 import ByteCoding
 import Foundation
-import MFADomain
-@testable import MFAImports
+@testable import MFADomain
 import OneTimePasswords
 import TestSupport
 import Testing

@@ -13,7 +13,7 @@ import TestSupport
 import Testing
 import TransportEngine
 
-@testable import AttestTool
+@testable import attest
 @testable import SimulatedPhone
 
 /// An app that embeds the client library, on a simulated phone.

@@ -4,7 +4,6 @@ public import Logging
 public import MFADomain
 public import MFAService
 internal import MFAStore
-public import MFATokens
 import NIOCore
 import NIOHTTP1
 

@@ -4,7 +4,7 @@ import Foundation
 public import JWTKit
 import Locking
 public import MFADomain
-import MFATokens
+import MFAService
 import OIDCClient
 
 /// An identity provider that signs ID tokens, and the verifier that a backend uses for it.

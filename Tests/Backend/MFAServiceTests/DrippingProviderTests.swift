@@ -1,7 +1,7 @@
 import ByteCoding
 import MFADomain
 import MFAFixtures
-import MFATokens
+import MFAService
 import TestSupport
 import Testing
 

@@ -3,9 +3,8 @@ import Foundation
 import Logging
 import MFADomain
 import MFAFixtures
-import MFAService
+@testable import MFAService
 import MFAStore
-@testable import MFATokens
 import OIDCClient
 import Testing
 

@@ -4,7 +4,7 @@ import GRDB
 import MFADomain
 import MFAFixtures
 import MFAStore
-import MFATokens
+import MFAService
 import TestSupport
 import Testing
 

@@ -3,7 +3,7 @@ import Locking
 import MFADomain
 import MFAFixtures
 @testable import MFAStore
-@testable import MFATokens
+@testable import MFAService
 import TestSupport
 import Testing
 

@@ -3,7 +3,7 @@ import Crypto
 import Foundation
 import Locking
 import MFADomain
-import MFATokens
+import MFAService
 import OIDCClient
 import Testing
 

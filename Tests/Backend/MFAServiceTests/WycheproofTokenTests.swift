@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import MFATokens
+@testable import MFAService
 
 @Suite(
   "Wycheproof: tokens and key sets",

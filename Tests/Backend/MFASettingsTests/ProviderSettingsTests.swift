@@ -1,6 +1,6 @@
 import ConfigurationEngine
 import Foundation
-import MFASettings
+import mfa_backend
 import Testing
 
 @Suite("Settings of an identity provider")

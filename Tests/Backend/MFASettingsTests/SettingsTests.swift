@@ -1,6 +1,6 @@
 import ConfigurationEngine
 import Foundation
-import MFASettings
+import mfa_backend
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import ForwardProxies
+@testable import Wire
 
 @Suite("Hosts that are reached without a proxy", .timeLimit(.minutes(2)))
 struct NoProxyTests {

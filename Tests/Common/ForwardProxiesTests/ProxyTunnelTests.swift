@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ForwardProxies
+@testable import Wire
 
 @Suite("A tunnel through a proxy")
 struct ProxyTunnelTests {

@@ -2,7 +2,7 @@ import ByteCoding
 import TestSupport
 import Testing
 
-@testable import ForwardProxies
+@testable import Wire
 
 @Suite("Variables that choose a proxy")
 struct ProxyVariablesTests {

@@ -1,6 +1,6 @@
 import ConsoleFrame
 import Foundation
-import LocalBrowser
+import Commands
 import Locking
 import Testing
 

@@ -1,4 +1,4 @@
-import Markup
+import ByteCoding
 import Testing
 
 @testable import ConsoleFrame

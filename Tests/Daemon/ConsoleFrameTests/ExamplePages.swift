@@ -1,7 +1,6 @@
 import ByteCoding
 import ConsoleFrame
 import Locking
-import Markup
 
 /// Pages with texts that an attacker chose, and acts that are counted.
 final class ExamplePages: ConsolePages {

@@ -1,5 +1,5 @@
 import Glibc
-import LocalBrowser
+import Commands
 import Testing
 
 @Suite("The user of a connection on loopback")

@@ -1,6 +1,5 @@
 import ByteCoding
 import ConsoleFrame
-import Markup
 import Testing
 
 @Suite("Values on the pages of a console")

@@ -1,7 +1,6 @@
-import ForwardProxies
+import Wire
 import Foundation
 import HTTPClientTransport
-import HTTPExchange
 import TestSupport
 import Testing
 

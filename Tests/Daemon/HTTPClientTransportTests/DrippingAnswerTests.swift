@@ -1,6 +1,6 @@
 import Foundation
 import HTTPClientTransport
-import HTTPExchange
+import Wire
 import OIDCClient
 import TestSupport
 import Testing

@@ -1,7 +1,6 @@
 import Crypto
-import ForwardProxies
+import Wire
 import Foundation
-import HTTPExchange
 import NIOSSL
 import TestSupport
 import Testing

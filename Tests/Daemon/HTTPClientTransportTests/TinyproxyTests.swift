@@ -1,8 +1,7 @@
-import ForwardProxies
+import Wire
 import Foundation
 import Glibc
 import HTTPClientTransport
-import HTTPExchange
 import TestSupport
 import Testing
 

@@ -3,11 +3,9 @@ import ConfigurationEngine
 import Foundation
 import Locking
 import Logging
-import Observability
+@testable import Observability
 import TestSupport
 import Testing
-
-@testable import Webhooks
 
 /// There is no message where one was expected.
 private struct Missing: Error {}
@@ -68,7 +66,8 @@ struct WebhookQueueTests {
 
     func queue(to receiver: any WebhookReceiver, mostWaiting: Int = 100) -> WebhookQueue {
       WebhookQueue(
-        spool, mostWaiting: mostWaiting, secretFile: folder + "/secret", to: receiver, at: "example", program: "test",
+        spool, mostWaiting: mostWaiting, secretFile: folder + "/secret",
+        secrets: WebhookSecretFile.secrets(ofFile:), to: receiver, at: "example", program: "test",
         registry: registry, logger: Logger(label: "webhooks") { _ in SwiftLogNoOpLogHandler() },
         clock: WallClock { Timestamp(seconds: 1_800_000_000) },
         instant: { [start, passed] in start + passed.withLock(\.self) }

@@ -1,5 +1,5 @@
 import ACME
-import ForwardProxies
+import Wire
 import TestSupport
 import Testing
 import Transport

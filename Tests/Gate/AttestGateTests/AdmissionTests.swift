@@ -4,7 +4,7 @@ import ByteCoding
 import Cryptography
 import Foundation
 import GateFixtures
-import GateWire
+import Wire
 import Locking
 import SQLiteStore
 import SimulatedDevice

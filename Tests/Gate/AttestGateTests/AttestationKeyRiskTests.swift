@@ -3,7 +3,7 @@ import AppAttest
 import ByteCoding
 import Cryptography
 import GateFixtures
-import GateWire
+import Wire
 import Locking
 import SQLiteStore
 import SimulatedDevice

@@ -1,5 +1,5 @@
 import AppAttest
-import GateWire
+import Wire
 import AttestGate
 import ByteCoding
 import CBOR

@@ -2,7 +2,7 @@ import AppAttest
 import AttestGate
 import ByteCoding
 import GateFixtures
-import GateWire
+import Wire
 import Locking
 import SQLiteStore
 import Testing

@@ -1,5 +1,5 @@
 import GateFixtures
-import GateWire
+import Wire
 import Locking
 import Testing
 

@@ -8,7 +8,7 @@ import GateFixtures
 import GateProcesses
 import PostgresServers
 import PostgresStore
-import RiskExchange
+import GateRuntime
 import SimulatedDevice
 import StoreConformance
 import TestSupport

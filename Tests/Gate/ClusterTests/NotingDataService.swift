@@ -3,7 +3,7 @@ import ByteCoding
 import Cryptography
 import GateFixtures
 import Locking
-import RiskExchange
+import GateRuntime
 import SimulatedDevice
 
 /// Stands in Apple's place for gates in this process, and notes what they ask.

@@ -6,7 +6,7 @@ import ConsoleFrame
 import Cryptography
 import Databases
 import Foundation
-import GateConsole
+import GateRuntime
 import GateFixtures
 import GateService
 import Locking

@@ -5,7 +5,7 @@ import ByteCoding
 import Cryptography
 import Foundation
 import GateFixtures
-import GateWire
+import Wire
 import SimulatedDevice
 
 /// Measures whether the time of a refusal reveals that a key is registered.

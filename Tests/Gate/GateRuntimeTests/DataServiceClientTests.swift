@@ -2,15 +2,13 @@ import AppAttest
 import AttestGate
 import ByteCoding
 import Cryptography
-import ForwardProxies
+import Wire
 import GateFixtures
-import RiskExchange
+@testable import GateRuntime
 import Settings
 import SimulatedDevice
 import TestSupport
 import Testing
-
-@testable import GateRuntime
 
 @Suite("The client of Apple's data service", .timeLimit(.minutes(2)))
 struct DataServiceClientTests {

@@ -8,15 +8,13 @@ import GateFixtures
 import Locking
 import Logging
 import Observability
-import Preflight
+@testable import GateRuntime
 import SQLiteStore
 import Settings
 import SimulatedDevice
 import StoreConformance
 import TestSupport
 import Testing
-
-@testable import GateRuntime
 
 @Suite("The list of revoked Android certificates", .timeLimit(.minutes(1)))
 struct StatusListTests {

@@ -1,6 +1,6 @@
 import ByteCoding
 import ConfigurationEngine
-import ForwardProxies
+import Wire
 import Foundation
 import Logging
 import Observability

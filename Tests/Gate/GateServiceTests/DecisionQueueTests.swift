@@ -2,7 +2,7 @@ import AppAttest
 import AttestGate
 import ByteCoding
 import GateFixtures
-import GateWire
+import Wire
 import Observability
 import SimulatedDevice
 import Testing

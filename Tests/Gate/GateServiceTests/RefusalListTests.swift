@@ -1,5 +1,5 @@
 import Foundation
-import GateWire
+import Wire
 import Testing
 import TestSupport
 import Transport

@@ -3,7 +3,7 @@ import AttestGate
 import ByteCoding
 import Foundation
 import GateFixtures
-import GateWire
+import Wire
 import Logging
 import SimulatedDevice
 import Testing

@@ -4,7 +4,7 @@ import ByteCoding
 import Foundation
 import GateFixtures
 import GateService
-import GateWire
+import Wire
 import SimulatedDevice
 import Testing
 import Transport

@@ -1,6 +1,6 @@
 import ByteCoding
 import GateFixtures
-import GateWire
+import Wire
 import Testing
 import Transport
 

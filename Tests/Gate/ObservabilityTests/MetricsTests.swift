@@ -2,7 +2,7 @@ import AppAttest
 import AttestGate
 import Foundation
 import GateProcesses
-import GateWire
+import Wire
 import SimulatedDevice
 import TestSupport
 import Testing

@@ -2,7 +2,7 @@ import AppAttest
 import AttestGate
 import ByteCoding
 import Foundation
-import KeyTransfer
+import sallyport
 import PostgresServers
 import SQLiteStore
 import TestSupport

@@ -249,7 +249,7 @@ struct AppleSourcesTests {
         // Each has something that Apple's declaration does not have.
         ("App/MFAClient/LocalAuthenticationService.swift", "error: nil)", "failure: nil)"),
         ("App/AttestClient/AttestClient.docc/DebugBuilds.md", "items: CFArray?", "items: CFData?"),
-        ("Tools/VaultSync/AppleUbiquitousStore.swift", "store.synchronize()", "store.synchronise()"),
+        ("Tools/AuthenticatorVault/Sync/AppleUbiquitousStore.swift", "store.synchronize()", "store.synchronise()"),
         ("Tools/QRCodes/AVQRCamera.swift", "for: .video", "of: .video"),
         ("App/OIDCClient/Managers/BiometricCheck.swift", "localizedReason: reason", "reason: reason"),
       ]
@@ -269,7 +269,7 @@ struct AppleSourcesTests {
       let expected = [
         "AttestClient (Sources/App/AttestClient): ok", "MFAClient (Sources/App/MFAClient): FAILED",
         "OneTimePasswords (Sources/Common/OneTimePasswords): ok",
-        "VaultSync (Sources/Tools/VaultSync): FAILED", "OIDCClient (Sources/App/OIDCClient): FAILED",
+        "AuthenticatorVault (Sources/Tools/AuthenticatorVault): FAILED", "OIDCClient (Sources/App/OIDCClient): FAILED",
         "QRCodes (Sources/Tools/QRCodes, the camera): FAILED",
       ]
       for line in expected {

@@ -194,7 +194,7 @@ struct DebianFilesTests {
     #expect(configuration.contains("\n  listen: unix:/run/\(setting("RuntimeDirectory", in: unit)[0])/"))
     #expect(setting("ExecStart", in: unit) == ["/usr/bin/mfa-backend run -c /etc/mfa/mfa.yaml"])
     // The commands find the same file without a flag.
-    let commands = try ProjectFile.text("Sources/Backend/MFASettings/SettingsReader.swift")
+    let commands = try ProjectFile.text("Sources/Backend/mfa-backend/Settings/SettingsReader.swift")
     #expect(commands.contains("standard: \"/etc/mfa/mfa.yaml\""))
   }
 

@@ -4,7 +4,7 @@ import ConfigurationEngine
 import Cryptography
 import Foundation
 import Glibc
-import Preflight
+import GateRuntime
 import SQLiteStore
 import Settings
 import SimulatedDevice

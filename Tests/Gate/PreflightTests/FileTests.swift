@@ -2,7 +2,7 @@ import ByteCoding
 import ConfigurationEngine
 import Cryptography
 import Foundation
-import Preflight
+import GateRuntime
 import SimulatedDevice
 import Testing
 

@@ -2,7 +2,7 @@ import ByteCoding
 import Cryptography
 import Foundation
 import Glibc
-import Preflight
+import GateRuntime
 import SimulatedDevice
 import TestSupport
 import Testing

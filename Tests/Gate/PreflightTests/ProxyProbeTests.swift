@@ -1,7 +1,7 @@
 import Cryptography
-import ForwardProxies
+import Wire
 import Foundation
-import Preflight
+import GateRuntime
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 import AttestGate
 import ConfigurationEngine
 import Foundation
-import Preflight
+import GateRuntime
 import SQLiteStore
 import Settings
 import SimulatedDevice

@@ -6,7 +6,7 @@ import GateFixtures
 import SimulatedDevice
 import Testing
 
-@testable import RiskExchange
+@testable import GateRuntime
 
 @Suite("Answers of Apple's data service")
 struct AnswerTests {

@@ -2,7 +2,7 @@ import AppAttest
 import AttestGate
 import ByteCoding
 import Locking
-import RiskExchange
+import GateRuntime
 
 /// A store for many keys: a heap has the times at which they are due.
 final class HeapStorage: RiskStorage {

@@ -2,7 +2,7 @@ import AppAttest
 import AttestGate
 import ByteCoding
 import Locking
-import RiskExchange
+import GateRuntime
 
 /// A store in memory that follows the contract of `RiskStorage`.
 final class MemoryStorage: RiskStorage {

@@ -2,7 +2,7 @@ import AppAttest
 import ByteCoding
 import Testing
 
-@testable import RiskExchange
+@testable import GateRuntime
 
 @Suite("Pauses of the exchange")
 struct PauseTests {

@@ -5,7 +5,7 @@ import Foundation
 import Locking
 import Testing
 
-@testable import RiskExchange
+@testable import GateRuntime
 
 @Suite("Requests to Apple's data service")
 struct RequestTests {

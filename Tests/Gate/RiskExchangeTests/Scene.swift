@@ -3,7 +3,7 @@ import AttestGate
 import ByteCoding
 import Cryptography
 import GateFixtures
-import RiskExchange
+import GateRuntime
 import SimulatedDevice
 
 /// A registered key whose device received its first receipt an hour ago.

@@ -3,7 +3,7 @@ import AttestGate
 import ByteCoding
 import Testing
 
-@testable import RiskExchange
+@testable import GateRuntime
 
 @Suite("When a receipt is due again")
 struct ScheduleTests {

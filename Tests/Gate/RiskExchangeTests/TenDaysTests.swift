@@ -6,7 +6,7 @@ import GateFixtures
 import Locking
 import Testing
 
-@testable import RiskExchange
+@testable import GateRuntime
 
 /// How Apple answers for a key, always.
 private enum Temper: Int, CaseIterable, Sendable {

@@ -6,7 +6,7 @@ import GateFixtures
 import Locking
 import Testing
 
-@testable import RiskExchange
+@testable import GateRuntime
 
 @Suite("The worker that exchanges receipts", .timeLimit(.minutes(2)))
 struct WorkerTests {

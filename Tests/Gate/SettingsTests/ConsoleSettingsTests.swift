@@ -1,4 +1,4 @@
-import ConsoleSettings
+import ConfigurationEngine
 import Testing
 
 @testable import Settings

@@ -2,12 +2,12 @@ import AndroidKeyAttestation
 import AttestClient
 import ByteCoding
 import Foundation
-import GateWire
+import Wire
 import SimulatedDevice
 import TestSupport
 import Testing
 
-@testable import AttestTool
+@testable import attest
 
 @Suite("attest and a gate, with Android", .serialized)
 struct AndroidGateTests {

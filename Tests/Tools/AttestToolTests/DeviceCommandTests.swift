@@ -3,11 +3,11 @@ import AttestClient
 import ByteCoding
 import Commands
 import Foundation
-import GateWire
+import Wire
 import SimulatedDevice
 import Testing
 
-@testable import AttestTool
+@testable import attest
 
 @Suite("attest device")
 struct DeviceCommandTests {

@@ -5,7 +5,7 @@ import Testing
 import Transport
 import TransportEngine
 
-@testable import AttestTool
+@testable import attest
 
 /// A server without TLS behind a gate that answers each request with `answer`.
 private final class AnsweringBackend: RequestResponder {

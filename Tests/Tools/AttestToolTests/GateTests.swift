@@ -3,7 +3,7 @@ import ByteCoding
 import Commands
 import Cryptography
 import Foundation
-import GateWire
+import Wire
 import Glibc
 import SimulatedDevice
 import TestSupport
@@ -11,7 +11,7 @@ import Testing
 import Transport
 import TransportEngine
 
-@testable import AttestTool
+@testable import attest
 
 /// A development gate with an echo server as its upstream, and the folder of a user of `attest`.
 struct GateSetup {

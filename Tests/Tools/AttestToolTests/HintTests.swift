@@ -6,7 +6,7 @@ import SimulatedDevice
 import TestSupport
 import Testing
 
-@testable import AttestTool
+@testable import attest
 
 @Suite("Errors and hints of attest", .serialized)
 struct HintTests {

@@ -2,7 +2,7 @@ import MFAClient
 import MFAWire
 import Testing
 
-@testable import AttestTool
+@testable import attest
 
 @Suite("Limits of attempts in the lab")
 struct LabPatienceTests {

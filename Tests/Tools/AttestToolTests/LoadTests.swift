@@ -6,7 +6,7 @@ import Testing
 import Transport
 import TransportEngine
 
-@testable import AttestTool
+@testable import attest
 
 /// The output of `attest load --json`.
 private struct Report: Decodable {

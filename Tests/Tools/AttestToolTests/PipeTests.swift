@@ -8,7 +8,7 @@ import Testing
 import Transport
 import TransportEngine
 
-@testable import AttestTool
+@testable import attest
 
 /// A WebSocket server with TLS in this process, with handlers from a test, and the client's arguments to connect to it.
 /// A client certificate replaces the device.

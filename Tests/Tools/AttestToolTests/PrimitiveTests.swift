@@ -8,7 +8,7 @@ import SimulatedDevice
 import TestSupport
 import Testing
 
-@testable import AttestTool
+@testable import attest
 
 /// What `sallyport verify` says.
 private struct Verdict: Equatable {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import TransportEngine
 
-@testable import AttestTool
+@testable import attest
 
 @Suite("attest probe", .serialized)
 struct ProbeTests {

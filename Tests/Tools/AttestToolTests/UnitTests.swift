@@ -1,11 +1,11 @@
 import AttestClient
 import Commands
 import Foundation
-import GateWire
+import Wire
 import Testing
 import Transport
 
-@testable import AttestTool
+@testable import attest
 
 @Suite("Gate addresses")
 struct GateURLTests {
@@ -88,10 +88,11 @@ struct DeviceStoreTests {
 
 @Suite("Failures of registrations")
 struct RegistrationFailureTests {
-  @Test(arguments: [
-    (GateRefusalCode.clockWrong, Status.retryLater, "set the clock of the gate's machine"),
-    (.storeUnavailable, .unavailable, nil), (.receiptRefused, .refused, nil),
-  ] as [(GateRefusalCode, Status, String?)])
+  @Test(
+    arguments: [
+      (GateRefusalCode.clockWrong, Status.retryLater, "set the clock of the gate's machine"),
+      (.storeUnavailable, .unavailable, nil), (.receiptRefused, .refused, nil),
+    ] as [(GateRefusalCode, Status, String?)])
   func `A wrong clock of the gate is no fault of the device`(code: GateRefusalCode, status: Status, hint: String?) {
     let refusal = GateRefusal(status: code.definition.status, code: code, text: code.definition.text)
     let failure = Failure(AttestError.registrationFailed(refusal))

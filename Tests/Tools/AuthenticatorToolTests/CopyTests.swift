@@ -5,7 +5,7 @@ import OneTimePasswords
 import TestSupport
 import Testing
 
-@testable import AuthenticatorTool
+@testable import authenticator
 
 private let secret = Array("12345678901234567890".utf8)
 private let alice = VaultEntry(issuer: "GitHub", account: "alice", secret: secret, at: 1)

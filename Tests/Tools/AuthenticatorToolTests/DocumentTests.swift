@@ -8,7 +8,7 @@ import VaultFormats
 
 @Suite("The article about authenticator", .timeLimit(.minutes(3)))
 struct DocumentTests {
-  private static let article = "Sources/Tools/AuthenticatorTool/AuthenticatorTool.docc/Authenticator.md"
+  private static let article = "Sources/Tools/authenticator/Authenticator.docc/Authenticator.md"
 
   /// The lines of the article's blocks, in their order.
   private static func commands() throws -> [String] {

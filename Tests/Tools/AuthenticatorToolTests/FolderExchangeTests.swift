@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import AuthenticatorTool
+@testable import authenticator
 
 @Suite("sync and what other processes write in the meantime", .timeLimit(.minutes(3)))
 struct FolderExchangeTests {

@@ -6,7 +6,7 @@ import QREncoding
 import TestSupport
 import Testing
 
-@testable import AuthenticatorTool
+@testable import authenticator
 
 @Suite("Programs that authenticator starts", .timeLimit(.minutes(3)))
 struct HelperProgramTests {

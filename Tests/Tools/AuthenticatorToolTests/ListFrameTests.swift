@@ -3,7 +3,7 @@ import ByteCoding
 import Foundation
 import Testing
 
-@testable import AuthenticatorTool
+@testable import authenticator
 
 @Suite struct ListFrameTests {
   private static let secret = Array("12345678901234567890".utf8)

@@ -2,7 +2,7 @@ import AuthenticatorVault
 import Foundation
 import Testing
 
-@testable import AuthenticatorTool
+@testable import authenticator
 
 @Suite struct ListTests {
   private static let secret = Array("12345678901234567890".utf8)

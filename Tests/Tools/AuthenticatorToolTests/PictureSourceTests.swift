@@ -6,7 +6,7 @@ import QREncoding
 import TestSupport
 import Testing
 
-@testable import AuthenticatorTool
+@testable import authenticator
 
 private let link = "otpauth://totp/Mail:bob?secret=MFRGGZDFMZTWQ2LKNNWG23TPOBYXE43U&issuer=Mail"
 

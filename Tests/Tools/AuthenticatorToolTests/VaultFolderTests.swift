@@ -5,7 +5,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@testable import AuthenticatorTool
+@testable import authenticator
 
 private let alice = VaultEntry(issuer: "GitHub", account: "alice", secret: Array("12345678901234567890".utf8), at: 1)
 

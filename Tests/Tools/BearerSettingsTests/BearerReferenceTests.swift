@@ -1,4 +1,4 @@
-import BearerSettings
+import bearer
 import OIDCClient
 import TestSupport
 import Testing
@@ -6,7 +6,7 @@ import Testing
 @Suite("The reference of bearer.yaml")
 struct BearerReferenceTests {
   private let article = Result {
-    try ProjectFile.text("Sources/Tools/BearerSettings/BearerSettings.docc/Configuration.md")
+    try ProjectFile.text("Sources/Tools/bearer/Bearer.docc/Configuration.md")
   }
 
   @Test func `the tables contain each key, in order, and no other`() throws {

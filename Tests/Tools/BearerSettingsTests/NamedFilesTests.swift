@@ -1,4 +1,4 @@
-import BearerSettings
+import bearer
 import OIDCClient
 import TestSupport
 import Testing

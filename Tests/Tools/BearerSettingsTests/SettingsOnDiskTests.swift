@@ -1,4 +1,4 @@
-import BearerSettings
+import bearer
 import Foundation
 import Glibc
 import OIDCClient

@@ -3,7 +3,7 @@ import OIDCClient
 import TestSupport
 import Testing
 
-@testable import BearerTool
+@testable import bearer
 
 private let installedKubectl = try? Places.tool("kubectl")
 

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The article about bearer", .timeLimit(.minutes(3)))
 struct DocumentTests {
-  private static let article = "Sources/Tools/BearerTool/BearerTool.docc/Bearer.md"
+  private static let article = "Sources/Tools/bearer/Bearer.docc/Bearer.md"
 
   /// The article's blocks of commands, in their order.
   private static func blocks() throws -> [String] {

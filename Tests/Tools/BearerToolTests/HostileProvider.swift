@@ -1,7 +1,7 @@
 import Foundation
-import HTTPExchange
+import Wire
 import TestSupport
-import URLSessionExchange
+import AttestClient
 
 /// A provider that a Python program plays: well-behaved, except for one fault at a time.
 final class HostileProvider: Sendable {

@@ -1,8 +1,8 @@
 import Foundation
-import LocalBrowser
+import Commands
 import Testing
 
-@testable import BearerTool
+@testable import bearer
 
 @Suite("The visits to the port of a sign-in")
 struct LoopbackVisitsTests {

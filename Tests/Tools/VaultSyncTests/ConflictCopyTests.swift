@@ -3,7 +3,6 @@ import Foundation
 import Glibc
 import TestSupport
 import Testing
-import VaultSync
 
 @Suite struct ConflictCopyTests {
   private let key = VaultKey()

@@ -2,7 +2,6 @@ import AuthenticatorVault
 import Foundation
 import TestSupport
 import Testing
-import VaultSync
 
 /// Folders of several machines, and a server with which each exchanges files. Where both changed a file, one of them
 /// wins, and the other is kept in a second file, as synchronizers do.

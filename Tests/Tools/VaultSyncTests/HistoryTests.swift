@@ -3,7 +3,6 @@ import Foundation
 import Locking
 import TestSupport
 import Testing
-import VaultSync
 
 /// The copy of a device, in memory.
 final class MemoryStorage: DeviceStorage {

@@ -2,7 +2,7 @@ import Foundation
 import Locking
 import TestSupport
 import Testing
-import VaultSync
+import AuthenticatorVault
 
 @Suite struct LimitTests {
   /// The values as such, and a device of the simulated cloud.

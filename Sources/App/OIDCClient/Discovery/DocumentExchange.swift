@@ -1,5 +1,5 @@
 internal import Foundation
-internal import HTTPExchange
+internal import Wire
 
 /// Requests whose answers are JSON documents of at most 256 KiB.
 struct DocumentExchange: Sendable {

@@ -1,5 +1,5 @@
 public import Foundation
-public import HTTPExchange
+public import Wire
 
 /// The metadata and the keys of one issuer: fetched when they are needed, and kept.
 ///

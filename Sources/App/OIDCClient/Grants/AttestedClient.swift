@@ -1,6 +1,6 @@
 internal import ByteCoding
 public import Foundation
-internal import HTTPExchange
+internal import Wire
 
 /// Gets the attestations by which this client authenticates (draft-ietf-oauth-attestation-based-client-auth).
 public protocol ClientAttester: Sendable {

@@ -1,5 +1,5 @@
 public import Foundation
-internal import HTTPExchange
+internal import Wire
 
 /// A device grant under way (RFC 8628, section 3.2): the person confirms a code in a browser on any device.
 public struct DeviceAuthorization: Sendable, Hashable {

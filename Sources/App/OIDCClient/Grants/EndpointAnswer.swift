@@ -1,4 +1,4 @@
-internal import HTTPExchange
+internal import Wire
 
 /// An answer of an endpoint, with what the request had that no message may repeat.
 struct EndpointAnswer: Sendable {

@@ -1,6 +1,6 @@
 internal import ByteCoding
 public import Foundation
-internal import HTTPExchange
+internal import Wire
 
 extension ProviderClient {
   /// Revokes the tokens (RFC 7009): the refresh token, and the access token where there is no other.

@@ -1,6 +1,6 @@
 internal import ByteCoding
 internal import Foundation
-internal import HTTPExchange
+internal import Wire
 
 extension ProviderClient {
   // MARK: Machine accounts

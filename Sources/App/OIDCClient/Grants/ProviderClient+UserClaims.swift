@@ -1,6 +1,6 @@
 internal import ByteCoding
 internal import Foundation
-internal import HTTPExchange
+internal import Wire
 
 extension ProviderClient {
   /// The claims of the userinfo endpoint (OpenID Connect Core 1.0, section 5.3).

@@ -1,6 +1,6 @@
 internal import ByteCoding
 public import Foundation
-internal import HTTPExchange
+internal import Wire
 
 /// A client of one provider: every grant, verified tokens, revocation.
 ///

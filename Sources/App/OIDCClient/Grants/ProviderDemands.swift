@@ -1,4 +1,4 @@
-internal import HTTPExchange
+internal import Wire
 
 /// What a provider has asked for in its answers to one request. Each kind of demand is met once, so that a request is sent
 /// at most four times.

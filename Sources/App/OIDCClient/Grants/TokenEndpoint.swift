@@ -1,6 +1,6 @@
 internal import ByteCoding
 public import Foundation
-public import HTTPExchange
+public import Wire
 
 /// What a client of a provider needs from outside.
 public struct SignInDependencies: Sendable {

@@ -1,5 +1,5 @@
 internal import Foundation
-public import HTTPExchange
+public import Wire
 
 /// A transport that writes a line about each exchange, for debugging. No line contains a token, a code or a password.
 public struct LoggedTransport: HTTPTransport {

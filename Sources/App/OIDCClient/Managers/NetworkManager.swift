@@ -1,5 +1,5 @@
 internal import Foundation
-internal import HTTPExchange
+internal import Wire
 
 /// Sends requests to identity providers and reads their answers.
 public struct NetworkManager: NetworkManagerProtocol, Sendable {

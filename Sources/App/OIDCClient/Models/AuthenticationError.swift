@@ -1,5 +1,5 @@
 public import Foundation
-internal import HTTPExchange
+internal import Wire
 
 #if canImport(Darwin)
   public import Darwin

@@ -1,5 +1,5 @@
 public import Foundation
-public import HTTPExchange
+public import Wire
 
 /// A request for a document in JSON.
 public struct NetworkRequest: Sendable, Hashable {

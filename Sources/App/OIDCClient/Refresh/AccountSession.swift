@@ -1,5 +1,5 @@
 internal import Foundation
-internal import HTTPExchange
+internal import Wire
 internal import Locking
 
 /// The tokens of one account: always valid, refreshed once however many ask.

@@ -1,5 +1,5 @@
 public import Foundation
-internal import HTTPExchange
+internal import Wire
 
 /// What is to be done to have a valid access token. A value, so that every case can be tried without a provider.
 public enum RefreshDecision: Sendable, Hashable {

@@ -1,6 +1,5 @@
 public import ByteCoding
 internal import Cryptography
-public import Explanations
 
 extension AndroidAttestationVerifier {
   /// Explains how `verify` would judge these certificates, each one in DER, leaf first. Every rule is checked, as far as

@@ -1,5 +1,5 @@
 public import Cryptography
-public import Explanations
+public import ByteCoding
 
 extension AssertionVerifier {
   /// Explains how `verify` would judge these bytes as an assertion.

@@ -1,7 +1,6 @@
 public import ByteCoding
 internal import CBOR
 internal import Cryptography
-public import Explanations
 
 extension AttestationVerifier {
   /// Explains how `verify` would judge these bytes as an attestation object.

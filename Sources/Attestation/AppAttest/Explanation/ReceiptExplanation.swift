@@ -1,6 +1,5 @@
 public import ByteCoding
 internal import Cryptography
-public import Explanations
 
 extension ReceiptVerifier {
   /// Explains how `verify` would judge these bytes as a receipt.

@@ -2,9 +2,9 @@ internal import ByteCoding
 internal import ConfigurationEngine
 internal import Foundation
 internal import HTTPClientTransport
-internal import HTTPExchange
+internal import Wire
 internal import MFADomain
-internal import Webhooks
+internal import Observability
 
 /// A server of the operator's that hears of new entries of the history, by signed messages (Standard Webhooks 1.0.0).
 public struct WebhookTarget: Sendable, Hashable {
@@ -64,7 +64,7 @@ final class AuditWebhook: Sendable {
   ///
   /// - Throws: `AuditExportFault` if the receiver takes no message now.
   func send(_ entry: AuditExports.Entry, at now: Timestamp) async throws(AuditExportFault) -> Outcome {
-    guard let secrets = (try? FileContent.read(target.secretFile)).flatMap(WebhookSecretFile.secrets) else {
+    guard let secrets = WebhookSecretFile.secrets(ofFile: target.secretFile) else {
       throw AuditExportFault(reason: "\(target.secretFile) cannot be read, or has no secrets")
     }
     guard let url = URL(string: target.url) else { throw AuditExportFault(reason: "webhooks.url is no URL") }

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Glibc
 internal import HTTPClientTransport
-internal import HTTPExchange
+internal import Wire
 internal import Locking
 internal import NIOCore
 internal import NIOPosix

@@ -1,6 +1,6 @@
 internal import ByteCoding
 internal import Foundation
-internal import HTTPExchange
+internal import Wire
 
 /// The answer of Apple Push Notification service to one notification.
 struct APNSAnswer: Sendable, Hashable {

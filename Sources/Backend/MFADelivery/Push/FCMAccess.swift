@@ -1,7 +1,7 @@
 internal import ByteCoding
 internal import Foundation
 internal import HTTPClientTransport
-internal import HTTPExchange
+internal import Wire
 
 /// The access tokens of a service account (RFC 7523): each is used until shortly before its end, and all notifications
 /// that need a new one wait for one request.

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import HTTPExchange
+internal import Wire
 
 /// The answer of Firebase Cloud Messaging to one message: the error model of Google's APIs.
 struct FCMAnswer: Sendable, Hashable {

@@ -1,8 +1,7 @@
 public import ByteCoding
-public import ForwardProxies
+public import Wire
 internal import Foundation
 internal import HTTPClientTransport
-internal import HTTPExchange
 public import MFADomain
 
 /// Sends push notifications by Firebase Cloud Messaging (HTTP v1).

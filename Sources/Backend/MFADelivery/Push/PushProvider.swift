@@ -1,5 +1,5 @@
 public import ByteCoding
-internal import HTTPExchange
+internal import Wire
 public import MFADomain
 
 /// A push service that delivers notifications to app instances.

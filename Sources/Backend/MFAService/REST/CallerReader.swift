@@ -1,7 +1,6 @@
 public import ByteCoding
 internal import HTTPTypes
 public import MFADomain
-public import MFATokens
 public import Logging
 
 /// Reads and verifies the caller from the header fields of a request.

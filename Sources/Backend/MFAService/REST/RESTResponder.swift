@@ -3,7 +3,6 @@ internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
 internal import MFADomain
-internal import MFATokens
 internal import MFAWire
 internal import NIOCore
 

@@ -2,7 +2,6 @@ internal import ByteCoding
 internal import Foundation
 internal import Locking
 internal import MFADomain
-internal import MFATokens
 internal import MFAWire
 
 /// The protocol of one socket, without the socket itself: requests in, answers and notices out.

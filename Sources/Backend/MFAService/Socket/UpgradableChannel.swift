@@ -4,7 +4,6 @@ internal import HummingbirdCore
 internal import Locking
 internal import Logging
 internal import MFADomain
-internal import MFATokens
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOHTTPTypes

@@ -2,16 +2,14 @@ internal import AsyncHTTPClient
 internal import Commands
 internal import ConfigurationEngine
 internal import ConsoleServing
-internal import ForwardProxies
+internal import Wire
 internal import Foundation
 internal import Glibc
 internal import HTTPClientTransport
 internal import MFADelivery
 internal import MFADomain
 internal import MFAService
-internal import MFASettings
 internal import MFAStore
-internal import MFATokens
 
 /// Probes what a backend with valid settings needs. Changes nothing and sends no message.
 struct BackendProbes {

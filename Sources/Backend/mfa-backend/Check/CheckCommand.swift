@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import Commands
 internal import ConfigurationEngine
 internal import Foundation
-internal import MFASettings
 
 /// Validates a configuration, and probes the files and services that it names.
 struct CheckCommand: AsyncParsableCommand {

@@ -1,8 +1,7 @@
 internal import Commands
 internal import ConfigurationEngine
 internal import MFADelivery
-internal import MFASettings
-internal import MFATokens
+internal import MFAService
 
 /// Reads the files that a configuration names, as a start would.
 enum FileCheck {

@@ -1,7 +1,6 @@
 internal import ByteCoding
 internal import ConsoleFrame
 internal import MFAService
-internal import Markup
 
 /// What belongs to an account, as tables.
 struct AccountTables {

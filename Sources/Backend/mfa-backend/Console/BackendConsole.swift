@@ -1,6 +1,5 @@
 internal import ByteCoding
 internal import ConsoleFrame
-internal import Markup
 internal import MFAService
 
 /// The console of a backend: its pages and acts over the admin socket.

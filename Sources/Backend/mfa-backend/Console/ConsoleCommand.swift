@@ -3,7 +3,6 @@ internal import Commands
 public import ConsoleFrame
 internal import Foundation
 internal import Glibc
-internal import LocalBrowser
 internal import MFAService
 internal import ProcessSignals
 

@@ -1,7 +1,6 @@
 internal import Commands
 internal import ConsoleFrame
 internal import Glibc
-internal import LocalBrowser
 internal import Locking
 internal import MFAService
 internal import NIOCore

@@ -2,7 +2,6 @@ internal import ByteCoding
 internal import ConsoleFrame
 internal import MFADomain
 internal import MFAService
-internal import Markup
 
 /// The audit history.
 struct HistoryPage {

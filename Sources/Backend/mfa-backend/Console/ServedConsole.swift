@@ -2,9 +2,7 @@ internal import Commands
 internal import ConfigurationEngine
 internal import ConsoleFrame
 internal import ConsoleServing
-internal import ConsoleSettings
 internal import Foundation
-internal import MFASettings
 
 /// The console of a backend over TLS, for people on other machines.
 struct ServedConsole {

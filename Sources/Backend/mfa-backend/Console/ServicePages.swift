@@ -1,7 +1,6 @@
 internal import ByteCoding
 internal import ConsoleFrame
 internal import MFAService
-internal import Markup
 
 /// The state of the backend.
 enum OverviewPage {

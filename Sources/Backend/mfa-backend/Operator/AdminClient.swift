@@ -3,9 +3,8 @@ internal import ByteCoding
 internal import Commands
 internal import Foundation
 internal import HTTPClientTransport
-internal import HTTPExchange
+internal import Wire
 internal import MFAService
-internal import MFASettings
 internal import NIOCore
 internal import NIOHTTP1
 

@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import Commands
 internal import ConfigurationEngine
 internal import Foundation
-internal import MFASettings
 
 /// The options that select a running backend.
 struct BackendPlace: ParsableArguments {

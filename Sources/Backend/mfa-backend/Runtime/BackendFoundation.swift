@@ -6,9 +6,7 @@ internal import Logging
 internal import MFADelivery
 internal import MFADomain
 internal import MFAService
-internal import MFASettings
 internal import MFAStore
-internal import MFATokens
 internal import Observability
 
 /// What a running backend keeps from its start to its end, whatever a reload changes.

@@ -5,8 +5,6 @@ internal import Logging
 internal import MFADelivery
 internal import MFADomain
 internal import MFAService
-internal import MFASettings
-internal import MFATokens
 internal import ProcessFrame
 
 /// The state of a running backend that a reload replaces.

@@ -6,7 +6,6 @@ internal import HTTPClientTransport
 internal import Logging
 internal import MFADomain
 internal import MFAService
-internal import MFASettings
 internal import Metrics
 internal import Observability
 internal import ProcessFrame

@@ -1,7 +1,6 @@
 internal import ByteCoding
 internal import Logging
 internal import MFAService
-internal import MFATokens
 internal import Observability
 internal import ServiceLifecycle
 

@@ -1,6 +1,5 @@
 internal import Commands
 internal import Glibc
-internal import MFASettings
 internal import ProcessFrame
 
 /// The listening socket that systemd passed for `listen` (mfa-backend.socket).

@@ -1,7 +1,6 @@
 internal import AsyncHTTPClient
 internal import Foundation
 internal import HTTPClientTransport
-internal import MFASettings
 internal import NIOCore
 internal import NIOHTTP1
 

@@ -3,7 +3,6 @@ internal import Commands
 internal import Foundation
 internal import MFADomain
 internal import MFAService
-internal import MFASettings
 internal import MFAStore
 
 struct StoreCheckCommand: AsyncParsableCommand {

@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import ByteCoding
 internal import Commands
 internal import MFADomain
-internal import MFASettings
 internal import MFAStore
 
 struct StoreRestoreCommand: AsyncParsableCommand {

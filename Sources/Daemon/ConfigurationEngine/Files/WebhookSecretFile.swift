@@ -9,6 +9,9 @@ public enum WebhookSecretFile {
   private static let prefix = "whsec_"
   private static let most = 8
 
+  /// Returns the secrets of the file at `path`; `nil` also if it cannot be read.
+  public static func secrets(ofFile path: String) -> [[UInt8]]? { (try? FileContent.read(path)).flatMap(secrets) }
+
   /// Returns the secrets, 24 to 64 bytes each; `nil` without one, with more than eight, and with a line that is none.
   public static func secrets(in bytes: [UInt8]) -> [[UInt8]]? {
     var secrets: [[UInt8]] = []

@@ -1,5 +1,3 @@
-internal import YAMLSource
-
 /// Reads the configuration file.
 struct FileLayer {
   private let table: SettingsTable

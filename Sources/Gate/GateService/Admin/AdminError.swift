@@ -1,6 +1,6 @@
 public import AttestGate
 internal import ByteCoding
-internal import GateWire
+internal import Wire
 public import Transport
 
 /// Why the admin server refuses a request.

@@ -1,6 +1,6 @@
 public import AttestGate
 internal import ByteCoding
-internal import GateWire
+internal import Wire
 internal import Transport
 
 /// A decision about a key in a list. Timestamps are RFC 3339. Unknown values are absent.

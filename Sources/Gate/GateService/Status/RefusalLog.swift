@@ -1,6 +1,6 @@
 internal import AttestGate
 public import ByteCoding
-internal import GateWire
+internal import Wire
 internal import Locking
 internal import Transport
 

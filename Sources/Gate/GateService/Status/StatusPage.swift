@@ -1,5 +1,5 @@
 internal import AttestGate
-package import Markup
+package import ByteCoding
 
 /// The page of `/status`: one document without scripts and external resources, readable without its style.
 package struct StatusPage {

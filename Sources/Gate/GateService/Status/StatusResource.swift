@@ -1,6 +1,5 @@
 internal import ByteCoding
 internal import Cryptography
-internal import Markup
 internal import Transport
 
 /// `/status`, a page for people, and `/v1/status`, the same data for programs.

@@ -1,6 +1,6 @@
 internal import AttestGate
 internal import ByteCoding
-internal import GateWire
+internal import Wire
 internal import Transport
 
 /// A refusal at the token endpoint in the form of OAuth (RFC 6749 section 5.2), beside the gate's own code in

@@ -1,7 +1,7 @@
 internal import AppAttest
 public import AttestGate
 public import ByteCoding
-internal import GateWire
+internal import Wire
 internal import Locking
 internal import Logging
 internal import Observability

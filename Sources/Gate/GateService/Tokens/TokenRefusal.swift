@@ -1,5 +1,5 @@
 internal import AttestGate
-internal import GateWire
+internal import Wire
 
 /// Why the gate issues no token, apart from the reasons that it has for every admission.
 enum TokenRefusal: Error, Sendable, Hashable {

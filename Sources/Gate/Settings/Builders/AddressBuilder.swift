@@ -1,5 +1,4 @@
 internal import ConfigurationEngine
-internal import ConsoleSettings
 
 extension SettingsBuilder {
   /// Refuses listeners that share an address: the second one could not start.

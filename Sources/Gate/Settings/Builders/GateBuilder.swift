@@ -1,5 +1,4 @@
 internal import ConfigurationEngine
-internal import ConsoleSettings
 
 extension SettingsBuilder {
   private static let certificateHint =

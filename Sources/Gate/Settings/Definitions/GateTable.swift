@@ -1,5 +1,4 @@
 public import ConfigurationEngine
-internal import ConsoleSettings
 
 extension SettingsTable {
   /// The settings of the gate.

@@ -1,5 +1,4 @@
 internal import ConfigurationEngine
-internal import ConsoleSettings
 
 /// The definition of every setting. The file's grammar, environment variables, suggestions, the JSON Schema and the
 /// reference are all derived from it.

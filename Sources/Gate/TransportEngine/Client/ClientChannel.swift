@@ -1,5 +1,5 @@
 internal import COpenSSL
-internal import ForwardProxies
+internal import Wire
 internal import Glibc
 internal import Transport
 

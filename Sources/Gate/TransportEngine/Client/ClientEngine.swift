@@ -1,4 +1,4 @@
-public import ForwardProxies
+public import Wire
 internal import Glibc
 public import Transport
 

@@ -1,8 +1,7 @@
 internal import ArgumentParser
 internal import ByteCoding
-internal import ClientAuthority
-internal import Commands
 internal import Cryptography
+internal import Commands
 internal import GateRuntime
 
 /// The commands of a client CA for debug builds.

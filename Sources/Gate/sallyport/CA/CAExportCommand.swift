@@ -1,7 +1,6 @@
 internal import ArgumentParser
-internal import ClientAuthority
-internal import Commands
 internal import Cryptography
+internal import Commands
 internal import GateRuntime
 
 struct CAExportCommand: ParsableCommand {

@@ -1,6 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
-internal import ClientAuthority
+internal import Cryptography
 
 /// Revokes certificates of clients.
 struct CARevokeCommand: ParsableCommand {

@@ -4,7 +4,6 @@ internal import ByteCoding
 internal import Commands
 internal import ConfigurationEngine
 internal import GateRuntime
-internal import Preflight
 internal import Settings
 
 /// Validates a configuration, and probes the files and services that it names.

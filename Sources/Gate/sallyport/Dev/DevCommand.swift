@@ -7,8 +7,6 @@ internal import Cryptography
 internal import FoundationEssentials
 internal import GateRuntime
 internal import Glibc
-internal import Preflight
-internal import RiskExchange
 internal import Settings
 internal import SimulatedDevice
 internal import Transport

@@ -1,7 +1,6 @@
 internal import ByteCoding
-internal import ClientAuthority
-internal import Commands
 internal import Cryptography
+internal import Commands
 internal import GateRuntime
 internal import Transport
 internal import TransportEngine

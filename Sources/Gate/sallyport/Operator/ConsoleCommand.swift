@@ -3,10 +3,9 @@ internal import Commands
 public import ConsoleFrame
 internal import ConsoleServing
 internal import FoundationEssentials
-internal import GateConsole
+internal import GateRuntime
 internal import GateService
 internal import Glibc
-internal import LocalBrowser
 internal import ProcessSignals
 internal import Transport
 internal import TransportEngine

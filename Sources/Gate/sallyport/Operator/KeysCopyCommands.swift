@@ -5,7 +5,6 @@ internal import Commands
 internal import GateRuntime
 internal import GateService
 internal import Glibc
-internal import KeyTransfer
 internal import ProcessSignals
 internal import Settings
 

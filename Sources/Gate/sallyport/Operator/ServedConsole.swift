@@ -2,8 +2,6 @@ internal import Commands
 internal import ConfigurationEngine
 internal import ConsoleFrame
 internal import ConsoleServing
-internal import ConsoleSettings
-internal import GateConsole
 internal import GateRuntime
 internal import Observability
 internal import Settings

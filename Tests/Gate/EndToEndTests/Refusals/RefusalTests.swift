@@ -1,6 +1,6 @@
 import ByteCoding
 import Foundation
-import GateWire
+import Wire
 import TestSupport
 import Testing
 import Transport

@@ -1,5 +1,4 @@
 import ByteCoding
-import Explanations
 import Foundation
 import SimulatedDevice
 

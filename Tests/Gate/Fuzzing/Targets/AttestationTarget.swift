@@ -1,5 +1,5 @@
 import Cryptography
-import Explanations
+import ByteCoding
 import SimulatedDevice
 
 @testable import AppAttest

@@ -1,4 +1,4 @@
-import ForwardProxies
+import Wire
 
 extension FuzzTarget {
   static let proxyTunnel = FuzzTarget(

@@ -1,4 +1,4 @@
-import AuthenticatorVault
+@testable import AuthenticatorVault
 import ByteCoding
 import Cryptography
 import Foundation
@@ -7,7 +7,6 @@ import QREncoding
 import VaultFormats
 
 @testable import QRCodes
-@testable import VaultSync
 
 extension FuzzTarget {
   /// The files of other authenticators that have no target of their own, the vault that a partner shares, the names in

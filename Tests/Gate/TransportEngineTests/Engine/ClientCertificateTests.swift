@@ -1,6 +1,5 @@
 import ByteCoding
 import COpenSSL
-import ClientAuthority
 import Cryptography
 import Foundation
 import Locking

@@ -1,4 +1,4 @@
-import ForwardProxies
+import Wire
 import SimulatedDevice
 import TestSupport
 import Testing

@@ -1,3 +1,0 @@
-// A transport of one's own needs these types, and an app imports only this module.
-@_exported public import HTTPExchange
-@_exported public import URLSessionExchange

@@ -1,0 +1,61 @@
+internal import AttestClient
+internal import Commands
+internal import Wire
+internal import Locking
+internal import Transport
+internal import TransportEngine
+
+/// Many devices that lose their sockets at one moment and come back at once, as after the restart of a network.
+struct StormWork: LoadWork {
+  let plan: LoadPlan
+  let target: LoadTarget
+  /// Whether a device that fails pauses as the client library does, and not only a moment.
+  let backsOff: Bool
+  let devices: [LoadDevice?]
+  /// The sockets that the devices lose when the storm begins.
+  private let open: LockedValue<[ClientWebSocket]>
+
+  init(_ plan: LoadPlan, at target: LoadTarget, backsOff: Bool, _ devices: [(LoadDevice?, ClientWebSocket)]) {
+    (self.plan, self.target, self.backsOff) = (plan, target, backsOff)
+    self.devices = devices.map(\.0)
+    open = LockedValue(devices.map(\.1))
+  }
+
+  var news: String { "open \(devices.count)" }
+  var sockets: [ClientWebSocket] { open.withLock(\.self) }
+
+  func perform() async -> LoadResult {
+    let tally = LockedValue(LoadTally())
+    let signals = ClosingSignals(once: true) {}
+    defer { signals.stop() }
+    // Releasing a socket closes its connection without a Close frame.
+    open.withLock { $0 = [] }
+    let progress = LoadProgress(plan) { tally.withLock { $0 } }
+    let start = monotonicNanoseconds()
+    let end = start + plan.duration.nanoseconds
+    let returned = await inParallel(devices.count) { number -> ClientWebSocket? in
+      var reconnection = Reconnection()
+      while monotonicNanoseconds() < end, !signals.wereReceived {
+        do throws(Failure) {
+          let socket = try await target.open(as: devices[number], number: number)
+          let took = monotonicNanoseconds() - start
+          tally.withLock {
+            $0.count += 1
+            $0.latency.record(took)
+          }
+          return socket
+        } catch {
+          tally.withLock { $0.attemptsFailed += 1 }
+          let pause = backsOff ? reconnection.pause(after: .retryLater) : nil
+          try? await Task.sleep(for: pause ?? .milliseconds(10))
+        }
+      }
+      tally.withLock { $0.lose(Failure(.unavailable, "a device was not back in time")) }
+      return nil
+    }
+    progress.stop()
+    let seconds = seconds(since: start)
+    open.withLock { $0 = returned.compactMap(\.self) }
+    return LoadResult(tally.withLock { $0 }, seconds: seconds, wasInterrupted: signals.wereReceived)
+  }
+}
