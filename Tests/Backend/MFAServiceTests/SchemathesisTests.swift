@@ -26,7 +26,7 @@ struct SchemathesisTests {
             "run", "http://127.0.0.1:\(backend.port)/api/v1/openapi.json", "--checks",
             "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
               + "response_headers_conformance,unsupported_method",
-            "--max-examples", "25", "--seed", "1", "--no-color",
+            "--max-examples", "12", "--seed", "1", "--no-color",
           ],
           environment: [
             "SCHEMATHESIS_HOOKS": ProjectFile.path("Tests/Backend/Programs/mfa_identity.py"),

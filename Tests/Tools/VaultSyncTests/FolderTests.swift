@@ -67,12 +67,14 @@ private struct Folders {
       save: { _ in })
   }
 
-  @Test func `in 1,000 random histories over real folders with conflict copies all agree, and no entry is lost`() throws
-  {
+  /// On a slow disk a thousand histories take minutes, because each step waits for it.
+  private static let histories = ProcessInfo.processInfo.environment["SALLYPORT_TEST_EXHAUSTION"] == "1" ? 1000 : 200
+
+  @Test func `in 200 random histories over real folders, or 1,000, all agree, and no entry is lost`() throws {
     let place = FileManager.default.temporaryDirectory.appending(path: "sallyport-\(UUID())")
     defer { try? FileManager.default.removeItem(at: place) }
     var conflicts = 0
-    for seed in 0..<1000 {
+    for seed in 0..<Self.histories {
       var random = SeededGenerator(seed: UInt64(seed))
       var folders = try Folders(3, in: place.appending(path: "\(seed)"))
       var vaults = Array(repeating: Vault(), count: 3)
@@ -108,7 +110,7 @@ private struct Folders {
       let names = Set(try (0..<3).flatMap { try folders.files($0).keys })
       #expect(names == ["vault.x"], "seed \(seed): \(names)")
     }
-    #expect(conflicts > 300)
+    #expect(conflicts > Self.histories / 4)
   }
 
   @Test func `a copy that cannot be opened is named and left`() throws {
