@@ -8,9 +8,10 @@ struct FactorEmailCommand: AsyncParsableCommand {
     abstract: "Give the account an address for codes by e-mail.",
     discussion: """
       The server sends a code to the address, which is in use once that code was given: on a terminal the command asks \
-      for it, otherwise it is given with a second call. The address replaces an earlier one. Example:
-        attest factor email wss://localhost:6200/ ada@example.com --authority DIR
-        attest factor email wss://localhost:6200/ ada@example.com 123456 --authority DIR
+      for it, otherwise it is given with a second call. The address replaces an earlier one. Set up the authenticator \
+      first: with its first factor an account forgets an earlier address. Example:
+        attest factor email wss://localhost:6200/ a@example.com --authority DIR
+        attest factor email wss://localhost:6200/ a@example.com 123456 --authority DIR
       """)
 
   @OptionGroup var options: AppOptions
