@@ -33,8 +33,8 @@ public struct EngineLimits: Sendable, Hashable {
   /// limit are closed before TLS.
   public var connectionsPerAddress: Int?
   /// The maximum number of simultaneous connections of each loop, at least 1; `nil` for no limit. A further one takes the
-  /// place of the one that has waited longest for its client; if each has a request in work, the further one is closed.
-  /// For listeners of operators and probes, which idle clients must not lock out.
+  /// place of the one that has waited longest for its client; if each has a request in work, as many again are accepted.
+  /// For listeners of operators and probes, which neither idle clients nor busy ones must lock out.
   public var connectionsPerLoop: Int?
 
   /// Clients and upstreams get no descriptor of this number or above. The rest of the process's descriptors is for

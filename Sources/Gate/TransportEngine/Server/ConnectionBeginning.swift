@@ -22,13 +22,15 @@ extension EventLoop {
     }
   }
 
-  /// Makes room for one more connection if the loop has a limit of them. Returns `false` if there is none, because every
-  /// connection has a request in work.
+  /// Makes room for one more connection if the loop has a limit of them. Returns `false` if there is none, because twice
+  /// as many have a request in work.
   func makeRoom(in service: SessionService) -> Bool {
     guard let most = service.limits.connectionsPerLoop, sessionCount >= most else { return true }
     let waiting = (0..<slots.end).lazy.compactMap { self.slots.token(in: $0).flatMap { self.slots.session($0) } }
       .filter(\.pointee.phase.waitsForClient)
-    guard let idlest = waiting.min(by: { $0.pointee.waitOrder < $1.pointee.waitOrder }) else { return false }
+    guard let idlest = waiting.min(by: { $0.pointee.waitOrder < $1.pointee.waitOrder }) else {
+      return sessionCount < 2 * most
+    }
     destroy(idlest)
     return true
   }

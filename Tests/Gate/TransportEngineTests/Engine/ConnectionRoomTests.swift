@@ -55,11 +55,11 @@ extension EngineTests {
       _ = gate
     }
 
-    @Test("A session in work keeps its connection, and a further connection is closed")
+    @Test("Sessions in work keep their connections; as many again are accepted, and a further one is closed")
     func busy() async throws {
       let listener = try RawListener()
       let gate = try Self.gate(2, listener)
-      let sessions = try [gate.open(through: listener), gate.open(through: listener)]
+      let sessions = try (0..<4).map { _ in try gate.open(through: listener) }
       #expect(try gate.connect().readToEnd() == [])
       for (client, backend) in sessions {
         try backend.send(FrameTrackerTests.frame(1, [7], mask: nil))
