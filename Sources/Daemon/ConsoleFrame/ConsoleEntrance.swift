@@ -83,9 +83,11 @@ struct ConsoleEntrance: Sendable {
 
   /// Sends the browser to the provider.
   func begin(_ request: ConsoleRequest) async -> ConsoleResponse {
-    // A link of another site must not begin a sign-in that a person does not expect. Older browsers do not say.
-    let site = request.values(of: "Sec-Fetch-Site")
-    guard let provider = people.rules.provider, site.isEmpty || site.allSatisfy({ $0.hasSameBytes(as: "same-origin") })
+    // A link of another site must not begin a sign-in that a person does not expect, nor must the script of the page that
+    // it gets instead. Older browsers do not say.
+    guard let provider = people.rules.provider,
+      request.values(of: "Sec-Fetch-Site").allSatisfy({ $0.hasSameBytes(as: "same-origin") }),
+      request.values(of: "Sec-Fetch-Mode").allSatisfy({ $0.hasSameBytes(as: "navigate") })
     else { return page(for: request) }
     let back = ConsoleForm((request.query ?? "").utf8)?["back"].flatMap(ConsoleSite.ownPath) ?? "/"
     let begun = people.signIns.begin(redirect: redirect, back: back)
@@ -97,7 +99,10 @@ struct ConsoleEntrance: Sendable {
         303, "text/plain; charset=utf-8", "to the provider\n",
         [
           ("Location", address),
-          ("Set-Cookie", cookie(signInCookie, people.signIns.seal(begun), ConsoleSignIns.lifetime, "Lax")),
+          (
+            "Set-Cookie",
+            cookie(signInCookie, people.signIns.seal(begun, at: provider.issuer), ConsoleSignIns.lifetime, "Lax")
+          ),
         ])
     } catch {
       people.report(.providerRefused(reason: error.text, address: request.address))
@@ -111,7 +116,8 @@ struct ConsoleEntrance: Sendable {
     // Codes of some providers have more than a thousand bytes.
     let form = ConsoleForm((request.query ?? "").utf8, mostBytes: 4096)
     guard let form, let state = form["state"],
-      let begun = people.signIns.begun(request.cookies(signInCookie), state: state, redirect: redirect)
+      let begun = people.signIns.begun(
+        request.cookies(signInCookie), state: state, redirect: redirect, at: provider.issuer)
     else {
       return page(
         for: request,

@@ -35,14 +35,15 @@ public struct ConsolePerson: Sendable {
   /// Creates the user of an OpenID provider.
   ///
   /// - Parameters:
-  ///   - subject: The `sub` of the ID token, which names the user forever. Part of the name.
+  ///   - subject: The `sub` of the ID token, which names the user forever. Part of the name, in parentheses, so that it is
+  ///     no subject of a certificate.
   ///   - name: A name that people know. The provider or the user may change it, so that it is only shown.
   ///   - groups: At most `mostGroups`.
   /// - Returns: `nil` for a subject that is empty or too long for a name, and for too many groups.
   public init?(issuer: String, subject: String, name: String?, groups: [String]) {
-    guard groups.count <= Self.mostGroups else { return nil }
+    guard !subject.isEmpty, groups.count <= Self.mostGroups else { return nil }
     let shown = name.flatMap { $0.utf8.count <= Self.mostShownBytes ? Self.checked($0) : nil }
-    guard let checked = Self.checked(shown.map { "\($0) (\(subject))" } ?? subject) else { return nil }
+    guard let checked = Self.checked(shown.map { "\($0) (\(subject))" } ?? "(\(subject))") else { return nil }
     let kept = groups.filter { $0.utf8.count <= Self.mostGroupBytes }
     self.init(.provider(issuer: issuer, subject: subject, groups: kept), name: checked)
   }

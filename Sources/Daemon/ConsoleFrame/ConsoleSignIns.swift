@@ -34,31 +34,37 @@ final class ConsoleSignIns: Sendable {
       back: back, endsAt: clock.now().advanced(by: Self.lifetime))
   }
 
-  /// Returns the value of the cookie for a sign-in.
-  func seal(_ begun: Begun) -> String {
+  /// Returns the value of the cookie for a sign-in at the provider `issuer`: a code of another one, after a reload, must not
+  /// go to it.
+  func seal(_ begun: Begun, at issuer: String) -> String {
     let request = begun.request
     let parts = [
       request.state, request.nonce, request.verifier, Base64URL.encode(Array(begun.back.utf8)),
       "\(begun.endsAt.seconds)",
     ]
     let text = parts.joined(separator: ".")
-    return text + "." + Base64URL.encode(HMACSHA256.authenticate(Array(text.utf8), key: key))
+    return text + "." + Base64URL.encode(code(text, issuer))
   }
 
-  /// Returns the sign-in of which the browser has the cookie and the redirect the state; `nil` if there is none, or it was
-  /// too long ago.
-  func begun(_ cookies: [String], state: String, redirect: String) -> Begun? {
-    cookies.prefix(2).compactMap { open($0, redirect: redirect) }.first {
+  /// The code of a cookie for a sign-in at `issuer`. The text has no line end.
+  private func code(_ text: some StringProtocol, _ issuer: String) -> [UInt8] {
+    HMACSHA256.authenticate(Array("\(text)\n\(issuer)".utf8), key: key)
+  }
+
+  /// Returns the sign-in at `issuer` of which the browser has the cookie and the redirect the state; `nil` if there is none,
+  /// or it was too long ago.
+  func begun(_ cookies: [String], state: String, redirect: String, at issuer: String) -> Begun? {
+    cookies.prefix(2).compactMap { open($0, redirect: redirect, issuer) }.first {
       constantTimeEqual(Array($0.request.state.utf8), Array(state.utf8)) && clock.now() < $0.endsAt
     }
   }
 
-  private func open(_ cookie: String, redirect: String) -> Begun? {
+  private func open(_ cookie: String, redirect: String, _ issuer: String) -> Begun? {
     guard cookie.utf8.count <= 2048, let dot = cookie.utf8.lastIndex(of: UInt8(ascii: ".")),
-      let code = Base64URL.decode(cookie[cookie.utf8.index(after: dot)...])
+      let given = Base64URL.decode(cookie[cookie.utf8.index(after: dot)...])
     else { return nil }
     let text = cookie[..<dot]
-    guard constantTimeEqual(code, HMACSHA256.authenticate(Array(text.utf8), key: key)) else { return nil }
+    guard constantTimeEqual(given, code(text, issuer)) else { return nil }
     // The seal is of this process: the parts are as they were written.
     let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     guard parts.count == 5, let seconds = Int64(parts[4]), let back = Base64URL.decode(parts[3]) else { return nil }

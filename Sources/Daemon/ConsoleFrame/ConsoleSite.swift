@@ -254,7 +254,10 @@ public final class ConsoleSite: Sendable {
     }
     if request.path.hasSameBytes(as: "/sign-out") {
       caller.signOut()
-      return page(200, ConsoleLayout.signedOutPage(pages.name, isOver: viewer.person == nil))
+      var answer = page(200, ConsoleLayout.signedOutPage(pages.name, isOver: viewer.person == nil))
+      let secure = scheme == "https://" ? "Secure; " : ""
+      answer.fields.append(("Set-Cookie", "\(cookieName)=; \(secure)HttpOnly; SameSite=Strict; Path=/; Max-Age=0"))
+      return answer
     }
     guard let act = pages.acts.first(where: { request.path.hasSameBytes(as: "/act/\($0.name)") }) else {
       return refusal(404, "There is no such act.")

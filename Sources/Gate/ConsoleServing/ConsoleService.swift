@@ -58,7 +58,8 @@ public actor ConsoleService {
     people = ConsolePeople(try Self.rules(settings)) { Self.write($0, to: logger) }
     responder = ConsoleResponder(
       ConsoleSite(host: settings.url.host, port: settings.url.port, pages: pages, people: people))
-    engine = try Self.listen(settings, tls, responder) { Self.write($0, to: logger) }
+    let lines = ConnectionLines(logger)
+    engine = try Self.listen(settings, tls, responder) { lines.write($0) }
   }
 
   private static func tls(_ files: ConsoleFiles) throws(Failure) -> ServerTLS {
@@ -195,21 +196,6 @@ public actor ConsoleService {
       logger.info("sign-in refused: no role", metadata: fields(address, ["person": "\(name)"]))
     case .providerRefused(let reason, let address):
       logger.info("sign-in refused", metadata: fields(address, ["reason": "\(reason)"]))
-    }
-  }
-
-  private static func write(_ event: EngineEvent, to logger: Logger) {
-    switch event {
-    case .handshakeCompleted, .connectionUnused, .challengeAnswered: break
-    case .handshakeFailed(let address, let reason, let commonName):
-      var metadata: Logger.Metadata = ["client": "\(address.host)", "reason": "\(reason)"]
-      if let commonName { metadata["common_name"] = "\(commonName)" }
-      logger.info("TLS handshake failed", metadata: metadata)
-    case .acceptPaused(let reason): logger.error("accept paused", metadata: ["reason": "\(reason)"])
-    case .connectionRefused(let refusal, let address, let detail):
-      var metadata: Logger.Metadata = ["client": "\(address.host)", "code": "\(refusal.rawValue)"]
-      if let detail { metadata["detail"] = "\(detail)" }
-      logger.info("connection refused", metadata: metadata)
     }
   }
 }

@@ -115,6 +115,19 @@ actor OpenIDProvider: ConsoleProvider {
     return person
   }
 
+  /// The fault for an answer of the token endpoint, whose text is `error` (RFC 6749, section 5.2).
+  private static func refusal(_ status: Int, _ error: String?) -> ConsoleFault {
+    let reason = "status \(status)\(error.map { ": \($0)" } ?? "")"
+    if status >= 500 { return ConsoleFault(502, "The provider failed with \(reason).", hint: "Try again later.") }
+    if status == 401 || error == "invalid_client" || error == "unauthorized_client" {
+      return ConsoleFault(
+        502, "The provider does not accept this console: \(reason).",
+        hint:
+          "An administrator compares admin.console.oidc.client_id and client_secret_file with the provider's client.")
+    }
+    return ConsoleFault(403, "The provider refuses the sign-in with \(reason).", hint: "Sign in again.")
+  }
+
   private func keys(_ document: ProviderDocument) async throws(ConsoleFault) -> ProviderKeys {
     let answer = try await exchange.send("GET", document.keys)
     guard answer.status == 200, let keys = ProviderKeys(document: answer.body) else {
@@ -143,9 +156,7 @@ actor OpenIDProvider: ConsoleProvider {
     let body = Array(ConsoleForm.query(form).utf8.dropFirst())
     let answer = try await exchange.send("POST", document.token, fields: fields, body: body)
     guard answer.status == 200 else {
-      let refusal = TokenRefusal(answer.body).error.map { ": \($0)" } ?? ""
-      throw ConsoleFault(
-        403, "The provider refuses the sign-in with status \(answer.status)\(refusal).", hint: "Sign in again.")
+      throw Self.refusal(answer.status, TokenRefusal(answer.body).error)
     }
     guard let tokens = TokenAnswer(answer.body) else { throw Self.malformed("it has no ID token") }
     return tokens

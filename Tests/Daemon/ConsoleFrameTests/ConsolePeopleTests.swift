@@ -105,6 +105,8 @@ struct ConsolePeopleTests {
     #expect(await bench.send("POST", "/sign-out", as: "CN=bob", cookie: bob, body: "token=\(token)").status == 403)
     let out = await bench.send("POST", "/sign-out", as: "CN=ada", cookie: first, body: "token=\(token)")
     #expect(out.status == 200 && out.text.contains("Signed out") && out.text.contains("Sign in again"))
+    let removed = try #require(out.first("Set-Cookie"))
+    #expect(removed.hasPrefix("__Host-console-7443=; Secure;") && removed.hasSuffix("Max-Age=0"))
     #expect(await bench.send("GET", "/", as: "CN=ada", cookie: first).status == 401)
     #expect(await bench.send("GET", "/", as: "CN=ada", cookie: second).status == 200)
     #expect(await bench.send("GET", "/", as: "CN=bob", cookie: bob).status == 200)

@@ -97,7 +97,36 @@ struct ConsoleSignInTests {
     let person = ConsolePerson(issuer: "i", subject: "4711", name: "ada\u{202E}\"\n", groups: [])
     #expect(person?.name == "ada\u{FFFD}'\u{FFFD} (4711)")
     #expect(
-      ConsolePerson(issuer: "i", subject: "4711", name: String(repeating: "a", count: 97), groups: [])?.name == "4711")
+      ConsolePerson(issuer: "i", subject: "4711", name: String(repeating: "a", count: 97), groups: [])?.name == "(4711)"
+    )
+    // No user of a provider is called as the owner of a certificate.
+    #expect(ConsolePerson(issuer: "i", subject: "CN=ada", name: nil, groups: [])?.name == "(CN=ada)")
+  }
+
+  @Test("A script begins no sign-in, and a person does")
+  func script() async {
+    for mode in ["cors", "same-origin", "no-cors", "websocket"] {
+      let answer = await PeopleBench().send(
+        "GET", "/sign-in/provider", ["Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": mode])
+      #expect(answer.status == 401 && answer.first("Location") == nil && answer.first("Set-Cookie") == nil, "\(mode)")
+    }
+    let begun = await PeopleBench().send(
+      "GET", "/sign-in/provider", ["Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "navigate"])
+    #expect(begun.status == 303)
+  }
+
+  @Test("A code of a provider that a reload has replaced does not go to the new one")
+  func replacedProvider() async throws {
+    let bench = PeopleBench()
+    let begun = try #require(await bench.begin())
+    let other = ExampleProvider([:], issuer: "https://other.example")
+    bench.people.replace(PeopleBench.rules(provider: other, issuer: other.issuer))
+    let answer = await bench.send("GET", "/sign-in/callback?code=code&state=\(begun.state)", cookie: begun.cookie)
+    #expect(answer.status == 403 && other.exchanged.withLock(\.self).isEmpty && bench.people.sessionCount == 0)
+    // The old provider again: its sign-in goes on.
+    bench.people.replace(PeopleBench.rules(provider: bench.provider))
+    #expect(
+      await bench.send("GET", "/sign-in/callback?code=code&state=\(begun.state)", cookie: begun.cookie).status == 200)
   }
 
   @Test("A session of another provider's user ends when the settings name another issuer")

@@ -4,7 +4,7 @@ import Locking
 
 /// A provider that names a person for each code, and counts what it was asked.
 final class ExampleProvider: ConsoleProvider {
-  let issuer = "https://id.example"
+  let issuer: String
   /// The subject and the groups for each code.
   let accounts: [String: (subject: String, groups: [String])]
   let exchanged = LockedValue<[String]>([])
@@ -12,7 +12,9 @@ final class ExampleProvider: ConsoleProvider {
   /// Is passed before each answer.
   let latch = Latch()
 
-  init(_ accounts: [String: (subject: String, groups: [String])]) { self.accounts = accounts }
+  init(_ accounts: [String: (subject: String, groups: [String])], issuer: String = "https://id.example") {
+    (self.accounts, self.issuer) = (accounts, issuer)
+  }
 
   func address(of request: ConsoleSignInRequest) async throws(ConsoleFault) -> String {
     nonces.withLock { $0.append(request.nonce) }

@@ -21,10 +21,11 @@ public struct AdminRequest: Sendable {
     id = request.id
     self.process = process
     headers = request.headers
-    person = try request.headers.first(named: ConsolePersonField.name).map { value throws(AdminError) in
-      guard let person = ConsolePersonField.decode(value) else {
+    let people = request.headers.values(named: ConsolePersonField.name)
+    person = try people.first.map { value throws(AdminError) in
+      guard people.count == 1, let person = ConsolePersonField.decode(value) else {
         throw .malformedParameter(
-          ConsolePersonField.name, rule: "must be a name of at most 384 bytes, percent-encoded UTF-8")
+          ConsolePersonField.name, rule: "must be one name of at most 384 bytes, percent-encoded UTF-8")
       }
       return person
     }
