@@ -127,7 +127,9 @@ struct ConsoleEntrance: Sendable {
     guard let code = form["code"] else {
       let reason = Shown.text(String((form["error"] ?? "no reason").prefix(64)))
       return done(
-        page(for: request, fault: ConsoleFault(403, "The provider has signed nobody in: \(reason).")))
+        page(
+          for: request, fault: ConsoleFault(403, "The provider refuses the sign-in: \(reason).", hint: "Sign in again.")
+        ))
     }
     do throws(ConsoleFault) {
       let person = try await people.exchange(for: request.address) { () async throws(ConsoleFault) in

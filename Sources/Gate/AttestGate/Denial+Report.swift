@@ -267,8 +267,7 @@ extension ChainRejection {
     switch self {
     case .expired, .notYetValid: .certExpired
     case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .criticalExtension, .unreadableExtension,
-      .strayCertificate,
-      .unexpectedLength:
+      .strayCertificate, .unexpectedLength:
       .chainUntrusted
     // The gate itself failed, mostly for lack of memory. This says nothing about the certificates.
     case .operationFailed: .overloaded

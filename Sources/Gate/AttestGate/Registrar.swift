@@ -192,8 +192,7 @@ extension ChainRejection {
     switch self {
     case .notYetValid, .expired: true
     case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .criticalExtension, .unreadableExtension,
-      .strayCertificate,
-      .unexpectedLength, .operationFailed:
+      .strayCertificate, .unexpectedLength, .operationFailed:
       false
     }
   }
