@@ -23,13 +23,15 @@ public enum OwnedProcessGroups {
   /// afterwards.
   public static func forget(_ id: Int32) { groups.withLock { _ = $0.remove(id) } }
 
-  /// Kills every process of every group.
-  static func killAll() {
+  /// Kills every process of every group, then calls `body`. Until it returns, no group starts and `forget(_:)` waits:
+  /// if `body` ends this process, no thread can report the killed programs as a failure of theirs first.
+  static func killAll<Result>(_ body: () -> Result) -> Result {
     groups.withLock { groups in
       for id in groups { kill(-id, SIGKILL) }
       groups = []
+      return body()
     }
   }
 
-  private static let killsAtExit: Bool = atexit { OwnedProcessGroups.killAll() } == 0
+  private static let killsAtExit: Bool = atexit { OwnedProcessGroups.killAll {} } == 0
 }

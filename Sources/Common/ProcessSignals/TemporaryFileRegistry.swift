@@ -28,13 +28,14 @@ public enum TemporaryFileRegistry {
     let numbers = [SIGINT, SIGTERM, SIGHUP].filter { !isIgnored($0) }
     ProcessSignals.hear(numbers) { number in
       TerminalMode.restoreAll()
-      OwnedProcessGroups.killAll()
-      paths.withLock { paths in
-        for path in paths { unlink(path) }
-        // No file is finished from here on: the lock is held until the exit.
-        ProcessSignals.obey([number])
-        kill(getpid(), number)
-        while true { pause() }
+      // Both locks are held until the exit: from here on no file is finished, and the end of no program is reported.
+      OwnedProcessGroups.killAll {
+        paths.withLock { paths in
+          for path in paths { unlink(path) }
+          ProcessSignals.obey([number])
+          kill(getpid(), number)
+          while true { pause() }
+        }
       }
     }
   }

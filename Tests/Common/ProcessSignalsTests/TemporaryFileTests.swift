@@ -45,6 +45,40 @@ struct TemporaryFileTests {
     }
   }
 
+  @Test("The signal that ends a process and its programs is not reported as an end of a program")
+  func ended() async throws {
+    _ = try await Places.withTemporaryFolder { folder async throws in
+      await #expect(processExitsWith: .signal(SIGTERM)) { [folder = folder as String] in
+        TemporaryFileRegistry.endWithSignals()
+        let program = try #require(OwnedProcessGroups.start { Self.leader() })
+        try TemporaryFile(for: folder + "/file").place(finishing: {
+          kill(getpid(), SIGTERM)
+          var information = siginfo_t()
+          while waitid(P_PID, id_t(program), &information, WEXITED | WNOWAIT) != 0 {}
+          // What waits for a program would now say that it has ended.
+          Thread.detachNewThread {
+            OwnedProcessGroups.forget(program)
+            exit(3)
+          }
+          usleep(300_000)
+        })
+        usleep(10_000_000)
+      }
+    }
+  }
+
+  /// Starts sleep(1) as the leader of a new group.
+  private static func leader() -> pid_t? {
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP))
+    var words: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("60"), nil]
+    defer { for word in words { free(word) } }
+    var id: pid_t = 0
+    return posix_spawnp(&id, "sleep", nil, &attributes, &words, environ) == 0 ? id : nil
+  }
+
   @Test("Concurrent writers of one file do not remove each other's temporary files, and each file is complete")
   func atOnce() async throws {
     try await Places.withTemporaryFolder { folder in
