@@ -262,7 +262,7 @@ package.targets += Room.gate.tests([
   ],
   "ConformanceTests": ["GateProcesses", "sallyport"],
   "EndToEndTests": ["AttestGate", "SimulatedDevice", "TestSupport", "TransportEngine", "attest", "sallyport", "GRDB"],
-  "GateRuntimeTests": ["GateFixtures", "GateRuntime", "StoreConformance"],
+  "GateRuntimeTests": ["ConsoleServing", "GateFixtures", "GateRuntime", "StoreConformance"],
   "GateServiceTests": ["GateFixtures", "GateService", "TestSupport"],
   "LoadTests": ["GateProcesses", "PostgresServers", "attest", "sallyport"],
   "ObservabilityTests": ["GateProcesses", "GateService", "attest", "sallyport"],

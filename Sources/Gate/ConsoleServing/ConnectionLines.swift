@@ -13,10 +13,14 @@ final class ConnectionLines: Sendable {
   }
 
   static let mostInMinute = 60
-  private let minute = LockedValue(Minute(start: .now))
+  private let minute: LockedValue<Minute>
   private let logger: Logger
+  private let now: @Sendable () -> ContinuousClock.Instant
 
-  init(_ logger: Logger) { self.logger = logger }
+  init(_ logger: Logger, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
+    (self.logger, self.now) = (logger, now)
+    minute = LockedValue(Minute(start: now()))
+  }
 
   /// Called on the event loop.
   func write(_ event: EngineEvent) {
@@ -35,7 +39,7 @@ final class ConnectionLines: Sendable {
   }
 
   private func write(_ message: Logger.Message, _ metadata: Logger.Metadata) {
-    let now = ContinuousClock.now
+    let now = self.now()
     let (isWritten, left) = minute.withLock { minute in
       var left = 0
       if now - minute.start >= .seconds(60) {

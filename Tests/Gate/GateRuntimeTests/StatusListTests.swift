@@ -114,24 +114,6 @@ struct StatusListTests {
     #expect(await exposition().contains("sallyport_android_status_list_failures_total 0"))
   }
 
-  /// Collects the lines of a log.
-  private struct LineCollector: LogHandler {
-    private let lines: LockedValue<[String]>
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.trace
-
-    init(_ lines: LockedValue<[String]>) { self.lines = lines }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-      get { metadata[key] }
-      set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-      lines.withLock { $0.append("\(event.message) \(event.metadata ?? [:])") }
-    }
-  }
-
   @Test(
     "A list that is missing, empty or truncated does not replace the last one",
     arguments: ["", "{\"entr", "{\"entries\":{}}", nil])
