@@ -66,8 +66,9 @@ extension WycheproofTest.Group {
   fileprivate init(_ members: [String: Any]) throws {
     comment = members["comment"] as? String ?? ""
     publicKey = (members["publicKey"] as? [String: Any] ?? [:]).compactMapValues { $0 as? String }
-    keyJSON = try (members["public"] ?? members["private"]).map {
-      Array(try JSONSerialization.data(withJSONObject: $0))
-    } ?? []
+    keyJSON =
+      try (members["public"] ?? members["private"]).map {
+        Array(try JSONSerialization.data(withJSONObject: $0))
+      } ?? []
   }
 }
