@@ -64,6 +64,14 @@ struct ConsoleEntrance: Sendable {
 
   // MARK: Signing in
 
+  /// Leads a browser that has a session, in another tab for example, to the page that it wanted. A second session would
+  /// leave the first one open, which no browser could sign out of.
+  func goOn(_ form: ConsoleForm?) -> ConsoleResponse {
+    ConsoleResponse(303, "text/plain; charset=utf-8", "signed in\n", [("Location", Self.back(form))])
+  }
+
+  private static func back(_ form: ConsoleForm?) -> String { form?["back"].flatMap(ConsoleSite.ownPath) ?? "/" }
+
   /// Signs in the owner of the certificate of the connection.
   func signInByCertificate(_ request: ConsoleRequest) -> ConsoleResponse {
     let rules = people.rules
@@ -75,7 +83,7 @@ struct ConsoleEntrance: Sendable {
       return page(for: request, fault: ConsoleFault(403, "This certificate has no role at this console."))
     }
     people.report(.signedIn(person, role, address: request.address))
-    let back = ConsoleForm(request.body)?["back"].flatMap(ConsoleSite.ownPath) ?? "/"
+    let back = Self.back(ConsoleForm(request.body))
     return ConsoleResponse(
       303, "text/plain; charset=utf-8", "signed in\n",
       [("Location", back), ("Set-Cookie", sessionCookie(people.sessions.open(for: person)))])
@@ -89,7 +97,7 @@ struct ConsoleEntrance: Sendable {
       request.values(of: "Sec-Fetch-Site").allSatisfy({ $0.hasSameBytes(as: "same-origin") }),
       request.values(of: "Sec-Fetch-Mode").allSatisfy({ $0.hasSameBytes(as: "navigate") })
     else { return page(for: request) }
-    let back = ConsoleForm((request.query ?? "").utf8)?["back"].flatMap(ConsoleSite.ownPath) ?? "/"
+    let back = Self.back(ConsoleForm((request.query ?? "").utf8))
     let begun = people.signIns.begin(redirect: redirect, back: back)
     do throws(ConsoleFault) {
       let address = try await people.exchange(for: request.address) { () async throws(ConsoleFault) in

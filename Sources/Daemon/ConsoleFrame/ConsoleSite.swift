@@ -86,6 +86,7 @@ public final class ConsoleSite: Sendable {
       switch entry {
       case .owner(let access, _) where request.path.hasSameBytes(as: "/session"): return signIn(request, access)
       case .people(let entrance) where request.path.hasSameBytes(as: ConsoleEntrance.certificatePath):
+        if caller(of: request) != nil { return entrance.goOn(ConsoleForm(request.body)) }
         return entrance.signInByCertificate(request)
       case .owner, .people: return await perform(request)
       }
@@ -156,7 +157,9 @@ public final class ConsoleSite: Sendable {
     }
     if case .people(let entrance) = entry {
       switch request.path {
-      case ConsoleEntrance.providerPath: return await entrance.begin(request)
+      case ConsoleEntrance.providerPath:
+        if caller(of: request) != nil { return entrance.goOn(ConsoleForm((request.query ?? "").utf8)) }
+        return await entrance.begin(request)
       case ConsoleEntrance.callbackPath: return await entrance.finish(request)
       default: break
       }

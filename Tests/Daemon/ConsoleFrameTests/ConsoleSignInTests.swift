@@ -19,6 +19,22 @@ struct ConsoleSignInTests {
     #expect(bench.events.withLock(\.self) == ["in eva (eva) support 192.0.2.7"])
   }
 
+  @Test("A browser with a session gets no second one, and goes on to the page that it wanted")
+  func twice() async throws {
+    let bench = PeopleBench()
+    let cookie = try #require(await bench.signIn(as: "CN=ada"))
+    let again = await bench.send("POST", "/sign-in/certificate", as: "CN=ada", cookie: cookie, body: "back=/list")
+    let provider = await bench.send("GET", "/sign-in/provider?back=/list", as: "CN=ada", cookie: cookie)
+    for answer in [again, provider] {
+      #expect(answer.status == 303 && answer.first("Location") == "/list" && answer.first("Set-Cookie") == nil)
+    }
+    #expect(bench.people.sessionCount == 1 && bench.provider.nonces.withLock(\.self).isEmpty)
+    let elsewhere = await bench.send("GET", "/sign-in/provider?back=//evil.example", as: "CN=ada", cookie: cookie)
+    #expect(elsewhere.first("Location") == "/")
+    // A stolen cookie without the certificate is no session.
+    #expect(await bench.send("GET", "/sign-in/provider", cookie: cookie).first("Set-Cookie") != nil)
+  }
+
   @Test("The cookie of a sign-in is for TLS and no script, and comes back from the provider's page")
   func cookie() async throws {
     let answer = await PeopleBench().send("GET", "/sign-in/provider")
