@@ -24,6 +24,8 @@ actor OpenIDProvider: ConsoleProvider {
     var lifetime: Duration { if case .success = result { .seconds(600) } else { .seconds(3) } }
   }
   private var fetched: Fetched?
+  /// How the provider accepted the secret last.
+  private var accepted: ProviderDocument.SecretMethod?
 
   init(
     _ settings: ConsoleSettings.Provider, secret: String?, _ exchange: ProviderExchange,
@@ -137,15 +139,43 @@ actor OpenIDProvider: ConsoleProvider {
   }
 
   /// Exchanges the code for tokens (RFC 6749, section 4.1.3).
+  ///
+  /// A provider can offer two ways to send the secret and have registered this client for one of them. It says so by a
+  /// refusal before it looks at the code, which the other way then redeems.
   private func redeem(
     _ code: String, for request: ConsoleSignInRequest, at document: ProviderDocument
   ) async throws(ConsoleFault) -> TokenAnswer {
+    let methods = document.secretMethods
+    var method = accepted.flatMap { methods.contains($0) ? $0 : nil } ?? methods[0]
+    var answer = try await redeem(code, for: request, at: document, by: method)
+    if secret != nil, Self.refusesClient(answer), let other = methods.first(where: { $0 != method }) {
+      let second = try await redeem(code, for: request, at: document, by: other)
+      // The refusal of the first way says more than a second one.
+      if !Self.refusesClient(second) { (answer, method) = (second, other) }
+    }
+    guard answer.status == 200 else {
+      throw Self.refusal(answer.status, TokenRefusal(answer.body).error)
+    }
+    accepted = method
+    guard let tokens = TokenAnswer(answer.body) else { throw Self.malformed("it has no ID token") }
+    return tokens
+  }
+
+  private static func refusesClient(_ answer: Response) -> Bool {
+    answer.status == 401
+      || answer.status != 200 && ["invalid_client", "unauthorized_client"].contains(TokenRefusal(answer.body).error)
+  }
+
+  private func redeem(
+    _ code: String, for request: ConsoleSignInRequest, at document: ProviderDocument,
+    by method: ProviderDocument.SecretMethod
+  ) async throws(ConsoleFault) -> Response {
     var form: [(name: String, value: String?)] = [
       ("grant_type", "authorization_code"), ("code", code), ("redirect_uri", request.redirect),
       ("code_verifier", request.verifier),
     ]
     var fields = [(name: "Content-Type", value: "application/x-www-form-urlencoded")]
-    switch (secret, document.secretMethod) {
+    switch (secret, method) {
     case (nil, _): form.append(("client_id", settings.clientID))
     case (let secret?, .basic):
       // Both are encoded first (RFC 6749, section 2.3.1).
@@ -154,12 +184,7 @@ actor OpenIDProvider: ConsoleProvider {
     case (let secret?, .post): form += [("client_id", settings.clientID), ("client_secret", secret)]
     }
     let body = Array(ConsoleForm.query(form).utf8.dropFirst())
-    let answer = try await exchange.send("POST", document.token, fields: fields, body: body)
-    guard answer.status == 200 else {
-      throw Self.refusal(answer.status, TokenRefusal(answer.body).error)
-    }
-    guard let tokens = TokenAnswer(answer.body) else { throw Self.malformed("it has no ID token") }
-    return tokens
+    return try await exchange.send("POST", document.token, fields: fields, body: body)
   }
 }
 
@@ -172,7 +197,8 @@ struct ProviderDocument: Sendable {
   let token: ProviderPlace
   let keys: ProviderPlace
   let namesIssuerInRedirects: Bool
-  let secretMethod: SecretMethod
+  /// At least one; the preferred one first.
+  let secretMethods: [SecretMethod]
 
   /// - Throws: `ConsoleFault` for the document of another issuer, and for one without a usable endpoint or without S256.
   init(json: [UInt8], issuer: String) throws(ConsoleFault) {
@@ -200,7 +226,9 @@ struct ProviderDocument: Sendable {
     }
     let methods = members.texts("token_endpoint_auth_methods_supported").value
     func offers(_ method: String) -> Bool { methods?.contains { $0.hasSameBytes(as: method) } ?? false }
-    secretMethod = methods != nil && !offers("client_secret_basic") && offers("client_secret_post") ? .post : .basic
+    // Without a list it is `client_secret_basic` (OpenID Connect Discovery 1.0, section 3).
+    let hasBasic = offers("client_secret_basic") || !offers("client_secret_post")
+    secretMethods = (hasBasic ? [.basic] : []) + (offers("client_secret_post") ? [.post] : [])
   }
 }
 

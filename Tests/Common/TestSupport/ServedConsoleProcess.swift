@@ -188,10 +188,13 @@ public struct ProviderProcess: Sendable {
   }
 
   /// The settings of a console that signs people in here. A file `secret` is in the folder of the configuration.
-  public func settings(groups: [String: String]) -> String {
+  ///
+  /// - Parameter client: `confidential-client` sends its secret in a header field, and `post-client` in the body; the
+  ///   provider offers both.
+  public func settings(groups: [String: String], client: String = "confidential-client") -> String {
     let entries = groups.sorted { $0.key < $1.key }.map { "{ name: \($0.key), role: \($0.value) }" }
     return """
-      oidc: { issuer: "\(issuer)", client_id: confidential-client, client_secret_file: secret, \
+      oidc: { issuer: "\(issuer)", client_id: \(client), client_secret_file: secret, \
       ca_file: "\(authorityFile)", groups: [\(entries.joined(separator: ", "))] }
       """
   }

@@ -153,6 +153,28 @@ struct ServedConsoleTests {
     await provider.stop()
   }
 
+  @Test("Of two ways to send the secret, the one for which the provider has registered the console is found")
+  func secretInBody() async throws {
+    let provider = try await ProviderProcess()
+    try await AdminBench.serving { bench in
+      let (folder, file) = (bench.gate.folder.path, bench.config[1])
+      try await ServedConsoleProcess.makeCertificates(for: [], in: folder)
+      try ProviderProcess.writeSecret(in: folder)
+      let settings = provider.settings(groups: ["support": "support"], client: "post-client")
+      try ServedConsoleProcess.add(to: file, people: [:], settings)
+      let console = try await ServedConsoleProcess("sallyport", file, in: folder)
+      defer { console.process.kill() }
+      for _ in 0..<2 {
+        try await provider.set(groups: #"["support"]"#)
+        #expect(try await console.signIn(at: provider).session != nil)
+      }
+      try await provider.set(fault: "invalid_client", groups: #"["support"]"#)
+      let refused = try await console.signIn(at: provider)
+      #expect(refused.status == 502 && refused.session == nil && refused.text.contains("client_secret_file"))
+    }
+    await provider.stop()
+  }
+
   @Test("A redirect without the browser's own cookie, and one that was used before, sign no one in")
   func redirects() async throws {
     let provider = try await ProviderProcess()
