@@ -15,6 +15,9 @@ internal import TransportEngine
 /// It asks the service by its admin server, as the console on the loopback does, and goes on while the service is down.
 /// Changed files of `admin.console` count within seconds, and changed settings after SIGHUP.
 public actor ConsoleService {
+  /// Reads the settings. The second value is called when they are in use: a configuration with a fault changes nothing.
+  public typealias Load = @Sendable () throws(Failure) -> (settings: ConsoleSettings, adopt: @Sendable () -> Void)
+
   private enum Wish { case reload, end }
 
   /// How often the files are looked at.
@@ -22,7 +25,7 @@ public actor ConsoleService {
   /// The descriptors that connections may have. Each connection has deadlines, so that others get their turn.
   private static let mostDescriptors: Int32 = 320
 
-  private let load: @Sendable () throws(Failure) -> ConsoleSettings
+  private let load: Load
   private var settings: ConsoleSettings
   private let people: ConsolePeople
   private let responder: ConsoleResponder
@@ -38,7 +41,7 @@ public actor ConsoleService {
   ///   - load: Reads the settings, at the start and after SIGHUP.
   /// - Throws: `Failure` if the console cannot start.
   public static func run(
-    _ pages: any ConsolePages, logger: Logger, load: @escaping @Sendable () throws(Failure) -> ConsoleSettings
+    _ pages: any ConsolePages, logger: Logger, load: @escaping Load
   ) async throws(Failure) {
     // Signals that arrive before the console serves count, too.
     let (wishes, wish) = AsyncStream.makeStream(of: Wish.self, bufferingPolicy: .bufferingNewest(8))
@@ -47,10 +50,8 @@ public actor ConsoleService {
     await service.serve(wishes)
   }
 
-  private init(
-    _ pages: any ConsolePages, _ logger: Logger, _ load: @escaping @Sendable () throws(Failure) -> ConsoleSettings
-  ) throws(Failure) {
-    let settings = try load()
+  private init(_ pages: any ConsolePages, _ logger: Logger, _ load: @escaping Load) throws(Failure) {
+    let (settings, adopt) = try load()
     (self.load, self.settings, self.logger) = (load, settings, logger)
     let files = ConsoleFiles(of: settings)
     digests = files.digests
@@ -60,6 +61,7 @@ public actor ConsoleService {
       ConsoleSite(host: settings.url.host, port: settings.url.port, pages: pages, people: people))
     let lines = ConnectionLines(logger)
     engine = try Self.listen(settings, tls, responder) { lines.write($0) }
+    adopt()
   }
 
   private static func tls(_ files: ConsoleFiles) throws(Failure) -> ServerTLS {
@@ -144,11 +146,12 @@ public actor ConsoleService {
 
   private func reload() async {
     do throws(Failure) {
-      let new = try load()
+      let (new, adopt) = try load()
       if new.listen != settings.listen || new.url != settings.url {
         logger.warning("admin.console.listen and admin.console.url need a restart of the console")
       }
       try await use(new)
+      adopt()
       logger.info("configuration reloaded", metadata: ["sessions": .number(people.sessionCount)])
     } catch {
       logger.error("configuration refused", metadata: ["reason": "\(error.message)"])

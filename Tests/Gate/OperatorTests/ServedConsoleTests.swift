@@ -90,6 +90,16 @@ struct ServedConsoleTests {
       #expect(try await console.send("GET", "/keys", as: "ada", cookie: ada).status == 401)
       #expect(try await console.send("GET", "/keys", as: "bob", cookie: bob).status == 200)
       #expect(try await console.send("POST", "/sign-in/certificate", as: "ada").status == 403)
+      // The gate is asked where the new settings say that it listens.
+      let served = try String(contentsOfFile: file, encoding: .utf8)
+      try served.replacing(/admin: \{ listen: "([^"]+)"/) { "admin: { listen: \"\($0.output.1).moved\"" }.write(
+        toFile: file, atomically: true, encoding: .utf8)
+      try await console.reload()
+      let lost = try await console.send("GET", "/keys", as: "bob", cookie: bob)
+      #expect(lost.status == 502 && lost.text.contains(".moved"))
+      try served.write(toFile: file, atomically: true, encoding: .utf8)
+      try await console.reload()
+      #expect(try await console.send("GET", "/keys", as: "bob", cookie: bob).status == 200)
       console.process.send(SIGTERM)
       #expect(try await console.process.exit() == .code(0))
     }

@@ -3,6 +3,7 @@ internal import ConfigurationEngine
 internal import ConsoleFrame
 internal import ConsoleServing
 internal import Foundation
+internal import Locking
 
 /// The console of a backend over TLS, for people on other machines.
 struct ServedConsole {
@@ -19,20 +20,22 @@ struct ServedConsole {
     let log = BackendLog()
     log.setLevel(places.logLevel)
     defer { log.flush() }
-    let (client, options, patience) = (AdminClient(places.admin), place.shownConfiguration, patience)
+    // A reload can change the admin socket.
+    let (admin, options, patience) = (LockedValue(places.admin), place.shownConfiguration, patience)
     let link = ConsoleLink(
       program: "mfa-backend", service: "backend", variables: StandardPlaces.shownVariables(in: environment),
       options: { _ in options }
     ) { method, target, person throws(ConsoleFault) in
       do throws(Failure) {
-        let answer = try await client.ask(method, target, within: patience, for: person)
+        let answer = try await AdminClient(admin.withLock(\.self)).ask(method, target, within: patience, for: person)
         return ConsoleLink.Reply(status: Int(answer.status), body: Array(answer.body))
       } catch {
         throw ConsoleFault(502, error.message, hint: "The console keeps asking. Is the backend running?")
       }
     }
     try await ConsoleService.run(BackendConsole(link), logger: log.logger()) { () throws(Failure) in
-      try Self.places(reader).console
+      let places = try Self.places(reader)
+      return (places.console, { admin.withLock { $0 = places.admin } })
     }
   }
 

@@ -3,6 +3,7 @@ internal import ConfigurationEngine
 internal import ConsoleFrame
 internal import ConsoleServing
 internal import GateRuntime
+internal import Locking
 internal import Observability
 internal import Settings
 internal import Transport
@@ -22,18 +23,20 @@ struct ServedConsole {
     let places = try Self.places(loader)
     let (logger, sink) = LogOutput.make(places.log)
     defer { sink.flush() }
-    let (admin, options) = (places.admin, options)
+    // A reload can change where the gate listens for operators.
+    let (admin, options) = (LockedValue(places.admin), options)
     let link = ConsoleLink(program: "sallyport", service: "gate", variables: variables, options: { _ in options }) {
       method, target, person throws(ConsoleFault) in
       do throws(Failure) {
-        let answer = try await AdminClient.ask(admin, method, target, for: person)
+        let answer = try await AdminClient.ask(admin.withLock(\.self), method, target, for: person)
         return ConsoleLink.Reply(status: answer.status, body: answer.body)
       } catch {
         throw ConsoleFault(502, error.message, hint: "The console keeps asking. Is the gate running?")
       }
     }
     try await ConsoleService.run(GateConsole(link), logger: logger) { () throws(Failure) in
-      try Self.places(loader).console
+      let places = try Self.places(loader)
+      return (places.console, { admin.withLock { $0 = places.admin } })
     }
   }
 
