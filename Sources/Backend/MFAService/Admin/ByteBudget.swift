@@ -1,18 +1,18 @@
 internal import Locking
-package import NIOCore
+internal import NIOCore
 
 /// Stops reading a connection that sends more than its request may have.
-package final class ByteBudget: ChannelInboundHandler, Sendable {
-  package typealias InboundIn = ByteBuffer
-  package typealias InboundOut = ByteBuffer
+final class ByteBudget: ChannelInboundHandler, Sendable {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
 
-  package struct Exceeded: Error {}
+  struct Exceeded: Error {}
 
   private let rest: LockedValue<Int>
 
-  package init(_ bytes: Int) { rest = LockedValue(bytes) }
+  init(_ bytes: Int) { rest = LockedValue(bytes) }
 
-  package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let count = unwrapInboundIn(data).readableBytes
     let (before, after) = rest.withLock { rest in
       defer { rest = max(-1, rest - count) }

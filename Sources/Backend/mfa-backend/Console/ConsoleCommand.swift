@@ -1,16 +1,13 @@
-public import ArgumentParser
+internal import ArgumentParser
 internal import Commands
-public import ConsoleFrame
+internal import ConsoleFrame
+internal import ConsoleServing
 internal import Foundation
-internal import Glibc
 internal import MFAService
-internal import ProcessSignals
 
 /// Serves the console of a running backend to a browser on this machine.
 ///
-/// The console is this process, not the backend's: the backend has no further port, no page code runs in it, and the
-/// person has exactly the rights of a client of the admin socket. The backend writes every act to its history with the
-/// user of this process.
+/// The backend writes each act to its history with the user of this process.
 struct ConsoleCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "console",
@@ -36,23 +33,11 @@ struct ConsoleCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var place: BackendPlace
-
-  @Flag(help: "Serve people on other machines, by the settings of admin.console.")
-  var serve = false
-
-  @Option(help: "What the console may do: view, support or admin (default: support).")
-  var role: ConsoleRole?
-
-  @Option(help: ArgumentHelp("The port on the loopback (default: a free one).", valueName: "port"))
-  var port: UInt16?
-
-  @Flag(name: .customLong("print"), help: "Only print the address; start no browser.")
-  var printsOnly = false
+  @OptionGroup var console: LoopbackConsole
 
   func validate() throws {
-    guard !serve || role == nil && port == nil && !printsOnly && place.admin == nil else {
-      throw ValidationError(
-        "--serve takes address and roles from the configuration: leave --role, --port, --print and --admin out")
+    guard !console.serve || place.admin == nil else {
+      throw ValidationError("--serve takes the admin socket from the configuration: leave --admin out")
     }
   }
 
@@ -60,17 +45,10 @@ struct ConsoleCommand: AsyncParsableCommand {
   private static let patience = Duration.seconds(50)
 
   func run() async throws {
-    guard !serve else { return try await ServedConsole(place: place, patience: Self.patience).run() }
+    guard !console.serve else { return try await ServedConsole(place: place, patience: Self.patience).run() }
     let client = try place.client()
     // Whether this backend answers, and whether it knows what the console asks.
     _ = try await client.send("GET", "/v1/recoveries?limit=1", RecoveryListing.self)
-    let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    ProcessSignals.hear([SIGINT, SIGTERM]) { _ in signal.yield() }
-    let admission = ConsoleAdmission { user in
-      Console.note("a connection was refused: \(ConsoleAdmission.reason(user))")
-    }
-    let server = try await ConsoleServer.start(port: port ?? 0, admission)
-    let access = ConsoleAccess()
     let options = place.shownOptions(client)
     let ofDatabase = try await databaseOptions(client)
     let link = ConsoleLink(
@@ -86,17 +64,7 @@ struct ConsoleCommand: AsyncParsableCommand {
         throw ConsoleFault(502, error.message, hint: "The console keeps asking. Is the backend running?")
       }
     }
-    admission.serve(
-      ConsoleSite(
-        host: "127.0.0.1", port: server.port, pages: BackendConsole(link), access: access, role: role ?? .support,
-        users: ConsoleAdmission.callers(in: ProcessInfo.processInfo.environment)),
-      at: server.endpoint)
-    let address = "http://127.0.0.1:\(server.port)/#\(access.token)"
-    Console.print(address)
-    if !printsOnly, StandardOutput.isTerminal, let note = SystemBrowser.open(address).note { Console.note(note) }
-    await access.waitForEnd(or: signals)
-    ProcessSignals.obey([SIGINT, SIGTERM])
-    await server.stop()
+    try await console.run(BackendConsole(link))
   }
 
   /// The options of shown commands that work on the database of the backend.
@@ -110,5 +78,3 @@ struct ConsoleCommand: AsyncParsableCommand {
     return place.shownConfiguration.isEmpty ? ["-c", "FILE-OF-THE-BACKEND"] : place.shownConfiguration
   }
 }
-
-extension ConsoleRole: ExpressibleByArgument {}
