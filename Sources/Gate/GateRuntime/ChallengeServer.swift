@@ -56,15 +56,15 @@ extension GateServer {
   /// The listener for `settings`: the current one if its address is the same, else another one, which does not accept
   /// connections yet.
   func challengeServer(for settings: GateSettings) throws(Failure) -> ChallengeServer? {
-    if let challengeServer, challengeServer.address == settings.tls.acme?.httpListen { return challengeServer }
+    if let open = side.challenges, open.address == settings.tls.acme?.httpListen { return open }
     return try ChallengeServer.start(settings, memory.managed, InheritedSockets([]), logger: logger)
   }
 
   /// Replaces the listener for HTTP-01 by `next`.
   func use(_ next: ChallengeServer?) async {
-    guard next?.engine !== challengeServer?.engine else { return }
-    challengeServer?.engine.stop()
-    challengeServer = next
+    guard next?.engine !== side.challenges?.engine else { return }
+    side.challenges?.engine.stop()
+    side.challenges = next
     next?.engine.startAccepting()
   }
 }

@@ -35,22 +35,23 @@ extension GateServer {
     let exporting = memory.telemetry.map { telemetry in Task { await telemetry.run() } }
     let sending = memory.webhooks.map { webhooks in Task { await webhooks.run() } }
     let stop = await stops.next()
-    isLeaving.withLock { $0 = true }
+    let earlier = life.withLock { life in
+      defer { life = .leaving }
+      return life
+    }
     for task in tasks { task.cancel() }
     generation.certificateTask?.cancel()
     generation.services?.leave()
     let cut =
       switch stop {
-      case .end(let reason): await end(reason, service)
+      case .end(let reason): await end(reason, service, earlier)
       case .replaced(let process): await handOver(to: process, service, leaving: heartbeat)
       }
     // Each session that is cut off writes a log line first.
     await engine.end()
     // The operator that requested the shutdown receives the answer first.
-    await admin?.drain(timeout: .seconds(2))
-    admin?.stop()
-    metrics?.stop()
-    challengeServer?.engine.stop()
+    await side.admin?.drain(timeout: .seconds(2))
+    for engine in side.engines { engine.stop() }
     for task in [heartbeat, following] { task.cancel() }
     await generation.services?.endMaintenance()
     for task in [heartbeat, following] { await task.value }
@@ -85,9 +86,9 @@ extension GateServer {
   }
 
   /// Closes every session. Returns the number of sessions that had to be cut off.
-  private func end(_ reason: String, _ service: ServiceState) async -> Int {
+  private func end(_ reason: String, _ service: ServiceState, _ earlier: Life) async -> Int {
     // A new process that is not ready yet would be left alone.
-    candidate?.end()
+    if case .upgrading(let child?) = earlier { child.end() }
     // Operators and service managers reach this process alone.
     lingering.end()
     service.end()
@@ -108,7 +109,7 @@ extension GateServer {
   private func handOver(
     to process: any NewProcess, _ service: ServiceState, leaving heartbeat: Task<Void, Never>
   ) async -> Int {
-    for engine in [engine, metrics, admin, challengeServer?.engine].compactMap(\.self) {
+    for engine in [engine] + side.engines {
       await engine.shareSockets()
       await engine.stopListening()
     }

@@ -31,8 +31,8 @@ extension GateServer {
   nonisolated var readiness: [ReadinessCheck] {
     [
       .store(memory.store),
-      ReadinessCheck("listener") { [isLeaving] in
-        isLeaving.withLock(\.self) ? .unready("the gate is shutting down") : .ready("ok")
+      ReadinessCheck("listener") { [life] in
+        if case .leaving = life.withLock(\.self) { .unready("the gate is shutting down") } else { .ready("ok") }
       },
       ReadinessCheck("enforcement") { [enforcement] in
         let meaning = enforcement.withLock(\.self)

@@ -62,7 +62,7 @@ extension GateServer {
     do throws(Failure) {
       try await changeOver(to: prepared.generation, prepared.tls)
     } catch {
-      if listener?.engine !== challengeServer?.engine { listener?.engine.stop() }
+      if listener?.engine !== side.challenges?.engine { listener?.engine.stop() }
       throw error
     }
     await use(listener)

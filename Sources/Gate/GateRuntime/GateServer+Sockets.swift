@@ -92,6 +92,23 @@ extension GateSettings {
   }
 }
 
+/// The listeners besides that for clients; `nil` where the settings have none.
+struct SideListeners: Sendable {
+  var admin: Engine?
+  var metrics: Engine?
+  /// For HTTP-01.
+  var challenges: ChallengeServer?
+
+  var engines: [Engine] { named.map(\.engine) }
+
+  /// The engines, as a new process of an upgrade finds their sockets.
+  var named: [(listener: InheritedSockets.Listener, engine: Engine)] {
+    [(.admin, admin), (.metrics, metrics), (.challenges, challenges?.engine)].compactMap { listener, engine in
+      engine.map { (listener, $0) }
+    }
+  }
+}
+
 /// A listener for operators, metrics or challenges: no TLS, one event loop. It does not accept connections yet.
 enum SideListener {
   /// Uses the inherited socket if it listens at `address`, or opens a new one.

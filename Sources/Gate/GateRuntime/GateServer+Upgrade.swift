@@ -33,18 +33,23 @@ extension GateServer {
     guard getpid() != 1 else {
       return .refused("this process is PID 1, so its container would stop with it: start another container")
     }
-    guard !isUpgrading else { return .refused("an upgrade is already in progress") }
-    guard !isLeaving.withLock(\.self) else { return .refused("the gate is shutting down") }
-    isUpgrading = true
-    defer { isUpgrading = false }
+    let earlier = life.withLock { life in
+      defer { if case .serving = life { life = .upgrading(nil) } }
+      return life
+    }
+    switch earlier {
+    case .serving: break
+    case .upgrading: return .refused("an upgrade is already in progress")
+    case .leaving: return .refused("the gate is shutting down")
+    }
+    defer { continueUpgrade(.serving) }
     let child: UpgradeChild
     do throws(UpgradeChild.StartError) {
       child = try await startUpgradeChild()
     } catch {
       return .refused(error.description)
     }
-    candidate = child
-    defer { candidate = nil }
+    continueUpgrade(.upgrading(child))
     guard case .failed(let fault) = await child.verdict(within: Self.patience) else {
       guard stops.request(.replaced(by: child)) else {
         child.end()
@@ -55,13 +60,16 @@ extension GateServer {
     return .refused(fault.split(whereSeparator: \.isNewline).joined(separator: "\n"))
   }
 
+  /// Changes from an upgrade in progress to `next`. A gate that leaves goes on leaving. A new process of which it does
+  /// not know ends all the same, because the request to be replaced is refused.
+  private func continueUpgrade(_ next: Life) {
+    life.withLock { if case .upgrading = $0 { $0 = next } }
+  }
+
   private func startUpgradeChild() async throws(UpgradeChild.StartError) -> UpgradeChild {
     var sockets: [(name: String, descriptor: Int32)] = []
-    let listeners: [(InheritedSockets.Listener, Engine?)] = [
-      (.gate, engine), (.admin, admin), (.metrics, metrics), (.challenges, challengeServer?.engine),
-    ]
-    for (listener, engine) in listeners {
-      for copy in await engine?.socketCopies() ?? [] { sockets.append((listener.rawValue, copy)) }
+    for (listener, engine) in [(listener: .gate, engine: engine)] + side.named {
+      for copy in await engine.socketCopies() { sockets.append((listener.rawValue, copy)) }
     }
     sockets += lingering.copies()
     defer { for socket in sockets { close(socket.descriptor) } }

@@ -32,8 +32,7 @@ package actor GateServer {
   var settingChanges: [SettingChange] = []
   /// The contents of the files that are read only at start.
   nonisolated let secrets: SecretFiles
-  /// Whether the gate is shutting down; `/readyz` then reports the gate as not ready.
-  nonisolated let isLeaving = LockedValue(false)
+  nonisolated let life = LockedValue(Life.serving)
   /// The certificates in use, for `/readyz`; always those of `generation`.
   nonisolated let certificates: LockedValue<ServedCertificates>
   /// The active enforcement mode, as text for `/readyz`.
@@ -49,10 +48,7 @@ package actor GateServer {
   nonisolated let fileReads = FileReads()
   /// The end of the queue of reloads; the next reload waits for it.
   var lastTurn: Task<Void, Never>?
-  var admin: Engine?
-  var metrics: Engine?
-  /// The listener for HTTP-01; `nil` without that challenge.
-  var challengeServer: ChallengeServer?
+  var side = SideListeners()
   let sink: LineSink
   /// The executable that a graceful upgrade starts.
   nonisolated let program: ExecutableLocator
@@ -60,12 +56,18 @@ package actor GateServer {
   let isUpgradeChild: Bool
   /// The old processes of graceful upgrades, which end when this process does.
   nonisolated let lingering: LingeringProcesses
-  var isUpgrading = false
-  /// The new process of an upgrade that has not reported its result yet.
-  var candidate: UpgradeChild?
 
   /// What the public listener uses.
   var tls: ServerTLS
+
+  /// Each follows on the one before; only an upgrade that failed leads back.
+  enum Life: Sendable {
+    case serving
+    /// A new process is being started, or has not reported its result yet.
+    case upgrading(UpgradeChild?)
+    /// No new connection is wanted: `/readyz` reports the gate as not ready.
+    case leaving
+  }
 
   /// Everything that is built from one version of the settings.
   struct Generation: Sendable {
@@ -214,9 +216,9 @@ package actor GateServer {
     }
     generation.responder.begin()
     GateGauges.register(in: memory.metrics.registry, for: self)
-    metrics = try MetricsServer.start(settings.metrics, openResources, inherited, logger: logger)
-    admin = try AdminServer.start(settings.admin, describedResources, inherited, logger: logger)
-    challengeServer = try ChallengeServer.start(settings, memory.managed, inherited, logger: logger)
+    side.metrics = try MetricsServer.start(settings.metrics, openResources, inherited, logger: logger)
+    side.admin = try AdminServer.start(settings.admin, describedResources, inherited, logger: logger)
+    side.challenges = try ChallengeServer.start(settings, memory.managed, inherited, logger: logger)
     inherited.closeRest()
     logger.info("listening", metadata: summary(of: settings))
     // A socket unit may have another port than the default, which says nothing.
@@ -240,7 +242,7 @@ package actor GateServer {
   }
 
   private func startAccepting() {
-    for engine in [metrics, admin, challengeServer?.engine, engine] { engine?.startAccepting() }
+    for engine in side.engines + [engine] { engine.startAccepting() }
   }
 
   /// The endpoints of the admin server.
