@@ -19,11 +19,11 @@ return [document.documentElement.scrollWidth, document.documentElement.scrollHei
 """
 
 
-def browser():
+def browser(*further):
     options = webdriver.ChromeOptions()
     options.binary_location = "/usr/bin/chromium"
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    for option in ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1"]:
+    for option in ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1", *further]:
         options.add_argument(option)
     return webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
 

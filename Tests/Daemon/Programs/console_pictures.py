@@ -1,6 +1,7 @@
-"""Takes the pictures of a console for its article: console_pictures.py gate|backend ADDRESS REMOVED FOLDER.
+"""Takes the pictures of a console for its article: console_pictures.py gate|backend|served ADDRESS REMOVED FOLDER.
 
-ADDRESS is the printed one. REMOVED has texts that the pictures leave out, with `|` between them: the options for a
+ADDRESS is the printed one; for the page on which people sign in to a console over TLS, URL=HOST:PORT: what the browser
+shows, and where the console listens. REMOVED has texts that the pictures leave out, with `|` between them: the options for a
 service in a temporary folder, which an installed one does not need. `TEXT=>OTHER` shows another text. Writes the pictures
 to FOLDER with few colors, each of at most 60 KB.
 """
@@ -18,7 +19,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 from console_browser import browser, resize, sign_in  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 
-WIDTH, MOST_HEIGHT, MOST_BYTES = 1100, 900, 60_000
+WIDTH, LEAST_HEIGHT, MOST_HEIGHT, MOST_BYTES = 1100, 360, 900, 60_000
 HIDE = """
 const nodes = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 while (nodes.nextNode())
@@ -50,7 +51,7 @@ def take(driver, folder, name, removed, scheme="light"):
     driver.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
-    resize(driver, WIDTH, 600)
+    resize(driver, WIDTH, LEAST_HEIGHT)
     driver.execute_script(HIDE, removed)
     height = driver.execute_script("return document.documentElement.scrollHeight")
     resize(driver, WIDTH, min(height, MOST_HEIGHT))
@@ -77,13 +78,23 @@ def backend(driver, shoot):
     shoot("history", "dark")
 
 
+def served(driver, shoot):
+    assert "Sign in" in driver.title, driver.title
+    shoot("sign-in")
+
+
 def main(console, address, removed, folder):
     folder.mkdir(exist_ok=True)
-    driver = browser()
+    url, _, place = address.partition("=")
+    options = ["--ignore-certificate-errors", f"--host-resolver-rules=MAP {url[8:]} {place}"] if place else []
+    driver = browser(*options)
     try:
         resize(driver, WIDTH, 600)
-        sign_in(driver, address)
-        {"gate": gate, "backend": backend}[console](
+        if place:
+            driver.get(url)
+        else:
+            sign_in(driver, address)
+        {"gate": gate, "backend": backend, "served": served}[console](
             driver, lambda name, *scheme: take(driver, folder, name, removed, *scheme)
         )
     finally:
