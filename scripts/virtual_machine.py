@@ -342,6 +342,7 @@ def write_files(folder, device, package):
     for name, copy in [("server.pem", "fullchain.pem"), ("server.key", "privkey.pem"),
                        ("attestation-root.pem", "attestation-root.pem"), ("receipt-root.pem", "receipt-root.pem")]:
         shutil.copy(device.authority / name, folder / copy)
+    write_console_files(folder)
     (folder / "echo.service").write_text(
         "[Service]\nExecStart=/usr/bin/attest echo\n[Install]\nWantedBy=multi-user.target\n")
     (folder / "addition.yaml").write_text("""
@@ -349,6 +350,23 @@ app_attest:
   apps: [{ team_id: SALLYPORT1, bundle_id: com.example.app, environments: [development] }]
   trust: { attestation_root_file: /etc/roots/attestation-root.pem, receipt_root_file: /etc/roots/receipt-root.pem }
 """)
+
+
+def write_console_files(folder):
+    """Writes the certificate of a console, and an authority with the client certificates of ada and bob. The first one is
+    a certificate authority, too, so that curl can trust it."""
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+
+    def openssl(*arguments):
+        run("openssl", *arguments, cwd=folder)
+
+    for name, more in [("console", ["-addext", "subjectAltName=DNS:localhost"]), ("staff", [])]:
+        openssl("req", "-x509", *curve, "-keyout", f"{name}.key", "-out", f"{name}.pem", "-days", "30", "-subj",
+                f"/CN={name}", *more)
+    for name in ["ada", "bob"]:
+        openssl("req", *curve, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "staff.pem", "-CAkey", "staff.key", "-set_serial",
+                str(ord(name[0])), "-days", "30", "-out", f"{name}.pem")
 
 
 def make_repository(release, package, folder, work):
