@@ -78,7 +78,9 @@ struct TokenCommandTests {
       #expect(!FileManager.default.fileExists(atPath: file))
       try place.configure("audit: { file: audit.jsonl }")
       try await place.serving { backend in
-        while !FileManager.default.fileExists(atPath: file + ".position") { try await Task.sleep(for: .milliseconds(10)) }
+        while !FileManager.default.fileExists(atPath: file + ".position") {
+          try await Task.sleep(for: .milliseconds(10))
+        }
         let answer = try await curl(
           "POST", "http://127.0.0.1:\(backend.port ?? 0)/api/v1/mfa/enroll", TestPhone(username: "ada").enrolment(),
           ["-H", "X-Attest-Assertion: \(try await place.gate.assertion(for: .genuine()))"])
