@@ -197,6 +197,23 @@ struct TokenFolderTests {
     }
   }
 
+  @Test("A folder that cannot be listed is an error with the system's reason, and a missing one is empty")
+  func unlisted() async throws {
+    try await Places.withTemporaryFolder { folder in
+      #expect(try store(folder).names() == [])
+      try store(folder).clear()
+      try write([], to: folder + "/tokens")
+      let fault = TokenStoreError.file(folder + "/tokens", reason: "Not a directory")
+      #expect(throws: fault) { try store(folder).names() }
+      #expect(throws: fault) { try store(folder).clear() }
+      let below = TokenFolder(path: folder + "/tokens/below", key: TokenKeyFile(path: folder + "/key/token.key"))
+      #expect(throws: TokenStoreError.file(below.path, reason: "Not a directory")) {
+        try below.write(account(), as: "work")
+      }
+      #expect(!FileManager.default.fileExists(atPath: folder + "/key"))
+    }
+  }
+
   @Test("A key that others can read is refused", arguments: [0o640, 0o604, 0o610, 0o666, 0o700, 0o400])
   func exposed(mode: Int) async throws {
     try await Places.withTemporaryFolder { folder in

@@ -53,14 +53,14 @@
     }
 
     public func clear() throws(TokenStoreError) {
-      for file in files() {
+      for file in try files() {
         guard unlink(path + "/" + file) == 0 || errno == ENOENT else { throw Self.fault(path + "/" + file) }
       }
     }
 
     public func names() throws(TokenStoreError) -> [String] {
       var names: [String] = []
-      for file in files() {
+      for file in try files() {
         if let found = try open(path + "/" + file) { names.append(found.name) }
       }
       return names.sorted()
@@ -111,8 +111,15 @@
 
     private func place(of name: String) -> String { path + "/" + Self.fileName(of: name) + Self.suffix }
 
-    private func files() -> [String] {
-      ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).filter { $0.hasSuffix(Self.suffix) }
+    /// The names of the files of all accounts; none if there is no folder.
+    private func files() throws(TokenStoreError) -> [String] {
+      do {
+        return try FileManager.default.contentsOfDirectory(atPath: path).filter { $0.hasSuffix(Self.suffix) }
+      } catch CocoaError.fileReadNoSuchFile {
+        return []
+      } catch {
+        throw .file(path, reason: Self.reason(error))
+      }
     }
 
     private func open(_ place: String) throws(TokenStoreError) -> (name: String, account: StoredAccount)? {
@@ -136,7 +143,7 @@
     private func writingKey() throws(TokenStoreError) -> TokenKey {
       try makeFolder()
       if let key = try source.key() { return key }
-      guard files().isEmpty else { throw .keyMissing(source.place) }
+      guard try files().isEmpty else { throw .keyMissing(source.place) }
       return try source.make()
     }
 
@@ -145,13 +152,19 @@
         try FileManager.default.createDirectory(
           atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
       } catch {
-        throw .file(path, reason: error.localizedDescription)
+        throw .file(path, reason: Self.reason(error))
       }
       guard chmod(path, 0o700) == 0 else { throw Self.fault(path) }
     }
 
     private static func fault(_ path: String) -> TokenStoreError {
       .file(path, reason: String(cString: strerror(errno)))
+    }
+
+    /// The system's text for an error of Foundation, whose own text is often only a number.
+    fileprivate static func reason(_ error: any Error) -> String {
+      guard let system = (error as? CocoaError)?.underlying as? POSIXError else { return error.localizedDescription }
+      return String(cString: strerror(system.code.rawValue))
     }
   }
 
@@ -180,7 +193,7 @@
         try FileManager.default.createDirectory(
           atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
       } catch {
-        throw .file(folder, reason: error.localizedDescription)
+        throw .file(folder, reason: TokenFolder.reason(error))
       }
       // Where another process made one since, that one is used.
       try TokenFolder.draft(for: place, TokenKey().bytes) { _ = try $0.placeIfAbsent() }
