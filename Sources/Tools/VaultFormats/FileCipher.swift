@@ -16,18 +16,23 @@ enum FileCipher {
 
   /// A key from scrypt (RFC 7914).
   ///
-  /// - Throws: `.keyDerivation` for a cost that is not a power of two, or beyond 256 MiB.
-  static func scrypt(_ password: String, salt: Data, n: Int, r: Int, p: Int) throws(VaultFormatError) -> SymmetricKey {
+  /// - Parameter available: The memory that this process may take, in bytes; `nil` if it is not known.
+  /// - Throws: `.keyDerivation` for a cost that is not a power of two, or beyond 256 MiB; `.memory` if the machine does
+  ///   not have it.
+  static func scrypt(
+    _ password: String, salt: Data, n: Int, r: Int, p: Int, available: Int? = MemoryAllowance.available()
+  ) throws(VaultFormatError) -> SymmetricKey {
     guard n > 1, n.nonzeroBitCount == 1, (1...64).contains(r), (1...16).contains(p) else {
       throw .keyDerivation("scrypt with n=\(n), r=\(r), p=\(p)")
     }
-    let (blocks, isTooMuch) = n.multipliedReportingOverflow(by: 128 * r)
-    guard !isTooMuch, blocks <= mostMemory else {
+    let (bytes, isTooMuch) = n.multipliedReportingOverflow(by: 128 * r)
+    guard !isTooMuch, bytes <= mostMemory else {
       throw .keyDerivation("scrypt with n=\(n), r=\(r) needs more than 256 MiB")
     }
     guard work(n: n, r: r, p: p) <= mostWork else {
       throw .keyDerivation("scrypt with n=\(n), r=\(r), p=\(p) takes too long")
     }
+    try checkMemory(bytes, of: available)
     do {
       return try KDF.Scrypt.deriveKey(
         from: Data(password.utf8), salt: salt, outputByteCount: 32, rounds: n, blockSize: r, parallelism: p,
@@ -62,8 +67,10 @@ enum FileCipher {
   /// overcommits memory gives it, and kills the process that uses it.
   ///
   /// - Throws: `.memory`
-  static func checkMemory(_ bytes: Int) throws(VaultFormatError) {
-    guard let available = MemoryAllowance.available() else { return }
+  static func checkMemory(
+    _ bytes: Int, of available: Int? = MemoryAllowance.available()
+  ) throws(VaultFormatError) {
+    guard let available else { return }
     let left = max(0, available - reserve)
     guard bytes <= left else { throw .memory(needed: bytes >> 20, available: left >> 20) }
   }

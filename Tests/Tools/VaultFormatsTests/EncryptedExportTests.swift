@@ -183,4 +183,15 @@ struct EncryptedExportTests {
       if case VaultFormatError.memory(let needed, _) = error { needed == Int.max >> 20 } else { false }
     }
   }
+
+  @Test("scrypt in more memory than is left is refused before it takes any")
+  func scryptMemory() throws {
+    let (salt, cost) = (Data(repeating: 1, count: 16), 1 << 14)
+    #expect(throws: VaultFormatError.memory(needed: 16, available: 15)) {
+      try FileCipher.scrypt("test", salt: salt, n: cost, r: 8, p: 1, available: 79 << 20)
+    }
+    for available in [80 << 20, nil] {
+      _ = try FileCipher.scrypt("test", salt: salt, n: cost, r: 8, p: 1, available: available)
+    }
+  }
 }
