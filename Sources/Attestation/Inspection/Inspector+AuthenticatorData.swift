@@ -21,9 +21,10 @@ extension Inspector {
     ) { "\($0.reduce(0) { $0 << 8 | UInt64($1) })" }
     if ofAttestation {
       fields.take(16, "aaguid", "the environment: appattestdevelop, or appattest and seven zero bytes") { bytes in
+        // Only zero bytes may follow a name. An aaguid with other bytes is refused, and shown in full.
         let text = bytes.prefix { $0 != 0 }
-        let isText = text.allSatisfy { (0x20..<0x7F).contains($0) }
-        return isText ? ValueText.text(text) : ValueText.hex(bytes)
+        let isText = !text.isEmpty && text.allSatisfy { (0x20..<0x7F).contains($0) }
+        return isText && bytes[text.endIndex...].allSatisfy { $0 == 0 } ? ValueText.text(text) : ValueText.hex(bytes)
       }
       let count = fields.take(2, "credentialIdLength", "the size of the credential's name: 32") {
         "\($0.reduce(0) { $0 << 8 | Int($1) })"

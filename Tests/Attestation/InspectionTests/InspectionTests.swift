@@ -106,6 +106,20 @@ struct InspectionTests {
     #expect(try inspection.node("r").header == 2)
   }
 
+  @Test func `an aaguid is a name only if nothing but zero bytes follows it`() throws {
+    var object = try Samples().attestation()
+    let offset = try Inspection(object).node("aaguid").offset
+    let zeros = [UInt8](repeating: 0, count: 16)
+    for (aaguid, value) in [
+      (Array("appattest".utf8) + zeros.prefix(7), "\"appattest\""),
+      (Array("appattest".utf8) + [0] + Array("evelop".utf8), "617070617474657374006576656c6f70"),
+      (zeros, String(repeating: "0", count: 32)),
+    ] {
+      object.replaceSubrange(offset..<offset + 16, with: aaguid)
+      #expect(try Inspection(object).node("aaguid").value == value)
+    }
+  }
+
   @Test func `a receipt is recognized alone, in one segment or in several`() throws {
     let object = try Samples().attestation()
     let node = try Inspection(object).node("receipt")
