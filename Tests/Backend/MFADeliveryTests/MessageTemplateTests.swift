@@ -40,6 +40,10 @@ struct MessageTemplateTests {
       ("", []), ("x, 12, d-e, de_CH, \u{E4}\u{F6}, de--ch, de;q=0.1234", []), ("de;q=1.000;x=y, en;q=0.001", ["en"]),
       ("aa,bb,cc,dd,ee,ff,gg,hh,ii,jj", ["aa", "bb", "cc", "dd", "ee", "ff", "gg", "hh"]),
       (String(repeating: "a", count: 5000) + ",de", []),
+      // Cut after fr, which would be the best language without its weight; and after a whole element.
+      ("en;q=0.9," + String(repeating: " ", count: 245) + "fr;q=0.1", ["en"]),
+      ("en;q=0.9," + String(repeating: " ", count: 245) + "fr,de", ["fr", "en"]),
+      ("en;q=0.9," + String(repeating: " ", count: 245) + "fr", ["fr", "en"]),
     ])
   func languages(_ field: String, _ tags: [String]) {
     #expect(Languages(acceptLanguage: field).tags == tags)

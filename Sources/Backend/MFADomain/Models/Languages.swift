@@ -5,7 +5,7 @@ public struct Languages: Sendable, Hashable {
 
   /// The maximum number of tags.
   public static let most = 8
-  /// The longest header field that is read, in bytes; the rest of a longer one is ignored.
+  /// The longest header field that is read, in bytes. Of a longer one, the element that is cut and the rest are ignored.
   static let longestField = 256
 
   /// At most `most` tags.
@@ -20,7 +20,11 @@ public struct Languages: Sendable, Hashable {
   ///
   /// Elements that are malformed, refused by `q=0`, or `*` are ignored: a client chooses a text by it and nothing else.
   public init(acceptLanguage field: String) {
-    let elements = field.utf8.prefix(Self.longestField).split(separator: UInt8(ascii: ",")).prefix(32)
+    let comma = UInt8(ascii: ",")
+    var start = field.utf8.prefix(Self.longestField + 1)
+    // Without its end, an element could have another weight.
+    if start.count > Self.longestField { start = start[..<(start.lastIndex(of: comma) ?? start.startIndex)] }
+    let elements = start.split(separator: comma).prefix(32)
     let weighed = elements.compactMap { element -> (tag: String, weight: Int)? in
       let parts = element.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
         .map { String(decoding: $0, as: UTF8.self).filter { $0 != " " && $0 != "\t" } }
