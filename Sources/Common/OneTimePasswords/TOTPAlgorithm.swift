@@ -14,7 +14,10 @@ public enum TOTPAlgorithm: String, Sendable, Hashable, Codable, CaseIterable {
   case sha512 = "SHA512"
 
   /// Finds an algorithm by its name, in any case and with or without `HMAC` and dashes: `sha256`, `HmacSHA256`, `SHA-256`.
+  ///
+  /// No name has more than 32 bytes.
   public init?(name: String) {
+    guard name.utf8.count <= 32 else { return nil }
     var name = name.uppercased().filter { $0 != "-" }
     if name.hasPrefix("HMAC") { name.removeFirst(4) }
     self.init(rawValue: name)

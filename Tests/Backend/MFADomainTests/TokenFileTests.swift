@@ -255,6 +255,33 @@ struct TokenFileTests {
     #expect(text.hasPrefix("line ") && text.contains(reason), "\(text)")
   }
 
+  @Test("texts of many combining marks are refused, and faults show only their beginnings")
+  func combiningMarks() throws {
+    let marks = String(repeating: "\u{301}\u{316}", count: 15_000)
+    let few = String(repeating: "\u{301}\u{316}", count: 200)
+    let key = "<AlgorithmParameters>"
+    let documents = [
+      Self.plain(("pskc:hotp\"", "pskc:\(few)\"")), Self.plain((key, "\(key)<Suite>\(marks)</Suite>")),
+      Self.plain(("<SerialNo>1", "<SerialNo>\(marks)")),
+      Self.plain(("<Data>", "<Policy><KeyUsage>\(marks)</KeyUsage></Policy><Data>")),
+      Self.plain(("<Data>", "<Data><Counter><PlainValue>\(marks)</PlainValue></Counter>")),
+      Self.plain(("Encoding=\"DECIMAL\"", "Encoding=\"\(marks)\"")),
+    ]
+    for document in documents {
+      let text = fault(document)
+      #expect(text.hasPrefix("line ") && text.utf8.count < 300, "\(text.prefix(100))")
+    }
+    do throws(ImportError) {
+      _ = try SecretTable.read(csv: Array("secret,\(few)\n".utf8), encoding: .base32)
+      Issue.record("accepted")
+    } catch {
+      guard case .file(let text) = error else { throw error }
+      // By bytes: the first mark and the space before it are one character.
+      #expect(text.utf8.starts(with: "the column ".utf8) && text.utf8.count < 300, "\(text.unicodeScalars.count)")
+    }
+    #expect(try read(Self.plain(("<SerialNo>1", "<SerialNo>\r\n \t1"))).first?.serial.text == "1")
+  }
+
   @Test("a table has its columns in any order, and the values of other servers")
   func table() throws {
     let csv = """

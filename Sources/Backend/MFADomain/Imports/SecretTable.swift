@@ -29,6 +29,9 @@ public enum SecretTable {
   public static let largest = 16 << 20
   /// The longest value, in bytes.
   private static let longestValue = 1024
+  /// The longest name of a column that is looked up, in bytes: a comparison takes time with the square of the number of
+  /// combining marks.
+  private static let longestName = 256
   static let columns = ["secret", "serial", "user", "type", "algorithm", "digits", "period", "counter", "manufacturer"]
 
   /// Reads a CSV file.
@@ -77,9 +80,11 @@ public enum SecretTable {
   }
 
   private static func check(_ names: [String]) throws(ImportError) {
-    for name in names where !columns.contains(name) {
+    for name in names where name.utf8.count > longestName || !columns.contains(name) {
       let near = Suggestions.nearest(to: name, in: columns).map { " (did you mean \($0))" } ?? ""
-      throw .file("the column \(String(name.prefix(40))) is unknown\(near): use \(columns.joined(separator: ", "))")
+      throw .file(
+        "the column \(String(name.unicodeScalars.prefix(40))) is unknown\(near): use \(columns.joined(separator: ", "))"
+      )
     }
     guard Set(names).count == names.count else { throw .file("a column is there twice") }
     guard names.contains("secret") else { throw .file("the column secret is missing") }

@@ -43,7 +43,9 @@ enum XMLReader {
     var namespaces = 64
     /// Bytes of a name with its prefix, and of a namespace.
     var name = 1 << 10
-    /// Bytes of the text of one element, and of one value of an attribute.
+    /// Bytes of one value of an attribute.
+    var attribute = 1 << 10
+    /// Bytes of the text of one element.
     var text = 1 << 16
   }
 
@@ -152,8 +154,8 @@ private final class Expat {
           throw Stop("more than \(limits.namespaces) namespaces have a prefix at once")
         }
       } else {
-        guard let text = Self.text(value, atMost: limits.text) else {
-          throw Stop("an attribute is longer than \(limits.text) bytes")
+        guard let text = Self.text(value, atMost: limits.attribute) else {
+          throw Stop("an attribute is longer than \(limits.attribute) bytes")
         }
         if prefix.isEmpty { values[local] = text } else { prefixes.append(prefix) }
       }
@@ -176,7 +178,7 @@ private final class Expat {
 
   private func check(_ prefix: String, isIn namespaces: [String: String]) throws(Stop) {
     guard prefix.isEmpty || namespaces[prefix] != nil else {
-      throw Stop("the prefix \(String(prefix.prefix(80))) is not declared")
+      throw Stop("the prefix \(String(prefix.unicodeScalars.prefix(80))) is not declared")
     }
   }
 
