@@ -7,7 +7,8 @@ public enum TypedCode {
   /// Whether a character only makes a secret or a code readable: white space of any kind, also line ends, no-break and
   /// zero-width spaces; dashes, also soft ones.
   public static func isSeparator(_ character: Character) -> Bool {
-    character.isWhitespace || marks.contains(character)
+    // A hash takes time with the square of the number of combining marks in a character.
+    character.isWhitespace || character.unicodeScalars.dropFirst().isEmpty && marks.contains(character)
   }
 
   /// `text` without separators, and with full-width digits and letters, as keyboards of East Asia have them, in their

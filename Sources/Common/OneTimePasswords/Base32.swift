@@ -95,9 +95,11 @@ public enum Base32Error: Error, Sendable, Hashable {
 extension Base32Error: CustomStringConvertible {
   public var description: String {
     switch self {
-    case .invalidCharacter("0"), .invalidCharacter("1"), .invalidCharacter("8"), .invalidCharacter("9"):
+    // By bytes, and only the first scalars: a character may have any number of combining marks.
+    case .invalidCharacter(let character) where ["0", "1", "8", "9"].contains { character.utf8.elementsEqual($0.utf8) }:
       "Base32 has no 0, 1, 8 and 9: look for O, I or L, and B"
-    case .invalidCharacter(let character): "Base32 has no \(character.debugDescription)"
+    case .invalidCharacter(let character):
+      "Base32 has no \(String(character.unicodeScalars.prefix(8)).debugDescription)"
     case .padding: "the padding (=) is not complete"
     case .length(let count): "no secret has \(count) digits of Base32: one is missing, or one too many"
     case .trailingBits: "the last digit of the secret is wrong, or digits after it are missing"

@@ -73,6 +73,18 @@ struct Base32Tests {
     #expect(throws: Base32Error.invalidCharacter("1")) { try Base32.decodeSecret("MZ1") }
   }
 
+  // With the square of the number of marks it would take some minutes.
+  @Test("a secret whose first letter has many combining marks is refused at once", .timeLimit(.minutes(1)))
+  func combiningMarks() {
+    let text = "M" + String(repeating: "\u{301}\u{316}", count: 200_000)
+    do throws(Base32Error) {
+      _ = try Base32.decodeSecret(text)
+      Issue.record("accepted")
+    } catch {
+      #expect("\(error)".utf8.count < 100)
+    }
+  }
+
   @Test("D-061 an error says what to do, and has no more of the secret than one character")
   func errors() {
     let texts = [Base32Error.invalidCharacter("0"), .invalidCharacter("ß"), .padding, .length(3), .trailingBits]
