@@ -143,6 +143,22 @@ struct ClientAuthorityTests {
     }
   }
 
+  @Test(
+    "The hint for an existing file says what its replacement does to certificates",
+    arguments: [
+      (["ca.pem", "ca.key"], "; certificates and profiles of the old authority then stop working"),
+      (
+        ["client.crt", "client.key"],
+        "; the old certificate stays valid unless crl.pem exists, which `sallyport ca revoke` creates"
+      ),
+      (["client.pem", "client.der", "client.p12", "client.mobileconfig"], ""),
+    ])
+  func replacementHint(_ files: [String], _ consequence: String) {
+    for file in files {
+      #expect(ClientAuthorityError.exists("folder/" + file).hint == "--force replaces it" + consequence)
+    }
+  }
+
   @Test("Existing files are overwritten only on request, and then all of them")
   func overwriting() async throws {
     try await withAuthority { authority in

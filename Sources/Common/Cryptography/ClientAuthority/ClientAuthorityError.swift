@@ -41,10 +41,15 @@ extension ClientAuthorityError: CustomStringConvertible {
   /// The recommended action.
   public var hint: String {
     switch self {
-    case .exists: "--force replaces it; certificates and profiles made with the old file then stop working"
+    case .exists(let path) where path.hasSuffix("/ca.pem") || path.hasSuffix("/ca.key"):
+      "--force replaces it; certificates and profiles of the old authority then stop working"
+    case .exists(let path) where path.hasSuffix(".crt") || path.hasSuffix(".key"):
+      "--force replaces it; the old certificate stays valid unless crl.pem exists, which `sallyport ca revoke` creates"
+    case .exists: "--force replaces it"
     case .absent: "create an authority with `sallyport ca init`, and a client certificate with `sallyport ca issue`"
     case .foreign: "revoke it with the authority that issued it, in its folder"
-    case .system: "choose another folder with --folder"
+    case .system(.read, _, _): "check the file and its permissions, or choose another folder with --folder"
+    case .system: "choose another folder with --folder; for an exported file, another one with --output"
     case .malformed(let path, _) where path.hasSuffix("/crl.pem"):
       "take it from a copy; if there is none, remove it, and revoke again what it had"
     case .malformed:
