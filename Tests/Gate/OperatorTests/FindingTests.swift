@@ -89,6 +89,20 @@ struct FindingTests {
     }
   }
 
+  @Test("A command on the store names the gate that was found, if the gate's configuration cannot be read")
+  func unreadableConfiguration() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let gate = try await Self.developmentGate(of: folder)
+      defer { gate.kill() }
+      let place = folder + "/.local/share/sallyport/dev"
+      try "{".write(toFile: place + "/sallyport.yaml", atomically: true, encoding: .utf8)
+      let refused = try await sallyport(["keys", "export", "-"], environment: Self.user(folder), in: folder)
+      #expect(refused.status == 64 && refused.isFailure)
+      #expect(refused.errors.first?.contains("the gate at unix:\(place)/admin.sock") == true, "\(refused)")
+      #expect(try await sallyport(["keys", "list"], environment: Self.user(folder), in: folder).status == 0)
+    }
+  }
+
   @Test("Of several running gates, none is guessed")
   func several() async throws {
     try await AdminBench.serving { bench in

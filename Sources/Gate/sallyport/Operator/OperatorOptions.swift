@@ -100,7 +100,10 @@ struct ConfigurationOption: ParsableArguments {
 
   /// A gate that runs, or its store.
   fileprivate enum Target {
-    case gate(AdminClient, store: GateSettings.Store?)
+    /// The gate that runs with the named configuration, and its store.
+    case named(AdminClient, GateSettings.Store)
+    /// The gate that was found, because the user named none.
+    case found(GateFinder.Found)
     /// No gate runs. `tried` has the places where one was looked for, if the user named none.
     case store(GateSettings.Store, tried: GateFinder?)
   }
@@ -108,11 +111,11 @@ struct ConfigurationOption: ParsableArguments {
   fileprivate func target() async throws(Failure) -> Target {
     guard namesGate else {
       let finder = await GateFinder.search()
-      if let gate = try finder.gate() { return .gate(gate.client, store: gate.store) }
+      if let gate = try finder.gate() { return .found(gate) }
       return .store(try places().store, tried: finder)
     }
     let places = try places()
-    if let client = try await AdminClient.gate(at: places.admin) { return .gate(client, store: places.store) }
+    if let client = try await AdminClient.gate(at: places.admin) { return .named(client, places.store) }
     return .store(places.store, tried: nil)
   }
 }
@@ -131,16 +134,17 @@ struct StoreOptions: ParsableArguments {
     // The configuration's password belongs to another store.
     if let store { return try .named(store) }
     switch try await configuration.target() {
-    case .gate(_, let store?): return store
+    case .named(_, let store): return store
+    case .found(let gate):
+      guard let store = gate.store else {
+        throw Failure(
+          .usage, "the configuration of the gate at \(gate.name) cannot be found or read, so its store is not known",
+          hint: "name its configuration with -c FILE, or the store with --store URL")
+      }
+      return store
     case .store(let store, let tried):
       if let tried, !OpenStore.exists(store) { throw tried.failure }
       return store
-    case .gate(_, nil):
-      throw Failure(
-        .usage,
-        "the gate at \(GateFinder.standardSocket(ProcessInfo.processInfo.environment)) does not tell where its "
-          + "store is",
-        hint: "name its configuration with -c FILE, or the store with --store URL")
     }
   }
 
@@ -148,7 +152,8 @@ struct StoreOptions: ParsableArguments {
   func withAdminClient(_ body: (AdminClient) async throws(Failure) -> Void) async throws(Failure) {
     if let store { return try await Self.with(try .named(store), body) }
     switch try await configuration.target() {
-    case .gate(let client, _): try await body(client)
+    case .named(let client, _): try await body(client)
+    case .found(let gate): try await body(gate.client)
     case .store(let store, let tried):
       if let tried, !OpenStore.exists(store) { throw tried.failure }
       try await Self.with(store, body)
