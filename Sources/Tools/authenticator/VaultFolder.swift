@@ -90,10 +90,15 @@ struct VaultFolder: Sendable {
     }
   }
 
-  /// The paths of the versions, the latest first.
+  /// The paths of the versions, the latest first. Files with names that `keepVersion` does not give are the user's.
   func versions() -> [String] {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: versionsPath)) ?? []
-    return names.filter { $0.hasPrefix("vault-") }.sorted(by: >).map { versionsPath + "/" + $0 }
+    return names.filter(Self.isVersion).sorted(by: >).map { versionsPath + "/" + $0 }
+  }
+
+  private static func isVersion(_ name: String) -> Bool {
+    let digits = name.utf8.dropFirst("vault-".utf8.count)
+    return name.utf8.starts(with: "vault-".utf8) && !digits.isEmpty && digits.allSatisfy { (0x30...0x39).contains($0) }
   }
 
   /// Gives the present file a second name, which the move of the new file leaves alone.

@@ -56,6 +56,20 @@ struct VaultFolderTests {
     }
   }
 
+  @Test func `a file of the user among the versions is neither a version nor removed`() async throws {
+    try await withShell { shell in
+      try shell.makeVault([alice])
+      let folder = try VaultFolder(path: shell.vaultPath, environment: [:])
+      let own = ["vault-", "vault-0 (copy)", "vault-1000000000001.json", "vault-before-the-holidays"]
+      for name in own { try Data([1]).write(to: URL(fileURLWithPath: shell.vaultPath + "/versions/" + name)) }
+      let file = try #require(try folder.read())
+      for _ in 0..<12 { try folder.locked { try folder.write(file) } }
+      #expect(folder.versions().count == 10)
+      let names = try FileManager.default.contentsOfDirectory(atPath: shell.vaultPath + "/versions")
+      #expect(names.count == 14 && Set(names).isSuperset(of: own), "\(names)")
+    }
+  }
+
   @Test func `the mode of a folder that was there stays, and its files are for their owner only`() async throws {
     try await withShell { shell in
       try FileManager.default.createDirectory(atPath: shell.vaultPath, withIntermediateDirectories: false)
