@@ -68,7 +68,7 @@ struct RESTRouteTable: Sendable {
       guard let text = decoded, !text.isEmpty, text != ".", text != ".." else { return nil }
       segments.append(text)
     }
-    let hasPrefix = segments.count >= prefix.count && zip(segments, prefix).allSatisfy { $0.isSame(as: $1) }
+    let hasPrefix = segments.count >= prefix.count && zip(segments, prefix).allSatisfy { $0.hasSameBytes(as: $1) }
     return hasPrefix ? Array(segments.dropFirst(prefix.count)) : segments
   }
 
@@ -77,7 +77,7 @@ struct RESTRouteTable: Sendable {
     var fields: [(name: String, value: String)] = []
     for (expected, found) in zip(pattern, segments) {
       switch expected {
-      case .literal(let text): if !text.isSame(as: found) { return nil }
+      case .literal(let text): if !text.hasSameBytes(as: found) { return nil }
       case .field(let name): fields.append((name, found))
       }
     }
@@ -91,8 +91,8 @@ extension RESTRouteTable.Match {
   {
     guard case .object(let properties) = operation.requestSchema else { return self }
     var all = fields
-    for item in query where properties.contains(where: { $0.name.isSame(as: item.name) }) {
-      if all.contains(where: { $0.name.isSame(as: item.name) }) { throw .fieldGivenTwice(item.name) }
+    for item in query where properties.contains(where: { $0.name.hasSameBytes(as: item.name) }) {
+      if all.contains(where: { $0.name.hasSameBytes(as: item.name) }) { throw .fieldGivenTwice(item.name) }
       all.append(item)
     }
     return RESTRouteTable.Match(operation: operation, fields: all)
@@ -115,9 +115,4 @@ extension RESTRouteTable.Match {
 
   /// A value that is not an integer stays a string, which the operation then refuses as a wrong type.
   private func integer(_ text: String) -> String { Int64(text).map(String.init) ?? JSONText.quote(text) }
-}
-
-extension String {
-  /// Whether both have the same bytes. `==` would put the combining marks of a client's text in order first.
-  fileprivate func isSame(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
 }
