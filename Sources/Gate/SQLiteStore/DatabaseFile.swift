@@ -70,11 +70,7 @@ final class DatabaseFile: Sendable {
     configuration.busyMode = .timeout(busyTimeout)
     configuration.maximumReaderCount = 1
     configuration.label = "sallyport.store"
-    configuration.prepareDatabase { db in
-      // In KiB, allocated on demand. The inner pages of ten million keys take 15 MB; with SQLite's default of 2 MB,
-      // each admission would read them from the file again.
-      try db.execute(sql: "PRAGMA cache_size = -32768")
-    }
+    configuration.prepareDatabase { db in try db.setCache(.ofKeys) }
     let pool = try Self.pool(path, configuration)
     _ = try pool.read(SQLiteSchema.state)
     try Self.migrate(pool)
@@ -137,4 +133,18 @@ final class DatabaseFile: Sendable {
       }
     }
   }
+}
+
+/// The pages that a connection keeps in memory, in KiB. They are allocated on demand.
+enum PageCache: Int {
+  /// The inner pages of ten million keys take 15 MB; with SQLite's default of 2 MB, each admission would read them from
+  /// the file again.
+  case ofKeys = 32_768
+  /// For a statement that reads a whole table, each page once.
+  case ofScan = 1024
+}
+
+extension Database {
+  /// Pages beyond a smaller cache are freed at once.
+  func setCache(_ cache: PageCache) throws { try execute(sql: "PRAGMA cache_size = -\(cache.rawValue)") }
 }

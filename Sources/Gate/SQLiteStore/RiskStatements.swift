@@ -121,6 +121,9 @@ struct RiskStatements {
   // MARK: Figures
 
   func tally(after cursor: KeyID?, limit: Int) throws -> RiskTally {
+    // All parts together read the whole table, and would fill the cache with pages that no admission needs.
+    try db.setCache(.ofScan)
+    defer { try? db.setCache(.ofKeys) }
     let start = Data(cursor?.bytes ?? [])
     let rows = try Row.fetchAll(
       db,
