@@ -8,8 +8,7 @@ enum JSONBounds {
   static let valuesForEntry = 200
   /// The bytes of a member's name, as written.
   static let longestName = 256
-  /// The bytes of a text that is not plain ASCII, as written. `String` puts the combining marks of a character in order
-  /// before it compares or hashes them, in a time that grows with the square of their number.
+  /// The bytes of a text that is not plain ASCII, as written.
   static let longestUnicodeText = 32_768
 
   /// Why a text is not decoded.
@@ -21,8 +20,8 @@ enum JSONBounds {
   }
 
   /// What forbids to decode `bytes`: more than `deepest` levels with `levels` around them, more than `mostValues`
-  /// values, which are counted by their commas, brackets and braces, longer names and texts than the limits above, or
-  /// an object with a member twice. The decoder decides whether they are JSON at all.
+  /// values, which are counted by their commas, brackets and braces, longer names and texts than the limits above, more
+  /// combining marks in a row than `CombiningMarks.most`, or an object with a member twice. The decoder decides whether they are JSON at all.
   static func fault(in bytes: [UInt8], mostValues: Int, levels: Int = 0) -> Fault? {
     var (depth, values) = (levels, 0)
     // The names of each array or object that is open.
@@ -39,6 +38,7 @@ enum JSONBounds {
       case .comma: values += 1
       case .text(let range):
         guard range.count <= longestUnicodeText || isPlain(bytes[range]) else { return .tooComplex }
+        guard !CombiningMarks.areTooMany(inJSON: bytes[range]) else { return .tooComplex }
       case .name(let range):
         guard range.count <= longestName else { return .tooComplex }
         guard !names.isEmpty else { continue }

@@ -150,6 +150,10 @@ struct PasswordTable {
       guard let text = String(validating: fields[column].content, as: UTF8.self) else {
         throw EntryFault("the column \(columns[column]) is not UTF-8; save the table as UTF-8")
       }
+      guard !CombiningMarks.areTooMany(in: text) else {
+        throw EntryFault(
+          "the column \(columns[column]) has more than \(CombiningMarks.most) combining marks in a row")
+      }
       return text
     }
 

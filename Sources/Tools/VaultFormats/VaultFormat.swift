@@ -100,7 +100,8 @@ public enum VaultFormatError: Error, Sendable, Hashable {
   case unsupported(String, hint: String)
   /// It is longer than 64 MiB, or has more than 10,000 entries.
   case tooLarge
-  /// It has more values than its entries need, values more than 64 deep, or names or texts that are too long.
+  /// It has more values than its entries need, values more than 64 deep, or names or texts that are too long or have too
+  /// many combining marks in a row.
   case tooComplex
 }
 
@@ -120,7 +121,7 @@ extension VaultFormatError: CustomStringConvertible {
     case .tooLarge: "the file is longer than 64 MiB, or has more than 10,000 entries"
     case .tooComplex:
       "the file has more values than 10,000 entries need, values more than 64 deep, a member's name of more than 256 "
-        + "bytes, or a text of more than 32,768 bytes that is not plain ASCII"
+        + "bytes, or a text of more than 32,768 bytes that is not plain ASCII or with more than 64 combining marks in a row"
     }
   }
 }

@@ -88,6 +88,16 @@ struct HostileFileTests {
         (error as? VaultFormatError).map { "\($0)" }?.contains("10,000 entries") ?? false
       }
     }
+    // Each text may be short enough, and all together take minutes.
+    for (mark, count, isRefused) in [("\u{301}", 64, false), ("\u{301}", 65, true), (#"\u0323"#, 65, true)] {
+      let name = "e" + String(repeating: mark, count: count)
+      let text = "{\"services\":[{\"name\":\"\(name)\",\"secret\":\"GEZDGNBV\"}]}"
+      if isRefused {
+        #expect(throws: VaultFormatError.tooComplex) { try read(text) }
+      } else {
+        #expect(try read(text).entries.count == 1)
+      }
+    }
     let short = String(repeating: "\u{301}", count: 30)
     let file = "{\"services\":[{\"name\":\"e\(short)\",\"secret\":\"GEZDGNBV\",\"x\(short)\":1}]}"
     #expect(try read(file).entries.count == 1)

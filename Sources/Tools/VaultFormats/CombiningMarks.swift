@@ -1,0 +1,34 @@
+internal import Foundation
+
+/// Runs of combining marks in texts of strangers.
+///
+/// `String` puts the marks of a character in order before it compares or hashes them, in a time that grows with the square
+/// of their number. What people write has a few; Unicode's Stream-Safe Text has 30 at most (UAX #15, section 13).
+enum CombiningMarks {
+  /// The marks in a row, at most.
+  static let most = 64
+  /// Fewer bytes, in UTF-8 or as escapes of JSON, cannot have a longer run.
+  private static let fewestBytes = 2 * (most + 1)
+
+  static func areTooMany(in text: String) -> Bool {
+    var run = 0
+    for scalar in text.unicodeScalars {
+      let isMark = scalar.value >= 0x300 && scalar.properties.canonicalCombiningClass != .notReordered
+      run = isMark ? run + 1 : 0
+      if run > most { return true }
+    }
+    return false
+  }
+
+  /// The same for a text of JSON, as it stands between its quotation marks. One that is malformed has none.
+  static func areTooMany(inJSON text: ArraySlice<UInt8>) -> Bool {
+    guard text.count >= fewestBytes, text.contains(where: { $0 >= 0x80 || $0 == UInt8(ascii: "\\") }) else {
+      return false
+    }
+    let quotation = [UInt8(ascii: "\"")]
+    guard let decoded = try? JSONDecoder().decode(String.self, from: Data(quotation + text + quotation)) else {
+      return false
+    }
+    return areTooMany(in: decoded)
+  }
+}
