@@ -39,7 +39,7 @@ struct TableTests {
 
   @Test(
     "An invalid path is refused",
-    arguments: ["", ".", "a.", "a..b", "[0]", "a[", "a[]", "a[x]", "a[-1]", "a[0", "a[0]b"])
+    arguments: ["", ".", "a.", "a..b", "[0]", "a[", "a[]", "a[x]", "a[-1]", "a[0", "a[0]b", "a.*"])
   func notPaths(_ text: String) {
     #expect(SettingPath(text: text) == nil)
   }
@@ -52,6 +52,28 @@ struct TableTests {
     ])
   func distance(_ first: String, _ second: String, _ expected: Int) {
     #expect(Suggestions.distance(first, second) == expected)
+  }
+
+  @Test("A star in a key is a name that the file chooses, in the order of the file")
+  func names() {
+    let key = Key("hosts.*.ports.*", .port, "A port.").definition
+    let table = SettingsTable(
+      [key], of: "x", variablePrefix: "X_", sample: "hosts: {}", emptyVariables: .unset, isForeign: { _ in false })
+    let yaml = "hosts: { b.c: { ports: { in: 1, out: x, in: 2 } }, a: { prots: {}, ports: { '': 1 } } }"
+    let entries = FileLayer.entries(of: yaml, at: "x.yaml", in: "/", table)
+    #expect(entries.names(of: .root["hosts"]) == ["b.c", "a"])
+    let port = SettingPath(pattern: key.pattern, names: ["b.c", "in"])
+    #expect(port.text == "hosts.b.c.ports.in" && port.pattern == key.pattern && entries.values[port]?.text == "1")
+    #expect(
+      entries.faults.map(\.description) == [
+        "x.yaml:1:38: hosts.b.c.ports.out: \"x\" is not a port number, 0 to 65535",
+        "x.yaml:1:41: hosts.b.c.ports.in: set twice, first in line 1",
+        "x.yaml:1:57: hosts.a.prots: unknown key (did you mean hosts.a.ports)",
+        "x.yaml:1:77: hosts.a.ports: not a valid key: expected a word",
+      ])
+    // A variable cannot write such a name.
+    let variables = Variables(environment: ["X_HOSTS__A__PORTS__IN": "1"], dotenv: [:]).entries(in: "/", table)
+    #expect(variables.values.isEmpty && variables.faults.count == 1)
   }
 
   @Test("A word that is not similar to any key gets no suggestion")

@@ -30,14 +30,22 @@ public struct SettingsBuilder {
 
   /// The given value of `key`, or its default; `nil` if there is neither, or the given value is faulty.
   public func value<Value>(_ key: Key<Value>, _ indices: Int...) -> Value? {
-    let path = SettingPath(pattern: key.definition.pattern, indices: indices)
+    value(key, at: SettingPath(pattern: key.definition.pattern, indices: indices))
+  }
+
+  /// The given value of `key` at `path`, or its default; `nil` if there is neither, or the given value is faulty.
+  public func value<Value>(_ key: Key<Value>, at path: SettingPath) -> Value? {
     guard !entries.isFaulty(path) else { return nil }
     return read(key, entries.values[path]?.text ?? key.definition.standard)
   }
 
   /// The value of a required key without a default.
   public mutating func required<Value>(_ key: Key<Value>, _ indices: Int..., hint: String? = nil) -> Value? {
-    let path = SettingPath(pattern: key.definition.pattern, indices: indices)
+    required(key, at: SettingPath(pattern: key.definition.pattern, indices: indices), hint: hint)
+  }
+
+  /// The value at `path` of a required key without a default.
+  public mutating func required<Value>(_ key: Key<Value>, at path: SettingPath, hint: String? = nil) -> Value? {
     guard !entries.isFaulty(path) else { return nil }
     guard let entry = entries.values[path] else {
       refuse(path, "missing", hint: hint)
@@ -73,20 +81,22 @@ public struct SettingsBuilder {
 
   /// Refuses an empty list of `key`, where a list that is left out means everything.
   public mutating func refuseEmptyList<Value>(_ key: Key<Value>, _ indices: Int..., meaning everything: String) {
-    if let list = emptyList(key, indices) { refuse(list, "empty list; leave it out for \(everything)") }
+    refuseEmptyList(SettingPath(pattern: key.definition.pattern, indices: indices).parent, meaning: everything)
+  }
+
+  /// Refuses an empty list at `list`, where a list that is left out means everything.
+  public mutating func refuseEmptyList(_ list: SettingPath, meaning everything: String) {
+    if isEmptyList(list) { refuse(list, "empty list; leave it out for \(everything)") }
   }
 
   /// Warns of an empty list of `key` that means everything, where files of earlier versions may have one.
   public mutating func warnOfEmptyList<Value>(_ key: Key<Value>, meaning everything: String) {
-    if let list = emptyList(key, []) { warn(list, "an empty list means \(everything); leave it out for that") }
+    let list = SettingPath(pattern: key.definition.pattern).parent
+    if isEmptyList(list) { warn(list, "an empty list means \(everything); leave it out for that") }
   }
 
-  private func emptyList<Value>(_ key: Key<Value>, _ indices: [Int]) -> SettingPath? {
-    let list = SettingPath(pattern: key.definition.pattern, indices: indices).parent
-    guard entries.containers[list] != nil, entries.indices(of: list).isEmpty, !entries.isFaulty(list) else {
-      return nil
-    }
-    return list
+  private func isEmptyList(_ list: SettingPath) -> Bool {
+    entries.containers[list] != nil && entries.indices(of: list).isEmpty && !entries.isFaulty(list)
   }
 
   private func read<Value>(_ key: Key<Value>, _ text: String?) -> Value? {

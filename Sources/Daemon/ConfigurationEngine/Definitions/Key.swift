@@ -4,7 +4,8 @@ public struct Key<Value: Sendable>: Sendable {
   public let definition: KeyDefinition
 
   /// - Parameters:
-  ///   - pattern: The path; `[]` stands for a list element: `routes[].upstream`.
+  ///   - pattern: The path; `[]` stands for a list element: `routes[].upstream`, and `*` for a name that the file
+  ///     chooses: `providers.*.issuer`. Only the file sets such a key, no variable and no flag.
   ///   - standard: The default value as text.
   ///   - condition: The list elements that may have the key; `nil` for all.
   ///   - credential: The name of the file in `$CREDENTIALS_DIRECTORY` that is used if the key is not set.
@@ -17,7 +18,8 @@ public struct Key<Value: Sendable>: Sendable {
     definition = KeyDefinition(
       pattern: pattern, kind: kind.name, form: kind.form, standard: standard, isRequired: isRequired,
       credential: credential, example: example ?? standard ?? kind.example, summary: summary,
-      isPath: kind.isPath, takesList: kind.takesList, holdsSecret: kind.masked != nil, condition: condition,
+      isPath: kind.isPath, takesList: kind.takesList, takesEmpty: kind.takesEmpty, holdsSecret: kind.masked != nil,
+      condition: condition,
       schema: kind.schema,
       masked: kind.masked ?? { $0 }
     ) { text in
@@ -48,7 +50,7 @@ public struct ElementCondition: Sendable, Hashable {
 
 /// A row of the settings table, without the type of its value.
 public struct KeyDefinition: Sendable {
-  /// The path of the key. `[]` stands for a list element: `routes[].upstream`.
+  /// The path of the key. `[]` stands for a list element: `routes[].upstream`, `*` for a name: `providers.*.issuer`.
   public let pattern: String
   /// The name of the kind of value, for example `duration`.
   public let kind: String
@@ -67,6 +69,8 @@ public struct KeyDefinition: Sendable {
   let isPath: Bool
   /// Whether a file may have a list in place of the text.
   let takesList: Bool
+  /// Whether an empty text is a value.
+  let takesEmpty: Bool
   /// Whether the value may be or contain a secret.
   public let holdsSecret: Bool
   /// The list elements that may have the key; `nil` for all.

@@ -48,6 +48,8 @@ public struct Kind<Value: Sendable>: Sendable {
   public var isPath: Bool
   /// Whether a file may have a list in place of the text: its elements, which contain no comma, are joined by commas.
   public var takesList = false
+  /// Whether an empty text is a value.
+  public var takesEmpty = false
   /// Returns the text with its secret masked; `nil` for kinds without secrets.
   public var masked: (@Sendable (_ text: String) -> String)?
   /// The JSON Schema of the value.

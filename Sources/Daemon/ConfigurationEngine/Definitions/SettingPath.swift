@@ -1,31 +1,37 @@
-/// The path of a setting, with list indices.
+/// The path of a setting, with the indices of list elements, and the names of entries that the file names.
 public struct SettingPath: Sendable, Hashable {
-  /// The steps from the root: `["routes", "[]", "upstream"]`.
+  /// The steps from the root: `["routes", "[]", "upstream"]`, `["providers", "*", "issuer"]`.
   public private(set) var steps: [String]
   /// One index for each `[]`, in order.
   public private(set) var indices: [Int]
+  /// One name for each `*`, in order. A name may contain any character.
+  public private(set) var names: [String]
 
   public static let root = SettingPath(steps: [], indices: [])
 
-  private init(steps: [String], indices: [Int]) {
+  private init(steps: [String], indices: [Int], names: [String] = []) {
     self.steps = steps
     self.indices = indices
+    self.names = names
   }
 
-  /// Fills in the `[]` of `pattern`; missing indices are 0.
-  public init(pattern: String, indices: [Int]) {
+  /// Fills in the `[]` and `*` of `pattern`; missing indices are 0, and missing names are `*`.
+  public init(pattern: String, indices: [Int] = [], names: [String] = []) {
     steps = pattern.split(separator: ".").flatMap { step in
       step.hasSuffix("[]") ? [String(step.dropLast(2)), "[]"] : [String(step)]
     }
     let needed = steps.count { $0 == "[]" }
     self.indices = Array((indices + Array(repeating: 0, count: needed)).prefix(needed))
+    let named = steps.count { $0 == "*" }
+    self.names = Array((names + Array(repeating: "*", count: named)).prefix(named))
   }
 
   /// Parses a path such as `routes[0].upstream`. Returns `nil` if `text` is not a path.
   public init?(text: String) {
     self = .root
     for part in text.split(separator: ".", omittingEmptySubsequences: false) {
-      guard let name = part.split(separator: "[", omittingEmptySubsequences: false).first, !name.isEmpty else {
+      guard let name = part.split(separator: "[", omittingEmptySubsequences: false).first, !name.isEmpty, name != "*"
+      else {
         return nil
       }
       self = self[String(name)]
@@ -38,14 +44,22 @@ public struct SettingPath: Sendable, Hashable {
   }
 
   /// The path of the member `key` of this section.
-  public subscript(key: String) -> SettingPath { SettingPath(steps: steps + [key], indices: indices) }
+  public subscript(key: String) -> SettingPath { SettingPath(steps: steps + [key], indices: indices, names: names) }
   /// The path of an element of this list.
-  public subscript(index: Int) -> SettingPath { SettingPath(steps: steps + ["[]"], indices: indices + [index]) }
+  public subscript(index: Int) -> SettingPath {
+    SettingPath(steps: steps + ["[]"], indices: indices + [index], names: names)
+  }
+  /// The path of an entry of this section, whose names the file chooses.
+  public subscript(name name: String) -> SettingPath {
+    SettingPath(steps: steps + ["*"], indices: indices, names: names + [name])
+  }
 
   /// The path without its last step. The root's parent is the root.
   public var parent: SettingPath {
     guard let last = steps.last else { return self }
-    return SettingPath(steps: steps.dropLast(), indices: last == "[]" ? indices.dropLast() : indices)
+    return SettingPath(
+      steps: steps.dropLast(), indices: last == "[]" ? indices.dropLast() : indices,
+      names: last == "*" ? names.dropLast() : names)
   }
 
   /// The path of the outermost list element that this path leads through; `nil` if there is none.
@@ -55,27 +69,27 @@ public struct SettingPath: Sendable, Hashable {
 
   /// Whether this is `section`, or a path below it.
   public func isPart(of section: SettingPath) -> Bool {
-    steps.starts(with: section.steps) && indices.starts(with: section.indices)
+    steps.starts(with: section.steps) && indices.starts(with: section.indices) && names.starts(with: section.names)
   }
 
   /// The last step; empty for the root.
   public var last: String { steps.last ?? "" }
 
-  /// The path as in the settings table: `routes[].upstream`.
-  public var pattern: String { joined { _ in "[]" } }
+  /// The path as in the settings table: `routes[].upstream`, `providers.*.issuer`.
+  public var pattern: String { joined(indices.map { _ in "[]" }, names.map { _ in "*" }) }
 
-  /// The path with its indices: `routes[0].upstream`.
-  public var text: String { joined { "[\(indices[$0])]" } }
+  /// The path with its indices and names: `routes[0].upstream`, `providers.work.issuer`.
+  public var text: String { joined(indices.map { "[\($0)]" }, names) }
 
-  private func joined(element: (Int) -> String) -> String {
+  private func joined(_ elements: [String], _ names: [String]) -> String {
     var text = ""
-    var list = 0
+    var (elements, names) = (elements[...], names[...])
     for step in steps {
       if step == "[]" {
-        text += element(list)
-        list += 1
+        text += elements.popFirst() ?? step
       } else {
-        text += text.isEmpty ? step : ".\(step)"
+        let word = step == "*" ? names.popFirst() ?? step : step
+        text += text.isEmpty ? word : ".\(word)"
       }
     }
     return text

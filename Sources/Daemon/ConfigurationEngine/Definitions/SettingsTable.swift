@@ -61,6 +61,12 @@ public struct SettingsTable: Sendable {
   /// Whether the list at `path` has sections as elements, rather than values.
   func hasSections(in path: SettingPath) -> Bool { keys.contains { $0.pattern.hasPrefix(path.pattern + "[].") } }
 
+  /// Whether the file chooses the names of the entries of the section at `path`.
+  func hasNames(in path: SettingPath) -> Bool {
+    let start = path.pattern + ".*"
+    return keys.contains { $0.pattern.hasPrefix(start) }
+  }
+
   /// Returns the key that was probably meant by an unknown one: a similar key of the same section, a key with the
   /// same name elsewhere, or a similar path.
   func suggestion(for path: SettingPath) -> String? {
@@ -72,9 +78,10 @@ public struct SettingsTable: Sendable {
       keys.map(\.pattern).filter { $0.hasPrefix(prefix) }
         .compactMap { $0.dropFirst(prefix.count).split(whereSeparator: { ".[".contains($0) }).first.map(String.init) })
     if let sibling = Suggestions.nearest(to: path.last, in: siblings.sorted()) { return section[sibling].text }
-    let available = keys.map { SettingPath(pattern: $0.pattern, indices: path.indices) }
+    let available = keys.map { SettingPath(pattern: $0.pattern, indices: path.indices, names: path.names) }
     if let same = available.first(where: { $0.last == path.last }) { return same.text }
-    return Suggestions.nearest(to: path.text, in: available.map(\.text))
+    // Those of the same section are not near: a long path would allow for more errors than the key itself.
+    return Suggestions.nearest(to: path.text, in: available.filter { $0.parent != section }.map(\.text))
   }
 }
 

@@ -3,7 +3,8 @@
 struct ConfigurationExample {
   /// The document, with a trailing newline.
   static func text(of documents: SettingsDocuments) -> String {
-    let example = ConfigurationExample(shownLists: documents.shownLists, shownKeys: documents.shownKeys)
+    let example = ConfigurationExample(
+      shownLists: documents.shownLists, shownKeys: documents.shownKeys, entryNames: documents.entryNames)
     let rows = documents.table.keys.map { key in
       Row(steps: SettingPath(pattern: key.pattern, indices: []).steps[...], key: key)
     }
@@ -13,6 +14,7 @@ struct ConfigurationExample {
 
   let shownLists: Set<String>
   let shownKeys: Set<String>
+  let entryNames: [String: String]
 
   /// A key, and the steps of its path below the current section.
   private struct Row {
@@ -27,6 +29,9 @@ struct ConfigurationExample {
     var indentation: Int
     /// Whether the whole line is commented out, so that removing one `#` puts it into effect.
     var isOff: Bool
+
+    /// The line, commented out.
+    var off: Line { Line(content: content, indentation: indentation, isOff: true) }
 
     var text: String {
       content.isEmpty ? "" : (isOff ? "#" : "") + String(repeating: " ", count: indentation) + content
@@ -45,18 +50,24 @@ struct ConfigurationExample {
   private func member(_ name: String, _ rows: [Row], indentation: Int) -> [Line] {
     guard let first = rows.first else { return [] }
     if first.steps.isEmpty { return value(first, written: "\(name): ", indentation: indentation) }
-    if first.steps.first != "[]" { return headed(name, section(rows, indentation: indentation + 2), indentation) }
+    guard let step = first.steps.first, ["[]", "*"].contains(step) else {
+      return headed(name, section(rows, indentation: indentation + 2), indentation)
+    }
     let elements = rows.map { Row(steps: $0.steps.dropFirst(), key: $0.key) }
+    let pattern = String(first.key.pattern.prefix(first.key.pattern.count - first.steps.suffixLength))
+    if step == "*" {
+      let entries = Self.variants(elements).flatMap { condition, rows in
+        let entry = member(condition?.value ?? entryNames[pattern] ?? "name", rows, indentation: indentation + 2)
+        return condition == nil ? entry : entry.map(\.off)
+      }
+      return headed(name, entries, indentation)
+    }
     if elements.count == 1, first.steps.count == 1 {
       return value(first, written: "\(name): ", isList: true, indentation: indentation)
     }
-    let pattern = first.key.pattern.prefix(first.key.pattern.count - first.steps.suffixLength)
-    let isShown = shownLists.contains(String(pattern))
-    let conditions = elements.compactMap(\.key.condition).filter { $0.value != $0.standard }
-    var lines = element(
-      elements.filter { $0.key.condition.map(conditions.contains) != true }, isShown: isShown, indentation)
-    for (index, condition) in conditions.enumerated() where !conditions[..<index].contains(condition) {
-      lines += element(Self.rows(of: condition, elements), isShown: false, indentation)
+    let isShown = shownLists.contains(pattern)
+    let lines = Self.variants(elements).flatMap { condition, rows in
+      element(rows, isShown: isShown && condition == nil, indentation)
     }
     return headed(name, lines, indentation)
   }
@@ -67,13 +78,26 @@ struct ConfigurationExample {
     guard let dash = lines.firstIndex(where: { !$0.content.hasPrefix("#") }) else { return [] }
     for index in 0...dash { lines[index].indentation -= 2 }
     lines[dash].content = "- " + lines[dash].content
-    if !isShown { for index in lines.indices { lines[index].isOff = true } }
-    return lines
+    return isShown ? lines : lines.map(\.off)
+  }
+
+  /// The rows of the usual element or named entry, and those of a further one for each condition that it does not meet.
+  private static func variants(_ rows: [Row]) -> [(condition: ElementCondition?, rows: [Row])] {
+    var others: [ElementCondition] = []
+    for case let condition? in rows.map(\.key.condition)
+    where condition.value != condition.standard && !others.contains(condition) {
+      others.append(condition)
+    }
+    return [(nil, rows.filter { $0.key.condition.map(others.contains) != true })]
+      + others.map { ($0, Self.rows(of: $0, rows)) }
   }
 
   /// The keys of an element that meets `condition`, each with a value for it.
   private static func rows(of condition: ElementCondition, _ rows: [Row]) -> [Row] {
-    rows.filter { $0.key.condition == condition || $0.key.name == condition.member }.map { row in
+    rows.filter { row in
+      row.key.condition == condition || row.key.name == condition.member
+        || row.key.isRequired && row.key.condition == nil
+    }.map { row in
       row.key.name == condition.member ? Row(steps: row.steps, key: row.key, text: condition.value) : row
     }
   }
@@ -81,7 +105,7 @@ struct ConfigurationExample {
   /// A section is commented out if everything in it is.
   private func headed(_ name: String, _ lines: [Line], _ indentation: Int) -> [Line] {
     let isOff = lines.allSatisfy { $0.isOff || $0.content.hasPrefix("#") }
-    let body = isOff ? lines.map { Line(content: $0.content, indentation: $0.indentation, isOff: true) } : lines
+    let body = isOff ? lines.map(\.off) : lines
     return [Line(content: "\(name):", indentation: indentation, isOff: isOff)] + body
   }
 

@@ -37,9 +37,13 @@ struct ConfigurationSchema {
     for key in keys where key.steps.count > steps.count && key.steps.starts(with: steps) {
       if !names.contains(key.steps[steps.count]) { names.append(key.steps[steps.count]) }
     }
+    if names == ["*"] {
+      let entry = JSONNode.object(schema(of: steps + names))
+      return [("type", .list([.text("object"), .text("null")])), ("additionalProperties", entry)]
+    }
     let properties = names.map { ($0, JSONNode.object(schema(of: steps + [$0]))) }
-    // A section may be empty; a list element may not.
-    let isElement = steps.last == "[]"
+    // A section may be empty; a list element and a named entry may not.
+    let isElement = ["[]", "*"].contains(steps.last)
     let required = keys.filter {
       isElement && $0.key.isRequired && $0.key.condition == nil && $0.steps.count == steps.count + 1
         && $0.steps.starts(with: steps)

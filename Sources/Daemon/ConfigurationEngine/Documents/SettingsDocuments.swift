@@ -5,6 +5,7 @@ public struct SettingsDocuments: Sendable {
   let exampleIntroduction: String
   let shownLists: Set<String>
   let shownKeys: Set<String>
+  let entryNames: [String: String]
 
   /// - Parameters:
   ///   - referenceIntroduction: What stands above the table of the reference, in Markdown.
@@ -12,15 +13,17 @@ public struct SettingsDocuments: Sendable {
   ///   - shownLists: Lists of sections that the example shows with one element, because the program hardly works
   ///     without them.
   ///   - shownKeys: Keys that the example shows although they are not required.
+  ///   - entryNames: The names that the example has for entries whose names the file chooses, by their section.
   public init(
     of table: SettingsTable, referenceIntroduction: String, exampleIntroduction: String,
-    shownLists: Set<String> = [], shownKeys: Set<String> = []
+    shownLists: Set<String> = [], shownKeys: Set<String> = [], entryNames: [String: String] = [:]
   ) {
     self.table = table
     self.referenceIntroduction = referenceIntroduction
     self.exampleIntroduction = exampleIntroduction
     self.shownLists = shownLists
     self.shownKeys = shownKeys
+    self.entryNames = entryNames
   }
 
   /// The JSON Schema (draft 2020-12) of the configuration file, for editors, with a trailing newline.

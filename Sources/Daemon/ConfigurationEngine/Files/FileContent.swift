@@ -53,11 +53,18 @@ public enum FileContent {
   public static func read(
     _ path: String, acceptsPipe: Bool = false, limit: Int = FileContent.limit
   ) throws(FileContentError) -> [UInt8] {
+    try readWithPermissions(path, acceptsPipe: acceptsPipe, limit: limit).bytes
+  }
+
+  /// Returns the bytes of a file as `read` does, and the permission bits of the same file.
+  public static func readWithPermissions(
+    _ path: String, acceptsPipe: Bool = false, limit: Int = FileContent.limit
+  ) throws(FileContentError) -> (bytes: [UInt8], permissions: UInt32) {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
     // Opening a socket fails with ENXIO.
     guard file >= 0 else { throw errno == ENXIO ? .irregular : .system(errno) }
     defer { close(file) }
-    let isPipe = try isPipe(file)
+    let (isPipe, permissions) = try status(of: file)
     guard acceptsPipe || !isPipe else { throw .irregular }
     let deadline = ContinuousClock.now + pipePatience
     var content: [UInt8] = []
@@ -67,23 +74,24 @@ public enum FileContent {
       if count < 0, errno == EINTR { continue }
       // A pipe whose writer has not opened it yet reads as empty.
       if isPipe, count < 0 && errno == EAGAIN || count == 0 && content.isEmpty {
-        guard try awaitData(of: file, until: deadline) else { return content }
+        guard try awaitData(of: file, until: deadline) else { return (content, permissions) }
         continue
       }
       guard count >= 0 else { throw .system(errno) }
-      if count == 0 { return content }
+      if count == 0 { return (content, permissions) }
       content += chunk[..<count]
       guard content.count <= limit else { throw .tooLarge(limit: limit) }
     }
   }
 
-  /// Whether `file` is a pipe. Throws for everything but pipes and regular files.
-  private static func isPipe(_ file: Int32) throws(FileContentError) -> Bool {
+  /// Whether `file` is a pipe, and its permission bits. Throws for everything but pipes and regular files.
+  private static func status(of file: Int32) throws(FileContentError) -> (isPipe: Bool, permissions: UInt32) {
     var status = stat()
     guard fstat(file, &status) == 0 else { throw .system(errno) }
+    let permissions = UInt32(status.st_mode) & 0o7777
     switch status.st_mode & S_IFMT {
-    case S_IFREG: return false
-    case S_IFIFO: return true
+    case S_IFREG: return (false, permissions)
+    case S_IFIFO: return (true, permissions)
     case S_IFDIR: throw .system(EISDIR)
     default: throw .irregular
     }

@@ -125,7 +125,7 @@ extension Kind where Value: RawRepresentable & CaseIterable, Value.RawValue == S
 
 extension Kind {
   /// One of a few words, each with its value.
-  fileprivate static func oneOf(_ choices: [(word: String, value: Value)]) -> Kind {
+  public static func oneOf(_ choices: [(word: String, value: Value)]) -> Kind {
     let words = choices.map(\.word)
     let form = words.map { "`\($0)`" }.joined(separator: words.count == 2 ? " or " : ", ")
     return Kind(name: "choice", form: form, schema: .oneOf(words), example: words.first) {

@@ -16,6 +16,8 @@ public struct Entries: Sendable {
   public private(set) var faults: [ConfigurationError] = []
   /// The indices of the given elements of each list.
   private var elements: [SettingPath: Set<Int>] = [:]
+  /// The names of the given entries of each section that lets the file choose them, with their place in its order.
+  private var names: [SettingPath: [String: Int]] = [:]
   /// The defaults that depend on the environment, set even if the configuration gives another value.
   public private(set) var computedDefaults: [SettingPath: String] = [:]
 
@@ -25,7 +27,7 @@ public struct Entries: Sendable {
   public mutating func take(
     _ text: String, for path: SettingPath, _ key: KeyDefinition, from origin: SettingSource, in folder: String
   ) {
-    let problem = text.isEmpty ? InvalidSetting("value is empty") : key.problem(text)
+    let problem = text.isEmpty && !key.takesEmpty ? InvalidSetting("value is empty") : key.problem(text)
     if let problem {
       faulty.insert(path)
       faults.append(ConfigurationError(origin, path.text, problem.reason, suggestion: problem.suggestion))
@@ -64,12 +66,15 @@ public struct Entries: Sendable {
     faulty.insert(path)
   }
 
-  /// Records the list elements that `path` leads through.
+  /// Records the list elements and the named entries that `path` leads through.
   private mutating func noteElements(_ path: SettingPath) {
     var path = path
     while let last = path.steps.last {
       let parent = path.parent
       if last == "[]", let index = path.indices.last { elements[parent, default: []].insert(index) }
+      if last == "*", let name = path.names.last, names[parent]?[name] == nil {
+        names[parent, default: [:]][name] = names[parent]?.count ?? 0
+      }
       path = parent
     }
   }
@@ -86,6 +91,7 @@ public struct Entries: Sendable {
     containers.merge(layer.containers) { lower, _ in lower }
     faulty.formUnion(layer.faulty)
     elements.merge(layer.elements) { $0.union($1) }
+    names.merge(layer.names) { $0.merging($1) { lower, _ in lower } }
     faults += layer.faults
   }
 
@@ -94,6 +100,7 @@ public struct Entries: Sendable {
     values = values.filter { !$0.key.isPart(of: path) }
     containers = containers.filter { !$0.key.isPart(of: path) }
     elements = elements.filter { !$0.key.isPart(of: path) }
+    names = names.filter { !$0.key.isPart(of: path) }
   }
 
   /// Whether a fault was recorded for `path` or one of its parents, including the root.
@@ -119,4 +126,14 @@ public struct Entries: Sendable {
 
   /// The indices of the given elements of the list at `path`, in ascending order.
   public func indices(of path: SettingPath) -> [Int] { (elements[path] ?? []).sorted() }
+
+  /// The names of the given entries of the section at `path`, in the order of the file.
+  public func names(of path: SettingPath) -> [String] {
+    (names[path] ?? [:]).sorted { $0.value < $1.value }.map(\.key)
+  }
+
+  /// Whether the configuration gives the value, section or list at `path`, be it faulty.
+  public func isGiven(_ path: SettingPath) -> Bool {
+    values[path] != nil || containers[path] != nil || faulty.contains(path)
+  }
 }

@@ -50,24 +50,26 @@ struct FileLayer {
 
   private mutating func takeMembers(_ members: [YAMLDocument.Member], of section: SettingPath) {
     var seen: [String: YAMLDocument.Position] = [:]
+    let hasNames = table.hasNames(in: section)
     for member in members {
-      guard let key = member.key, Self.isWord(key) else {
+      guard let key = member.key, hasNames ? !key.isEmpty : Self.isWord(key) else {
         refuse(section.text.isEmpty ? nil : section, "not a valid key: expected a word", at: member.position)
         continue
       }
+      let path = hasNames ? section[name: key] : section[key]
       if let first = seen[key] {
-        refuse(section[key], "set twice, first in line \(first.line)", at: member.position)
+        refuse(path, "set twice, first in line \(first.line)", at: member.position)
         continue
       }
       seen[key] = member.position
-      take(member.value, as: section[key], from: member.position)
+      take(member.value, as: path, from: member.position)
     }
   }
 
-  /// Whether `key` can be a step of a path. Dots and brackets are refused, because the key `a.b` would look like the
-  /// key `b` in section `a`.
+  /// Whether `key` can be a step of a path. Dots, brackets and stars are refused, because the key `a.b` would look like
+  /// the key `b` in section `a`.
   private static func isWord(_ key: String) -> Bool {
-    !key.isEmpty && !key.unicodeScalars.contains { ".[]".unicodeScalars.contains($0) }
+    !key.isEmpty && !key.unicodeScalars.contains { ".[]*".unicodeScalars.contains($0) }
   }
 
   /// Reads the node at `path`. `start` is the position for faults about the key itself.
