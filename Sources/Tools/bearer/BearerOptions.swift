@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Commands
+internal import ConfigurationEngine
 internal import Foundation
 internal import OIDCClient
 
@@ -29,15 +30,16 @@ struct BearerOptions: ParsableArguments {
 
   /// The settings, whole.
   func settings() throws(Failure) -> BearerSettings {
-    guard let path = config ?? BearerSettings.defaultPath(environment: ProcessInfo.processInfo.environment) else {
+    let environment = ProcessInfo.processInfo.environment
+    guard let path = config ?? BearerSettings.defaultPath(environment: environment) else {
       throw Failure(.configuration, "there is no place for the configuration", hint: "set HOME, or use --config FILE")
     }
-    do throws(BearerSettingsErrors) { return try BearerSettings(file: path) } catch {
+    do throws(ConfigurationErrors) { return try BearerSettings(file: path, environment: environment) } catch {
       let hint =
         FileManager.default.fileExists(atPath: path)
         ? "`bearer providers check` tries the providers of a configuration without faults"
-        : "write it: `bearer --help` names its place, the manual has an example"
-      throw Failure(.configuration, error.faults.map { .error("\($0)") } + [.hint(hint)])
+        : "write it: `bearer providers check --example` prints one, `bearer --help` names its place"
+      throw Failure(.configuration, error.messages + [.hint(hint)])
     }
   }
 

@@ -14,15 +14,15 @@ struct MachineSettingsTests {
 
   @Test func `a certificate and its key arrive in the provider, which needs no scope`() async throws {
     let (certificate, key) = try await OpenSSL.pair()
-    let files = NamedFiles().with("/etc/b/c.pem", certificate, isPrivate: false).with("/etc/b/c.key", key)
+    let files = NamedFiles().with("c.pem", certificate, isPrivate: false).with("c.key", key)
     let entry = Self.entry + "authentication: tls_client_auth\ncert_file: c.pem\nkey_file: c.key"
-    #expect(files.faults(provider: entry) == [])
+    #expect(try files.faults(provider: entry) == [])
     let lines = entry.split(separator: "\n").joined(separator: ", ")
     let provider = try #require(try files.read("providers: { work: { \(lines) } }").standard)
     #expect(provider.isOfMachine && provider.scopes == [] && provider.authentication == .tlsClientAuth)
     let found = try #require(provider.trust.clientCertificate)
     #expect(found.chain == certificate && found.key == key && found.thumbprint?.utf8.count == 43)
-    #expect(found.chainFile == "/etc/b/c.pem" && found.keyFile == "/etc/b/c.key")
+    #expect(found.chainFile?.hasSuffix("/c.pem") == true && found.keyFile?.hasSuffix("/c.key") == true)
     // Neither the text nor a dump of the value contains the key.
     var text = "\(found)"
     dump(provider, to: &text)
@@ -32,21 +32,21 @@ struct MachineSettingsTests {
   @Test func `what a certificate or its key cannot be is one fault, with its reason`() async throws {
     let (certificate, key) = try await OpenSSL.pair()
     let other = try await OpenSSL.privateKey()
-    func faults(_ chain: String, _ key: String, isPrivate: Bool = true) -> [String] {
-      NamedFiles().with("/etc/b/c.pem", chain).with("/etc/b/c.key", key, isPrivate: isPrivate).faults(
+    func faults(_ chain: String, _ key: String, isPrivate: Bool = true) throws -> [String] {
+      try NamedFiles().with("c.pem", chain).with("c.key", key, isPrivate: isPrivate).faults(
         provider: Self.entry + "authentication: tls_client_auth\ncert_file: c.pem\nkey_file: c.key")
     }
-    #expect(faults(certificate, key) == [])
-    #expect(faults(certificate, other) == ["8:15: key_file: is not the key of the first certificate of cert_file"])
-    #expect(faults(certificate, "x") == ["8:15: key_file: is not a private key in PEM"])
+    #expect(try faults(certificate, key) == [])
+    #expect(try faults(certificate, other) == ["8:15: key_file: is not the key of the first certificate of cert_file"])
+    #expect(try faults(certificate, "x") == ["8:15: key_file: is not a private key in PEM"])
     #expect(
-      faults(certificate, key.replacing("PRIVATE KEY", with: "ENCRYPTED PRIVATE KEY"))
+      try faults(certificate, key.replacing("PRIVATE KEY", with: "ENCRYPTED PRIVATE KEY"))
         == ["8:15: key_file: must not be encrypted"])
-    #expect(faults("x", key) == ["7:16: cert_file: contains no certificate in PEM, or a malformed one"])
+    #expect(try faults("x", key) == ["7:16: cert_file: contains no certificate in PEM, or a malformed one"])
     #expect(
-      faults(String(repeating: certificate, count: 11), key)
+      try faults(String(repeating: certificate, count: 11), key)
         == ["7:16: cert_file: contains more than 10 certificates"])
-    let exposed = faults(certificate, key, isPrivate: false)
+    let exposed = try faults(certificate, key, isPrivate: false)
     #expect(exposed.count == 1 && exposed[0].contains("key_file: group or others can read"), "\(exposed)")
   }
 
@@ -68,22 +68,27 @@ struct MachineSettingsTests {
     ("client_secret_file: s\nkey_file: s", ["7:15: key_file: needs cert_file"]),
     (
       "client_secret_file: s\ncert_file: missing",
-      ["7:16: cert_file: needs key_file", "7:16: cert_file: /etc/b/missing cannot be read: No such file or directory"]
+      [
+        "7:16: cert_file: needs key_file",
+        "7:16: cert_file: cannot read /etc/b/missing: No such file or directory (ENOENT)",
+      ]
     ),
     (
       "authentication: tls_client_auth\ncert_file: x\nkey_file: s",
-      ["7:16: cert_file: /etc/b/x cannot be read: No such file or directory"]
+      ["7:16: cert_file: cannot read /etc/b/x: No such file or directory (ENOENT)"]
     ),
-    ("client_secret_file: s\ngrants: user", ["7:5: grants: unknown key (did you mean grant?)"]),
+    ("client_secret_file: s\ngrants: user", ["7:5: grants: unknown key (did you mean grant)"]),
   ])
-  func `what does not fit together is one fault`(lines: String, faults: [String]) {
-    #expect(NamedFiles().with("/etc/b/s", "s3cret").faults(provider: Self.entry + lines) == faults)
+  func `what does not fit together is one fault`(lines: String, faults: [String]) throws {
+    #expect(try NamedFiles().with("s", "s3cret").faults(provider: Self.entry + lines) == faults)
   }
 
-  @Test func `an unknown grant names the ones that exist`() {
+  @Test func `an unknown grant names the ones that exist`() throws {
     #expect(
-      NamedFiles().faults(provider: "issuer: https://a.example\nclient_id: c\ngrant: client_credential")
-        == ["5:12: grant: must be user or client_credentials (did you mean client_credentials?)"])
+      try NamedFiles().faults(provider: "issuer: https://a.example\nclient_id: c\ngrant: client_credential")
+        == [
+          "5:12: grant: \"client_credential\" is not one of user, client_credentials (did you mean client_credentials)"
+        ])
   }
 }
 
@@ -99,12 +104,12 @@ struct AttestedSettingsTests {
   @Test func `a program and its key file arrive in the use, and the proof in the provider`() throws {
     let entry =
       Self.entry + "attestation_command: [attest, token]\nattestation_key_file: k.pem\nattestation_proof: dpop"
-    #expect(NamedFiles().faults(provider: entry) == [])
+    #expect(try NamedFiles().faults(provider: entry) == [])
     let lines = entry.split(separator: "\n").joined(separator: ", ")
     let settings = try NamedFiles().read("providers: { work: { \(lines) } }")
     #expect(settings.standard?.authentication == .attestation(.dpop))
-    let source = ProviderUse.AttestationSource(command: ["attest", "token"], keyFile: "/etc/b/k.pem")
-    #expect(settings.use(of: "work").attestations == source)
+    let source = try #require(settings.use(of: "work").attestations)
+    #expect(source.command == ["attest", "token"] && source.keyFile.hasSuffix("/k.pem"))
   }
 
   @Test(arguments: [
@@ -133,14 +138,14 @@ struct AttestedSettingsTests {
     ),
     (
       "attestation_command: [a]\nattestation_key_file: ''",
-      ["7:27: attestation_key_file: has no value"]
+      ["7:27: attestation_key_file: value is empty"]
     ),
   ])
-  func faults(more: String, expected: [String]) {
-    #expect(NamedFiles().faults(provider: Self.entry + more) == expected)
+  func faults(more: String, expected: [String]) throws {
+    #expect(try NamedFiles().faults(provider: Self.entry + more) == expected)
   }
 
-  @Test func `a provider without discovery needs its issuer, which the proofs are for`() {
+  @Test func `a provider without discovery needs its issuer, which the proofs are for`() throws {
     let entry = """
       type: oauth2
       token_endpoint: https://a.example/token
@@ -151,20 +156,20 @@ struct AttestedSettingsTests {
 
       """
     #expect(
-      NamedFiles().faults(provider: entry)
+      try NamedFiles().faults(provider: entry)
         == ["6:21: authentication: attestation needs issuer: its proofs are for that"])
-    #expect(NamedFiles().faults(provider: entry + "issuer: https://a.example") == [])
-    #expect(NamedFiles().faults(provider: entry + "attestation_proof: dpop") == [])
+    #expect(try NamedFiles().faults(provider: entry + "issuer: https://a.example") == [])
+    #expect(try NamedFiles().faults(provider: entry + "attestation_proof: dpop") == [])
   }
 
-  @Test func `an empty list of pins is no way to pin nothing`() {
+  @Test func `an empty list of pins is no way to pin nothing`() throws {
     #expect(
-      NamedFiles().faults(provider: "issuer: https://a.example\nclient_id: c\npins: []")
-        == ["5:5: pins: is an empty list, which pins no key; leave it out for that"])
+      try NamedFiles().faults(provider: "issuer: https://a.example\nclient_id: c\npins: []")
+        == ["5:5: pins: empty list; leave it out for no pins"])
   }
 
-  @Test func `the keys of an attestation mean nothing with another authentication`() {
-    let faults = NamedFiles().faults(
+  @Test func `the keys of an attestation mean nothing with another authentication`() throws {
+    let faults = try NamedFiles().faults(
       provider: "issuer: https://a.example\nclient_id: c\nattestation_command: [a]\nattestation_proof: pop")
     #expect(faults.count == 2 && faults.allSatisfy { $0.hasSuffix("is only used with authentication attestation") })
   }

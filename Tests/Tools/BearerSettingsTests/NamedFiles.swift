@@ -1,41 +1,63 @@
 import bearer
+import ConfigurationEngine
 import Foundation
 import OIDCClient
 import TestSupport
 import Testing
 
-/// The files that a test has in place of a disk, by path.
+/// The files of a test next to its `bearer.yaml`. Faults name their folder as `/etc/b`.
 struct NamedFiles: Sendable {
-  var contents: [String: SettingsFile] = [:]
+  private var files: [String: (bytes: [UInt8], mode: Int)] = [:]
 
   /// A file with `text`, by default with mode 0600.
-  func with(_ path: String, _ text: String, isPrivate: Bool = true) -> NamedFiles {
-    var files = self
-    files.contents[path] = SettingsFile(bytes: Array(text.utf8), isPrivate: isPrivate)
-    return files
+  func with(_ name: String, _ text: String, isPrivate: Bool = true) -> NamedFiles {
+    with(name, bytes: Array(text.utf8), mode: isPrivate ? 0o600 : 0o644)
   }
 
-  func read(_ yaml: String) throws(BearerSettingsErrors) -> BearerSettings {
-    try BearerSettings(yaml: yaml, file: "bearer.yaml", folder: "/etc/b") { path throws(SettingsFileError) in
-      guard let file = contents[path] else { throw .unreadable("No such file or directory") }
-      return file
-    }
+  func with(_ name: String, bytes: [UInt8], mode: Int = 0o600) -> NamedFiles {
+    var others = self
+    others.files[name] = (bytes, mode)
+    return others
   }
+
+  /// Reads `yaml` in `folder`, which gets the files.
+  private func read(_ yaml: String, in folder: URL) throws -> BearerSettings {
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    for (name, file) in files {
+      let place = folder.appending(path: name)
+      try Data(file.bytes).write(to: place)
+      try FileManager.default.setAttributes([.posixPermissions: file.mode], ofItemAtPath: place.path)
+    }
+    try Data(yaml.utf8).write(to: folder.appending(path: "bearer.yaml"))
+    return try BearerSettings(file: folder.path + "/bearer.yaml")
+  }
+
+  private func withFolder<Value>(_ body: (URL) throws -> Value) throws -> Value {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "bearer-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    return try body(folder)
+  }
+
+  func read(_ yaml: String) throws -> BearerSettings { try withFolder { try read(yaml, in: $0) } }
 
   /// The faults of `yaml`, without the name of the file.
-  func faults(_ yaml: String) -> [String] {
-    do throws(BearerSettingsErrors) {
-      _ = try read(yaml)
-      return []
-    } catch {
-      return error.faults.map { String($0.description.dropFirst("bearer.yaml:".count)) }
+  func faults(_ yaml: String) throws -> [String] {
+    try withFolder { folder in
+      do {
+        _ = try read(yaml, in: folder)
+        return []
+      } catch let errors as ConfigurationErrors {
+        return errors.faults.map {
+          "\($0)".replacing("\(folder.path)/bearer.yaml:", with: "").replacing(folder.path, with: "/etc/b")
+        }
+      }
     }
   }
 
   /// The faults of a provider `work` with `lines`, without the prefix of its keys.
-  func faults(provider lines: String) -> [String] {
+  func faults(provider lines: String) throws -> [String] {
     let indented = lines.split(separator: "\n").map { "    \($0)" }.joined(separator: "\n")
-    return faults("providers:\n  work:\n\(indented)\n")
+    return try faults("providers:\n  work:\n\(indented)\n")
       .map { $0.replacing("providers.work.", with: "") }
   }
 }

@@ -1,4 +1,5 @@
 import bearer
+import ConfigurationEngine
 import Foundation
 import Glibc
 import OIDCClient
@@ -12,11 +13,11 @@ struct SettingsOnDiskTests {
 
   /// The faults of the file, without the folder.
   private func faults(_ folder: String) -> [String] {
-    do throws(BearerSettingsErrors) {
+    do throws(ConfigurationErrors) {
       _ = try BearerSettings(file: folder + "/bearer.yaml")
       return []
     } catch {
-      return error.description.replacing(folder + "/", with: "").split(separator: "\n").map(String.init)
+      return error.faults.map { "\($0)".replacing(folder + "/", with: "") }
     }
   }
 
@@ -39,18 +40,28 @@ struct SettingsOnDiskTests {
   @Test func `a file that cannot be read is named`() async throws {
     try await Places.withTemporaryFolder { folder in
       let path = folder + "/bearer.yaml"
-      #expect(faults(folder) == ["bearer.yaml: cannot be read: No such file or directory"])
+      #expect(
+        faults(folder) == ["bearer.yaml:1:1: cannot read the file: No such file or directory (ENOENT)"])
       try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-      #expect(faults(folder) == ["bearer.yaml: cannot be read: not a regular file"])
+      #expect(faults(folder) == ["bearer.yaml:1:1: cannot read the file: Is a directory (EISDIR)"])
       try FileManager.default.removeItem(atPath: path)
-      // No process writes to this pipe.
+      try Data([0x61, 0xFF]).write(to: URL(filePath: path))
+      #expect(faults(folder) == ["bearer.yaml:1:2: not UTF-8"])
+      try Data(count: (1 << 20) + 1).write(to: URL(filePath: path))
+      #expect(faults(folder) == ["bearer.yaml:1:1: cannot read the file: larger than 1MiB"])
+    }
+  }
+
+  @Test func `a pipe is read, as the shell makes one`() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let path = folder + "/bearer.yaml"
       #expect(mkfifo(path, 0o600) == 0)
-      #expect(faults(folder) == ["bearer.yaml: cannot be read: not a regular file"])
-      try FileManager.default.removeItem(atPath: path)
-      try Data([0xFF]).write(to: URL(filePath: path))
-      #expect(faults(folder) == ["bearer.yaml: is not valid UTF-8"])
-      try Data(count: BearerSettings.mostBytes + 1).write(to: URL(filePath: path))
-      #expect(faults(folder) == ["bearer.yaml: is larger than 1 MiB"])
+      let writer = Task.detached { try Data(Self.yaml.utf8).write(to: URL(filePath: path), options: []) }
+      #expect(
+        faults(folder) == [
+          "bearer.yaml:2:74: providers.work.client_secret_file: cannot read s: No such file or directory (ENOENT)"
+        ])
+      try await writer.value
     }
   }
 

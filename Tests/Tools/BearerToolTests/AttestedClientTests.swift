@@ -214,7 +214,7 @@ struct AttestedClientTests {
       try shell.write("x", to: "client.pem")
       try await fault("\(key) has no private key on P-256")
       try FileManager.default.removeItem(atPath: key)
-      try await fault("\(key) cannot be read")
+      try await fault("cannot read \(key)")
     }
   }
 }

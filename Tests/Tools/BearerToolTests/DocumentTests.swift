@@ -67,6 +67,18 @@ struct DocumentTests {
     }
   }
 
+  @Test func `the documents of the settings need no configuration, and are printed one at a time`() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let shell = BearerShell(folder)
+      for (flag, start) in [("schema", "{"), ("example", "# yaml-language-server:"), ("reference", "| key | type |")] {
+        let run = try await shell.run("providers check --\(flag)")
+        #expect(run.code == 0 && run.output.first?.hasPrefix(start) == true, "\(run)")
+      }
+      let both = try await shell.run("providers check --schema --example")
+      #expect(both.code == 64 && both.output.isEmpty, "\(both)")
+    }
+  }
+
   @Test("C-024 Every fault of the configuration is reported at once, with its place")
   func configuration() async throws {
     try await Places.withTemporaryFolder { folder in

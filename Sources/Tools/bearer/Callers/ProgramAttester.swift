@@ -59,14 +59,11 @@ actor ProgramAttester: ClientAttester {
 
   /// The key of the attestation. The program may have just made it.
   private func key() throws(OIDCError) -> DPoPKey {
-    let file: SettingsFile
-    do throws(SettingsFileError) { file = try SettingsFile.read(source.keyFile) } catch {
-      throw .attestation("\(source.keyFile) \(error.reason)")
+    let text: String
+    do throws(SecretFileError) { text = try SecretFile.text(source.keyFile) } catch {
+      throw .attestation(error.reason)
     }
-    guard file.isPrivate else {
-      throw .attestation("group or others can read or change \(source.keyFile); run chmod 600")
-    }
-    guard let text = String(validating: file.bytes, as: UTF8.self), let key = DPoPKey(pem: text) else {
+    guard let key = DPoPKey(pem: text) else {
       throw .attestation("\(source.keyFile) has no private key on P-256 in PEM")
     }
     return key

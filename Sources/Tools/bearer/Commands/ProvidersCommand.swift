@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import ByteCoding
 internal import Commands
+internal import ConfigurationEngine
 internal import Foundation
 internal import HTTPClientTransport
 internal import OIDCClient
@@ -19,6 +20,11 @@ struct ProvidersCommand: AsyncParsableCommand {
       discussion: """
         Exit code 1 if there are problems. Example:
           bearer providers check work
+
+        Three documents are generated from the definitions of the settings. The
+        schema is for editors and validators, the example is a file to start
+        from, and the reference is for people:
+          bearer providers check --schema > bearer.schema.json
         """)
 
     @OptionGroup var options: BearerOptions
@@ -26,7 +32,25 @@ struct ProvidersCommand: AsyncParsableCommand {
     @Argument(help: "The providers (default: all).")
     var providers: [String] = []
 
+    @Flag(help: "Print the JSON Schema (draft 2020-12) of the configuration file and exit.")
+    var schema = false
+
+    @Flag(help: "Print an example of the configuration file with every key and exit.")
+    var example = false
+
+    @Flag(help: "Print the reference of all keys in Markdown and exit.")
+    var reference = false
+
+    func validate() throws {
+      guard [schema, example, reference].count(where: \.self) <= 1 else {
+        throw ValidationError("Only one of --schema, --example and --reference can be given.")
+      }
+    }
+
     func run() async throws {
+      if schema { return Console.write(SettingsDocuments.bearer.schema) }
+      if example { return Console.write(SettingsDocuments.bearer.example) }
+      if reference { return Console.write(SettingsDocuments.bearer.reference) }
       let settings = try options.settings()
       let access = AccountAccess(
         settings: settings, store: try options.tokenStore(), isDebugging: options.debug,

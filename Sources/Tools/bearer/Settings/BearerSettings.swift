@@ -1,3 +1,4 @@
+public import ConfigurationEngine
 internal import Foundation
 public import OIDCClient
 
@@ -9,48 +10,34 @@ public struct BearerSettings: Sendable {
   public let standard: IdentityProvider?
   private let uses: [String: ProviderUse]
 
-  /// The maximum size of each file, in bytes.
-  public static let mostBytes = 1 << 20
+  /// The variable that names the file.
+  private static let variable = "BEARER_CONFIG"
 
   /// Reads the file at `path` and the files that it names.
   ///
-  /// - Throws: `BearerSettingsErrors` with all faults, in the order of the file.
-  public init(file path: String) throws(BearerSettingsErrors) {
-    let file: SettingsFile
-    do throws(SettingsFileError) {
-      file = try SettingsFile.read(path)
-    } catch {
-      throw BearerSettingsErrors([BearerSettingsError(file: path, reason: error.reason)])
+  /// - Parameter environment: The variables, for the hint of a file that cannot be read.
+  /// - Throws: `ConfigurationErrors` with all faults, in the order of the file.
+  public init(file path: String, environment: [String: String] = [:]) throws(ConfigurationErrors) {
+    let folder = FileManager.default.currentDirectoryPath
+    let layers = SettingsLayers(file: path, flags: [], environment: environment, workingDirectory: folder)
+    var builder = SettingsBuilder(layers.readFile(.bearer, namedBy: Self.variable), .bearer)
+    let ids = builder.providerIDs()
+    var sections: [(provider: IdentityProvider, use: ProviderUse)] = []
+    for id in ids where !builder.entries.isFaulty(ProviderReader.section(of: id)) {
+      var reader = ProviderReader(id: id, builder)
+      sections.append(reader.read())
+      builder = reader.builder
     }
-    guard let text = String(validating: file.bytes, as: UTF8.self) else {
-      throw BearerSettingsErrors([BearerSettingsError(file: path, reason: "is not valid UTF-8")])
-    }
-    let folder = path.lastIndex(of: "/").map { String(path[..<$0]) }
-    try self.init(yaml: text, file: path, folder: folder ?? ".") { path throws(SettingsFileError) in
-      try SettingsFile.read(path)
-    }
-  }
-
-  /// Reads the YAML `text`. No input or output, except by `reading`.
-  ///
-  /// - Parameters:
-  ///   - file: The name of the file, for faults.
-  ///   - folder: Where relative paths start.
-  ///   - reading: Reads a file that the text names. Called once for each such key.
-  /// - Throws: `BearerSettingsErrors` with all faults, in the order of the text.
-  public init(
-    yaml text: String, file: String, folder: String,
-    reading: @escaping (String) throws(SettingsFileError) -> SettingsFile
-  ) throws(BearerSettingsErrors) {
-    guard text.utf8.count <= Self.mostBytes else {
-      throw BearerSettingsErrors([BearerSettingsError(file: file, reason: SettingsFileError.tooLarge.reason)])
-    }
-    let reader = DocumentReader(folder: folder, reading: reading)
-    let (document, faults) = reader.read(text)
-    guard faults.isEmpty else { throw BearerSettingsErrors(faults.sorted(in: file)) }
-    providers = document.providers
-    standard = document.standard
-    uses = document.uses
+    builder.judgeFallbacks(of: ids)
+    builder.judgeGitHosts(of: ids)
+    let name = builder.value(Keys.standard)
+    if let name { builder.refuseUnknown(name, at: builder.path(Keys.standard), among: ids) }
+    let faults = builder.faults(besides: [])
+    guard faults.isEmpty else { throw ConfigurationErrors(faults: faults) }
+    providers = sections.map(\.provider)
+    let standard = name ?? (ids.count == 1 ? ids[0] : nil)
+    self.standard = providers.first { $0.id == standard }
+    uses = Dictionary(uniqueKeysWithValues: zip(ids, sections.map(\.use)))
   }
 
   /// The provider with this identifier.
@@ -64,9 +51,19 @@ public struct BearerSettings: Sendable {
   ///
   /// As the XDG Base Directory specification says, a relative path in its variable counts as unset.
   public static func defaultPath(environment: [String: String]) -> String? {
-    if let path = environment["BEARER_CONFIG"], !path.isEmpty { return path }
+    if let path = environment[variable], !path.isEmpty { return path }
     if let folder = environment["XDG_CONFIG_HOME"], folder.hasPrefix("/") { return "\(folder)/sallyport/bearer.yaml" }
     guard let home = environment["HOME"], home.hasPrefix("/") else { return nil }
     return "\(home)/.config/sallyport/bearer.yaml"
+  }
+}
+
+extension SettingsBuilder {
+  /// The identifiers of the providers, in the order of the file. Refuses a file without one.
+  fileprivate mutating func providerIDs() -> [String] {
+    let section = SettingPath.root["providers"]
+    let ids = entries.names(of: section)
+    if ids.isEmpty, !entries.isFaulty(section) { refuse(section, "must contain a provider") }
+    return ids
   }
 }
