@@ -56,10 +56,6 @@ static inline int shim_epoll_ctl(int epoll, int operation, int fd, uint32_t even
   return epoll_ctl(epoll, operation, fd, &event);
 }
 
-/// The kind and the permissions of an open file, `st_mode` of stat(2); 0 with `errno` if they cannot be told. Swift may
-/// take `struct stat` for a part of Foundation's C code, where that comes first.
-uint32_t file_mode(int descriptor);
-
 // prctl is variadic, which Swift cannot call.
 static inline int shim_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 /// Gives the calling thread the first 15 bytes of `name` as its name.
