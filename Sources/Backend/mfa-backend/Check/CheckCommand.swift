@@ -34,25 +34,10 @@ struct CheckCommand: AsyncParsableCommand {
   @Flag(help: "Check only the configuration and the files that it names.")
   var offline = false
 
-  @Flag(help: "Print the JSON Schema (draft 2020-12) of the configuration file and exit.")
-  var schema = false
-
-  @Flag(help: "Print an example of the configuration file with every key and exit.")
-  var example = false
-
-  @Flag(help: "Print the reference of all keys in Markdown and exit.")
-  var reference = false
-
-  func validate() throws {
-    guard [schema, example, reference].count(where: \.self) <= 1 else {
-      throw ValidationError("Only one of --schema, --example and --reference can be given.")
-    }
-  }
+  @OptionGroup var documents: DocumentOptions
 
   func run() async throws {
-    if schema { return Console.write(SettingsDocuments.backend.schema) }
-    if example { return Console.write(SettingsDocuments.backend.example) }
-    if reference { return Console.write(SettingsDocuments.backend.reference) }
+    if let text = documents.text(of: .backend) { return Console.write(text) }
     let diagnostics = FileCheck.judged(database.reader().examine())
     let probes = offline ? [] : await Self.probe(diagnostics)
     let report = CheckReport(diagnostics, probes: probes)

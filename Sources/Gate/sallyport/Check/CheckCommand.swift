@@ -39,25 +39,10 @@ struct CheckCommand: AsyncParsableCommand {
   @Flag(help: "Check only the configuration and the files that it names.")
   var offline = false
 
-  @Flag(help: "Print the JSON Schema (draft 2020-12) of the configuration file and exit.")
-  var schema = false
-
-  @Flag(help: "Print the reference of all keys in Markdown and exit.")
-  var reference = false
-
-  @Flag(help: "Print an example of the configuration file with all keys and exit.")
-  var example = false
-
-  func validate() throws {
-    if [schema, reference, example].count(where: \.self) > 1 {
-      throw ValidationError("--schema, --reference and --example cannot be combined.")
-    }
-  }
+  @OptionGroup var documents: DocumentOptions
 
   func run() async throws {
-    if schema { return Console.write(SettingsDocuments.gate.schema) }
-    if reference { return Console.write(SettingsDocuments.gate.reference) }
-    if example { return Console.write(SettingsDocuments.gate.example) }
+    if let text = documents.text(of: .gate) { return Console.write(text) }
     let loader = try options.loader()
     let diagnostics = Self.judged(loader.examine())
     let probes = offline ? [] : await Self.probe(diagnostics)

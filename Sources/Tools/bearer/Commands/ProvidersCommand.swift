@@ -32,25 +32,10 @@ struct ProvidersCommand: AsyncParsableCommand {
     @Argument(help: "The providers (default: all).")
     var providers: [String] = []
 
-    @Flag(help: "Print the JSON Schema (draft 2020-12) of the configuration file and exit.")
-    var schema = false
-
-    @Flag(help: "Print an example of the configuration file with every key and exit.")
-    var example = false
-
-    @Flag(help: "Print the reference of all keys in Markdown and exit.")
-    var reference = false
-
-    func validate() throws {
-      guard [schema, example, reference].count(where: \.self) <= 1 else {
-        throw ValidationError("Only one of --schema, --example and --reference can be given.")
-      }
-    }
+    @OptionGroup var documents: DocumentOptions
 
     func run() async throws {
-      if schema { return Console.write(SettingsDocuments.bearer.schema) }
-      if example { return Console.write(SettingsDocuments.bearer.example) }
-      if reference { return Console.write(SettingsDocuments.bearer.reference) }
+      if let text = documents.text(of: .bearer) { return Console.write(text) }
       let settings = try options.settings()
       let access = AccountAccess(
         settings: settings, store: try options.tokenStore(), isDebugging: options.debug,
