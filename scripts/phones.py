@@ -10,7 +10,7 @@ class Phone:
     """A device of its own, and what the gate has acknowledged to it."""
 
     def __init__(self, number, device, work):
-        self.number, self.device = number, device
+        self.number, self.device, self.worker = number, device, None
         self.environment = {**device.environment, "XDG_DATA_HOME": str(work / f"phone{number}")}
         # The identifier of its key, once the gate has acknowledged the registration.
         self.key, self.is_revoked = None, False

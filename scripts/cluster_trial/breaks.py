@@ -1,0 +1,109 @@
+"""The ways to break the cluster. Each breaks something and returns the function that repairs it."""
+import dataclasses
+import signal
+from typing import Callable, Optional
+
+from cluster_trial.network import ADDRESSES, OUTSIDE, end
+from virtual_machine import await_true, run
+
+
+@dataclasses.dataclass
+class Break:
+    begin: Callable
+    # Whether new devices get in before the repair.
+    is_survived: bool = True
+    # The gate through which they get in, if the other one has no leader. A load balancer sees that by /readyz.
+    gate: Optional[str] = None
+
+
+def switchover(trial):
+    leader = trial.cluster.leader()
+    run("patronictl", "-c", leader.config, "switchover", "--master", leader.name, "--force", within=120)
+    return lambda: None
+
+
+def kill(trial):
+    """Kills everything on the leader's node, as a power cut does."""
+    leader = trial.cluster.leader()
+    leader.kill()
+    end(leader.etcd)
+
+    def repair():
+        leader.start_etcd()
+        leader.start()
+    return repair
+
+
+def freeze(trial):
+    """Stops Patroni and PostgreSQL of the leader, which go on when another node leads."""
+    leader = trial.cluster.leader()
+    leader.send(signal.SIGSTOP)
+    await_successor(trial, leader)
+    return lambda: leader.send(signal.SIGCONT)
+
+
+def etcd(trial):
+    """Kills the etcd of the leader's node. The other two are a majority."""
+    leader = trial.cluster.leader()
+    end(leader.etcd)
+    return leader.start_etcd
+
+
+def quorum(trial):
+    """Kills two of three etcds. Without a majority, Patroni lets no node lead."""
+    nodes = trial.chance.sample(trial.cluster.nodes, 2)
+    for node in nodes:
+        end(node.etcd)
+
+    def repair():
+        for node in nodes:
+            node.start_etcd()
+    return repair
+
+
+def isolation(trial):
+    """Cuts the leader's node off from all hosts."""
+    return cut_off_leader(trial, {})
+
+
+def partition(trial):
+    """Cuts the leader's node off from the other nodes, and from all hosts except for the first gate. That gate reaches all
+    nodes."""
+    return cut_off_leader(trial, {"leader": [ADDRESSES["gate1"]]})
+
+
+def split(trial):
+    """Leaves the first gate, which devices reach, with the leader alone, and the second one with the other two nodes."""
+    leader = trial.cluster.leader()
+    return cut_off_leader(trial, {"leader": [ADDRESSES["gate1"]], "gate1": [leader.address, OUTSIDE]})
+
+
+def cut_off_leader(trial, reachable):
+    """Cuts the leader off until another node leads. `reachable` are the addresses that remain for it and for further
+    hosts."""
+    leader = trial.cluster.leader()
+    trial.network.cut_off(leader.name, reachable.pop("leader", []))
+    for host, addresses in reachable.items():
+        trial.network.cut_off(host, addresses)
+    await_successor(trial, leader)
+
+    def repair():
+        for host in [leader.name, *reachable]:
+            trial.network.reconnect(host)
+    return repair
+
+
+def await_successor(trial, leader):
+    await_true(lambda: trial.cluster.leader(other_than=leader), 120, f"no other node took the place of {leader.name}")
+
+
+KINDS = {
+    "switchover": Break(switchover),
+    "kill": Break(kill),
+    "freeze": Break(freeze),
+    "etcd": Break(etcd),
+    "quorum": Break(quorum, is_survived=False),
+    "isolation": Break(isolation),
+    "partition": Break(partition),
+    "split": Break(split, gate="gate2"),
+}
