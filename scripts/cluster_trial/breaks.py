@@ -1,10 +1,11 @@
 """The ways to break the cluster. Each breaks something and returns the function that repairs it."""
 import dataclasses
 import signal
+import time
 from typing import Callable, Optional
 
 from cluster_trial.network import ADDRESSES, OUTSIDE, end
-from virtual_machine import await_true, run
+from virtual_machine import Failed, await_true, run
 
 
 @dataclasses.dataclass
@@ -93,6 +94,37 @@ def cut_off_leader(trial, reachable):
     return repair
 
 
+def full_disk(trial):
+    """Fills the disk of the leader, which cannot extend its tables any more. It remains the leader."""
+    leader = trial.cluster.leader()
+    leader.fill_disk()
+    try:
+        leader.sql("CREATE TABLE filler AS SELECT repeat('x', 1000) FROM generate_series(1, 100)")
+    except Failed as error:
+        if "No space left on device" not in str(error):
+            raise
+    else:
+        raise Failed(f"the disk of {leader.name} is not full")
+    time.sleep(trial.chance.uniform(5, 15))
+    return leader.empty_disk
+
+
+def full_log(trial):
+    """Fills the disk of the leader, and its write-ahead log to the end of the last segment. PostgreSQL exits. Patroni keeps
+    the lock and starts it again and again, so that no other node may lead."""
+    leader = trial.cluster.leader()
+    leader.fill_disk()
+    for _ in range(100):
+        try:
+            leader.sql("SELECT pg_logical_emit_message(false, 'filler', repeat('x', 4000000))")
+        except Failed:
+            break
+    else:
+        raise Failed(f"the disk of {leader.name} is not full")
+    time.sleep(trial.chance.uniform(20, 40))
+    return leader.empty_disk
+
+
 def await_successor(trial, leader):
     await_true(lambda: trial.cluster.leader(other_than=leader), 120, f"no other node took the place of {leader.name}")
 
@@ -106,4 +138,6 @@ KINDS = {
     "isolation": Break(isolation),
     "partition": Break(partition),
     "split": Break(split, gate="gate2"),
+    "full-disk": Break(full_disk, is_survived=False),
+    "full-log": Break(full_log, is_survived=False),
 }

@@ -1,4 +1,5 @@
 """Three nodes of PostgreSQL under Patroni, each with an etcd, as Cluster.md sets them up."""
+import errno
 import json
 import os
 import pathlib
@@ -10,6 +11,8 @@ import urllib.request
 from cluster_trial.network import ADDRESSES, end, inside, spawn
 from virtual_machine import PROJECT, Failed, await_true, run
 
+DISK_SIZE = "512m"
+
 
 class Node:
     """A PostgreSQL server under Patroni, and a member of etcd."""
@@ -18,8 +21,11 @@ class Node:
         self.name, self.number = f"db{number}", number
         self.address = ADDRESSES[self.name]
         self.folder, self.process, self.etcd = work / self.name, None, None
-        self.folder.mkdir()
-        self.data = self.folder / "data"
+        self.disk = self.folder / "disk"
+        self.disk.mkdir(parents=True)
+        # A file system of its own, which can be full while the others are not.
+        run("mount", "-t", "tmpfs", "-o", f"size={DISK_SIZE}", self.name, self.disk)
+        self.data = self.disk / "data"
         text = (PROJECT / "config/patroni/patroni.yml").read_text()
         for old, new in [
             ("name: db1", f"name: {self.name}"), ("10.0.0.1:8008", f"{self.address}:8008"),
@@ -33,6 +39,7 @@ class Node:
             text = text.replace("\netcd:\n", "\netcd3:\n")
         # On one machine the nodes share neither sockets nor the password file.
         text += f"  pgpass: {self.folder}/pgpass\n  parameters:\n    unix_socket_directories: {self.folder}\n"
+        text += "    max_wal_size: 96MB\n    min_wal_size: 48MB\n"
         self.config = self.folder / "patroni.yml"
         self.config.write_text(text)
         run("chown", "-R", "postgres:postgres", self.folder)
@@ -89,6 +96,18 @@ class Node:
         self.send(signal.SIGSTOP)
         self.send(signal.SIGKILL)
         end(self.process)
+
+    def fill_disk(self):
+        with open(self.disk / "filler", "wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(1 << 20))
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+
+    def empty_disk(self):
+        (self.disk / "filler").unlink()
 
     def sql(self, text, database="postgres"):
         environment = {**os.environ, "PGPASSWORD": "change-me-1", "PGCONNECT_TIMEOUT": "5"}
