@@ -135,6 +135,7 @@ class Cluster:
         leader = self.leader()
         leader.sql("CREATE ROLE gate LOGIN PASSWORD 'gate'")
         leader.sql("CREATE DATABASE sallyport OWNER gate")
+        leader.sql("CREATE DATABASE mfa OWNER gate")
 
     @property
     def hosts(self):

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 
+from cluster_trial.accounts import Accounts
 from cluster_trial.breaks import KINDS
 from cluster_trial.network import ADDRESSES, Network, end, inside, spawn
 from cluster_trial.nodes import Cluster
@@ -51,7 +52,7 @@ class Trial:
         self.seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1 << 32)
         self.chance = random.Random(self.seed)
         self.phones, self.processes, self.entrances = [], [], []
-        self.network = self.cluster = None
+        self.network = self.cluster = self.accounts = None
         self.totals = {"registered": 0, "admitted": 0, "revoked": 0}
         # A number is the name of a device's folder: no other device may have it.
         self.numbers = itertools.count()
@@ -67,6 +68,25 @@ class Trial:
         for name in GATES:
             self.start_gate(name)
         self.balance()
+        keys = self.work / "keys.json"
+        keys.write_text(run(*self.programs.program("mfa-backend"), "keys", "make", env=self.programs.environment))
+        keys.chmod(0o600)
+        database = ["--database", f"postgres://gate:gate@{self.cluster.hosts}/mfa", "--keys", keys]
+        for name in GATES:
+            self.start_backend(name, database)
+        self.accounts = Accounts(self.programs, self.work, random.Random(f"{self.seed}-accounts"), database)
+
+    def start_backend(self, name, database):
+        """Starts the MFA backend that is behind the gate, on the same host."""
+        log = self.work / name / "backend.log"
+        options = ["--listen", "127.0.0.1:8080", "--sms-sink", "log", "--gate-issuer", "sallyport",
+                   "--gate-jwks", "https://localhost:6200/.well-known/sallyport/jwks.json",
+                   "--gate-ca", self.programs.authority / "tls-ca.pem", "--audience", "sallyport-upstream",
+                   "--ip-messages-per-hour", "off", "--ip-code-requests", "off"]
+        self.processes.append(spawn(inside(name, *self.programs.program("mfa-backend"), "run", *database, *options), log,
+                                    env=self.programs.environment))
+        await_true(lambda: '"message":"listening"' in log.read_text(), 60,
+                   lambda: "the MFA backend has not started: " + log.read_text())
 
     def start_gate(self, name):
         folder = self.work / name
@@ -74,14 +94,16 @@ class Trial:
         self.processes.append(spawn(inside(name, *self.programs.program("attest"), "echo", "--listen", "127.0.0.1:8081"),
                                     folder / "echo.log"))
         (folder / "gate.yaml").write_text(f"""version: 1
-listen: {{ address: {ADDRESSES[name]}, port: 6200, loops: 1 }}
+listen: {{ address: 0.0.0.0, port: 6200, loops: 1 }}
 tls: {{ cert_file: "{self.programs.authority}/server.pem", key_file: "{self.programs.authority}/server.key" }}
 app_attest:
   apps: [{{ team_id: SALLYPORT1, bundle_id: com.example.app, environments: [development] }}]
   trust:
     attestation_root_file: "{self.programs.authority}/attestation-root.pem"
     receipt_root_file: "{self.programs.authority}/receipt-root.pem"
-routes: [{{ path: /, upstream: "ws://127.0.0.1:8081" }}]
+routes:
+  - {{ path: /api, upstream: "ws://127.0.0.1:8080", forward: all }}
+  - {{ path: /, upstream: "ws://127.0.0.1:8081" }}
 store: {{ url: "postgres://gate:gate@{self.cluster.hosts}/sallyport" }}
 admin: {{ listen: "unix:{folder}/admin.sock" }}
 limits: {{ per_ip: {{ challenges: off, registrations: off, upgrades: off }}, per_key: {{ sessions: off, upgrades: off }} }}
@@ -149,6 +171,16 @@ limits: {{ per_ip: {{ challenges: off, registrations: off, upgrades: off }}, per
                 faults.append(error)
                 return
 
+    def use_accounts(self, stopped, faults):
+        while not stopped.is_set():
+            try:
+                self.accounts.act()
+            except Failed:
+                time.sleep(0.2)
+            except Exception as error:  # noqa: BLE001
+                faults.append(error)
+                return
+
     def serves_again(self, since, entrance):
         """The seconds until a new device was registered and got in."""
         probe = Phone(next(self.numbers), entrance, self.work)
@@ -205,6 +237,7 @@ limits: {{ per_ip: {{ challenges: off, registrations: off, upgrades: off }}, per
         client.echo("before")
         stopped, faults = threading.Event(), []
         workers = [threading.Thread(target=self.act, args=[one, stopped, faults], daemon=True) for one in range(2)]
+        workers.append(threading.Thread(target=self.use_accounts, args=[stopped, faults], daemon=True))
         for worker in workers:
             worker.start()
         time.sleep(self.chance.uniform(4, 9))
@@ -231,10 +264,10 @@ limits: {{ per_ip: {{ challenges: off, registrations: off, upgrades: off }}, per
         client.process.kill()
         client.process.wait()
         self.outages.setdefault(kind, []).append(outage)
-        counts = ", ".join(f"{count} {name}" for name, count in self.totals.items())
+        counts = ", ".join(f"{count} {name}" for name, count in {**self.totals, **self.accounts.totals}.items())
         print(f"{number}: {kind}; a new device gets in {outage:.0f} s after the {self.start_of_outage(kind)}, "
               f"{self.totals['admitted'] - before['admitted']} admitted meanwhile; in all {counts}", flush=True)
-        return found + self.check()
+        return found + self.check() + self.accounts.check()
 
     def run(self):
         print(f"scripts/cluster: seed {self.seed}", flush=True)
