@@ -1,5 +1,6 @@
 """The ways to break the cluster. Each breaks something and returns the function that repairs it."""
 import dataclasses
+import os
 import signal
 import time
 from typing import Callable, Optional
@@ -55,6 +56,7 @@ def quorum(trial):
     nodes = trial.chance.sample(trial.cluster.nodes, 2)
     for node in nodes:
         end(node.etcd)
+    time.sleep(trial.chance.uniform(10, 25))
 
     def repair():
         for node in nodes:
@@ -64,32 +66,43 @@ def quorum(trial):
 
 def isolation(trial):
     """Cuts the leader's node off from all hosts."""
-    return cut_off_leader(trial, {})
+    leader = trial.cluster.leader()
+    return cut_off_leader(trial, leader, {leader.name: []})
 
 
 def partition(trial):
     """Cuts the leader's node off from the other nodes, and from all hosts except for the first gate. That gate reaches all
     nodes."""
-    return cut_off_leader(trial, {"leader": [ADDRESSES["gate1"]]})
+    leader = trial.cluster.leader()
+    return cut_off_leader(trial, leader, {leader.name: [ADDRESSES["gate1"]]})
 
 
-def split(trial):
+def split(trial, leader=None):
     """Leaves the first gate, which devices reach, with the leader alone, and the second one with the other two nodes."""
-    leader = trial.cluster.leader()
-    return cut_off_leader(trial, {"leader": [ADDRESSES["gate1"]], "gate1": [leader.address, OUTSIDE]})
+    leader = leader or trial.cluster.leader()
+    return cut_off_leader(trial, leader, {leader.name: [ADDRESSES["gate1"]], "gate1": [leader.address, OUTSIDE]})
 
 
-def cut_off_leader(trial, reachable):
-    """Cuts the leader off until another node leads. `reachable` are the addresses that remain for it and for further
-    hosts."""
+def two_leaders(trial):
+    """The same as `split`, but Patroni of the leader is stopped, so that its PostgreSQL remains a leader as well."""
     leader = trial.cluster.leader()
-    trial.network.cut_off(leader.name, reachable.pop("leader", []))
+    os.kill(leader.process.pid, signal.SIGSTOP)
+    reconnect = split(trial, leader)
+
+    def repair():
+        reconnect()
+        os.kill(leader.process.pid, signal.SIGCONT)
+    return repair
+
+
+def cut_off_leader(trial, leader, reachable):
+    """Cuts hosts off until another node leads. `reachable` has the addresses that remain for each."""
     for host, addresses in reachable.items():
         trial.network.cut_off(host, addresses)
     await_successor(trial, leader)
 
     def repair():
-        for host in [leader.name, *reachable]:
+        for host in reachable:
             trial.network.reconnect(host)
     return repair
 
@@ -138,6 +151,7 @@ KINDS = {
     "isolation": Break(isolation),
     "partition": Break(partition),
     "split": Break(split, gate="gate2"),
+    "two-leaders": Break(two_leaders, gate="gate2"),
     "full-disk": Break(full_disk, is_survived=False),
     "full-log": Break(full_log, is_survived=False),
 }
