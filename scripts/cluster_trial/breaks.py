@@ -124,7 +124,8 @@ def full_disk(trial):
 
 def full_log(trial):
     """Fills the disk of the leader, and its write-ahead log to the end of the last segment. PostgreSQL exits. Patroni keeps
-    the lock and starts it again and again, so that no other node may lead."""
+    the lock and starts it again and again, so that no other node may lead. When there is space, both standbys can have the
+    first part of a record that the leader has not: neither can follow then, until one is initialized again."""
     leader = trial.cluster.leader()
     leader.fill_disk()
     for _ in range(100):
@@ -135,7 +136,14 @@ def full_log(trial):
     else:
         raise Failed(f"the disk of {leader.name} is not full")
     time.sleep(trial.chance.uniform(20, 40))
-    return leader.empty_disk
+
+    def repair():
+        leader.empty_disk()
+        try:
+            trial.cluster.settle(within=45)
+        except Failed:
+            trial.cluster.reinitialize_standby()
+    return repair
 
 
 def await_successor(trial, leader):

@@ -157,6 +157,13 @@ class Cluster:
         await_true(is_settled, within, lambda: "the cluster is not complete: " + json.dumps(
             {node.name: node.state() for node in self.nodes}, indent=1))
 
+    def reinitialize_standby(self):
+        """Copies the leader's data to a standby that cannot follow."""
+        leader = await_true(self.leader, 60, "no node leads")
+        standby = next(node for node in self.nodes if node is not leader)
+        print(f"  {standby.name} is initialized again: it cannot follow {leader.name}", flush=True)
+        run("patronictl", "-c", leader.config, "reinit", "sallyport", standby.name, "--force", within=120)
+
     def stop(self):
         for node in self.nodes:
             node.send(signal.SIGCONT)
