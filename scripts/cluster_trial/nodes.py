@@ -17,7 +17,7 @@ DISK_SIZE = "512m"
 class Node:
     """A PostgreSQL server under Patroni, and a member of etcd."""
 
-    def __init__(self, number, work, is_control):
+    def __init__(self, number, work, is_control, is_asynchronous):
         self.name, self.number = f"db{number}", number
         self.address = ADDRESSES[self.name]
         self.folder, self.process, self.etcd = work / self.name, None, None
@@ -37,6 +37,9 @@ class Node:
             text = text.replace(old, new)
         if is_control:
             text = text.replace("\netcd:\n", "\netcd3:\n")
+        if is_asynchronous:
+            text = text.replace("synchronous_mode: true", "synchronous_mode: false")
+            text = text.replace("synchronous_mode_strict: true", "synchronous_mode_strict: false")
         # On one machine the nodes share neither sockets nor the password file.
         text += f"  pgpass: {self.folder}/pgpass\n  parameters:\n    unix_socket_directories: {self.folder}\n"
         text += "    max_wal_size: 96MB\n    min_wal_size: 48MB\n"
@@ -123,8 +126,9 @@ def newest_postgres():
 
 
 class Cluster:
-    def __init__(self, work, is_control):
-        self.nodes = [Node(number, work, is_control) for number in (1, 2, 3)]
+    def __init__(self, work, is_control, is_asynchronous):
+        self.is_asynchronous = is_asynchronous
+        self.nodes = [Node(number, work, is_control, is_asynchronous) for number in (1, 2, 3)]
 
     def start(self):
         for node in self.nodes:
@@ -153,7 +157,8 @@ class Cluster:
             if not leader:
                 return False
             replication = leader.state().get("replication", [])
-            return len(replication) == 2 and any(one["sync_state"] in ("sync", "quorum") for one in replication)
+            synchronous = any(one["sync_state"] in ("sync", "quorum") for one in replication)
+            return len(replication) == 2 and (synchronous or self.is_asynchronous)
         await_true(is_settled, within, lambda: "the cluster is not complete: " + json.dumps(
             {node.name: node.state() for node in self.nodes}, indent=1))
 
