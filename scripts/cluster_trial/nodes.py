@@ -17,7 +17,7 @@ DISK_SIZE = "512m"
 class Node:
     """A PostgreSQL server under Patroni, and a member of etcd."""
 
-    def __init__(self, number, work, is_control, is_asynchronous):
+    def __init__(self, number, work, is_asynchronous):
         self.name, self.number = f"db{number}", number
         self.address = ADDRESSES[self.name]
         self.folder, self.process, self.etcd = work / self.name, None, None
@@ -35,8 +35,6 @@ class Node:
             if old not in text:
                 raise Failed(f"config/patroni/patroni.yml does not contain {old}")
             text = text.replace(old, new)
-        if is_control:
-            text = text.replace("\netcd:\n", "\netcd3:\n")
         if is_asynchronous:
             text = text.replace("synchronous_mode: true", "synchronous_mode: false")
             text = text.replace("synchronous_mode_strict: true", "synchronous_mode_strict: false")
@@ -126,9 +124,9 @@ def newest_postgres():
 
 
 class Cluster:
-    def __init__(self, work, is_control, is_asynchronous):
+    def __init__(self, work, is_asynchronous):
         self.is_asynchronous = is_asynchronous
-        self.nodes = [Node(number, work, is_control, is_asynchronous) for number in (1, 2, 3)]
+        self.nodes = [Node(number, work, is_asynchronous) for number in (1, 2, 3)]
 
     def start(self):
         for node in self.nodes:

@@ -63,7 +63,7 @@ class Trial:
 
     def start(self):
         self.network = Network()
-        self.cluster = Cluster(self.work, self.arguments.control, self.arguments.asynchronous)
+        self.cluster = Cluster(self.work, is_asynchronous=self.arguments.control)
         self.cluster.start()
         for name in GATES:
             self.start_gate(name)
