@@ -77,6 +77,9 @@ def broken(root, chain, instant):
     elif not is_signed(chain[-1], root):
         yield "root_missing_and_not_signed_by_a_known_root"
     for place, certificate in enumerate(chain):
+        if any(found.critical and isinstance(found.value, x509.UnrecognizedExtension) and found.oid != ATTESTATION
+               for found in certificate.extensions):
+            yield f"critical_extension[{place}]"
         if place == 0:
             continue
         if (place < last or not has_root) and certificate.issuer.public_bytes() == certificate.subject.public_bytes():
@@ -88,9 +91,6 @@ def broken(root, chain, instant):
             yield f"issuer_is_not_a_ca[{place}]"
         if constraints and constraints.path_length is not None and place - 1 > constraints.path_length:
             yield f"path_length[{place}]"
-        if any(found.critical and isinstance(found.value, x509.UnrecognizedExtension) and found.oid != ATTESTATION
-               for found in certificate.extensions):
-            yield f"critical_extension[{place}]"
         if attests(certificate):
             yield f"attestation_extension[{place}]"
     expires = kind == "remote"

@@ -73,7 +73,8 @@ def check(path, instant):
         if not certificate.not_valid_before <= instant <= certificate.not_valid_after:
             raise Refused("not valid at the instant")
         constraints, usage = extension(certificate, x509.BasicConstraints), extension(certificate, x509.KeyUsage)
-        for found in certificate.extensions:
+        # The root is trusted for its name and its key (RFC 5280 section 6.1.1).
+        for found in certificate.extensions if certificate != path[-1] else []:
             if found.critical and isinstance(found.value, x509.UnrecognizedExtension):
                 raise Refused("an unknown critical extension")
         if place == 0:
