@@ -41,6 +41,8 @@ class Node:
         # On one machine the nodes share neither sockets nor the password file.
         text += f"  pgpass: {self.folder}/pgpass\n  parameters:\n    unix_socket_directories: {self.folder}\n"
         text += "    max_wal_size: 96MB\n    min_wal_size: 48MB\n"
+        # Otherwise a copy of a standby, which was the leader a moment ago, waits for minutes for its next restartpoint.
+        text += "  basebackup:\n    checkpoint: fast\n"
         self.config = self.folder / "patroni.yml"
         self.config.write_text(text)
         run("chown", "-R", "postgres:postgres", self.folder)
