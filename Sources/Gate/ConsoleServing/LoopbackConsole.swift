@@ -44,6 +44,7 @@ public struct LoopbackConsole: ParsableArguments {
     let engine = try listen(ConsoleResponder(admission))
     defer { engine.stop() }
     let access = ConsoleAccess()
+    // `listen` has opened an IPv4 socket: only a Unix socket has no such end.
     guard let place = ConsoleResponder.end(engine.address) else { preconditionFailure("a console listens on TCP") }
     admission.serve(
       ConsoleSite(

@@ -60,7 +60,7 @@ package actor GateServer {
   /// What the public listener uses.
   var tls: ServerTLS
 
-  /// Each follows on the one before; only an upgrade that failed leads back.
+  /// What the gate does. An upgrade that failed leads back to `serving`; nothing leads back from `leaving`.
   enum Life: Sendable {
     case serving
     /// A new process is being started, or has not reported its result yet.
