@@ -209,16 +209,17 @@ public final class LiveSessions: Sendable {
   /// Returns the sessions after `cursor` whose keys `selects` accepts (`nil`: all sessions), the oldest first unless
   /// `order` says otherwise, at most `limit`.
   ///
-  /// One pass that keeps no more than the page, outside the lock, which the event loops need too. Every session that is
-  /// open during the whole list is on exactly one page, also where values are equal or sessions end meanwhile.
+  /// One pass that keeps no more than the page, outside the lock, which the event loops need too. In the order of opening
+  /// it ends with the page. Every session that is open during the whole list is on exactly one page, also where values are
+  /// equal or sessions end meanwhile.
   ///
   /// - Parameter cursor: The `next` of the page before in the same order; `nil` for the first page.
   public func page(
     where selects: (@Sendable (KeyHash) -> Bool)? = nil, in order: SessionOrder = SessionOrder(.opened),
     after cursor: SessionCursor? = nil, limit: Int
   ) -> (records: [SessionRecord], next: SessionCursor?) {
-    let numbers = state.withLock { Array($0.places.keys) }
     var selection = SessionSelection(order, after: cursor, limit: limit)
+    let numbers = selection.candidates(state.withLock { Array($0.places.keys) })
     var places: [(number: UInt64, place: Place)] = []
     places.reserveCapacity(min(numbers.count, Self.portion))
     for start in stride(from: 0, to: numbers.count, by: Self.portion) {
@@ -232,6 +233,7 @@ public final class LiveSessions: Sendable {
         if let selects, place.record.principal.keyHash.map(selects) != true { continue }
         selection.add(place.record, number: number)
       }
+      if order.column == .opened, selection.isFull { break }
     }
     return selection.page()
   }

@@ -33,8 +33,8 @@ public struct SessionOrder: Sendable, Hashable {
     case .method: Self.withBytes(of: record.principal.method, body)
     case .client:
       switch record.address {
-      case .ipv4(let bytes, let port): Self.value(4, bytes, port).withUnsafeBufferPointer(body)
-      case .ipv6(let bytes, let port): Self.value(6, bytes, port).withUnsafeBufferPointer(body)
+      case .ipv4(let bytes, let port): Self.withValue(4, bytes, port, body)
+      case .ipv6(let bytes, let port): Self.withValue(6, bytes, port, body)
       case .unix(let path): Self.withBytes(of: path, body)
       }
     }
@@ -47,12 +47,16 @@ public struct SessionOrder: Sendable, Hashable {
     return text.withUTF8(body)
   }
 
-  /// The numbers of an address, so that 9.0.0.1 precedes 10.0.0.1.
-  private static func value(_ family: UInt8, _ bytes: [UInt8], _ port: UInt16) -> [UInt8] {
-    var value = [family]
-    value += bytes
-    value.append(UInt8(port >> 8))
-    value.append(UInt8(port & 0xFF))
-    return value
+  /// The numbers of an address, so that 9.0.0.1 precedes 10.0.0.1. On the stack: a list asks for those of all sessions.
+  private static func withValue<Result>(
+    _ family: UInt8, _ bytes: [UInt8], _ port: UInt16, _ body: (UnsafeBufferPointer<UInt8>) -> Result
+  ) -> Result {
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytes.count + 3) { value in
+      value[0] = family
+      for (index, byte) in bytes.enumerated() { value[1 + index] = byte }
+      value[value.count - 2] = UInt8(port >> 8)
+      value[value.count - 1] = UInt8(port & 0xFF)
+      return body(UnsafeBufferPointer(value))
+    }
   }
 }

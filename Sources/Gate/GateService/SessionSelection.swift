@@ -58,6 +58,20 @@ struct SessionSelection {
   /// Whether entries are kept in order. A long page is sorted at the end instead.
   private var isShort: Bool { limit <= 1000 }
 
+  /// Whether the sessions of the page are known if sessions are added in the order in which they were opened.
+  var isFull: Bool { entries.count > limit }
+
+  /// Of the numbers of sessions, those that can be on the page. In the order of opening, they are in that order, so that
+  /// sessions need be added only until the page is full.
+  func candidates(_ numbers: [UInt64]) -> [UInt64] {
+    guard order.column == .opened else { return numbers }
+    guard let cursor = cursor?.place.number else {
+      return order.isDescending ? numbers.sorted(by: >) : numbers.sorted()
+    }
+    return order.isDescending
+      ? numbers.filter { $0 < cursor }.sorted(by: >) : numbers.filter { $0 > cursor }.sorted()
+  }
+
   mutating func add(_ record: SessionRecord, number: UInt64) {
     let prefix = order.column == .opened ? number : order.withValue(of: record, Self.prefix)
     if let cursor, !isAfter(cursor, prefix, number, record) { return }
@@ -65,10 +79,9 @@ struct SessionSelection {
       entries.append(Entry(prefix: prefix, number: number, record: record))
       return
     }
-    if entries.count > limit, let last = entries.last {
+    if isFull, let last = entries.last {
       // Decides almost always, without a copy of the record.
-      if prefix != last.prefix, (prefix < last.prefix) == order.isDescending { return }
-      guard precedes(Entry(prefix: prefix, number: number, record: record), last) else { return }
+      guard precedes(prefix, number, record, last) else { return }
       entries.removeLast()
     }
     let entry = Entry(prefix: prefix, number: number, record: record)
@@ -90,12 +103,17 @@ struct SessionSelection {
   }
 
   private func precedes(_ one: Entry, _ other: Entry) -> Bool {
-    if one.prefix != other.prefix { return (one.prefix < other.prefix) != order.isDescending }
+    precedes(one.prefix, one.number, one.record, other)
+  }
+
+  /// Whether a session, with the prefix of its value, precedes an entry.
+  private func precedes(_ prefix: UInt64, _ number: UInt64, _ record: SessionRecord, _ entry: Entry) -> Bool {
+    if prefix != entry.prefix { return (prefix < entry.prefix) != order.isDescending }
     let order = order
-    let sign = order.withValue(of: one.record) { one in
-      order.withValue(of: other.record) { Self.compare(one, $0) }
+    let sign = order.withValue(of: record) { value in
+      order.withValue(of: entry.record) { Self.compare(value, $0) }
     }
-    return sign == 0 ? one.number < other.number : (sign < 0) != order.isDescending
+    return sign == 0 ? number < entry.number : (sign < 0) != order.isDescending
   }
 
   private func isAfter(
