@@ -41,7 +41,8 @@ struct CheckCommand: ParsableCommand {
       inspect(opened, &report)
     } catch {
       // A wrong passphrase or a missing terminal says nothing of the vault.
-      if error.status != .badData && !(error.status == .noInput && !folder.versions().isEmpty) { throw error }
+      let isGone = try error.status == .noInput && !folder.versions().isEmpty
+      guard error.status == .badData || isGone else { throw error }
       report.problems.append(error.message)
     }
     let file = try? folder.read()
@@ -53,7 +54,7 @@ struct CheckCommand: ParsableCommand {
       report.problems.append("\(folder.vaultPath) is a symbolic link, and is not written through")
     }
     permissions(of: folder, &report)
-    for path in folder.versions() { report.versions.append(try version(path, &keys)) }
+    for path in try folder.versions() { report.versions.append(try version(path, &keys)) }
     tell(report)
     if !report.problems.isEmpty {
       throw Failure(.problems, "the vault has problems", hint: hint(report, folder))

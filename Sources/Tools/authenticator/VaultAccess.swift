@@ -81,10 +81,10 @@ struct VaultOptions: ParsableArguments {
   }
 
   private func makeVault(in folder: VaultFolder) throws(Failure) -> OpenVault {
-    guard folder.versions().isEmpty else {
+    if let latest = try folder.versions().first {
       throw Failure(
         .noInput, "the vault in \(folder.path) is gone, and older versions of it are there",
-        hint: "copy \(folder.versions()[0]) to \(folder.vaultPath), or name another folder with --vault")
+        hint: "copy \(latest) to \(folder.vaultPath), or name another folder with --vault")
     }
     StandardError.write(TerminalText.printable("This makes a vault in \(folder.path).") + "\n")
     let passphrase = try newPassphrase()

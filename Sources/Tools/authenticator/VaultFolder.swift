@@ -91,8 +91,13 @@ struct VaultFolder: Sendable {
   }
 
   /// The paths of the versions, the latest first. Files with names that `keepVersion` does not give are the user's.
-  func versions() -> [String] {
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: versionsPath)) ?? []
+  ///
+  /// - Throws: `.noInput` if the folder is there and cannot be listed: it may have versions.
+  func versions() throws(Failure) -> [String] {
+    guard access(versionsPath, F_OK) == 0 || errno != ENOENT else { return [] }
+    guard let names = try? FileManager.default.contentsOfDirectory(atPath: versionsPath) else {
+      throw Failure(.noInput, "cannot list \(versionsPath)", hint: "its owner must be able to read it: chmod u+rwx")
+    }
     return names.filter(Self.isVersion).sorted(by: >).map { versionsPath + "/" + $0 }
   }
 
@@ -107,10 +112,10 @@ struct VaultFolder: Sendable {
     guard stat(vaultPath, &status) == 0 else { return }
     let now = Int64(Date().timeIntervalSince1970 * 1000)
     // In the order of their names; a clock that was set back must not make a new version look old.
-    let last = versions().first.flatMap { Int64($0.suffix(13)) } ?? 0
+    let last = try versions().first.flatMap { Int64($0.suffix(13)) } ?? 0
     let name = "\(versionsPath)/vault-\(max(now, last + 1))"
     guard link(vaultPath, name) == 0 else { throw fault("cannot keep the present version as \(name)") }
-    for old in versions().dropFirst(Self.versionCount) { unlink(old) }
+    for old in try versions().dropFirst(Self.versionCount) { unlink(old) }
   }
 
   /// Whether `path` itself is a symbolic link, wherever it leads.

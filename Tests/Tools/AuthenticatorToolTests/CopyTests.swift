@@ -42,14 +42,8 @@ private struct Desktop {
 
   func run(_ line: String) async throws -> Shell.Result { try await shell.run(line, environment: environment) }
 
-  /// The processes that wait to clear the clipboard of this desktop.
-  func waiting() async throws -> Int {
-    let found = try await ChildProcess.run(try Places.tool("pgrep"), ["-f", "clear-clipboard --waits"])
-    return found.output.count { id in
-      let bytes = try? Data(contentsOf: URL(fileURLWithPath: "/proc/\(id)/environ"))
-      return bytes?.range(of: Data(shell.folder.utf8)) != nil
-    }
-  }
+  /// How many processes wait to clear the clipboard of this desktop.
+  func waiting() async throws -> Int { try await shell.waitingClearings().count }
 
   /// Waits until `isDone`, for ten seconds at most.
   func wait(until isDone: () async throws -> Bool) async throws -> Bool {

@@ -1,5 +1,6 @@
 import AuthenticatorVault
 import Foundation
+import Glibc
 import QRCodes
 import QREncoding
 import TestSupport
@@ -50,6 +51,8 @@ struct DocumentTests {
       environment["PATH"] = folder + "/bin:" + Places.products + ":/usr/bin:/bin"
       let run = try await ChildProcess.run(
         try Places.tool("keyctl"), ["session", "-", "/bin/bash", "script"], environment: environment, in: folder)
+      // They would wait for half a minute.
+      for id in try await shell.waitingClearings() { kill(id, SIGTERM) }
       #expect(run.exit == .code(0), "\(run.errors.suffix(8))")
       #expect(run.output.contains("GitHub: alice  added") && run.output.contains("sent changes"), "\(run.output)")
     }

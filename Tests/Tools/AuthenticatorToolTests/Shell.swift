@@ -50,6 +50,15 @@ struct Shell {
     return Result(code: run.exit.code, output: run.output, errors: run.errors)
   }
 
+  /// The ids of the processes that wait to clear the clipboard of a test in this folder.
+  func waitingClearings() async throws -> [pid_t] {
+    let found = try await ChildProcess.run(try Places.tool("pgrep"), ["-f", "clear-clipboard --waits"])
+    return found.output.compactMap { pid_t($0) }.filter { id in
+      let bytes = try? Data(contentsOf: URL(fileURLWithPath: "/proc/\(id)/environ"))
+      return bytes?.range(of: Data(folder.utf8)) != nil
+    }
+  }
+
   /// Makes a vault whose passphrase is cheap to try.
   @discardableResult
   func makeVault(_ entries: [VaultEntry]) throws -> VaultKey {

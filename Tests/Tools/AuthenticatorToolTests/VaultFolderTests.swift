@@ -64,9 +64,27 @@ struct VaultFolderTests {
       for name in own { try Data([1]).write(to: URL(fileURLWithPath: shell.vaultPath + "/versions/" + name)) }
       let file = try #require(try folder.read())
       for _ in 0..<12 { try folder.locked { try folder.write(file) } }
-      #expect(folder.versions().count == 10)
+      #expect(try folder.versions().count == 10)
       let names = try FileManager.default.contentsOfDirectory(atPath: shell.vaultPath + "/versions")
       #expect(names.count == 14 && Set(names).isSuperset(of: own), "\(names)")
+    }
+  }
+
+  @Test func `versions that cannot be listed are not taken for none`() async throws {
+    try await withShell { shell in
+      let folder = try VaultFolder(path: shell.vaultPath, environment: [:])
+      #expect(try folder.versions().isEmpty)
+      try shell.makeVault([alice])
+      #expect(try folder.versions().isEmpty)
+      // Not a folder: root can list one with any mode.
+      try FileManager.default.removeItem(atPath: shell.vaultPath + "/vault")
+      try FileManager.default.removeItem(atPath: shell.vaultPath + "/versions")
+      try Data().write(to: URL(fileURLWithPath: shell.vaultPath + "/versions"))
+      for line in ["add GitHub:alice", "check"] {
+        let run = try await shell.run(line, input: Shell.secret)
+        #expect(run.code == 66 && run.errors.contains { $0.contains("versions") }, "\(run)")
+      }
+      #expect(!FileManager.default.fileExists(atPath: shell.vaultPath + "/vault"))
     }
   }
 
