@@ -243,7 +243,7 @@ package.targets += Room.gate.sources([
   "PostgresStore": ["AttestGate", "Databases"],  // The gate's store that several gates share.
   // The gate's program, with exports and imports of keys.
   "sallyport": ["GateRuntime", "QREncoding", "SimulatedDevice"],
-  "Settings": ["ConfigurationEngine"],  // The gate's configuration: keys, layers, documents.
+  "Settings": ["ConfigurationEngine", "Transport"],  // The gate's configuration: keys, layers, documents.
   "SQLiteStore": ["AttestGate", "Databases", "ProcessSignals", "GRDB"],  // The gate's store in a file.
   "Transport": ["ByteCoding"],  // The border between the engine and what it serves.
   // Event loops, TLS, HTTP/1.1 and WebSockets: the relay.

@@ -269,9 +269,3 @@ extension AllowedOrigins {
       anyWithAssertion: origins.contains(.anyWithAssertion))
   }
 }
-
-extension GateSettings.Session {
-  var limits: SessionLimits {
-    SessionLimits(maxAge: maxAge, idleTimeout: idleTimeout, pingInterval: pingInterval, maxMessage: maxMessage)
-  }
-}

@@ -1,4 +1,5 @@
 public import ConfigurationEngine
+public import Transport
 
 /// The complete configuration of a gate. Every value is given or defaulted, and has been validated alone and against
 /// the others.
@@ -288,13 +289,9 @@ extension GateSettings {
     public var identity: TLS.Files?
   }
 
-  /// The limits of one session; `nil` for no limit.
   public struct Session: Sendable, Hashable {
-    public var maxAge: Duration?
-    public var idleTimeout: Duration?
-    public var pingInterval: Duration?
-    /// The maximum payload of one message in bytes.
-    public var maxMessage: Int
+    /// The limits of one session.
+    public var limits: SessionLimits
     /// How soon the sessions of a revoked key are closed; `nil` for never.
     public var closeOnRevoke: Duration?
   }

@@ -92,7 +92,7 @@ struct GateServerTests {
   /// Reloads, and returns the outcome and the effective maximum age of sessions.
   private func reload(_ server: GateServer) async -> (outcome: ReloadOutcome, maxAge: Duration?) {
     let outcome = await server.reload(because: "a test")
-    return (outcome, await server.settings.session.maxAge)
+    return (outcome, await server.settings.session.limits.maxAge)
   }
 
   @Test("A reload applies a valid configuration, ignores an invalid one, and names settings that need a restart")

@@ -1,5 +1,6 @@
 @testable import ConfigurationEngine
 import Testing
+import Transport
 
 @testable import Settings
 
@@ -115,7 +116,8 @@ struct ValueTests {
     let workspace = try Workspace()
     let settings = try workspace.load(yaml: "session: { max_age: off, idle_timeout: off, ping: off }")
     #expect(
-      settings.session.maxAge == nil && settings.session.idleTimeout == nil && settings.session.pingInterval == nil)
+      settings.session.limits.maxAge == nil && settings.session.limits.idleTimeout == nil
+        && settings.session.limits.pingInterval == nil)
   }
 
   @Test("A reason quotes the value on one short line")

@@ -47,12 +47,9 @@ public enum ConsoleKeys {
     "admin.console.oidc.groups[].role", .choice(), isRequired: true, "What the members of this group may do.")
 
   /// All definitions, for the settings table of a service.
-  public static let definitions: [KeyDefinition] = [
-    listen.definition, url.definition, certificate.definition, privateKey.definition, clientCA.definition,
-    revocationLists.definition, subject.definition, personRole.definition, issuer.definition, clientID.definition,
-    clientSecret.definition, providerCA.definition, scopes.definition, groupsClaim.definition, group.definition,
-    groupRole.definition,
-  ]
+  public static let definitions = [KeyDefinition](
+    listen, url, certificate, privateKey, clientCA, revocationLists, subject, personRole, issuer, clientID,
+    clientSecret, providerCA, scopes, groupsClaim, group, groupRole)
 
   /// The path of the section.
   public static let section = SettingPath.root["admin"]["console"]

@@ -33,6 +33,14 @@ public struct Key<Value: Sendable>: Sendable {
   }
 }
 
+extension [KeyDefinition] {
+  /// The rows of these settings, in this order.
+  public init<each Value: Sendable>(_ keys: repeat Key<each Value>) {
+    self = []
+    for key in repeat each keys { append(key.definition) }
+  }
+}
+
 /// Some of a list's elements: those whose member has a value.
 public struct ElementCondition: Sendable, Hashable {
   /// The name of the member that decides: `platform`.

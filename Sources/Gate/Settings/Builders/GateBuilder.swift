@@ -1,4 +1,5 @@
 internal import ConfigurationEngine
+internal import Transport
 
 extension SettingsBuilder {
   private static let certificateHint =
@@ -56,7 +57,7 @@ extension SettingsBuilder {
   /// A session counts as one use of its key, when it starts. So the limit must exceed the session's maximum age.
   private mutating func pruneUnusedAfter(_ session: GateSettings.Session?) -> Duration?? {
     guard let longest = value(Keys.pruneUnusedAfter) else { return nil }
-    if let longest, let session, session.maxAge.map({ longest <= $0 }) ?? true {
+    if let longest, let session, session.limits.maxAge.map({ longest <= $0 }) ?? true {
       refuse(
         path(Keys.pruneUnusedAfter),
         "must be longer than session.max_age; otherwise an open session could lose its key")
@@ -192,6 +193,7 @@ extension SettingsBuilder {
         given, "session.ping must be shorter than session.idle_timeout; otherwise sessions close before the first ping")
     }
     return GateSettings.Session(
-      maxAge: maxAge, idleTimeout: idle, pingInterval: ping, maxMessage: maxMessage, closeOnRevoke: closeOnRevoke)
+      limits: SessionLimits(maxAge: maxAge, idleTimeout: idle, pingInterval: ping, maxMessage: maxMessage),
+      closeOnRevoke: closeOnRevoke)
   }
 }

@@ -2,6 +2,10 @@ internal import ConfigurationEngine
 
 /// The settings of certificates by ACME.
 extension Keys {
+  static let acmeKeys = [KeyDefinition](
+    acmeDomains, acmeEmail, acmeDirectory, acmeProfile, acmeCommonName, acmeChallenge, acmeHTTPListen, acmeDNSHook,
+    acmeDNSServer, acmeDNSKey, acmeDNSWait, acmeCA, acmeBindingKeyID, acmeBindingKey)
+
   static let acmeDomains = Key(
     "tls.acme.domains[]", .certificateName, example: "gate.example.com",
     "The names and addresses of the certificate. Port 443 of each must lead to the gate, unless `challenge` says "

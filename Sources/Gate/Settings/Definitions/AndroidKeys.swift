@@ -2,6 +2,10 @@ internal import ConfigurationEngine
 
 // The settings of Android apps and of the revocation of their devices' certificates.
 extension Keys {
+  static let androidAppKeys = [KeyDefinition](
+    package, signers, securityLevel, verifiedBoot, bootKeys, leastPatchLevel, requiresRKP)
+  static let statusListKeys = [KeyDefinition](statusList, statusListCA, statusListRefresh, statusListMaximumAge)
+
   static let package = Key(
     "app_attest.apps[].package", .packageName, isRequired: true, only: .android, "The name of the app's package.")
   static let signers = Key(

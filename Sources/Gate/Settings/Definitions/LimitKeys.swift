@@ -2,6 +2,10 @@ internal import ConfigurationEngine
 
 /// The settings of the section `limits`.
 extension Keys {
+  static let limitKeys = [KeyDefinition](
+    globalSessions, connectionsPerAddress, challengesPerAddress, registrationsPerAddress, upgradesPerAddress,
+    sessionsPerKey, whenKeyIsFull, upgradesPerKey)
+
   private static let counts = 1...10_000
 
   static let globalSessions = Key(

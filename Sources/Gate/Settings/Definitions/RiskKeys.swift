@@ -2,6 +2,9 @@ internal import ConfigurationEngine
 
 // The settings of the risk metric. On iOS Apple counts the keys of a device, on Android the store.
 extension Keys {
+  static let riskKeys = [KeyDefinition](
+    riskKey, riskKeyID, riskThreshold, riskAction, riskUnknown, riskEndpoint, longestPatchAge)
+
   static let riskKey = Key(
     "app_attest.apps[].risk.key_file", .file, only: .ios, example: "AuthKey_AAABBBCCC1.p8",
     "The private key (PEM) of the developer account, with DeviceCheck enabled. Without it, nothing is sent to Apple.")

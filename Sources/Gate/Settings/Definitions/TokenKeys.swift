@@ -2,6 +2,9 @@ internal import ConfigurationEngine
 
 /// The settings of the section `tokens`.
 extension Keys {
+  static let tokenKeys = [KeyDefinition](
+    tokenAudience, tokenLifetime, tokenURL, tokenClientID, tokenClientApps, tokenClientLifetime, tokenClientClaims)
+
   static let tokenAudience = Key(
     "tokens.audiences[]", .nameOrURL(form: "a name, or the URL of the service"), example: "https://api.example.com",
     "The audiences (`aud`) that `POST /attest/token` issues tokens for. By default none, and the path does not exist.")

@@ -2,6 +2,11 @@ internal import ConfigurationEngine
 
 /// The settings for metrics and logs.
 extension Keys {
+  static let observabilityKeys = [KeyDefinition](
+    metricsListen, telemetryCollector, telemetryEncoding, telemetrySample, telemetryCA, telemetryHeaders,
+    webhookURL, webhookSecret, webhookEvents, webhookRefusals, webhookCA, webhookFolder, webhookMostWaiting,
+    logFormat, logLevel)
+
   static let metricsListen = Key(
     "metrics.listen", .listeningAddress, example: "127.0.0.1:9464",
     "The address for `/metrics`, `/livez` and `/readyz`, without a token. By default only the admin server has them."
