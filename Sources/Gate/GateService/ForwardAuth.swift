@@ -39,8 +39,13 @@ enum ForwardAuth {
 
   static let path = "/attest/verify"
 
-  /// Whether `path` is the endpoint's, or one below it.
-  static func names(_ path: String) -> Bool { path == Self.path || path.hasPrefix(Self.path + "/") }
+  /// Whether `path` is the endpoint's, or one below it. Compares bytes: the path of a faulty request line may have any,
+  /// and `String` would sort its combining marks.
+  static func names(_ path: String) -> Bool {
+    guard path.utf8.starts(with: Self.path.utf8) else { return false }
+    let next = path.utf8.dropFirst(Self.path.utf8.count).first
+    return next == nil || next == UInt8(ascii: "/")
+  }
 }
 
 extension GateResponder {
