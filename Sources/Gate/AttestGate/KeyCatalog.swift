@@ -3,26 +3,21 @@ public import ByteCoding
 
 /// The operations on registered keys that operators need.
 ///
-/// Lists are read in pages, in key id order unless another one is asked for. A page costs the same at any position, and no call blocks the store for
-/// long, however many keys there are.
+/// Lists are read in pages. A page costs the same at any position, and no call blocks the store for long, however many
+/// keys there are. A key that cannot be read is named in `KeyPage.unreadable`: the others must stay in reach of
+/// operators, and it must itself, to be removed.
 public protocol KeyCatalog: Sendable {
-  /// Returns at most `limit` keys that match `selection` and follow `cursor` (`nil`: from the start).
+  /// Returns at most `limit` keys that match `selection` and follow `cursor` (`nil`: from the start) in `order`.
   ///
   /// One call scans a bounded number of keys (`KeyPage.reach`), so a page may be short or empty although more pages
-  /// follow.
-  /// - Throws: `.corrupt` if one of them cannot be read.
-  func keys(_ selection: KeySelection, after cursor: KeyID?, limit: Int) async throws(StoreError) -> KeyPage
-
-  /// As `keys`, in another order, for which the cursor is still the id of the last key.
+  /// follow. The cursor is the id of the last key, in every order.
   func keys(
     _ selection: KeySelection, in order: KeyOrder, after cursor: KeyID?, limit: Int
   ) async throws(StoreError) -> KeyPage
 
-  /// As `keys`, but a key that cannot be read is named in `KeyPage.unreadable` and does not fail the call.
-  func readableKeys(_ selection: KeySelection, after cursor: KeyID?, limit: Int) async throws(StoreError) -> KeyPage
-
-  /// Returns at most `limit` keys whose `KeyHash.text` begins with `prefix`.
-  func keys(hashPrefix prefix: String, limit: Int) async throws(StoreError) -> [KeyRecord]
+  /// Returns at most `limit` keys whose `KeyHash.text` begins with `prefix`, in the order of their hashes. No page
+  /// follows.
+  func keys(hashPrefix prefix: String, limit: Int) async throws(StoreError) -> KeyPage
 
   /// Removes those of `keys` that were not used since `instant` (`nil`: all of them) in one transaction, and returns
   /// how many were removed.
@@ -49,6 +44,15 @@ public protocol KeyCatalog: Sendable {
 
   /// Returns problems and warnings for the operator. `isThorough` reads the whole store.
   func findings(isThorough: Bool) async throws(StoreError) -> [StoreFinding]
+}
+
+extension KeyCatalog {
+  /// Returns a page in the order of key ids.
+  public func keys(
+    _ selection: KeySelection, after cursor: KeyID?, limit: Int
+  ) async throws(StoreError) -> KeyPage {
+    try await keys(selection, in: .id, after: cursor, limit: limit)
+  }
 }
 
 /// A filter for key lists. A condition that is `nil` matches every key.
@@ -85,18 +89,13 @@ public struct KeyPage: Sendable, Hashable {
   /// The cursor of the next page; `nil` on the last page.
   public let next: KeyID?
 
+  /// The ids of all keys of the page: first those that can be read.
+  public var keyIDs: [KeyID] { records.map(\.key.keyID) + unreadable.map(\.keyID) }
+
   public init(_ records: [KeyRecord], unreadable: [UnreadableKey] = [], next: KeyID?) {
     self.records = records
     self.unreadable = unreadable
     self.next = next
-  }
-
-  /// Returns the page itself if all its keys can be read.
-  ///
-  /// - Throws: `.corrupt` with the reason of the first one that cannot.
-  public func withoutUnreadable() throws(StoreError) -> KeyPage {
-    if let first = unreadable.first { throw .corrupt(reason: first.reason) }
-    return self
   }
 
   /// The maximum number of keys that one call scans.

@@ -74,14 +74,15 @@ public struct StoreMaintenance: Sendable {
     var report = Report(ring: try await challenges.tend(at: now, every: plan.rotation))
     guard plan.longestUnused != nil || plan.decisions != nil else { return report }
     let latest = try await latest.bound(knownTo: store)
+    if let decisions = plan.decisions { try await store.forgetDecisions(decisions, at: min(now, latest ?? now)) }
     if let longest = plan.longestUnused, let latest {
       report.removedKeys = try await removeKeys(unusedSince: min(now, latest).advanced(by: .zero - longest))
     }
-    if let decisions = plan.decisions { try await store.forgetDecisions(decisions, at: min(now, latest ?? now)) }
     return report
   }
 
-  /// Removes keys page by page, so that no admission waits long. A key that is used in the meantime stays.
+  /// Removes keys page by page, so that no admission waits long. A key that is used in the meantime stays, and so does one
+  /// that cannot be read: an operator may have a backup of it.
   private func removeKeys(unusedSince instant: Timestamp) async throws(StoreError) -> Int {
     var count = 0
     var cursor: KeyID?

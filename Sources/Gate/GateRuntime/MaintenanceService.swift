@@ -17,7 +17,9 @@ struct MaintenanceService: Sendable {
       do throws(StoreError) {
         if let report = try await maintenance.run() { log(report) }
       } catch {
-        logger.error("store maintenance failed: it will be retried", metadata: ["step": "\(error.step)"])
+        logger.error(
+          "store maintenance failed: it will be retried",
+          metadata: ["step": "\(error.step)", "reason": "\(error)", "advice": "\(error.advice)"])
       }
       await tendIdentityKeys()
       await countRisks()

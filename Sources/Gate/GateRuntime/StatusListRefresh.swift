@@ -127,7 +127,7 @@ struct StatusListRefresh: Sendable {
       var unreadable: Set<KeyID> = []
       var cursor: KeyID?
       repeat {
-        let page = try await store.readableKeys(
+        let page = try await store.keys(
           KeySelection(platform: .android, isRevoked: false), after: cursor, limit: 500)
         for key in page.unreadable where unreadable.insert(key.keyID).inserted { report(key) }
         for record in page.records {

@@ -7,9 +7,8 @@ internal import Databases
 enum CatalogStatements {
   // MARK: Lists
 
-  /// A key that cannot be read is named in the page.
   static func keys(
-    _ selection: KeySelection, in order: KeyOrder = .id, after cursor: KeyID?, limit: Int,
+    _ selection: KeySelection, in order: KeyOrder, after cursor: KeyID?, limit: Int,
     on connection: PostgresConnection
   ) throws(StoreError) -> KeyPage {
     let (page, end, start) = statements(for: order, after: cursor)
@@ -26,6 +25,30 @@ enum CatalogStatements {
     ])
     guard answers.count == 2 else { throw .failed(reason: "no answer") }
     let rows = answers[0].rows
+    let last = rows.count >= limit ? rows.last : answers[1].rows.first
+    let next = try last.map { row throws(StoreError) in try keyID(in: row) }
+    return try makePage(rows, next: next)
+  }
+
+  /// Returns keys whose hash begins with `prefix`, by the hash index.
+  static func keys(
+    hashPrefix prefix: String, limit: Int, on connection: PostgresConnection
+  ) throws(StoreError) -> KeyPage {
+    // The tilde sorts after every base64url character.
+    let answer = try connection.ask(
+      Call(
+        Statement(
+          "by_hash",
+          """
+          SELECT \(KeyRecord.columns)
+          FROM \(KeyRecord.tables(of: "WHERE k.key_hash >= $1 AND k.key_hash < $2 ORDER BY k.key_hash LIMIT $3"))
+          ORDER BY k.key_hash
+          """),
+        Parameter(prefix), Parameter(prefix + "~"), Parameter(Int64(limit))))
+    return try makePage(answer.rows, next: nil)
+  }
+
+  private static func makePage(_ rows: [ResultRow], next: KeyID?) throws(StoreError) -> KeyPage {
     var (records, unreadable): ([KeyRecord], [UnreadableKey]) = ([], [])
     for row in rows {
       do throws(StoreError) { records.append(try KeyRecord(row: row)) } catch {
@@ -33,8 +56,6 @@ enum CatalogStatements {
         unreadable.append(UnreadableKey(try keyID(in: row), reason: reason))
       }
     }
-    let last = rows.count >= limit ? rows.last : answers[1].rows.first
-    let next = try last.map { row throws(StoreError) in try keyID(in: row) }
     return KeyPage(records, unreadable: unreadable, next: next)
   }
 

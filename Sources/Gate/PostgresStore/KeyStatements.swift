@@ -122,24 +122,6 @@ enum KeyStatements {
     return try record.get()
   }
 
-  /// Returns keys whose hash begins with `prefix`, by the hash index.
-  static func keys(hashPrefix prefix: String, limit: Int, on connection: PostgresConnection) throws(StoreError)
-    -> [KeyRecord]
-  {
-    // The tilde sorts after every base64url character.
-    let answer = try connection.ask(
-      Call(
-        Statement(
-          "by_hash",
-          """
-          SELECT \(KeyRecord.columns)
-          FROM \(KeyRecord.tables(of: "WHERE k.key_hash >= $1 AND k.key_hash < $2 ORDER BY k.key_hash LIMIT $3"))
-          ORDER BY k.key_hash
-          """),
-        Parameter(prefix), Parameter(prefix + "~"), Parameter(Int64(limit))))
-    return try KeyRecord.all(in: answer)
-  }
-
   static func receipt(of keyID: KeyID, on connection: PostgresConnection) throws(StoreError) -> [UInt8]? {
     let answer = try connection.ask(
       Call(Statement("receipt", "SELECT receipt FROM receipts WHERE key_id = $1"), Parameter(keyID.bytes)))

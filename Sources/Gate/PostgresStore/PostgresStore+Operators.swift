@@ -4,30 +4,16 @@ public import ByteCoding
 
 extension PostgresStore: KeyCatalog {
   public func keys(
-    _ selection: KeySelection, after cursor: KeyID?, limit: Int
-  ) async throws(StoreError) -> KeyPage {
-    try await readableKeys(selection, after: cursor, limit: limit).withoutUnreadable()
-  }
-
-  public func keys(
     _ selection: KeySelection, in order: KeyOrder, after cursor: KeyID?, limit: Int
   ) async throws(StoreError) -> KeyPage {
     try await run { connection throws(StoreError) in
       try CatalogStatements.keys(selection, in: order, after: cursor, limit: limit, on: connection)
-    }.withoutUnreadable()
-  }
-
-  public func readableKeys(
-    _ selection: KeySelection, after cursor: KeyID?, limit: Int
-  ) async throws(StoreError) -> KeyPage {
-    try await run { connection throws(StoreError) in
-      try CatalogStatements.keys(selection, after: cursor, limit: limit, on: connection)
     }
   }
 
-  public func keys(hashPrefix prefix: String, limit: Int) async throws(StoreError) -> [KeyRecord] {
+  public func keys(hashPrefix prefix: String, limit: Int) async throws(StoreError) -> KeyPage {
     try await run { connection throws(StoreError) in
-      try KeyStatements.keys(hashPrefix: prefix, limit: limit, on: connection)
+      try CatalogStatements.keys(hashPrefix: prefix, limit: limit, on: connection)
     }
   }
 

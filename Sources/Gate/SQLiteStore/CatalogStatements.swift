@@ -10,9 +10,8 @@ struct CatalogStatements {
 
   // MARK: Lists
 
-  /// A key that cannot be read is named in the page.
   func keys(
-    _ selection: KeySelection, in order: KeyOrder = .id, after cursor: KeyID?, limit: Int
+    _ selection: KeySelection, in order: KeyOrder, after cursor: KeyID?, limit: Int
   ) throws -> KeyPage {
     let (column, start) = Self.start(of: order, after: cursor)
     let range = "\(column) \(order == .hashDescending ? "<" : ">")"
@@ -38,19 +37,21 @@ struct CatalogStatements {
         "unused": selection.unusedSince?.milliseconds, "limit": limit, "least": selection.risk?.metrics?.lowerBound,
         "most": selection.risk?.metrics?.upperBound, "unknown": selection.risk == .unknown ? true : nil,
       ])
-    var (records, unreadable): ([KeyRecord], [UnreadableKey]) = ([], [])
-    for row in rows {
-      do { records.append(try KeyRecord(row: row)) } catch StoreError.corrupt(let reason) {
-        unreadable.append(UnreadableKey(try Self.keyID(in: row), reason: reason))
-      }
-    }
-    if rows.count >= limit {
-      return KeyPage(records, unreadable: unreadable, next: try rows.last.map(Self.keyID))
-    }
+    if rows.count >= limit { return try Self.page(rows, next: try rows.last.map(Self.keyID)) }
     let end = try Row.fetchOne(
       db, sql: "SELECT key_id FROM attested_keys WHERE \(range) ? ORDER BY \(sorted) LIMIT 1 OFFSET ?",
       arguments: [start, KeyPage.reach - 1])
-    return KeyPage(records, unreadable: unreadable, next: try end.map(Self.keyID))
+    return try Self.page(rows, next: try end.map(Self.keyID))
+  }
+
+  private static func page(_ rows: [Row], next: KeyID?) throws -> KeyPage {
+    var (records, unreadable): ([KeyRecord], [UnreadableKey]) = ([], [])
+    for row in rows {
+      do { records.append(try KeyRecord(row: row)) } catch StoreError.corrupt(let reason) {
+        unreadable.append(UnreadableKey(try keyID(in: row), reason: reason))
+      }
+    }
+    return KeyPage(records, unreadable: unreadable, next: next)
   }
 
   /// Returns the column of `order`, and the value after which a page begins.
@@ -72,16 +73,16 @@ struct CatalogStatements {
   }
 
   /// Returns keys whose hash begins with `prefix`, by the hash index.
-  func keys(hashPrefix prefix: String, limit: Int) throws -> [KeyRecord] {
+  func keys(hashPrefix prefix: String, limit: Int) throws -> KeyPage {
     // The tilde sorts after every base64url character.
-    try Row.fetchAll(
+    let rows = try Row.fetchAll(
       db,
       sql: """
         SELECT k.*, \(AttestationKeyStatements.columns)
         FROM attested_keys AS k WHERE k.key_hash >= ? AND k.key_hash < ? ORDER BY k.key_hash LIMIT ?
         """,
-      arguments: [prefix, prefix + "~", limit]
-    ).map { try KeyRecord(row: $0) }
+      arguments: [prefix, prefix + "~", limit])
+    return try Self.page(rows, next: nil)
   }
 
   // MARK: Removal

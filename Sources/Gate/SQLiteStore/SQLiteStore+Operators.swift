@@ -4,25 +4,12 @@ public import ByteCoding
 
 extension SQLiteStore: KeyCatalog {
   public func keys(
-    _ selection: KeySelection, after cursor: KeyID?, limit: Int
-  ) async throws(StoreError) -> KeyPage {
-    try await readableKeys(selection, after: cursor, limit: limit).withoutUnreadable()
-  }
-
-  public func keys(
     _ selection: KeySelection, in order: KeyOrder, after cursor: KeyID?, limit: Int
   ) async throws(StoreError) -> KeyPage {
     try await reads.run { try CatalogStatements(db: $0).keys(selection, in: order, after: cursor, limit: limit) }
-      .withoutUnreadable()
   }
 
-  public func readableKeys(
-    _ selection: KeySelection, after cursor: KeyID?, limit: Int
-  ) async throws(StoreError) -> KeyPage {
-    try await reads.run { try CatalogStatements(db: $0).keys(selection, after: cursor, limit: limit) }
-  }
-
-  public func keys(hashPrefix prefix: String, limit: Int) async throws(StoreError) -> [KeyRecord] {
+  public func keys(hashPrefix prefix: String, limit: Int) async throws(StoreError) -> KeyPage {
     try await reads.run { try CatalogStatements(db: $0).keys(hashPrefix: prefix, limit: limit) }
   }
 

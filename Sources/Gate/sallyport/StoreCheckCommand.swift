@@ -63,16 +63,34 @@ struct StoreCheckCommand: AsyncParsableCommand {
       advice: "stop the gates, keep a copy of the store, restore a backup: sallyport store restore FILE")
   }
 
-  /// Reads every key in the same way as a gate. Returns a finding for damaged data.
+  /// How many keys that cannot be read are named.
+  private static let mostNamed = 20
+
+  /// Reads every key in the same way as a gate. Returns a finding for each that cannot be read, and for other damage.
   private static func unreadable(in store: any GateStore) async throws(StoreError) -> [StoreFinding] {
     var cursor: KeyID?
+    var (named, count): ([UnreadableKey], Int) = ([], 0)
     do throws(StoreError) {
-      repeat { cursor = try await store.keys(.all, after: cursor, limit: 1000).next } while cursor != nil
-      return []
+      repeat {
+        let page = try await store.keys(.all, after: cursor, limit: 1000)
+        named += page.unreadable.prefix(mostNamed - named.count)
+        count += page.unreadable.count
+        cursor = page.next
+      } while cursor != nil
+      return named.map(damaged) + (count > named.count ? [damaged("\(count - named.count) more keys")] : [])
     } catch {
       guard case .corrupt(let reason) = error else { throw error }
       return [Self.damaged(reason)]
     }
+  }
+
+  private static func damaged(_ key: UnreadableKey) -> StoreFinding {
+    let hash = KeyHash(of: key.keyID)
+    return StoreFinding(
+      .problem, in: .data, "damaged: the key \(hash.text): \(key.reason)",
+      advice:
+        "restore a backup: sallyport store restore FILE; or remove the key, whose device then registers another one: "
+        + "sallyport keys rm \(hash.short)")
   }
 
   private func tell(_ findings: [StoreFinding], of place: String) {

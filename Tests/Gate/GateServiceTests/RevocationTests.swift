@@ -1,6 +1,7 @@
 import AppAttest
 import AttestGate
 import ByteCoding
+import Foundation
 import GateFixtures
 import Locking
 import SQLiteStore
@@ -217,6 +218,37 @@ struct RevocationTests {
         == (isCommitted ? "key revoked by operator" : "key change by operator not confirmed by store"))
     #expect(line["key"] == KeyHash(of: device.keyID).short && line["request_id"] == "id")
     #expect(try service.log.lines.dropFirst().map { $0["message"] } == ["request of operator failed"])
+  }
+
+  @Test("A key whose row cannot be read is named by lists, keeps no other from them, and an operator can remove it")
+  func unreadableKey() async throws {
+    let (device, other) = (try await bench.registeredDevice(), try await bench.registeredDevice())
+    let keys = UnreadableKeys(bench.store)
+    let hash = KeyHash(of: device.keyID)
+    keys.damaged.withLock { $0 = [device.keyID] }
+    let router = AdminRouter(
+      [KeyResource(store: keys, sessions: nil, logger: service.log.logger)], access: .anyone)
+    func answer(_ method: String, _ target: String) async -> (status: Int, body: [String: Any]?) {
+      let path = String(target.prefix { $0 != "?" })
+      let answer = await router.response(
+        to: Request(id: "id", method: method, target: target, path: path, headers: HeaderFields(), body: []))
+      return (answer.status, (try? JSONSerialization.jsonObject(with: Data(answer.body))) as? [String: Any])
+    }
+    for target in ["/v1/keys", "/v1/keys?sort=key", "/v1/keys?limit=1"] {
+      let list = await answer("GET", target)
+      #expect(list.status == 200, "\(target)")
+      #expect((list.body?["keys"] as? [[String: Any]] ?? []).allSatisfy { $0["key"] as? String != hash.text })
+    }
+    let list = await answer("GET", "/v1/keys").body
+    #expect((list?["keys"] as? [[String: Any]])?.map { $0["key"] as? String } == [KeyHash(of: other.keyID).text])
+    #expect(list?["unreadable"] as? [String] == [hash.text])
+    for (method, path) in [("GET", ""), ("POST", "/revoke"), ("POST", "/restore")] {
+      let refusal = await answer(method, "/v1/keys/\(hash.short)\(path)")
+      #expect(refusal.status == 503 && refusal.body?["code"] as? String == "key_unreadable", "\(path)")
+    }
+    #expect(await answer("DELETE", "/v1/keys/\(hash.short)").status == 200)
+    #expect(try await bench.store.record(of: device.keyID) == nil)
+    #expect(await answer("GET", "/v1/keys/\(hash.short)").status == 404)
   }
 
   @Test("A session that never opens and a closed session are not listed")

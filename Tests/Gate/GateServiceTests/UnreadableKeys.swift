@@ -9,6 +9,8 @@ final class UnreadableKeys: KeyRegistry, KeyCatalog {
   private let store: SQLiteStore
   /// The error of reading a record.
   let recordFault = LockedValue<StoreError?>(nil)
+  /// The keys whose rows cannot be read.
+  let damaged = LockedValue<Set<KeyID>>([])
   /// The error of a revocation, thrown after it was committed.
   let changeFault = LockedValue<StoreError?>(nil)
 
@@ -37,24 +39,22 @@ final class UnreadableKeys: KeyRegistry, KeyCatalog {
     try await store.forgetNonces(issuedBy: instant)
   }
 
-  func keys(_ selection: KeySelection, after cursor: KeyID?, limit: Int) async throws(StoreError) -> KeyPage {
-    try await store.keys(selection, after: cursor, limit: limit)
-  }
-
   func keys(
     _ selection: KeySelection, in order: KeyOrder, after cursor: KeyID?, limit: Int
   ) async throws(StoreError) -> KeyPage {
-    try await store.keys(selection, in: order, after: cursor, limit: limit)
+    page(try await store.keys(selection, in: order, after: cursor, limit: limit))
   }
 
-  func readableKeys(
-    _ selection: KeySelection, after cursor: KeyID?, limit: Int
-  ) async throws(StoreError) -> KeyPage {
-    try await store.readableKeys(selection, after: cursor, limit: limit)
+  func keys(hashPrefix prefix: String, limit: Int) async throws(StoreError) -> KeyPage {
+    page(try await store.keys(hashPrefix: prefix, limit: limit))
   }
 
-  func keys(hashPrefix prefix: String, limit: Int) async throws(StoreError) -> [KeyRecord] {
-    try await store.keys(hashPrefix: prefix, limit: limit)
+  private func page(_ page: KeyPage) -> KeyPage {
+    let damaged = damaged.withLock(\.self)
+    return KeyPage(
+      page.records.filter { !damaged.contains($0.key.keyID) },
+      unreadable: page.records.map(\.key.keyID).filter(damaged.contains).map { UnreadableKey($0, reason: "damaged") },
+      next: page.next)
   }
 
   func remove(_ keys: [KeyID], unusedSince instant: Timestamp?) async throws(StoreError) -> Int {

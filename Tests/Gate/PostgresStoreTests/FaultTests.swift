@@ -301,8 +301,13 @@ struct FaultTests {
     #expect(pages.read == [ids[0], ids[2]])
     #expect(pages.unreadable == [UnreadableKey(ids[1], reason: "attested_keys.android is malformed")])
     await #expect(throws: StoreError.corrupt(reason: "attested_keys.android is malformed")) {
-      try await store.keys(.all, after: nil, limit: 9)
+      try await store.entries(after: nil, limit: 9)
     }
+    // An operator can name it, and remove it.
+    let named = try await store.keys(hashPrefix: KeyHash(of: ids[1]).text, limit: 9)
+    #expect(named == KeyPage([], unreadable: pages.unreadable, next: nil))
+    #expect(try await store.remove([ids[1]], unusedSince: nil) == 1)
+    #expect(try await StoreInvariant.readableKeys(in: store, limit: limit).unreadable.isEmpty)
     await store.close()
   }
 

@@ -27,7 +27,7 @@ extension StoreInvariant {
     let pages = try await store.keys(.all, after: nil, limit: 1000).records
     for key in keys {
       let risk = try await store.record(of: key.keyID)?.risk
-      #expect(try await store.keys(hashPrefix: KeyHash(of: key.keyID).text, limit: 1).first?.risk == risk)
+      #expect(try await store.keys(hashPrefix: KeyHash(of: key.keyID).text, limit: 1).records.first?.risk == risk)
       #expect(pages.first { $0.key.keyID == key.keyID }?.risk == risk)
       risks.append(risk)
     }

@@ -115,7 +115,7 @@ extension StoreInvariant {
     var (read, unreadable): ([KeyID], [UnreadableKey]) = ([], [])
     var cursor: KeyID?
     repeat {
-      let page = try await store.readableKeys(KeySelection(platform: .android), after: cursor, limit: limit)
+      let page = try await store.keys(KeySelection(platform: .android), after: cursor, limit: limit)
       read += page.records.map(\.key.keyID)
       unreadable += page.unreadable
       cursor = page.next

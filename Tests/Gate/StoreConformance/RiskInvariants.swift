@@ -77,7 +77,10 @@ extension StoreInvariant {
       #expect(try await store.settle(old, as: ReceiptSettlement(receipt: newReceipt, risk: risk, next: later(9))))
       #expect(try await store.record(of: key.keyID)?.risk == StoredRisk(risk))
       #expect(try await store.receipt(of: key.keyID) == newReceipt)
-      #expect(try await store.keys(hashPrefix: KeyHash(of: key.keyID).text, limit: 1).map(\.risk) == [StoredRisk(risk)])
+      #expect(
+        try await store.keys(hashPrefix: KeyHash(of: key.keyID).text, limit: 1).records.map(\.risk) == [
+          StoredRisk(risk)
+        ])
       #expect(try await store.keys(.all, after: nil, limit: 1).records.map(\.risk) == [StoredRisk(risk)])
 
       let late = ReceiptSettlement(risk: KeyRisk(metric: 99, at: later(2)), next: nil, failures: 9, revokedAt: later(2))

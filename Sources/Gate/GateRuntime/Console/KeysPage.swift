@@ -55,7 +55,7 @@ struct KeysPage {
       "/keys", filters + [("sort", sort.choice)], after: after, next: answer.value.next)
     return ConsolePage(
       "Keys", command: command(gate, sort), head: form,
-      content: "\(table.markup)\(pages)",
+      content: "\(table.markup)\((answer.value.unreadable ?? []).map(Self.note))\(pages)",
       table: table,
       json: answer.json)
   }
@@ -75,6 +75,13 @@ struct KeysPage {
       key.lastUsedAt.map { .init($0, Shown.time($0, at: now)) } ?? .init("never"),
       .init(key.registeredAt, Shown.time(key.registeredAt, at: now)),
     ]
+  }
+
+  private static func note(onUnreadable key: String) -> HTML {
+    """
+    <p class="quiet">Not shown, because its row cannot be read: <code>\(Shown.text(key))</code>. \
+    <code>sallyport store check</code> tells why.</p>
+    """
   }
 
   static func state(_ key: KeyDescription) -> ConsoleTable.Cell {

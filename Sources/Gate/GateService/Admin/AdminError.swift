@@ -30,6 +30,8 @@ public enum AdminError: Error, Sendable, Hashable {
   case unknownUpstream
   /// The route would have no server left.
   case lastUpstream
+  /// The row of the key has a value that no gate has written.
+  case unreadableKey(KeyHash, reason: String)
   case storeUnavailable(StoreError)
   /// The old configuration stays active.
   case configurationRefused(reason: String)
@@ -93,6 +95,11 @@ struct AdminRefusal {
       self.init(
         409, "ambiguous_key", "Several keys begin with these characters: \(Self.list(candidates))",
         hint: "give more characters of the hash")
+    case .unreadableKey(let hash, let reason):
+      self.init(
+        503, "key_unreadable", "The row of this key cannot be read: \(reason)",
+        hint:
+          "restore a backup, or remove the key: sallyport keys rm \(hash.short); its device then registers another one")
     case .unknownSession:
       self.init(
         404, "unknown_session", "No such session is open at this gate",

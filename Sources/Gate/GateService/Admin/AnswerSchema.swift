@@ -32,7 +32,8 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
   var content: JSONContent {
     switch self {
     case .key: Self.keyContent
-    case .keyListing: .members(["keys": .list(of: .key)], ["next": .string])
+    case .keyListing:
+      .members(["keys": .list(of: .key)], ["unreadable": ["type": "array", "items": .string], "next": .string])
     case .keyRemoval: .members(["key": .string, "removed": .truth])
     case .decision: Self.decisionContent
     case .decisionListing: .members(["key": .string, "decisions": .list(of: .decision)], ["next": .string])

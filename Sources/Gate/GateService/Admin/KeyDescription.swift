@@ -98,8 +98,16 @@ extension KeyDescription {
 /// A page of keys.
 public struct KeyListing: Codable, Sendable, Hashable {
   public let keys: [KeyDescription]
+  /// The hashes of keys in the range of the page that cannot be read; absent if there are none.
+  public let unreadable: [String]?
   /// The `after` parameter of the next page; absent on the last page.
   public let next: String?
+
+  init(keys: [KeyDescription], unreadable: [UnreadableKey], next: String?) {
+    self.keys = keys
+    self.unreadable = unreadable.isEmpty ? nil : unreadable.map { KeyHash(of: $0.keyID).text }
+    self.next = next
+  }
 }
 
 /// A removed key.

@@ -1,3 +1,4 @@
+internal import AppAttest
 internal import AttestGate
 
 /// Finds the key that an operator names.
@@ -6,20 +7,35 @@ struct KeyLookup {
 
   /// Returns the one key whose hash is `text` or begins with it.
   ///
-  /// - Throws: `.malformedKey`, `.unknownKey`, `.ambiguousKey` or `.storeUnavailable`.
+  /// - Throws: `.malformedKey`, `.unknownKey`, `.ambiguousKey`, `.unreadableKey` or `.storeUnavailable`.
   func record(named text: String) async throws(AdminError) -> KeyRecord {
+    let page = try await page(named: text)
+    if let key = page.unreadable.first { throw .unreadableKey(KeyHash(of: key.keyID), reason: key.reason) }
+    guard let record = page.records.first else { throw .unknownKey }
+    return record
+  }
+
+  /// Returns the id of the one key whose hash is `text` or begins with it, also if the key cannot be read.
+  ///
+  /// - Throws: `.malformedKey`, `.unknownKey`, `.ambiguousKey` or `.storeUnavailable`.
+  func keyID(named text: String) async throws(AdminError) -> KeyID {
+    guard let keyID = try await page(named: text).keyIDs.first else { throw .unknownKey }
+    return keyID
+  }
+
+  /// Returns a page with the one key that `text` names, or without any.
+  private func page(named text: String) async throws(AdminError) -> KeyPage {
     guard let name = KeyName(text) else { throw .malformedKey }
-    let records: [KeyRecord]
+    let page: KeyPage
     do throws(StoreError) {
-      records = try await catalog.keys(hashPrefix: name.text, limit: AdminRefusal.mostCandidates + 1)
+      page = try await catalog.keys(hashPrefix: name.text, limit: AdminRefusal.mostCandidates + 1)
     } catch {
       throw .storeUnavailable(error)
     }
-    guard let record = records.first else { throw .unknownKey }
-    guard records.count == 1 else {
-      throw .ambiguousKey(candidates: KeyHash.distinct(records.map { KeyHash(of: $0.key.keyID).text }))
+    guard page.keyIDs.count <= 1 else {
+      throw .ambiguousKey(candidates: KeyHash.distinct(page.keyIDs.map { KeyHash(of: $0).text }.sorted()))
     }
-    return record
+    return page
   }
 }
 

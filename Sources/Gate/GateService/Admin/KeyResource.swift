@@ -79,7 +79,8 @@ public struct KeyResource: AdminResource {
         try await store.keys(selection, in: order, after: cursor, limit: limit)
       }
       return KeyListing(
-        keys: page.records.map(KeyDescription.init), next: page.next.map { Base64URL.encode($0.bytes) })
+        keys: page.records.map(KeyDescription.init), unreadable: page.unreadable,
+        next: page.next.map { Base64URL.encode($0.bytes) })
     }
     guard let name = KeyName(prefix) else {
       throw .malformedParameter("prefix", rule: "must have 6 to 43 characters of base64url")
@@ -87,11 +88,12 @@ public struct KeyResource: AdminResource {
     guard request.parameter("after") == nil else {
       throw .malformedParameter("after", rule: "cannot be combined with prefix, which returns one page")
     }
-    let records = try await asking { () throws(StoreError) in
+    let page = try await asking { () throws(StoreError) in
       try await store.keys(hashPrefix: name.text, limit: limit)
     }
-    let picked = records.filter(selection.picks).map(KeyDescription.init)
-    return KeyListing(keys: order == .hashDescending ? picked.reversed() : picked, next: nil)
+    let picked = page.records.filter(selection.picks).map(KeyDescription.init)
+    return KeyListing(
+      keys: order == .hashDescending ? picked.reversed() : picked, unreadable: page.unreadable, next: nil)
   }
 
   private static func selection(_ request: AdminRequest) throws(AdminError) -> KeySelection {
@@ -195,7 +197,7 @@ public struct KeyResource: AdminResource {
   }
 
   private func remove(_ request: AdminRequest) async throws(AdminError) -> KeyRemoval {
-    let keyID = try await record(named: request.value("key")).key.keyID
+    let keyID = try await KeyLookup(catalog: store).keyID(named: request.value("key"))
     let count = try await changing(keyID, request) { () throws(StoreError) in
       try await store.remove([keyID], unusedSince: nil)
     }

@@ -108,8 +108,19 @@ struct AdminClient {
   func send<Value: Decodable>(
     _ method: String, _ target: String, _ type: Value.Type
   ) async throws(Failure) -> Value {
-    let response = try await ask(method, target)
-    guard (200..<300).contains(response.status) else { throw Self.failure(response) }
+    try Self.value(type, in: try await ask(method, target))
+  }
+
+  /// Returns the key of this name, or `nil` if its row cannot be read.
+  /// - Throws: The error and hint of a refusal.
+  func key(named name: String) async throws(Failure) -> KeyDescription? {
+    let response = try await ask("GET", "/v1/keys/\(name)")
+    if AdminJSON.value(AdminErrorBody.self, in: response.body)?.code == "key_unreadable" { return nil }
+    return try Self.value(KeyDescription.self, in: response)
+  }
+
+  private static func value<Value: Decodable>(_ type: Value.Type, in response: Response) throws(Failure) -> Value {
+    guard (200..<300).contains(response.status) else { throw failure(response) }
     guard let value = AdminJSON.value(type, in: response.body) else {
       throw Failure(
         .internalError, "the gate's answer has an unknown format",

@@ -87,17 +87,26 @@ struct KeysRemoveCommand: AsyncParsableCommand {
         .usage, "removing keys cannot be undone, and there is no terminal to confirm it", hint: "add --yes")
     }
     try await options.withAdminClient { client throws(Failure) in
-      for key in try await keys.resolved(at: client) { try await remove(key, at: client) }
+      // All are looked up before the first is removed. One whose row cannot be read can still be removed.
+      var found: [(name: String, question: String)] = []
+      for name in keys.names {
+        let key = try await client.key(named: name)
+        found.append((key?.key ?? name, Self.question(about: key, named: name)))
+      }
+      for (name, question) in found { try await remove(name, question, at: client) }
     }
   }
 
-  private func remove(_ key: KeyDescription, at client: AdminClient) async throws(Failure) {
-    let registered = KeyArguments.second(of: key.registeredAt)
-    let question = "Remove the key \(key.key) of \(key.app), registered \(registered)?"
+  private static func question(about key: KeyDescription?, named name: String) -> String {
+    guard let key else { return "Remove the key \(name), whose row cannot be read?" }
+    return "Remove the key \(key.key) of \(key.app), registered \(KeyArguments.second(of: key.registeredAt))?"
+  }
+
+  private func remove(_ name: String, _ question: String, at client: AdminClient) async throws(Failure) {
     guard yes || Console.confirms(question) else {
-      throw Failure(.problems, "the key \(key.key) was not removed", hint: "answer y to remove it")
+      throw Failure(.problems, "the key \(name) was not removed", hint: "answer y to remove it")
     }
-    let removal = try await client.send("DELETE", "/v1/keys/\(key.key)", KeyRemoval.self)
+    let removal = try await client.send("DELETE", "/v1/keys/\(name)", KeyRemoval.self)
     Console.print(keys.json ? JSONText.encoding(removal) : "\(removal.key)\tremoved")
   }
 }

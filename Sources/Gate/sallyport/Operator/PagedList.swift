@@ -8,10 +8,19 @@ protocol ListPage: Decodable, Sendable {
   var entries: [Entry] { get }
   /// The `after` parameter of the next page; `nil` on the last page.
   var next: String? { get }
+  /// What the page lacks, as messages.
+  var warnings: [Message] { get }
+}
+
+extension ListPage {
+  var warnings: [Message] { [] }
 }
 
 extension KeyListing: ListPage {
   var entries: [KeyDescription] { keys }
+  var warnings: [Message] {
+    (unreadable ?? []).map { .warning("the row of the key \($0) cannot be read: sallyport store check tells why") }
+  }
 }
 
 extension DecisionListing: ListPage {
@@ -49,6 +58,7 @@ extension AdminClient {
       } else {
         for entry in page.entries { Console.print(JSONText.encoding(entry)) }
       }
+      for warning in page.warnings { Console.tell(warning) }
       rest -= page.entries.count
       cursor = page.next
     } while cursor != nil && rest > 0
