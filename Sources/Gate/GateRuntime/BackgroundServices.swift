@@ -7,7 +7,7 @@ internal import Logging
 struct BackgroundServices: Sendable {
   /// Store maintenance. It goes on while the gate shuts down.
   private let maintenance: Task<Void, Never>
-  /// Reads the list of revoked Android certificates; `nil` if none is configured.
+  /// Reads the list of revoked Android certificates; `nil` if none is configured and no earlier one has to end.
   private let statusList: Task<Void, Never>?
   /// Exchanges receipts with Apple; `nil` if no app wants it and no earlier exchange has to end.
   private let receipts: Task<Void, Never>?
@@ -24,11 +24,14 @@ struct BackgroundServices: Sendable {
     previous?.cancel()
     let maintenance = composition.maintenance(logger: logger)
     self.maintenance = Task { await maintenance.run() }
-    statusList = composition.statusListRefresh(logger: logger).map { [last = previous?.statusList] refresh in
-      Task {
+    if let refresh = composition.statusListRefresh(logger: logger) {
+      statusList = Task { [last = previous?.statusList] in
         await last?.value
         await refresh.run()
       }
+    } else {
+      // It stays known until it has ended: a later one waits for it.
+      statusList = previous?.statusList
     }
     if let exchange = composition.receiptExchange {
       receipts = Task { [last = previous?.receipts] in
@@ -36,7 +39,6 @@ struct BackgroundServices: Sendable {
         await exchange.run()
       }
     } else {
-      // It stays known until it has ended: a later one waits for it.
       receipts = previous?.receipts
     }
     upstreams = composition.upstreamChecks(logger: logger).map { checks in Task { await checks.run() } }

@@ -35,7 +35,8 @@ struct DecisionWriter: Sendable {
 
   /// Runs until the task is cancelled. Writes what waits then, once.
   func run() async {
-    queue.open()
+    // One that was cancelled while it waited for another one's end must not open a queue that no writer empties.
+    if !Task.isCancelled { queue.open() }
     var waiting: [KeyDecision] = []
     var hasFailed = false
     while !Task.isCancelled {
