@@ -41,10 +41,13 @@ struct ChallengeServer: Sendable {
     return limits
   }
 
+  fileprivate static let hintOfOthers =
+    "another process listens there: stop it, or set tls.acme.http_listen to an address to which it leads "
+    + "/.well-known/acme-challenge/"
+
   private static func hint(for error: Engine.StartError) -> String {
     if error.isAddressInUse {
-      return "another process listens there: stop it, or set tls.acme.http_listen to an address to which it leads "
-        + "/.well-known/acme-challenge/"
+      return hintOfOthers
     }
     return error.isForbidden
       ? "ports below 1024 need CAP_NET_BIND_SERVICE; or lead port 80 to another port and set tls.acme.http_listen to it"
@@ -56,8 +59,22 @@ extension GateServer {
   /// The listener for `settings`: the current one if its address is the same, else another one, which does not accept
   /// connections yet.
   func challengeServer(for settings: GateSettings) throws(Failure) -> ChallengeServer? {
-    if let open = side.challenges, open.address == settings.tls.acme?.httpListen { return open }
-    return try ChallengeServer.start(settings, memory.managed, InheritedSockets([]), logger: logger)
+    let open = side.challenges
+    if let open, open.address == settings.tls.acme?.httpListen { return open }
+    do throws(Failure) {
+      return try ChallengeServer.start(settings, memory.managed, InheritedSockets([]), logger: logger)
+    } catch {
+      guard let open, open.address.port == settings.tls.acme?.httpListen?.port,
+        error.hint == ChallengeServer.hintOfOthers
+      else {
+        throw error
+      }
+      // The wildcard address of the present listener covers those of its port.
+      let errors = error.errors.map(Message.error)
+      throw Failure(
+        error.status,
+        errors + [.hint("this gate itself may listen there, at \(open.engine.address): restart it instead")])
+    }
   }
 
   /// Replaces the listener for HTTP-01 by `next`.
