@@ -54,6 +54,7 @@ extension GateServer {
 
   /// Changes to the configuration that is read now, and returns the settings that need a restart.
   private func change() async throws(Failure) -> [String] {
+    try requireStay()
     let current = generation.composition.settings
     let prepared = try await fileReads.run { [loader, secrets, memory, logger] () throws(Failure) in
       try Prepared(loader, beside: current, secrets, memory, logger)
@@ -100,6 +101,12 @@ extension GateServer {
     }
   }
 
+  /// A process that leaves must not begin services that the new one has: maintenance, orders of certificates, listeners.
+  private func requireStay() throws(Failure) {
+    guard case .leaving = life.withLock(\.self) else { return }
+    throw Failure(.unavailable, "the gate is shutting down", hint: "after an upgrade, reload the new process")
+  }
+
   private func changeOver(to next: Generation, _ tls: ServerTLS) async throws(Failure) {
     let settings = next.composition.settings
     await GateServer.prepareStatusList(by: next.composition, memory, logger)
@@ -107,6 +114,8 @@ extension GateServer {
     changes.begin(next.composition.changeResponse(logger: logger))
     do throws(Failure) {
       try await serve(next, tls: tls)
+      // An upgrade may have completed meanwhile. Nothing below waits before the services have begun.
+      try requireStay()
     } catch {
       settle(on: generation)
       await GateServer.prepareStatusList(by: generation.composition, memory, logger)
@@ -170,6 +179,7 @@ extension GateServer {
   /// interval, so that a certificate is not loaded with the key of another one.
   func watchCertificates() async {
     var seen = generation.certificates
+    var nextTry = ContinuousClock.now
     while !Task.isCancelled {
       try? await Task.sleep(for: .seconds(2))
       let settings = generation.composition.settings
@@ -178,7 +188,10 @@ extension GateServer {
         let now = try await fileReads.run { () throws(Failure) in CertificateFiles(of: settings) }
         defer { seen = now }
         guard settings.tls == generation.composition.settings.tls else { continue }
-        if now != generation.certificates, now == seen { await inTurn { await $0.renewCertificates(now) } }
+        let isDue = now != generation.certificates || (hasFailedToRenew && nextTry <= .now)
+        guard isDue, now == seen else { continue }
+        nextTry = .now + Self.renewalPause
+        await inTurn { await $0.renewCertificates(now) }
       } catch {
         // Logged once. The files are loaded when they can be read again.
         if seen != .unreadable { await inTurn { $0.keepCertificates(.unreadable, error) } }
@@ -187,8 +200,11 @@ extension GateServer {
     }
   }
 
+  /// Loads the files. What has failed for another reason than these files, such as half a CA of an upstream, may succeed
+  /// later although they stay the same: the watch tries again.
   private func renewCertificates(_ files: CertificateFiles) async {
     let composition = generation.composition
+    let isRepeated = files == generation.certificates
     do throws(Failure) {
       let tls = try await fileReads.run { () throws(Failure) in try composition.tls() }
       generation.certificates = files
@@ -201,7 +217,7 @@ extension GateServer {
       memory.metrics.renewedCertificates(.done(needingRestart: []))
     } catch {
       keepCertificates(files, error)
-      await adoptRevocations()
+      if !isRepeated { await adoptRevocations() }
     }
   }
 
@@ -226,14 +242,22 @@ extension GateServer {
     }
   }
 
-  /// Keeps the current certificates, and logs the failure. The files are not read again until they change.
+  /// Keeps the current certificates, and logs a failure that is not the last one again.
   private func keepCertificates(_ files: CertificateFiles, _ failure: Failure) {
     generation.certificates = files
-    logger.error(
-      "certificate reload failed: the old certificate stays active",
-      metadata: ["fault": "\(failure.report(separator: "; "))"])
-    memory.metrics.renewedCertificates(.refused(failure.report(separator: "\n")))
+    let report = failure.report(separator: "\n")
+    if memory.metrics.reloadState.certificateFault != report {
+      logger.error(
+        "certificate reload failed: the old certificate stays active",
+        metadata: ["fault": "\(failure.report(separator: "; "))"])
+    }
+    memory.metrics.renewedCertificates(.refused(report))
   }
+
+  private var hasFailedToRenew: Bool { memory.metrics.reloadState.certificateFault != nil }
+
+  /// The time between attempts to load certificate files that have not changed.
+  private static let renewalPause = Duration.seconds(60)
 }
 
 extension GateSettings {
@@ -250,7 +274,22 @@ extension GateSettings {
     if webhooks != old.webhooks { changed.append("webhooks") }
     (listen, store, mostWaitingForStore, admin) = (old.listen, old.store, old.mostWaitingForStore, old.admin)
     (metrics, log, telemetry, webhooks) = (old.metrics, old.log, old.telemetry, old.webhooks)
+    let kept = old.effective.filter { Self.needsRestart($0.key) }
+    // In the order of the documents.
+    effective = effective.compactMap { value in
+      Self.needsRestart(value.key) ? kept.first { $0.key == value.key } : value
+    }
+    let lost = kept.filter { value in !effective.contains { $0.key == value.key } }
+    effective += lost
     return changed
+  }
+
+  /// Whether a running process keeps the setting `key` as it was.
+  private static func needsRestart(_ key: String) -> Bool {
+    let sections = ["listen.", "metrics.", "log.", "telemetry.", "webhooks."]
+    return sections.contains { key.utf8.starts(with: $0.utf8) }
+      || ["store.url", "store.password_file", "store.max_waiting", "admin.listen", "admin.group", "admin.token_file"]
+        .contains(key)
   }
 }
 

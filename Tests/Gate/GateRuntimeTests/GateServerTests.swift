@@ -112,6 +112,10 @@ struct GateServerTests {
       #expect(second.maxAge == Duration.seconds(3600))
 
       let port = server.port
+      func listed(_ key: String) async -> String? {
+        await server.configurationListing.settings.first { $0.key == key }?.value
+      }
+      let listedPort = await listed("listen.port")
       try files.configure(port: 1, "session: { max_age: 2h }")
       let third = await reload(server)
       #expect(third.outcome == ReloadOutcome.done(needingRestart: ["listen"]))
@@ -119,6 +123,23 @@ struct GateServerTests {
       #expect(server.port == port)
       let status = try await files.status(at: port)
       #expect(status == 200)
+      // The listing shows what is in force.
+      let (kept, age) = (await listed("listen.port"), await listed("session.max_age"))
+      #expect(kept == listedPort && kept != "1" && age == "2h")
+      let changes = (await server.configurationListing.changes ?? []).map(\.key)
+      #expect(changes.contains("session.max_age") && !changes.contains("listen.port"), "\(changes)")
+    }
+  }
+
+  @Test("A gate that leaves refuses a reload: it would begin services that the new process has")
+  func reloadWhileLeaving() async throws {
+    try await serving { _, server, service in
+      server.stops.request(.end("a test"))
+      await service.value
+      guard case .refused(let fault) = await server.reload(because: "a test") else {
+        throw Unexpected("a gate that has left was reloaded")
+      }
+      #expect(fault.contains("shutting down"))
     }
   }
 
