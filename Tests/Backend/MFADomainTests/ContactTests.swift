@@ -39,4 +39,34 @@ struct ContactTests {
       String(repeating: "ä", count: 33) + "@example.com", "a@" + String(repeating: "ä.", count: 90) + "example.com",
     ])
   func noAddresses(_ text: String) { #expect(throws: InvalidValue.self) { try EmailAddress(text) } }
+
+  @Test(
+    "a part that begins with a mark, which Swift reads as one character with the sign before it, is refused",
+    arguments: [
+      "a@\u{301}b.com", "a@\u{903}b.com", "a.\u{301}b@x.com", "x@a.\u{301}b.com", "x@b.\u{301}com", "\u{301}a@x.com",
+      "a@\u{FF9E}b.com", "a@\u{301}", "a@\u{301}\u{301}.com", "\u{301}@x.com",
+    ])
+  func marks(_ text: String) { #expect(throws: InvalidValue.self) { try EmailAddress(text) } }
+
+  @Test(
+    "an address is divided at the byte of its sign, whatever the letters next to it",
+    arguments: [
+      // Swift reads the letter dot reph and the sign after it as one character.
+      ("a\u{D4E}@example.com", "example.com", "a***@example.com"),
+      ("\u{D4E}@example.com", "example.com", "\u{D4E}***@example.com"),
+      ("ada@example.com", "example.com", "a***@example.com"), ("jörg@例子.广告", "例子.广告", "j***@例子.广告"),
+    ])
+  func parts(_ text: String, _ domain: String, _ masked: String) throws {
+    let address = try EmailAddress(text)
+    #expect(Array(address.domain.utf8) == Array(domain.utf8))
+    #expect(Array(address.masked.utf8) == Array(masked.utf8))
+  }
+
+  @Test("a stored address that an older version accepted is read and divided as any other")
+  func storedMarks() throws {
+    let address = try EmailAddress(trusted: "a@\u{301}b.com")
+    #expect(Array(address.domain.utf8) == Array("\u{301}b.com".utf8))
+    #expect(address.masked.utf8.starts(with: "a***@".utf8))
+    #expect(throws: InvalidValue.self) { try EmailAddress(trusted: "a\u{301}.com") }
+  }
 }

@@ -173,7 +173,10 @@ struct EmailCodeTests {
         "victim@example.com", "victim+1@example.com", "Victim+2@Example.com", "victim+a+b@example.com",
         "VICTIM@example.com",
       ] { #expect(try await offer(email) == 200, "\(email)") }
-      for email in ["victim@example.com", "victim+3@example.com", "VICTIM+4@EXAMPLE.COM"] {
+      for email in [
+        "victim@example.com", "victim+3@example.com", "VICTIM+4@EXAMPLE.COM", "victim+\u{301}a@example.com",
+        "victim+\u{D4E}@example.com",
+      ] {
         #expect(try await offer(email) == 429, "\(email)")
       }
       for email in ["victim2@example.com", "vic.tim@example.com", "+victim@example.com", "victim@example.org"] {
@@ -325,6 +328,8 @@ struct EmailCodeTests {
     arguments: [
       "", "x", "@example.com", "a@", "a@b@c", "a b@example.com", "a@example.com\r\nBcc: b@example.com",
       "a@localhost", "a@[127.0.0.1]", "a@-b..c", "a@127.0.0.1", "a@b-.example", ".a@example.com", "a..b@example.com",
+      // A mark combines with the sign or the dot before it.
+      "a@\u{301}b.com", "a@\u{903}b.com", "a.\u{301}b@x.com", "x@a.\u{301}b.com", "a@\u{FF9E}b.com",
     ])
   func badAddress(_ address: String) async throws {
     try await TestBackend.with { backend in
@@ -332,6 +337,9 @@ struct EmailCodeTests {
       let token = try await backend.token(phone)
       let answer = try await backend.post("/auth/mfa/email", ["email": .string(address)], as: phone.app, token: token)
       #expect(answer.status == 400)
+      let confirmed = try await backend.post(
+        "/auth/mfa/email/verify", ["email": .string(address), "code": "000000"], as: phone.app, token: token)
+      #expect(confirmed.status == 400)
     }
   }
 

@@ -10,8 +10,8 @@ public struct EmailAddress: Sendable, Hashable {
   /// left out. Names of one label and address literals are refused, since they lead to the backend's own network.
   public init(_ text: String) throws(InvalidValue) {
     try self.init(trusted: text.utf8.count <= 1024 ? text.withoutOuterSpace : text)
-    let parts = self.text.split(separator: "@", omittingEmptySubsequences: false)
-    guard Self.isDotString(parts[0]), Self.isDomain(parts[1]) else {
+    let parts = Self.parts(of: self.text)
+    guard Self.isDotString(parts.name), Self.isDomain(parts.domain) else {
       throw InvalidValue(field: "email", rule: "is name@domain, as user@example.com")
     }
   }
@@ -32,7 +32,14 @@ public struct EmailAddress: Sendable, Hashable {
   public var needsUTF8: Bool { !text.utf8.allSatisfy { $0 < 0x80 } }
 
   /// The part after the `@`.
-  public var domain: String { String(text.split(separator: "@").last ?? "") }
+  public var domain: String { String(Self.parts(of: text).domain) }
+
+  /// The parts before and after the `@`, which is found by its byte: with a mark after it, or with some letters of
+  /// Indian scripts before it, it is not a `Character` of its own.
+  private static func parts(of text: String) -> (name: Substring, domain: Substring) {
+    let sign = text.utf8.firstIndex(of: UInt8(ascii: "@")) ?? text.endIndex
+    return (text[..<sign], Substring(text.utf8[sign...].dropFirst()))
+  }
 
   private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
     if scalar.isASCII { return (0x21...0x7E).contains(scalar.value) && !#"<>(),;:\""#.unicodeScalars.contains(scalar) }
@@ -49,10 +56,22 @@ public struct EmailAddress: Sendable, Hashable {
     }
   }
 
+  /// Whether a part begins with a mark, which would combine with the `@` or the dot before it (RFC 5891, section
+  /// 4.2.3.2, for domains).
+  private static func beginsWithMark(_ part: Substring.UTF8View) -> Bool {
+    guard let properties = Substring(part).unicodeScalars.first?.properties else { return false }
+    switch properties.generalCategory {
+    case .nonspacingMark, .spacingMark: return true
+    // Two letters of Japanese are marks in this respect.
+    default: return properties.isGraphemeExtend
+    }
+  }
+
   /// Whether `name` is atoms with single dots between them.
   private static func isDotString(_ name: Substring) -> Bool {
     name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).allSatisfy { atom in
-      !atom.isEmpty && atom.allSatisfy { isLetterOrDigit($0) || "!#$%&'*+-/=?^_`{|}~".utf8.contains($0) }
+      !atom.isEmpty && !beginsWithMark(atom)
+        && atom.allSatisfy { isLetterOrDigit($0) || "!#$%&'*+-/=?^_`{|}~".utf8.contains($0) }
     }
   }
 
@@ -61,7 +80,8 @@ public struct EmailAddress: Sendable, Hashable {
     // No top-level domain is a number: that would be an address.
     guard labels.count >= 2, labels.last?.allSatisfy({ (0x30...0x39).contains($0) }) == false else { return false }
     return labels.allSatisfy { label in
-      (1...63).contains(label.count) && label.first != UInt8(ascii: "-") && label.last != UInt8(ascii: "-")
+      (1...63).contains(label.count) && !beginsWithMark(label) && label.first != UInt8(ascii: "-")
+        && label.last != UInt8(ascii: "-")
         && label.allSatisfy { isLetterOrDigit($0) || $0 == UInt8(ascii: "-") }
     }
   }
@@ -83,17 +103,19 @@ public struct EmailAddress: Sendable, Hashable {
   /// A suffix after `+` is left out, as most servers do ("subaddress", RFC 5233), and the dots in the name at Gmail,
   /// which has two domains. Case is ignored.
   var mailbox: String {
-    let parts = key.split(separator: "@", omittingEmptySubsequences: false)
-    let isGmail = parts[1] == "gmail.com" || parts[1] == "googlemail.com"
-    var name = parts[0]
-    // A name that begins with the sign has no other part.
-    if let sign = name.dropFirst().firstIndex(of: "+") { name = name[..<sign] }
-    return isGmail ? name.filter { $0 != "." } + "@gmail.com" : "\(name)@\(parts[1])"
+    let parts = Self.parts(of: key)
+    let isGmail = parts.domain == "gmail.com" || parts.domain == "googlemail.com"
+    var name = parts.name
+    // A name that begins with the sign has no other part. The byte is looked for, since a mark after the sign would
+    // otherwise give each suffix a mailbox of its own.
+    if let sign = name.utf8.dropFirst().firstIndex(of: UInt8(ascii: "+")) { name = name[..<sign] }
+    guard isGmail else { return "\(name)@\(parts.domain)" }
+    return String(decoding: name.utf8.filter { $0 != UInt8(ascii: ".") }, as: UTF8.self) + "@gmail.com"
   }
 
   /// The address for display: the first character of the name, and the domain.
   public var masked: String {
-    let parts = text.split(separator: "@")
-    return parts[0].prefix(1) + "***@" + parts[1]
+    let parts = Self.parts(of: text)
+    return parts.name.prefix(1) + "***@" + parts.domain
   }
 }
