@@ -365,6 +365,26 @@ struct SocketTests {
     }
   }
 
+  @Test("A-083 a client that knows later numbers, from before a restore, gets each notice once")
+  func noticesAfterRestore() async throws {
+    var limits = SocketLimits()
+    limits.watchInterval = .milliseconds(10)
+    try await TestBackend.with(limits: limits) { backend in
+      let (lost, other) = (TestPhone(deviceID: "lost"), TestPhone(deviceID: "other"))
+      let token = try await backend.token(lost)
+      _ = try await backend.link(other, to: lost, token: token)
+      let otherToken = try await backend.signIn(other)["token"]?.text ?? ""
+      try await TestSocket.with(backend, as: other.app) { socket in
+        _ = try await socket.call("session.attach", ["token": .string(otherToken), "after": 9000])
+        for _ in 1...2 { #expect(try await socket.next()["params"]?["kind"] == "deviceEnrolled") }
+        // A repeated notice would come before this one.
+        _ = try await backend.post("/mfa/downgrade", lost.naming, as: lost.app)
+        #expect(try await socket.next()["params"]?["kind"] == "methodChanged")
+        #expect(try await socket.next()["params"]?["kind"] == "sessionRevoked")
+      }
+    }
+  }
+
   @Test("X-042 a session without its second factor receives no notices until it has given the factor")
   func pendingNotices() async throws {
     try await TestBackend.with { backend in

@@ -194,7 +194,9 @@ final class SocketConversation: Sendable {
     }
     state.withLock { state in
       guard state.attachments == attachments else { return }
-      state.toldUpTo = max(state.toldUpTo ?? 0, news.upTo)
+      // Also if it is smaller: after a restore, a client may name a number that the store does not have. It got all
+      // notices then, and would get them again at each look.
+      state.toldUpTo = news.upTo
       state.toldPushes = Set(news.pushes.map(\.id))
     }
     return news.isSessionLive
