@@ -157,10 +157,14 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
     // The next connection uses the normal time limit.
     defer { connection = nil }
     try transaction { sql in
-      guard try makesTables || Self.version(in: sql) != nil else { throw MFAStoreError.noTables }
-      try sql.run("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", [])
-      let found = try sql.rows("SELECT MAX(version) AS version FROM schema_version", [])
-      let current = try found.first.flatMap { try $0.optional("version", $0.int) } ?? 0
+      let found = try Self.version(in: sql)
+      // Not with IF NOT EXISTS alone: PostgreSQL requires the right to create tables even if the table exists, and the
+      // backend's role may lack it.
+      if found == nil {
+        guard makesTables else { throw MFAStoreError.noTables }
+        try sql.run("CREATE TABLE schema_version (version BIGINT NOT NULL)", [])
+      }
+      let current = found ?? 0
       let versions = MFASchema.postgres.versions
       guard current <= versions.count else {
         throw MFAStoreError(reason: "the database was written by a newer version")
