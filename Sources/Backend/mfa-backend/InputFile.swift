@@ -5,14 +5,17 @@ internal import Glibc
 
 /// A file that an option names.
 enum InputFile {
-  /// Reads a secret file of at most 1 MiB. Prints a warning if the group of the file can read it.
+  /// Reads a secret file of at most `limit` bytes, which is 1 MiB unless given. Prints a warning if the group of the
+  /// file can read it.
   ///
   /// - Throws: `Failure` if the file cannot be read, or if every user of the machine can read or change it.
   ///
   /// - Parameters:
   ///   - use: what the file is, for error messages: `the keys file`.
   ///   - warns: whether a warning is printed; `false` for a file that is read often.
-  static func readSecret(_ path: String, _ use: String, warns: Bool = true) throws(Failure) -> Data {
+  static func readSecret(
+    _ path: String, _ use: String, warns: Bool = true, limit: Int = FileContent.limit
+  ) throws(Failure) -> Data {
     var status = stat()
     if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
       guard status.st_mode & 0o004 == 0 else {
@@ -28,7 +31,7 @@ enum InputFile {
       if warns, status.st_mode & 0o040 != 0 { Console.tell(.warning("\(use) \(path) is readable by its group")) }
     }
     do throws(FileContentError) {
-      return Data(try FileContent.read(path, acceptsPipe: true))
+      return Data(try FileContent.read(path, acceptsPipe: true, limit: limit))
     } catch {
       throw Failure(.noInput, "\(use) \(path) cannot be read: \(error.reason)")
     }

@@ -101,7 +101,8 @@ extension AdminCommand.Tokens {
     }
 
     private func read() throws -> [ImportedToken] {
-      let bytes = Array(try InputFile.readSecret(file, "the file of tokens"))
+      let largest = format == .pskc ? PSKCFile.largest : SecretTable.largest
+      let bytes = Array(try InputFile.readSecret(file, "the file of tokens", limit: largest))
       do throws(ImportError) {
         switch format {
         case .csv: return try SecretTable.read(csv: bytes, encoding: secrets.encoding)

@@ -66,6 +66,28 @@ struct TokenCommandTests {
     }
   }
 
+  @Test("a file of tokens may have 16 MiB, as the help says, and a larger one is refused")
+  func largeFiles() async throws {
+    try await BackendInstallation.make { place in
+      #expect(try await place.operate("store", "migrate").exit == .code(0))
+      let space = String(repeating: "\n", count: 2 << 20)
+      for (format, text) in [
+        ("pskc", Self.container + space),
+        ("json", #"[{"secret": "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ", "serial": "1234567"}"# + space + "]"),
+      ] {
+        try place.write(text, toPrivate: "large")
+        let run = try await place.operate(
+          "admin", "tokens", "import", place.folder + "/large", "--format", format, "--dry-run")
+        #expect(run.output == ["would import 1 token, 0 of them assigned"], "\(format): \(run)")
+      }
+      try place.write(String(repeating: " ", count: 16 << 20) + " ", toPrivate: "large")
+      let refused = try await place.operate("admin", "tokens", "import", place.folder + "/large")
+      #expect(refused.exit == .code(66), "\(refused)")
+      let error = "error: the file of tokens \(place.folder)/large cannot be read: larger than 16MiB"
+      #expect(refused.errors.first == error, "\(refused)")
+    }
+  }
+
   @Test("new entries reach the file that the configuration names, and a reload opens it again")
   func auditFile() async throws {
     try await BackendInstallation.make { place in
