@@ -63,7 +63,8 @@ struct DatabaseOptions: ParsableArguments {
 }
 
 extension BackendSettings.Database {
-  /// Opens a database that `run` created. A mistyped path is an error and creates no new database.
+  /// Opens a database that `run` created, and leaves its tables as they are. A mistyped path is an error and creates
+  /// no new database.
   func openExisting() throws -> any Store {
     let hint = "mfa-backend run creates it at its first start"
     if let path = sqlitePath, access(path, F_OK) != 0 {
@@ -73,7 +74,7 @@ extension BackendSettings.Database {
         hint: number == ENOENT ? hint : hintOfFailure)
     }
     do {
-      return try open(makesTables: false)
+      return try open(changesTables: false)
     } catch let fault as MFAStoreError where fault == .noTables {
       throw Failure(.noInput, "the database has no tables of mfa-backend", hint: hint)
     }
@@ -125,9 +126,10 @@ extension BackendSettings.Database {
   /// Opens the database.
   ///
   /// - Parameters:
-  ///   - makesTables: whether an empty database gets its tables; otherwise it is refused with `MFAStoreError.noTables`.
+  ///   - changesTables: whether an empty database gets its tables, and an older one is migrated. Otherwise, an empty
+  ///     one is refused with `MFAStoreError.noTables`, and an older one with `Failure`.
   ///   - logger: the log for SQL statements without values; `nil` for none.
-  func open(makesTables: Bool = true, logger: Logger? = nil) throws -> any Store {
+  func open(changesTables: Bool = true, logger: Logger? = nil) throws -> any Store {
     let trace = logger.map { logger in
       StatementTrace { sql, duration in
         logger.debug("statement", metadata: ["sql": "\(sql)", "ms": .stringConvertible(duration / .milliseconds(1))])
@@ -136,13 +138,22 @@ extension BackendSettings.Database {
     switch self {
     case .ephemeral: return try SQLiteMFAStore.ephemeral(trace: trace)
     case .kept(let url, _, _) where url.hasPrefix("sqlite:///"):
+      if !changesTables { try refuseOlder() }
       return try SQLiteMFAStore(
-        path: String(url.dropFirst("sqlite://".count)), makesTables: makesTables, trace: trace)
+        path: String(url.dropFirst("sqlite://".count)), makesTables: changesTables, trace: trace)
     case .kept(let url, _, _):
       try judge()
       try judgePassword()
-      return try PostgresMFAStore(url: url, password: password, makesTables: makesTables, trace: trace)
+      if !changesTables { try refuseOlder() }
+      return try PostgresMFAStore(url: url, password: password, makesTables: changesTables, trace: trace)
     }
+  }
+
+  /// Refuses a database whose tables have an older version. A command that migrated it would change it under a running
+  /// backend of that version, which then could not start again.
+  private func refuseOlder() throws {
+    guard let state = try StoreArchive(self)?.schema(), state.version > 0, state.version < state.newest else { return }
+    throw Failure.otherVersion(state, at: place)
   }
 
   private static let keysHint = "create a keys file with: mfa-backend keys make"

@@ -101,6 +101,47 @@ struct BackendStoreTests {
     }
   }
 
+  @Test(
+    "a command on a database of an older version changes nothing, and names the command that migrates it",
+    arguments: ["sqlite", "postgres"])
+  func olderVersion(_ kind: String) async throws {
+    try await BackendInstallation.make { place in
+      let isSQLite = kind == "sqlite"
+      let schema = "older_" + UUID().uuidString.prefix(8).lowercased()
+      let server: PostgresServer? = try await isSQLite ? nil : PostgresServer.shared()
+      if let server {
+        try await server.sql("CREATE SCHEMA \(schema)")
+        try place.configure(database: server.url(schema: schema))
+      }
+      func change(_ statement: String) async throws {
+        if let server {
+          try await server.sql("SET search_path = \(schema); \(statement)")
+        } else {
+          _ = try await BackendInstallation.sql(statement, place.folder + "/mfa.db")
+        }
+      }
+      #expect(try await place.operate("store", "migrate").exit == .code(0))
+      #expect(try await place.operate("admin", "users").exit == .code(0))
+      // The last version added this table and this column.
+      try await change("DROP TABLE app_offers")
+      try await change("ALTER TABLE oath_tokens DROP COLUMN name")
+      let (table, version) =
+        isSQLite ? ("grdb_migrations", "CAST(identifier AS INTEGER)") : ("schema_version", "version")
+      try await change("DELETE FROM \(table) WHERE \(version) = (SELECT MAX(\(version)) FROM \(table))")
+      for command in [
+        ["audit", "export"], ["audit", "search"], ["audit", "verify"], ["admin", "users"], ["keys", "rotate"],
+        ["admin", "tables", "--development"], ["admin", "rows", "users", "--development"],
+      ] {
+        let run = try await ChildProcess.run(Places.product("mfa-backend"), command + ["-c", place.file])
+        #expect(run.exit == .code(66), "\(command): \(run)")
+        #expect(run.errors.first?.contains(": its tables have version ") == true, "\(command): \(run)")
+        #expect(run.errors.last?.hasSuffix("or migrate it: mfa-backend store migrate") == true, "\(command): \(run)")
+      }
+      #expect(try await place.operate("store", "migrate").output.first?.contains(": migrated from version ") == true)
+      #expect(try await place.operate("admin", "users").exit == .code(0))
+    }
+  }
+
   @Test("the file of the history gets every entry that is written after a restore, although its numbers come again")
   func exportAfterRestore() async throws {
     try await BackendInstallation.make { place in

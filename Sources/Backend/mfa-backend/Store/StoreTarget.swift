@@ -47,11 +47,7 @@ struct StoreTarget: ParsableArguments {
         .noInput, "\(place.place): no database of mfa-backend exists here",
         hint: "create it with: mfa-backend store migrate")
     }
-    guard state.isCurrent else {
-      throw Failure(
-        .noInput, "\(place.place): its tables have version \(state.version), this mfa-backend needs \(state.newest)",
-        hint: "use the mfa-backend version that runs on this database, or migrate it: mfa-backend store migrate")
-    }
+    guard state.isCurrent else { throw Failure.otherVersion(state, at: place.place) }
     return (place, archive)
   }
 }
@@ -96,6 +92,13 @@ enum StoreCall {
 }
 
 extension Failure {
+  /// The tables of the database at `place` have another version than this program.
+  static func otherVersion(_ state: StoreArchive.SchemaState, at place: String) -> Failure {
+    Failure(
+      .noInput, "\(place): its tables have version \(state.version), this mfa-backend needs \(state.newest)",
+      hint: "use the mfa-backend version that runs on this database, or migrate it: mfa-backend store migrate")
+  }
+
   /// A failure of the backup file at `file`.
   init(_ fault: StoreBackup.BackupError, of file: String) {
     switch fault {
