@@ -1,10 +1,13 @@
 import ByteCoding
+import Locking
 import MFADomain
 import MFAFixtures
-import MFAService
+import MFAStore
 import NIOCore
 import NIOWebSocket
 import Testing
+
+@testable import MFAService
 
 @Suite("Sockets")
 struct SocketTests {
@@ -465,6 +468,91 @@ struct SocketTests {
         #expect(try await socket.closeCode() == code)
       }
     }
+  }
+
+  /// A store whose next writes wait for the test.
+  private final class WaitingStore: Store {
+    private let store: any Store
+    private let isHolding = LockedValue(false)
+    private let arrivals: AsyncStream<Void>
+    private let arrived: AsyncStream<Void>.Continuation
+    private let releases: AsyncStream<Void>
+    private let released: AsyncStream<Void>.Continuation
+
+    init(_ store: any Store) {
+      self.store = store
+      (arrivals, arrived) = AsyncStream.makeStream()
+      (releases, released) = AsyncStream.makeStream()
+    }
+
+    func hold() { isHolding.withLock { $0 = true } }
+
+    /// Waits until a write waits.
+    func waitForWrite() async { for await _ in arrivals { return } }
+
+    func release() {
+      isHolding.withLock { $0 = false }
+      released.finish()
+    }
+
+    func read<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
+      try await store.read(body)
+    }
+
+    func write<Value: Sendable>(
+      excluding others: WriteExclusion, _ body: @escaping @Sendable (any Records) throws -> Value
+    ) async throws -> Value {
+      if isHolding.withLock(\.self) {
+        arrived.yield()
+        for await _ in releases {}
+      }
+      return try await store.write(excluding: others, body)
+    }
+
+    func authenticateHistory(with keys: HistoryKeys) { store.authenticateHistory(with: keys) }
+  }
+
+  @Test("X-032 no answer follows the answer to a client's close", .timeLimit(.minutes(1)))
+  func nothingAfterClose() async throws {
+    let store = WaitingStore(try SQLiteMFAStore.ephemeral())
+    defer { store.release() }
+    try await TestBackend.with(store: store, limits: Self.neverLooking) { backend in
+      let phone = TestPhone()
+      try await TestSocket.with(backend, as: phone.app) { socket in
+        store.hold()
+        let enrolment = phone.enrolment().encoded
+        try await socket.send(#"{"jsonrpc":"2.0","id":1,"method":"mfa.enroll","params":\#(enrolment)}"#)
+        await store.waitForWrite()
+        try await socket.send(.connectionClose, [0x03, 0xE8])
+        #expect(try await socket.closeCode() == 1000)
+        store.release()
+        // The server closes the connection after the request.
+        await #expect(throws: (any Error).self) { try await socket.next { _ in true } }
+      }
+      // The request itself had its effect.
+      #expect(try await backend.signIn(phone).status == 200)
+    }
+  }
+
+  @Test("X-032 frames after the last one are dropped, and are not counted")
+  func lastFrame() async throws {
+    func frame(_ size: Int) -> WebSocketFrame {
+      WebSocketFrame(fin: true, opcode: .text, data: ByteBuffer(repeating: 0x78, count: size))
+    }
+    let queue = OutboundQueue(limit: 1000)
+    try queue.add(frame(1))
+    try queue.add(frame(2), isLast: true)
+    for _ in 1...100 { try queue.add(frame(900)) }
+    #expect(!queue.finish())
+    let (writer, sink) = NIOAsyncChannelOutboundWriter<WebSocketFrame>.makeTestingWriter()
+    try await queue.write(to: writer)
+    writer.finish()
+    var sizes: [Int] = []
+    for await frame in sink { sizes.append(frame.length) }
+    #expect(sizes == [1, 2])
+    let other = OutboundQueue(limit: 1000)
+    #expect(throws: OutboundQueue.Full.self) { try other.add(frame(1000)) }
+    #expect(other.finish())
   }
 
   @Test("X-032 forbidden frames close a socket with their close codes")

@@ -7,8 +7,14 @@ internal import NIOWebSocket
 final class OutboundQueue: Sendable {
   struct Full: Error {}
 
+  private struct State {
+    /// The size of waiting frames.
+    var size = 0
+    var isFinished = false
+  }
+
   private let limit: Int
-  private let size = LockedValue(0)
+  private let state = LockedValue(State())
   private let frames: AsyncStream<WebSocketFrame>
   private let entrance: AsyncStream<WebSocketFrame>.Continuation
   private let overflows: AsyncStream<Void>
@@ -21,33 +27,49 @@ final class OutboundQueue: Sendable {
     (overflows, overflowed) = AsyncStream.makeStream()
   }
 
-  /// Adds a frame.
+  /// Adds a frame. After the last frame, it is dropped instead: the client has closed the socket and reads no more.
   ///
+  /// - Parameter isLast: whether the frame is the last one, as the answer to a client's Close.
   /// - Throws: `Full` if the frame exceeds the limit. The frame is dropped, and `overflow` returns.
-  func add(_ frame: WebSocketFrame) throws(Full) {
-    let fits = size.withLock { size in
-      guard size + Self.cost(frame) <= limit else { return false }
-      size += Self.cost(frame)
+  func add(_ frame: WebSocketFrame, isLast: Bool = false) throws(Full) {
+    let fits = state.withLock { state in
+      guard !state.isFinished else { return true }
+      guard state.size + Self.cost(frame) <= limit else { return false }
+      state.size += Self.cost(frame)
+      // In the lock, so that no frame of another task gets behind the last one.
+      entrance.yield(frame)
+      if isLast {
+        state.isFinished = true
+        entrance.finish()
+      }
       return true
     }
     guard fits else {
       overflowed.yield()
       throw Full()
     }
-    entrance.yield(frame)
   }
 
   /// Waits until a frame exceeded the limit, or the task is cancelled.
   func overflow() async { for await _ in overflows { return } }
 
   /// Accepts no further frames; `write` returns after the last one.
-  func finish() { entrance.finish() }
+  ///
+  /// - Returns: `false` if `add` has added the last frame before.
+  func finish() -> Bool {
+    state.withLock { state in
+      guard !state.isFinished else { return false }
+      state.isFinished = true
+      entrance.finish()
+      return true
+    }
+  }
 
   /// Writes frames at the speed of the client, until `finish` or until the channel fails.
   func write(to outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>) async throws {
     for await frame in frames {
       try await outbound.write(frame)
-      size.withLock { $0 -= Self.cost(frame) }
+      state.withLock { $0.size -= Self.cost(frame) }
     }
   }
 

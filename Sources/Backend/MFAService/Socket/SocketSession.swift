@@ -36,9 +36,10 @@ struct SocketSession {
         "socket closed: client reads too slowly", metadata: ["request_id": "\(caller.requestID)"])
       writing.cancelAll()
     }
-    backlog.finish()
+    let isOpen = backlog.finish()
     do { try await writing.waitForAll() } catch  where close == .tooSlow {}
-    guard let close else { return }
+    // Nothing follows the answer to the client's own Close.
+    guard let close, isOpen else { return }
     try await channel.channel.writeAndFlush(Self.frame(closing: close))
   }
 
@@ -134,7 +135,8 @@ struct SocketSession {
             try backlog.add(WebSocketFrame(fin: true, opcode: .pong, data: frame.unmaskedData))
           case .pong: break
           case .connectionClose:
-            try backlog.add(Self.frame(echoing: frame))
+            // No frame may follow (RFC 6455, section 5.5.1), so the answers of running requests are dropped.
+            try backlog.add(Self.frame(echoing: frame), isLast: true)
             return nil
           default: return .notText
           }
