@@ -12,6 +12,8 @@ struct SMTPDialogue {
   let outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
   private var inbound: NIOAsyncChannelInboundStream<ByteBuffer>.AsyncIterator
   private var buffer: [UInt8] = []
+  /// The number of bytes that `inbound` has given.
+  private var received = 0
   /// How far the mail is, also for a caller that waits no longer.
   private let progress: LockedValue<Progress>
   private var isHandedOver: Bool { progress.withLock { $0 == .handedOver } }
@@ -37,6 +39,12 @@ struct SMTPDialogue {
     self.outbound = outbound
     self.progress = progress
     self.inbound = inbound.makeAsyncIterator()
+  }
+
+  /// Prepares a new channel for a dialogue. Called on its event loop.
+  static func wrap(_ channel: any Channel) throws -> NIOAsyncChannel<ByteBuffer, ByteBuffer> {
+    try channel.pipeline.syncOperations.addHandler(InboundByteCounter())
+    return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
   }
 
   mutating func hand(over mail: SMTPMail, by access: SMTPAccess) async throws {
@@ -121,8 +129,6 @@ struct SMTPDialogue {
   }
 
   private mutating func startTLS(_ server: SMTPProvider.Server) async throws {
-    // Plaintext bytes after the 220 reply may come from an attacker (RFC 3207, section 4.2).
-    guard buffer.isEmpty else { throw DeliveryFailure(reason: "unexpected bytes after STARTTLS", isTemporary: false) }
     var configuration = TLSConfiguration.makeClientConfiguration()
     if let authority = server.authority { configuration.trustRoots = .file(authority) }
     let context = try NIOSSLContext(configuration: configuration)
@@ -130,11 +136,21 @@ struct SMTPDialogue {
     // SNI must not contain an IP address (RFC 6066, section 3). Without a name, the certificate must contain the
     // address of the connection.
     let sni = (try? SocketAddress(ipAddress: name, port: 0)) == nil ? name : nil
-    let channel = channel
-    try await channel.eventLoop.submit {
+    let (channel, received, isRead) = (channel, received, buffer.isEmpty)
+    // Plaintext bytes after the 220 reply may come from an attacker (RFC 3207, section 4.2). Those of a later segment
+    // may wait in the channel, and would be read as replies inside TLS. The event loop reads nothing between the count
+    // and the handler of TLS.
+    let isClean = try await channel.eventLoop.submit { () throws -> Bool in
+      let pipeline = channel.pipeline.syncOperations
+      guard isRead, try pipeline.handler(type: InboundByteCounter.self).count == received else { return false }
       let handler = try NIOSSLClientHandler(context: context, serverHostname: sni)
-      try channel.pipeline.syncOperations.addHandler(handler, position: .first)
+      try pipeline.addHandler(handler, position: .first)
+      return true
     }.get()
+    guard isClean else {
+      // A server that begins without TLS although it should may be set up right later.
+      throw DeliveryFailure(reason: "unexpected bytes before TLS", isTemporary: server.beginsWithTLS)
+    }
   }
 
   /// Returns the texts of the reply's lines.
@@ -181,7 +197,22 @@ struct SMTPDialogue {
       guard buffer.count <= Self.longestReply, let bytes = try await inbound.next() else {
         throw DeliveryFailure(reason: "the server closed the connection, or its line is too long", isTemporary: true)
       }
+      received += bytes.readableBytes
       buffer += bytes.readableBytesView
     }
+  }
+}
+
+/// Counts the bytes that the channel has read, also those that wait for the dialogue.
+final class InboundByteCounter: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+
+  /// The number of bytes. Used on the event loop only.
+  private(set) var count = 0
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    count += Self.unwrapInboundIn(data).readableBytes
+    context.fireChannelRead(data)
   }
 }

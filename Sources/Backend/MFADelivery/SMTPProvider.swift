@@ -147,7 +147,7 @@ public struct SMTPProvider: MessageProvider {
     try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .connectTimeout(.seconds(10))
       .connect(host: server.host, port: server.port) { channel in
-        channel.eventLoop.makeCompletedFuture { try NIOAsyncChannel(wrappingChannelSynchronously: channel) }
+        channel.eventLoop.makeCompletedFuture { try SMTPDialogue.wrap(channel) }
       }
   }
 }
