@@ -15,7 +15,13 @@ struct MaintenanceJob: Service {
         let maintenance = RecordMaintenance(live.context)
         // A failure of one does not prevent the other.
         await report { try await maintenance.clean() }
-        await report { try await maintenance.remind() }
+        await report {
+          try await maintenance.remind { recipient in
+            logger.error(
+              "recovery reminder not sent: number or address unreadable",
+              metadata: ["user_id": "\(recipient.userID)", "reason": "\(recipient.reason)"])
+          }
+        }
         try? await Task.sleep(for: .seconds(60))
       }
     }

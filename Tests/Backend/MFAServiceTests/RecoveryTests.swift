@@ -1,5 +1,6 @@
 import ByteCoding
 import Foundation
+import Locking
 import MFADomain
 import MFAFixtures
 import OneTimePasswords
@@ -241,6 +242,41 @@ struct RecoveryTests {
       scene.wait(.seconds(50000))
       try await maintenance.remind()
       #expect(backend.outbox.messages.count == 3)
+    }
+  }
+
+  @Test(
+    "A-229 a number that cannot be opened is reported once, and prevents no other reminder",
+    arguments: TestDatabase.allCases)
+  func remindedDespiteDamage(_ database: TestDatabase) async throws {
+    try await withScene(database) { scene in
+      let backend = scene.backend
+      _ = try await backend.post(
+        "/auth/mfa/email", ["email": "ada@example.com"], as: scene.old.app, token: scene.session)
+      _ = try await backend.post(
+        "/auth/mfa/email/verify",
+        ["email": "ada@example.com", "code": .string(backend.outbox.lastCode ?? "")], as: scene.old.app,
+        token: scene.session)
+      #expect(try await scene.start().status == 200)
+      let user = try await backend.context.store.write { records in
+        let user = try #require(try records.user(named: "ada"))
+        for var device in try records.devices(of: user.id) {
+          device.phoneNumber = Sealed(bytes: [UInt8](repeating: 1, count: 64))
+          try records.save(device)
+        }
+        return user.id
+      }
+      scene.wait(.seconds(43200))
+      let sent = backend.outbox.messages.count
+      let unreadable = LockedValue<[UUID]>([])
+      for _ in 1...2 {
+        try await RecordMaintenance(backend.context).remind { recipient in
+          unreadable.withLock { $0.append(recipient.userID) }
+        }
+      }
+      #expect(unreadable.withLock(\.self) == [user])
+      let reminders = backend.outbox.messages.dropFirst(sent)
+      #expect(reminders.map(\.destination) == [.email(try EmailAddress("ada@example.com"))])
     }
   }
 

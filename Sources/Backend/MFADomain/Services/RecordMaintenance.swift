@@ -1,4 +1,5 @@
 internal import ByteCoding
+public import Foundation
 
 /// Removes records that are of no use any more, and sends reminders of waiting recoveries.
 public struct RecordMaintenance: Sendable {
@@ -23,17 +24,33 @@ public struct RecordMaintenance: Sendable {
   /// How long a recovery is kept after its time is over.
   static let recoveriesKept = Duration.seconds(90 * 86400)
 
+  /// A number or an address of an account that cannot be opened, so that no reminder is sent to it.
+  public struct UnreadableRecipient: Sendable {
+    public let userID: UUID
+    /// Why, for the log.
+    public let reason: String
+  }
+
   /// Sends the message about each waiting recovery a second time after half of its waiting time: the first message may
   /// have been lost with a process, or at a provider that was down. Of several backends on one database, one sends it.
-  public func remind() async throws {
-    try await context.write(by: NamedActor.backend) { work in
+  ///
+  /// - Parameter didFail: called once for each recipient that is left out. The others get the message.
+  public func remind(didFail: @Sendable (UnreadableRecipient) -> Void = { _ in }) async throws {
+    let unreadable = try await context.write(by: NamedActor.backend) { work -> [UnreadableRecipient] in
+      var unreadable: [UnreadableRecipient] = []
       for var recovery in try work.records.recoveriesToRemind(at: work.now, atMost: 500) {
         recovery.remindedAt = work.now
         try work.records.update(recovery)
         guard let user = try work.records.user(recovery.userID) else { continue }
-        work.send(recovery, of: user, to: try work.recipients(of: user))
+        // One damaged value must not prevent the messages of all other accounts.
+        let recipients = try work.recipients(of: user) { error in
+          unreadable.append(UnreadableRecipient(userID: user.id, reason: "\(error)"))
+        }
+        work.send(recovery, of: user, to: recipients)
       }
+      return unreadable
     }
+    for recipient in unreadable { didFail(recipient) }
   }
 
   /// The number of rows that one transaction removes. Other writers wait for that many rows at most.

@@ -37,20 +37,36 @@ enum RecoveryGuess {
 
 extension UnitOfWork {
   /// Each number of the account's devices, once, and its mailbox.
-  func recipients(of user: User) throws -> [Recipient] {
+  func recipients(of user: User) throws -> [Recipient] { try recipients(of: user) { throw $0 } }
+
+  /// Each number of the account's devices, once, and its mailbox.
+  ///
+  /// - Parameter didFail: called for a number or an address that cannot be opened. If it does not throw, the recipient
+  ///   is left out.
+  func recipients(of user: User, didFail: (any Error) throws -> Void) throws -> [Recipient] {
     var recipients: [Recipient] = []
     var numbers: Set<String> = []
     for device in try records.devices(of: user.id) {
       guard let sealed = device.phoneNumber else { continue }
-      let number = try PhoneNumber(vault.openText(sealed, for: Enrolment.phonePlace(device.id)))
+      let number: PhoneNumber
+      do {
+        number = try PhoneNumber(vault.openText(sealed, for: Enrolment.phonePlace(device.id)))
+      } catch {
+        try didFail(error)
+        continue
+      }
       guard numbers.insert(number.text).inserted else { continue }
       let target = CodeTarget(number.text, isConfirmed: device.hasProvedNumber, in: vault)
       recipients.append(Recipient(destination: .phone(number), channel: .sms, target: target))
     }
     if let sealed = try records.email(of: user.id) {
-      let address = try EmailAddress(trusted: vault.openText(sealed, for: EmailCodes.place(user.id)))
-      let target = CodeTarget(address.key, isConfirmed: true, in: vault)
-      recipients.append(Recipient(destination: .email(address), channel: .email, target: target))
+      do {
+        let address = try EmailAddress(trusted: vault.openText(sealed, for: EmailCodes.place(user.id)))
+        let target = CodeTarget(address.key, isConfirmed: true, in: vault)
+        recipients.append(Recipient(destination: .email(address), channel: .email, target: target))
+      } catch {
+        try didFail(error)
+      }
     }
     return recipients
   }
