@@ -45,8 +45,13 @@ struct BackendCheckTests {
     try await BackendInstallation.make { place in
       let relay = try ForwardProxyServer(.answer(Array("HTTP/1.1 403 x\r\n\r\n".utf8)))
       defer { relay.stop() }
+      let secret = "whsec_" + Data(repeating: 7, count: 32).base64EncodedString()
+      try place.write(secret + "\n", toPrivate: "webhooks.secret")
       try place.configure(
-        "oidc: { issuer: \"https://idp.example.test\", audience: app }", jwks: "https://gate.example.test/jwks.json")
+        """
+        oidc: { issuer: "https://idp.example.test", audience: app }
+        webhooks: { url: "https://hooks.example.test/mfa", secret_file: webhooks.secret }
+        """, jwks: "https://gate.example.test/jwks.json")
       func check(_ variables: [String: String?]) async throws -> (output: [String], errors: [String]) {
         let run = try await ChildProcess.run(
           Places.product("mfa-backend"), ["check", "-c", place.file], environment: variables)
@@ -60,6 +65,9 @@ struct BackendCheckTests {
           proxied.output.contains("\(text) http://127.0.0.1:\(relay.port) (https_proxy)"), "\(proxied)")
         #expect(proxied.errors.contains { $0.contains("\(key): ") && $0.contains("status 403") }, "\(proxied)")
       }
+      // No message is sent to this server.
+      let hooks = "ok: webhooks.url: hooks.example.test is reached through the proxy http://127.0.0.1:\(relay.port)"
+      #expect(proxied.output.contains("\(hooks) (https_proxy)"), "\(proxied)")
       let faulty = try await check(["HTTPS_PROXY": "http://u:hunter2@", "NO_PROXY": "gate.example.test"])
       #expect(faulty.output.contains("ok: gate.jwks: gate.example.test is reached directly (no_proxy)"), "\(faulty)")
       #expect(faulty.errors.contains { $0.hasSuffix("oidc.issuer: HTTPS_PROXY: the value names no host") }, "\(faulty)")
