@@ -4,10 +4,11 @@ internal import Foundation
 struct OTPAuthQuery {
   /// A parameter as it is written, and decoded.
   struct Value {
-    let key: String
     let name: String
     let raw: [UInt8]
     let value: String
+
+    func isNamed(_ word: String) -> Bool { OTPAuthText.isWord(name, word) }
   }
 
   private var values: [Value] = []
@@ -23,7 +24,7 @@ struct OTPAuthQuery {
       if value.utf8.first == UInt8(ascii: "{"), OTPAuthText.isForm(raw) {
         value = OTPAuthText.decoded(raw.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 })
       }
-      values.append(Value(key: name.lowercased(), name: name, raw: raw, value: value))
+      values.append(Value(name: name, raw: raw, value: value))
     }
   }
 
@@ -34,16 +35,16 @@ struct OTPAuthQuery {
   ///
   /// - Throws: `.repeatedParameter` if it has several values, which are compared as bytes.
   mutating func take(_ name: String) throws(OTPAuthError) -> Value? {
-    let found = values.filter { $0.key == name }
+    let found = values.filter { $0.isNamed(name) }
     guard let first = found.first else { return nil }
     guard found.allSatisfy({ $0.value.utf8.elementsEqual(first.value.utf8) }) else { throw .repeatedParameter(name) }
-    values.removeAll { $0.key == name }
+    values.removeAll { $0.isNamed(name) }
     return first
   }
 
   /// Takes the parameter `name`; `nil` also if it is empty or `null`.
   mutating func takeGiven(_ name: String) throws(OTPAuthError) -> String? {
-    try take(name).flatMap { $0.value.isEmpty || $0.value.lowercased() == "null" ? nil : $0.value }
+    try take(name).flatMap { $0.value.isEmpty || OTPAuthText.isWord($0.value, "null") ? nil : $0.value }
   }
 }
 
@@ -87,7 +88,7 @@ struct OTPAuthLabel {
       if OTPAuthText.equal(OTPAuthText.decoded(name), issuer) { return (issuer, OTPAuthText.trimmed(account)) }
       if OTPAuthText.isForm(name), OTPAuthText.equal(OTPAuthText.formDecoded(name), issuer) {
         // A `+` in an address is none of a form.
-        let isAddress = OTPAuthText.decoded(account).contains("@")
+        let isAddress = OTPAuthText.decoded(account).utf8.contains(UInt8(ascii: "@"))
         return (issuer, isAddress ? OTPAuthText.trimmed(account) : OTPAuthText.formDecoded(account))
       }
     }
@@ -151,6 +152,21 @@ enum OTPAuthText {
 
   static func equal(_ first: String, _ second: String) -> Bool {
     first.trimmingCharacters(in: .whitespaces).utf8.elementsEqual(second.trimmingCharacters(in: .whitespaces).utf8)
+  }
+
+  /// Whether `text` is `word` in either case.
+  ///
+  /// Bytes are compared: Swift's comparison puts combining marks in order, which takes time with the square of their
+  /// number, and a link may have thousands.
+  ///
+  /// - Parameter word: small letters of ASCII.
+  static func isWord(_ text: String, _ word: String) -> Bool { isWord(text.utf8, word) }
+
+  /// Whether `bytes` are `word` in either case.
+  static func isWord(_ bytes: some Sequence<UInt8>, _ word: String) -> Bool {
+    bytes.elementsEqual(word.utf8) { byte, letter in
+      byte == letter || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) && byte | 0x20 == letter
+    }
   }
 
   private static func digit(_ byte: UInt8) -> UInt8? {

@@ -70,7 +70,9 @@ extension OTPAuthURI {
   /// - Throws: `OTPAuthError`. A value outside its bounds is refused, never replaced.
   public init(_ text: String) throws(OTPAuthError) {
     let parts = try Self.parts(of: text)
-    guard ["totp", "hotp", "steam"].contains(parts.kind) else { throw .unknownKind(parts.kind) }
+    guard let type = ["totp", "hotp", "steam"].first(where: { OTPAuthText.isWord(parts.kind, $0) }) else {
+      throw .unknownKind(parts.kind)
+    }
     var query = OTPAuthQuery(parts.query)
     guard let secretText = try query.take("secret")?.value, !secretText.isEmpty else { throw .missingSecret }
     do throws(Base32Error) { secret = try Base32.decodeSecret(secretText) } catch { throw .invalidSecret(error) }
@@ -83,26 +85,26 @@ extension OTPAuthURI {
       throw .invalidParameter("algorithm", algorithmText ?? "")
     }
     self.algorithm = algorithm
-    isSteam = try query.take("encoder")?.value.lowercased() == "steam"
-    digits = try Self.number(query.takeGiven("digits"), "digits", in: 5...10) ?? (parts.kind == "steam" ? 5 : 6)
-    if parts.kind == "hotp" {
+    isSteam = try query.take("encoder").map { OTPAuthText.isWord($0.value, "steam") } ?? false
+    digits = try Self.number(query.takeGiven("digits"), "digits", in: 5...10) ?? (type == "steam" ? 5 : 6)
+    if type == "hotp" {
       let text = try query.takeGiven("counter")
       guard let counter = text.map({ UInt64($0) }) ?? 0 else { throw .invalidParameter("counter", text ?? "") }
       kind = .hotp(counter: counter)
     } else {
       kind = .totp(period: try Self.number(query.takeGiven("period"), "period", in: 1...300) ?? 30)
-      isSteam = isSteam || parts.kind == "steam"
+      isSteam = isSteam || type == "steam"
     }
     otherParameters = query.others
-    if parts.kind == "totp", digits == 5, !isSteam { findSteam(hasIssuer: given != nil) }
+    if type == "totp", digits == 5, !isSteam { findSteam(hasIssuer: given != nil) }
   }
 
   /// Recognizes Steam's codes by five digits and the name: no other service has five, and OTPClient, FreeOTP+ and
   /// steamctl write them so. Some versions of FreeOTP+ write the account before the issuer.
   private mutating func findSteam(hasIssuer: Bool) {
-    if issuer.lowercased() == "steam" {
+    if OTPAuthText.isWord(issuer, "steam") {
       isSteam = true
-    } else if !hasIssuer, account.lowercased() == "steam" {
+    } else if !hasIssuer, OTPAuthText.isWord(account, "steam") {
       isSteam = true
       (issuer, account) = (account, issuer)
     }
@@ -136,7 +138,8 @@ extension OTPAuthURI {
   private static func parts(of text: String) throws(OTPAuthError) -> (kind: String, label: Substring, query: Substring)
   {
     let scheme = "otpauth://"
-    guard text.utf8.count <= 16_384, text.prefix(scheme.count).lowercased() == scheme else { throw .invalidScheme }
+    guard text.utf8.count <= 16_384, OTPAuthText.isWord(text.utf8.prefix(scheme.utf8.count), scheme)
+    else { throw .invalidScheme }
     // By scalars: a mark that combines with a delimiter would make another character of it.
     let rest = text.unicodeScalars.dropFirst(scheme.count)
     guard let mark = rest.firstIndex(of: "?") else { throw .missingQueryParameters }

@@ -54,6 +54,29 @@ struct OTPAuthURITests {
     #expect(!"\(error)".isEmpty && !"\(error)".contains("secret=MY"))
   }
 
+  /// Two classes of marks in turn, in the order that takes longest to mend.
+  private static let heap = String(repeating: "\u{301}", count: 3000) + String(repeating: "\u{323}", count: 3000)
+
+  @Test("names, values and kinds of thousands of combining marks are compared as bytes", .timeLimit(.minutes(1)))
+  func marks() throws {
+    let uri = try parseOTPAuthURI(
+      "otpauth://totp/a?\(Self.heap)=1&SECRET=MY&digits=7&Issuer=b&encoder=Steam&algorithm=NULL&period=60")
+    #expect(uri.secret == Array("f".utf8) && uri.digits == 7 && uri.issuer == "b" && uri.isSteam)
+    #expect(uri.algorithm == .sha1 && uri.kind == .totp(period: 60))
+    #expect(uri.otherParameters.count == 1)
+    let names = uri.otherParameters.map { Array($0.name.utf8) }
+    #expect(names == [Array(Self.heap.utf8)])
+    let valued = try parseOTPAuthURI("otpauth://totp/a?secret=MY&digits=5&encoder=\(Self.heap)")
+    #expect(!valued.isSteam && valued.account == "a")
+    let labelled = try parseOTPAuthURI("otpauth://totp/\(Self.heap)?secret=MY&digits=5")
+    #expect(!labelled.isSteam && labelled.account.utf8.count == Self.heap.utf8.count)
+    // A mark after a name makes another name of it.
+    #expect(throws: OTPAuthError.missingSecret) { try parseOTPAuthURI("otpauth://totp/a?secret\u{301}=MY") }
+    for text in ["otpauth://\(Self.heap)/a?secret=MY", "otpauth:/\(Self.heap)/a?secret=MY"] {
+      #expect(throws: OTPAuthError.self) { try parseOTPAuthURI(text) }
+    }
+  }
+
   @Test("T-42 case does not matter where it must not, and an algorithm in small letters is not SHA-1")
   func cases() throws {
     let uri = try parseOTPAuthURI("OTPAUTH://TOTP/a?SECRET=my&Algorithm=sha256&DIGITS=7&Period=60")
