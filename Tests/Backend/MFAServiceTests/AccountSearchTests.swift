@@ -99,6 +99,11 @@ struct AccountSearchTests {
         await #expect(throws: InvalidValue.self) {
           try await administration.recoveries(after: bad, atMost: 1, by: actor)
         }
+        if bad.utf8.contains(0) {
+          await #expect(throws: InvalidValue.self) {
+            try await administration.search(AccountFilter(), after: bad, atMost: 50, by: actor)
+          }
+        }
         let none = try await administration.search(AccountFilter(text: bad), after: nil, atMost: 50, by: actor)
         #expect(none.accounts.isEmpty)
       }

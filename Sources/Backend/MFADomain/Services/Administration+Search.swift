@@ -59,6 +59,8 @@ extension Administration {
   public func search(
     _ filter: AccountFilter, after key: String?, atMost count: Int, by actor: Actor
   ) async throws -> Findings {
+    // PostgreSQL stores no text with a NUL, and refuses one in a statement.
+    guard key?.utf8.contains(0) != true else { throw InvalidValue(field: "after", rule: "has no NUL") }
     guard filter.text?.utf8.count ?? 0 <= AccountFilter.mostBytes else {
       throw InvalidValue(field: "search", rule: "has at most \(AccountFilter.mostBytes) bytes")
     }
