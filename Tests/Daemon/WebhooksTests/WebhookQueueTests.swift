@@ -1,6 +1,7 @@
 import ByteCoding
 import ConfigurationEngine
 import Foundation
+import Glibc
 import Locking
 import Logging
 @testable import Observability
@@ -19,9 +20,15 @@ private final class Receiver: WebhookReceiver {
   }
 
   private let state: LockedValue<State>
+  private let failing: String?
 
-  /// - Parameter answers: The first answers; all later ones are 204.
-  init(_ answers: [Result<Int, WebhookFault>] = []) { state = LockedValue(State(answers: answers)) }
+  /// - Parameters:
+  ///   - answers: The first answers; all later ones are 204.
+  ///   - failing: The identifier of a message that is always answered with 500.
+  init(_ answers: [Result<Int, WebhookFault>] = [], failing: String? = nil) {
+    state = LockedValue(State(answers: answers))
+    self.failing = failing
+  }
 
   var got: [(id: String, body: String)] { state.withLock(\.got) }
 
@@ -35,6 +42,7 @@ private final class Receiver: WebhookReceiver {
       return (answer, reached)
     }
     for waiter in reached { waiter.continuation.resume() }
+    if let failing, id.utf8.elementsEqual(failing.utf8) { return WebhookAnswer(status: 500) }
     return WebhookAnswer(status: try answer.get())
   }
 
@@ -64,9 +72,12 @@ struct WebhookQueueTests {
     let passed = LockedValue(Duration.zero)
     var count: Int { get throws { try spool.waiting().count } }
 
-    func queue(to receiver: any WebhookReceiver, mostWaiting: Int = 100) -> WebhookQueue {
+    /// - Parameter other: The folder in place of that of the bench.
+    func queue(
+      to receiver: any WebhookReceiver, from other: WebhookSpool? = nil, mostWaiting: Int = 100
+    ) -> WebhookQueue {
       WebhookQueue(
-        spool, mostWaiting: mostWaiting, secretFile: folder + "/secret",
+        other ?? spool, mostWaiting: mostWaiting, secretFile: folder + "/secret",
         secrets: WebhookSecretFile.secrets(ofFile:), to: receiver, at: "example", program: "test",
         registry: registry, logger: Logger(label: "webhooks") { _ in SwiftLogNoOpLogHandler() },
         clock: WallClock { Timestamp(seconds: 1_800_000_000) },
@@ -142,9 +153,9 @@ struct WebhookQueueTests {
       running.cancel()
       await running.value
       #expect(try bench.count == 3)
-      // All three began together; from then on it was the oldest alone.
+      // All three began together; from then on, each asked in turn.
       let ids = down.got.map(\.id)
-      #expect(Set(ids[3...]).count == 1)
+      #expect(Set(ids[..<3]).count == 3 && Set(ids[3..<6]) == Set(ids[..<3]))
       let up = Receiver([.success(503), .success(429), .success(200)])
       let second = bench.queue(to: up)
       let again = Task { await second.run() }
@@ -153,6 +164,74 @@ struct WebhookQueueTests {
       again.cancel()
       await again.value
       #expect(Set(up.got.map(\.id)) == Set(ids))
+    }
+  }
+
+  @Test("A message at which the receiver always fails does not keep the others back")
+  func failing() async throws {
+    try await withBench { bench in
+      let failing = message(0)
+      let receiver = Receiver(failing: failing.id)
+      let queue = bench.queue(to: receiver)
+      queue.add(failing)
+      for number in 1...20 { queue.add(message(number)) }
+      let running = Task { await queue.run() }
+      while Set(receiver.got.map(\.id)).count < 21, !Task.isCancelled { await Task.yield() }
+      while try bench.count > 1, !Task.isCancelled { await Task.yield() }
+      // The receiver fails at the message that is left, and a new one comes.
+      let before = receiver.got.count
+      await receiver.receives(before + 2)
+      queue.add(message(21))
+      while !receiver.got.contains(where: { $0.body.contains(#""number":21"#) }), !Task.isCancelled {
+        await Task.yield()
+      }
+      while try bench.count > 1, !Task.isCancelled { await Task.yield() }
+      running.cancel()
+      await running.value
+      let delivered = receiver.got.map(\.id).filter { $0 != failing.id }
+      #expect(delivered.count == 21 && Set(delivered).count == 21)
+      #expect(try bench.spool.waiting().map(\.id) == [failing.id])
+    }
+  }
+
+  @Test("A file that cannot be read does not keep the other messages back")
+  func inaccessible() async throws {
+    try await withBench { bench in
+      // The path of a message with the longest identifier is too long for open(2), also for root, and those of the
+      // others are not.
+      var folder = bench.folder
+      while folder.utf8.count < Int(PATH_MAX) - 60 {
+        let rest = Int(PATH_MAX) - 60 - folder.utf8.count
+        // Two bytes are the least for a slash and a name, so the step before the last leaves more than one.
+        folder += "/" + String(repeating: "d", count: rest > 202 ? 200 : rest - 1)
+        try #require(mkdir(folder, 0o700) == 0)
+      }
+      let spool = try WebhookSpool(folder)
+      let name = "001700000000000." + String(repeating: "i", count: 64)
+      let waiting = open(folder + "/waiting", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      try #require(waiting >= 0)
+      defer { close(waiting) }
+      let file = openat(waiting, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+      try #require(file >= 0)
+      close(file)
+      // The folder could not be removed with this file.
+      defer { unlinkat(waiting, name, 0) }
+      let ticket = try #require(WebhookTicket(name: name))
+      #expect(throws: WebhookSpool.Fault(place: "\(folder)/waiting/\(name)", number: ENAMETOOLONG)) {
+        try spool.content(of: ticket)
+      }
+      let receiver = Receiver()
+      let queue = bench.queue(to: receiver, from: spool)
+      for number in 0..<20 {
+        queue.add(WebhookMessage("test", ["number": number], at: Timestamp(seconds: 1_800_000_000), id: "m\(number)"))
+      }
+      let running = Task { await queue.run() }
+      await receiver.receives(20)
+      while try spool.waiting().count > 1, !Task.isCancelled { await Task.yield() }
+      running.cancel()
+      await running.value
+      #expect(Set(receiver.got.map(\.id)).count == 20 && receiver.got.count == 20)
+      #expect(try spool.waiting() == [ticket])
     }
   }
 
@@ -199,6 +278,84 @@ struct WebhookQueueTests {
     now += .seconds(3600)
     next = plan.next(at: now)
     #expect(next == [tickets[0]])
+  }
+
+  @Test("While the receiver fails, messages ask one at a time and in turn; those that failed come last")
+  func turns() {
+    let tickets = (1...4).compactMap { WebhookTicket(name: "001800000000000.msg_\($0)") }
+    let failure = WebhookOutcome.unavailable("500", retryAfter: nil)
+    var (plan, now) = (WebhookPlan(), ContinuousClock.now)
+    plan.add([tickets[0], tickets[1]])
+    var next = plan.next(at: now)
+    _ = plan.note(next.map { ($0, failure) }, at: now, jitter: 1)
+    // A new message has not failed yet.
+    plan.add([tickets[2]])
+    for expected in [tickets[2], tickets[0], tickets[1], tickets[2]] {
+      now += .seconds(300)
+      next = plan.next(at: now)
+      #expect(next == [expected])
+      _ = plan.note([(expected, failure)], at: now, jitter: 1)
+      #expect(plan.count == 3)
+    }
+    plan.take(Array(tickets[..<3]))
+    // A refused message that the receiver then fails at takes turns as well.
+    now += .seconds(300)
+    next = plan.next(at: now)
+    #expect(next == [tickets[0]])
+    _ = plan.note([(tickets[0], .refused(status: 400))], at: now, jitter: 1)
+    now += .seconds(300)
+    next = plan.next(at: now)
+    #expect(next == [tickets[0], tickets[1], tickets[2]])
+    _ = plan.note(
+      [(tickets[0], failure), (tickets[1], .delivered), (tickets[2], failure)], at: now, jitter: 1)
+    now += .seconds(300)
+    next = plan.next(at: now)
+    #expect(next == [tickets[0]])
+    _ = plan.note([(tickets[0], failure)], at: now, jitter: 1)
+    now += .seconds(300)
+    next = plan.next(at: now)
+    #expect(next == [tickets[2]])
+    // A message that was not sent does not end the pause.
+    _ = plan.note([(tickets[2], .inaccessible("EACCES"))], at: now, jitter: 1)
+    plan.add([tickets[3]])
+    next = plan.next(at: now)
+    #expect(next == [tickets[3]])
+  }
+
+  @Test("Every message is sent once, also those of one millisecond beside a refused one that is due again")
+  func once() {
+    let names = ["bad"] + "hgfedcbaji".map(String.init)
+    let tickets = names.compactMap { WebhookTicket(name: "001800000000000.msg_\($0)") }
+    var (plan, now) = (WebhookPlan(), ContinuousClock.now)
+    plan.add([tickets[0]])
+    _ = plan.next(at: now)
+    _ = plan.note([(tickets[0], .refused(status: 400))], at: now, jitter: 1)
+    plan.add(Array(tickets[1...]))
+    now += .seconds(3600)
+    var sent: [WebhookTicket] = []
+    for _ in 0..<5 {
+      let next = plan.next(at: now)
+      sent += next
+      _ = plan.note(next.map { ($0, .delivered) }, at: now, jitter: 1)
+    }
+    #expect(sent.sorted() == tickets.sorted() && plan.count == 0, "\(sent.map(\.id))")
+  }
+
+  @Test("A message that always fails is asked about less and less often, although others are taken meanwhile")
+  func held() {
+    let tickets = (1...200).compactMap { WebhookTicket(name: "0018000000\(10_000 + $0).msg_\($0)") }
+    var (plan, now, asked) = (WebhookPlan(), ContinuousClock.now, 0)
+    plan.add([tickets[0]])
+    for ticket in tickets.dropFirst() {
+      plan.add([ticket])
+      let next = plan.next(at: now)
+      asked += next.count { $0 == tickets[0] }
+      _ = plan.note(
+        next.map { ($0, $0 == tickets[0] ? .unavailable("500", retryAfter: nil) : .delivered) }, at: now, jitter: 1)
+      now += .seconds(5)
+    }
+    // Of 16 minutes: after 5, 5, 5, 10, 20, 35 … and every 300 seconds.
+    #expect((6...14).contains(asked) && plan.count <= 2, "asked \(asked) times, \(plan.count) left")
   }
 
   @Test("A message that is known is not added twice, and one that is done with is not sent again, whatever its file")

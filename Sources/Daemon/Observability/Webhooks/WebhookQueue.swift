@@ -76,7 +76,7 @@ public final class WebhookQueue: Sendable {
     (looks, look) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     results = registry.counters(
       "\(program)_webhooks_total",
-      "Messages by what became of them: delivered, given up after refusals of the receiver, or dropped for want of room.",
+      "Messages by what became of them: delivered, given up after nine refusals or reads, or dropped for want of room.",
       labels: ["result"])
     for result in ["delivered", "given_up", "dropped"] { _ = results.counter(result) }
     registry.values("\(program)_webhooks_waiting", "Messages that the receiver does not have yet.") {
@@ -210,7 +210,7 @@ public final class WebhookQueue: Sendable {
       guard !Task.isCancelled || outcomes.contains(where: { $0.outcome == .delivered }) else { return }
       let done = Set(plan.note(outcomes, at: instant(), jitter: Double.random(in: 0.75...1.25)))
       for (ticket, outcome) in outcomes { finish(ticket, outcome, isDone: done.contains(ticket), &plan) }
-      report(outcomes.map(\.outcome))
+      report(outcomes)
       planned.withLock { $0 = plan.count }
     }
   }
@@ -231,7 +231,7 @@ public final class WebhookQueue: Sendable {
       case .foreign: return .unreadable
       }
     } catch {
-      return .unavailable("\(error)", retryAfter: nil)
+      return .inaccessible("\(error)")
     }
     guard let secrets = secrets(secretFile) else {
       return .unavailable("\(secretFile) cannot be read, or has no secrets", retryAfter: nil)
@@ -256,6 +256,15 @@ public final class WebhookQueue: Sendable {
       logger.notice(
         "webhook message refused: it will be sent again",
         metadata: ["receiver": "\(place)", "message": "\(ticket.id)", "status": .number(status)])
+    case .inaccessible(let reason) where isDone:
+      results.counter("given_up").add()
+      logger.error(
+        "webhook message given up: its file could not be read each time",
+        metadata: ["message": "\(ticket.id)", "reason": "\(reason)"])
+    case .inaccessible(let reason):
+      logger.warning(
+        "webhook message cannot be read: it will be read again",
+        metadata: ["message": "\(ticket.id)", "reason": "\(reason)"])
     case .unreadable:
       results.counter("dropped").add()
       logger.error(
@@ -273,16 +282,21 @@ public final class WebhookQueue: Sendable {
   }
 
   /// Logs where failures of the receiver begin and end.
-  private func report(_ outcomes: [WebhookOutcome]) {
-    let reason = outcomes.compactMap { if case .unavailable(let reason, _) = $0 { reason } else { nil } }.first
+  private func report(_ outcomes: [(ticket: WebhookTicket, outcome: WebhookOutcome)]) {
+    let failure = outcomes.lazy.compactMap { ticket, outcome -> (ticket: WebhookTicket, reason: String)? in
+      if case .unavailable(let reason, _) = outcome { (ticket, reason) } else { nil }
+    }.first
+    guard failure != nil || outcomes.contains(where: { $0.outcome.isAnswer }) else { return }
     let changed = reported.withLock { reported in
-      defer { reported.isUnavailable = reason != nil }
-      return reported.isUnavailable != (reason != nil)
+      defer { reported.isUnavailable = failure != nil }
+      return reported.isUnavailable != (failure != nil)
     }
     guard changed else { return }
-    if let reason {
+    if let failure {
+      // A receiver may fail at one message alone, which this line then names.
       logger.warning(
-        "webhook receiver takes no messages: they wait", metadata: ["receiver": "\(place)", "reason": "\(reason)"])
+        "webhook receiver takes no messages: they wait",
+        metadata: ["receiver": "\(place)", "message": "\(failure.ticket.id)", "reason": "\(failure.reason)"])
     } else {
       logger.notice("webhook receiver takes messages again", metadata: ["receiver": "\(place)"])
     }

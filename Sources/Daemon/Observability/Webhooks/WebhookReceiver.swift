@@ -28,10 +28,20 @@ enum WebhookOutcome: Sendable, Hashable {
   case refused(status: Int)
   /// The receiver takes no message now.
   case unavailable(String, retryAfter: Duration?)
+  /// The file of this message cannot be read now: others may be readable.
+  case inaccessible(String)
   /// Another process has sent the message.
   case gone
   /// The file is damaged, or a file of others.
   case unreadable
+
+  /// Whether it shows that the receiver answers.
+  var isAnswer: Bool {
+    switch self {
+    case .delivered, .refused: true
+    case .unavailable, .inaccessible, .gone, .unreadable: false
+    }
+  }
 
   init(_ answer: WebhookAnswer) {
     switch answer.status {
