@@ -35,11 +35,14 @@ public struct ConsoleRequest: Sendable {
   }
 
   /// Returns the values of the cookies called `name`.
+  ///
+  /// Reads bytes, because strangers send this field: to compare characters takes time with the square of the number of
+  /// combining marks in a row.
   func cookies(_ name: String) -> [String] {
     let prefix = name + "="
-    return values(of: "Cookie").flatMap { $0.split(separator: ";") }.compactMap { part -> String? in
-      let pair = part.drop { $0 == " " }
-      return pair.utf8.starts(with: prefix.utf8) ? String(pair.utf8.dropFirst(prefix.utf8.count)) : nil
+    return values(of: "Cookie").flatMap { $0.utf8.split(separator: UInt8(ascii: ";")) }.compactMap { part -> String? in
+      let pair = part.drop { $0 == UInt8(ascii: " ") }
+      return pair.starts(with: prefix.utf8) ? String(Substring(pair.dropFirst(prefix.utf8.count))) : nil
     }
   }
 }

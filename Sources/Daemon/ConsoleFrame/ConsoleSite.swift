@@ -71,14 +71,14 @@ public final class ConsoleSite: Sendable {
 
   /// Returns the answer to `request`, whose connection `serves` has accepted.
   public func answer(to request: ConsoleRequest) async -> ConsoleResponse {
-    guard let host = request.field("Host"), isOwn(host.lowercased()) else {
+    guard let host = request.field("Host"), isOwn(host.utf8.map(\.lowercasedASCII)) else {
       return .text(421, "The console answers at the address that it printed, and at no other host.")
     }
     switch request.method {
     case "GET": return await get(request)
     case "POST":
-      guard let origin = request.field("Origin")?.lowercased(), origin.hasPrefix(scheme),
-        isOwn(String(origin.dropFirst(scheme.count))),
+      guard let origin = request.field("Origin")?.utf8.map(\.lowercasedASCII), origin.starts(with: scheme.utf8),
+        isOwn(origin.dropFirst(scheme.utf8.count)),
         // Older browsers send none.
         request.values(of: "Sec-Fetch-Site").isEmpty
           || request.field("Sec-Fetch-Site")?.hasSameBytes(as: "same-origin") == true
@@ -94,7 +94,8 @@ public final class ConsoleSite: Sendable {
     }
   }
 
-  private func isOwn(_ host: String) -> Bool { hosts.contains { host.hasSameBytes(as: $0) } }
+  /// - Parameter host: In lowercase.
+  private func isOwn(_ host: some Collection<UInt8>) -> Bool { hosts.contains { host.elementsEqual($0.utf8) } }
 
   // MARK: Sessions
 
@@ -248,8 +249,9 @@ public final class ConsoleSite: Sendable {
     func refusal(_ status: Int, _ text: String) -> ConsoleResponse {
       page(status, layout.fault(ConsoleFault(status, text)))
     }
-    let type = request.field("Content-Type")?.prefix { $0 != ";" }.lowercased()
-    guard type == "application/x-www-form-urlencoded", let form = ConsoleForm(request.body) else {
+    let type = request.field("Content-Type")?.utf8.prefix { $0 != UInt8(ascii: ";") }.map(\.lowercasedASCII)
+    guard type?.elementsEqual("application/x-www-form-urlencoded".utf8) == true, let form = ConsoleForm(request.body)
+    else {
       return refusal(400, "The form is too long or malformed.")
     }
     guard let token = form["token"], constantTimeEqual(Array(token.utf8), caller.formToken) else {

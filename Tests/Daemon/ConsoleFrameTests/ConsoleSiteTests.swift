@@ -84,6 +84,35 @@ struct ConsoleSiteTests {
     #expect(bench.pages.done.withLock(\.self) == ["add x"])
   }
 
+  /// Combining marks whose order is not the canonical one. As characters, a run of them is slow to compare.
+  private static let marks = String(repeating: "\u{301}\u{323}", count: 3000)
+
+  @Test(
+    "The cookie is found in addition to one of combining marks",
+    arguments: ["a=\(marks); COOKIE", "COOKIE;\(marks)=1", "a=1;\(marks)b; COOKIE; c=\(marks)"])
+  func cookieAmongMarks(_ form: String) async throws {
+    let bench = Bench()
+    let cookie = try #require(await bench.signIn())
+    #expect(await bench.send("GET", "/list", cookie: form.replacing("COOKIE", with: cookie)).status == 200)
+    #expect(await bench.send("GET", "/list", cookie: form).status == 401)
+  }
+
+  @Test(
+    "An origin with combining marks is refused",
+    arguments: [
+      "http://127.0.0.1:4000\(marks)", "http://\(marks)", "h\(marks)", marks, "http:/\(marks)/127.0.0.1:4000",
+    ])
+  func originOfMarks(_ origin: String) async throws {
+    let bench = Bench()
+    let cookie = try #require(await bench.signIn())
+    let token = try #require(await bench.formToken(cookie))
+    let body = "what=x&token=\(token)"
+    #expect(await bench.send("POST", "/act/add", ["Origin": origin], cookie: cookie, body: body).status == 403)
+    // Hosts and schemes have no case.
+    let capital = await bench.send("POST", "/act/add", ["Origin": "HTTP://127.0.0.1:4000"], cookie: cookie, body: body)
+    #expect(capital.status == 303)
+  }
+
   @Test("A token of another console's session does nothing")
   func foreignToken() async throws {
     let (bench, other) = (Bench(), Bench())

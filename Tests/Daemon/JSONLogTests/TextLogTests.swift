@@ -37,6 +37,17 @@ struct TextLogTests {
     )
   }
 
+  @Test(
+    "A value that is no word is in quotes, and a combining mark hides no quotation mark",
+    arguments: [
+      ("\"\u{301}", "\"\\\"\u{301}\""), ("=\u{301}", "\"=\u{301}\""), ("a\u{A0}b", "\"a\u{A0}b\""),
+      ("a\u{301}", "a\u{301}"),
+    ])
+  func quoted(_ value: String, _ shown: String) throws {
+    let line = try line { $0.notice("refused", metadata: ["detail": "\(value)"]) }
+    #expect(Array(line.utf8).suffix(shown.utf8.count + 8) == Array("detail=\(shown)\n".utf8)[...])
+  }
+
   @Test("On a terminal with colors, the level is colored and field names are dim")
   func colored() throws {
     #expect(

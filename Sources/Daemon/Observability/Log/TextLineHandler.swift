@@ -74,14 +74,19 @@ struct TextLine {
 
   /// In quotes unless it is one word.
   private static func value(_ text: String) -> String {
-    let isWord = !text.isEmpty && !text.contains { $0.isWhitespace || $0 == "\"" || $0 == "=" }
-    return isWord ? escaped(text) : "\"" + escaped(text.replacing("\"", with: "\\\"")) + "\""
+    // Scalars and not characters: to compare characters takes time with the square of the number of combining marks in
+    // a row, and a quotation mark before such a mark is another character.
+    let isWord =
+      !text.isEmpty && !text.unicodeScalars.contains { $0.properties.isWhitespace || $0 == "\"" || $0 == "=" }
+    return isWord ? escaped(text) : "\"" + escaped(text, isQuoted: true) + "\""
   }
 
-  private static func escaped(_ text: String) -> String {
+  private static func escaped(_ text: String, isQuoted: Bool = false) -> String {
     var escaped = ""
     for scalar in text.unicodeScalars {
-      if TerminalText.isUnsafe(scalar) {
+      if isQuoted, scalar == "\"" {
+        escaped += "\\\""
+      } else if TerminalText.isUnsafe(scalar) {
         escaped += "\\u{\(String(scalar.value, radix: 16))}"
       } else {
         escaped.unicodeScalars.append(scalar)
