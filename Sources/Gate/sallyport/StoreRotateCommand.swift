@@ -34,7 +34,7 @@ struct StoreRotateCommand: AsyncParsableCommand {
     if let file = places.challengeKeysFile, !identity {
       throw Failure(
         .configuration, "the challenge keys are in \(file), not in the store",
-        hint: "put a new key on the first line of that file on every gate, then restart the gates")
+        hint: advice(about: "that file"))
     }
     // Opening a store creates it. A missing store more likely means a mistyped name.
     let whole = try choice.makeWhole()
@@ -48,11 +48,20 @@ struct StoreRotateCommand: AsyncParsableCommand {
       throw Failure(error, of: store.place)
     }
     await store.close()
-    let rotated = places.challengeKeysFile.map { "the challenge keys are in \($0)" } ?? "challenge key rotated"
+    // Nonces of the keys in a file stay valid: this command does not change the file.
+    let refusesOld = now && places.challengeKeysFile == nil
+    let rotated = places.challengeKeysFile.map { "the challenge keys are in \($0), and stay valid" }
     target.say(
-      "\(store.place): \(identity ? "identity key replaced; " : "")\(rotated)"
-        + (now ? "; those of before are refused" : ""),
-      ["store": .text(store.place), "old_refused": .boolean(now), "identity_replaced": .boolean(identity)])
+      "\(store.place): \(identity ? "identity key replaced; " : "")\(rotated ?? "challenge key rotated")"
+        + (refusesOld ? "; nonces of the old keys are refused" : ""),
+      ["store": .text(store.place), "old_refused": .boolean(refusesOld), "identity_replaced": .boolean(identity)])
+    if now, let file = places.challengeKeysFile { Console.tell(.hint(advice(about: file))) }
+  }
+
+  /// How an operator replaces the challenge keys in `file`, which this command does not change.
+  private func advice(about file: String) -> String {
+    let removal = now ? ", remove the old keys" : ""
+    return "put a new key on the first line of \(file) on every gate\(removal), then restart the gates"
   }
 
   private func replaceIdentityKeys(of store: any GateStore) async throws(StoreError) {

@@ -200,6 +200,34 @@ struct CheckTests {
     }
   }
 
+  @Test("A rotation says that challenge keys in a file stay valid, and how to replace them")
+  func rotateWithKeyFile() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let file = folder + "/gate.yaml"
+      let url = try await StoreKind.sqlite.newURL(in: folder)
+      try "store: { url: \"\(url)\" }\n".write(toFile: file, atomically: true, encoding: .utf8)
+      #expect(try await store("migrate", "-c", file).status == 0)
+      let rotated = try await store("rotate", "--now", "--identity", "-c", file)
+      let done = "identity key replaced; challenge key rotated; nonces of the old keys are refused"
+      #expect(rotated.output == ["\(url): \(done)"] && rotated.errors == [], "\(rotated)")
+
+      try "store: { url: \"\(url)\" }\napp_attest: { challenge_keys_file: keys }\n"
+        .write(toFile: file, atomically: true, encoding: .utf8)
+      let kept = try await store("rotate", "--now", "--identity", "-c", file)
+      #expect(kept.status == 0)
+      let stays = "identity key replaced; the challenge keys are in \(folder)/keys, and stay valid"
+      #expect(kept.output == ["\(url): \(stays)"], "\(kept)")
+      let place = "on the first line of \(folder)/keys on every gate"
+      let hint = "hint: put a new key \(place), remove the old keys, then restart the gates"
+      #expect(kept.errors == [hint], "\(kept)")
+      let result = try await store("rotate", "--now", "--identity", "-c", file, "--json").object
+      #expect(result["old_refused"] as? Bool == false && result["identity_replaced"] as? Bool == true)
+      #expect(try await store("rotate", "--identity", "-c", file).errors == [])
+      let refused = try await store("rotate", "--now", "-c", file)
+      #expect(refused.status == 78 && refused.errors.last?.contains("remove the old keys") == true, "\(refused)")
+    }
+  }
+
   @Test("A rotation of a missing store creates none")
   func rotateNothing() async throws {
     try await Places.withTemporaryFolder { folder in
