@@ -1,6 +1,7 @@
 import AppAttest
 import AttestGate
 import ByteCoding
+import Cryptography
 import Foundation
 import sallyport
 import PostgresServers
@@ -200,6 +201,27 @@ struct TransferTests {
       let piped = try await sallyport(
         ["keys", "import", "-", "--store", "sqlite://\(target)"], input: Array(damaged.utf8))
       #expect(piped.status == 65)
+    }
+  }
+
+  @Test("A key line that cannot be read is found before the first key is stored, although the trailer is right")
+  func malformedLine() async throws {
+    // More than one batch: the first would be stored before the line is reached.
+    try await StoreBench.with(try (0..<600).map { try Fixture.entry($0) }) { bench in
+      let file = bench.folder + "/keys"
+      #expect(try await sallyport(["keys", "export", file, "--store", bench.url]).status == 0)
+      var lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n").map(String.init)
+      try #require(lines.count == 602)
+      lines[589] = lines[589].replacingOccurrences(of: #""counter":"#, with: #""counter":null,"other":"#)
+      let body = lines.dropLast().map { $0 + "\n" }.joined()
+      let trailer = #"{"count":600,"sha256":"\#(Hex.encode(SHA256.hash(Array(body.utf8))))"}"#
+      #expect(trailer.utf8.count == lines.last?.utf8.count && trailer != lines.last)
+      try Data((body + trailer + "\n").utf8).write(to: URL(fileURLWithPath: file))
+      let target = bench.folder + "/target.db"
+      let refused = try await sallyport(["keys", "import", file, "--store", "sqlite://\(target)"])
+      #expect(refused.status == 65)
+      #expect(refused.errors.first?.hasPrefix("error: \(file): line 590 ") == true, "\(refused)")
+      #expect(!FileManager.default.fileExists(atPath: target))
     }
   }
 

@@ -31,11 +31,14 @@ public struct KeyImport: Sendable {
 
   public init(into store: any GateStore) { self.store = store }
 
-  /// Checks by its trailer that the export is complete, without storing anything. It consumes `lines`, so it is only
-  /// for files that can be read again.
+  /// Checks by its trailer that the export is complete, and decodes every key, without storing anything. It consumes
+  /// `lines`, so it is only for files that can be read again.
+  ///
+  /// The decoding is not superfluous: the trailer of an export by another program can be right for a line that this
+  /// program does not accept.
   public static func verify(_ lines: LineReader) throws(ImportError) {
     let reader = try ExportReader(lines)
-    while try reader.next() != nil {}
+    while let (bytes, line) = try reader.next() { _ = try item(bytes, line) }
   }
 
   /// Merges every key of an export.
