@@ -84,6 +84,36 @@ struct ClientAuthorityTests {
     }
   }
 
+  @Test("A new authority in place of an old one replaces its list, which would refuse every client")
+  func replacedList() async throws {
+    try await withAuthority { authority in
+      let name = DistinguishedName(.commonName("CA"))
+      _ = try authority.make(name, days: 3650, at: .now(), isReplacing: false)
+      _ = try authority.issue("alice", DistinguishedName(.commonName("alice")), days: 1, at: .now(), isReplacing: false)
+      _ = try authority.revoke(["alice"], at: .now())
+      let made = try authority.make(name, days: 3650, at: .now(), isReplacing: true)
+      #expect(made == [authority.certificatePath, authority.keyPath, authority.revocationListPath])
+      let issued = try authority.issue(
+        "alice", DistinguishedName(.commonName("alice")), days: 1, at: .now(), isReplacing: true)
+      let lists = ["-crl_check", "-CAfile", authority.certificatePath, "-CRLfile", authority.revocationListPath]
+      #expect(try await openssl(["verify"] + lists + [issued[0]]).exit == .code(0))
+      let (_, text, _) = try await openssl("crl", "-in", authority.revocationListPath, "-noout", "-text")
+      #expect(!text.contains { $0.contains("Serial Number:") } && text.contains { $0.hasSuffix(" 2") })
+      // The new authority continues its list.
+      _ = try authority.revoke(["alice"], at: .now())
+      #expect(try await openssl(["verify"] + lists + [issued[0]]).exit != .code(0))
+
+      // A list that is left alone, and one that is damaged.
+      for path in made[..<2] { try FileManager.default.removeItem(atPath: path) }
+      #expect(throws: ClientAuthorityError.exists(authority.revocationListPath)) {
+        try authority.make(name, days: 3650, at: .now(), isReplacing: false)
+      }
+      try Data("no list".utf8).write(to: URL(fileURLWithPath: authority.revocationListPath))
+      #expect(try authority.make(name, days: 3650, at: .now(), isReplacing: true) == made)
+      #expect(try authority.revoke([], at: .now()) == [authority.revocationListPath])
+    }
+  }
+
   @Test("A certificate of another authority, a missing one and a damaged list are refused, and the list stays")
   func refusedRevocation() async throws {
     try await withAuthority { authority in

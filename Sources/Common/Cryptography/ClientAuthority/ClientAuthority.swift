@@ -24,17 +24,24 @@ public struct ClientAuthority: Sendable, Hashable {
   /// Creates the authority: a self-signed version 3 certificate that may issue client certificates but no
   /// sub-authorities.
   ///
+  /// A list of revoked certificates is replaced by an empty one of this authority: that of another authority would refuse
+  /// every client.
+  ///
   /// - Parameters:
   ///   - subject: The name of the authority.
   ///   - days: The validity in days. It starts one day before `instant`, since clocks differ.
   ///   - isReplacing: Whether existing files are replaced.
-  /// - Returns: The paths of the certificate and the key.
+  /// - Returns: The paths of the certificate and the key, and that of the list if one was replaced.
   /// - Throws: `.exists` if a file exists and `isReplacing` is `false`, `.system` or `.cryptography`.
   public func make(
     _ subject: DistinguishedName, days: Int64, at instant: Timestamp, isReplacing: Bool
   ) throws(ClientAuthorityError) -> [String] {
     let files = Files(certificate: certificatePath, key: keyPath)
-    if !isReplacing { try refuseExisting(files) }
+    let hasList = NewFile.exists(revocationListPath)
+    if !isReplacing {
+      try refuseExisting(files)
+      if hasList { throw .exists(revocationListPath) }
+    }
     let (certificate, key) = try cryptographically { () throws(CryptographyError) in
       let key = try ECPrivateKey(.p256)
       let template = CertificateTemplate.clientAuthority(subject, key, Lifetime(from: instant, days: days))
@@ -42,7 +49,13 @@ public struct ClientAuthority: Sendable, Hashable {
     }
     try NewFile.makeFolder(folder)
     try save(certificate, key, at: files, isReplacing: isReplacing)
-    return [files.certificate, files.key]
+    guard hasList else { return [files.certificate, files.key] }
+    let authority = ClientIdentity(certificate: certificate, key: key)
+    var list = emptyList(of: authority, at: instant)
+    // The new authority can have the name of the old one, and so a reader can compare the numbers of both lists.
+    list.number = ((try? revocationList())?.number ?? 0) + 1
+    try save(list, of: authority)
+    return [files.certificate, files.key, revocationListPath]
   }
 
   /// Issues a client certificate. It expires no later than the authority's certificate. A certificate that it replaces is
@@ -86,9 +99,7 @@ public struct ClientAuthority: Sendable, Hashable {
   public func revoke(_ clients: [String], at instant: Timestamp) throws(ClientAuthorityError) -> [String] {
     for client in clients { try Self.check(client) }
     let authority = try identity(certificatePath, keyPath)
-    var list = RevocationListTemplate(
-      entries: [], number: 0, thisUpdate: Lifetime(from: instant, days: 0).start,
-      nextUpdate: authority.certificate.notAfter)
+    var list = emptyList(of: authority, at: instant)
     if NewFile.exists(revocationListPath) {
       let old = try revocationList()
       (list.entries, list.number) = (old.entries, old.number)
@@ -101,12 +112,22 @@ public struct ClientAuthority: Sendable, Hashable {
       if !list.entries.contains(where: { $0.serialNumber == entry.serialNumber }) { list.entries.append(entry) }
     }
     list.number += 1
-    let template = list
+    try save(list, of: authority)
+    return [revocationListPath]
+  }
+
+  /// Returns a list without entries and with the number 0.
+  private func emptyList(of authority: ClientIdentity, at instant: Timestamp) -> RevocationListTemplate {
+    RevocationListTemplate(
+      entries: [], number: 0, thisUpdate: Lifetime(from: instant, days: 0).start,
+      nextUpdate: authority.certificate.notAfter)
+  }
+
+  private func save(_ list: RevocationListTemplate, of authority: ClientIdentity) throws(ClientAuthorityError) {
     let pem = try cryptographically { () throws(CryptographyError) in
-      try template.signed(by: authority.certificate, key: authority.key)
+      try list.signed(by: authority.certificate, key: authority.key)
     }
     try NewFile.write(Array(pem.utf8), to: revocationListPath, mode: 0o644, isReplacing: true)
-    return [revocationListPath]
   }
 
   private func revocationList() throws(ClientAuthorityError) -> RevocationListTemplate {

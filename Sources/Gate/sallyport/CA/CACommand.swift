@@ -84,6 +84,8 @@ struct CAInitCommand: ParsableCommand {
     discussion: """
       To use it, add to the gate's configuration: debug_mtls: { client_ca_file: config/client-ca/ca.pem }
 
+      With --force, an existing crl.pem becomes an empty list of the new CA.
+
       Example:
 
         sallyport ca init --organization YourOrg

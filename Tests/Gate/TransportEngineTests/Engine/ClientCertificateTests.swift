@@ -126,7 +126,9 @@ extension EngineTests {
       } else {
         _ = try authority.make(DistinguishedName(.commonName("Two")), days: 30, at: .now(), isReplacing: true)
       }
-      let list = try authority.revoke([], at: past)[0]
+      // In a file of its own: a new authority replaces the list in its folder.
+      let list = files.folder.path + "/old.pem"
+      try FileManager.default.copyItem(atPath: authority.revoke([], at: past)[0], toPath: list)
       _ = try authority.make(DistinguishedName(.commonName("One")), days: 30, at: .now(), isReplacing: true)
       try await reload(clientAuthorityFile: authority.certificatePath, revocationListFile: list)
       await #expect(throws: ClientError.self) { _ = try await self.name(on: self.connect()) }
