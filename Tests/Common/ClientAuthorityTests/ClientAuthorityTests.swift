@@ -221,13 +221,17 @@ struct ClientAuthorityTests {
 
   @Test(
     "A name that leads to another folder or is the authority's own is refused",
-    arguments: ["", "ca", "../x", "a/b", ".", "a b", "é", "a\u{0}b"])
+    arguments: ["", "ca", "crl", "../x", "a/b", ".", "a b", "é", "a\u{0}b"])
   func names(_ name: String) async throws {
     try await withAuthority { authority in
       _ = try authority.make(DistinguishedName(.commonName("CA")), days: 1, at: now, isReplacing: false)
       #expect(throws: ClientAuthorityError.unusableName(name)) {
         try authority.issue(name, DistinguishedName(.commonName("x")), days: 1, at: now, isReplacing: true)
       }
+      #expect(throws: ClientAuthorityError.unusableName(name)) {
+        try authority.export(name, as: .pem, to: nil, isReplacing: true)
+      }
+      #expect(ClientAuthorityError.unusableName(name).hint.contains("the names ca and crl are reserved"))
     }
   }
 

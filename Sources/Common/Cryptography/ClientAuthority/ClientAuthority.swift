@@ -149,6 +149,9 @@ public struct ClientAuthority: Sendable, Hashable {
 
   // MARK: Files
 
+  /// The names of the authority's own files: an exported `crl.pem` would replace the list of revoked certificates.
+  private static let reservedNames = ["ca", "crl"]
+
   private static func check(_ client: String) throws(ClientAuthorityError) {
     let isWord = client.utf8.allSatisfy { byte in
       switch byte {
@@ -158,7 +161,7 @@ public struct ClientAuthority: Sendable, Hashable {
       default: false
       }
     }
-    guard isWord, !client.isEmpty, client != "ca" else { throw .unusableName(client) }
+    guard isWord, !client.isEmpty, !reservedNames.contains(client) else { throw .unusableName(client) }
   }
 
   /// The paths of a certificate and its key.

@@ -54,7 +54,7 @@ extension ClientAuthorityError: CustomStringConvertible {
       "take it from a copy; if there is none, remove it, and revoke again what it had"
     case .malformed:
       "create these files with `sallyport ca init` and `sallyport ca issue`, or with openssl and P-256 keys"
-    case .unusableName: "use letters, digits, - and _; the name ca is reserved for the authority"
+    case .unusableName: "use letters, digits, - and _; the names ca and crl are reserved for the authority"
     case .cryptography: "check the OpenSSL installation of this machine"
     }
   }
