@@ -25,6 +25,7 @@ struct MFABackend: AsyncParsableCommand {
 
   static func main() async {
     StandardDescriptors.occupy()
+    ProcessSignals.keepEndedChildren()
     Glibc.exit(await execute(describing: Failure.init(of:)))
   }
 }

@@ -32,6 +32,13 @@ public enum ProcessSignals {
     bodies.withLock { bodies in for number in numbers { bodies[number] = nil } }
   }
 
+  /// Restores the default action of SIGCHLD, which a process can inherit as ignored. The programs that this process
+  /// starts then keep their process ids and their statuses until it has waited for them (wait(2)). Otherwise the kernel
+  /// discards both when a program exits.
+  ///
+  /// Call it before the first program is started.
+  public static func keepEndedChildren() { obey([SIGCHLD]) }
+
   private static let bodies = LockedValue([Int32: @Sendable (Int32) -> Void]())
 
   private static let source: (any DispatchSourceRead)? = {

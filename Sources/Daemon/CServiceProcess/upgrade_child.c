@@ -123,6 +123,8 @@ int upgrade_child_start(const char *path, char *const arguments[], char *const e
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t waiter = fork();
   if (waiter == 0) {
+    // If it stayed ignored, the kernel would reap the program, and neither its end nor its process id would be certain.
+    signal(SIGCHLD, SIG_DFL);
     // _Fork(3) is async-signal-safe, and fork(3) is not.
     const pid_t id = _Fork();
     if (id == 0) {

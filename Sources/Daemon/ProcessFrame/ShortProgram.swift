@@ -21,6 +21,9 @@ public struct ShortProgram: Sendable, Hashable {
     case exited(status: Int32)
     case killed(signal: Int32)
     case timedOut
+    /// It has exited, and its status is lost: this process ignores SIGCHLD, or another part of it has waited for the
+    /// program.
+    case lost
     case notStarted(reason: String)
   }
 
@@ -106,8 +109,12 @@ public struct ShortProgram: Sendable, Hashable {
     while true {
       var status: Int32 = 0
       let ended = waitpid(id, &status, WNOHANG)
+      // Reading the output sets errno too.
+      let isLost = ended < 0 && errno == ECHILD
       if isOpen { isOpen = Self.drain(output, into: &kept) }
       if ended == id { return Outcome(ending: Self.ending(status), output: Self.text(kept)) }
+      // Its id may be that of another program or group by now, which must not be killed.
+      if isLost { return Outcome(ending: .lost, output: Self.text(kept)) }
       guard .now < end else {
         // Not reaped yet, so the id is still its own.
         kill(-id, SIGKILL)

@@ -98,6 +98,7 @@ extension ShortProgram {
       case .exited(status: 0): nil as String?
       case .exited(let status): "exited with status \(status)"
       case .killed(let signal): "was killed by signal \(signal)"
+      case .lost: "exited with a status that is not known"
       case .timedOut: "did not end within \(limit.components.seconds) s"
       case .notStarted(let reason): "cannot be started: \(reason)"
       }

@@ -25,6 +25,7 @@ struct Sallyport: AsyncParsableCommand {
 
   static func main() async {
     StandardDescriptors.occupy()
+    ProcessSignals.keepEndedChildren()
     OpenSSLProcess.prepare()
     Glibc.exit(await execute())
   }

@@ -7,6 +7,7 @@ internal import TransportEngine
 enum Attest {
   static func main() async {
     StandardDescriptors.occupy()
+    ProcessSignals.keepEndedChildren()
     OpenSSLProcess.prepare()
     exit(await AttestTool.execute())
   }

@@ -6,6 +6,7 @@ internal import ProcessSignals
 enum Authenticator {
   static func main() async {
     StandardDescriptors.occupy()
+    ProcessSignals.keepEndedChildren()
     ProcessSecrecy.begin()
     TemporaryFileRegistry.endWithSignals()
     exit(await AuthenticatorTool.execute())

@@ -6,6 +6,7 @@ internal import ProcessSignals
 enum Bearer {
   static func main() async {
     StandardDescriptors.occupy()
+    ProcessSignals.keepEndedChildren()
     ProcessSecrecy.begin()
     TemporaryFileRegistry.endWithSignals()
     exit(await BearerTool.execute())

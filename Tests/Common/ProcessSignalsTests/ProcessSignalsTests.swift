@@ -31,4 +31,19 @@ struct ProcessSignalsTests {
     try await first.wait(for: "the other signal") { $0.count == 103 ? () : nil }
     #expect(second.value == [SIGURG])
   }
+
+  @Test("A process that inherited SIGCHLD as ignored learns how its programs end")
+  func ended() async {
+    await #expect(processExitsWith: .exitCode(3)) {
+      signal(SIGCHLD, SIG_IGN)
+      ProcessSignals.keepEndedChildren()
+      var words: [UnsafeMutablePointer<CChar>?] = [strdup("sh"), strdup("-c"), strdup("exit 3"), nil]
+      defer { for word in words { free(word) } }
+      var id: pid_t = 0
+      try #require(posix_spawn(&id, "/bin/sh", nil, nil, &words, nil) == 0)
+      var status: Int32 = 0
+      try #require(waitpid(id, &status, 0) == id)
+      exit(status >> 8)
+    }
+  }
 }

@@ -64,6 +64,17 @@ struct UpgradeChildTests {
     #expect(sets.map { $0 & 0x7FFF_FFFF } == [0, 0], "\(output)")
   }
 
+  @Test("An old process that ignores SIGCHLD learns how the new process ended")
+  func ignoredEnds() async {
+    await #expect(processExitsWith: .success) {
+      signal(SIGCHLD, SIG_IGN)
+      let program = ExecutableLocator(path: try Places.tool("bash"), arguments: ["bash", "-c", "exit 78"])
+      let child = try UpgradeChild.start(program, passing: [], environment: ["PATH": "/usr/bin:/bin"])
+      let verdict = await child.verdict(within: .seconds(20))
+      exit(verdict == .failed("the new process exited with status 78") ? 0 : 1)
+    }
+  }
+
   @Test(
     "A new process that does not become ready has exited, and the reason is known",
     arguments: [

@@ -63,7 +63,12 @@ final class CommandProcess: Sendable {
         var information = siginfo_t()
         while waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT) < 0 && errno == EINTR {}
         signals.end()
-        while waitpid(id, &status, 0) < 0 && errno == EINTR {}
+        while waitpid(id, &status, 0) < 0 {
+          guard errno != EINTR else { continue }
+          // Without a status, success is not certain.
+          status = 1 << 8
+          break
+        }
         let signal = status & 0x7F
         continuation.resume(returning: signal == 0 ? (status >> 8) & 0xFF : 128 + signal)
       }
