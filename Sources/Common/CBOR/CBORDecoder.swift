@@ -111,11 +111,6 @@ private struct CBORParser {
 
   private mutating func nextEvent() throws(CBORError) -> CBOREvent {
     let start = offset
-    // libcbor does not know the tags 6 to 20, among them those of COSE (RFC 9052 section 2).
-    if start < bytes.count, (0xC6...0xD4).contains(bytes[start]) {
-      offset += 1
-      return .tag(UInt64(bytes[start] & 0x1F))
-    }
     switch CBOREvent.first(in: bytes[start...]) {
     case .truncated: throw .truncated(offset: start)
     case .malformed: throw .malformed(offset: start)

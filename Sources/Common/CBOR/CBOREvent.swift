@@ -24,6 +24,10 @@ enum CBOREvent {
 
   /// The first event in `bytes`.
   static func first(in bytes: ArraySlice<UInt8>) -> Outcome {
+    // libcbor 0.8 does not know the tags 6 to 20, among them those of COSE (RFC 9052 section 2).
+    if let initial = bytes.first, (0xC6...0xD4).contains(initial) {
+      return .event(.tag(UInt64(initial & 0x1F)), bytes: 1)
+    }
     var event: CBOREvent?
     let result = bytes.withUnsafeBufferPointer { buffer in
       withUnsafeMutablePointer(to: &event) { slot in

@@ -259,6 +259,13 @@ struct BrokenInspectionTests {
     #expect(try Inspection([0x30, 0x06, 0x02, 0x01, 0x01, 0x02, 0x01, 0x02]).kind == .signature)
   }
 
+  @Test func `a tag of COSE is shown with its content`() throws {
+    // COSE_Sign1 (RFC 9052 section 4.2): tag 18 of an array.
+    let inspection = try Inspection([0xD2, 0x84, 0x40, 0xA0, 0x40, 0x40])
+    #expect(inspection.kind == .cbor && inspection.faults.isEmpty)
+    #expect(inspection.parts.flatMap(\.flattened).count >= 6)
+  }
+
   @Test func `the private part of a COSE key is not shown`() throws {
     let key: CBORMap = [1: 2, -1: 1, -2: .bytes([1]), -4: .bytes(Array("hidden!!".utf8))]
     let inspection = try Inspection(CBORValue.map(key).encoded)

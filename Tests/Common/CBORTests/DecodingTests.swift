@@ -35,6 +35,25 @@ struct DecodingTests {
     #expect(example.value.encoded == bytes)
   }
 
+  @Test("The reader of items accepts what the decoder accepts", arguments: examples)
+  func readsItems(_ example: (encoding: String, value: CBORValue)) throws {
+    let bytes = try #require(Hex.decode(example.encoding))
+    var reader = CBORItemReader(bytes, range: bytes.indices)
+    var items: [CBORItem] = []
+    while !reader.isAtEnd { items.append(try reader.next()) }
+    #expect(items.allSatisfy { $0.isShortest })
+    if case .tagged(let tag, _) = example.value { #expect(items.first?.content == .tag(tag)) }
+  }
+
+  @Test("The reader of items knows every tag of one byte")
+  func readsTags() throws {
+    for tag in 0..<24 as Range<UInt8> {
+      var reader = CBORItemReader([0xC0 | tag, 0x00], range: 0..<2)
+      let item = try reader.next()
+      #expect(item.content == .tag(UInt64(tag)) && item.head == 1 && item.isShortest)
+    }
+  }
+
   @Test("The only accepted encoding of NaN is decoded and encoded")
   func readsNaN() throws {
     guard case .float(let number) = try CBORValue(decoding: [0xF9, 0x7E, 0x00]) else {
