@@ -1,4 +1,4 @@
-import Databases
+@testable import Databases
 import PostgresStore
 import Testing
 
@@ -14,6 +14,32 @@ struct ParameterTests {
     ])
   func place(_ url: String, _ place: String) throws {
     #expect(try ConnectionParameters(url: url).place == place)
+  }
+
+  /// The parameters with which libpq is called.
+  private func values(_ query: String, _ environment: [String: String]) throws -> [String: String] {
+    try ConnectionParameters(
+      url: "postgres://u@h/d" + query, password: nil, applicationName: "test", environment: { environment[$0] }
+    ).values()
+  }
+
+  @Test("The URL overrides libpq's variables, and these override the standard values")
+  func precedence() throws {
+    let set = ["PGCONNECT_TIMEOUT": "20", "PGTARGETSESSIONATTRS": "any", "PGAPPNAME": "other"]
+    let standard = try values("", [:])
+    #expect(standard["connect_timeout"] == "3" && standard["target_session_attrs"] == "read-write")
+    // libpq reads its variable for a parameter that it does not get.
+    let byVariable = try values("", set)
+    #expect(byVariable["connect_timeout"] == nil && byVariable["target_session_attrs"] == nil)
+    #expect(byVariable["keepalives_idle"] == "10" && byVariable["tcp_user_timeout"] == "10000")
+    // The backend counts its connections by this name.
+    #expect(byVariable["application_name"] == "test")
+    let byURL = try values("?connect_timeout=7&target_session_attrs=primary&application_name=mine", set)
+    #expect(byURL["connect_timeout"] == "7" && byURL["target_session_attrs"] == "primary")
+    #expect(byURL["application_name"] == "mine")
+    // An empty variable, as container files have it, sets nothing.
+    let empty = try values("", ["PGCONNECT_TIMEOUT": "", "PGTARGETSESSIONATTRS": ""])
+    #expect(empty == standard)
   }
 
   @Test(

@@ -1,4 +1,5 @@
 internal import CPostgres
+internal import Glibc
 
 /// The parameters of a connection. All parts of the URL are passed to libpq, including hosts, TLS and
 /// `target_session_attrs`.
@@ -21,11 +22,15 @@ public struct ConnectionParameters: Sendable {
   /// - Throws: `Malformed`, whose reason names the place of the password. The connection then fails with it.
   public typealias PasswordSource = @Sendable () throws(Malformed) -> String
 
-  /// Parameters for libpq unless the URL sets them. A connection attempt has 3 seconds for each host, only a server
-  /// that accepts writes is used, and a silent peer is given up long before the kernel's timeout.
+  /// Parameters for libpq unless the URL or a variable of libpq sets them. A connection attempt has 3 seconds for each
+  /// host, only a server that accepts writes is used, and a silent peer is given up long before the kernel's timeout.
   private static let standard = [
     "connect_timeout": "3", "target_session_attrs": "read-write", "keepalives_idle": "10",
     "keepalives_interval": "3", "keepalives_count": "3", "tcp_user_timeout": "10000",
+  ]
+  /// The variables of libpq for these parameters. The others have none.
+  private static let variables = [
+    "connect_timeout": "PGCONNECT_TIMEOUT", "target_session_attrs": "PGTARGETSESSIONATTRS",
   ]
 
   /// - Parameters:
@@ -37,6 +42,15 @@ public struct ConnectionParameters: Sendable {
   /// - Throws: `Malformed` for a URL that libpq rejects, or that can be read in more than one way.
   public init(
     url: String, password: PasswordSource? = nil, applicationName: String = "sallyport"
+  ) throws(Malformed) {
+    try self.init(url: url, password: password, applicationName: applicationName) { name in
+      getenv(name).map { String(cString: $0) }
+    }
+  }
+
+  /// - Parameter environment: Returns the value of a variable; `nil` if it is not set.
+  init(
+    url: String, password: PasswordSource?, applicationName: String, environment: (_ name: String) -> String?
   ) throws(Malformed) {
     // libpq would read each of them up to there.
     guard ![url, applicationName].contains(where: { $0.utf8.contains(0) }) else {
@@ -53,8 +67,13 @@ public struct ConnectionParameters: Sendable {
     try Self.requirePlace(values)
     place = Self.place(values)
     self.password = password
-    // libpq's own variables (PGSSLMODE and others) stay in force: the URL overrides them, and they override these.
-    fixed = Self.standard.merging(["application_name": applicationName]) { $1 }
+    // libpq's own variables (PGSSLMODE and others) stay in force: the URL overrides them, and they override the
+    // standard values, which libpq must not get then. PGAPPNAME is an exception: a program finds the connections of its
+    // other processes by this name.
+    let standard = Self.standard.filter { parameter, _ in
+      Self.variables[parameter].flatMap(environment)?.isEmpty ?? true
+    }
+    fixed = standard.merging(["application_name": applicationName]) { $1 }
       .merging(values) { _, given in given }.merging(["client_encoding": "UTF8"]) { $1 }
   }
 
