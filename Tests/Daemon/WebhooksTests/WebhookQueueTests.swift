@@ -235,6 +235,29 @@ struct WebhookQueueTests {
     }
   }
 
+  @Test("A message whose folder cannot be flushed is sent, and does not count as dropped")
+  func inDoubt() async throws {
+    try await withBench { bench in
+      let spool = try WebhookSpool(bench.folder + "/webhooks") { (folder: String) throws(WebhookSpool.Fault) in
+        throw WebhookSpool.Fault(place: folder, number: EIO)
+      }
+      let (ticket, doubt) = try spool.write(message(0))
+      #expect(try ticket != nil && spool.waiting().first == ticket)
+      #expect(doubt == WebhookSpool.Fault(place: bench.folder + "/webhooks/waiting", number: EIO))
+      let receiver = Receiver()
+      let queue = bench.queue(to: receiver, from: spool)
+      for number in 1..<4 { queue.add(message(number)) }
+      let running = Task { await queue.run() }
+      await receiver.receives(4)
+      while try bench.count > 0, !Task.isCancelled { await Task.yield() }
+      running.cancel()
+      await running.value
+      #expect(Set(receiver.got.map(\.id)).count == 4 && receiver.got.count == 4)
+      #expect(await bench.metric(#"test_webhooks_total{result="dropped"}"#) == "0")
+      #expect(await bench.metric(#"test_webhooks_total{result="delivered"}"#) == "4")
+    }
+  }
+
   /// Two messages that wait.
   private static let tickets = (1...2).compactMap { WebhookTicket(name: "001800000000000.msg_\($0)") }
 
@@ -377,7 +400,7 @@ struct WebhookQueueTests {
   @Test("A file that cannot be read now keeps its message; one of others is named and removed")
   func unreadable() async throws {
     try await withBench { bench in
-      let ticket = try #require(try bench.spool.write(message(1)))
+      let ticket = try #require(try bench.spool.write(message(1)).ticket)
       let place = bench.folder + "/webhooks/waiting/"
       guard case .message(let found) = try bench.spool.content(of: ticket) else { throw Missing() }
       #expect(found.id == ticket.id && found.body.starts(with: Array(#"{"type":"test""#.utf8)))

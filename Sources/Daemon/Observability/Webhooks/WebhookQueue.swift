@@ -43,6 +43,7 @@ public final class WebhookQueue: Sendable {
     var isUnavailable = false
     var isDropping = false
     var isFolderFaulty = false
+    var isInDoubt = false
   }
 
   /// - Parameters:
@@ -140,8 +141,10 @@ public final class WebhookQueue: Sendable {
     guard message.body.count <= WebhookSpool.largestBody else { return drop("the message is too long") }
     guard waiting < mostWaiting else { return drop("\(mostWaiting) messages wait") }
     do throws(WebhookSpool.Fault) {
-      if let ticket = try spool.write(message) { written.withLock { $0.append(ticket) } }
+      let (ticket, doubt) = try spool.write(message)
+      if let ticket { written.withLock { $0.append(ticket) } }
       reported.withLock { $0.isDropping = false }
+      report(doubt: doubt)
     } catch {
       drop("\(error)")
     }
@@ -155,6 +158,18 @@ public final class WebhookQueue: Sendable {
       return !reported.isDropping
     }
     if isFirst { logger.error("webhook message dropped", metadata: ["receiver": "\(place)", "reason": "\(reason)"]) }
+  }
+
+  /// Logs the first of several messages that are in the folder, and whose names a power failure can lose.
+  private func report(doubt: WebhookSpool.Fault?) {
+    let isFirst = reported.withLock { reported in
+      defer { reported.isInDoubt = doubt != nil }
+      return doubt != nil && !reported.isInDoubt
+    }
+    guard isFirst, let doubt else { return }
+    logger.warning(
+      "webhook message written: a power failure can lose it",
+      metadata: ["receiver": "\(place)", "reason": "\(doubt)"])
   }
 
   // MARK: To the receiver

@@ -28,10 +28,15 @@ public struct WebhookSpool: Sendable {
   public let folder: String
   private var waitingFolder: String { folder + "/waiting" }
   private var draftsFolder: String { folder + "/drafts" }
+  private let flush: @Sendable (_ folder: String) throws(Fault) -> Void
 
   /// Makes the folder and those in it, with mode 0700, if they are missing.
-  public init(_ folder: String) throws(Fault) {
+  public init(_ folder: String) throws(Fault) { try self.init(folder, flush: Self.flushed) }
+
+  /// - Parameter flush: Makes the names in a folder durable. Tests replace it.
+  init(_ folder: String, flush: @escaping @Sendable (_ folder: String) throws(Fault) -> Void) throws(Fault) {
     self.folder = folder
+    self.flush = flush
     for place in [folder, waitingFolder, draftsFolder] {
       guard mkdir(place, 0o700) == 0 || errno == EEXIST else { throw .last(place) }
       guard access(place + "/.", R_OK | W_OK | X_OK) == 0 else { throw .last(place) }
@@ -40,8 +45,13 @@ public struct WebhookSpool: Sendable {
 
   // MARK: Writing
 
-  /// Makes `message` durable.
-  func write(_ message: WebhookMessage) throws(Fault) -> WebhookTicket? {
+  /// Writes `message` to the folder and makes it durable.
+  ///
+  /// After a failed flush of the folder, the message is in the folder and will be sent. Its removal would lose it for
+  /// certain. So this is no error, and `doubt` has the reason why a power failure can lose the message.
+  ///
+  /// - Throws: `Fault` if the message is not in the folder.
+  func write(_ message: WebhookMessage) throws(Fault) -> (ticket: WebhookTicket?, doubt: Fault?) {
     let name = Self.name(of: message)
     let draft = "\(draftsFolder)/\(name)"
     do throws(Fault) {
@@ -51,8 +61,9 @@ public struct WebhookSpool: Sendable {
       unlink(draft)
       throw error
     }
-    try Self.flush(waitingFolder)
-    return WebhookTicket(name: name)
+    var doubt: Fault?
+    do throws(Fault) { try flush(waitingFolder) } catch { doubt = error }
+    return (WebhookTicket(name: name), doubt)
   }
 
   /// Forgets a message.
@@ -75,7 +86,7 @@ public struct WebhookSpool: Sendable {
     guard fsync(file) == 0 else { throw .last(place) }
   }
 
-  private static func flush(_ folder: String) throws(Fault) {
+  private static func flushed(_ folder: String) throws(Fault) {
     let descriptor = open(folder, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw .last(folder) }
     defer { close(descriptor) }
