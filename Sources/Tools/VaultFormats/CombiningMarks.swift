@@ -20,6 +20,34 @@ enum CombiningMarks {
     return false
   }
 
+  /// What is wrong with `text`, which is the named part of an entry; `nil` if nothing is.
+  static func fault(in text: String, _ part: String) -> String? {
+    areTooMany(in: text) ? "the \(part) has more than \(most) combining marks in a row" : nil
+  }
+
+  /// The same for what a link stands for: each `%` with two hexadecimal digits is a byte.
+  static func areTooMany(inLink link: String) -> Bool {
+    var bytes: [UInt8] = []
+    var rest = Array(link.utf8)[...]
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "%"), let value = hexValue(rest.prefix(2)) {
+        bytes.append(value)
+        rest = rest.dropFirst(2)
+      } else {
+        bytes.append(byte)
+      }
+    }
+    return areTooMany(in: String(decoding: bytes, as: UTF8.self))
+  }
+
+  private static func hexValue(_ digits: ArraySlice<UInt8>) -> UInt8? {
+    // `UInt8` also reads a sign.
+    guard digits.count == 2, digits.allSatisfy({ $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "-") }) else {
+      return nil
+    }
+    return UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
+  }
+
   /// The same for a text of JSON, as it stands between its quotation marks. One that is malformed has none.
   static func areTooMany(inJSON text: ArraySlice<UInt8>) -> Bool {
     guard text.count >= fewestBytes, text.contains(where: { $0 >= 0x80 || $0 == UInt8(ascii: "\\") }) else {

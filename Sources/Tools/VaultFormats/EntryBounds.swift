@@ -1,8 +1,9 @@
 public import AuthenticatorVault
 
-/// How long the texts of an entry are at most, where it comes in and where it goes out.
+/// How long the texts of an entry are at most, and how many combining marks in a row they have, where it comes in and
+/// where it goes out.
 ///
-/// A vault that another program wrote may have longer ones. They are kept, and an export names their entries.
+/// A vault that another program wrote may have others. They are kept, and an export names their entries.
 public enum EntryBounds {
   /// The bytes of an issuer, of an account and of a group.
   public static let longestName = 4096
@@ -12,7 +13,7 @@ public enum EntryBounds {
   /// The groups of an entry.
   public static let mostGroups = 32
 
-  /// What is too long, with its length; `nil` if nothing is.
+  /// What is too long, with its length, or has too many combining marks in a row; `nil` if nothing is.
   public static func fault(
     issuer: String? = nil, account: String? = nil, note: String? = nil, tags: [String] = []
   ) -> String? {
@@ -20,13 +21,16 @@ public enum EntryBounds {
       [("issuer", issuer, longestName), ("account", account, longestName), ("note", note, longestNote)]
       + tags.map { ("name of a group", $0, longestName) }
     for (part, text, most) in texts {
-      let count = text?.utf8.count ?? 0
+      guard let text else { continue }
+      let count = text.utf8.count
       if count > most { return "the \(part) has \(count) bytes; \(most) are the most" }
+      // Each command sorts the entries by their names.
+      if let fault = CombiningMarks.fault(in: text, part) { return fault }
     }
     return tags.count > mostGroups ? "it is in \(tags.count) groups; \(mostGroups) are the most" : nil
   }
 
-  /// What of `entry` is too long, with its length; `nil` if nothing is.
+  /// The same for the texts of `entry`.
   public static func fault(in entry: VaultEntry) -> String? {
     fault(issuer: entry.issuer, account: entry.account, note: entry.note, tags: entry.tags)
   }

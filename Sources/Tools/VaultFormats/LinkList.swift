@@ -1,4 +1,5 @@
 public import AuthenticatorVault
+internal import ByteCoding
 internal import Foundation
 internal import OneTimePasswords
 
@@ -12,15 +13,26 @@ public enum EntryLink {
 
   /// Whether `text` begins as a link of an authenticator does, of one entry or of several.
   public static func isLink(_ text: String) -> Bool {
-    let scheme = text.prefix(32).prefix { $0 != ":" }.lowercased()
-    return text.contains(":") && ["otpauth", "otpauth-migration", "steam", "motp"].contains(scheme)
+    isMigration(text) || ["otpauth:", "steam:", "motp:"].contains { text.beginsInEitherCase(with: $0) }
   }
+
+  /// Whether `text` begins as a link of several entries does.
+  public static func isMigration(_ text: String) -> Bool { text.beginsInEitherCase(with: "otpauth-migration:") }
 
   /// The entry of a link `otpauth://` or `steam://SECRET`.
   ///
   /// - Parameter time: Now, in milliseconds since 1970.
   public static func entry(_ text: String, at time: Int64) throws(Fault) -> VaultEntry {
     do throws(EntryFault) { return try LinkList.entry(text, at: time) } catch { throw Fault(reason: error.reason) }
+  }
+}
+
+extension StringProtocol {
+  /// Whether this text begins with `prefix`, which is ASCII in lower case.
+  ///
+  /// Bytes are compared: `hasPrefix` normalizes a text from outside, which may have any number of combining marks.
+  func beginsInEitherCase(with prefix: String) -> Bool {
+    utf8.lazy.map(\.lowercasedASCII).starts(with: prefix.utf8)
   }
 }
 
@@ -47,15 +59,17 @@ enum LinkList {
 
   /// The lines that say something, with their numbers from 1 on.
   ///
-  /// - Throws: `.tooLarge` for more than ten times `most`, with those that say nothing.
+  /// - Throws: `.tooLarge` for more than ten times `most`, with those that say nothing; `.tooComplex` for too many
+  ///   combining marks in a row.
   static func lines(of bytes: [UInt8], most: Int) throws(VaultFormatError) -> [(number: Int, text: String)] {
     let most = most * linesForEntry
-    let lines = String(decoding: bytes, as: UTF8.self)
-      .split(maxSplits: most, omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    let content = String(decoding: bytes, as: UTF8.self)
+    guard !CombiningMarks.areTooMany(in: content) else { throw .tooComplex }
+    let lines = content.split(maxSplits: most, omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     guard lines.count <= most else { throw .tooLarge }
     return lines.enumerated().compactMap { index, line in
       let text = line.trimmingCharacters(in: .whitespaces.union(["\u{FEFF}"]))
-      return text.isEmpty || text.hasPrefix("#") ? nil : (index + 1, text)
+      return text.isEmpty || text.utf8.first == UInt8(ascii: "#") ? nil : (index + 1, text)
     }
   }
 
@@ -64,18 +78,22 @@ enum LinkList {
 
   /// The entry of a link: `otpauth://`, or `steam://SECRET`.
   static func entry(_ link: String, at time: Int64) throws(EntryFault) -> VaultEntry {
-    try EntryBounds.checked(try uncheckedEntry(link, at: time))
+    guard !CombiningMarks.areTooMany(inLink: link) else {
+      throw EntryFault("the link has more than \(CombiningMarks.most) combining marks in a row")
+    }
+    return try EntryBounds.checked(try uncheckedEntry(link, at: time))
   }
 
   private static func uncheckedEntry(_ link: String, at time: Int64) throws(EntryFault) -> VaultEntry {
-    let scheme = link.prefix { $0 != ":" }.lowercased()
+    // By scalars: a mark that combines with a delimiter would make another character of it.
+    let scheme = String(link.unicodeScalars.prefix { $0 != ":" }).lowercased()
     switch scheme {
     case "steam":
-      guard link.lowercased().hasPrefix(steam) else { throw EntryFault("a link of Steam begins with steam://") }
+      guard link.beginsInEitherCase(with: steam) else { throw EntryFault("a link of Steam begins with steam://") }
       var fields = EntryFields()
       fields.type = "steam"
       fields.issuer = "Steam"
-      fields.base32 = String(link.dropFirst(steam.count).prefix { $0 != "?" })
+      fields.base32 = String(link.unicodeScalars.dropFirst(steam.count).prefix { $0 != "?" })
       return try fields.entry(at: time)
     case "motp":
       throw EntryFault("a link of Mobile-OTP (motp://), which has no PIN; a file of Aegis or Stratum has one")
@@ -93,7 +111,7 @@ enum LinkList {
       return try withDisplay(uri, VaultEntry(uri, at: time))
     }
     // Other kinds are kept without a code.
-    let rest = link.drop { $0 != ":" }.dropFirst(3 + kind.count)
+    let rest = String(link.unicodeScalars.drop { $0 != ":" }.dropFirst(3).drop { $0 != "/" && $0 != "?" })
     let uri = try uri("otpauth://totp\(rest)")
     let kept = Dictionary(uri.otherParameters.map { ($0.name, JSONValue.string($0.value)) }) { first, _ in first }
     return VaultEntry(
@@ -118,8 +136,8 @@ enum LinkList {
   /// The host of a link, in lower case; `nil` if it is not a link of this scheme.
   private static func kind(of link: String) -> String? {
     let scheme = "otpauth://"
-    guard link.lowercased().hasPrefix(scheme) else { return nil }
-    return link.dropFirst(scheme.count).prefix { $0 != "/" && $0 != "?" }.lowercased()
+    guard link.beginsInEitherCase(with: scheme) else { return nil }
+    return String(link.unicodeScalars.dropFirst(scheme.count).prefix { $0 != "/" && $0 != "?" }).lowercased()
   }
 
   /// What ente writes of groups and notes.
@@ -130,9 +148,11 @@ enum LinkList {
   }
 
   private static func withDisplay(_ uri: OTPAuthURI, _ entry: VaultEntry) throws(EntryFault) -> VaultEntry {
-    guard let text = uri.otherParameters.first(where: { $0.name == "codeDisplay" })?.value,
-      let display = try? JSONDecoder().decode(CodeDisplay.self, from: Data(text.utf8))
-    else { return entry }
+    guard let text = uri.otherParameters.first(where: { $0.name == "codeDisplay" })?.value else { return entry }
+    guard JSONBounds.fault(in: Array(text.utf8), mostValues: JSONBounds.valuesForEntry) != .tooComplex else {
+      throw EntryFault("its codeDisplay has too many values, or too many combining marks in a row")
+    }
+    guard let display = try? JSONDecoder().decode(CodeDisplay.self, from: Data(text.utf8)) else { return entry }
     if display.trashed == true { throw EntryFault("it is in the trash", isDiscarded: true) }
     var entry = entry
     entry.note = display.note ?? ""

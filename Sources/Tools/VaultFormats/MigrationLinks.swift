@@ -21,7 +21,7 @@ enum MigrationLinks {
     guard lines.count <= most else { throw .tooLarge }
     for (number, line) in lines {
       // Some lists have links of both kinds.
-      if EntryLink.isLink(line), !line.lowercased().hasPrefix(scheme) {
+      if EntryLink.isLink(line), !line.beginsInEitherCase(with: scheme) {
         count += 1
         do throws(EntryFault) { singles.append(try LinkList.entry(line, at: time)) } catch {
           file.append(error, at: "line \(number)")
@@ -40,8 +40,11 @@ enum MigrationLinks {
     // An export has a number of its own; its parts come in any order, and some twice. Writers that number nothing give
     // the same number and index to different parts, so that only the same content is a repetition.
     for batch in Dictionary(grouping: parts, by: \.batchID).sorted(by: { $0.key < $1.key }) {
-      var seen: Set<OTPMigration> = []
-      for part in batch.value.sorted(by: { $0.batchIndex < $1.batchIndex }) where seen.insert(part).inserted {
+      // As bytes: texts are normalized before they are compared, and these are of any length.
+      var seen: Set<[UInt8]> = []
+      for part in batch.value.sorted(by: { $0.batchIndex < $1.batchIndex }) {
+        let content: [UInt8]? = try? part.serializedBytes()
+        if let content, !seen.insert(content).inserted { continue }
         add(part.entries, at: time, to: &file)
       }
       let indices = Set(batch.value.map(\.batchIndex))
@@ -58,6 +61,9 @@ enum MigrationLinks {
     file.add(entries, named: { shownName($0.issuer, $0.name) }) { entry throws(EntryFault) in
       var fields = EntryFields()
       fields.secret = Array(entry.secret)
+      for (part, text) in [("issuer", entry.issuer), ("name", entry.name)] {
+        if let fault = CombiningMarks.fault(in: text, part) { throw EntryFault(fault) }
+      }
       fields.issuer = entry.issuer
       fields.account = entry.name
       // The name often begins with the issuer, as in a label.
@@ -88,11 +94,13 @@ enum MigrationLinks {
   }
 
   private static func content(of line: String) -> OTPMigration? {
-    guard line.lowercased().hasPrefix(scheme), line.utf8.count <= longestLink,
+    guard line.utf8.count <= longestLink, line.beginsInEitherCase(with: scheme),
       let query = line.split(separator: "?", maxSplits: 1).dropFirst().first
     else { return nil }
-    for pair in query.split(separator: "&") where pair.hasPrefix("data=") {
-      guard let text = String(pair.dropFirst(5)).removingPercentEncoding else { return nil }
+    for pair in query.split(separator: "&") where pair.utf8.starts(with: "data=".utf8) {
+      guard let text = String(pair.dropFirst(5)).removingPercentEncoding, text.utf8.allSatisfy({ $0 < 0x80 }) else {
+        return nil
+      }
       // Some writers leave the padding out, and a `+` may have become a space.
       var base64 = text.replacing(" ", with: "+").replacing("-", with: "+").replacing("_", with: "/")
       base64 = base64.filter { $0 != "=" }

@@ -349,7 +349,7 @@ enum SecretOrLink {
     if EntryLink.isLink(text) {
       var entry = try LinkList.entry(text, at: time)
       // A link `steam://` has no names.
-      if entry.issuer.isEmpty || text.lowercased().hasPrefix(LinkList.steam) { entry.issuer = issuer ?? entry.issuer }
+      if entry.issuer.isEmpty || text.beginsInEitherCase(with: LinkList.steam) { entry.issuer = issuer ?? entry.issuer }
       if entry.account.isEmpty { entry.account = account ?? "" }
       return entry
     }

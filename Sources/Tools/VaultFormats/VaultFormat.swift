@@ -1,4 +1,5 @@
 public import AuthenticatorVault
+internal import ByteCoding
 internal import Foundation
 
 /// A file of another authenticator.
@@ -243,12 +244,17 @@ public enum VaultReader {
       if content.starts(with: Array("AUTHENTICATORPRO".utf8)) || content.starts(with: Array("AuthenticatorPro".utf8)) {
         return .stratum
       }
-      let text = String(decoding: content.prefix(65_536), as: UTF8.self).lowercased()
-      if text.contains("otpauth-migration://") { return .google }
-      guard ["otpauth://", LinkList.steam, "motp://"].contains(where: text.contains) else {
+      // As bytes: a search in a text normalizes it, and this one may have any number of combining marks.
+      let text = content.prefix(65_536).map(\.lowercasedASCII)
+      func has(_ words: String) -> Bool {
+        let wanted = Array(words.utf8)
+        return text.indices.contains { text[$0] == wanted[0] && text[$0...].starts(with: wanted) }
+      }
+      if has("otpauth-migration://") { return .google }
+      guard ["otpauth://", LinkList.steam, "motp://"].contains(where: has) else {
         return AndOTPFile.isEncrypted(bytes) ? .andOTP : nil
       }
-      return text.contains("codedisplay=") ? .ente : .otpauth
+      return has("codedisplay=") ? .ente : .otpauth
     }
   }
 }

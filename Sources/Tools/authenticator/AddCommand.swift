@@ -56,7 +56,7 @@ struct AddCommand: ParsableCommand {
 
   func entry(_ text: String) throws(Failure) -> VaultEntry {
     let text = text.trimmingCharacters(in: .whitespaces)
-    if text.lowercased().hasPrefix("otpauth-migration:") {
+    if EntryLink.isMigration(text) {
       throw Failure(
         .usage, "this is a link of an export, which may have several entries",
         hint: "save it in a file: authenticator import FILE")

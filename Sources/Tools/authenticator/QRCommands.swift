@@ -65,7 +65,7 @@ struct ScanCommand: ParsableCommand {
       do throws(Failure) {
         for text in try Self.links(in: source) {
           // The parts of a migration may be in several pictures.
-          if text.lowercased().hasPrefix("otpauth-migration:") {
+          if EntryLink.isMigration(text) {
             links.append(text)
           } else {
             do throws(EntryLink.Fault) { entries.append(try EntryLink.entry(text, at: now)) } catch {

@@ -9,6 +9,18 @@ private func read(_ text: String, as format: VaultFormat? = nil, at time: Int64 
   try VaultReader.read(Array(text.utf8), as: format, at: time) { "" }
 }
 
+/// A link of Google Authenticator's export with one entry, written without the program's own code.
+private func migrationLink(name: String, issuer: String = "", parts: Int = 1, export: Int = 1) -> String {
+  func number(_ value: Int) -> [UInt8] {
+    value < 128 ? [UInt8(value)] : [UInt8(value & 127 | 128)] + number(value >> 7)
+  }
+  func bytes(_ field: Int, _ content: [UInt8]) -> [UInt8] { number(field << 3 | 2) + number(content.count) + content }
+  let entry = bytes(1, Array("secret".utf8)) + bytes(2, Array(name.utf8)) + bytes(3, Array(issuer.utf8))
+  let content = bytes(1, entry) + number(3 << 3) + number(parts) + number(5 << 3) + number(export)
+  let base64 = Data(content).base64EncodedString().replacingOccurrences(of: "+", with: "%2B")
+  return "otpauth-migration://offline?data=\(base64)"
+}
+
 @Suite("Files that strangers made", .timeLimit(.minutes(3)))
 struct HostileFileTests {
   @Test(
@@ -101,6 +113,45 @@ struct HostileFileTests {
     let short = String(repeating: "\u{301}", count: 30)
     let file = "{\"services\":[{\"name\":\"e\(short)\",\"secret\":\"GEZDGNBV\",\"x\(short)\":1}]}"
     #expect(try read(file).entries.count == 1)
+  }
+
+  @Test(
+    "Lists of links with many combining marks are refused before they are divided into lines",
+    arguments: [
+      "#MARKS", "MARKS", "otpauth://totp/MARKS?secret=GEZDGNBV", "otpauth-migration://offline?data=MARKS",
+      "otpauth-migration://MARKS", "steam://MARKS", "MARKS://totp/a",
+    ])
+  func listMarks(_ line: String) throws {
+    let marks = String(repeating: "\u{301}\u{323}", count: 50_000)
+    let text = "otpauth://totp/a?secret=GEZDGNBV\n" + line.replacingOccurrences(of: "MARKS", with: marks)
+    for format in [VaultFormat.otpauth, .ente, .google, nil] {
+      #expect(throws: VaultFormatError.tooComplex) { try read(text, as: format) }
+    }
+  }
+
+  @Test("A name or note with more than 64 combining marks in a row is a fault of its entry", arguments: [64, 65])
+  func nameMarks(_ count: Int) throws {
+    let (escaped, marks) = (String(repeating: "%CC%81", count: count), String(repeating: "\u{301}", count: count))
+    let quoted = String(repeating: "%5Cu0301", count: count)
+    let texts = [
+      "otpauth://totp/A:e\(escaped)?secret=GEZDGNBV&issuer=A", "otpauth://totp/b?secret=GEZDGNBV&issuer=e\(escaped)",
+      "otpauth://totp/b?secret=GEZDGNBV&codeDisplay=%7B%22note%22%3A%22e\(quoted)%22%7D",
+      "otpauth://totp/b?secret=GEZDGNBV&codeDisplay=%7B%22tags%22%3A%5B%22e\(quoted)%22%5D%7D",
+      migrationLink(name: "e\(marks)"), migrationLink(name: "b", issuer: "e\(marks)"),
+    ]
+    for text in texts {
+      let file = try read(text)
+      #expect(file.entries.count == (count > 64 ? 0 : 1) && file.faults.count == (count > 64 ? 1 : 0), "\(file)")
+    }
+    #expect((EntryBounds.fault(account: "e\(marks)") == nil) == (count <= 64))
+  }
+
+  @Test func `names of a migration are of any length, and the same part counts once`() throws {
+    // Both kinds of content would take seconds to compare as texts.
+    let long = String(repeating: "\u{301}\u{323}", count: 10_000)
+    let links = Array(repeating: migrationLink(name: "e\(long)"), count: 10) + [migrationLink(name: "b")]
+    let file = try read(links.joined(separator: "\n"))
+    #expect(file.entries.map(\.account) == ["b"] && file.faults.count == 1)
   }
 
   @Test func `lines are counted before they are made`() throws {
