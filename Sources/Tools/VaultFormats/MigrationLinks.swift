@@ -51,6 +51,8 @@ enum MigrationLinks {
       let count = min(max(batch.value.map(\.batchSize).max() ?? 0, 0), Int32(clamping: most))
       // As many parts as the export has, without numbers.
       if indices == [0], seen.count >= count { continue }
+      // Each export may name as many parts as a file has entries; all of them together no more than that.
+      guard file.missingParts.count + Int(count) <= most else { throw .tooLarge }
       file.missingParts += (0..<count).filter { !indices.contains($0) }.map { Int($0) + 1 }
     }
     file.entries += singles

@@ -99,7 +99,7 @@ public enum VaultFormatError: Error, Sendable, Hashable {
   case memory(needed: Int, available: Int)
   /// The file is of a kind that is not read or written: what, and what to do.
   case unsupported(String, hint: String)
-  /// It is longer than 64 MiB, or has more than 10,000 entries.
+  /// It is longer than 64 MiB, has more than 10,000 entries, or says that so many parts of migrations are missing.
   case tooLarge
   /// It has more values than its entries need, values more than 64 deep, or names or texts that are too long or have too
   /// many combining marks in a row.

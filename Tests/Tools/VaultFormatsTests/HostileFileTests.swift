@@ -154,6 +154,15 @@ struct HostileFileTests {
     #expect(file.entries.map(\.account) == ["b"] && file.faults.count == 1)
   }
 
+  @Test func `the missing parts of all migrations in a file are bounded together`() throws {
+    let links = (0..<2).map { migrationLink(name: "a", parts: 10_000, export: $0) }
+    #expect(try read(links[0]).missingParts.count == 9_999)
+    #expect(throws: VaultFormatError.tooLarge) { try read(links.joined(separator: "\n")) }
+    // Exports with a few parts each are no matter.
+    let small = (0..<100).map { migrationLink(name: "a", parts: 3, export: $0) }
+    #expect(try read(small.joined(separator: "\n")).missingParts.count == 200)
+  }
+
   @Test func `lines are counted before they are made`() throws {
     let text = "otpauth://totp/a?secret=GEZDGNBV\n" + String(repeating: "\n", count: 100_001)
     #expect(throws: VaultFormatError.tooLarge) { try read(text) }
