@@ -64,9 +64,15 @@ struct ScanCommand: ParsableCommand {
     for source in sources {
       do throws(Failure) {
         for text in try Self.links(in: source) {
-          // The parts of a migration may be in several pictures.
+          // The parts of a migration may be in several pictures. Each is read alone first, so that one that cannot be
+          // read is named with its picture, and the others come in.
           if EntryLink.isMigration(text) {
-            links.append(text)
+            do throws(Failure) {
+              _ = try Self.migration([text], at: source.place, now)
+              links.append(text)
+            } catch {
+              faults.append(error)
+            }
           } else {
             do throws(EntryLink.Fault) { entries.append(try EntryLink.entry(text, at: now)) } catch {
               faults.append(Failure(error, at: source.place))
@@ -78,11 +84,14 @@ struct ScanCommand: ParsableCommand {
       }
     }
     if !links.isEmpty {
-      let bytes = Array(links.joined(separator: "\n").utf8)
-      let migration = try VaultReader.read(bytes, as: .google, at: now) { "" }
-      entries += migration.entries
-      faults += migration.faults.map { Failure(.badData, "migration: \($0.place): \($0.reason)") }
-      faults += migration.missingParts.map { Failure(.badData, "part \($0) of the migration is missing") }
+      do throws(Failure) {
+        let migration = try Self.migration(links, at: "migration", now)
+        entries += migration.entries
+        faults += migration.faults.map { Failure(.badData, "migration: \($0.place): \($0.reason)") }
+        faults += migration.missingParts.map { Failure(.badData, "part \($0) of the migration is missing") }
+      } catch {
+        faults.append(error)
+      }
     }
     faults += SharedSecrets.faults(in: entries).map { Failure(.badData, $0) }
     let reasons = faults.map(\.message).joined(separator: "; ")
@@ -94,6 +103,17 @@ struct ScanCommand: ParsableCommand {
     let additions = try options.change(makesVault: true) { vault in entries.map { ($0, vault.add($0, at: now)) } }
     Additions(additions).report(json: options.json)
     guard faults.isEmpty else { throw Failure(.badData, reasons, hint: "the others came in") }
+  }
+
+  /// The parts of a migration, of which each link has one.
+  private static func migration(_ links: [String], at place: String, _ now: Int64) throws(Failure) -> ImportedFile {
+    do {
+      return try VaultReader.read(Array(links.joined(separator: "\n").utf8), as: .google, at: now) { "" }
+    } catch let error as VaultFormatError {
+      throw Failure(error, at: place)
+    } catch {
+      throw Failure(.badData, "\(place): \(error.localizedDescription)")
+    }
   }
 
   private static func texts(in file: String) throws(Failure) -> [String] {

@@ -196,6 +196,30 @@ struct HostileInputTests {
     }
   }
 
+  @Test("a migration code that cannot be read is named with its picture, and the other pictures come in")
+  func brokenMigration() async throws {
+    try await withShell { shell in
+      try shell.makeVault([])
+      let entry = VaultEntry(issuer: "Part", account: "b", secret: Array("12345678901234567890".utf8), at: 1)
+      let part = String(
+        decoding: try VaultWriter.write([entry], as: .google, password: nil, at: 1).bytes, as: UTF8.self)
+      for (name, text) in [
+        ("good", "otpauth://totp/Good:a?secret=MFRGGZDFMZTWQ2LKNNWG23TPOBYXE43U"),
+        ("broken", "otpauth-migration://offline?data=!"), ("part", part.trimmingCharacters(in: .newlines)),
+      ] {
+        try Data(try QRCode(text).png()).write(to: URL(fileURLWithPath: "\(shell.folder)/\(name).png"))
+      }
+      let alone = try await shell.run("scan broken.png")
+      #expect(alone.code == 65 && alone.errors[0].contains("broken.png: "), "\(alone)")
+      let first = try await shell.run("scan broken.png good.png")
+      #expect(first.code == 65 && first.output == ["Good: a  added"], "\(first)")
+      #expect(first.errors.joined().contains("broken.png: ") && !first.errors.joined().contains("bug"), "\(first)")
+      let second = try await shell.run("scan part.png broken.png")
+      #expect(second.code == 65 && second.output == ["Part: b  added"], "\(second)")
+      #expect(second.errors.joined().contains("broken.png: "), "\(second)")
+    }
+  }
+
   @Test func `sync makes the folder in one that is there`() async throws {
     try await withShell { shell in
       var empty = shell
