@@ -22,7 +22,7 @@ public actor SocketService: MFABackend {
   private var plain: Connection?
   /// The socket with a session.
   private var attached: Connection?
-  /// Orders the opening of the socket and the attaching of sessions.
+  /// Orders the opening of the socket, the attaching of sessions and the requests in them.
   private let mutex = AsyncMutex()
 
   /// Creates a service for the backend behind the gate of `session`.
@@ -50,8 +50,9 @@ public actor SocketService: MFABackend {
   public func call<Request, Response>(
     _ operation: WireOperation<Request, Response>, _ request: Request, token: String?
   ) async throws(NetworkError) -> Response {
-    let answer = try await CallDeadline.within(timeout) { () async throws(NetworkError) in
-      try await self.attachedConnection(token).call(operation.name, request)
+    let answer = try await CallDeadline.within(timeout) { () async throws(NetworkError) -> Data in
+      let (connection, id) = try await self.enqueue(operation.name, request, token: token)
+      return try await connection.answer(to: id)
     }
     do {
       return try JSONDecoder().decode(Answer<Response>.self, from: answer).result
@@ -67,12 +68,19 @@ public actor SocketService: MFABackend {
     for connection in open { await connection?.socket.close() }
   }
 
-  /// The socket for calls with `token`.
-  private func attachedConnection(_ token: String?) async throws(NetworkError) -> Connection {
+  /// Puts a request into the queue of the socket for calls with `token`.
+  ///
+  /// The request is in the queue before the next call may attach another session: the server carries it out in the
+  /// session that is attached when it arrives.
+  private func enqueue(
+    _ method: String, _ request: some Encodable & Sendable, token: String?
+  ) async throws(NetworkError) -> (connection: Connection, id: Int) {
     guard await mutex.enter() else { throw .gate(.cancelled) }
-    let result: Result<Connection, NetworkError>
+    let result: Result<(connection: Connection, id: Int), NetworkError>
     do throws(NetworkError) {
-      result = .success(try await connection(for: token))
+      let found = try await connection(for: token)
+      let id = try found.enqueue(method, request)
+      result = .success((connection: found, id: id))
     } catch {
       result = .failure(error)
     }
@@ -98,9 +106,22 @@ public actor SocketService: MFABackend {
     return connection
   }
 
+  /// Attaches the session of `token` to a socket.
+  ///
+  /// After an error that is not a refusal, the server may have attached it or not. No further call then uses the socket:
+  /// it would be carried out in a session that is not its own.
   private func attach(_ token: String, to connection: Connection) async throws(NetworkError) {
     guard connection.attachedToken != token else { return }
-    _ = try await connection.call("session.attach", ["token": token])
+    let id = try connection.enqueue("session.attach", ["token": token])
+    do throws(NetworkError) {
+      _ = try await connection.answer(to: id)
+    } catch {
+      if case .refused = error { throw error }
+      if plain === connection { plain = nil }
+      if attached === connection { attached = nil }
+      connection.retire()
+      throw error
+    }
     connection.attachedToken = token
   }
 
@@ -110,7 +131,7 @@ public actor SocketService: MFABackend {
     let request = HTTPRequest(url: url, headers: [HTTPField("Sec-WebSocket-Protocol", Self.subprotocol)])
     do throws(AttestError) {
       let opened = Connection(try await session.openWebSocket(request, by: transport))
-      opened.readMessages()
+      opened.start()
       return opened
     } catch {
       throw .gate(error)
@@ -118,20 +139,32 @@ public actor SocketService: MFABackend {
   }
 }
 
-/// One open socket with the calls that wait for their answers.
+/// One open socket with the requests whose answers are outstanding.
 private final class Connection: Sendable {
   private typealias Waiter = CheckedContinuation<Result<Data, NetworkError>, Never>
 
+  /// A request in the queue, or sent.
+  private enum Request: Sendable {
+    case open
+    case awaited(Waiter)
+    /// The answer came, or the socket ended, before a call waited for it.
+    case done(Result<Data, NetworkError>)
+  }
+
   private struct State: Sendable {
     var lastID = 0
-    var waiters: [Int: Waiter] = [:]
+    var requests: [Int: Request] = [:]
     var attachedToken: String?
+    /// Whether the socket is closed after the last answer.
+    var isRetired = false
     /// Why no more answers arrive; `nil` while the socket is open.
     var end: NetworkError?
   }
 
   let socket: any MessageSocket
   private let state = LockedValue(State())
+  /// The requests that are to be sent, in their order.
+  private let queue = AsyncStream.makeStream(of: (id: Int, message: String).self)
 
   init(_ socket: any MessageSocket) { self.socket = socket }
 
@@ -143,10 +176,9 @@ private final class Connection: Sendable {
     set { state.withLock { $0.attachedToken = newValue } }
   }
 
-  /// Sends a request and waits for its answer, which may contain a result or an error of another form.
-  ///
-  /// A cancelled call stops waiting. Its answer is then ignored.
-  func call(_ method: String, _ parameters: some Encodable & Sendable) async throws(NetworkError) -> Data {
+  /// Puts a request into the queue and returns its number. The caller waits for the answer by `answer(to:)`.
+  func enqueue(_ method: String, _ parameters: some Encodable & Sendable) throws(NetworkError) -> Int {
+    if Task.isCancelled { throw .gate(.cancelled) }
     let id = state.withLock { state in
       state.lastID += 1
       return state.lastID
@@ -158,23 +190,47 @@ private final class Connection: Sendable {
     } catch {
       throw .malformed(requestID: nil, "the request cannot be encoded: \(error)")
     }
+    let end = state.withLock { state -> NetworkError? in
+      if state.end == nil { state.requests[id] = .open }
+      return state.end
+    }
+    if let end { throw end }
+    queue.continuation.yield((id: id, message: message))
+    return id
+  }
+
+  /// Waits for the answer to a request, which may contain a result or an error of another form. Called once for each.
+  ///
+  /// A cancelled call stops waiting. Its answer is then ignored.
+  func answer(to id: Int) async throws(NetworkError) -> Data {
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { (waiter: Waiter) in
-        let end = state.withLock { state -> NetworkError? in
-          if Task.isCancelled { return .gate(.cancelled) }
-          if state.end == nil { state.waiters[id] = waiter }
-          return state.end
+        let known = state.withLock { state -> Result<Data, NetworkError>? in
+          guard case .done(let result)? = state.requests[id] else {
+            state.requests[id] = .awaited(waiter)
+            return nil
+          }
+          state.requests[id] = nil
+          return result
         }
-        if let end {
-          waiter.resume(returning: .failure(end))
-        } else {
-          Task { await send(message, of: id) }
-        }
+        if let known { waiter.resume(returning: known) }
       }
     } onCancel: {
       finish(id, .failure(.gate(.cancelled)))
     }
+    closeIfDone()
     return try result.get()
+  }
+
+  /// Closes the socket when the last outstanding answer has come. No further request may be put into the queue.
+  func retire() {
+    state.withLock { $0.isRetired = true }
+    closeIfDone()
+  }
+
+  private func closeIfDone() {
+    guard state.withLock({ $0.isRetired && $0.requests.isEmpty }) else { return }
+    Task { await socket.close() }
   }
 
   private func send(_ message: String, of id: Int) async {
@@ -185,8 +241,11 @@ private final class Connection: Sendable {
     }
   }
 
-  /// Hands each answer to its call until the socket ends.
-  func readMessages() {
+  /// Sends the requests in their order, and hands each answer to its call, until the socket ends.
+  func start() {
+    Task {
+      for await request in queue.stream { await send(request.message, of: request.id) }
+    }
     Task {
       while true {
         do throws(SocketError) {
@@ -213,16 +272,28 @@ private final class Connection: Sendable {
   }
 
   private func finish(_ id: Int, _ result: Result<Data, NetworkError>) {
-    state.withLock { $0.waiters.removeValue(forKey: id) }?.resume(returning: result)
+    let waiter = state.withLock { state -> Waiter? in
+      switch state.requests[id] {
+      case .awaited(let waiter):
+        state.requests[id] = nil
+        return waiter
+      case .open:
+        state.requests[id] = .done(result)
+        return nil
+      // The call stopped waiting.
+      case .done, nil: return nil
+      }
+    }
+    waiter?.resume(returning: result)
   }
 
   private func end(_ error: NetworkError) {
-    let waiters = state.withLock { state in
+    let ids = state.withLock { state in
       state.end = error
-      defer { state.waiters = [:] }
-      return Array(state.waiters.values)
+      return Array(state.requests.keys)
     }
-    for waiter in waiters { waiter.resume(returning: .failure(error)) }
+    for id in ids { finish(id, .failure(error)) }
+    queue.continuation.finish()
   }
 }
 

@@ -11,10 +11,21 @@ private final class StandInServer: WebSocketTransport, HTTPTransport {
   struct Received: Sendable, Decodable {
     let method: String
     let id: Int
+    let params: Parameters
+
+    struct Parameters: Sendable, Decodable {
+      /// That of `session.attach`.
+      let token: String?
+      /// That of a call.
+      let username: String?
+    }
   }
 
   let received = LockedValue<[Received]>([])
   let handshakes = LockedValue<[HTTPRequest]>([])
+  fileprivate let sockets = LockedValue<[StandInSocket]>([])
+  /// The number of sockets that the client closed.
+  let closed = LockedValue(0)
   /// Returns the messages that answer one request; `nil` closes the socket.
   private let answer: @Sendable (Received) -> [String]?
 
@@ -28,7 +39,9 @@ private final class StandInServer: WebSocketTransport, HTTPTransport {
 
   func openWebSocket(_ request: HTTPRequest) async throws(UpgradeError) -> any MessageSocket {
     handshakes.withLock { $0.append(request) }
-    return StandInSocket(server: self)
+    let socket = StandInSocket(server: self)
+    sockets.withLock { $0.append(socket) }
+    return socket
   }
 
   fileprivate func answers(to text: String) -> [String]? {
@@ -49,12 +62,18 @@ private final class StandInSocket: MessageSocket {
     for answer in answers { messages.continuation.yield(answer) }
   }
 
+  /// Sends `text` to the client.
+  func deliver(_ text: String) { messages.continuation.yield(text) }
+
   func receive() async throws(SocketError) -> String {
     for await message in messages.stream { return message }
     throw .closed(SocketClosure(code: 4403, reason: "session revoked"))
   }
 
-  func close() async { messages.continuation.finish() }
+  func close() async {
+    server.closed.withLock { $0 += 1 }
+    messages.continuation.finish()
+  }
 }
 
 /// A device whose keys sign nothing: the stand-in server verifies nothing.
@@ -76,8 +95,15 @@ struct SocketServiceTests {
     return SocketService(session: session, transport: server)
   }
 
-  private func unlock(_ service: SocketService, token: String?) async throws(NetworkError) {
-    _ = try await service.call(MFAOperations.unlockAccount, AccountRequest(username: "ada"), token: token)
+  private func unlock(
+    _ service: SocketService, _ username: String = "ada", token: String?
+  ) async throws(NetworkError) {
+    _ = try await service.call(MFAOperations.unlockAccount, AccountRequest(username: username), token: token)
+  }
+
+  /// Waits until `condition` is true, and lets other tasks run.
+  private func wait(until condition: () -> Bool) async {
+    while !condition(), !Task.isCancelled { await Task.yield() }
   }
 
   @Test("A-108 one socket carries the calls, each token is attached once, and notifications answer none")
@@ -135,6 +161,81 @@ struct SocketServiceTests {
       try await group.waitForAll()
     }
     #expect(Set(server.received.withLock { $0.map(\.id) }).count == 3)
+  }
+
+  @Test("A-108 after an attachment whose answer did not come, no call uses its socket", arguments: [false, true])
+  func unknownAttachment(isFirst: Bool) async throws {
+    let server = StandInServer { request in
+      request.params.token == "second" ? [] : [#"{"jsonrpc":"2.0","id":\#(request.id),\#(Self.unlocked)}"#]
+    }
+    let service = try service(server)
+    // On the socket without a session, or on the one that has another session.
+    try await unlock(service, token: isFirst ? nil : "first")
+    let task = Task { try await unlock(service, token: "second") }
+    await wait { server.received.withLock { $0.contains { $0.params.token == "second" } } }
+    task.cancel()
+    await #expect(throws: NetworkError.gate(.cancelled)) { try await task.value }
+    try await unlock(service, token: isFirst ? nil : "first")
+    #expect(server.handshakes.withLock(\.count) == 2)
+    #expect(server.received.withLock { $0.count { $0.params.token == "first" } } == (isFirst ? 0 : 2))
+    await wait { server.closed.withLock(\.self) == 1 }
+    #expect(server.closed.withLock(\.self) == 1)
+  }
+
+  @Test("A-108 a socket that is given up is closed after the answers that are outstanding")
+  func outstanding() async throws {
+    let server = StandInServer { _ in [] }
+    let service = try service(server)
+    let slow = Task { try await unlock(service, token: nil) }
+    await wait { !server.received.withLock(\.isEmpty) }
+    let other = Task { try await unlock(service, token: "second") }
+    await wait { server.received.withLock { $0.contains { $0.params.token == "second" } } }
+    other.cancel()
+    await #expect(throws: NetworkError.gate(.cancelled)) { try await other.value }
+    #expect(server.closed.withLock(\.self) == 0)
+    let id = try #require(server.received.withLock(\.first?.id))
+    server.sockets.withLock { $0[0] }.deliver(#"{"jsonrpc":"2.0","id":\#(id),\#(Self.unlocked)}"#)
+    try await slow.value
+    await wait { server.closed.withLock(\.self) == 1 }
+    #expect(server.closed.withLock(\.self) == 1)
+  }
+
+  @Test("A-108 a refused attachment leaves the session that was attached")
+  func refusedAttachment() async throws {
+    let server = StandInServer { request in
+      guard request.params.token == "second" else {
+        return [#"{"jsonrpc":"2.0","id":\#(request.id),\#(Self.unlocked)}"#]
+      }
+      return [
+        #"{"jsonrpc":"2.0","id":\#(request.id),"error":{"code":-32000,"message":"No","data":{"success":false,"#
+          + #""error":"No","message":"No","code":"session_required","requestId":"r1"}}}"#
+      ]
+    }
+    let service = try service(server)
+    try await unlock(service, token: "first")
+    await #expect(throws: NetworkError.self) { try await unlock(service, token: "second") }
+    try await unlock(service, token: "first")
+    #expect(server.handshakes.withLock(\.count) == 1 && server.closed.withLock(\.self) == 0)
+    #expect(server.received.withLock { $0.map(\.method) }.filter { $0 == "session.attach" }.count == 2)
+  }
+
+  @Test("A-108 each call reaches the server in its own session, however many tokens call at once")
+  func sessions() async throws {
+    let server = StandInServer { request in [#"{"jsonrpc":"2.0","id":\#(request.id),\#(Self.unlocked)}"#] }
+    let service = try service(server)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<200 {
+        let name = "user\(number % 7)"
+        group.addTask { try await self.unlock(service, name, token: name) }
+      }
+      try await group.waitForAll()
+    }
+    var attached: String?
+    for request in server.received.withLock(\.self) {
+      if let token = request.params.token { attached = token }
+      if let name = request.params.username { #expect(name == attached) }
+    }
+    #expect(server.handshakes.withLock(\.count) == 1)
   }
 
   @Test("A-108 a refusal has the code of REST and no status")
