@@ -15,64 +15,78 @@ struct TokenKeeper {
   let store: any TokenStore
   let account: Account
   let files: TokenFiles
+  /// The clock by which a token in the files expires.
+  var now: @Sendable () -> Date = { Date() }
+  /// Writes a warning.
+  var warn: @Sendable (String) -> Void = { StandardError.write(TerminalText.printable("warning: \($0)") + "\n") }
+
+  /// What is known from one round to the next.
+  struct Progress {
+    /// The account whose token is in the files.
+    var shown: StoredAccount
+    /// What the store had when only another process could go on.
+    var stuck: StoredAccount?
+    /// The warnings since that token came, each by its code or text.
+    var told: Set<String> = []
+    var pause = TokenKeeper.interval
+
+    init(_ shown: StoredAccount) { self.shown = shown }
+  }
 
   /// Renews until the task is cancelled. `first` is the account whose token is in the files.
+  func run(_ first: StoredAccount) async {
+    var progress = Progress(first)
+    while (try? await Task.sleep(for: progress.pause)) != nil { await renew(&progress) }
+  }
+
+  /// Brings the files up to date once.
   ///
   /// A renewal whose outcome is not known, or that was refused, is not repeated: a provider with reuse detection would
-  /// end the session. Then only another process, such as `bearer login`, brings the next token, and standard error says
-  /// so once.
-  func run(_ first: StoredAccount) async {
-    var shown = first
-    // What the store had when only another process could go on.
-    var stuck: StoredAccount?
-    var told = ""
-    var pause = Self.interval
-    while (try? await Task.sleep(for: pause)) != nil {
-      pause = Self.interval
-      if let known = stuck, stored() == known {
-        if told != Self.uncertain, case .sent = known.refreshState, !isRenewing() {
-          tell(
-            "\(Self.uncertain): \(account.name): the answer to a renewal was lost, and the command gets no further token "
-              + "until another process brings one: `bearer login \(account.words)`")
-          told = Self.uncertain
-        }
-        expire(shown)
-        continue
+  /// end the session. Then only another process, such as `bearer login`, brings the next token, and a warning says so
+  /// once. A token that cannot be shown is tried again in each round, with one warning; the one in the files goes when it
+  /// expires.
+  func renew(_ progress: inout Progress) async {
+    progress.pause = Self.interval
+    if let known = progress.stuck, stored() == known {
+      if !progress.told.contains(Self.uncertain), case .sent = known.refreshState, !isRenewing() {
+        warn(
+          "\(Self.uncertain): \(account.name): the answer to a renewal was lost, and the command gets no further token "
+            + "until another process brings one: `bearer login \(account.words)`")
+        progress.told.insert(Self.uncertain)
       }
-      stuck = nil
-      do throws(SessionError) {
-        let tokens = try await session.tokens()
-        if tokens.tokens.accessToken != shown.tokens.accessToken {
-          if show(tokens) { shown = tokens }
-          told = ""
-        }
-        if let known = stored(), case .sent = known.refreshState { stuck = known }
-      } catch {
-        if told != error.code { tell(Failure(error, at: account).message) }
-        told = error.code
-        if error.needsAnotherProcess { stuck = stored() }
-        pause = Self.pause
-        expire(shown)
-      }
+      return expire(progress.shown)
+    }
+    progress.stuck = nil
+    do throws(SessionError) {
+      let tokens = try await session.tokens()
+      show(tokens, &progress)
+      if let known = stored(), case .sent = known.refreshState { progress.stuck = known }
+    } catch {
+      if progress.told.insert(error.code).inserted { warn(Failure(error, at: account).message) }
+      if error.needsAnotherProcess { progress.stuck = stored() }
+      progress.pause = Self.pause
+      expire(progress.shown)
     }
   }
 
   private func stored() -> StoredAccount? { (try? store.account(session.account)) ?? nil }
 
-  /// Puts the token into the files.
-  private func show(_ tokens: StoredAccount) -> Bool {
+  /// Puts a new token into the files.
+  private func show(_ tokens: StoredAccount, _ progress: inout Progress) {
+    guard tokens.tokens.accessToken != progress.shown.tokens.accessToken else { return }
     do throws(Failure) {
       guard !tokens.isBound else { throw .bound(account) }
       try files.write(tokens.tokens.accessToken)
-      return true
+      progress.shown = tokens
+      progress.told = []
     } catch {
-      tell(error.message)
-      return false
+      if progress.told.insert(error.message).inserted { warn(error.message) }
+      expire(progress.shown)
     }
   }
 
   private func expire(_ tokens: StoredAccount) {
-    if tokens.expiresAt <= Date() { files.clear() }
+    if tokens.expiresAt <= now() { files.clear() }
   }
 
   /// Whether a process has the lock of the account: what the store calls sent may then be answered.
@@ -80,10 +94,6 @@ struct TokenKeeper {
     guard let lock = try? store.lock(session.account) else { return true }
     lock.release()
     return false
-  }
-
-  private func tell(_ message: String) {
-    StandardError.write(TerminalText.printable("warning: \(message)") + "\n")
   }
 
   private static let uncertain = "refresh_uncertain"
