@@ -145,7 +145,33 @@ struct AccountAccess {
   }
 
   /// The session of an account, at the provider that issued its tokens.
-  func session(_ account: Account) throws(Failure) -> AccountSession {
-    AccountSession(account: account.name, client: try issuer(account), store: store)
+  func session(_ account: Account) throws(Failure) -> IssuerSession {
+    let client = try issuer(account)
+    return IssuerSession(
+      account: account, client: client,
+      session: AccountSession(account: account.name, client: client, store: store))
   }
+}
+
+/// The session of an account with a client of the provider that issued its tokens: after a failover, that is another
+/// provider than the account's own.
+struct IssuerSession {
+  let account: Account
+  let client: ProviderClient
+  let session: AccountSession
+
+  /// The provider that issued the tokens.
+  var provider: IdentityProvider { client.provider }
+
+  /// Tokens with a valid access token, as `AccountSession.tokens(rejecting:)` has them.
+  func tokens(rejecting rejected: String? = nil) async throws(Failure) -> StoredAccount {
+    do throws(SessionError) { return try await session.tokens(rejecting: rejected) } catch { throw failure(error) }
+  }
+
+  /// The newest ID token, as `AccountSession.idToken()` has it.
+  func idToken() async throws(Failure) -> IDToken {
+    do throws(SessionError) { return try await session.idToken() } catch { throw failure(error) }
+  }
+
+  func failure(_ error: SessionError) -> Failure { Failure(error, at: account, issuer: provider) }
 }

@@ -11,7 +11,11 @@ extension Failure {
     }
   }
 
-  init(_ error: OIDCError, at provider: IdentityProvider) {
+  /// What `provider` answered, or why it did not.
+  ///
+  /// - Parameter account: The account that a person signs in with; `nil` for the one of the provider's name.
+  init(_ error: OIDCError, at provider: IdentityProvider, for account: Account? = nil) {
+    let words = account?.words ?? provider.id
     let message = "\(error.code): \(provider.id): \(error)"
     switch error {
     case .transport(.unreachable): self.init(.unavailable, message, hint: "check the network and the issuer")
@@ -33,13 +37,13 @@ extension Failure {
           ?? (status == 429 || status >= 500
             ? "try again later"
             : "try again later; if it stays, `bearer providers check \(provider.id)` looks at the provider, and "
-              + "`bearer login \(provider.id)` signs in again"))
+              + "`bearer login \(words)` signs in again"))
     // The provider's own failure, also where its status is 4xx (RFC 6749, section 4.1.2.1).
     case .refused(let refusal) where ["server_error", "temporarily_unavailable"].contains(refusal.error):
       self.init(
         .retryLater, message,
         hint: refusal.retryAfter.map { "the provider asks to wait \($0) s" } ?? "try again later")
-    case .refused(let refusal): self.init(.refused, message, hint: Self.hint(for: refusal.error, provider))
+    case .refused(let refusal): self.init(.refused, message, hint: Self.hint(for: refusal.error, provider, words))
     case .idToken(.audience(let audiences)) where audiences.contains(where: provider.isClient):
       self.init(.refused, message, hint: Self.hint(forAudiences: audiences, provider))
     case .idToken(.issuedAt), .idToken(.expired), .idToken(.notYetValid):
@@ -51,7 +55,7 @@ extension Failure {
       self.init(.refused, message, hint: "`bearer explain` shows each rule of a token")
     case .userinfo: self.init(.refused, message, hint: "these claims are not those of the person who signed in")
     case .state, .redirectIssuer:
-      self.init(.refused, message, hint: "begin again: `bearer login \(provider.id)`")
+      self.init(.refused, message, hint: "begin again: `bearer login \(words)`")
     case .notOffered: self.init(.usage, message, hint: "`bearer providers check \(provider.id)` lists what it offers")
     case .clientKey: self.init(.configuration, message, hint: "see private_key_file in the configuration")
     case .attestation:
@@ -59,12 +63,15 @@ extension Failure {
     case .attestedKeyChanged:
       self.init(
         .configuration, message,
-        hint: "bring the key back to attestation_key_file, or sign in with the new one: `bearer login \(provider.id)`")
-    case .deviceCodeExpired: self.init(.refused, message, hint: "begin again: `bearer login --device \(provider.id)`")
+        hint: "bring the key back to attestation_key_file, or sign in with the new one: `bearer login \(words)`")
+    case .deviceCodeExpired: self.init(.refused, message, hint: "begin again: `bearer login --device \(words)`")
     }
   }
 
-  init(_ error: SessionError, at account: Account) {
+  /// Why `account` has no token.
+  ///
+  /// - Parameter issuer: The provider that issued its tokens; `nil` for the account's own.
+  init(_ error: SessionError, at account: Account, issuer: IdentityProvider? = nil) {
     let message = "\(error.code): \(account.name): \(error)"
     let again = "sign in: `bearer login \(account.words)`"
     switch error {
@@ -72,7 +79,7 @@ extension Failure {
     case .uncertain:
       self.init(.retryLater, message, hint: "the next call tries once; nothing was deleted")
     case .postponed, .busy: self.init(.retryLater, message, hint: "try again later")
-    case .provider(let error): self.init(error, at: account.provider)
+    case .provider(let error): self.init(error, at: issuer ?? account.provider, for: account)
     case .store(let error): self.init(error)
     }
   }
@@ -85,10 +92,10 @@ extension Failure {
         + "dpop: off in the configuration, then `bearer login \(account.words)`")
   }
 
-  /// The token of an exchange is bound to the key of an account.
-  static func boundExchange(_ account: Account) -> Failure {
+  /// The token of an exchange at `issuer` is bound to the key of an account.
+  static func boundExchange(_ account: Account, at issuer: IdentityProvider) -> Failure {
     var hint = "--json prints it; dpop: off in the configuration asks for tokens that are not bound"
-    if case .attestation = account.provider.authentication {
+    if case .attestation = issuer.authentication {
       hint = "--json prints it; its proofs are by the key of attestation_key_file"
     }
     return Failure(
@@ -108,10 +115,10 @@ extension Failure {
       + "[\(listed.joined(separator: ", "))]"
   }
 
-  private static func hint(for code: String, _ provider: IdentityProvider) -> String {
+  private static func hint(for code: String, _ provider: IdentityProvider, _ words: String) -> String {
     switch code.replacing(" ", with: "_") {
     case "mfa_required":
-      "this provider asks for a second factor: sign in with the browser, `bearer login \(provider.id)`"
+      "this provider asks for a second factor: sign in with the browser, `bearer login \(words)`"
     case "invalid_client_attestation", "use_fresh_attestation":
       "the provider must know the attester's keys and client id; compare the clocks of attester and provider"
     case "use_attestation_challenge":
@@ -127,7 +134,7 @@ extension Failure {
     case "access_denied": "the sign-in was declined"
     default:
       provider.isOfMachine
-        ? "`bearer providers check \(provider.id)` looks at the provider" : "begin again: `bearer login \(provider.id)`"
+        ? "`bearer providers check \(provider.id)` looks at the provider" : "begin again: `bearer login \(words)`"
     }
   }
 }

@@ -177,7 +177,12 @@ struct LoginTests {
   func failover() async throws {
     try await withHostileProvider { shell, provider in
       let other = try await HostileProvider()
-      try shell.configure(["work": provider.entry("fallbacks: [backup]"), "backup": other.entry()])
+      // The files of the provider go when it ends.
+      let (certificateFile, keyFile) = (shell.folder + "/backup.pem", shell.folder + "/backup.key")
+      try FileManager.default.copyItem(atPath: other.description.cert_file, toPath: certificateFile)
+      try FileManager.default.copyItem(atPath: other.description.cert_key_file, toPath: keyFile)
+      let certificate = ["cert_file: \(certificateFile)", "key_file: \(keyFile)"]
+      try shell.configure(["work": provider.entry("fallbacks: [backup]"), "backup": other.entry() + certificate])
       try await provider.control(#"{"fault": "invalid_grant"}"#)
       let refused = try await shell.signIn(provider)
       #expect(refused.fault == "invalid_grant", "\(refused)")
@@ -190,10 +195,19 @@ struct LoginTests {
       let token = try await shell.run("token work --rejected -", input: rejected.output[0] + "\n")
       #expect(token.code == 0 && token.output != rejected.output, "\(token)")
       #expect(try await other.control().refreshes == 1)
+      // curl presents the certificate of the provider that issued them.
+      let line = "cert = \"\(certificateFile)\""
+      #expect(try await shell.run("token work --output curl").output.contains(line))
+      #expect(try await shell.run("exec work -- sh -c", "cat $BEARER_CURL_CONFIG").output.contains(line))
       // So is the page that ends the session in the browser.
       let logout = try await shell.run("logout work")
       #expect(logout.output.first?.contains(other.description.issuer + "/end_session") == true, "\(logout)")
+      // Errors name that provider.
+      try await shell.signIn(provider)
+      let present = try await shell.run("token work").output
       try await other.stop()
+      let gone = try await shell.run("token work --rejected -", input: present[0] + "\n")
+      #expect(gone.errors.first?.contains(": backup: ") == true, "\(gone)")
     }
   }
 }

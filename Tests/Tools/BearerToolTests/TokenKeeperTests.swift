@@ -34,9 +34,11 @@ struct TokenKeeperTests {
       defer { files.remove() }
       let clock = LockedValue(Date())
       let warnings = LockedValue<[String]>([])
+      let session = IssuerSession(
+        account: Account(provider: provider, name: "work"), client: client,
+        session: AccountSession(account: "work", client: client, store: store))
       let keeper = TokenKeeper(
-        session: AccountSession(account: "work", client: client, store: store), store: store,
-        account: Account(provider: provider, name: "work"), files: files, now: { clock.withLock { $0 } },
+        session: session, store: store, files: files, now: { clock.withLock { $0 } },
         warn: { warning in warnings.withLock { $0.append(warning) } })
       let first = account("first")
       try files.write("first")

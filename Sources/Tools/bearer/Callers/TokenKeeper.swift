@@ -11,9 +11,8 @@ struct TokenKeeper {
   /// The pause after a renewal that failed for a passing reason.
   static let pause = Duration.seconds(30)
 
-  let session: AccountSession
+  let session: IssuerSession
   let store: any TokenStore
-  let account: Account
   let files: TokenFiles
   /// The clock by which a token in the files expires.
   var now: @Sendable () -> Date = { Date() }
@@ -58,18 +57,20 @@ struct TokenKeeper {
     }
     progress.stuck = nil
     do throws(SessionError) {
-      let tokens = try await session.tokens()
+      let tokens = try await session.session.tokens()
       show(tokens, &progress)
       if let known = stored(), case .sent = known.refreshState { progress.stuck = known }
     } catch {
-      if progress.told.insert(error.code).inserted { warn(Failure(error, at: account).message) }
+      if progress.told.insert(error.code).inserted { warn(session.failure(error).message) }
       if error.needsAnotherProcess { progress.stuck = stored() }
       progress.pause = Self.pause
       expire(progress.shown)
     }
   }
 
-  private func stored() -> StoredAccount? { (try? store.account(session.account)) ?? nil }
+  private var account: Account { session.account }
+
+  private func stored() -> StoredAccount? { (try? store.account(account.name)) ?? nil }
 
   /// Puts a new token into the files.
   private func show(_ tokens: StoredAccount, _ progress: inout Progress) {
@@ -91,7 +92,7 @@ struct TokenKeeper {
 
   /// Whether a process has the lock of the account: what the store calls sent may then be answered.
   private func isRenewing() -> Bool {
-    guard let lock = try? store.lock(session.account) else { return true }
+    guard let lock = try? store.lock(account.name) else { return true }
     lock.release()
     return false
   }

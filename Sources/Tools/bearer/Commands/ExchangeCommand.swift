@@ -98,11 +98,11 @@ struct ExchangeCommand: AsyncParsableCommand {
     let client = try access.issuer(account)
     let answer: TokenResponse
     do throws(OIDCError) { answer = try await client.exchange(exchange, boundTo: key) } catch {
-      throw Failure(error, at: client.provider)
+      throw Failure(error, at: client.provider, for: account)
     }
     let tokens = answer.tokens
     guard options.json else {
-      guard tokens.tokenType.lowercased() != "dpop" else { throw Failure.boundExchange(account) }
+      guard tokens.tokenType.lowercased() != "dpop" else { throw Failure.boundExchange(account, at: client.provider) }
       StandardOutput.write(tokens.accessToken + "\n")
       return
     }
@@ -119,13 +119,9 @@ struct ExchangeCommand: AsyncParsableCommand {
   ) async throws -> (TokenExchange.Token, DPoPKey?) {
     if let subjectToken { return (try Self.token(subjectToken, type: subjectType), nil) }
     let session = try access.session(account)
-    do throws(SessionError) {
-      if id { return (.init(try await session.idToken().text, type: .idToken), nil) }
-      let tokens = try await session.tokens()
-      return (.init(tokens.tokens.accessToken, type: .accessToken), tokens.isBound ? tokens.dpopKey : nil)
-    } catch {
-      throw Failure(error, at: account)
-    }
+    if id { return (.init(try await session.idToken().text, type: .idToken), nil) }
+    let tokens = try await session.tokens()
+    return (.init(tokens.tokens.accessToken, type: .accessToken), tokens.isBound ? tokens.dpopKey : nil)
   }
 
   private static func token(_ path: String, type: String) throws -> TokenExchange.Token {

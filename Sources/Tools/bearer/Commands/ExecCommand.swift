@@ -47,18 +47,17 @@ struct ExecCommand: AsyncParsableCommand {
     let access = try options.access()
     let account = try access.account(provider, chosen)
     let session = try access.session(account)
-    let tokens: StoredAccount
-    do throws(SessionError) { tokens = try await session.tokens() } catch { throw Failure(error, at: account) }
+    let tokens = try await session.tokens()
     guard !tokens.isBound else { throw Failure.bound(account) }
     // From here on no signal ends this program before the files are gone.
     let signals = CommandProcess.Signals()
     let files = try TokenFiles(
-      certificate: account.provider.trust.clientCertificate, environment: ProcessInfo.processInfo.environment)
+      certificate: session.provider.trust.clientCertificate, environment: ProcessInfo.processInfo.environment)
     defer { files.remove() }
     try files.write(tokens.tokens.accessToken)
     let process = try CommandProcess(
       command, variables: ["BEARER_TOKEN_FILE": files.token, "BEARER_CURL_CONFIG": files.curl], signals: signals)
-    let keeper = TokenKeeper(session: session, store: access.store, account: account, files: files)
+    let keeper = TokenKeeper(session: session, store: access.store, files: files)
     let renewal = Task { await keeper.run(tokens) }
     let code = await process.exitCode()
     files.remove()

@@ -53,9 +53,7 @@ struct GitCredentialCommand: AsyncParsableCommand {
   }
 
   private func answer(_ request: GitCredential, _ account: Account, _ access: AccountAccess) async throws {
-    let session = try access.session(account)
-    let tokens: StoredAccount
-    do throws(SessionError) { tokens = try await session.tokens() } catch { throw Failure(error, at: account) }
+    let tokens = try await access.session(account).tokens()
     guard !tokens.isBound else { throw Failure.bound(account) }
     let username = request.username ?? access.settings.use(of: account.provider.id).gitUsername
     StandardOutput.write(
@@ -67,10 +65,7 @@ struct GitCredentialCommand: AsyncParsableCommand {
     guard let rejected = request.password,
       try access.stored(account)?.tokens.accessToken.utf8.elementsEqual(rejected.utf8) == true
     else { return }
-    let session = try access.session(account)
-    do throws(SessionError) { _ = try await session.tokens(rejecting: rejected) } catch {
-      throw Failure(error, at: account)
-    }
+    _ = try await access.session(account).tokens(rejecting: rejected)
   }
 }
 

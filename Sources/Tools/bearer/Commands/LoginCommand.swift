@@ -143,12 +143,14 @@ struct LoginCommand: AsyncParsableCommand {
         let session = AccountSession(account: account.name, client: client, store: access.store)
         let tokens = try await grant(client, credentials) { tokens in
           do throws(SessionError) { try await session.replace(by: tokens) } catch {
-            throw Failure(error, at: account)
+            throw Failure(error, at: account, issuer: client.provider)
           }
         }
         return (tokens, client)
       } catch let error as OIDCError {
-        guard error.permitsFailover, index + 1 < chain.count else { throw Failure(error, at: client.provider) }
+        guard error.permitsFailover, index + 1 < chain.count else {
+          throw Failure(error, at: client.provider, for: account)
+        }
         let warning = "warning: \(client.provider.id): \(error); trying \(chain[index + 1].provider.id)"
         StandardError.write(TerminalText.printable(warning) + "\n")
       }

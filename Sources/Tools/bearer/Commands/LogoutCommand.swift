@@ -35,16 +35,15 @@ struct LogoutCommand: AsyncParsableCommand {
       return
     }
     let account = try access.account(provider, chosen)
-    let client: ProviderClient
-    do throws(Failure) { client = try access.issuer(account) } catch {
+    let session: IssuerSession
+    do throws(Failure) { session = try access.session(account) } catch {
       // Tokens that cannot be read can still be deleted.
       try? access.store.delete(account.name)
       throw error
     }
-    let session = AccountSession(account: account.name, client: client, store: access.store)
     let fault: OIDCError?
-    do throws(SessionError) { fault = try await session.logOut() } catch { throw Failure(error, at: account) }
-    let page = try? await client.endSessionURL()
+    do throws(SessionError) { fault = try await session.session.logOut() } catch { throw session.failure(error) }
+    let page = try? await session.client.endSessionURL()
     report(account.name, fault, page)
   }
 

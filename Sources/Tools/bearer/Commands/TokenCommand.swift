@@ -103,12 +103,9 @@ struct TokenCommand: AsyncParsableCommand {
     if id { return try await printIDToken(access, account) }
     let rejected = try rejected.map(InputFile.firstLine)
     let session = try access.session(account)
-    let tokens: StoredAccount
-    do throws(SessionError) { tokens = try await session.tokens(rejecting: rejected) } catch {
-      throw Failure(error, at: account)
-    }
+    let tokens = try await session.tokens(rejecting: rejected)
     if !header.isEmpty {
-      try printHeader(tokens, account)
+      try printHeader(tokens, session.provider)
     } else if options.json {
       JSONOutput.print(
         Output(
@@ -117,7 +114,7 @@ struct TokenCommand: AsyncParsableCommand {
     } else if tokens.isBound {
       throw Failure.bound(account)
     } else if let output {
-      try print(tokens, account.provider, for: output)
+      try print(tokens, session.provider, for: output)
     } else {
       StandardOutput.write(tokens.tokens.accessToken + "\n")
     }
@@ -138,9 +135,7 @@ struct TokenCommand: AsyncParsableCommand {
 
   private func printIDToken(_ access: AccountAccess, _ account: Account) async throws(Failure) {
     if output == .kubectl {
-      let session = try access.session(account)
-      let token: IDToken
-      do throws(SessionError) { token = try await session.idToken() } catch { throw Failure(error, at: account) }
+      let token = try await access.session(account).idToken()
       JSONOutput.print(
         try ExecCredential(
           token: token.text, expiresAt: token.claims.expiresAt, environment: ProcessInfo.processInfo.environment))
@@ -148,12 +143,12 @@ struct TokenCommand: AsyncParsableCommand {
     }
     guard let tokens = try access.stored(account) else { throw Failure(.notSignedIn, at: account) }
     guard let token = tokens.tokens.idToken else {
-      throw Failure(.notOffered("ID tokens: the scope openid is missing"), at: account.provider)
+      throw Failure(.notOffered("ID tokens: the scope openid is missing"), at: try access.issuer(account).provider)
     }
     StandardOutput.write(token + "\n")
   }
 
-  private func printHeader(_ tokens: StoredAccount, _ account: Account) throws(Failure) {
+  private func printHeader(_ tokens: StoredAccount, _ provider: IdentityProvider) throws(Failure) {
     guard tokens.isBound, let key = tokens.dpopKey, let url = URL(string: header[1]) else {
       StandardOutput.write("Authorization: Bearer \(tokens.tokens.accessToken)\n")
       return
@@ -164,7 +159,7 @@ struct TokenCommand: AsyncParsableCommand {
         jti: UUID().uuidString, now: Date())
       StandardOutput.write("Authorization: DPoP \(tokens.tokens.accessToken)\nDPoP: \(proof)\n")
     } catch {
-      throw Failure(error, at: account.provider)
+      throw Failure(error, at: provider)
     }
   }
 }

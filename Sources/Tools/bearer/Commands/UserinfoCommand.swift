@@ -23,7 +23,7 @@ struct UserinfoCommand: AsyncParsableCommand {
     let access = try options.access()
     let account = try access.account(provider, chosen)
     let session = try access.session(account)
-    let client = try access.issuer(account)
+    let client = session.client
     let claims: UserClaims
     do {
       let tokens = try await session.tokens()
@@ -33,9 +33,7 @@ struct UserinfoCommand: AsyncParsableCommand {
         claims = try await client.userClaims(of: try await session.tokens(rejecting: tokens.tokens.accessToken))
       }
     } catch let error as OIDCError {
-      throw Failure(error, at: client.provider)
-    } catch let error as SessionError {
-      throw Failure(error, at: account)
+      throw Failure(error, at: client.provider, for: account)
     }
     StandardOutput.write(TerminalText.escaped(json: claims.json) + "\n")
   }
