@@ -192,6 +192,9 @@ struct TokenFolderTests {
       for name in ["a", "b", "c"] { try store(folder).write(account(), as: name) }
       try write([1, 2, 3], to: file(folder))
       #expect(throws: TokenStoreError.self) { try store(folder).names() }
+      let listing = try store(folder).listing()
+      #expect(listing.names.count == 2 && listing.unreadable.count == 1)
+      #expect(listing.unreadable.first.map { $0.error == .damaged($0.place) } == true)
       try store(folder).clear()
       #expect(try store(folder).names() == [])
     }

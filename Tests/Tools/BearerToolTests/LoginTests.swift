@@ -173,6 +173,42 @@ struct LoginTests {
     }
   }
 
+  @Test("An account whose file cannot be read does not hide the others")
+  func unreadable() async throws {
+    try await withHostileProvider { shell, provider in
+      try await shell.signIn(provider)
+      func files() throws -> Set<String> {
+        let names = try FileManager.default.contentsOfDirectory(atPath: shell.folder + "/store")
+        return Set(names.filter { $0.hasSuffix(".tokens") })
+      }
+      let first = try #require(try files().first)
+      try await shell.signIn(provider, "--account b work")
+      let second = try #require(try files().subtracting([first]).first)
+      let path = shell.folder + "/store/"
+      // The configuration has the name of the first one.
+      let content = try Data(contentsOf: URL(fileURLWithPath: path + first))
+      try shell.write("damaged", to: "store/" + first)
+      let status = try await shell.run("status")
+      #expect(status.code == 65 && status.fault == "store_unusable", "\(status)")
+      #expect(
+        status.output.count == 2 && status.output[0].hasPrefix("work    unreadable: \(path)\(first)"), "\(status)")
+      #expect(status.output.last?.hasPrefix("work/b  valid for") == true, "\(status)")
+      // No other place has that of the second one.
+      try content.write(to: URL(fileURLWithPath: path + first))
+      try shell.write("damaged", to: "store/" + second)
+      let unnamed = try await shell.run("status")
+      #expect(unnamed.code == 65 && unnamed.output.count == 2, "\(unnamed)")
+      #expect(unnamed.output.first?.hasPrefix("work  valid for") == true, "\(unnamed)")
+      #expect(unnamed.output.last == "?     unreadable: \(path)\(second)", "\(unnamed)")
+      let json = try await shell.run("status --json")
+      #expect(json.code == 65 && json.output[0].contains("unreadable: "), "\(json)")
+      // Without the key there is nothing to show.
+      try FileManager.default.removeItem(atPath: path + "key")
+      let keyless = try await shell.run("status")
+      #expect(keyless.code == 65 && keyless.output.isEmpty, "\(keyless)")
+    }
+  }
+
   @Test("C-025 and C-054 The next provider is asked when the first cannot be reached, and only then")
   func failover() async throws {
     try await withHostileProvider { shell, provider in

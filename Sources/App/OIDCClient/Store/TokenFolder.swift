@@ -66,6 +66,22 @@
       return names.sorted()
     }
 
+    public func listing() throws(TokenStoreError) -> TokenListing {
+      var names: [String] = []
+      var unreadable: [TokenListing.Unreadable] = []
+      for file in try files() {
+        let place = path + "/" + file
+        do throws(TokenStoreError) {
+          if let found = try open(place) { names.append(found.name) }
+        } catch {
+          // An error of the key is one of all files.
+          guard error.place == place else { throw error }
+          unreadable.append(TokenListing.Unreadable(place: place, error: error))
+        }
+      }
+      return TokenListing(names: names, unreadable: unreadable)
+    }
+
     public func lock(_ name: String) throws(TokenStoreError) -> (any TokenLock)? {
       try makeFolder()
       let place = path + "/" + Self.fileName(of: name) + ".lock"

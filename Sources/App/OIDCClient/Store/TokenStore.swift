@@ -18,6 +18,10 @@ public protocol TokenStore: Sendable {
   func clear() throws(TokenStoreError)
   /// The names of all accounts.
   func names() throws(TokenStoreError) -> [String]
+  /// The names of the accounts that can be read, and the places of those that cannot.
+  ///
+  /// - Throws: If nothing can be read, such as without a key.
+  func listing() throws(TokenStoreError) -> TokenListing
   /// Takes the lock of an account, which excludes other processes; `nil` if it is taken.
   func lock(_ name: String) throws(TokenStoreError) -> (any TokenLock)?
 }
@@ -26,9 +30,33 @@ extension TokenStore {
   /// Finds nothing.
   public func prepare(for name: String) throws(TokenStoreError) {}
 
+  /// All names.
+  public func listing() throws(TokenStoreError) -> TokenListing { TokenListing(names: try names()) }
+
   /// Deletes each account that `names` returns.
   public func clear() throws(TokenStoreError) {
     for name in try names() { try delete(name) }
+  }
+}
+
+/// The accounts of a store.
+public struct TokenListing: Sendable, Hashable {
+  /// An account that cannot be read, and so its name is not known.
+  public struct Unreadable: Sendable, Hashable {
+    /// The path of its file.
+    public let place: String
+    /// Why.
+    public let error: TokenStoreError
+  }
+
+  /// The names, sorted.
+  public let names: [String]
+  /// The accounts that cannot be read, sorted by their places.
+  public let unreadable: [Unreadable]
+
+  init(names: [String], unreadable: [Unreadable] = []) {
+    self.names = names.sorted()
+    self.unreadable = unreadable.sorted { $0.place < $1.place }
   }
 }
 
@@ -56,6 +84,18 @@ public enum TokenStoreError: Error, Sendable, Hashable {
   case keychain(OSStatus)
   /// The device did not recognise the person.
   case notRecognised
+}
+
+extension TokenStoreError {
+  /// The path of the file; `nil` if the error is that of no file.
+  var place: String? {
+    switch self {
+    case .file(let path, _), .damaged(let path), .unknownVersion(let path), .keyMissing(let path), .otherKey(let path),
+      .keyExposed(let path, _):
+      path
+    case .keychain, .notRecognised: nil
+    }
+  }
 }
 
 extension TokenStoreError: CustomStringConvertible {

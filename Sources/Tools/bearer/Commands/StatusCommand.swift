@@ -9,14 +9,16 @@ struct StatusCommand: ParsableCommand {
     commandName: "status",
     abstract: "Show who is signed in where, and how long the tokens are valid.",
     discussion: """
-      Sends nothing. Example:
+      Sends nothing. An account whose file cannot be read is shown as `unreadable`, with the file, and the exit code \
+      is 65. Example:
         bearer status
       """)
 
   @OptionGroup var options: BearerOptions
 
   private struct Row: Encodable {
-    let account: String
+    /// The name. Left out for a file that cannot be read, unless the configuration has the name.
+    let account: String?
     /// Whether commands that name no account of the provider use it; left out if it is the only one.
     let `default`: Bool?
     let state: String
@@ -32,24 +34,30 @@ struct StatusCommand: ParsableCommand {
   func run() throws {
     let settings = try options.settings()
     let store = try options.tokenStore()
-    let rows: [Row]
-    do throws(TokenStoreError) {
-      let stored = try store.names()
-      var collected: [Row] = []
-      for (name, provider, isDefault) in Self.accounts(settings, stored: stored) {
-        collected.append(Self.row(name, try store.account(name), provider, isDefault: isDefault))
+    let listing: TokenListing
+    do throws(TokenStoreError) { listing = try store.listing() } catch { throw Failure(error) }
+    var rows: [Row] = []
+    var unnamed = listing.unreadable
+    for (name, provider, isDefault) in Self.accounts(settings, stored: listing.names) {
+      do throws(TokenStoreError) {
+        rows.append(Self.row(name, try store.account(name), provider, isDefault: isDefault))
+      } catch {
+        guard let index = unnamed.firstIndex(where: { $0.error == error }) else { throw Failure(error) }
+        rows.append(Self.row(unnamed.remove(at: index), name, isDefault: isDefault))
       }
-      rows = collected
-    } catch {
-      throw Failure(error)
     }
-    if options.json {
-      JSONOutput.print(rows)
-      return
+    rows += unnamed.map { Self.row($0, nil, isDefault: nil) }
+    if options.json { JSONOutput.print(rows) } else { Self.print(rows) }
+    guard listing.unreadable.isEmpty else {
+      let reasons = listing.unreadable.map { "\($0.error)" }.joined(separator: "; ")
+      throw Failure(.badData, "store_unusable: \(reasons)", hint: listing.unreadable.compactMap(\.error.hint).first)
     }
-    let width = rows.map(\.account.count).max() ?? 0
+  }
+
+  private static func print(_ rows: [Row]) {
+    let width = rows.map { ($0.account ?? "?").count }.max() ?? 0
     for row in rows {
-      let name = row.account.padding(toLength: width, withPad: " ", startingAt: 0)
+      let name = (row.account ?? "?").padding(toLength: width, withPad: " ", startingAt: 0)
       let mark = row.default == true ? ", the default account" : ""
       let certificate = row.bound_to_certificate.map { ", for the certificate \($0)" } ?? ""
       let user = certificate + mark + (row.user.map { "  \($0)" } ?? "")
@@ -70,6 +78,12 @@ struct StatusCommand: ParsableCommand {
       accounts += others.map { ($0, provider, false) }
     }
     return accounts + stored.filter { name in !accounts.contains { $0.name == name } }.map { ($0, nil, nil) }
+  }
+
+  private static func row(_ file: TokenListing.Unreadable, _ name: String?, isDefault: Bool?) -> Row {
+    Row(
+      account: name, default: isDefault, state: "unreadable: \(file.place)", provider: nil, user: nil, expires_at: nil,
+      renewable: nil, bound_to_key: nil, bound_to_certificate: nil)
   }
 
   private static func row(
