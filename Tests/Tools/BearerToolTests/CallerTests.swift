@@ -246,6 +246,22 @@ struct CallerTests {
     }
   }
 
+  @Test("A command gets the variables that bearer has, whatever their bytes, and those of the token")
+  func variables() async throws {
+    try await withHostileProvider { shell, provider in
+      try await shell.signIn(provider)
+      let script = #"""
+        export BYTES=$'\xff\xfe' BEARER_TOKEN_FILE=before BEARER_TOKEN_FILES=other
+        exec "$0" exec work -- sh -c 'printf %s "$BYTES" | od -An -tx1; env | grep -a ^BEARER_TOKEN_FILE'
+        """#
+      let run = try await ChildProcess.run(
+        "/bin/bash", ["-c", script, try Places.product("bearer")], environment: shell.environment, in: shell.folder)
+      #expect(run.exit == .code(0) && run.output.count == 3 && run.output.first == " ff fe", "\(run)")
+      #expect(run.output.contains("BEARER_TOKEN_FILES=other"), "\(run)")
+      #expect(run.output.contains { $0.hasPrefix("BEARER_TOKEN_FILE=/") }, "\(run)")
+    }
+  }
+
   @Test("The URL of a proof has no user and no password", arguments: ["u:p@", "u@", ":p@"])
   func credentialsInURL(user: String) async throws {
     try await Places.withTemporaryFolder { folder in

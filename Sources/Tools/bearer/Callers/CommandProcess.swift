@@ -86,13 +86,10 @@ final class CommandProcess: Sendable {
     sigaddset(&signals, SIGPIPE)
     posix_spawnattr_setsigdefault(&attributes, &signals)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-    var environment = Environment.inherited.filter { entry in
-      !variables.keys.contains { entry.hasPrefix($0 + "=") }
-    }
-    environment += variables.map { "\($0.key)=\($0.value)" }
     var arguments: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) } + [nil]
-    var words: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
-    defer { (arguments + words).forEach { free($0) } }
+    let added: [UnsafeMutablePointer<CChar>?] = variables.map { strdup("\($0.key)=\($0.value)") }
+    defer { (arguments + added).forEach { free($0) } }
+    var words = Environment.inherited(without: Array(variables.keys)) + added + [nil]
     var id: pid_t = 0
     let code = posix_spawnp(&id, command[0], nil, &attributes, &arguments, &words)
     guard code == 0 else {
@@ -103,12 +100,14 @@ final class CommandProcess: Sendable {
   }
 
   private enum Environment {
-    /// The variables of this process, as `name=value`.
-    static var inherited: [String] {
-      var entries: [String] = []
+    /// The variables of this process, as `name=value`, without those of these names.
+    ///
+    /// They stay where they are: a value may be any bytes, which a text of Swift would repair.
+    static func inherited(without names: [String]) -> [UnsafeMutablePointer<CChar>?] {
+      var entries: [UnsafeMutablePointer<CChar>?] = []
       var next = environ
       while let entry = next.pointee {
-        entries.append(String(cString: entry))
+        if !names.contains(where: { strncmp(entry, "\($0)=", $0.utf8.count + 1) == 0 }) { entries.append(entry) }
         next += 1
       }
       return entries
