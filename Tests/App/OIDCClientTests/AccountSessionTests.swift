@@ -271,8 +271,23 @@ struct AccountSessionTests {
   }
 
   @Test(
-    "A Retry-After that is no small number pauses for the usual time",
-    arguments: ["-1", "86401", "99999999999999999999", "1e3", "", "Wed, 25 Nov 2026 00:00:00 GMT"])
+    "Retry-After may be a date, from the Date of the same answer on, and is at most a day",
+    arguments: [
+      ("120", 120), ("86400", 86_400), ("86401", 86_400), ("99999999999999999999", 86_400),
+      ("Wed, 25 Nov 2026 00:01:40 GMT", 100), ("Fri, 27 Nov 2026 00:00:00 GMT", 86_400),
+      ("Tue, 24 Nov 2026 23:59:59 GMT", 0),
+    ])
+  func pauses(field: String, seconds: Int) {
+    let date = HTTPField("Date", "Wed, 25 Nov 2026 00:00:00 GMT")
+    #expect(HTTPResponse.json("", status: 429, [date, HTTPField("Retry-After", field)]).retryAfter == seconds)
+  }
+
+  @Test(
+    "A Retry-After that is malformed, or a date without another one to count from, pauses for the usual time",
+    arguments: [
+      "-1", "+5", "1e3", "", "Wed, 25 Nov 2026 00:00:00 GMT", "Wed, 25 Nov 2026 00:00:00 CET",
+      "Wed, 31 Feb 2026 00:00:00 GMT",
+    ])
   func strangePause(field: String) async throws {
     let busy = HTTPResponse.json("", status: 429, [HTTPField("Retry-After", field)])
     let signed = Signed(ScriptedTransport([.success(busy)]))

@@ -27,12 +27,3 @@ struct DocumentExchange: Sendable {
     HTTPField("User-Agent", "sallyport"),
   ]
 }
-
-extension HTTPResponse {
-  /// `Retry-After` in seconds; a date, which is relative to another clock, is not read.
-  var retryAfter: Int? {
-    value(of: "Retry-After").flatMap { Int($0) }.flatMap {
-      (0...Int(RefreshDecision.longestPause)).contains($0) ? $0 : nil
-    }
-  }
-}
