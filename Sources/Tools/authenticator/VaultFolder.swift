@@ -12,6 +12,8 @@ struct VaultFolder: Sendable {
 
   /// The path of the folder.
   let path: String
+  /// Gives a file a second name, as link(2) does; returns its errno, or 0.
+  var makeLink: @Sendable (_ path: String, _ name: String) -> Int32 = { Glibc.link($0, $1) == 0 ? 0 : errno }
 
   /// The folder at `path`; without one, `$AUTHENTICATOR_VAULT` or the user's data folder (XDG Base Directory).
   init(path: String?, environment: [String: String]) throws(Failure) {
@@ -106,7 +108,8 @@ struct VaultFolder: Sendable {
     return name.utf8.starts(with: "vault-".utf8) && !digits.isEmpty && digits.allSatisfy { (0x30...0x39).contains($0) }
   }
 
-  /// Gives the present file a second name, which the move of the new file leaves alone.
+  /// Gives the present file a second name, which the move of the new file leaves alone. Where the file system has no such
+  /// names, as FAT and some of FUSE, the version is a copy.
   private func keepVersion() throws(Failure) {
     var status = stat()
     guard stat(vaultPath, &status) == 0 else { return }
@@ -114,8 +117,27 @@ struct VaultFolder: Sendable {
     // In the order of their names; a clock that was set back must not make a new version look old.
     let last = try versions().first.flatMap { Int64($0.suffix(13)) } ?? 0
     let name = "\(versionsPath)/vault-\(max(now, last + 1))"
-    guard link(vaultPath, name) == 0 else { throw fault("cannot keep the present version as \(name)") }
+    switch makeLink(vaultPath, name) {
+    case 0: break
+    case EPERM, EOPNOTSUPP, ENOSYS, EMLINK: try copy(to: name)
+    case let number: throw Self.fault(ofVersion: name, number)
+    }
     for old in try versions().dropFirst(Self.versionCount) { unlink(old) }
+  }
+
+  private func copy(to name: String) throws(Failure) {
+    let bytes = try InputFile.read(vaultPath, largest: VaultFile.largest) ?? []
+    do {
+      let draft = try TemporaryFile(for: name)
+      try draft.write(bytes)
+      try draft.place()
+    } catch {
+      throw Self.fault(ofVersion: name, (error as? TemporaryFile.WriteError)?.number ?? errno)
+    }
+  }
+
+  private static func fault(ofVersion name: String, _ number: Int32) -> Failure {
+    Failure(.cannotCreate, "cannot keep the present version as \(name): \(String(cString: strerror(number)))")
   }
 
   /// Whether `path` itself is a symbolic link, wherever it leads.

@@ -70,6 +70,44 @@ struct VaultFolderTests {
     }
   }
 
+  @Test("Where the file system has no hard links, a version is a copy", arguments: [EPERM, EOPNOTSUPP, ENOSYS, EMLINK])
+  func copies(number: Int32) async throws {
+    try await withShell { shell in
+      try shell.makeVault([alice])
+      var changed = try VaultFolder(path: shell.vaultPath, environment: [:])
+      changed.makeLink = { _, _ in number }
+      let folder = changed
+      let file = try #require(try folder.read())
+      for _ in 0..<12 { try folder.locked { try folder.write(file) } }
+      #expect(try folder.read() == file)
+      let versions = try folder.versions()
+      #expect(versions.count == 10)
+      for version in versions {
+        #expect(try Data(contentsOf: URL(fileURLWithPath: version)) == file.bytes)
+        #expect(VaultFolder.mode(of: version) == 0o600)
+      }
+      #expect(try FileManager.default.contentsOfDirectory(atPath: shell.vaultPath + "/versions").count == 10)
+    }
+  }
+
+  @Test func `a version that cannot be kept leaves the vault as it is`() async throws {
+    try await withShell { shell in
+      let key = try shell.makeVault([alice])
+      var changed = try VaultFolder(path: shell.vaultPath, environment: [:])
+      changed.makeLink = { _, _ in EIO }
+      let folder = changed
+      let before = try #require(try folder.read())
+      let empty = VaultFile(Vault(), key: key, slots: before.slots)
+      #expect {
+        try folder.locked { try folder.write(empty) }
+      } throws: { error in
+        (error as? Failure)?.status == .cannotCreate && "\(error)".contains("cannot keep the present version")
+      }
+      #expect(try folder.read() == before)
+      #expect(try folder.versions().isEmpty)
+    }
+  }
+
   @Test func `versions that cannot be listed are not taken for none`() async throws {
     try await withShell { shell in
       let folder = try VaultFolder(path: shell.vaultPath, environment: [:])
