@@ -19,7 +19,7 @@ public struct PassphraseSlot: Sendable, Hashable {
 
   /// Encrypts `key` under `passphrase`. Takes as long as deriving the key does.
   ///
-  /// - Throws: `.emptyPassphrase`.
+  /// - Throws: `.emptyPassphrase`; `.memory` if there is too little for the key derivation.
   public init(_ key: VaultKey, passphrase: String, cost: Int = PassphraseSlot.cost) throws(VaultError) {
     guard !passphrase.isEmpty else { throw .emptyPassphrase }
     var generator = SystemRandomNumberGenerator()
@@ -39,7 +39,7 @@ public struct PassphraseSlot: Sendable, Hashable {
 
   /// The key of the vault. Takes as long as deriving the key does.
   ///
-  /// - Throws: `.wrongPassphrase`.
+  /// - Throws: `.wrongPassphrase`; `.memory` if there is too little for the key derivation.
   public func key(passphrase: String) throws(VaultError) -> VaultKey {
     let derived = try Self.derive(passphrase, salt, cost)
     guard let bytes = try? CombinedBox.open(wrappedKey, with: derived), let key = VaultKey(bytes: bytes) else {
@@ -51,17 +51,17 @@ public struct PassphraseSlot: Sendable, Hashable {
   /// One passphrase has several encodings in Unicode, depending on the keyboard; all of them count as one.
   private static func derive(_ passphrase: String, _ salt: [UInt8], _ cost: Int) throws(VaultError) -> VaultKey {
     let text = Data(passphrase.precomposedStringWithCanonicalMapping.utf8)
+    let key: SymmetricKey
     do {
-      let key = try KDF.Scrypt.deriveKey(
+      key = try KDF.Scrypt.deriveKey(
         from: text, salt: salt, outputByteCount: VaultKey.length, rounds: cost, blockSize: 8, parallelism: 1,
         maxMemory: 1200 * (cost + 1024))
-      guard let derived = key.withUnsafeBytes({ VaultKey(bytes: Data($0)) }) else {
-        throw VaultError.malformed("derived key")
-      }
-      return derived
     } catch {
-      throw .malformed("cost of scrypt")
+      // The parameters of a slot are checked when it is made, so that only the memory can be missing.
+      throw .memory(needed: cost >> 10)
     }
+    guard let derived = key.withUnsafeBytes({ VaultKey(bytes: Data($0)) }) else { throw .malformed("derived key") }
+    return derived
   }
 }
 

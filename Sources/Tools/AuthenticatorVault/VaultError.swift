@@ -24,6 +24,8 @@ public enum VaultError: Error, Sendable, Hashable {
   case tooLarge
   /// The slots of the file ask for more work than a passphrase may cost.
   case tooCostly
+  /// The key derivation of a passphrase needs so many MiB of memory, and the system does not give them.
+  case memory(needed: Int)
   /// The file only looks like a copy of the vault: its name is none that a known synchronizer gives.
   case otherName
   /// The file cannot be read; the reason.
@@ -47,6 +49,8 @@ extension VaultError: CustomStringConvertible {
     case .tooCostly:
       "the slots of the vault ask for more work than is done: at most \(VaultFile.mostSlots) are read, with costs of "
         + "at most \(VaultFile.largestCost) together"
+    case .memory(let needed):
+      "the key derivation of the passphrase needs \(needed) MiB of memory, and the system does not give them"
     case .otherName: "its name is not that of a conflict copy of a known synchronizer"
     case .unreadable(let reason): "it cannot be read: \(reason)"
     }

@@ -120,14 +120,21 @@ extension VaultFile {
 
   /// The key, from the slot that `passphrase` opens. Takes as long as deriving a key for each slot does.
   ///
-  /// - Throws: `.wrongPassphrase`; `.notAuthentic` if a slot holds another key than the header says.
+  /// - Throws: `.wrongPassphrase`; `.notAuthentic` if a slot holds another key than the header says; `.memory` if there
+  ///   is too little to try a slot, and no other one opens.
   public func key(passphrase: String) throws(VaultError) -> VaultKey {
+    var reason = VaultError.wrongPassphrase
     for slot in slots.slots {
-      guard let key = try? slot.key(passphrase: passphrase) else { continue }
+      let key: VaultKey
+      do throws(VaultError) { key = try slot.key(passphrase: passphrase) } catch {
+        // What the passphrase would have opened is not known.
+        if error != .wrongPassphrase { reason = error }
+        continue
+      }
       guard key.id == keyID else { throw .notAuthentic }
       return key
     }
-    throw .wrongPassphrase
+    throw reason
   }
 
   /// Opens the vault.

@@ -12,6 +12,10 @@ extension Failure {
         hint: "nothing was written; `authenticator check` says which of the last ten versions can be opened")
     case .unknownVersion: self.init(.badData, "\(path): \(error)", hint: "use the later version of this program")
     case .tooLarge, .tooCostly, .otherName, .unreadable: self.init(.badData, "\(path): \(error)")
+    case .memory:
+      self.init(
+        .unavailable, "\(path): \(error)",
+        hint: "close other programs, or raise the limit of this process (ulimit -v); nothing was written")
     case .wrongPassphrase: self.init(.refused, "\(path): \(error)", hint: "nothing was written; try again")
     case .otherKey:
       self.init(

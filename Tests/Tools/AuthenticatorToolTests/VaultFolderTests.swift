@@ -70,6 +70,15 @@ struct VaultFolderTests {
     }
   }
 
+  @Test func `too little memory for a passphrase is not told as a wrong one`() {
+    // No system has a pebibyte, and so nothing is allocated.
+    #expect(throws: VaultError.memory(needed: 1 << 30)) {
+      try PassphraseSlot(VaultKey(), passphrase: "p", cost: 1 << 40)
+    }
+    let failure = Failure(VaultError.memory(needed: 128), at: "vault")
+    #expect(failure.status == .unavailable && "\(failure)".contains("128 MiB"))
+  }
+
   @Test("Where the file system has no hard links, a version is a copy", arguments: [EPERM, EOPNOTSUPP, ENOSYS, EMLINK])
   func copies(number: Int32) async throws {
     try await withShell { shell in
