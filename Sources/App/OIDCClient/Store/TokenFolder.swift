@@ -143,8 +143,7 @@
       let lines = bytes.split(separator: UInt8(ascii: "\n"), maxSplits: 2, omittingEmptySubsequences: false)
       guard lines.count == 3, lines[0].starts(with: Self.mark.utf8.dropLast()) else { throw .damaged(place) }
       guard lines[0].elementsEqual(Self.mark.utf8) else { throw .unknownVersion(place) }
-      guard let key = try source.key() else { throw .keyMissing(source.place) }
-      guard lines[1].elementsEqual(key.id.utf8) else { throw .otherKey(place) }
+      let key = try key(named: lines[1], of: place)
       let header = Data(bytes[..<lines[2].startIndex])
       let file = String(place.dropFirst(path.count + 1).dropLast(Self.suffix.count))
       let decoder = JSONDecoder()
@@ -153,6 +152,17 @@
         let found = try? decoder.decode(NamedAccount.self, from: plaintext), Self.fileName(of: found.name) == file
       else { throw .damaged(place) }
       return (found.name, found.account)
+    }
+
+    /// The key with this name. One that the source keeps in memory may have been replaced: then it is read again.
+    private func key(named name: ArraySlice<UInt8>, of place: String) throws(TokenStoreError) -> TokenKey {
+      guard let known = try source.key() else { throw .keyMissing(source.place) }
+      if name.elementsEqual(known.id.utf8) { return known }
+      // It may have been replaced. The one that is read now stays, also if it is not that of this file.
+      source.forget()
+      guard let key = try source.key() else { throw .keyMissing(source.place) }
+      guard name.elementsEqual(key.id.utf8) else { throw .otherKey(place) }
+      return key
     }
 
     /// The key to encrypt with. A second key is never made while there are tokens under the first.

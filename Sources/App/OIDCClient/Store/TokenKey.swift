@@ -51,6 +51,13 @@ public protocol TokenKeySource: Sendable {
   func key() throws(TokenStoreError) -> TokenKey?
   /// Keeps a new key. Of two callers at once, both get the same key.
   func make() throws(TokenStoreError) -> TokenKey
+  /// Forgets a key that is kept in memory, so that the next call of `key` reads it again.
+  func forget()
   /// The place, for messages.
   var place: String { get }
+}
+
+extension TokenKeySource {
+  /// Does nothing: no key is kept in memory.
+  public func forget() {}
 }
